@@ -1,0 +1,1 @@
+"""Metrics: arrays in, a number out."""

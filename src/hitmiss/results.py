@@ -1,0 +1,188 @@
+"""Results: frozen rows, one number each, always the same shape whatever was asked."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from hitmiss.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SCHEMA = 1
+"""Version of the JSON form; a reader of another version refuses."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """One number: what, how sure, on how many trials, for which run and slice.
+
+    `value` is None where it is undefined; `note` then says why. `average` is None, `pooled`, `macro`, `worst` or `gap`.
+    """
+
+    metric: str
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    n: int = 0
+    n_positive: int = 0
+    n_failed: int = 0
+    run: Mapping[str, str] = field(default_factory=dict)
+    slice: Mapping[str, str] = field(default_factory=dict)
+    average: str | None = None
+    method: str | None = None
+    note: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    best: str = "low"
+
+    @property
+    def is_defined(self) -> bool:
+        """Whether there is a number."""
+        return self.value is not None
+
+    def __str__(self) -> str:
+        where = ", ".join(f"{k}={v}" for k, v in {**self.run, **self.slice}.items())
+        return f"{self.metric}{f' [{where}]' if where else ''} = {number(self.value)}{interval(self)}"
+
+
+@dataclass(frozen=True)
+class Results:
+    """An immutable sequence of estimates with the signature that pins how they were made.
+
+    >>> r = Results((Estimate("eer", 0.1, n=20, n_positive=8), Estimate("eer", None, slice={"codec": "C01"}, note="one class")))
+    >>> r.one("eer").value
+    0.1
+    >>> r.one("eer", codec="C01").note
+    'one class'
+    """
+
+    estimates: tuple[Estimate, ...]
+    signature: str = ""
+    warnings: tuple[str, ...] = ()
+    protocol: str | None = None
+
+    def __iter__(self) -> Iterator[Estimate]:
+        return iter(self.estimates)
+
+    def __len__(self) -> int:
+        return len(self.estimates)
+
+    def __add__(self, other: Results) -> Results:
+        return replace(self, estimates=self.estimates + other.estimates, warnings=merged(self.warnings, other.warnings))
+
+    def where(self, keep: Callable[[Estimate], bool]) -> Results:
+        """The estimates for which `keep` holds."""
+        return replace(self, estimates=tuple(e for e in self.estimates if keep(e)))
+
+    def find(self, metric: str | None = None, *, average: str | None = None, **cell: str) -> Results:
+        """The estimates of a metric in exactly this cell (runs and slices by name)."""
+        def matches(e: Estimate) -> bool:
+            inside = {**e.run, **e.slice} if not e.run or set(e.run) & set(cell) else dict(e.slice)
+            return (metric is None or e.metric == metric) and e.average == average and inside == cell
+
+        return self.where(matches)
+
+    def one(self, metric: str, *, average: str | None = None, **cell: str) -> Estimate:
+        """The one estimate of a metric in a cell; an error where there is none or more than one."""
+        found = self.find(metric, average=average, **cell).estimates
+        if len(found) != 1:
+            raise UsageError(f"{len(found)} estimates of {metric!r} for average={average!r}, {cell}; metrics: {sorted({e.metric for e in self})}")
+        return found[0]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form: `{"schema": 1, "signature": …, "warnings": […], "estimates": [{…}]}`."""
+        rows = [{k: finite(v) for k, v in asdict(e).items()} for e in self.estimates]
+        return {"schema": SCHEMA, "signature": self.signature, "protocol": self.protocol, "warnings": list(self.warnings), "estimates": rows}
+
+    def to_json(self, indent: int | None = 1) -> str:
+        """The JSON form as text."""
+        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Results:
+        """Results from their JSON form; another schema version is refused."""
+        if data.get("schema") != SCHEMA:
+            raise DataError(f"these results have schema {data.get('schema')!r}; this version of hitmiss reads schema {SCHEMA}")
+        rows = tuple(Estimate(**{k: infinite(v) for k, v in row.items()}) for row in data["estimates"])
+        return cls(rows, data["signature"], tuple(data["warnings"]), data.get("protocol"))
+
+    def save(self, path: str | Path) -> None:
+        """Write the JSON form."""
+        Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Results:
+        """Read what `save` wrote."""
+        return cls.from_dict(json.loads(Path(path).read_text(encoding="utf-8")))
+
+    def to_polars(self) -> pl.DataFrame:
+        """One row an estimate; runs and slices as columns of their own."""
+        names = sorted({k for e in self for k in (*e.run, *e.slice)})
+        plain = ("metric", "value", "low", "high", "n", "n_positive", "n_failed", "average", "method", "note")
+        rows = [{**{k: getattr(e, k) for k in plain}, **{k: {**e.run, **e.slice}.get(k) for k in names}} for e in self]
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row an estimate, as a pandas frame (needs pandas)."""
+        import pandas as pd
+
+        return pd.DataFrame(self.to_polars().to_dicts())
+
+    def __str__(self) -> str:
+        return "\n".join([*map(str, self.estimates), *(f"warning: {w}" for w in self.warnings), self.signature]).strip()
+
+    def _repr_html_(self) -> str:
+        names = sorted({k for e in self for k in (*e.run, *e.slice)})
+        head = "".join(f"<th>{html.escape(c)}</th>" for c in ("metric", *names, "average", "value", "interval", "n", "positives", "note"))
+        rows = "".join(_html_row(e, names) for e in self)
+        warnings = "".join(f"<p>⚠ {html.escape(w)}</p>" for w in self.warnings)
+        return f"{warnings}<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table><p><code>{html.escape(self.signature)}</code></p>"
+
+
+def _html_row(e: Estimate, names: list[str]) -> str:
+    cell = {**e.run, **e.slice}
+    texts = [e.metric, *(cell.get(k, "") for k in names), e.average or "", number(e.value), interval(e).strip(), str(e.n), str(e.n_positive), e.note or ""]
+    return f"<tr>{''.join(f'<td>{html.escape(t)}</td>' for t in texts)}</tr>"
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """A number as tables show it.
+
+    >>> number(0.123456), number(None), number(float("inf"))
+    ('0.1235', 'undefined', 'inf')
+    """
+    return "undefined" if value is None else f"{value:.{digits}f}"
+
+
+def interval(e: Estimate, digits: int = 4) -> str:
+    """` [low, high]`, or nothing where there is no interval."""
+    return f" [{e.low:.{digits}f}, {e.high:.{digits}f}]" if e.low is not None and e.high is not None else ""
+
+
+def merged(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
+    """Both lists, each text once, order kept."""
+    return tuple(dict.fromkeys((*first, *second)))
+
+
+def finite(value: Any) -> Any:
+    """JSON has no infinities: they travel as text, NaN as null."""
+    if isinstance(value, float):
+        if math.isnan(value):
+            return None
+        if math.isinf(value):
+            return "inf" if value > 0 else "-inf"
+        return float(value)
+    return {k: finite(v) for k, v in value.items()} if isinstance(value, dict) else value
+
+
+def infinite(value: Any) -> Any:
+    """The inverse of `finite`."""
+    return float(value) if value in ("inf", "-inf") and isinstance(value, str) else value

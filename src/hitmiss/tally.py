@@ -1,0 +1,200 @@
+"""The tally: everything that a threshold can tell about one cell of trials.
+
+For each distinct score, in ascending order, how many positives and negatives lie below it. EER, costs, ROC and PR
+areas, the best threshold and every operating point are one pass over it; tallies merge, and a bootstrap replicate is
+a tally with other counts on the same scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hitmiss.errors import DataError
+
+Array = NDArray[Any]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """Distinct scores, ascending, with cumulative counts per class.
+
+    `positives[i]` and `negatives[i]` count the trials among the `i` lowest scores, so both start at 0 and have one
+    entry more than `score`. Point `i` of the error curve rejects exactly those trials:
+    miss rate = positives[i] / n_positive, false-alarm rate = (n_negative - negatives[i]) / n_negative.
+
+    >>> t = Tally.of([1, 0, 1, 0], [0.9, 0.1, 0.4, 0.4])
+    >>> t.score, t.positives, t.negatives
+    (array([0.1, 0.4, 0.9]), array([0, 0, 1, 2], dtype=int32), array([0, 1, 2, 2], dtype=int32))
+    """
+
+    score: Floats
+    positives: Array
+    negatives: Array
+
+    @classmethod
+    def of(cls, label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None) -> Tally:
+        """Count trials given as arrays; `label` is 1 or True for the positive class, 0 or False for the other."""
+        positive, values, weights = check_trials(label, score, weight)
+        if weights is None:
+            return cls.of_classes(values[positive], values[~positive])
+        weighted = (values[positive], weights[positive]), (values[~positive], weights[~positive])
+        return merge(_weighted_class(s, w, is_positive) for (s, w), is_positive in zip(weighted, (True, False), strict=True))
+
+    @classmethod
+    def of_classes(cls, positive: Floats, negative: Floats) -> Tally:
+        """Count trials given as the scores of each class."""
+        pos, neg = np.sort(positive), np.sort(negative)
+        n = len(pos) + len(neg)
+        # Where each positive lands in the merged order; sorting values and merging beats any argsort.
+        is_positive = np.zeros(n, dtype=bool)
+        is_positive[np.searchsorted(neg, pos, side="left") + np.arange(len(pos))] = True
+        merged = np.empty(n)
+        merged[is_positive], merged[~is_positive] = pos, neg
+        cumulative = np.cumsum(is_positive, dtype=_count_type(n))
+        last = np.flatnonzero(merged[1:] != merged[:-1]) if n else np.zeros(0, dtype=np.intp)
+        if n and len(last) == n - 1:
+            return cls(merged, _from_zero(cumulative), _from_zero(np.arange(1, n + 1, dtype=cumulative.dtype) - cumulative))
+        ends = np.append(last, n - 1) if n else last
+        counts = cumulative[ends]
+        return cls(merged[ends], _from_zero(counts), _from_zero((ends + 1).astype(counts.dtype) - counts))
+
+    @classmethod
+    def of_counts(cls, score: ArrayLike, positive: ArrayLike, negative: ArrayLike) -> Tally:
+        """Counts per score, in any order and with repeats; the form in which shards and warehouses deliver."""
+        values = np.asarray(score, dtype=np.float64)
+        pos, neg = np.asarray(positive), np.asarray(negative)
+        distinct, place = np.unique(values, return_inverse=True)
+        size = len(distinct)
+        sums = [np.bincount(place, weights=c, minlength=size).astype(np.result_type(c, np.int64)) for c in (pos, neg)]
+        return cls(distinct, _from_zero(np.cumsum(sums[0])), _from_zero(np.cumsum(sums[1])))
+
+    @property
+    def n_positive(self) -> float:
+        """Weight of the positive trials."""
+        return self.positives[-1].item() if len(self.positives) else 0
+
+    @property
+    def n_negative(self) -> float:
+        """Weight of the negative trials."""
+        return self.negatives[-1].item() if len(self.negatives) else 0
+
+    @property
+    def has_both_classes(self) -> bool:
+        """Whether anything that compares the classes is defined."""
+        return self.n_positive > 0 and self.n_negative > 0
+
+    @cached_property
+    def positive_counts(self) -> Array:
+        """Positives at each distinct score."""
+        return np.diff(self.positives)
+
+    @cached_property
+    def negative_counts(self) -> Array:
+        """Negatives at each distinct score."""
+        return np.diff(self.negatives)
+
+    @property
+    def tied_mass(self) -> float:
+        """Share of trials whose score both classes have: where tie rules matter.
+
+        >>> Tally.of([1, 0, 1, 0], [0.9, 0.1, 0.4, 0.4]).tied_mass
+        0.5
+        """
+        shared = (self.positive_counts > 0) & (self.negative_counts > 0)
+        total = self.n_positive + self.n_negative
+        return float((self.positive_counts[shared].sum() + self.negative_counts[shared].sum()) / total) if total else 0.0
+
+    def point_at(self, threshold: float) -> int:
+        """The point of the error curve that accepts `score >= threshold`."""
+        return int(np.searchsorted(self.score, threshold, side="left"))
+
+    def threshold_of(self, point: int) -> float:
+        """The threshold that accepts `score >= threshold` at that point; +inf where everything is rejected."""
+        return float(self.score[point]) if point < len(self.score) else float("inf")
+
+    def rescored(self, score: Floats) -> Tally:
+        """The same counts on scores mapped by a non-decreasing function."""
+        keep = np.append(score[1:] != score[:-1], True) if len(score) else np.zeros(0, dtype=bool)
+        ends = np.flatnonzero(keep) + 1
+        return Tally(score[keep], _from_zero(self.positives[ends]), _from_zero(self.negatives[ends]))
+
+
+def merge(tallies: Iterable[Tally]) -> Tally:
+    """One tally of all trials in the given ones: pooling groups, or joining shards.
+
+    >>> a, b = Tally.of([1, 0], [0.9, 0.4]), Tally.of([1, 0], [0.4, 0.1])
+    >>> merge([a, b]).positives.tolist(), merge([a, b]).negatives.tolist()
+    ([0, 0, 1, 2], [0, 1, 2, 2])
+    """
+    parts = list(tallies)
+    if not parts:
+        return Tally(np.zeros(0), np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
+    return Tally.of_counts(
+        np.concatenate([t.score for t in parts]),
+        np.concatenate([t.positive_counts for t in parts]),
+        np.concatenate([t.negative_counts for t in parts]),
+    )
+
+
+def check_trials(
+    label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None
+) -> tuple[NDArray[np.bool_], Floats, Array | None]:
+    """Arrays checked and cast: which are positive, the scores, the weights. Bad values raise `DataError`."""
+    positive = check_label(label)
+    values = np.asarray(score, dtype=np.float64)
+    if values.shape != positive.shape or values.ndim != 1:
+        raise DataError(f"label and score must be flat and equally long; found {positive.shape} and {values.shape}")
+    if np.isnan(values).any():
+        places = np.flatnonzero(np.isnan(values))
+        raise DataError(f"{len(places)} of {len(values)} scores are NaN, the first at position {places[0]}; drop or mend them")
+    return positive, values, check_weight(weight, len(values))
+
+
+def check_label(label: ArrayLike) -> NDArray[np.bool_]:
+    """Labels as a mask of the positives; anything but 0, 1, True and False is refused."""
+    given = np.asarray(label)
+    if given.ndim != 1:
+        raise DataError(f"label must be flat; found shape {given.shape}")
+    if given.dtype == np.bool_:
+        return given
+    positive = given == 1
+    wrong = ~(positive | (given == 0))
+    if wrong.any():
+        raise DataError(f"label must be 1 (positive) or 0; found {given[wrong][0]!r} at position {int(np.argmax(wrong))}")
+    return np.asarray(positive, dtype=np.bool_)
+
+
+def check_weight(weight: ArrayLike | None, n: int) -> Array | None:
+    """Weights as numbers, one a trial, none negative; None stays None (all ones)."""
+    if weight is None:
+        return None
+    weights = np.asarray(weight)
+    if weights.dtype.kind not in "iu":
+        weights = weights.astype(np.float64)
+    if weights.shape != (n,):
+        raise DataError(f"weight must have one number a trial ({n}); found shape {weights.shape}")
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        raise DataError("weights must be finite and not negative")
+    return weights
+
+
+def _weighted_class(score: Floats, weight: Array, is_positive: bool) -> Tally:
+    present = weight > 0
+    zeros = np.zeros(int(present.sum()), dtype=weight.dtype)
+    pos, neg = (weight[present], zeros) if is_positive else (zeros, weight[present])
+    return Tally.of_counts(score[present], pos, neg)
+
+
+def _count_type(n: int) -> type[np.int32] | type[np.int64]:
+    return np.int32 if n < 2**31 else np.int64
+
+
+def _from_zero(cumulative: Array) -> Array:
+    return np.concatenate([np.zeros(1, dtype=cumulative.dtype), cumulative])

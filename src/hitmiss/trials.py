@@ -1,0 +1,221 @@
+"""Trials: a table of questions put to detectors, with a header that settles what the numbers mean.
+
+A trial is one question put to one detector once. Columns by role:
+
+| role     | columns                                   | rule                                                          |
+|----------|-------------------------------------------|---------------------------------------------------------------|
+| question | item, target                              | text; the independent unit                                    |
+| truth    | label                                     | 1 = the positive class, 0 = the other                         |
+| answer   | score, decision, confidence, error        | higher score = positive; decision 1, 0 or -1 (abstained)      |
+| run      | header.runs: model, seed, attack …        | who answered under which condition; never pooled              |
+| slice    | header.slices: codec, language …          | a property of the item; split or pooled on request            |
+| number   | header.numbers: seconds …                 | summarised                                                    |
+"""
+
+from __future__ import annotations
+
+import hashlib
+import html
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import ArrayLike, NDArray
+
+from hitmiss.errors import DataError, UnknownName, UsageError
+from hitmiss.tally import check_label
+from hitmiss.values import SCORE_KINDS, ScoreKind
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ANSWERS = ("score", "decision", "confidence", "error")
+FIXED = ("item", "target", "label", *ANSWERS)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file that trials were read from: its name (never its folder) and the SHA-256 of its bytes."""
+
+    name: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A decision threshold and where it came from: `given`, `validation <file>`, `column <name>`, `this data`."""
+
+    value: float
+    origin: str
+
+    @property
+    def is_optimistic(self) -> bool:
+        """Whether it was chosen on the very data that it is judged on."""
+        return self.origin == "this data"
+
+
+@dataclass(frozen=True)
+class Header:
+    """What the columns mean. It travels with the table and into the signature."""
+
+    positive: str = "positive"
+    negative: str = "negative"
+    score_kind: ScoreKind = "raw"
+    runs: tuple[str, ...] = ()
+    slices: tuple[str, ...] = ()
+    numbers: tuple[str, ...] = ()
+    threshold: Threshold | None = None
+    sources: tuple[Source, ...] = ()
+    coverage: tuple[int, int] | None = None
+    choices: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.score_kind not in SCORE_KINDS:
+            raise UnknownName("score kind", self.score_kind, SCORE_KINDS)
+
+
+@dataclass(frozen=True, eq=False)
+class Trials:
+    """An immutable table of trials with its header.
+
+    >>> t = Trials.of(label=[1, 0, 1], score=[2.0, -1.0, 0.5], item=["a", "b", "c"], codec=["C01", "C01", "C02"])
+    >>> len(t), t.n_positive, t.header.slices
+    (3, 2, ('codec',))
+    >>> t.where(codec="C01").items
+    ['a', 'b']
+    """
+
+    frame: pl.DataFrame
+    header: Header
+
+    @classmethod
+    def of(
+        cls,
+        label: ArrayLike,
+        score: ArrayLike | None = None,
+        *,
+        item: Iterable[str] | None = None,
+        decision: ArrayLike | None = None,
+        confidence: ArrayLike | None = None,
+        header: Header | None = None,
+        **columns: ArrayLike,
+    ) -> Trials:
+        """Trials from arrays. Further keywords become slice columns unless the header says otherwise."""
+        positive = check_label(label)
+        data: dict[str, Any] = {
+            "item": list(item) if item is not None else [str(i) for i in range(len(positive))],
+            "label": positive.astype(np.int8),
+        }
+        given = {"score": (score, np.float64), "decision": (decision, np.int8), "confidence": (confidence, np.float64)}
+        data |= {name: np.asarray(v, dtype=kind) for name, (v, kind) in given.items() if v is not None}
+        head = header or Header()
+        named = {*head.runs, *head.slices, *head.numbers}
+        head = replace(head, slices=(*head.slices, *(c for c in columns if c not in named)))
+        for name, values in columns.items():
+            data[name] = np.asarray(values, dtype=np.float64) if name in head.numbers else [str(v) for v in np.asarray(values).tolist()]
+        return cls.from_frame(pl.DataFrame(data), head)
+
+    @classmethod
+    def from_frame(cls, frame: pl.DataFrame, header: Header) -> Trials:
+        """Trials from a polars frame with the columns of the module's table; checked."""
+        if "target" not in frame.columns:
+            frame = frame.with_columns(target=pl.lit(header.positive))
+        texts = ["item", "target", *header.runs, *header.slices]
+        missing = [c for c in ("label", *texts, *header.numbers) if c not in frame.columns]
+        if missing:
+            raise UsageError(f"no column {missing[0]!r}; the trials have {frame.columns}")
+        frame = frame.with_columns(*(pl.col(c).cast(pl.String) for c in texts), pl.col("label").cast(pl.Int8))
+        trials = cls(frame, header)
+        trials._refuse_duplicates()
+        return trials
+
+    def _refuse_duplicates(self) -> None:
+        key = ["item", "target", *self.header.runs]
+        if self.frame.height > 1 and self.frame.select(pl.struct(key).is_duplicated().any()).item():
+            twice = self.frame.filter(pl.struct(key).is_duplicated())
+            raise DataError(f"{twice.height} rows share an id ({', '.join(key)}), the first is {twice['item'][0]!r}; each trial must be there once")
+
+    def __len__(self) -> int:
+        return self.frame.height
+
+    @property
+    def label(self) -> NDArray[np.int8]:
+        """1 = positive, 0 = the other class."""
+        return self.frame["label"].to_numpy()
+
+    @property
+    def score(self) -> NDArray[np.float64]:
+        """The scores; higher = positive."""
+        return self.column("score").to_numpy()
+
+    @property
+    def items(self) -> list[str]:
+        """The ids, in order."""
+        return self.frame["item"].to_list()
+
+    @property
+    def n_positive(self) -> int:
+        """How many trials are positive."""
+        return int(self.frame["label"].sum())
+
+    def column(self, name: str) -> pl.Series:
+        """One column, or an error that names those there are."""
+        if name not in self.frame.columns:
+            raise UnknownName("column", name, self.frame.columns)
+        return self.frame[name]
+
+    def where(self, **values: str) -> Trials:
+        """The trials whose columns have these values."""
+        for name in values:
+            self.column(name)
+        return self.keep(pl.all_horizontal(*(pl.col(c) == v for c, v in values.items())) if values else pl.lit(True))
+
+    def keep(self, condition: pl.Expr) -> Trials:
+        """The trials for which a polars expression holds."""
+        return replace(self, frame=self.frame.filter(condition))
+
+    def put(self, header: Header | None = None, **columns: pl.Series | pl.Expr) -> Trials:
+        """The same trials with columns added or replaced, and perhaps another header."""
+        return replace(self, frame=self.frame.with_columns(**columns), header=header or self.header)
+
+    def retitle(self, **changes: Any) -> Trials:
+        """The same trials with fields of the header changed."""
+        return replace(self, header=replace(self.header, **changes))
+
+    @property
+    def digest(self) -> str:
+        """Short hash of the content: of the files' bytes where the trials come from files, else of the columns."""
+        sha = hashlib.sha256()
+        if self.header.sources:
+            for digest in sorted(s.sha256 for s in self.header.sources):
+                sha.update(digest.encode())
+            return sha.hexdigest()[:12]
+        for name in sorted(self.frame.columns):
+            values = self.frame[name]
+            sha.update(name.encode())
+            sha.update(values.to_numpy().tobytes() if values.dtype.is_numeric() else "\x1f".join(map(str, values)).encode())
+        return sha.hexdigest()[:12]
+
+    def to_polars(self) -> pl.DataFrame:
+        """The table as a polars frame."""
+        return self.frame
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The table as a pandas frame (needs pandas)."""
+        import pandas as pd
+
+        return pd.DataFrame({name: self.frame[name].to_list() for name in self.frame.columns})
+
+    def __repr__(self) -> str:
+        head = self.header
+        return f"Trials({len(self)} trials, {self.n_positive} {head.positive}, {len(self) - self.n_positive} {head.negative}, {head.score_kind} scores, slices {list(head.slices)})"
+
+    def _repr_html_(self) -> str:
+        rows = self.frame.head(10).iter_rows()
+        cells = "".join(f"<tr>{''.join(f'<td>{html.escape(str(v))}</td>' for v in row)}</tr>" for row in rows)
+        names = "".join(f"<th>{html.escape(c)}</th>" for c in self.frame.columns)
+        return f"<p>{html.escape(repr(self))}</p><table><thead><tr>{names}</tr></thead><tbody>{cells}</tbody></table>"
