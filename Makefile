@@ -1,0 +1,82 @@
+# Everything a fresh checkout needs: python 3.11 or newer, make. The environment is made in .venv, from hashes.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+unexport PYTHONDONTWRITEBYTECODE        # where it is set, each process compiles every import again
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+EXTRAS_READY := $(VENV)/.extras-ready
+WORKERS ?= 2
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) -rs
+
+.PHONY: help
+help:  ## show what can be made
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/make \1\t\2/' | expand -t 18
+
+.PHONY: demo
+demo: $(READY)  ## simulate an evaluation at full size and score it
+	$(BIN)/hitmiss demo
+
+.PHONY: test
+test: $(READY)  ## all tests that need no heavy packages
+	$(PYTEST) -m "not extras"
+
+.PHONY: test-extras
+test-extras: $(EXTRAS_READY)  ## the tests that compare with heavy packages (installs them)
+	$(PYTEST) -m extras
+
+.PHONY: lint
+lint: $(READY) types  ## style and types
+	$(BIN)/ruff check .
+
+.PHONY: types
+types: $(READY)  ## types only
+	$(BIN)/mypy
+
+.PHONY: bench
+bench: $(READY)  ## run every script in benchmarks/
+	@for script in benchmarks/[a-z]*.py; do \
+	    [ -e "$$script" ] || { echo "there is no benchmark yet"; exit 1; }; \
+	    echo "$$script"; $(BIN)/python "$$script"; \
+	done
+
+.PHONY: lock
+lock: $(READY)  ## choose the newest versions and write requirements.lock
+	printf 'hatchling>=1.26\neditables>=0.5\n' | $(BIN)/uv pip compile pyproject.toml - --group dev --extra frames --extra safetensors \
+	    --universal --python-version 3.11 --upgrade --generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links \
+	    --quiet --output-file requirements.lock
+
+.PHONY: clean
+clean:  ## remove the environment, the caches and the demo
+	rm -rf $(VENV) demo dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(BIN)/python:
+	@for python in python3.11 python3.12 python3.13 python3; do \
+	    if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	        echo "making $(VENV) with $$python"; \
+	        "$$python" -m venv $(VENV) && exit 0; \
+	        rm -rf $(VENV); \
+	    fi; \
+	done; \
+	echo "hitmiss needs Python 3.11 or newer with its venv module, and found neither python3.11, python3.12, python3.13 nor such a python3; install one and run make again." >&2; \
+	exit 1
+
+# uv where it can be had, else pip: the same lock, the same hashes.
+install = { [ -x $(BIN)/uv ] && $(BIN)/uv pip install --quiet --python $(BIN)/python $(1); } || $(BIN)/python -m pip install --quiet $(1)
+
+$(READY): requirements.lock pyproject.toml | $(BIN)/python
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.5' || echo "uv cannot be had here; going on with pip"
+	@echo "installing requirements.lock"
+	@$(call install,--require-hashes -r requirements.lock)
+	@$(call install,--no-build-isolation --no-deps -e .)
+	@touch $@
+
+# torch by pip and first: another resolver would fetch a build of several gigabytes. The lock's versions stay.
+$(EXTRAS_READY): requirements-extras.txt $(READY)
+	@echo "installing requirements-extras.txt"
+	@sed -nE 's/^([a-zA-Z0-9._-]+==[^\\]*[^\\ ]) *\\?$$/\1/p' requirements.lock > $(VENV)/constraints.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(VENV)/constraints.txt "$$(grep '^torch==' requirements-extras.txt)"
+	@$(call install,-c $(VENV)/constraints.txt -r requirements-extras.txt)
+	@touch $@
