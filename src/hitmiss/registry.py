@@ -36,7 +36,7 @@ class Metric:
     range: tuple[float, float]
     columns: tuple[str, ...]
     defaults: dict[str, Setting] = field(hash=False)
-    tally: Callable[..., float] | None = None
+    form: Callable[..., Any] | None = None
     kinds: tuple[str, ...] = ()
 
     def settings(self, spec: Spec) -> dict[str, Setting]:
@@ -56,13 +56,14 @@ def metric(
     *,
     best: Best,
     range: tuple[float, float] = (0.0, 1.0),
-    tally: Callable[..., float] | None = None,
+    form: Callable[..., Any] | None = None,
     kinds: tuple[str, ...] = (),
 ) -> Callable[[F], F]:
     """Register a metric function under its own name.
 
     Positional parameters name columns of the trials (`label`, `score`, `decision`, …) and end with `weight`;
-    keyword-only parameters are settings. `tally` is the same metric on a `Tally`: the engine's fast way.
+    keyword-only parameters are settings. `form` takes the settings and gives the metric's shape (`stats.forms`), which is
+    how the engine counts and resamples it fast; without it the metric is called on arrays.
     `kinds` lists the score kinds on which the metric makes sense (empty: any).
 
     >>> @metric(best="low")
@@ -78,7 +79,7 @@ def metric(
         name = function.__name__
         if name in _metrics and _metrics[name].function.__module__ != function.__module__:
             raise UsageError(f"metric {name!r} exists already, from {_metrics[name].function.__module__}")
-        _metrics[name] = Metric(name, function, best, range, columns, defaults, tally, kinds)
+        _metrics[name] = Metric(name, function, best, range, columns, defaults, form, kinds)
         return function
 
     return register

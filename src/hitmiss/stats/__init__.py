@@ -1,1 +1,1 @@
-"""."""
+"""Uncertainty: bootstrap draws, intervals, binomial rates."""

@@ -1,0 +1,239 @@
+"""Metrics of decisions: accuracy, precision, recall, F1, specificity, error rates, MCC.
+
+Conventions: `label` 1 = positive; `decision` 1 = said positive, 0 = said negative, -1 = abstained. `accuracy` counts an
+abstention as wrong; every other figure is over the trials that were answered. An empty denominator is NaN, never 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hitmiss.errors import DataError
+from hitmiss.registry import metric
+from hitmiss.stats.forms import OfCounts
+from hitmiss.tally import check_label, check_weight
+from hitmiss.values import ABSTAIN, Rate
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How often each outcome happened; numbers, or arrays with one entry a replicate."""
+
+    tp: Any
+    fp: Any
+    fn: Any
+    tn: Any
+    abstained_positive: Any = 0
+    abstained_negative: Any = 0
+
+    @classmethod
+    def of(cls, label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> Counts:
+        """Count decisions.
+
+        >>> Counts.of([1, 1, 0, 0, 1], [1, 0, 1, 0, -1])
+        Counts(tp=1, fp=1, fn=1, tn=1, abstained_positive=1, abstained_negative=0)
+        """
+        return cls(*(c.item() for c in np.bincount(outcome(label, decision), weights=check_weight(weight, np.size(label)), minlength=6).astype(_kind(weight))))
+
+    @property
+    def n(self) -> Any:
+        """All trials."""
+        return self.answered + self.abstained_positive + self.abstained_negative
+
+    @property
+    def answered(self) -> Any:
+        """Trials with a decision."""
+        return self.tp + self.fp + self.fn + self.tn
+
+
+def outcome(label: ArrayLike, decision: ArrayLike) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Each trial's outcome as a number: 0 TP, 1 FP, 2 FN, 3 TN, 4 abstained positive, 5 abstained negative."""
+    positive, said = check_label(label), np.asarray(decision)
+    if said.shape != positive.shape:
+        raise DataError(f"label and decision must be equally long; found {positive.shape} and {said.shape}")
+    wrong = ~np.isin(said, (0, 1, ABSTAIN))
+    if wrong.any():
+        raise DataError(f"decision must be 1, 0 or -1 (abstained); found {said[wrong][0]!r} at position {int(np.argmax(wrong))}")
+    code = np.where(said == 1, np.where(positive, 0, 1), np.where(positive, 2, 3))
+    return np.where(said == ABSTAIN, np.where(positive, 4, 5), code)
+
+
+def _kind(weight: ArrayLike | None) -> type:
+    return np.int64 if weight is None or np.asarray(weight).dtype.kind in "iub" else np.float64
+
+
+def _share(hits: Any, of: Any) -> Any:
+    """A `Rate` of two numbers; an array of shares of two arrays, NaN where there is nothing to share."""
+    if np.ndim(hits) == 0 and np.ndim(of) == 0:
+        return Rate(hits, of)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.true_divide(hits, of)
+
+
+def accuracy_of(c: Counts) -> Any:
+    """(TP + TN) / all trials."""
+    return _share(c.tp + c.tn, c.n)
+
+
+def precision_of(c: Counts) -> Any:
+    """TP / (TP + FP)."""
+    return _share(c.tp, c.tp + c.fp)
+
+
+def recall_of(c: Counts) -> Any:
+    """TP / (TP + FN)."""
+    return _share(c.tp, c.tp + c.fn)
+
+
+def specificity_of(c: Counts) -> Any:
+    """TN / (TN + FP)."""
+    return _share(c.tn, c.tn + c.fp)
+
+
+def fpr_of(c: Counts) -> Any:
+    """FP / (FP + TN)."""
+    return _share(c.fp, c.fp + c.tn)
+
+
+def fnr_of(c: Counts) -> Any:
+    """FN / (FN + TP)."""
+    return _share(c.fn, c.fn + c.tp)
+
+
+def f1_of(c: Counts) -> Any:
+    """2 TP / (2 TP + FP + FN)."""
+    share = _share(2 * c.tp, 2 * c.tp + c.fp + c.fn)
+    return float(share) if isinstance(share, Rate) else share  # no binomial proportion: Wilson must not be offered
+
+
+def balanced_accuracy_of(c: Counts) -> Any:
+    """(recall + specificity) / 2."""
+    return (recall_of(c) + specificity_of(c)) / 2
+
+
+def mcc_of(c: Counts) -> Any:
+    """(TP·TN − FP·FN) / sqrt((TP+FP)(TP+FN)(TN+FP)(TN+FN))."""
+    root = np.sqrt(np.multiply(1.0, c.tp + c.fp) * (c.tp + c.fn) * (c.tn + c.fp) * (c.tn + c.fn))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = np.true_divide(np.multiply(1.0, c.tp) * c.tn - np.multiply(1.0, c.fp) * c.fn, root)
+    return float(value) if np.ndim(value) == 0 else value
+
+
+@metric(best="high", form=lambda: OfCounts(accuracy_of))
+def accuracy(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """Share of all trials decided rightly; an abstention is not right.
+
+    accuracy = (TP + TN) / n. Best: high. Range: 0..1. Undefined (NaN) without trials.
+    Reference: equals `sklearn.metrics.accuracy_score` where nothing abstains.
+
+    >>> accuracy([1, 1, 0, 0], [1, 0, 0, -1])
+    Rate(2/4 = 0.5)
+    """
+    return accuracy_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
+
+
+@metric(best="high", form=lambda: OfCounts(precision_of))
+def precision(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """Share of the trials called positive that are positive.
+
+    precision = TP / (TP + FP). Best: high. Range: 0..1. Undefined (NaN) where nothing was called positive.
+    Reference: equals `sklearn.metrics.precision_score` where defined.
+
+    >>> precision([1, 1, 0, 0], [1, 0, 1, 0])
+    Rate(1/2 = 0.5)
+    """
+    return precision_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
+
+
+@metric(best="high", form=lambda: OfCounts(recall_of))
+def recall(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """Share of the answered positives that were called positive (true-positive rate).
+
+    recall = TP / (TP + FN). Best: high. Range: 0..1. Undefined (NaN) without answered positives.
+    Reference: equals `sklearn.metrics.recall_score` where defined.
+
+    >>> recall([1, 1, 1, 0], [1, 1, 0, 0])
+    Rate(2/3 = 0.666667)
+    """
+    return recall_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
+
+
+@metric(best="high", form=lambda: OfCounts(specificity_of))
+def specificity(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """Share of the answered negatives that were called negative (true-negative rate).
+
+    specificity = TN / (TN + FP). Best: high. Range: 0..1. Undefined (NaN) without answered negatives.
+    Reference: equals `sklearn.metrics.recall_score(pos_label=0)` where defined.
+
+    >>> specificity([1, 0, 0, 0], [1, 1, 0, 0])
+    Rate(2/3 = 0.666667)
+    """
+    return specificity_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
+
+
+@metric(best="low", form=lambda: OfCounts(fpr_of))
+def fpr(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """False-positive rate (false alarms): share of the answered negatives that were called positive.
+
+    fpr = FP / (FP + TN). Best: low. Range: 0..1. Undefined (NaN) without answered negatives. Reference: 1 − specificity.
+
+    >>> fpr([1, 0, 0, 0], [1, 1, 0, 0])
+    Rate(1/3 = 0.333333)
+    """
+    return fpr_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
+
+
+@metric(best="low", form=lambda: OfCounts(fnr_of))
+def fnr(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """False-negative rate (misses): share of the answered positives that were called negative.
+
+    fnr = FN / (FN + TP). Best: low. Range: 0..1. Undefined (NaN) without answered positives. Reference: 1 − recall.
+
+    >>> fnr([1, 1, 1, 0], [1, 1, 0, 0])
+    Rate(1/3 = 0.333333)
+    """
+    return fnr_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
+
+
+@metric(best="high", form=lambda: OfCounts(f1_of))
+def f1(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """Harmonic mean of precision and recall of the positive class.
+
+    F1 = 2 TP / (2 TP + FP + FN). Best: high. Range: 0..1. Undefined (NaN) without positives, true or claimed.
+    Reference: equals `sklearn.metrics.f1_score` where defined.
+
+    >>> f1([1, 1, 0, 0], [1, 0, 1, 0])
+    0.5
+    """
+    return f1_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
+
+
+@metric(best="high", form=lambda: OfCounts(balanced_accuracy_of))
+def balanced_accuracy(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """Mean of recall and specificity: accuracy if both classes were equally frequent.
+
+    (recall + specificity) / 2. Best: high. Range: 0..1; 0.5 is no information. Undefined (NaN) with one class.
+    Reference: equals `sklearn.metrics.balanced_accuracy_score`.
+
+    >>> balanced_accuracy([1, 1, 0, 0], [1, 0, 0, 0])
+    0.75
+    """
+    return balanced_accuracy_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
+
+
+@metric(best="high", range=(-1.0, 1.0), form=lambda: OfCounts(mcc_of))
+def mcc(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """Matthews correlation coefficient between label and decision.
+
+    (TP·TN − FP·FN) / sqrt((TP+FP)(TP+FN)(TN+FP)(TN+FN)). Best: high. Range: −1..1; 0 is no information.
+    Undefined (NaN) where a row or column of the table is empty.
+    Reference: equals `sklearn.metrics.matthews_corrcoef` where defined.
+
+    >>> mcc([1, 1, 0, 0], [1, 1, 0, 0])
+    1.0
+    """
+    return mcc_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]

@@ -1,0 +1,304 @@
+"""Detection metrics: equal error rate, detection costs and the cost of log-likelihood ratios.
+
+Conventions: `label` is 1 for the positive (target, bona fide) class; a higher score means positive; a trial is
+accepted if `score >= threshold`. Rates are fractions. With one class only every metric here is NaN.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hitmiss.errors import DataError, UnknownName, UsageError
+from hitmiss.registry import metric
+from hitmiss.stats.forms import AtThreshold, ClassSums, Crossing, Floats, Form, MinimumCost, Number, Whole, crossing_point, tie_steps
+from hitmiss.tally import Tally
+
+TieRule = Literal["grouped", "official", "interpolated", "hull"]
+TIE_RULES = ("grouped", "official", "interpolated", "hull")
+
+
+def eer_form(ties: TieRule) -> Form:
+    """The EER under a tie rule as the engine sees it."""
+    if ties == "hull":
+        return Whole(hull_eer)
+    if ties not in TIE_RULES:
+        raise UnknownName("tie rule", ties, TIE_RULES)
+    return Crossing(ties)
+
+
+@metric(best="low", form=eer_form)
+def eer(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None, *, ties: TieRule = "grouped") -> float:
+    """Equal error rate: the error where misses and false alarms balance.
+
+    EER = (FRR(t) + FAR(t)) / 2 at the threshold t with the smallest |FRR − FAR|, the lowest such t.
+    Best: low. Range: 0..1. Undefined (NaN) with one class.
+
+    Ties: `grouped` puts equal scores on one point of the curve; `official` walks through them one by one, positives
+    first, as the ASVspoof 5 package does (constant scores then give 1.0); `interpolated` reads the straight line
+    between grouped points; `hull` the convex hull of the ROC. The first two agree where no score is in both classes.
+
+    Reference: ASVspoof 5 evaluation package; Brümmer & de Villiers 2013, The BOSARIS Toolkit (hull).
+
+    >>> eer([1, 1, 0, 0], [0.9, 0.4, 0.6, 0.1])
+    0.5
+    >>> eer([1, 1, 0, 0], [5, 5, 5, 5], ties="official"), eer([1, 1, 0, 0], [5, 5, 5, 5])
+    (1.0, 0.5)
+    """
+    tally = Tally.of(label, score, weight)
+    if ties == "official":
+        _refuse_fractions(tally)
+    return eer_form(ties).value(tally)
+
+
+@metric(best="high", range=(-math.inf, math.inf))
+def eer_threshold(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None, *, ties: TieRule = "grouped") -> float:
+    """The threshold at which `eer` is read: accept if score >= threshold.
+
+    With ties="official" it is the last rejected score, as the ASVspoof 5 package prints it: accept if score >
+    threshold, and min − 0.001 where nothing is rejected. The other rules give the lowest accepted score, and +inf
+    where nothing is accepted. Undefined (NaN) with one class. Reference: as `eer`.
+
+    >>> eer_threshold([1, 1, 0, 0], [0.9, 0.6, 0.4, 0.1])
+    0.6
+    >>> eer_threshold([1, 1, 0, 0], [0.9, 0.6, 0.4, 0.1], ties="official")
+    0.4
+    """
+    tally = Tally.of(label, score, weight)
+    if not tally.has_both_classes:
+        return float("nan")
+    return _official_threshold(tally) if ties == "official" else tally.threshold_of(eer_point(tally))
+
+
+def eer_point(tally: Tally) -> int:
+    """The point of the tie-grouped curve with the smallest |FRR − FAR|, the first of equals."""
+    low = crossing_point(tally)
+    gaps = [abs(tally.positives[i] / tally.n_positive - (tally.n_negative - tally.negatives[i]) / tally.n_negative) for i in (low, low + 1)]
+    return low if gaps[0] <= gaps[1] else low + 1
+
+
+def _official_threshold(tally: Tally) -> float:
+    low = crossing_point(tally)
+    cp, cn, n1, n0 = float(tally.positives[low]), float(tally.negatives[low]), tally.n_positive, tally.n_negative
+    p, q = float(tally.positives[low + 1]) - cp, float(tally.negatives[low + 1]) - cn
+    steps = tie_steps(cp, cn, p, q, n1, n0)
+    gaps = [abs((cp + i) / n1 - (n0 - (cn + j)) / n0) for i, j in steps]
+    i, j = steps[int(np.argmin(gaps))]
+    if i + j > 0:
+        return float(tally.score[low])
+    return float(tally.score[low - 1]) if low else float(tally.score[0]) - 0.001
+
+
+def _refuse_fractions(tally: Tally) -> None:
+    for counts in (tally.positive_counts, tally.negative_counts):
+        if counts.dtype.kind == "f" and (counts != np.round(counts)).any():
+            raise DataError('ties="official" walks through tied trials one by one, so weights must be whole numbers')
+
+
+def dcf_weights(p_target: float, c_miss: float, c_fa: float, normalize: bool) -> tuple[float, float, float]:
+    """What a miss and a false alarm weigh, and the unit: the cost of the better trivial system, or 1."""
+    if not 0.0 < p_target < 1.0:
+        raise UsageError(f"p_target must lie between 0 and 1; found {p_target}")
+    if c_miss <= 0 or c_fa <= 0:
+        raise UsageError(f"costs must be positive; found c_miss={c_miss}, c_fa={c_fa}")
+    miss, false_alarm = c_miss * p_target, c_fa * (1.0 - p_target)
+    return miss, false_alarm, min(miss, false_alarm) if normalize else 1.0
+
+
+def min_dcf_form(p_target: float, c_miss: float, c_fa: float, normalize: bool) -> Form:
+    """Minimum cost as the engine sees it."""
+    return MinimumCost(*dcf_weights(p_target, c_miss, c_fa, normalize))
+
+
+@metric(best="low", range=(0.0, 1.0), form=min_dcf_form)
+def min_dcf(
+    label: ArrayLike,
+    score: ArrayLike,
+    weight: ArrayLike | None = None,
+    *,
+    p_target: float = 0.95,
+    c_miss: float = 1.0,
+    c_fa: float = 10.0,
+    normalize: bool = True,
+) -> float:
+    """Minimum detection cost: the cost at the best threshold.
+
+    min over t of  c_miss · p_target · FRR(t) + c_fa · (1 − p_target) · FAR(t), divided by the cost of the better
+    trivial system, min(c_miss · p_target, c_fa · (1 − p_target)). Accept-all and reject-all are on the curve, so the
+    normalised figure never exceeds 1; exactly 1 means that no threshold is of use at this operating point.
+    Best: low. Range: 0..1. Undefined (NaN) with one class. The defaults are those of ASVspoof 5: P_spoof = 0.05.
+
+    Reference: ASVspoof 5 evaluation package; NIST SRE evaluation plans.
+
+    >>> min_dcf([1, 1, 0, 0], [0.9, 0.6, 0.4, 0.1])
+    0.0
+    >>> round(min_dcf([1, 1, 0, 0], [0.9, 0.4, 0.6, 0.1]), 12)      # reject the lowest: 10 · 0.05 · 0.5 / 0.5
+    0.5
+    """
+    return min_dcf_form(p_target, c_miss, c_fa, normalize).value(Tally.of(label, score, weight))
+
+
+def bayes_threshold(p_target: float, c_miss: float, c_fa: float) -> float:
+    """The best threshold for true log-likelihood ratios: −ln(c_miss · p_target / (c_fa · (1 − p_target))).
+
+    Formed in just this way: the logit of an effective prior is another number in the last place.
+
+    >>> round(bayes_threshold(0.95, 1.0, 10.0), 4)
+    -0.6419
+    """
+    p_spoof = round(1.0 - p_target, 15)  # 1 − 0.95 is 0.05 to the user, not 0.050000000000000044
+    return -math.log(c_miss * (1.0 - p_spoof) / (c_fa * p_spoof))
+
+
+def act_dcf_form(p_target: float, c_miss: float, c_fa: float, normalize: bool) -> Form:
+    """Cost at the Bayes threshold as the engine sees it."""
+    return dcf_at_form(p_target, c_miss, c_fa, normalize, bayes_threshold(p_target, c_miss, c_fa))
+
+
+@metric(best="low", range=(0.0, math.inf), form=act_dcf_form, kinds=("llr",))
+def act_dcf(
+    label: ArrayLike,
+    score: ArrayLike,
+    weight: ArrayLike | None = None,
+    *,
+    p_target: float = 0.95,
+    c_miss: float = 1.0,
+    c_fa: float = 10.0,
+    normalize: bool = True,
+) -> float:
+    """Actual detection cost: the cost at the Bayes threshold, for scores that are natural-log likelihood ratios.
+
+    The cost of `min_dcf` read at t = −ln(c_miss · p_target / (c_fa · (1 − p_target))), accepting score >= t.
+    act_dcf − min_dcf is what miscalibration costs. Best: low. Range: 0..; above 1 is worse than a trivial system.
+    Undefined (NaN) with one class; refused by the engine for scores that are not LLRs.
+
+    Reference: ASVspoof 5 evaluation package.
+
+    >>> act_dcf([1, 1, 0, 0], [3.0, -0.6, -0.7, -4.0])       # threshold −0.6419
+    0.0
+    """
+    return act_dcf_form(p_target, c_miss, c_fa, normalize).value(Tally.of(label, score, weight))
+
+
+def dcf_at_form(p_target: float, c_miss: float, c_fa: float, normalize: bool, threshold: float) -> Form:
+    """Cost at a fixed threshold as the engine sees it."""
+    miss, false_alarm, unit = dcf_weights(p_target, c_miss, c_fa, normalize)
+
+    def cost(missed: Number, positives: Number, accepted: Number, negatives: Number) -> Number:
+        return (miss * (missed / positives) + false_alarm * (accepted / negatives)) / unit
+
+    return AtThreshold(threshold, cost)
+
+
+@metric(best="low", range=(0.0, math.inf), form=dcf_at_form)
+def dcf_at(
+    label: ArrayLike,
+    score: ArrayLike,
+    weight: ArrayLike | None = None,
+    *,
+    p_target: float = 0.95,
+    c_miss: float = 1.0,
+    c_fa: float = 10.0,
+    normalize: bool = True,
+    threshold: float = 0.0,
+) -> float:
+    """Detection cost at a threshold of your own, for instance one chosen on a development set.
+
+    The cost of `min_dcf` read at `threshold`, accepting score >= threshold. Best: low. Range: 0..
+    Undefined (NaN) with one class. Reference: as `min_dcf`.
+
+    >>> dcf_at([1, 1, 0, 0], [0.9, 0.6, 0.4, 0.1], threshold=0.5)
+    0.0
+    >>> dcf_at([1, 1, 0, 0], [0.9, 0.6, 0.4, 0.1], threshold=0.0)       # accept all
+    1.0
+    """
+    return dcf_at_form(p_target, c_miss, c_fa, normalize, threshold).value(Tally.of(label, score, weight))
+
+
+def cllr_form() -> Form:
+    """Cllr as the engine sees it."""
+
+    def bits(sum1: Number, n1: Number, sum0: Number, n0: Number) -> Number:
+        return (sum1 / n1 + sum0 / n0) / (2.0 * math.log(2.0))
+
+    return ClassSums(_softplus_of_minus, _softplus, bits)
+
+
+def _softplus(score: Floats) -> Floats:
+    return np.logaddexp(0.0, score)  # does not overflow, however large the score
+
+
+def _softplus_of_minus(score: Floats) -> Floats:
+    return np.logaddexp(0.0, -score)
+
+
+@metric(best="low", range=(0.0, math.inf), form=cllr_form, kinds=("llr",))
+def cllr(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """Cost of log-likelihood ratios, in bits: how good the scores are as natural-log LLRs, threshold or no threshold.
+
+    ½ · [ mean over positives of log2(1 + e^−s) + mean over negatives of log2(1 + e^s) ].
+    Best: low. Range: 0..; 1 is what a system that always says "LLR = 0" gets. Undefined (NaN) with one class; infinite
+    if a trial has infinite evidence for the wrong class. Refused by the engine for scores that are not LLRs.
+
+    Reference: Brümmer & du Preez 2006, Application-independent evaluation of speaker detection.
+
+    >>> cllr([1, 0], [0.0, 0.0])
+    1.0
+    """
+    return cllr_form().value(Tally.of(label, score, weight))
+
+
+@metric(best="low", range=(0.0, 1.0), form=lambda: Whole(min_cllr_of_tally))
+def min_cllr(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """Cllr after the best monotone recalibration (PAV): what is left when only the order counts, in bits.
+
+    The scores are replaced by the LLRs that isotonic regression (pool adjacent violators) gives on the same trials,
+    then `cllr`. cllr − min_cllr is the loss to calibration. Best: low. Range: 0..1. Undefined (NaN) with one class.
+
+    Reference: Brümmer & du Preez 2006.
+
+    >>> min_cllr([1, 1, 0, 0], [0.9, 0.6, 0.4, 0.1])
+    0.0
+    >>> min_cllr([1, 0], [5.0, 5.0])
+    1.0
+    """
+    return min_cllr_of_tally(Tally.of(label, score, weight))
+
+
+def min_cllr_of_tally(tally: Tally) -> float:
+    """`min_cllr` of a tally."""
+    if not tally.has_both_classes:
+        return float("nan")
+    p, q = pav_blocks(tally)
+    with np.errstate(divide="ignore"):
+        llr = np.log(p / tally.n_positive) - np.log(q / tally.n_negative)
+    lost = [np.sum(c[c > 0] * np.logaddexp(0.0, sign * llr[c > 0])) / n for c, sign, n in ((p, -1.0, tally.n_positive), (q, 1.0, tally.n_negative))]
+    return float((lost[0] + lost[1]) / (2.0 * math.log(2.0)))
+
+
+def pav_blocks(tally: Tally) -> tuple[Floats, Floats]:
+    """Positives and negatives in each block that pool-adjacent-violators leaves: the segments of the ROC convex hull."""
+    from scipy.optimize import isotonic_regression
+
+    p, q = tally.positive_counts.astype(np.float64), tally.negative_counts.astype(np.float64)
+    held = p + q > 0
+    fit = isotonic_regression(p[held] / (p + q)[held], weights=(p + q)[held])
+    starts = fit.blocks[:-1]
+    return np.add.reduceat(p[held], starts), np.add.reduceat(q[held], starts)
+
+
+def hull_eer(tally: Tally) -> float:
+    """EER on the convex hull of the ROC: where the hull meets FRR = FAR."""
+    if not tally.has_both_classes:
+        return float("nan")
+    p, q = pav_blocks(tally)
+    frr = np.concatenate([[0.0], np.cumsum(p) / tally.n_positive])
+    far = 1.0 - np.concatenate([[0.0], np.cumsum(q) / tally.n_negative])
+    last = int(np.flatnonzero(frr <= far)[-1])
+    if last == len(frr) - 1:
+        return float(frr[last])
+    rise, fall = frr[last + 1] - frr[last], far[last] - far[last + 1]
+    return float(frr[last] + rise * (far[last] - frr[last]) / (rise + fall))

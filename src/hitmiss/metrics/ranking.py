@@ -1,0 +1,116 @@
+"""Ranking metrics: how well the scores order positives above negatives.
+
+Conventions as in `detection`: label 1 = positive, higher score = positive, accept if score >= threshold.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hitmiss.errors import UsageError
+from hitmiss.registry import metric
+from hitmiss.stats.forms import Form, PairShare, Whole
+from hitmiss.tally import Tally
+
+
+@metric(best="high", form=PairShare)
+def roc_auc(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """Area under the ROC curve: the chance that a positive scores higher than a negative, equal scores counting half.
+
+    AUC = [#(s⁺ > s⁻) + ½ #(s⁺ = s⁻)] / (n⁺ n⁻). Best: high. Range: 0..1; 0.5 is no information, below 0.5 usually means
+    that the scores point the other way. Undefined (NaN) with one class.
+
+    Reference: Hanley & McNeil 1982; equals `sklearn.metrics.roc_auc_score`.
+
+    >>> roc_auc([1, 1, 0, 0], [0.9, 0.4, 0.6, 0.1])
+    0.75
+    """
+    return PairShare().value(Tally.of(label, score, weight))
+
+
+@metric(best="high", form=lambda: Whole(average_precision_of_tally))
+def average_precision(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """Average precision: the precision at each threshold, weighted by the recall gained there (no interpolation).
+
+    AP = Σ over thresholds, from high to low, of (R_k − R_{k−1}) · P_k. Best: high. Range: 0..1; a random order gives
+    about the share of positives. Undefined (NaN) without positives.
+
+    Reference: equals `sklearn.metrics.average_precision_score`.
+
+    >>> round(average_precision([1, 0, 1, 0], [0.9, 0.6, 0.4, 0.1]), 12)     # (1/1 + 2/3) / 2
+    0.833333333333
+    """
+    return average_precision_of_tally(Tally.of(label, score, weight))
+
+
+def average_precision_of_tally(tally: Tally) -> float:
+    """`average_precision` of a tally."""
+    if tally.n_positive <= 0:
+        return float("nan")
+    accepted_positives = tally.n_positive - tally.positives[:-1].astype(np.float64)
+    accepted = accepted_positives + (tally.n_negative - tally.negatives[:-1])
+    gained = tally.positive_counts
+    held = gained > 0
+    return float(np.sum(gained[held] * accepted_positives[held] / accepted[held]) / tally.n_positive)
+
+
+def tpr_at_fpr_form(fpr: float) -> Form:
+    """`tpr_at_fpr` as the engine sees it."""
+    _check_share("fpr", fpr)
+    return Whole(lambda tally: tpr_at_fpr_of_tally(tally, fpr))
+
+
+@metric(best="high", form=tpr_at_fpr_form)
+def tpr_at_fpr(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None, *, fpr: float = 0.01) -> float:
+    """The highest true-positive rate that a threshold reaches with a false-positive rate of at most `fpr`.
+
+    max { TPR(t) : FPR(t) <= fpr }, over thresholds that exist (no interpolation). Best: high. Range: 0..1.
+    Undefined (NaN) with one class. Reference: a point of `sklearn.metrics.roc_curve`.
+
+    >>> tpr_at_fpr([1, 1, 0, 0], [0.9, 0.4, 0.6, 0.1], fpr=0.0)
+    0.5
+    """
+    return tpr_at_fpr_form(fpr).value(Tally.of(label, score, weight))
+
+
+def tpr_at_fpr_of_tally(tally: Tally, fpr: float) -> float:
+    """`tpr_at_fpr` of a tally."""
+    if not tally.has_both_classes:
+        return float("nan")
+    false_alarm = (tally.n_negative - tally.negatives) / tally.n_negative  # falls along the curve
+    first = int(np.argmax(false_alarm <= fpr))
+    return float(1.0 - tally.positives[first] / tally.n_positive)
+
+
+def fpr_at_tpr_form(tpr: float) -> Form:
+    """`fpr_at_tpr` as the engine sees it."""
+    _check_share("tpr", tpr)
+    return Whole(lambda tally: fpr_at_tpr_of_tally(tally, tpr))
+
+
+@metric(best="low", form=fpr_at_tpr_form)
+def fpr_at_tpr(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None, *, tpr: float = 0.95) -> float:
+    """The lowest false-positive rate of a threshold that reaches a true-positive rate of at least `tpr`.
+
+    min { FPR(t) : TPR(t) >= tpr }, over thresholds that exist (no interpolation). Best: low. Range: 0..1.
+    Undefined (NaN) with one class. Reference: a point of `sklearn.metrics.roc_curve`.
+
+    >>> fpr_at_tpr([1, 1, 0, 0], [0.9, 0.4, 0.6, 0.1], tpr=1.0)
+    0.5
+    """
+    return fpr_at_tpr_form(tpr).value(Tally.of(label, score, weight))
+
+
+def fpr_at_tpr_of_tally(tally: Tally, tpr: float) -> float:
+    """`fpr_at_tpr` of a tally."""
+    if not tally.has_both_classes:
+        return float("nan")
+    hit = (tally.n_positive - tally.positives) / tally.n_positive  # falls along the curve
+    last = int(np.flatnonzero(hit >= tpr)[-1])
+    return float((tally.n_negative - tally.negatives[last]) / tally.n_negative)
+
+
+def _check_share(name: str, value: float) -> None:
+    if not 0.0 <= value <= 1.0:
+        raise UsageError(f"{name} must lie between 0 and 1; found {value}")

@@ -1,0 +1,225 @@
+"""The few shapes a score metric can have. A metric's form is all that the engine needs to resample it fast.
+
+    Crossing      read where the miss rate overtakes the false-alarm rate (EER)
+    MinimumCost   the least of  a · miss rate + b · false-alarm rate  over all thresholds (minDCF)
+    AtThreshold   read at one fixed threshold (actDCF, accuracy of a fixed rule)
+    ClassSums     a function of a sum over positives and a sum over negatives (Cllr, Brier)
+    PairShare     the share of (positive, negative) pairs in the right order (ROC AUC)
+    Whole         anything else that a tally determines (average precision, hull EER)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hitmiss.errors import UnknownName
+from hitmiss.tally import Floats, Tally
+
+Ties = Literal["grouped", "official", "interpolated"]
+Number = Any  # a float, or an array with one entry a replicate: the arithmetic is the same
+CHUNK = 1 << 15  # whole-array temporaries cost several times a chunked pass (page faults)
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """The error rate where misses and false alarms balance, under a rule for ties."""
+
+    ties: Ties = "grouped"
+
+    def value(self, tally: Tally) -> float:
+        """The rate at the crossing; NaN without both classes."""
+        if not tally.has_both_classes:
+            return float("nan")
+        low = crossing_point(tally)
+        cp, cn = tally.positives, tally.negatives
+        inside = (float(cp[low + 1] - cp[low]), float(cn[low + 1] - cn[low]))
+        rate = error_at_crossing(
+            self.ties, float(cp[low]), float(cn[low]), *inside, float(tally.n_positive), float(tally.n_negative)
+        )
+        return float(rate)
+
+
+@dataclass(frozen=True)
+class MinimumCost:
+    """min over thresholds of (miss · FRR + false_alarm · FAR) / unit."""
+
+    miss: float
+    false_alarm: float
+    unit: float = 1.0
+
+    def value(self, tally: Tally) -> float:
+        """The least cost; NaN without both classes."""
+        return self.cost(tally, self.best_point(tally)) if tally.has_both_classes else float("nan")
+
+    def cost(self, tally: Tally, point: int) -> float:
+        """The cost at one point of the error curve."""
+        missed = tally.positives[point].item() / tally.n_positive
+        accepted = (tally.n_negative - tally.negatives[point].item()) / tally.n_negative
+        return (self.miss * missed + self.false_alarm * accepted) / self.unit
+
+    def best_point(self, tally: Tally) -> int:
+        """The first point of least cost."""
+        a, b = self.miss / tally.n_positive, self.false_alarm / tally.n_negative
+        best, place = np.inf, 0
+        for start in range(0, len(tally.positives), CHUNK):
+            part = slice(start, start + CHUNK)
+            cost = a * tally.positives[part] - b * tally.negatives[part]
+            index = int(np.argmin(cost))
+            if cost[index] < best:
+                best, place = float(cost[index]), start + index
+        return place
+
+
+@dataclass(frozen=True)
+class AtThreshold:
+    """A function of the counts at one fixed threshold (accept if score >= threshold).
+
+    `combine(missed, positives, accepted, negatives)`: missed = positives below, accepted = negatives not below.
+    """
+
+    threshold: float
+    combine: Callable[[Number, Number, Number, Number], Number]
+
+    def value(self, tally: Tally) -> float:
+        """The figure at the threshold; NaN without both classes."""
+        if not tally.has_both_classes:
+            return float("nan")
+        point = tally.point_at(self.threshold)
+        missed = tally.positives[point].item()
+        accepted = tally.n_negative - tally.negatives[point].item()
+        return float(self.combine(missed, tally.n_positive, accepted, tally.n_negative))
+
+
+@dataclass(frozen=True)
+class ClassSums:
+    """combine(sum of positive(score) over positives, their number, sum of negative(score) over negatives, their number)."""
+
+    positive: Callable[[Floats], Floats]
+    negative: Callable[[Floats], Floats]
+    combine: Callable[[Number, Number, Number, Number], Number]
+    needs_both: bool = True
+
+    def value(self, tally: Tally) -> float:
+        """The figure; NaN without the classes that it needs."""
+        total = tally.n_positive + tally.n_negative
+        if not total or (self.needs_both and not tally.has_both_classes):
+            return float("nan")
+        sums = (
+            weighted_sum(self.positive, tally.score, tally.positive_counts),
+            weighted_sum(self.negative, tally.score, tally.negative_counts),
+        )
+        return float(self.combine(sums[0], tally.n_positive, sums[1], tally.n_negative))
+
+
+@dataclass(frozen=True)
+class PairShare:
+    """Share of (positive, negative) pairs in which the positive scores higher; equal scores count half."""
+
+    def value(self, tally: Tally) -> float:
+        """The area under the ROC curve; NaN without both classes."""
+        if not tally.has_both_classes:
+            return float("nan")
+        total = 0.0
+        for start in range(0, len(tally.score), CHUNK):
+            part, after = slice(start, start + CHUNK), slice(start + 1, start + CHUNK + 1)
+            below = tally.negatives[: len(tally.score)][part].astype(np.float64)
+            upto = tally.negatives[after]
+            gained = np.diff(tally.positives[start : start + CHUNK + 1])
+            total += float(np.sum(gained * (below + upto)))
+        return 0.5 * total / (float(tally.n_positive) * float(tally.n_negative))
+
+
+@dataclass(frozen=True)
+class Whole:
+    """Any function of a tally."""
+
+    function: Callable[[Tally], float]
+
+    def value(self, tally: Tally) -> float:
+        """The figure."""
+        return float(self.function(tally))
+
+
+@dataclass(frozen=True)
+class OfCounts:
+    """Any function of the counts of decisions; vectorised over replicates."""
+
+    function: Callable[..., Number]
+
+
+Form = Crossing | MinimumCost | AtThreshold | ClassSums | PairShare | Whole
+
+
+def weighted_sum(term: Callable[[Floats], Floats], score: Floats, counts: NDArray[Any]) -> float:
+    """Sum of term(score) over the trials of one class; scores that the class does not have do not count."""
+    total = 0.0
+    for start in range(0, len(score), CHUNK):
+        part = counts[start : start + CHUNK]
+        present = part > 0
+        total += float(np.sum(term(score[start : start + CHUNK][present]) * part[present]))
+    return total
+
+
+def crossing_point(tally: Tally) -> int:
+    """The last point of the error curve where the miss rate does not exceed the false-alarm rate."""
+    n1, n0 = float(tally.n_positive), float(tally.n_negative)
+    low, high = 0, len(tally.score)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if float(tally.positives[middle]) / n1 <= (n0 - float(tally.negatives[middle])) / n0:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def error_at_crossing(ties: Ties, cp: Number, cn: Number, p: Number, q: Number, n1: Number, n0: Number) -> Number:
+    """The error rate inside the group of equal scores where the crossing falls.
+
+    `cp`, `cn` positives and negatives below the group, `p`, `q` those in it, `n1`, `n0` all of them.
+    """
+    if ties == "grouped":
+        return _nearest_end(cp, cn, p, q, n1, n0)
+    if ties == "official":
+        return _along_the_tie(cp, cn, p, q, n1, n0)
+    if ties == "interpolated":
+        return _on_the_straight_line(cp, cn, p, q, n1, n0)
+    raise UnknownName("tie rule", ties, ("grouped", "official", "interpolated", "hull"))
+
+
+def _nearest_end(cp: Number, cn: Number, p: Number, q: Number, n1: Number, n0: Number) -> Number:
+    frr, far = cp / n1, (n0 - cn) / n0
+    frr_after, far_after = (cp + p) / n1, (n0 - cn - q) / n0
+    first = np.abs(frr - far) <= np.abs(frr_after - far_after)
+    return np.where(first, (frr + far) / 2, (frr_after + far_after) / 2)
+
+
+def _on_the_straight_line(cp: Number, cn: Number, p: Number, q: Number, n1: Number, n0: Number) -> Number:
+    frr, far = cp / n1, (n0 - cn) / n0
+    rise, fall = p / n1, q / n0
+    step = rise + fall
+    return frr + rise * ((far - frr) / np.where(step > 0, step, 1.0))
+
+
+def _along_the_tie(cp: Number, cn: Number, p: Number, q: Number, n1: Number, n0: Number) -> Number:
+    """Walk the tied trials one by one, positives first, and stop where the two rates are nearest."""
+    steps = tie_steps(cp, cn, p, q, n1, n0)
+    frr = np.stack([np.asarray((cp + i) / n1, dtype=np.float64) for i, _ in steps])
+    far = np.stack([np.asarray((n0 - (cn + j)) / n0, dtype=np.float64) for _, j in steps])
+    nearest = np.argmin(np.abs(frr - far), axis=0)  # the first of equals, as the official package has it
+    pick = np.expand_dims(nearest, 0)
+    return (np.take_along_axis(frr, pick, 0)[0] + np.take_along_axis(far, pick, 0)[0]) / 2
+
+
+def tie_steps(cp: Number, cn: Number, p: Number, q: Number, n1: Number, n0: Number) -> list[tuple[Number, Number]]:
+    """The steps (positives taken, negatives taken) around the crossing inside one tie, in walking order."""
+    up = np.floor((n0 - cn) / n0 * n1 - cp)  # positives that fit before the miss rate overtakes
+    down = np.floor((n0 - cn) - (cp + p) / n1 * n0)  # then negatives, if all positives fit
+    positives = [np.clip(up + d, 0, p) for d in (-1, 0, 1, 2)]
+    negatives = [np.clip(down + d, 0, q) for d in (-1, 0, 1, 2)]
+    return [(i, np.zeros_like(i)) for i in positives] + [(p + np.zeros_like(j), j) for j in negatives]
