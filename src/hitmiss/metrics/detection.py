@@ -12,22 +12,19 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hitmiss.errors import DataError, UnknownName, UsageError
+from hitmiss.errors import DataError, UsageError
 from hitmiss.registry import metric
-from hitmiss.stats.forms import AtThreshold, ClassSums, Crossing, Floats, Form, MinimumCost, Number, Whole, crossing_point, tie_steps
+from hitmiss.stats.forms import AtThreshold, ClassSums, Floats, Form, MinimumCost, Number, Whole, equal_error, tie_steps
 from hitmiss.tally import Tally
 
 TieRule = Literal["grouped", "official", "interpolated", "hull"]
-TIE_RULES = ("grouped", "official", "interpolated", "hull")
 
 
 def eer_form(ties: TieRule) -> Form:
     """The EER under a tie rule as the engine sees it."""
     if ties == "hull":
         return Whole(hull_eer)
-    if ties not in TIE_RULES:
-        raise UnknownName("tie rule", ties, TIE_RULES)
-    return Crossing(ties)
+    return equal_error(ties)
 
 
 @metric(best="low", form=eer_form)
@@ -75,13 +72,13 @@ def eer_threshold(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None =
 
 def eer_point(tally: Tally) -> int:
     """The point of the tie-grouped curve with the smallest |FRR − FAR|, the first of equals."""
-    low = crossing_point(tally)
+    low = equal_error("grouped").point(tally)
     gaps = [abs(tally.positives[i] / tally.n_positive - (tally.n_negative - tally.negatives[i]) / tally.n_negative) for i in (low, low + 1)]
     return low if gaps[0] <= gaps[1] else low + 1
 
 
 def _official_threshold(tally: Tally) -> float:
-    low = crossing_point(tally)
+    low = equal_error("official").point(tally)
     cp, cn, n1, n0 = float(tally.positives[low]), float(tally.negatives[low]), tally.n_positive, tally.n_negative
     p, q = float(tally.positives[low + 1]) - cp, float(tally.negatives[low + 1]) - cn
     steps = tie_steps(cp, cn, p, q, n1, n0)

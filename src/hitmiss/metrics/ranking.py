@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from hitmiss.errors import UsageError
 from hitmiss.registry import metric
-from hitmiss.stats.forms import Form, PairShare, Whole
+from hitmiss.stats.forms import Crossing, Form, PairShare, Whole
 from hitmiss.tally import Tally
 
 
@@ -56,9 +56,12 @@ def average_precision_of_tally(tally: Tally) -> float:
 
 
 def tpr_at_fpr_form(fpr: float) -> Form:
-    """`tpr_at_fpr` as the engine sees it."""
+    """`tpr_at_fpr` as the engine sees it: read at the first point with few enough false alarms."""
     _check_share("fpr", fpr)
-    return Whole(lambda tally: tpr_at_fpr_of_tally(tally, fpr))
+    return Crossing(
+        lambda cp, cn, n1, n0: (n0 - cn) / n0 <= fpr,
+        lambda cp, cn, p, q, n1, n0: (n1 - cp - p) / n1,
+    )
 
 
 @metric(best="high", form=tpr_at_fpr_form)
@@ -74,19 +77,13 @@ def tpr_at_fpr(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = No
     return tpr_at_fpr_form(fpr).value(Tally.of(label, score, weight))
 
 
-def tpr_at_fpr_of_tally(tally: Tally, fpr: float) -> float:
-    """`tpr_at_fpr` of a tally."""
-    if not tally.has_both_classes:
-        return float("nan")
-    false_alarm = (tally.n_negative - tally.negatives) / tally.n_negative  # falls along the curve
-    first = int(np.argmax(false_alarm <= fpr))
-    return float(1.0 - tally.positives[first] / tally.n_positive)
-
-
 def fpr_at_tpr_form(tpr: float) -> Form:
-    """`fpr_at_tpr` as the engine sees it."""
+    """`fpr_at_tpr` as the engine sees it: read at the last point with enough hits."""
     _check_share("tpr", tpr)
-    return Whole(lambda tally: fpr_at_tpr_of_tally(tally, tpr))
+    return Crossing(
+        lambda cp, cn, n1, n0: (n1 - cp) / n1 < tpr,
+        lambda cp, cn, p, q, n1, n0: (n0 - cn) / n0,
+    )
 
 
 @metric(best="low", form=fpr_at_tpr_form)
@@ -100,15 +97,6 @@ def fpr_at_tpr(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = No
     0.5
     """
     return fpr_at_tpr_form(tpr).value(Tally.of(label, score, weight))
-
-
-def fpr_at_tpr_of_tally(tally: Tally, tpr: float) -> float:
-    """`fpr_at_tpr` of a tally."""
-    if not tally.has_both_classes:
-        return float("nan")
-    hit = (tally.n_positive - tally.positives) / tally.n_positive  # falls along the curve
-    last = int(np.flatnonzero(hit >= tpr)[-1])
-    return float((tally.n_negative - tally.negatives[last]) / tally.n_negative)
 
 
 def _check_share(name: str, value: float) -> None:

@@ -1,6 +1,6 @@
 """The few shapes a score metric can have. A metric's form is all that the engine needs to resample it fast.
 
-    Crossing      read where the miss rate overtakes the false-alarm rate (EER)
+    Crossing      read where a condition begins to hold along the thresholds (EER, TPR at an FPR)
     MinimumCost   the least of  a · miss rate + b · false-alarm rate  over all thresholds (minDCF)
     AtThreshold   read at one fixed threshold (actDCF, accuracy of a fixed rule)
     ClassSums     a function of a sum over positives and a sum over negatives (Cllr, Brier)
@@ -27,21 +27,43 @@ CHUNK = 1 << 15  # whole-array temporaries cost several times a chunked pass (pa
 
 @dataclass(frozen=True)
 class Crossing:
-    """The error rate where misses and false alarms balance, under a rule for ties."""
+    """A figure read where a condition that holds from some threshold on begins to hold.
 
-    ties: Ties = "grouped"
+    `passed(cp, cn, n1, n0)`: whether the point that rejects `cp` positives and `cn` negatives is past the crossing;
+    `read(cp, cn, p, q, n1, n0)`: the figure, given the counts below and inside the group of equal scores that crosses.
+    """
+
+    passed: Callable[[Number, Number, Number, Number], Number]
+    read: Callable[[Number, Number, Number, Number, Number, Number], Number]
 
     def value(self, tally: Tally) -> float:
-        """The rate at the crossing; NaN without both classes."""
+        """The figure at the crossing; NaN without both classes."""
         if not tally.has_both_classes:
             return float("nan")
-        low = crossing_point(tally)
-        cp, cn = tally.positives, tally.negatives
-        inside = (float(cp[low + 1] - cp[low]), float(cn[low + 1] - cn[low]))
-        rate = error_at_crossing(
-            self.ties, float(cp[low]), float(cn[low]), *inside, float(tally.n_positive), float(tally.n_negative)
-        )
-        return float(rate)
+        n1, n0 = float(tally.n_positive), float(tally.n_negative)
+        low = self.point(tally)
+        high = min(low + 1, len(tally.score)) if not self.passed(0.0, 0.0, n1, n0) else low
+        cp, cn, cp_high, cn_high = (float(c[i]) for i in (low, high) for c in (tally.positives, tally.negatives))
+        return float(self.read(cp, cn, cp_high - cp, cn_high - cn, n1, n0))
+
+    def point(self, tally: Tally) -> int:
+        """The last point of the error curve that is not past the crossing (0 if all are)."""
+        n1, n0 = float(tally.n_positive), float(tally.n_negative)
+        low, high = 0, len(tally.score) + 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self.passed(float(tally.positives[middle]), float(tally.negatives[middle]), n1, n0):
+                high = middle
+            else:
+                low = middle
+        return low
+
+
+def equal_error(ties: Ties) -> Crossing:
+    """The equal error rate under a rule for ties."""
+    if ties not in _AT_TIES:
+        raise UnknownName("tie rule", ties, (*_AT_TIES, "hull"))
+    return Crossing(lambda cp, cn, n1, n0: cp / n1 > (n0 - cn) / n0, _AT_TIES[ties])
 
 
 @dataclass(frozen=True)
@@ -165,33 +187,6 @@ def weighted_sum(term: Callable[[Floats], Floats], score: Floats, counts: NDArra
     return total
 
 
-def crossing_point(tally: Tally) -> int:
-    """The last point of the error curve where the miss rate does not exceed the false-alarm rate."""
-    n1, n0 = float(tally.n_positive), float(tally.n_negative)
-    low, high = 0, len(tally.score)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if float(tally.positives[middle]) / n1 <= (n0 - float(tally.negatives[middle])) / n0:
-            low = middle
-        else:
-            high = middle
-    return low
-
-
-def error_at_crossing(ties: Ties, cp: Number, cn: Number, p: Number, q: Number, n1: Number, n0: Number) -> Number:
-    """The error rate inside the group of equal scores where the crossing falls.
-
-    `cp`, `cn` positives and negatives below the group, `p`, `q` those in it, `n1`, `n0` all of them.
-    """
-    if ties == "grouped":
-        return _nearest_end(cp, cn, p, q, n1, n0)
-    if ties == "official":
-        return _along_the_tie(cp, cn, p, q, n1, n0)
-    if ties == "interpolated":
-        return _on_the_straight_line(cp, cn, p, q, n1, n0)
-    raise UnknownName("tie rule", ties, ("grouped", "official", "interpolated", "hull"))
-
-
 def _nearest_end(cp: Number, cn: Number, p: Number, q: Number, n1: Number, n0: Number) -> Number:
     frr, far = cp / n1, (n0 - cn) / n0
     frr_after, far_after = (cp + p) / n1, (n0 - cn - q) / n0
@@ -223,3 +218,6 @@ def tie_steps(cp: Number, cn: Number, p: Number, q: Number, n1: Number, n0: Numb
     positives = [np.clip(up + d, 0, p) for d in (-1, 0, 1, 2)]
     negatives = [np.clip(down + d, 0, q) for d in (-1, 0, 1, 2)]
     return [(i, np.zeros_like(i)) for i in positives] + [(p + np.zeros_like(j), j) for j in negatives]
+
+
+_AT_TIES = {"grouped": _nearest_end, "official": _along_the_tie, "interpolated": _on_the_straight_line}

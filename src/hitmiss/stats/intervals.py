@@ -1,0 +1,87 @@
+"""From replicates to an interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from statistics import NormalDist
+
+import numpy as np
+
+from hitmiss.stats.cells import Cells
+from hitmiss.stats.forms import Form
+from hitmiss.tally import Floats, Tally
+
+Interval = tuple[float, float]
+_NORMAL = NormalDist()
+
+
+def percentile(replicates: Floats, level: float = 0.95) -> Interval:
+    """The middle `level` of the defined replicates; (NaN, NaN) where none is defined.
+
+    >>> percentile(np.arange(101.0), 0.9)
+    (5.0, 95.0)
+    """
+    values = replicates[~np.isnan(replicates)]
+    if not len(values):
+        return math.nan, math.nan
+    tail = (1.0 - level) / 2
+    low, high = np.quantile(values, [tail, 1.0 - tail], method="linear" if np.isfinite(values).all() else "nearest")
+    return float(low), float(high)
+
+
+def bca(replicates: Floats, estimate: float, acceleration: float, level: float = 0.95) -> Interval:
+    """Bias-corrected and accelerated interval (Efron 1987).
+
+    z0 = Φ⁻¹(share of replicates below the estimate, ties counting half);
+    quantiles at Φ(z0 + (z0 + z) / (1 − a (z0 + z))).
+    """
+    values = replicates[~np.isnan(replicates)]
+    if not len(values):
+        return math.nan, math.nan
+    below = float(np.mean(values < estimate) + 0.5 * np.mean(values == estimate))
+    if not 0.0 < below < 1.0:  # every replicate on one side: no correction can be read off
+        return percentile(values, level)
+    z0 = _NORMAL.inv_cdf(below)
+    tails = [_corrected(z0, _NORMAL.inv_cdf(t), acceleration) for t in ((1 - level) / 2, (1 + level) / 2)]
+    low, high = np.quantile(values, tails)
+    return float(low), float(high)
+
+
+def _corrected(z0: float, z: float, acceleration: float) -> float:
+    return _NORMAL.cdf(z0 + (z0 + z) / (1.0 - acceleration * (z0 + z)))
+
+
+def acceleration_of_trials(form: Form, cells: Cells) -> float:
+    """Acceleration for trials stratified by class, by the jackknife over cells of equal influence.
+
+    a = Σ_c Σ_i l³ / n_c³ / (6 · (Σ_c Σ_i l² / n_c²)^1.5), l the influence of a trial of class c.
+    """
+    coarse = cells.coarse()
+    whole = form.value(coarse)
+    cubes = squares = 0.0
+    for counts, n, positive in ((cells.positives, coarse.n_positive, True), (cells.negatives, coarse.n_negative, False)):
+        held = np.flatnonzero(counts)
+        influence = np.array([(whole - form.value(_without(coarse, k, positive))) * (n - 1) for k in held])
+        influence = np.nan_to_num(influence)
+        cubes += float(np.sum(counts[held] * influence**3)) / n**3
+        squares += float(np.sum(counts[held] * influence**2)) / n**2
+    return cubes / (6.0 * squares**1.5) if squares > 0 else 0.0
+
+
+def _without(tally: Tally, group: int, positive: bool) -> Tally:
+    """The tally less one trial of a class in a group."""
+    p, q = tally.positives.astype(np.float64), tally.negatives.astype(np.float64)
+    (p if positive else q)[group + 1 :] -= 1.0
+    return Tally(tally.score, p, q)
+
+
+def acceleration_of_units(value_without: Callable[[int], float], n_units: int) -> float:
+    """Acceleration by leaving out one unit at a time: Σ d³ / (6 (Σ d²)^1.5), d = mean − value without the unit."""
+    values = np.array([value_without(u) for u in range(n_units)])
+    values = values[np.isfinite(values)]
+    if not len(values):
+        return 0.0
+    d = values.mean() - values
+    squares = float(np.sum(d**2))
+    return float(np.sum(d**3)) / (6.0 * squares**1.5) if squares > 0 else 0.0

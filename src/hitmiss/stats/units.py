@@ -1,0 +1,164 @@
+"""Bootstrap over units: speakers, patients, recordings are drawn with all their trials.
+
+A replicate is a weight for each unit (how often it was drawn). Counts per cell are then one matrix product, and only
+the cells that hold a crossing or can hold a lower cost are looked at trial by trial, with the gathered weights. EER and
+minimum costs equal brute force on the same weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from hitmiss.errors import DataError
+from hitmiss.stats.bootstrap import costs, crossings, read_at_threshold, read_search, read_whole
+from hitmiss.stats.cells import Cells, cut_finely, cut_for_units
+from hitmiss.stats.forms import AtThreshold, ClassSums, Crossing, Form, MinimumCost, PairShare
+from hitmiss.stats.refine import Ints, Search, Stretches, begin_search
+from hitmiss.stats.sums import ordered_pairs
+from hitmiss.tally import Floats, Tally
+
+
+@dataclass(frozen=True, eq=False)
+class UnitSample:
+    """Trials in ascending order of score with the unit of each."""
+
+    tally: Tally
+    positive: NDArray[np.bool_]
+    score: Floats
+    unit: Ints
+    n_units: int
+
+    @classmethod
+    def of(cls, positive: NDArray[np.bool_], score: Floats, unit: Ints, n_units: int) -> UnitSample:
+        """Sort trials given as arrays; `unit` counts from 0."""
+        order = np.argsort(score, kind="stable")
+        values, is_positive = score[order], positive[order]
+        last = np.append(values[1:] != values[:-1], True) if len(values) else np.zeros(0, dtype=bool)
+        ends = np.flatnonzero(last) + 1
+        seen = np.concatenate([[0], np.cumsum(is_positive, dtype=np.int64)])
+        at = np.concatenate([[0], ends])
+        return cls(Tally(values[last], seen[at], at - seen[at]), is_positive, values, unit[order], n_units)
+
+
+def draw_units(unit: Ints, positive: NDArray[np.bool_], n_units: int, replicates: int, rng: Generator) -> Floats:
+    """How often each unit is drawn (replicate × unit).
+
+    Units that hold both classes are drawn from all units; where every unit holds one class, within each class.
+    """
+    sides = unit_sides(unit, positive, n_units)
+    weights = np.zeros((replicates, n_units))
+    groups = [np.flatnonzero(sides > 0)] if (sides == 3).any() else [np.flatnonzero(sides == s) for s in (1, 2)]
+    for members in groups:
+        if len(members):
+            share = np.full(len(members), 1.0 / len(members))
+            weights[:, members] = rng.multinomial(len(members), share, size=replicates)
+    return weights
+
+
+def unit_sides(unit: Ints, positive: NDArray[np.bool_], n_units: int) -> Ints:
+    """Which classes each unit holds: 1 positives, 2 negatives, 3 both, 0 none."""
+    has = [np.bincount(unit[mask], minlength=n_units) > 0 for mask in (positive, ~positive)]
+    return has[0] * 1 + has[1] * 2
+
+
+def refuse_mixed_strata(unit: Ints, positive: NDArray[np.bool_], n_units: int, name: str) -> None:
+    """Stratifying by class contradicts drawing units that hold both classes."""
+    mixed = int((unit_sides(unit, positive, n_units) == 3).sum())
+    if mixed:
+        raise DataError(
+            f"cannot stratify by class while drawing whole units of {name!r}: {mixed} of {n_units} hold both classes; "
+            "leave out the stratification or choose another unit"
+        )
+
+
+def unit_replicates(sample: UnitSample, forms: Sequence[Form], weights: Floats) -> list[Floats]:
+    """Replicates of each form under given unit weights (replicate × unit)."""
+    cells = cut_for_units(sample.tally, forms)
+    p, q = cell_counts(sample, cells, weights)
+    empty = (p.sum(axis=1) == 0) | (q.sum(axis=1) == 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        search, stretches = begin_search(cells, p, q, crossings(forms), costs(forms))
+        _look_inside(sample, cells, search, stretches, weights)
+        values = [_read(form, sample, cells, p, q, search, weights) for form in forms]
+    return [np.where(empty, np.nan, v) for v in values]
+
+
+def cell_counts(sample: UnitSample, cells: Cells, weights: Floats) -> tuple[Floats, Floats]:
+    """Positives and negatives per cell (replicate × cell) under unit weights."""
+    starts = _trial_starts(sample.tally, cells)
+    cell = np.repeat(np.arange(len(cells)), np.diff(starts))
+    place = sample.unit * len(cells) + cell
+    size = sample.n_units * len(cells)
+    tables = (np.bincount(place[mask], minlength=size).reshape(sample.n_units, -1) for mask in (sample.positive, ~sample.positive))
+    p, q = (weights @ table.astype(np.float64) for table in tables)
+    return p, q
+
+
+def _trial_starts(tally: Tally, cells: Cells) -> Ints:
+    return (tally.positives[cells.cuts] + tally.negatives[cells.cuts]).astype(np.int64)
+
+
+def _look_inside(sample: UnitSample, cells: Cells, search: Search, stretches: Stretches, weights: Floats) -> None:
+    """Settle the open cells, those open in most replicates first, so that later ones are often settled by the bound."""
+    starts = _trial_starts(sample.tally, cells)
+    cell = np.searchsorted(cells.cuts, stretches.low)
+    for k in np.argsort(-np.bincount(cell, minlength=len(cells)), kind="stable"):
+        here = stretches.keep(cell == k)
+        if not len(here):
+            break
+        matters = search.improvable(here)
+        for crossed in search.crossed(here):
+            matters |= crossed
+        if matters.any():
+            _settle(sample, search, here.keep(matters), slice(starts[k], starts[k + 1]), weights)
+
+
+def _settle(sample: UnitSample, search: Search, s: Stretches, trials: slice, weights: Floats) -> None:
+    """Every point inside one cell, for the replicates in which it matters."""
+    drawn = weights[s.replicate][:, sample.unit[trials]]
+    score, positive = sample.score[trials], sample.positive[trials]
+    ends = np.flatnonzero(np.append(score[1:] != score[:-1], True))
+    cp = s.cp[:, None] + np.cumsum(drawn * positive, axis=1)[:, ends]
+    cn = s.cn[:, None] + np.cumsum(drawn * ~positive, axis=1)[:, ends]
+    before_p, before_n = np.hstack([s.cp[:, None], cp[:, :-1]]), np.hstack([s.cn[:, None], cn[:, :-1]])
+    n1, n0 = search.n1[s.replicate], search.n0[s.replicate]
+    for form, least in zip(search.costs, search.least, strict=True):
+        cost = (form.miss * (cp / n1[:, None]) + form.false_alarm * ((n0[:, None] - cn) / n0[:, None])) / form.unit
+        least[s.replicate] = np.minimum(least[s.replicate], cost.min(axis=1))
+    for form_, rates, crossed in zip(search.crossings, search.rates, search.crossed(s), strict=True):
+        row = np.flatnonzero(crossed)
+        first = np.argmax(form_.passed(cp[row], cn[row], n1[row, None], n0[row, None]), axis=1)
+        a, b = before_p[row, first], before_n[row, first]
+        inside = (cp[row, first] - a, cn[row, first] - b)
+        rates[s.replicate[row]] = form_.read(a, b, *inside, n1[row], n0[row])
+
+
+def _read(form: Form, sample: UnitSample, cells: Cells, p: Floats, q: Floats, search: Search, weights: Floats) -> Floats:
+    if isinstance(form, Crossing | MinimumCost):
+        return read_search(form, search)
+    if isinstance(form, AtThreshold):
+        return read_at_threshold(form, cells, p, q)
+    if isinstance(form, PairShare):
+        return ordered_pairs(cells, p, q, None)
+    if isinstance(form, ClassSums):
+        sums = (_unit_sum(sample, sample.positive, form, weights), _unit_sum(sample, ~sample.positive, form, weights))
+        return np.asarray(form.combine(sums[0], p.sum(axis=1), sums[1], q.sum(axis=1)))
+    finely = cut_finely(sample.tally)
+    return read_whole(form, finely, *cell_counts(sample, finely, weights))
+
+
+def _unit_sum(sample: UnitSample, mask: NDArray[np.bool_], form: ClassSums, weights: Floats) -> Floats:
+    """Σ term(score) over one class: a sum per unit, then a weighted sum of units; infinite terms counted apart."""
+    term = form.positive if mask is sample.positive else form.negative
+    values, unit = term(sample.score[mask]), sample.unit[mask]
+    certain = np.isfinite(values)
+    total = weights @ np.bincount(unit[certain], weights=values[certain], minlength=sample.n_units)
+    if certain.all():
+        return total
+    infinite = weights @ np.bincount(unit[~certain], minlength=sample.n_units).astype(np.float64)
+    return np.where(infinite > 0, np.inf, total)
