@@ -1,0 +1,68 @@
+"""`hitmiss demo`: simulated data, then the very commands that a user would type on real data."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hitmiss.cli import printing
+
+SMALL = 0.02
+"""Share of the trials that `--small` simulates."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One part of the demo: a folder of simulated data and the commands that are run on it."""
+
+    name: str
+    about: str
+    simulate: Callable[[Path, float], Path]
+    commands: Callable[[Path], list[list[str]]]
+
+
+def simulate_asvspoof5(folder: Path, share: float) -> Path:
+    """Write the simulated ASVspoof 5 files."""
+    from hitmiss.simulate.asvspoof5 import write
+
+    return write(folder, share=share)
+
+
+def score_asvspoof5(data: Path) -> list[list[str]]:
+    """Score the evaluation per codec and quality, with intervals over speakers."""
+    files = [str(data / "scores_a.tsv"), "--key", str(data / "ASVspoof5.eval.track_1.tsv")]
+    slices = ["--by", "codec", "--by", "codec_q", "--by", "codec,codec_q"]
+    intervals = ["--bootstrap", "1000", "--unit", "speaker"]
+    return [["score", *files, "-p", "asvspoof5", "--score-kind", "llr", *slices, *intervals]]
+
+
+STEPS = (Step("asvspoof5", "ASVspoof 5 Track 1, per codec and quality", simulate_asvspoof5, score_asvspoof5),)
+"""What the demo shows, in order."""
+
+
+def demo(
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where it goes.")] = Path("demo"),
+    small: Annotated[bool, typer.Option("--small", help="A fiftieth of the size.")] = False,
+) -> None:
+    """Simulate evaluations at full size and score them, showing each command before it is run."""
+    for step in STEPS:
+        printing.note(f"\n{step.about}: simulated data, made by hitmiss itself (see README.txt beside it)")
+        data = step.simulate(output / (f"{step.name}_small" if small else step.name), SMALL if small else 1.0)
+        for words in step.commands(data):
+            _run_as_typed(words)
+        printing.note(f"\nThe data is in {data}; change the command and run it again.")
+
+
+def _run_as_typed(words: list[str]) -> None:
+    """Show the command, run it, and stop the demo with its exit code where it fails."""
+    from hitmiss.cli.main import run
+
+    printing.note(f"\n$ {shlex.join(['hitmiss', *words])}\n")
+    code = run(words)
+    if code != 0:
+        raise typer.Exit(code)

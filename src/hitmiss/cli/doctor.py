@@ -1,0 +1,113 @@
+"""`hitmiss doctor`: whether this machine can do the work, and what to type where it cannot."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hitmiss._version import __version__
+from hitmiss.cli import printing
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
+
+THREAD_LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "POLARS_MAX_THREADS")
+YEAR_OF_RELEASE = 2025
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing looked at. `state` is ok, missing (an optional thing is not there), note or broken."""
+
+    what: str
+    state: str
+    found: str
+    advice: str = ""
+
+
+def doctor(json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False) -> None:
+    """Check versions, packages, threads and the clock; exit code 5 where something needed is missing."""
+    findings = list(examine())
+    if json:
+        printing.out_json({"schema": 1, "version": __version__, "findings": [asdict(f) for f in findings]})
+    else:
+        rows = [[f.what, f.state, f.found, f.advice] for f in findings]
+        printing.out_table(["what", "state", "found", "advice"], rows)
+    broken = [f.what for f in findings if f.state == "broken"]
+    if broken:
+        from hitmiss.errors import EnvironmentFault
+
+        raise EnvironmentFault(f"this machine needs attention: {', '.join(broken)}")
+
+
+def examine() -> Iterator[Finding]:
+    """Every finding, in the order of printing."""
+    yield Finding("hitmiss", "ok", __version__)
+    yield _interpreter()
+    yield from _packages()
+    yield _bytecode()
+    yield _threads()
+    yield _clock()
+
+
+def _interpreter() -> Finding:
+    return Finding("python", "ok", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
+
+
+def _packages() -> Iterator[Finding]:
+    """What our own metadata asks for: the core must be there, an extra may be."""
+    from importlib.metadata import requires
+
+    from packaging.requirements import Requirement
+
+    for requirement in map(Requirement, requires("hitmiss") or []):
+        marker = str(requirement.marker or "")
+        extra = marker.partition("extra == ")[2].strip("'\"")
+        yield package(requirement, extra)
+
+
+def package(requirement: Requirement, extra: str = "") -> Finding:
+    """One package: the version found, or what to type to get it.
+
+    >>> from packaging.requirements import Requirement
+    >>> package(Requirement("no-such-package>=1"), extra="frames")
+    Finding(what='no-such-package', state='missing', found='not installed', advice="pip install 'hitmiss[frames]'")
+    """
+    from importlib.metadata import PackageNotFoundError, version
+
+    advice = f"pip install 'hitmiss[{extra}]'" if extra else f"pip install '{requirement.name}{requirement.specifier}'"
+    try:
+        found = version(requirement.name)
+    except PackageNotFoundError:
+        return Finding(requirement.name, "missing" if extra else "broken", "not installed", advice)
+    if not requirement.specifier.contains(found, prereleases=True):
+        return Finding(requirement.name, "broken", f"{found}, but {requirement.specifier} is needed", advice)
+    return Finding(requirement.name, "ok", found)
+
+
+def _bytecode() -> Finding:
+    if sys.dont_write_bytecode:
+        advice = "unset PYTHONDONTWRITEBYTECODE: each start compiles every import again"
+        return Finding("bytecode", "note", "not written", advice)
+    return Finding("bytecode", "ok", "written")
+
+
+def _threads() -> Finding:
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    limits = [f"{name}={os.environ[name]}" for name in THREAD_LIMITS if name in os.environ]
+    advice = "limits are set; the numbers do not depend on them, only the time does" if limits else ""
+    return Finding("threads", "note" if limits else "ok", ", ".join([f"{usable} usable", *limits]), advice)
+
+
+def _clock() -> Finding:
+    now = time.gmtime()
+    is_late_enough = now.tm_year >= YEAR_OF_RELEASE
+    advice = "" if is_late_enough else "the clock is before this release; dates in reports will be wrong"
+    return Finding("clock", "ok" if is_late_enough else "note", time.strftime("%Y-%m-%dT%H:%M:%SZ", now), advice)

@@ -1,0 +1,67 @@
+"""`hitmiss list`: the names that can be typed."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from hitmiss.cli import printing
+
+
+class Kind(StrEnum):
+    """What there are names of."""
+
+    metrics = "metrics"
+    protocols = "protocols"
+    readers = "readers"
+
+
+def list_(
+    kind: Annotated[Kind, typer.Argument(help="What to list.")],
+    json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
+) -> None:
+    """List the metrics, the protocols or the readers, with one line about each."""
+    rows = metric_rows() if kind is Kind.metrics else other_rows(kind.value.removesuffix("s"))
+    if json:
+        printing.out_json({"schema": 1, kind.value: rows})
+    elif not rows:
+        printing.note(f"there are no {kind.value}")
+    else:
+        printing.out_table(list(rows[0]), [[_cell(value) for value in row.values()] for row in rows])
+
+
+def metric_rows() -> list[dict[str, Any]]:
+    """Each metric: its name, the columns it needs, which way is better, its settings, its first line."""
+    from hitmiss.registry import all_metrics
+
+    return [
+        {
+            "name": metric.name,
+            "columns": list(metric.columns),
+            "best": metric.best,
+            "settings": printing.plain(metric.defaults),
+            "about": first_line(metric.function),
+        }
+        for metric in all_metrics().values()
+    ]
+
+
+def other_rows(kind: str) -> list[dict[str, Any]]:
+    """Each protocol or reader: its name and its first line."""
+    from hitmiss.registry import all_of
+
+    return [{"name": name, "about": first_line(value)} for name, value in all_of(kind).items()]
+
+
+def first_line(value: Any) -> str:
+    """What a thing says of itself in one line: its `title`, else the first line of its docstring."""
+    text = getattr(value, "title", None) or getattr(value, "__doc__", None) or ""
+    return str(text).strip().partition("\n")[0]
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key}={setting}" for key, setting in value.items()) or "-"
+    return ", ".join(value) if isinstance(value, list) else str(value)

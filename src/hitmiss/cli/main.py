@@ -1,0 +1,117 @@
+"""The command `hitmiss`: its verbs, its global options, and how it ends (exit codes: see `failing`)."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from hitmiss._version import __version__
+from hitmiss.cli import failing, printing
+
+VERBS = ("score", "validate", "verify", "probe", "list", "show", "demo", "doctor")
+"""Each verb is a file of this folder with a function of the same name (`list_` where the name is Python's own)."""
+
+ABOUT_PLUGIN = "A Python file that registers metrics, readers or protocols; may be repeated."
+
+app = typer.Typer(
+    name="hitmiss",
+    help="Evaluate detectors: the official numbers, with honest intervals, per domain, in seconds.",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    invoke_without_command=True,
+)
+
+
+@app.callback()
+def hitmiss(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the whole traceback of a failure.")] = False,
+    plugin: Annotated[list[Path] | None, typer.Option(metavar="FILE", help=ABOUT_PLUGIN)] = None,
+) -> None:
+    """The options before the verb."""
+    if version:
+        printing.out(f"hitmiss {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        printing.out(context.get_help())
+        raise typer.Exit
+    del debug  # `run` takes it out wherever it stands; it is declared here for the help
+    if plugin:
+        from hitmiss.registry import load_plugin_file
+
+        for path in plugin:
+            load_plugin_file(path)
+
+
+for verb in filter(lambda name: find_spec(f"hitmiss.cli.{name}"), VERBS):  # verbs still being written are left out
+    module = import_module(f"hitmiss.cli.{verb}")
+    app.command(verb)(getattr(module, "list_" if verb == "list" else verb))
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and give its exit code; nothing but a result ever goes to stdout.
+
+    >>> run(["--version"])  # doctest: +ELLIPSIS
+    hitmiss ...
+    0
+    """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in words
+    try:
+        with _plain_warnings():
+            code = _dispatch([word for word in words if word != "--debug"])
+            sys.stdout.flush()
+    except BrokenPipeError:
+        _leave_the_pipe()
+        return 0
+    except (Exception, KeyboardInterrupt) as error:
+        if debug:
+            traceback.print_exc()
+        printing.note(f"hitmiss: {failing.sentence(error)}")
+        return failing.exit_code(error)
+    return code
+
+
+def _dispatch(words: list[str]) -> int:
+    """Parse and call the verb. Interrupts come back as a code, a broken pipe as SystemExit: both are undone here."""
+    command = typer.main.get_command(app)
+    try:
+        code = command.main(words, prog_name="hitmiss", standalone_mode=False)
+    except SystemExit as stop:
+        if isinstance(stop.__context__, BrokenPipeError):
+            raise stop.__context__ from None
+        raise
+    if code == failing.INTERRUPTED:
+        raise KeyboardInterrupt
+    return code if isinstance(code, int) else 0
+
+
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Warnings of libraries as one line on stderr instead of two with a place in the code."""
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        printing.note(f"hitmiss: warning: {printing.visible(str(message))}")
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
+
+
+def _leave_the_pipe() -> None:
+    """Nobody reads any more: what is still buffered goes nowhere, so that the interpreter does not complain at exit."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    with suppress(OSError, ValueError):
+        os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)

@@ -1,0 +1,100 @@
+"""How the verbs write: results to stdout, everything else to stderr, plain where nobody looks at a terminal.
+
+Text that comes from files is shown with its control characters escaped, so that no id can move the cursor, colour
+the screen, reverse the reading order or hide from the reader.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
+import sys
+import unicodedata
+from collections.abc import Mapping, Sequence
+from typing import Any, TextIO
+
+HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
+"""Unicode categories that a terminal obeys instead of showing: controls, formats, lone surrogates, separators."""
+
+
+def visible(text: str, *, keep: str = "") -> str:
+    r"""The text with every character that would not be seen written as its escape, save those in `keep`.
+
+    >>> print(visible("E_01\x1b[31m\n"))
+    E_01\x1b[31m\n
+    >>> print(visible("spoof\u202e\ufeff é"))
+    spoof\u202e\ufeff é
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(c if c in keep or unicodedata.category(c) not in HIDDEN else ascii(c)[1:-1] for c in text)
+
+
+def out(text: str = "") -> None:
+    """A line, or several, of the result: to stdout."""
+    _write(sys.stdout, visible(text, keep="\n"))
+
+
+def note(text: str) -> None:
+    """A message about the work: to stderr."""
+    _write(sys.stderr, visible(text, keep="\n"))
+
+
+def out_json(value: Any) -> None:
+    """The result for machines: JSON to stdout. NaN and infinities are refused, as JSON has none."""
+    _write(sys.stdout, json.dumps(value, indent=1, ensure_ascii=True, allow_nan=False))
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON can hold it: dataclasses become mappings, functions their names, infinities and NaN text.
+
+    >>> plain({"range": (0.0, float("inf")), "metric": len})
+    {'range': [0.0, 'inf'], 'metric': 'len'}
+    """
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
+    if isinstance(value, set | frozenset):
+        return sorted(map(str, value))
+    if isinstance(value, bool | int | str | None) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    return getattr(value, "__qualname__", None) or str(value)
+
+
+def out_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Aligned columns to stdout; the header is bold on a terminal."""
+    first, *others = aligned([header, *rows])
+    _write(sys.stdout, bold(first, sys.stdout))
+    for line in others:
+        _write(sys.stdout, line)
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows of texts as lines whose columns line up; the last column is left as long as it is.
+
+    >>> aligned([["eer", "low"], ["min_dcf", "low"]])
+    ['eer      low', 'min_dcf  low']
+    """
+    shown = [[visible(cell) for cell in row] for row in rows]
+    widths = [max(len(row[i]) for row in shown) for i in range(len(shown[0]))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in shown]
+
+
+def bold(text: str, stream: TextIO) -> str:
+    """The text in bold where the stream is a terminal that wants it; NO_COLOR and TERM=dumb are respected."""
+    return f"\x1b[1m{text}\x1b[0m" if is_styled(stream) else text
+
+
+def is_styled(stream: TextIO) -> bool:
+    """Whether a stream is a terminal whose user has not asked for plain text."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def _write(stream: TextIO, text: str) -> None:
+    encoding = stream.encoding or "utf-8"
+    stream.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")

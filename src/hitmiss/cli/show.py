@@ -1,0 +1,78 @@
+"""`hitmiss show`: all that is known about one name."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hitmiss.cli import printing
+
+if TYPE_CHECKING:
+    from hitmiss.registry import Metric
+
+
+def show(
+    name: Annotated[str, typer.Argument(help="A metric, as eer or 'min_dcf(c_fa=1)', a protocol or a reader.")],
+    json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
+) -> None:
+    """Show what a metric computes and with which settings, or what a protocol or a reader declares."""
+    entries = find_all(name)
+    if json:
+        printing.out_json({"schema": 1, "name": name, "entries": entries})
+        return
+    for entry in entries:
+        facts = [[key, _text(value)] for key, value in entry.items() if key != "doc"]
+        printing.out("\n".join(printing.aligned(facts)))
+        printing.out(f"\n{entry['doc']}" if entry["doc"] else "")
+
+
+def find_all(text: str) -> list[dict[str, Any]]:
+    """Everything of that name; an unknown name is an error with the nearest."""
+    from hitmiss.errors import UnknownName
+    from hitmiss.registry import all_metrics, all_of
+    from hitmiss.spec import parse
+
+    metrics, others = all_metrics(), {kind: all_of(kind) for kind in ("protocol", "reader")}
+    entries = [describe(kind, text, known[text]) for kind, known in others.items() if text in known]
+    if entries and text not in metrics:
+        return entries
+    spec = parse(text)
+    if spec.name not in metrics:
+        raise UnknownName("name", spec.name, {*metrics, *others["protocol"], *others["reader"]})
+    return [describe_metric(metrics[spec.name], metrics[spec.name].settings(spec)), *entries]
+
+
+def describe_metric(metric: Metric, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """A metric's facts and its docstring, which holds formula, undefined cases, reference and example."""
+    return {
+        "metric": metric.name,
+        "columns": list(metric.columns),
+        "settings": printing.plain(settings),
+        "best": metric.best,
+        "range": printing.plain(metric.range),
+        "score kinds": list(metric.kinds) or ["any"],
+        "doc": inspect.getdoc(metric.function) or "",
+    }
+
+
+def describe(kind: str, name: str, value: Any) -> dict[str, Any]:
+    """A protocol's or a reader's declaration: its fields where it has fields, else its signature; and its docstring."""
+    is_code = inspect.isroutine(value) or inspect.isclass(value)
+    facts = {"call": f"{name}{inspect.signature(value)}"} if is_code else declared(value)
+    doc = inspect.getdoc(value) if is_code else None
+    return {kind: name, **facts, "doc": doc or ""}
+
+
+def declared(value: Any) -> dict[str, Any]:
+    """The fields of a declaration as plain values."""
+    facts = printing.plain(value)
+    return facts if isinstance(facts, dict) else {"value": facts}
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}={_text(inner)}" for key, inner in value.items()) or "none"
+    return ", ".join(map(_text, value)) if isinstance(value, list) else str(value)
