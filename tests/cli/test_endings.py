@@ -1,0 +1,149 @@
+"""How the command ends: one sentence on stderr, nothing on stdout, and the exit code of the table in `cli.failing`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hitmiss.cli.main import VERBS, app, run
+
+Capture = pytest.CaptureFixture[str]
+
+ENDINGS = [
+    ("errors.GateFailed('the EER is above 0.05')", 1, "hitmiss: the EER is above 0.05"),
+    ("errors.UsageError('give a key')", 2, "hitmiss: give a key"),
+    ("errors.DataError('2 scores are missing')", 3, "hitmiss: 2 scores are missing"),
+    ("errors.IncompleteRun('the run stopped at item 7')", 4, "hitmiss: the run stopped at item 7"),
+    ("errors.EnvironmentFault('torch is missing')", 5, "hitmiss: torch is missing"),
+    ("FileNotFoundError(2, 'No such file', 'scores.tsv')", 3, "hitmiss: there is no file scores.tsv"),
+    ("PermissionError(13, 'Permission denied', 'scores.tsv')", 3, "hitmiss: scores.tsv: Permission denied"),
+    ("IsADirectoryError(21, 'Is a directory', 'runs')", 3, "hitmiss: runs: Is a directory"),
+    ("OSError(28, 'No space left on device', 'out.json')", 5, "hitmiss: out.json: No space left on device"),
+    ("MemoryError()", 5, "hitmiss: there is not enough memory on this machine"),
+    ("KeyboardInterrupt()", 130, "hitmiss: interrupted"),
+]
+
+
+def failing_plugin(folder: Path, expression: str) -> list[str]:
+    """Words of a command line whose work fails: a plug-in file that raises."""
+    file = folder / "fails.py"
+    imports = "from hitmiss import errors\nfrom hitmiss.errors import Fault"
+    file.write_text(f"{imports}\nraise {expression}\n", encoding="utf-8")
+    return ["--plugin", str(file), "list", "metrics"]
+
+
+@pytest.mark.parametrize(("raised", "code", "sentence"), ENDINGS)
+def test_each_failure_has_its_ending(raised: str, code: int, sentence: str, tmp_path: Path, capsys: Capture) -> None:
+    assert run(failing_plugin(tmp_path, raised)) == code
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err == f"{sentence}\n"
+
+
+def test_a_bug_is_called_a_bug(tmp_path: Path, capsys: Capture) -> None:
+    assert run(failing_plugin(tmp_path, "RuntimeError('seven')")) == 5
+    err = capsys.readouterr().err
+    assert err.startswith("hitmiss: RuntimeError: seven; this is a bug in hitmiss") and "--debug" in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("place", [0, 4])
+def test_debug_shows_the_traceback_wherever_it_stands(place: int, tmp_path: Path, capsys: Capture) -> None:
+    words = failing_plugin(tmp_path, "errors.DataError('no')")
+    assert run([*words[:place], "--debug", *words[place:]]) == 3
+    err = capsys.readouterr().err
+    assert "Traceback" in err and err.endswith("hitmiss: no\n")
+
+
+@pytest.mark.parametrize(("count", "lines"), [(0, 1), (5, 6), (6, 7), (12, 7)])
+def test_faults_are_listed_up_to_five(count: int, lines: int, tmp_path: Path, capsys: Capture) -> None:
+    faults = f"[Fault('nan-score', 'not a number', file='s.tsv', row=n) for n in range({count})]"
+    assert run(failing_plugin(tmp_path, f"errors.DataError('bad scores', {faults})")) == 3
+    err = capsys.readouterr().err.splitlines()
+    assert len(err) == lines
+    assert (f"  … and {count - 5} more; `hitmiss validate` lists all" in err) == (count > 5)
+    assert count == 0 or err[1] == "  s.tsv, row 0: not a number"
+
+
+def test_control_characters_of_the_data_are_shown_not_obeyed(tmp_path: Path, capsys: Capture) -> None:
+    assert run(failing_plugin(tmp_path, r"errors.DataError('id \x1b[2J\r\n\u202e\x9b is there twice')")) == 3
+    assert capsys.readouterr().err == r"hitmiss: id \x1b[2J\r\n\u202e\x9b is there twice" + "\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["docter"], "Did you mean 'doctor'?"),
+        (["list", "metrix"], "'metrics'"),
+        (["list", "metrics", "--jsn"], "--json"),
+        (["show"], "`hitmiss show --help`"),
+        (["show", "eeer"], "did you mean 'eer'?"),
+        (["show", "eer(tie=1)"], "did you mean 'ties'?"),
+        (["--plugin", "nowhere.py", "list", "metrics"], "no plug-in file nowhere.py"),
+    ],
+)
+def test_wrong_words_are_code_2_with_a_hint(words: list[str], hint: str, capsys: Capture) -> None:
+    assert run(words) == 2
+    printed = capsys.readouterr()
+    assert printed.out == "" and printed.err.startswith("hitmiss: ") and hint in printed.err
+
+
+def test_a_plugin_s_metric_is_known(tmp_path: Path, capsys: Capture) -> None:
+    from hitmiss import registry
+
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from hitmiss import metric\n"
+        "@metric(best='low', range=(0.0, float('inf')))\n"
+        "def spread(score, weight=None, *, scale=2.0):\n    'Largest less smallest score.'\n    return 0.0\n"
+    )
+    try:
+        assert run(["--plugin", str(file), "show", "spread(scale=3)"]) == 0
+    finally:
+        registry.forget("spread")
+    out = capsys.readouterr().out
+    assert "scale=3" in out and "Largest less smallest score." in out and "0.0, inf" in out
+
+
+@pytest.mark.parametrize("words", [[], ["--help"], *([verb.name or "", "--help"] for verb in app.registered_commands)])
+def test_everything_has_help(words: list[str], capsys: Capture) -> None:
+    assert run(words) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("Usage: hitmiss") and "--help" in out
+    assert len(out.split("\n\n")[1].strip()) > 20, "a verb says what it does"
+
+
+def test_the_verbs_are_those_of_the_table() -> None:
+    assert {verb.name for verb in app.registered_commands} <= set(VERBS)
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    child = subprocess.Popen(
+        [sys.executable, "-m", "hitmiss", "list", "metrics", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert child.stdout is not None and child.stderr is not None
+    child.stdout.close()
+    err = child.stderr.read()
+    child.stderr.close()
+    assert (child.wait(), err) == (0, b"")
+
+
+def test_an_interrupt_is_130(tmp_path: Path) -> None:
+    file = tmp_path / "waits.py"
+    file.write_text("import time\nprint('ready', flush=True)\ntime.sleep(60)\n")
+    command = [sys.executable, "-m", "hitmiss", "--plugin", str(file), "list", "metrics"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None and child.stdout.readline() == "ready\n"
+        os.kill(child.pid, signal.SIGINT)
+        out, err = child.communicate(timeout=30)
+    assert (child.returncode, out, err) == (130, "", "hitmiss: interrupted\n")
+
+
+def test_python_m_hitmiss_is_the_command() -> None:
+    done = subprocess.run([sys.executable, "-m", "hitmiss", "nonsense"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and done.stdout == "" and done.stderr.startswith("hitmiss: ")

@@ -1,0 +1,95 @@
+"""What is shipped: the lock, the wheel, the version, and nothing of the machine it was made on."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+import hitmiss
+
+ROOT = Path(__file__).parent.parent
+LOCK = ROOT / "requirements.lock"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def normal(requirement: str) -> str:
+    """A requirement's package name as lock files write it."""
+    return re.sub(r"[-_.]+", "-", re.split(r"[ <>=!~;\[]", requirement)[0]).lower()
+
+
+def locked() -> set[str]:
+    return {normal(line) for line in LOCK.read_text(encoding="utf-8").splitlines() if "==" in line}
+
+
+def test_the_lock_holds_hashes_and_no_address() -> None:
+    text = LOCK.read_text(encoding="utf-8")
+    assert "://" not in text and "index-url" not in text and "find-links" not in text
+    entries = re.split(r"\n(?=[a-z])", text.strip())
+    assert len(entries) > 30
+    assert [entry for entry in entries if "--hash=sha256:" not in entry] == []
+
+
+def test_the_lock_holds_the_core_the_light_extras_and_the_build_but_not_torch() -> None:
+    extras = [name for group in PROJECT["project"]["optional-dependencies"].values() for name in group]
+    groups = [*PROJECT["project"]["dependencies"], *PROJECT["dependency-groups"]["dev"]]
+    asked = [*groups, *extras, "hatchling", "editables"]
+    assert {normal(name) for name in asked} - locked() == set()
+    assert {name for name in locked() if "torch" in name or "nvidia" in name} == set()
+
+
+def test_the_version_has_one_source() -> None:
+    assert "version" not in PROJECT["project"] and "version" in PROJECT["project"]["dynamic"]
+    source = ROOT / PROJECT["tool"]["hatch"]["version"]["path"]
+    assert f'"{hitmiss.__version__}"' in source.read_text(encoding="utf-8")
+    assert version("hitmiss") == hitmiss.__version__
+
+
+def test_the_wheel_is_whole(tmp_path: Path) -> None:
+    modules = {str(path.relative_to(ROOT / "src")) for path in (ROOT / "src" / "hitmiss").rglob("*.py")}
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert modules <= names
+    assert "hitmiss/py.typed" in names
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+    assert {name.split("/")[0] for name in names} == {"hitmiss", f"hitmiss-{hitmiss.__version__}.dist-info"}
+
+
+def tracked_texts() -> list[tuple[str, str]]:
+    listing = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listing.returncode != 0:
+        pytest.skip("not a git checkout")
+    paths = [ROOT / name for name in listing.stdout.split("\0") if name]
+    return [(str(p.relative_to(ROOT)), p.read_bytes().decode("utf-8", "replace")) for p in paths if p.is_file()]
+
+
+@pytest.mark.parametrize("unwanted", [r"(?<![\w.])/(?:work|root|home)\b/", r":/{2}\S*(?:pypi|pythonhosted)"])
+def test_no_tracked_file_tells_of_a_machine_or_a_registry(unwanted: str) -> None:
+    texts = tracked_texts()
+    assert texts
+    assert [name for name, text in texts if re.search(unwanted, text)] == []
+
+
+def test_the_patterns_find_what_they_look_for() -> None:
+    assert re.search(r"(?<![\w.])/(?:work|root|home)\b/", "see " + "/".join(["", "home", "me"]))
+    assert not re.search(r"(?<![\w.])/(?:work|root|home)\b/", "docs/work/x")
+
+
+@pytest.mark.extras
+def test_the_extras_kept_the_pinned_torch() -> None:
+    pinned = re.search(r"^torch==(\S+)", (ROOT / "requirements-extras.txt").read_text(encoding="utf-8"), re.MULTILINE)
+    assert pinned is not None
+    assert version("torch").split("+")[0] == pinned[1]
+
+
+@pytest.mark.extras
+def test_the_extras_kept_the_locked_numpy() -> None:
+    assert f"\nnumpy=={version('numpy')} " in LOCK.read_text(encoding="utf-8")
