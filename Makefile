@@ -66,7 +66,7 @@ $(BIN)/python:
 # uv where it can be had, else pip: the same lock, the same hashes.
 install = { [ -x $(BIN)/uv ] && $(BIN)/uv pip install --quiet --python $(BIN)/python $(1); } || $(BIN)/python -m pip install --quiet $(1)
 
-$(READY): requirements.lock pyproject.toml | $(BIN)/python
+$(READY): requirements.lock pyproject.toml src/hitmiss/_version.py | $(BIN)/python
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.5' || echo "uv cannot be had here; going on with pip"
 	@echo "installing requirements.lock"
 	@$(call install,--require-hashes -r requirements.lock)
