@@ -1,0 +1,193 @@
+"""Trials cut into the samples that metrics are computed on: one a run and slice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from hitmiss.errors import UnknownName, UsageError
+from hitmiss.metrics.counts import Counts, outcome
+from hitmiss.stats.units import UnitSample
+from hitmiss.tally import Array, Floats, Tally
+from hitmiss.trials import Trials
+
+Rows = NDArray[np.intp]
+Grouping = tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """The columns of trials as arrays, taken out of the table once and shared by all samples."""
+
+    trials: Trials
+    negative_only: tuple[str, ...] = ()
+
+    @cached_property
+    def positive(self) -> NDArray[np.bool_]:
+        """Which trials are positive."""
+        return self.trials.label == 1
+
+    @cached_property
+    def score(self) -> Floats:
+        """The scores."""
+        return self.trials.score
+
+    @cached_property
+    def outcome(self) -> NDArray[np.int64]:
+        """What became of each decision (see `metrics.counts.outcome`)."""
+        return outcome(self.positive, self.trials.column("decision").to_numpy())
+
+    def named(self, name: str) -> Array:
+        """Any column as an array."""
+        return self.trials.column(name).to_numpy()
+
+    def codes(self, name: str) -> tuple[NDArray[np.int64], list[str]]:
+        """A text column as numbers, and the sorted values that they stand for."""
+        return self._codes(name)
+
+    def _codes(self, name: str) -> tuple[NDArray[np.int64], list[str]]:
+        if name not in self._known:
+            values = self.trials.column(name)
+            distinct = sorted(values.unique().to_list())
+            self._known[name] = values.cast(pl.Enum(distinct)).to_physical().to_numpy().astype(np.int64), distinct
+        return self._known[name]
+
+    @cached_property
+    def _known(self) -> dict[str, tuple[NDArray[np.int64], list[str]]]:
+        return {}
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Some trials of one run: what a figure is computed on."""
+
+    columns: Columns
+    rows: Rows
+    run: Mapping[str, str] = field(default_factory=dict)
+    slice: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def positive(self) -> NDArray[np.bool_]:
+        """Which of its trials are positive."""
+        return self.columns.positive[self.rows]
+
+    @cached_property
+    def score(self) -> Floats:
+        """Its scores."""
+        return self.columns.score[self.rows]
+
+    @cached_property
+    def tally(self) -> Tally:
+        """Its scores counted."""
+        return Tally.of_classes(self.score[self.positive], self.score[~self.positive])
+
+    @cached_property
+    def outcomes(self) -> NDArray[np.int64]:
+        """How often each of the six outcomes of a decision happened."""
+        return np.bincount(self.columns.outcome[self.rows], minlength=6)
+
+    @property
+    def counts(self) -> Counts:
+        """Its decisions counted."""
+        return Counts(*(c.item() for c in self.outcomes))
+
+    def unit_sample(self, unit: NDArray[np.int64], n_units: int) -> UnitSample:
+        """Its trials with the unit of each."""
+        return UnitSample.of(self.positive, self.score, unit[self.rows], n_units)
+
+    @property
+    def n(self) -> int:
+        """How many trials."""
+        return len(self.rows)
+
+    @cached_property
+    def n_positive(self) -> int:
+        """How many are positive."""
+        return int(self.positive.sum())
+
+    @property
+    def name(self) -> str:
+        """A text that names the sample, for its random stream."""
+        return repr((sorted(self.run.items()), sorted(self.slice.items())))
+
+
+def parse_by(by: Sequence[str | Sequence[str]] | str) -> list[Grouping]:
+    """Groupings from `["codec", "codec,codec_q", ("attack", "codec")]`.
+
+    >>> parse_by(["codec", "codec,codec_q"])
+    [('codec',), ('codec', 'codec_q')]
+    """
+    given = [by] if isinstance(by, str) else list(by)
+    groupings = [tuple(p.strip() for p in g.split(",")) if isinstance(g, str) else tuple(g) for g in given]
+    for grouping in groupings:
+        if not all(grouping) or len(set(grouping)) != len(grouping):
+            raise UsageError(f"cannot group by {', '.join(grouping)!r}; name each column once")
+    return list(dict.fromkeys(groupings))
+
+
+def samples_of_runs(columns: Columns) -> list[Sample]:
+    """One sample a run (and target, where there are several); runs are never pooled."""
+    trials = columns.trials
+    names = [*trials.header.runs]
+    if trials.frame["target"].n_unique() > 1:
+        names.append("target")
+    everything = np.arange(len(trials))
+    if not names:
+        return [Sample(columns, everything)]
+    return [Sample(columns, rows, run=key) for key, rows in _split(columns, everything, tuple(names))]
+
+
+def samples_of_slices(whole: Sample, grouping: Grouping) -> list[Sample]:
+    """The samples of one run cut by slice columns.
+
+    A column that only negatives have (an attack) takes all positives of the same rest: the rule of the official package.
+    """
+    columns = whole.columns
+    known = columns.trials.frame.columns
+    for name in grouping:
+        if name not in known:
+            raise UnknownName("column to group by", name, columns.trials.header.slices)
+    bound = tuple(c for c in grouping if c in columns.negative_only)
+    if not bound:
+        return [Sample(columns, rows, whole.run, key) for key, rows in _split(columns, whole.rows, grouping)]
+    return list(_paired_slices(whole, grouping, bound))
+
+
+def _paired_slices(whole: Sample, grouping: Grouping, bound: Grouping) -> Iterator[Sample]:
+    free = tuple(c for c in grouping if c not in bound)
+    positives = whole.rows[whole.positive]
+    shared = {tuple(k.items()): rows for k, rows in _split(whole.columns, positives, free)} if free else {(): positives}
+    nobody = np.zeros(0, dtype=np.intp)
+    for key, rows in _split(whole.columns, whole.rows[~whole.positive], grouping):
+        rest = tuple((c, key[c]) for c in free)
+        yield Sample(whole.columns, np.concatenate([shared.get(rest, nobody), rows]), whole.run, key)
+
+
+def _split(columns: Columns, rows: Rows, names: Grouping) -> list[tuple[dict[str, str], Rows]]:
+    """Rows by the values of columns, in the order of the sorted values."""
+    code = np.zeros(len(rows), dtype=np.int64)
+    values: list[list[str]] = []
+    for name in names:
+        numbers, distinct = columns.codes(name)
+        code = code * len(distinct) + numbers[rows]
+        values.append(distinct)
+    size = int(np.prod([len(v) for v in values]))
+    if size < 2**16:
+        code = code.astype(np.uint16)  # small integers are sorted by radix, in one pass
+    order = np.argsort(code, kind="stable")
+    present, starts = np.unique(code[order], return_index=True)
+    parts = np.split(rows[order], starts[1:])
+    return [(_decode(int(c), names, values), part) for c, part in zip(present, parts, strict=True)]
+
+
+def _decode(code: int, names: Grouping, values: list[list[str]]) -> dict[str, str]:
+    key: dict[str, str] = {}
+    for name, distinct in zip(reversed(names), reversed(values), strict=True):
+        code, place = divmod(code, len(distinct))
+        key[name] = distinct[place]
+    return {name: key[name] for name in names}

@@ -1,0 +1,268 @@
+"""Measure: metrics × runs × slices -> Results, with intervals, averages, the gap and what to worry about."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from hitmiss.alarms import alarms
+from hitmiss.errors import DataError, UsageError
+from hitmiss.grouping import Columns, Grouping, Sample, parse_by, samples_of_runs, samples_of_slices
+from hitmiss.registry import resolve
+from hitmiss.results import Estimate, Results
+from hitmiss.signature import sign
+from hitmiss.spec import Setting, Spec
+from hitmiss.stats import intervals
+from hitmiss.stats.binomial import wilson
+from hitmiss.stats.delong import auc_interval
+from hitmiss.stats.forms import PairShare
+from hitmiss.tally import Floats
+from hitmiss.trials import Trials
+from hitmiss.uncertainty import Draws, Method, Plan, Question
+from hitmiss.values import Rate
+
+FEW = 10
+"""Fewer trials of a class than this and a figure is marked."""
+
+
+@dataclass(frozen=True)
+class Gap:
+    """The difference between the trials outside and inside a domain: figure(out) − figure(in)."""
+
+    column: str
+    inside: tuple[str, ...]
+    outside: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """How the gap is written in tables."""
+        return f"{'+'.join(self.outside) or 'rest'} − {'+'.join(self.inside)}"
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What a protocol settles for all its measurements."""
+
+    protocol: str | None = None
+    settings: Mapping[str, Mapping[str, Setting]] = field(default_factory=dict)
+    negative_only: tuple[str, ...] = ()
+
+
+def measure(
+    trials: Trials,
+    metrics: Sequence[str | Spec],
+    *,
+    by: Sequence[str | Sequence[str]] | str = (),
+    bootstrap: int = 0,
+    unit: str | Sequence[str] | None = None,
+    seed: int = 0,
+    level: float = 0.95,
+    interval: Method = "percentile",
+    stratify: bool | None = None,
+    gap: Gap | None = None,
+    choices: Choices | None = None,
+) -> Results:
+    """Every metric for every run, pooled and per slice.
+
+    `by` names slice columns, or several at once (`"codec,codec_q"`). `bootstrap` is the number of replicates (0: only
+    intervals that need none), `unit` the column whose values are drawn as wholes (two may be crossed). Per grouping the
+    macro average and the worst slice follow; `gap` adds figure(out) − figure(in).
+
+    >>> t = Trials.of(label=[1, 1, 0, 0], score=[0.9, 0.4, 0.6, 0.1])
+    >>> print(measure(t, ["eer", "roc_auc"]).one("roc_auc"))
+    roc_auc = 0.7500 [0.0000, 1.0000]
+    """
+    chosen = choices or Choices()
+    plan = Plan(bootstrap, _unit_names(unit), seed, level, interval, stratify)
+    groupings = parse_by(by)
+    columns = Columns(trials, chosen.negative_only)
+    questions = [ask(m, trials, chosen) for m in metrics]
+    if not len(trials):
+        raise DataError("there are no trials to measure")
+    work = _Work(columns, questions, Draws.prepare(plan, columns))
+    estimates: list[Estimate] = []
+    warnings: list[str] = [*trials.header.notes]
+    for whole in samples_of_runs(columns):
+        estimates += work.estimates(whole)
+        warnings += alarms(whole, questions)
+        for grouping in groupings:
+            estimates += _by_slices(work, whole, grouping, warnings)
+        if gap is not None:
+            estimates += _gap(work, whole, gap)
+    results = Results(tuple(estimates), "", tuple(dict.fromkeys(warnings)), chosen.protocol)
+    return replace(results, signature=sign(results, trials, questions, plan, groupings, gap and gap.label))
+
+
+def ask(metric: str | Spec, trials: Trials, choices: Choices) -> Question:
+    """A metric made ready for these trials: settings of the protocol filled in, score kind checked."""
+    spec, entry, _ = resolve(metric)
+    spec = Spec.of(spec.name, **{**choices.settings.get(spec.name, {}), **dict(spec.settings)})
+    settings = entry.settings(spec)
+    shown = {k: v for k, v in spec.settings if choices.settings.get(spec.name, {}).get(k, entry.defaults[k]) != v}
+    for column in entry.columns:
+        trials.column(column)
+    kind = trials.header.score_kind
+    if "score" in entry.columns and entry.kinds and kind not in entry.kinds:
+        raise DataError(
+            f"{spec.name} needs {' or '.join(entry.kinds)} scores and these are declared {kind!r}; "
+            f"declare the kind if you know better, or calibrate on a development set"
+        )
+    form = entry.form(**settings) if entry.form is not None else None
+    return Question(str(Spec.of(spec.name, **shown)), entry, settings, form)
+
+
+def _unit_names(unit: str | Sequence[str] | None) -> tuple[str, ...]:
+    if unit is None:
+        return ()
+    return tuple(p.strip() for p in unit.split(",")) if isinstance(unit, str) else tuple(unit)
+
+
+@dataclass(frozen=True, eq=False)
+class _Work:
+    """The questions and the draws, and the replicates of every sample that was asked."""
+
+    columns: Columns
+    questions: list[Question]
+    draws: Draws
+    replicates: dict[str, list[Floats]] = field(default_factory=dict)
+
+    def estimates(self, sample: Sample) -> list[Estimate]:
+        """Every question's figure of one sample."""
+        if self.draws.plan.bootstrap:
+            self.replicates[sample.name] = self.draws.replicates(self.questions, sample)
+        return [self._estimate(i, q, sample) for i, q in enumerate(self.questions)]
+
+    def _estimate(self, index: int, question: Question, sample: Sample) -> Estimate:
+        value = question.value(sample)
+        row = _row(question, sample.n, sample.n_positive, sample.run, sample.slice)
+        if math.isnan(value):
+            return replace(row, value=None, note=_why_undefined(sample, question))
+        low, high, method, lost = self._interval(index, question, sample, value)
+        notes = [_few(sample), f"{lost} replicates without a class left out" if lost else None]
+        note = "; ".join(n for n in notes if n) or None
+        return replace(row, value=float(value), low=low, high=high, method=method, note=note)
+
+    def _interval(
+        self, index: int, question: Question, sample: Sample, value: float
+    ) -> tuple[float | None, float | None, str | None, int]:
+        plan = self.draws.plan
+        if isinstance(value, Rate) and not plan.unit:
+            return *_known(wilson(value.hits, value.of, plan.level)), "wilson", 0
+        if plan.bootstrap:
+            drawn = self.replicates[sample.name][index]
+            ends = self.draws.interval(question, sample, value, drawn)
+            return *_known(ends), f"bootstrap {plan}", int(np.isnan(drawn).sum())
+        if isinstance(question.form, PairShare):
+            return *_known(auc_interval(sample.tally, plan.level)), "delong", 0
+        return None, None, None, 0
+
+
+def _row(question: Question, n: int, n_positive: int, run: Mapping[str, str], slice_: Mapping[str, str]) -> Estimate:
+    return Estimate(
+        question.text,
+        None,
+        n=n,
+        n_positive=n_positive,
+        run=dict(run),
+        slice=dict(slice_),
+        settings=question.settings,
+        best=question.metric.best,
+    )
+
+
+def _known(ends: tuple[float, float]) -> tuple[float | None, float | None]:
+    return (None, None) if math.isnan(ends[0]) else ends
+
+
+def _why_undefined(sample: Sample, question: Question) -> str:
+    head = sample.columns.trials.header
+    if sample.n_positive == sample.n:
+        return f"undefined: only {head.positive} here"
+    if sample.n_positive == 0:
+        return f"undefined: only {head.negative} here"
+    return f"undefined: an empty denominator in {question.metric.name}"
+
+
+def _few(sample: Sample) -> str | None:
+    head = sample.columns.trials.header
+    for name, n in ((head.positive, sample.n_positive), (head.negative, sample.n - sample.n_positive)):
+        if n < FEW:
+            return f"only {n} {name}"
+    return None
+
+
+def _by_slices(work: _Work, whole: Sample, grouping: Grouping, warnings: list[str]) -> list[Estimate]:
+    samples = samples_of_slices(whole, grouping)
+    if len(samples) == 1:
+        value = ", ".join(f"{k}={v}" for k, v in samples[0].slice.items())
+        warnings.append(f"a table by {' × '.join(grouping)} is trivial here: every trial has {value}")
+        return []
+    rows = [e for sample in samples for e in work.estimates(sample)]
+    size = len(work.questions)
+    averages = []
+    for i, question in enumerate(work.questions):
+        cells = rows[i::size]
+        averages += [_macro(work, whole, grouping, i, question, samples, cells), *_worst(question, cells)]
+    return rows + averages
+
+
+def _macro(
+    work: _Work, whole: Sample, grouping: Grouping, i: int, question: Question, samples: list[Sample], cells: list[Estimate]
+) -> Estimate:
+    """The simple mean over the slices where the figure is defined, with the mean of their replicates."""
+    defined = [(s, e) for s, e in zip(samples, cells, strict=True) if e.value is not None]
+    everywhere = {name: "*" for name in grouping}
+    row = replace(_row(question, whole.n, whole.n_positive, whole.run, everywhere), average="macro")
+    if not defined:
+        return replace(row, note="undefined: in no slice defined")
+    values = [e.value for _, e in defined if e.value is not None]
+    note = None if len(defined) == len(cells) else f"over {len(defined)} of {len(cells)} slices"
+    row = replace(row, value=float(np.mean(values)), note=note)
+    if not work.draws.plan.bootstrap:
+        return row
+    drawn = np.mean([work.replicates[s.name][i] for s, _ in defined], axis=0)
+    low, high = _known(intervals.percentile(drawn, work.draws.plan.level))
+    return replace(row, low=low, high=high, method=f"bootstrap {replace(work.draws.plan, method='percentile')}")
+
+
+def _worst(question: Question, cells: list[Estimate]) -> list[Estimate]:
+    """The slice with the worst figure, and its own interval."""
+    defined = [e for e in cells if e.value is not None]
+    if not defined:
+        return []
+    pick = max if question.metric.best == "low" else min
+    worst = pick(defined, key=lambda e: e.value if e.value is not None else math.nan)
+    return [replace(worst, average="worst", note=f"worst of {len(defined)}")]
+
+
+def _gap(work: _Work, whole: Sample, gap: Gap) -> list[Estimate]:
+    codes, values = work.columns.codes(gap.column)
+    unknown = [v for v in (*gap.inside, *gap.outside) if v not in values]
+    if unknown:
+        raise UsageError(f"no {gap.column} is {unknown[0]!r}; there are {', '.join(values)}")
+    inside = np.isin(codes, [values.index(v) for v in gap.inside])
+    outside = np.isin(codes, [values.index(v) for v in gap.outside]) if gap.outside else ~inside
+    sides = [
+        Sample(work.columns, whole.rows[mask[whole.rows]], whole.run, {gap.column: f"{name} {gap.label}"})
+        for name, mask in (("in", inside), ("out", outside))
+    ]
+    pairs = [work.estimates(side) for side in sides]
+    return [_gap_row(work, i, gap, sides, within, beyond) for i, (within, beyond) in enumerate(zip(*pairs, strict=True))]
+
+
+def _gap_row(work: _Work, i: int, gap: Gap, sides: list[Sample], within: Estimate, beyond: Estimate) -> Estimate:
+    row = replace(
+        beyond, slice={gap.column: gap.label}, average="gap", n=within.n + beyond.n, value=None, low=None, high=None, method=None
+    )
+    row = replace(row, n_positive=within.n_positive + beyond.n_positive)
+    if within.value is None or beyond.value is None:
+        return replace(row, note=within.note or beyond.note)
+    row = replace(row, value=beyond.value - within.value, note=f"{beyond.value:.4f} out, {within.value:.4f} in")
+    if not work.draws.plan.bootstrap:
+        return row
+    drawn = work.replicates[sides[1].name][i] - work.replicates[sides[0].name][i]
+    low, high = _known(intervals.percentile(drawn, work.draws.plan.level))
+    return replace(row, low=low, high=high, method=f"bootstrap {replace(work.draws.plan, method='percentile')}")

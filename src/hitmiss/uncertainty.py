@@ -1,0 +1,192 @@
+"""Draws for samples: one stream of units for a whole measurement, one stream of trials a sample."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hitmiss.errors import DataError, UnknownName, UsageError
+from hitmiss.grouping import Columns, Sample
+from hitmiss.metrics.counts import Counts
+from hitmiss.registry import Metric
+from hitmiss.spec import Setting
+from hitmiss.stats import intervals
+from hitmiss.stats.bootstrap import count_replicates, resampled, stratified_replicates
+from hitmiss.stats.cells import cut
+from hitmiss.stats.forms import Form, OfCounts
+from hitmiss.stats.seeds import generator
+from hitmiss.stats.units import UnitSample, draw_units, refuse_mixed_strata, unit_replicates
+from hitmiss.tally import Floats, Tally
+
+Method = Literal["percentile", "bca"]
+METHODS = ("percentile", "bca")
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """A metric with its settings, ready to be asked of samples."""
+
+    text: str
+    metric: Metric
+    settings: dict[str, Setting]
+    form: Form | OfCounts | None
+
+    def value(self, sample: Sample) -> float:
+        """The figure of a sample."""
+        if isinstance(self.form, OfCounts):
+            return self.form.function(sample.counts)  # type: ignore[no-any-return]
+        if self.form is not None:
+            return self.form.value(sample.tally)
+        return self.metric.function(**self.arrays(sample), **self.settings)
+
+    def arrays(self, sample: Sample) -> dict[str, Any]:
+        """The columns that the metric asks for, of one sample."""
+        known = {"label": lambda: sample.positive.astype(np.int8), "score": lambda: sample.score}
+        return {c: known[c]() if c in known else sample.columns.named(c)[sample.rows] for c in self.metric.columns}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How sure: replicates, the unit that is drawn, the seed, the level and the kind of interval."""
+
+    bootstrap: int = 0
+    unit: tuple[str, ...] = ()
+    seed: int = 0
+    level: float = 0.95
+    method: Method = "percentile"
+    stratify: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.bootstrap < 0 or self.bootstrap == 1:
+            raise UsageError(f"an interval needs at least 2 replicates (0 for none); found {self.bootstrap}")
+        if not 0.0 < self.level < 1.0:
+            raise UsageError(f"the level must lie between 0 and 1; found {self.level}")
+        if self.method not in METHODS:
+            raise UnknownName("kind of interval", self.method, METHODS)
+        if len(self.unit) > 2:
+            raise UsageError(f"at most two units can be crossed; found {', '.join(self.unit)}")
+
+    def __str__(self) -> str:
+        if not self.bootstrap:
+            return "none"
+        kind = f"unit={'*'.join(self.unit)}" if self.unit else "stratified"
+        return f"{self.bootstrap},{kind},{self.method},{self.level:g},seed={self.seed}"
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """The replicates of a measurement: every figure of every sample from one set of draws."""
+
+    plan: Plan
+    columns: Columns
+    unit: NDArray[np.int64] | None = None
+    weights: Floats | None = None
+    n_units: int = 0
+    _unit_samples: dict[str, UnitSample] = field(default_factory=dict)
+
+    @classmethod
+    def prepare(cls, plan: Plan, columns: Columns) -> Draws:
+        """Draw the units once, for all samples; trials are drawn a sample."""
+        if not plan.bootstrap or not plan.unit:
+            return cls(plan, columns)
+        unit, weights = _draw(plan, columns)
+        return cls(plan, columns, unit, weights, weights.shape[1])
+
+    def replicates(self, questions: Sequence[Question], sample: Sample) -> list[Floats]:
+        """Replicates of each question for one sample, from the same draws."""
+        rng = generator(self.plan.seed, sample.name)
+        forms = [q.form for q in questions if q.form is not None and not isinstance(q.form, OfCounts)]
+        by_form = dict(zip(map(id, forms), self._of_forms(forms, sample, rng), strict=True)) if forms else {}
+        return [by_form[id(q.form)] if id(q.form) in by_form else self._others(q, sample, rng) for q in questions]
+
+    def _of_forms(self, forms: list[Form], sample: Sample, rng: np.random.Generator) -> list[Floats]:
+        if self.weights is None:
+            return stratified_replicates(sample.tally, forms, self.plan.bootstrap, rng)
+        return unit_replicates(self.unit_sample(sample), forms, self.weights)
+
+    def unit_sample(self, sample: Sample) -> UnitSample:
+        """A sample with its units, sorted once."""
+        if sample.name not in self._unit_samples:
+            assert self.unit is not None
+            self._unit_samples[sample.name] = sample.unit_sample(self.unit, self.n_units)
+        return self._unit_samples[sample.name]
+
+    def _others(self, q: Question, sample: Sample, rng: np.random.Generator) -> Floats:
+        if isinstance(q.form, OfCounts):
+            drawn = self._outcome_counts(sample, rng)
+            return np.asarray(q.form.function(Counts(*drawn.T)), dtype=np.float64)
+        if self.weights is not None:
+            return self._weighted(q, sample)
+        if q.metric.columns != ("label", "score"):
+            raise UsageError(f"{q.text} has no form to resample; leave out the bootstrap for it")
+        settings = q.settings
+        return resampled(
+            lambda y, s: q.metric.function(y, s, **settings), sample.positive, sample.score, self.plan.bootstrap, rng
+        )
+
+    def _outcome_counts(self, sample: Sample, rng: np.random.Generator) -> Floats:
+        if self.weights is None or self.unit is None:
+            return count_replicates(sample.outcomes, self.plan.bootstrap, rng)
+        place = self.unit[sample.rows] * 6 + sample.columns.outcome[sample.rows]
+        table = np.bincount(place, minlength=self.n_units * 6).reshape(self.n_units, 6)
+        return self.weights @ table.astype(np.float64)
+
+    def _weighted(self, q: Question, sample: Sample) -> Floats:
+        assert self.weights is not None and self.unit is not None
+        unit, arrays = self.unit[sample.rows], q.arrays(sample)
+        return np.array([q.metric.function(**arrays, weight=w[unit], **q.settings) for w in self.weights])
+
+    def interval(self, question: Question, sample: Sample, value: float, replicates: Floats) -> tuple[float, float]:
+        """The interval of a figure from its replicates."""
+        if self.plan.method == "bca" and not math.isnan(value):
+            return intervals.bca(replicates, value, self._acceleration(question, sample), self.plan.level)
+        return intervals.percentile(replicates, self.plan.level)
+
+    def _acceleration(self, question: Question, sample: Sample) -> float:
+        form = question.form
+        if form is None or isinstance(form, OfCounts):
+            raise UsageError(f"a BCa interval of {question.text} is not available; use percentile")
+        if self.weights is None:
+            return intervals.acceleration_of_trials(form, cut(sample.tally, [form]))
+        return _acceleration_of_units(form, self.unit_sample(sample))
+
+
+def _acceleration_of_units(form: Form, sample: UnitSample) -> float:
+    def value_without(unit: int) -> float:
+        rest = sample.unit != unit
+        positive, score = sample.positive[rest], sample.score[rest]
+        return form.value(Tally.of_classes(score[positive], score[~positive]))
+
+    held = np.unique(sample.unit)
+    return intervals.acceleration_of_units(lambda i: value_without(int(held[i])), len(held))
+
+
+def _draw(plan: Plan, columns: Columns) -> tuple[NDArray[np.int64], Floats]:
+    """The unit of each trial and how often each unit is drawn (replicate × unit)."""
+    parts = []
+    for name in plan.unit:
+        codes, values = columns.codes(name)
+        if len(values) < 2:
+            raise DataError(f"there is only one {name} ({values[0]!r}); units can be drawn only from two or more")
+        if plan.stratify:
+            refuse_mixed_strata(codes, columns.positive, len(values), name)
+        rng = generator(plan.seed, "unit", name)
+        parts.append((codes, draw_units(codes, columns.positive, len(values), plan.bootstrap, rng)))
+    if len(parts) == 1:
+        return parts[0]
+    return _crossed(*parts)
+
+
+def _crossed(
+    first: tuple[NDArray[np.int64], Floats], second: tuple[NDArray[np.int64], Floats]
+) -> tuple[NDArray[np.int64], Floats]:
+    """Two-way units: a trial's weight is the product of how often each of its two units was drawn (Owen 2007)."""
+    pair = first[0] * second[1].shape[1] + second[0]
+    held, code = np.unique(pair, return_inverse=True)
+    a, b = np.divmod(held, second[1].shape[1])
+    return code, first[1][:, a] * second[1][:, b]
