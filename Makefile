@@ -67,7 +67,7 @@ $(BIN)/python:
 install = { [ -x $(BIN)/uv ] && $(BIN)/uv pip install --quiet --python $(BIN)/python $(1); } || $(BIN)/python -m pip install --quiet $(1)
 
 $(READY): requirements.lock pyproject.toml src/hitmiss/_version.py | $(BIN)/python
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.5' || echo "uv cannot be had here; going on with pip"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.5' 2>/dev/null || echo "uv cannot be had here; going on with pip"
 	@echo "installing requirements.lock"
 	@$(call install,--require-hashes -r requirements.lock)
 	@$(call install,--no-build-isolation --no-deps -e .)

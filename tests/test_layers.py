@@ -17,7 +17,7 @@ LAYERS = (
     ("tally", "metrics", "stats"),
     ("trials", "results"),
     ("io", "decisions", "calibration", "pairing"),
-    ("measurement", "comparison"),
+    ("grouping", "uncertainty", "alarms", "signature", "measurement", "comparison"),
     ("detect", "attack", "probe", "cluster", "simulate"),
     ("protocol", "protocols"),
     ("report", "review"),
