@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 """Version of the JSON form; a reader of another version refuses."""
+NUMBERS = ("value", "low", "high", "settings")
+"""Fields in which the texts `inf` and `-inf` are numbers."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,9 @@ class Results:
         return len(self.estimates)
 
     def __add__(self, other: Results) -> Results:
-        return replace(self, estimates=self.estimates + other.estimates, warnings=merged(self.warnings, other.warnings))
+        signature = "\n".join(s for s in merged((self.signature,), (other.signature,)) if s)
+        rows, warnings = self.estimates + other.estimates, merged(self.warnings, other.warnings)
+        return replace(self, estimates=rows, signature=signature, warnings=warnings)
 
     def where(self, keep: Callable[[Estimate], bool]) -> Results:
         """The estimates for which `keep` holds."""
@@ -109,10 +113,14 @@ class Results:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Results:
         """Results from their JSON form; another schema version is refused."""
-        if data.get("schema") != SCHEMA:
-            raise DataError(f"these results have schema {data.get('schema')!r}; this version of hitmiss reads schema {SCHEMA}")
-        rows = tuple(Estimate(**{k: infinite(v) for k, v in row.items()}) for row in data["estimates"])
-        return cls(rows, data["signature"], tuple(data["warnings"]), data.get("protocol"))
+        schema = data.get("schema") if isinstance(data, Mapping) else None
+        if schema != SCHEMA:
+            raise DataError(f"these results have schema {schema!r}; this version of hitmiss reads schema {SCHEMA}")
+        try:
+            rows = [{k: infinite(v) if k in NUMBERS else v for k, v in row.items()} for row in data["estimates"]]
+            return cls(tuple(Estimate(**row) for row in rows), data["signature"], tuple(data["warnings"]), data.get("protocol"))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise DataError(f"these results say schema {SCHEMA} but are not of that form: {error}") from None
 
     def save(self, path: str | Path) -> None:
         """Write the JSON form."""
@@ -121,7 +129,11 @@ class Results:
     @classmethod
     def load(cls, path: str | Path) -> Results:
         """Read what `save` wrote."""
-        return cls.from_dict(json.loads(Path(path).read_text(encoding="utf-8")))
+        try:
+            data = json.loads(Path(path).read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise DataError(f"{Path(path).name} is not a results file: {error}") from None
+        return cls.from_dict(data)
 
     def to_polars(self) -> pl.DataFrame:
         """One row an estimate; runs and slices as columns of their own."""
@@ -184,5 +196,7 @@ def finite(value: Any) -> Any:
 
 
 def infinite(value: Any) -> Any:
-    """The inverse of `finite`."""
-    return float(value) if value in ("inf", "-inf") and isinstance(value, str) else value
+    """The inverse of `finite`, for the fields that hold numbers."""
+    if isinstance(value, dict):
+        return {k: infinite(v) for k, v in value.items()}
+    return float(value) if isinstance(value, str) and value in ("inf", "-inf") else value

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import keyword
 from dataclasses import dataclass, field
 
 from hitmiss.errors import UsageError
 
 Setting = str | float | int | bool | None
+NOT_WORDS = ("inf", "nan")
+"""Words that are numbers: `threshold=inf`."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +51,8 @@ def parse(text: str | Spec) -> Spec:
         return text
     try:
         node = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError):
-        raise UsageError(f"cannot read {text!r} as a metric; write a name, or name(setting=value)") from None
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise UsageError(f"cannot read {text[:200]!r} as a metric; write a name, or name(setting=value)") from None
     if isinstance(node, ast.Name):
         return Spec(node.id)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.args:
@@ -65,10 +68,12 @@ def _key(keyword: ast.keyword, text: str) -> str:
 
 def _literal(node: ast.expr, text: str) -> Setting:
     if isinstance(node, ast.Name):  # ties=official reads as well as ties="official"
-        return node.id
+        return float(node.id) if node.id in NOT_WORDS else node.id
+    if ast.unparse(node) == "-inf":
+        return float("-inf")
     try:
         value = ast.literal_eval(node)
-    except ValueError:
+    except (ValueError, TypeError, RecursionError, MemoryError):
         raise UsageError(f"{text!r}: a setting must be a number, a word, True, False or None") from None
     if not isinstance(value, str | int | float | bool | None):
         raise UsageError(f"{text!r}: a setting must be a number, a word, True, False or None")
@@ -77,7 +82,8 @@ def _literal(node: ast.expr, text: str) -> Setting:
 
 def _text(value: Setting) -> str:
     if isinstance(value, str):
-        return value if value.isidentifier() else repr(value)
+        plain = value.isidentifier() and not keyword.iskeyword(value) and value not in NOT_WORDS
+        return value if plain else repr(value)
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         return str(int(value))
     return repr(value)

@@ -70,6 +70,13 @@ class Tally:
         """Counts per score, in any order and with repeats; the form in which shards and warehouses deliver."""
         values = np.asarray(score, dtype=np.float64)
         pos, neg = np.asarray(positive), np.asarray(negative)
+        if not values.shape == pos.shape == neg.shape or values.ndim != 1:
+            shapes = f"{values.shape}, {pos.shape} and {neg.shape}"
+            raise DataError(f"score and counts must be flat and equally long; found {shapes}")
+        if np.isnan(values).any():
+            raise DataError(f"{int(np.isnan(values).sum())} of {len(values)} scores are NaN; drop or mend them")
+        if any(not np.isfinite(c).all() or (c < 0).any() for c in (pos, neg)):
+            raise DataError("counts must be finite and not negative")
         distinct, place = np.unique(values, return_inverse=True)
         size = len(distinct)
         sums = [np.bincount(place, weights=c, minlength=size).astype(np.result_type(c, np.int64)) for c in (pos, neg)]
@@ -148,6 +155,8 @@ def check_trials(
 ) -> tuple[NDArray[np.bool_], Floats, Array | None]:
     """Arrays checked and cast: which are positive, the scores, the weights. Bad values raise `DataError`."""
     positive = check_label(label)
+    if np.ma.is_masked(score):
+        raise DataError("some scores are masked; drop them first")
     values = np.asarray(score, dtype=np.float64)
     if values.shape != positive.shape or values.ndim != 1:
         raise DataError(f"label and score must be flat and equally long; found {positive.shape} and {values.shape}")
@@ -159,6 +168,8 @@ def check_trials(
 
 def check_label(label: ArrayLike) -> NDArray[np.bool_]:
     """Labels as a mask of the positives; anything but 0, 1, True and False is refused."""
+    if np.ma.is_masked(label):
+        raise DataError("some labels are masked; drop them first")
     given = np.asarray(label)
     if given.ndim != 1:
         raise DataError(f"label must be flat; found shape {given.shape}")

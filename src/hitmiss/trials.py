@@ -26,13 +26,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.errors import DataError, UnknownName, UsageError
 from hitmiss.tally import check_label
-from hitmiss.values import SCORE_KINDS, ScoreKind
+from hitmiss.values import ABSTAIN, SCORE_KINDS, ScoreKind
 
 if TYPE_CHECKING:
     import pandas as pd
 
 ANSWERS = ("score", "decision", "confidence", "error")
 FIXED = ("item", "target", "label", *ANSWERS)
+CODES = {"label": (0, 1), "decision": (0, 1, ABSTAIN, None)}
+"""What these columns may hold; a trial that failed has no decision."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ class Trials:
             "item": list(item) if item is not None else [str(i) for i in range(len(positive))],
             "label": positive.astype(np.int8),
         }
-        given = {"score": (score, np.float64), "decision": (decision, np.int8), "confidence": (confidence, np.float64)}
+        given = {"score": (score, np.float64), "decision": (decision, None), "confidence": (confidence, np.float64)}
         data |= {name: np.asarray(v, dtype=kind) for name, (v, kind) in given.items() if v is not None}
         head = header or Header()
         named = {*head.runs, *head.slices, *head.numbers}
@@ -128,7 +130,8 @@ class Trials:
         missing = [c for c in ("label", *texts, *header.numbers) if c not in frame.columns]
         if missing:
             raise UsageError(f"no column {missing[0]!r}; the trials have {frame.columns}")
-        frame = frame.with_columns(*(pl.col(c).cast(pl.String) for c in texts), pl.col("label").cast(pl.Int8))
+        codes = [pl.Series(c, _codes(frame[c], allowed)) for c, allowed in CODES.items() if c in frame.columns]
+        frame = frame.with_columns(*(pl.col(c).cast(pl.String) for c in texts), *codes)
         trials = cls(frame, header)
         trials._refuse_duplicates()
         return trials
@@ -219,3 +222,42 @@ class Trials:
         cells = "".join(f"<tr>{''.join(f'<td>{html.escape(str(v))}</td>' for v in row)}</tr>" for row in rows)
         names = "".join(f"<th>{html.escape(c)}</th>" for c in self.frame.columns)
         return f"<p>{html.escape(repr(self))}</p><table><thead><tr>{names}</tr></thead><tbody>{cells}</tbody></table>"
+
+
+def _codes(column: pl.Series, allowed: tuple[int | None, ...]) -> pl.Series:
+    """A column of codes as small integers; anything else is refused rather than rounded."""
+    exact = column.cast(pl.Float64, strict=False)
+    wrong = ~exact.is_in([float(c) for c in allowed if c is not None]).fill_null(False)
+    if None in allowed:
+        wrong &= column.is_not_null()
+    if wrong.any():
+        first = wrong.arg_max()
+        found = f"{wrong.sum()} that are not, the first is {column[first]!r} at position {first}"
+        raise DataError(f"each {column.name} must be one of {allowed}; found {found}")
+    return exact.cast(pl.Int8)
+
+
+def stack(parts: Mapping[str, Trials], column: str) -> Trials:
+    """Several sets of trials as runs of one, told apart by a new run column.
+
+    >>> a, b = Trials.of([1, 0], [2.0, 1.0]), Trials.of([1, 0], [1.0, 2.0])
+    >>> stack({"a": a, "b": b}, "system").header.runs
+    ('system',)
+    """
+    first = next(iter(parts.values())).header
+    for name, part in parts.items():
+        for field_name in ("positive", "negative", "score_kind"):
+            ours, theirs = getattr(first, field_name), getattr(part.header, field_name)
+            if ours != theirs:
+                raise DataError(f"{name!r} has {field_name} {theirs!r} where the others have {ours!r}; they cannot be put side by side")
+    frames = [t.frame.with_columns(pl.lit(name).alias(column)) for name, t in parts.items()]
+    headers = [t.header for t in parts.values()]
+    header = replace(
+        first,
+        runs=(column, *first.runs),
+        slices=tuple(s for s in first.slices if all(s in h.slices for h in headers)),
+        sources=tuple(dict.fromkeys(s for h in headers for s in h.sources)),
+        notes=tuple(dict.fromkeys(n for h in headers for n in h.notes)),
+        choices=tuple(dict.fromkeys(c for h in headers for c in h.choices)),
+    )
+    return Trials.from_frame(pl.concat(frames, how="diagonal"), header)

@@ -36,7 +36,7 @@ def eer(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None, *, 
 
     Ties: `grouped` puts equal scores on one point of the curve; `official` walks through them one by one, positives
     first, as the ASVspoof 5 package does (constant scores then give 1.0); `interpolated` reads the straight line
-    between grouped points; `hull` the convex hull of the ROC. The first two agree where no score is in both classes.
+    between grouped points; `hull` the convex hull of the ROC. The first two agree where no score occurs twice.
 
     Reference: ASVspoof 5 evaluation package; Brümmer & de Villiers 2013, The BOSARIS Toolkit (hull).
 
@@ -64,7 +64,10 @@ def eer_threshold(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None =
     >>> eer_threshold([1, 1, 0, 0], [0.9, 0.6, 0.4, 0.1], ties="official")
     0.4
     """
+    eer_form(ties)  # refuses an unknown rule
     tally = Tally.of(label, score, weight)
+    if ties == "official":
+        _refuse_fractions(tally)
     if not tally.has_both_classes:
         return float("nan")
     return _official_threshold(tally) if ties == "official" else tally.threshold_of(eer_point(tally))
@@ -99,8 +102,8 @@ def dcf_weights(p_target: float, c_miss: float, c_fa: float, normalize: bool) ->
     """What a miss and a false alarm weigh, and the unit: the cost of the better trivial system, or 1."""
     if not 0.0 < p_target < 1.0:
         raise UsageError(f"p_target must lie between 0 and 1; found {p_target}")
-    if c_miss <= 0 or c_fa <= 0:
-        raise UsageError(f"costs must be positive; found c_miss={c_miss}, c_fa={c_fa}")
+    if not (0.0 < c_miss < math.inf and 0.0 < c_fa < math.inf):
+        raise UsageError(f"costs must be positive and finite; found c_miss={c_miss}, c_fa={c_fa}")
     miss, false_alarm = c_miss * p_target, c_fa * (1.0 - p_target)
     return miss, false_alarm, min(miss, false_alarm) if normalize else 1.0
 
@@ -146,7 +149,10 @@ def bayes_threshold(p_target: float, c_miss: float, c_fa: float) -> float:
     >>> round(bayes_threshold(0.95, 1.0, 10.0), 4)
     -0.6419
     """
+    dcf_weights(p_target, c_miss, c_fa, normalize=True)  # refuses what makes no sense
     p_spoof = round(1.0 - p_target, 15)  # 1 − 0.95 is 0.05 to the user, not 0.050000000000000044
+    if not 0.0 < p_spoof < 1.0:
+        raise UsageError(f"p_target is too near 0 or 1 for a Bayes threshold; found {p_target}")
     return -math.log(c_miss * (1.0 - p_spoof) / (c_fa * p_spoof))
 
 
@@ -183,6 +189,8 @@ def act_dcf(
 def dcf_at_form(p_target: float, c_miss: float, c_fa: float, normalize: bool, threshold: float) -> Form:
     """Cost at a fixed threshold as the engine sees it."""
     miss, false_alarm, unit = dcf_weights(p_target, c_miss, c_fa, normalize)
+    if math.isnan(threshold):
+        raise UsageError("the threshold is NaN")
 
     def cost(missed: Number, positives: Number, accepted: Number, negatives: Number) -> Number:
         return (miss * (missed / positives) + false_alarm * (accepted / negatives)) / unit
