@@ -1,0 +1,86 @@
+"""`hitmiss probe`: how well the domain can be read off frozen embeddings, layer by layer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hitmiss.cli import printing
+
+if TYPE_CHECKING:
+    from hitmiss.results import Results
+
+ABOUT_EMBEDDINGS = "Embeddings: .npz, .safetensors or .parquet; one or several layers."
+ABOUT_LABELS = "Column with the domain to predict, in the file or in the key (codec, language, …)."
+ABOUT_GROUPS = "Column whose values no two folds share (codec_seed, speaker, …)."
+ABOUT_IDS = "Column of the embeddings that holds the item ids, for --key."
+ABOUT_KEY = "Table about the items, joined on their ids: with a header, or an ASVspoof 5 protocol."
+
+
+def probe(
+    embeddings: Annotated[Path, typer.Argument(help=ABOUT_EMBEDDINGS)],
+    labels: Annotated[str, typer.Option(metavar="COLUMN", help=ABOUT_LABELS)],
+    groups: Annotated[str | None, typer.Option(metavar="COLUMN", help=ABOUT_GROUPS)] = None,
+    key: Annotated[Path | None, typer.Option(metavar="FILE", help=ABOUT_KEY)] = None,
+    ids: Annotated[str | None, typer.Option(metavar="COLUMN", help=ABOUT_IDS)] = None,
+    layer: Annotated[list[str] | None, typer.Option(help="Probe this layer only; may be repeated.")] = None,
+    folds: Annotated[int, typer.Option(help="How many folds to cross-validate over.")] = 5,
+    seed: Annotated[int, typer.Option(help="Seed of the shuffled labels and of the interval.")] = 0,
+    shuffles: Annotated[int, typer.Option(help="How many shufflings of the labels to average over; 0 for none.")] = 5,
+    scale: Annotated[bool, typer.Option(help="Standardise each dimension inside each fold.")] = True,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the curve: .png, .svg or .pdf.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
+) -> None:
+    """Measure how well a linear probe tells the domain from frozen embeddings; lower is more domain-invariant."""
+    from hitmiss.errors import UnknownName
+    from hitmiss.io.embeddings import load_embeddings, read_key
+    from hitmiss.probe import probe_layers
+    from hitmiss.report.probe_figure import check_format, plot_probe
+
+    if plot is not None:
+        check_format(plot)
+    loaded = load_embeddings(embeddings)
+    if key is not None:
+        loaded = loaded.joined(read_key(key), ids)
+    for name in layer or ():
+        if name not in loaded.layers:
+            raise UnknownName("layer", name, loaded.layers)
+    results = probe_layers(
+        {name: x for name, x in loaded.layers.items() if not layer or name in layer},
+        loaded.column(labels),
+        groups=None if groups is None else loaded.column(groups),
+        folds=folds,
+        seed=seed,
+        shuffles=shuffles,
+        standardise=scale,
+        data=loaded.digest,
+    )
+    if plot is not None:
+        plot_probe(results, plot)
+        printing.note(f"wrote {plot}")
+    if json:
+        printing.out(results.to_json())
+    else:
+        _print(results, labels, groups)
+
+
+def _print(results: Results, labels: str, groups: str | None) -> None:
+    from hitmiss.results import interval, number
+
+    names = {"accuracy": "probe_accuracy", "balanced": "probe_balanced_accuracy"}
+    names |= {"largest class": "probe_majority", "shuffled": "probe_shuffled"}
+    rows = []
+    for row in (e for e in results if e.metric == "probe_accuracy"):
+        found = {title: results.one(metric, **row.slice) for title, metric in names.items()}
+        values = [number(e.value) if e.value is not None else "-" for e in found.values()]
+        rows.append([row.slice["layer"], values[0], interval(row).strip(), *values[1:]])
+    first = results.estimates[0]
+    printing.out(f"probe of {labels}, {first.n} items, {first.settings['folds']} folds, {first.method}")
+    printing.out_table(["layer", "accuracy", "95%", *list(names)[1:]], rows)
+    if groups is None:
+        printing.note("no --groups: copies of one utterance, or one speaker, may stand in several folds")
+    for warning in results.warnings:
+        printing.note(f"warning: {warning}")
+    printing.note(results.signature)

@@ -1,0 +1,198 @@
+"""Embeddings from files: one or several layers of item × dimension, with what the file says about each item.
+
+| file           | layers                                                          | about the items                 |
+|----------------|-----------------------------------------------------------------|---------------------------------|
+| `.npz`         | each 2-D array by its name; a 3-D array is layer × item × dim   | each 1-D array by its name      |
+| `.safetensors` | the same                                                        | the same (numbers only)         |
+| `.parquet`     | each list column by its name, or all float columns as one layer | every other column by its name  |
+
+Labels and groups may also stand in a key: a table with a header (tab, comma or space), or an ASVspoof 5 protocol
+(ten columns, no header), joined on the item ids. Nothing is unpickled. What is about the items is text, or None where
+it is missing; nothing else is taken for missing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from hitmiss.errors import DataError, EnvironmentFault, UnknownName, UsageError
+
+Array = NDArray[Any]
+
+ITEM_NAMES: Final = ("item", "items", "id", "ids", "filename", "flac_file_name", "utt", "utt_id", "trial_anon")
+"""Names under which item ids are looked for, in this order; case does not matter."""
+
+PROTOCOL: Final = (
+    "speaker", "item", "gender", "codec", "codec_q", "codec_seed", "attack_tag", "attack", "key", "tmp",
+)  # fmt: skip
+"""The ten columns of an ASVspoof 5 Track 1 protocol, which has no header line."""
+
+
+@dataclass(frozen=True, eq=False)
+class Embeddings:
+    """Layers by name, columns about the items by name, and the digest of the file."""
+
+    layers: Mapping[str, Array]
+    columns: Mapping[str, Array]
+    digest: str = ""
+
+    def column(self, name: str) -> Array:
+        """One column about the items; case does not matter. An unknown name is an error that lists the known ones."""
+        found = {known.lower(): values for known, values in self.columns.items()}
+        if name.lower() not in found:
+            raise UnknownName("column of the embeddings or the key", name, self.columns)
+        return found[name.lower()]
+
+    def joined(self, key: pl.DataFrame, ids: str | None = None) -> Embeddings:
+        """The same embeddings with the columns of a key beside them, matched on the item ids."""
+        items = pl.Series("item", self.column(ids or _item_name(self.columns, "the embeddings")), dtype=pl.String)
+        name = _item_name(key.columns, "the key")
+        if key[name].is_duplicated().any():
+            twice = key.filter(pl.col(name).is_duplicated())[name][0]
+            raise DataError(f"the key names some items more than once, the first is {twice!r}")
+        missing = items.filter(~items.is_in(key[name].to_list()))
+        if len(missing):
+            raise DataError(f"{len(missing)} of {len(items)} items are not in the key, the first is {missing[0]!r}")
+        found = items.to_frame().join(key.rename({name: "item"}), on="item", how="left", maintain_order="left")
+        return replace(self, columns={**self.columns, **{c: found[c].to_numpy() for c in found.columns}})
+
+
+def load_embeddings(path: str | Path) -> Embeddings:
+    """Read embeddings from an `.npz`, `.safetensors` or `.parquet` file; see the table of this module."""
+    path = Path(path)
+    readers = {".npz": _read_npz, ".safetensors": _read_safetensors, ".parquet": _read_parquet}
+    if path.suffix.lower() not in readers:
+        raise UsageError(f"{path.name} is none of {', '.join(readers)}; save the embeddings as one of these")
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+    layers, columns = readers[path.suffix.lower()](path)
+    _check_lengths(layers, columns, path.name)
+    return Embeddings(_in_order(layers), {name: _as_text(values) for name, values in columns.items()}, digest)
+
+
+def read_key(path: str | Path) -> pl.DataFrame:
+    """A table about items, all text: with a header line, or an ASVspoof 5 protocol without one."""
+    path = Path(path)
+    with path.open(encoding="utf-8-sig") as file:
+        first = file.readline().rstrip("\r\n")
+    separator = next((s for s in "\t," if s in first), " ")
+    cells = first.split(separator)
+    if len(cells) == len(PROTOCOL) and cells[8] in ("bonafide", "spoof"):
+        return _read_text(path, separator, list(PROTOCOL))
+    return _read_text(path, separator, None)
+
+
+def _read_text(path: Path, separator: str, names: list[str] | None) -> pl.DataFrame:
+    try:
+        return pl.read_csv(
+            path,
+            separator=separator,
+            has_header=names is None,
+            new_columns=names,
+            infer_schema=False,
+            quote_char=None if separator != "," else '"',
+        )
+    except pl.exceptions.PolarsError as error:
+        raise DataError(f"{path.name} is not a table: {str(error).splitlines()[0]}") from None
+
+
+def _read_npz(path: Path) -> tuple[dict[str, Array], dict[str, Array]]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return _sorted_out({name: file[name] for name in file.files}, path.name)
+    except (ValueError, zipfile.BadZipFile) as error:
+        if "pickle" in str(error) and zipfile.is_zipfile(path):
+            hint = "an array of Python objects, which is not read; save text as np.array(names, dtype=str)"
+            raise DataError(f"{path.name} holds {hint}") from None
+        raise DataError(f"{path.name} is not an .npz file: {error}") from None
+
+
+def _read_safetensors(path: Path) -> tuple[dict[str, Array], dict[str, Array]]:
+    try:
+        from safetensors import SafetensorError
+        from safetensors.numpy import load_file
+    except ModuleNotFoundError:
+        raise EnvironmentFault("reading .safetensors needs the package safetensors: pip install safetensors") from None
+    try:
+        return _sorted_out(load_file(path), path.name)
+    except (SafetensorError, TypeError, KeyError, AttributeError) as error:
+        hint = "numpy has no bfloat16: save such embeddings as float32"
+        raise DataError(f"{path.name} cannot be read: {error!r} ({hint})") from None
+
+
+def _read_parquet(path: Path) -> tuple[dict[str, Array], dict[str, Array]]:
+    try:
+        frame = pl.read_parquet(path)
+    except pl.exceptions.PolarsError as error:
+        raise DataError(f"{path.name} is not a parquet file: {str(error).splitlines()[0]}") from None
+    lists = [name for name, kind in frame.schema.items() if isinstance(kind, pl.List | pl.Array)]
+    floats = [name for name, kind in frame.schema.items() if kind.is_float()]
+    layers = {name: _stacked(frame[name], path.name) for name in lists}
+    if not lists and floats:
+        layers = {"embedding": frame.select(floats).to_numpy()}
+    others = [name for name in frame.columns if name not in (*lists, *floats)]
+    return layers, {name: frame[name].cast(pl.String).to_numpy() for name in others}
+
+
+def _stacked(column: pl.Series, file: str) -> Array:
+    lengths = column.cast(pl.List(pl.Float64)).list.len().unique()
+    if len(lengths) != 1 or column.null_count():
+        raise DataError(f"{file}: column {column.name!r} must hold lists of one length; found {lengths.to_list()}")
+    inner = pl.Float32 if getattr(column.dtype, "inner", None) == pl.Float32 else pl.Float64
+    return column.cast(pl.Array(inner, int(lengths[0]))).to_numpy()
+
+
+def _sorted_out(arrays: Mapping[str, Array], file: str) -> tuple[dict[str, Array], dict[str, Array]]:
+    """Layers and columns among named arrays, told apart by their dimensions."""
+    layers: dict[str, Array] = {}
+    columns: dict[str, Array] = {}
+    several = sum(a.ndim == 3 for a in arrays.values()) > 1
+    for name, array in arrays.items():
+        if array.ndim == 1:
+            columns[name] = array
+        elif array.ndim == 2 and array.dtype.kind in "fiu":
+            layers[name] = array
+        elif array.ndim == 3 and array.dtype.kind in "fiu":
+            layers |= {f"{name}.{k}" if several else str(k): layer for k, layer in enumerate(array)}
+        else:
+            raise DataError(f"{file}: array {name!r} has shape {array.shape} and type {array.dtype}; see the docs")
+    return layers, columns
+
+
+def _as_text(values: Array) -> Array:
+    return np.array([None if v is None or v != v else str(v) for v in values.tolist()], dtype=object)
+
+
+def _check_lengths(layers: Mapping[str, Array], columns: Mapping[str, Array], file: str) -> None:
+    if not layers:
+        raise DataError(f"{file} holds no embeddings; it has {', '.join(columns) or 'nothing'}")
+    sizes = {name: len(values) for name, values in {**columns, **layers}.items()}
+    if len(set(sizes.values())) > 1:
+        raise DataError(f"{file}: all arrays must be about the same items; found {sizes}")
+
+
+def _in_order(layers: Mapping[str, Array]) -> dict[str, Array]:
+    """Layers by number where all names end in one (layer_2 before layer_10), else as the file has them."""
+    numbers = {name: re.search(r"(\d+)$", name) for name in layers}
+    if not all(numbers.values()):
+        return dict(layers)
+    order = sorted(layers, key=lambda n: (n[: -len(m[1])] if (m := numbers[n]) else n, int(m[1]) if m else 0))
+    return {name: layers[name] for name in order}
+
+
+def _item_name(names: Any, where: str) -> str:
+    known = {str(name).lower(): str(name) for name in names}
+    found = [known[name] for name in ITEM_NAMES if name in known]
+    if not found:
+        names = ", ".join(ITEM_NAMES)
+        raise DataError(f"{where} has no column of item ids ({names}); it has {', '.join(known) or 'none'}")
+    return found[0]
