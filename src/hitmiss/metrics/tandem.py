@@ -203,12 +203,12 @@ def t_eer(
     no pair of thresholds is admissible. `weight`: one array for each kind of trial.
 
     Every pair is searched, by bisection. The official package does so below 3,000 points a curve; above, it looks at
-    every k-th point and then at 1,600 points on each side of the best. It could settle for another pair; on 50
-    simulated sets of 50,000 to 300,000 trials it never did (difference 0.0).
+    every k-th point and then at 1,600 points on each side of the best, and could settle for another pair. A rewrite of
+    that search gave the same figure (difference 0.0) on 50 simulated sets of 50,000 to 300,000 trials.
 
     `ties="official"` walks through tied scores one trial at a time (bona fide first), as the package does; weights must
-    then be whole numbers. `"grouped"` uses only thresholds that exist: the same figure where no two scores are equal,
-    up to 0.07 lower where scores were rounded to one decimal (measured).
+    then be whole numbers. `"grouped"` uses only thresholds that exist: the same figure where no two scores are equal;
+    on scores rounded to one decimal it was 0.067 lower to 0.006 higher.
 
     Reference: Kinnunen et al., "t-EER", IEEE TPAMI 2023 (arXiv 2309.12237).
 
