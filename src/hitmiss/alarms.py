@@ -41,13 +41,18 @@ def _reversed(sample: Sample) -> str | None:
     )
 
 
+def ties_matter(sample: Sample) -> bool:
+    """Whether the EER depends on the rule for ties by more than `TIE_EFFECT`."""
+    if not 0 < sample.n_positive < sample.n:
+        return False
+    return abs(equal_error("official").value(sample.tally) - equal_error("grouped").value(sample.tally)) > TIE_EFFECT
+
+
 def _ties(sample: Sample, questions: Sequence[Question]) -> str | None:
-    if not any(q.metric.name == "eer" for q in questions):
+    if not any(q.metric.name == "eer" for q in questions) or not ties_matter(sample):
         return None
     tally = sample.tally
     official, grouped = equal_error("official").value(tally), equal_error("grouped").value(tally)
-    if abs(official - grouped) <= TIE_EFFECT:
-        return None
     return (
         f"ties matter: the EER is {official:.4f} by the official rule and {grouped:.4f} with tied scores taken together; "
         f"{tally.tied_mass:.1%} of the trials have a score that both classes share (saturated or rounded scores?)"

@@ -84,7 +84,7 @@ class PavCalibrator:
         return {"score": list(self.score), "llr": list(self.llr)}
 
 
-def calibrate(fit_on: Trials, apply_to: Trials, method: Method = "affine", *, prior: float = 0.5) -> Trials:
+def calibrate(fit_on: Trials, apply_to: Trials, method: str = "affine", *, prior: float = 0.5) -> Trials:
     """The trials of `apply_to` with their scores turned into natural-log likelihood ratios.
 
     `method` is `affine` (see `fit_affine`) or `pav` (see `fit_pav`). `prior`, for `affine`, is the share of positives

@@ -30,7 +30,7 @@ class Columns:
     @cached_property
     def positive(self) -> NDArray[np.bool_]:
         """Which trials are positive."""
-        return self.trials.label == 1
+        return np.asarray(self.trials.label == 1)
 
     @cached_property
     def score(self) -> Floats:
@@ -75,6 +75,11 @@ class Sample:
     def positive(self) -> NDArray[np.bool_]:
         """Which of its trials are positive."""
         return self.columns.positive[self.rows]
+
+    @property
+    def label(self) -> NDArray[np.int8]:
+        """Its labels, 1 for positive."""
+        return self.positive.astype(np.int8)
 
     @cached_property
     def score(self) -> Floats:
@@ -145,7 +150,7 @@ def samples_of_runs(columns: Columns) -> list[Sample]:
 def samples_of_slices(whole: Sample, grouping: Grouping) -> list[Sample]:
     """The samples of one run cut by slice columns.
 
-    A column that only negatives have (an attack) takes all positives of the same rest: the rule of the official package.
+    A column that only negatives have (an attack) takes all positives of the same rest: the official rule.
     """
     columns = whole.columns
     known = columns.trials.frame.columns
@@ -161,7 +166,9 @@ def samples_of_slices(whole: Sample, grouping: Grouping) -> list[Sample]:
 def _paired_slices(whole: Sample, grouping: Grouping, bound: Grouping) -> Iterator[Sample]:
     free = tuple(c for c in grouping if c not in bound)
     positives = whole.rows[whole.positive]
-    shared = {tuple(k.items()): rows for k, rows in _split(whole.columns, positives, free)} if free else {(): positives}
+    shared: dict[tuple[tuple[str, str], ...], Rows] = {(): positives}
+    if free:
+        shared = {tuple(k.items()): rows for k, rows in _split(whole.columns, positives, free)}
     nobody = np.zeros(0, dtype=np.intp)
     for key, rows in _split(whole.columns, whole.rows[~whole.positive], grouping):
         rest = tuple((c, key[c]) for c in free)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from hitmiss.alarms import alarms
+from hitmiss.alarms import alarms, ties_matter
 from hitmiss.errors import DataError, UsageError
 from hitmiss.grouping import Columns, Grouping, Sample, parse_by, samples_of_runs, samples_of_slices
 from hitmiss.registry import resolve
@@ -36,6 +36,22 @@ class Gap:
     inside: tuple[str, ...]
     outside: tuple[str, ...] = ()
 
+    @classmethod
+    def parse(cls, text: str) -> Gap:
+        """A gap from its text: `column=in`, `column=in1+in2` or `column=in:out`.
+
+        >>> Gap.parse("codec=NONE:C01+C02")
+        Gap(column='codec', inside=('NONE',), outside=('C01', 'C02'))
+        """
+        column, equals, values = text.partition("=")
+        inside, _, outside = values.partition(":")
+        if not column or not equals or not inside:
+            raise UsageError(f"gap {text!r}: write column=in, column=in1+in2 or column=in:out")
+        return cls(column, tuple(inside.split("+")), tuple(outside.split("+")) if outside else ())
+
+    def __str__(self) -> str:
+        return f"{self.column}={'+'.join(self.inside)}{':' if self.outside else ''}{'+'.join(self.outside)}"
+
     @property
     def label(self) -> str:
         """How the gap is written in tables."""
@@ -49,6 +65,8 @@ class Choices:
     protocol: str | None = None
     settings: Mapping[str, Mapping[str, Setting]] = field(default_factory=dict)
     negative_only: tuple[str, ...] = ()
+    slice_metrics: tuple[str, ...] = ()
+    both_eers: bool = False
 
 
 def measure(
@@ -64,16 +82,18 @@ def measure(
     stratify: bool | None = None,
     gap: Gap | None = None,
     choices: Choices | None = None,
+    remarks: Sequence[str] = (),
 ) -> Results:
     """Every metric for every run, pooled and per slice.
 
     `by` names slice columns, or several at once (`"codec,codec_q"`). `bootstrap` is the number of replicates (0: only
     intervals that need none), `unit` the column whose values are drawn as wholes (two may be crossed). Per grouping the
-    macro average and the worst slice follow; `gap` adds figure(out) − figure(in).
+    macro average and the worst slice follow; `gap` adds figure(out) − figure(in). `choices` is what a protocol settles,
+    `remarks` are further warnings to print.
 
     >>> t = Trials.of(label=[1, 1, 0, 0], score=[0.9, 0.4, 0.6, 0.1])
     >>> print(measure(t, ["eer", "roc_auc"]).one("roc_auc"))
-    roc_auc = 0.7500 [0.0000, 1.0000]
+    roc_auc = 0.7500 [0.0570, 1.0000]
     """
     chosen = choices or Choices()
     plan = Plan(bootstrap, _unit_names(unit), seed, level, interval, stratify)
@@ -82,18 +102,23 @@ def measure(
     questions = [ask(m, trials, chosen) for m in metrics]
     if not len(trials):
         raise DataError("there are no trials to measure")
+    wholes = samples_of_runs(columns)
+    if chosen.both_eers and any(ties_matter(s) for s in wholes) and any(q.text == "eer" for q in questions):
+        questions.insert(1 + [q.text for q in questions].index("eer"), ask("eer(ties=grouped)", trials, chosen))
     work = _Work(columns, questions, Draws.prepare(plan, columns))
+    few = chosen.slice_metrics
+    narrow = replace(work, questions=[q for q in questions if not few or q.metric.name in few], replicates={})
     estimates: list[Estimate] = []
-    warnings: list[str] = [*trials.header.notes]
-    for whole in samples_of_runs(columns):
+    warnings: list[str] = [*trials.header.notes, *remarks]
+    for whole in wholes:
         estimates += work.estimates(whole)
         warnings += alarms(whole, questions)
         for grouping in groupings:
-            estimates += _by_slices(work, whole, grouping, warnings)
+            estimates += _by_slices(narrow, whole, grouping, warnings)
         if gap is not None:
-            estimates += _gap(work, whole, gap)
+            estimates += _gap(narrow, whole, gap)
     results = Results(tuple(estimates), "", tuple(dict.fromkeys(warnings)), chosen.protocol)
-    return replace(results, signature=sign(results, trials, questions, plan, groupings, gap and gap.label))
+    return replace(results, signature=sign(results, trials, questions, plan, groupings, str(gap) if gap else None))
 
 
 def ask(metric: str | Spec, trials: Trials, choices: Choices) -> Question:
@@ -210,11 +235,17 @@ def _by_slices(work: _Work, whole: Sample, grouping: Grouping, warnings: list[st
 
 
 def _macro(
-    work: _Work, whole: Sample, grouping: Grouping, i: int, question: Question, samples: list[Sample], cells: list[Estimate]
+    work: _Work,
+    whole: Sample,
+    grouping: Grouping,
+    i: int,
+    question: Question,
+    samples: list[Sample],
+    cells: list[Estimate],
 ) -> Estimate:
     """The simple mean over the slices where the figure is defined, with the mean of their replicates."""
     defined = [(s, e) for s, e in zip(samples, cells, strict=True) if e.value is not None]
-    everywhere = {name: "*" for name in grouping}
+    everywhere = dict.fromkeys(grouping, "*")
     row = replace(_row(question, whole.n, whole.n_positive, whole.run, everywhere), average="macro")
     if not defined:
         return replace(row, note="undefined: in no slice defined")
@@ -223,6 +254,11 @@ def _macro(
     row = replace(row, value=float(np.mean(values)), note=note)
     if not work.draws.plan.bootstrap:
         return row
+    if not work.draws.plan.unit and any(name in work.columns.negative_only for name in grouping):
+        shared = (
+            f"no interval: these slices share their {work.columns.trials.header.positive} trials; draw a --unit for one"
+        )
+        return replace(row, note="; ".join(filter(None, (note, shared))))
     drawn = np.mean([work.replicates[s.name][i] for s, _ in defined], axis=0)
     low, high = _known(intervals.percentile(drawn, work.draws.plan.level))
     return replace(row, low=low, high=high, method=f"bootstrap {replace(work.draws.plan, method='percentile')}")
@@ -250,12 +286,21 @@ def _gap(work: _Work, whole: Sample, gap: Gap) -> list[Estimate]:
         for name, mask in (("in", inside), ("out", outside))
     ]
     pairs = [work.estimates(side) for side in sides]
-    return [_gap_row(work, i, gap, sides, within, beyond) for i, (within, beyond) in enumerate(zip(*pairs, strict=True))]
+    return [
+        _gap_row(work, i, gap, sides, within, beyond) for i, (within, beyond) in enumerate(zip(*pairs, strict=True))
+    ]
 
 
 def _gap_row(work: _Work, i: int, gap: Gap, sides: list[Sample], within: Estimate, beyond: Estimate) -> Estimate:
     row = replace(
-        beyond, slice={gap.column: gap.label}, average="gap", n=within.n + beyond.n, value=None, low=None, high=None, method=None
+        beyond,
+        slice={gap.column: gap.label},
+        average="gap",
+        n=within.n + beyond.n,
+        value=None,
+        low=None,
+        high=None,
+        method=None,
     )
     row = replace(row, n_positive=within.n_positive + beyond.n_positive)
     if within.value is None or beyond.value is None:

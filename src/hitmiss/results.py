@@ -88,6 +88,7 @@ class Results:
 
     def find(self, metric: str | None = None, *, average: str | None = None, **cell: str) -> Results:
         """The estimates of a metric in exactly this cell (runs and slices by name)."""
+
         def matches(e: Estimate) -> bool:
             inside = {**e.run, **e.slice} if not e.run or set(e.run) & set(cell) else dict(e.slice)
             return (metric is None or e.metric == metric) and e.average == average and inside == cell
@@ -98,13 +99,21 @@ class Results:
         """The one estimate of a metric in a cell; an error where there is none or more than one."""
         found = self.find(metric, average=average, **cell).estimates
         if len(found) != 1:
-            raise UsageError(f"{len(found)} estimates of {metric!r} for average={average!r}, {cell}; metrics: {sorted({e.metric for e in self})}")
+            raise UsageError(
+                f"{len(found)} estimates of {metric!r} for average={average!r}, {cell}; metrics: {sorted({e.metric for e in self})}"
+            )
         return found[0]
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form: `{"schema": 1, "signature": …, "warnings": […], "estimates": [{…}]}`."""
         rows = [{k: finite(v) for k, v in asdict(e).items()} for e in self.estimates]
-        return {"schema": SCHEMA, "signature": self.signature, "protocol": self.protocol, "warnings": list(self.warnings), "estimates": rows}
+        return {
+            "schema": SCHEMA,
+            "signature": self.signature,
+            "protocol": self.protocol,
+            "warnings": list(self.warnings),
+            "estimates": rows,
+        }
 
     def to_json(self, indent: int | None = 1) -> str:
         """The JSON form as text."""
@@ -118,7 +127,9 @@ class Results:
             raise DataError(f"these results have schema {schema!r}; this version of hitmiss reads schema {SCHEMA}")
         try:
             rows = [{k: infinite(v) if k in NUMBERS else v for k, v in row.items()} for row in data["estimates"]]
-            return cls(tuple(Estimate(**row) for row in rows), data["signature"], tuple(data["warnings"]), data.get("protocol"))
+            return cls(
+                tuple(Estimate(**row) for row in rows), data["signature"], tuple(data["warnings"]), data.get("protocol")
+            )
         except (KeyError, TypeError, AttributeError) as error:
             raise DataError(f"these results say schema {SCHEMA} but are not of that form: {error}") from None
 
@@ -153,7 +164,10 @@ class Results:
 
     def _repr_html_(self) -> str:
         names = sorted({k for e in self for k in (*e.run, *e.slice)})
-        head = "".join(f"<th>{html.escape(c)}</th>" for c in ("metric", *names, "average", "value", "interval", "n", "positives", "note"))
+        head = "".join(
+            f"<th>{html.escape(c)}</th>"
+            for c in ("metric", *names, "average", "value", "interval", "n", "positives", "note")
+        )
         rows = "".join(_html_row(e, names) for e in self)
         warnings = "".join(f"<p>⚠ {html.escape(w)}</p>" for w in self.warnings)
         return f"{warnings}<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table><p><code>{html.escape(self.signature)}</code></p>"
@@ -161,7 +175,16 @@ class Results:
 
 def _html_row(e: Estimate, names: list[str]) -> str:
     cell = {**e.run, **e.slice}
-    texts = [e.metric, *(cell.get(k, "") for k in names), e.average or "", number(e.value), interval(e).strip(), str(e.n), str(e.n_positive), e.note or ""]
+    texts = [
+        e.metric,
+        *(cell.get(k, "") for k in names),
+        e.average or "",
+        number(e.value),
+        interval(e).strip(),
+        str(e.n),
+        str(e.n_positive),
+        e.note or "",
+    ]
     return f"<tr>{''.join(f'<td>{html.escape(t)}</td>' for t in texts)}</tr>"
 
 

@@ -20,7 +20,12 @@ from hitmiss.uncertainty import Plan, Question
 
 
 def sign(
-    results: Results, trials: Trials, questions: Sequence[Question], plan: Plan, groupings: Sequence[Grouping], gap: str | None
+    results: Results,
+    trials: Trials,
+    questions: Sequence[Question],
+    plan: Plan,
+    groupings: Sequence[Grouping],
+    gap: str | None,
 ) -> str:
     """The signature of a measurement."""
     head = trials.header
@@ -31,7 +36,7 @@ def sign(
         "pos": head.positive,
         "kind": head.score_kind,
         "by": ",".join("*".join(g) for g in groupings) or "none",
-        "gap": (gap or "none").replace(" ", ""),
+        "gap": gap or "none",
         "boot": str(plan),
         "threshold": f"{head.threshold.value!r} ({head.threshold.origin})" if head.threshold else "none",
         "choices": "+".join(head.choices) or "none",
@@ -46,7 +51,16 @@ def sign(
 def digest_of(estimates: Sequence[Estimate]) -> str:
     """Short hash of the figures to ten significant digits, in whatever order they stand."""
     rows = sorted(
-        repr((e.metric, sorted(e.run.items()), sorted(e.slice.items()), e.average, *map(_rounded, (e.value, e.low, e.high)), e.n))
+        repr(
+            (
+                e.metric,
+                sorted(e.run.items()),
+                sorted(e.slice.items()),
+                e.average,
+                *map(_rounded, (e.value, e.low, e.high)),
+                e.n,
+            )
+        )
         for e in estimates
     )
     return hashlib.sha256("\n".join(rows).encode()).hexdigest()[:12]

@@ -45,7 +45,9 @@ class Tally:
         if weights is None:
             return cls.of_classes(values[positive], values[~positive])
         weighted = (values[positive], weights[positive]), (values[~positive], weights[~positive])
-        return merge(_weighted_class(s, w, is_positive) for (s, w), is_positive in zip(weighted, (True, False), strict=True))
+        return merge(
+            _weighted_class(s, w, is_positive) for (s, w), is_positive in zip(weighted, (True, False), strict=True)
+        )
 
     @classmethod
     def of_classes(cls, positive: Floats, negative: Floats) -> Tally:
@@ -60,7 +62,9 @@ class Tally:
         cumulative = np.cumsum(is_positive, dtype=_count_type(n))
         last = np.flatnonzero(merged[1:] != merged[:-1]) if n else np.zeros(0, dtype=np.intp)
         if n and len(last) == n - 1:
-            return cls(merged, _from_zero(cumulative), _from_zero(np.arange(1, n + 1, dtype=cumulative.dtype) - cumulative))
+            return cls(
+                merged, _from_zero(cumulative), _from_zero(np.arange(1, n + 1, dtype=cumulative.dtype) - cumulative)
+            )
         ends = np.append(last, n - 1) if n else last
         counts = cumulative[ends]
         return cls(merged[ends], _from_zero(counts), _from_zero((ends + 1).astype(counts.dtype) - counts))
@@ -116,7 +120,9 @@ class Tally:
         """
         shared = (self.positive_counts > 0) & (self.negative_counts > 0)
         total = self.n_positive + self.n_negative
-        return float((self.positive_counts[shared].sum() + self.negative_counts[shared].sum()) / total) if total else 0.0
+        return (
+            float((self.positive_counts[shared].sum() + self.negative_counts[shared].sum()) / total) if total else 0.0
+        )
 
     def point_at(self, threshold: float) -> int:
         """The point of the error curve that accepts `score >= threshold`."""
@@ -162,7 +168,9 @@ def check_trials(
         raise DataError(f"label and score must be flat and equally long; found {positive.shape} and {values.shape}")
     if np.isnan(values).any():
         places = np.flatnonzero(np.isnan(values))
-        raise DataError(f"{len(places)} of {len(values)} scores are NaN, the first at position {places[0]}; drop or mend them")
+        raise DataError(
+            f"{len(places)} of {len(values)} scores are NaN, the first at position {places[0]}; drop or mend them"
+        )
     return positive, values, check_weight(weight, len(values))
 
 
@@ -178,7 +186,9 @@ def check_label(label: ArrayLike) -> NDArray[np.bool_]:
     positive = given == 1
     wrong = ~(positive | (given == 0))
     if wrong.any():
-        raise DataError(f"label must be 1 (positive) or 0; found {given[wrong][0]!r} at position {int(np.argmax(wrong))}")
+        raise DataError(
+            f"label must be 1 (positive) or 0; found {given[wrong][0]!r} at position {int(np.argmax(wrong))}"
+        )
     return np.asarray(positive, dtype=np.bool_)
 
 

@@ -118,12 +118,16 @@ class Trials:
         named = {*head.runs, *head.slices, *head.numbers}
         head = replace(head, slices=(*head.slices, *(c for c in columns if c not in named)))
         for name, values in columns.items():
-            data[name] = np.asarray(values, dtype=np.float64) if name in head.numbers else [str(v) for v in np.asarray(values).tolist()]
+            data[name] = (
+                np.asarray(values, dtype=np.float64)
+                if name in head.numbers
+                else [str(v) for v in np.asarray(values).tolist()]
+            )
         return cls.from_frame(pl.DataFrame(data), head)
 
     @classmethod
-    def from_frame(cls, frame: pl.DataFrame, header: Header) -> Trials:
-        """Trials from a polars frame with the columns of the module's table; checked."""
+    def from_frame(cls, frame: pl.DataFrame, header: Header, *, is_unique: bool = False) -> Trials:
+        """Trials from a polars frame with the columns of the module's table; checked (`is_unique`: ids already are)."""
         if "target" not in frame.columns:
             frame = frame.with_columns(target=pl.lit(header.positive))
         texts = ["item", "target", *header.runs, *header.slices]
@@ -133,14 +137,19 @@ class Trials:
         codes = [pl.Series(c, _codes(frame[c], allowed)) for c, allowed in CODES.items() if c in frame.columns]
         frame = frame.with_columns(*(pl.col(c).cast(pl.String) for c in texts), *codes)
         trials = cls(frame, header)
-        trials._refuse_duplicates()
+        if not is_unique:
+            trials._refuse_duplicates()
         return trials
 
     def _refuse_duplicates(self) -> None:
+        if self.frame["item"].n_unique() == self.frame.height:
+            return  # far cheaper than comparing whole keys, and nearly always so
         key = ["item", "target", *self.header.runs]
-        if self.frame.height > 1 and self.frame.select(pl.struct(key).is_duplicated().any()).item():
+        if self.frame.select(pl.struct(key).is_duplicated().any()).item():
             twice = self.frame.filter(pl.struct(key).is_duplicated())
-            raise DataError(f"{twice.height} rows share an id ({', '.join(key)}), the first is {twice['item'][0]!r}; each trial must be there once")
+            raise DataError(
+                f"{twice.height} rows share an id ({', '.join(key)}), the first is {twice['item'][0]!r}; each trial must be there once"
+            )
 
     def __len__(self) -> int:
         return self.frame.height
@@ -200,7 +209,9 @@ class Trials:
         for name in sorted(self.frame.columns):
             values = self.frame[name]
             sha.update(name.encode())
-            sha.update(values.to_numpy().tobytes() if values.dtype.is_numeric() else "\x1f".join(map(str, values)).encode())
+            sha.update(
+                values.to_numpy().tobytes() if values.dtype.is_numeric() else "\x1f".join(map(str, values)).encode()
+            )
         return sha.hexdigest()[:12]
 
     def to_polars(self) -> pl.DataFrame:
@@ -231,7 +242,7 @@ def _codes(column: pl.Series, allowed: tuple[int | None, ...]) -> pl.Series:
     if None in allowed:
         wrong &= column.is_not_null()
     if wrong.any():
-        first = wrong.arg_max()
+        first = wrong.arg_max() or 0
         found = f"{wrong.sum()} that are not, the first is {column[first]!r} at position {first}"
         raise DataError(f"each {column.name} must be one of {allowed}; found {found}")
     return exact.cast(pl.Int8)
@@ -249,7 +260,9 @@ def stack(parts: Mapping[str, Trials], column: str) -> Trials:
         for field_name in ("positive", "negative", "score_kind"):
             ours, theirs = getattr(first, field_name), getattr(part.header, field_name)
             if ours != theirs:
-                raise DataError(f"{name!r} has {field_name} {theirs!r} where the others have {ours!r}; they cannot be put side by side")
+                raise DataError(
+                    f"{name!r} has {field_name} {theirs!r} where the others have {ours!r}; they cannot be put side by side"
+                )
     frames = [t.frame.with_columns(pl.lit(name).alias(column)) for name, t in parts.items()]
     headers = [t.header for t in parts.values()]
     header = replace(

@@ -46,8 +46,7 @@ class Question:
 
     def arrays(self, sample: Sample) -> dict[str, Any]:
         """The columns that the metric asks for, of one sample."""
-        known = {"label": lambda: sample.positive.astype(np.int8), "score": lambda: sample.score}
-        return {c: known[c]() if c in known else sample.columns.named(c)[sample.rows] for c in self.metric.columns}
+        return {c: sample.label if c == "label" else sample.columns.named(c)[sample.rows] for c in self.metric.columns}
 
 
 @dataclass(frozen=True)

@@ -98,3 +98,25 @@ def is_styled(stream: TextIO) -> bool:
 def _write(stream: TextIO, text: str) -> None:
     encoding = stream.encoding or "utf-8"
     stream.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+
+
+def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
+    """`name=value` arguments as a mapping.
+
+    >>> pairs("--column", ["item=utt", "score=llr"])
+    {'item': 'utt', 'score': 'llr'}
+    """
+    from hitmiss.errors import UsageError
+
+    found = dict(text.partition("=")[::2] for text in texts)
+    for name, value in found.items():
+        if not name or not value:
+            raise UsageError(f"{option} {name!r}: write name=value, as item=utt")
+    return found
+
+
+def expanded(patterns: Sequence[str]) -> list[str]:
+    """File names with globs expanded in sorted order; a pattern that matches nothing stays and is missed later."""
+    from glob import glob
+
+    return [path for pattern in patterns for path in (sorted(glob(pattern)) or [pattern])]  # noqa: PTH207

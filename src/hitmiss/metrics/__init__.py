@@ -10,13 +10,17 @@ from hitmiss.metrics.counts import accuracy, balanced_accuracy, f1, fnr, fpr, mc
 from hitmiss.metrics.curves import DetCurve, PrCurve, RocCurve, det_curve, pr_curve, roc_curve
 from hitmiss.metrics.detection import act_dcf, bayes_threshold, cllr, dcf_at, eer, eer_threshold, min_cllr, min_dcf
 from hitmiss.metrics.ranking import average_precision, fpr_at_tpr, roc_auc, tpr_at_fpr
+from hitmiss.metrics.tandem import AsvRates, TandemCosts, asv_rates, min_a_dcf, min_t_dcf, t_eer
 
 __all__ = [
+    "AsvRates",
     "DetCurve",
     "PrCurve",
     "RocCurve",
+    "TandemCosts",
     "accuracy",
     "act_dcf",
+    "asv_rates",
     "average_precision",
     "balanced_accuracy",
     "bayes_threshold",
@@ -32,13 +36,16 @@ __all__ = [
     "fpr_at_tpr",
     "log_loss",
     "mcc",
+    "min_a_dcf",
     "min_cllr",
     "min_dcf",
+    "min_t_dcf",
     "pr_curve",
     "precision",
     "recall",
     "roc_auc",
     "roc_curve",
     "specificity",
+    "t_eer",
     "tpr_at_fpr",
 ]

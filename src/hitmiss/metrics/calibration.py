@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 
 from hitmiss.errors import DataError
 from hitmiss.registry import metric
-from hitmiss.stats.forms import ClassSums, Floats, Form, Number
-from hitmiss.tally import Tally
+from hitmiss.stats.forms import ClassSums, Form, Number
+from hitmiss.tally import Floats, Tally
 
 
 def _mean_of_all(sum1: Number, n1: Number, sum0: Number, n0: Number) -> Number:
@@ -67,5 +67,7 @@ def log_loss(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None
 def _probabilities(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None) -> Tally:
     tally = Tally.of(label, score, weight)
     if len(tally.score) and not (tally.score[0] >= 0.0 and tally.score[-1] <= 1.0):
-        raise DataError(f"probabilities must lie in 0..1; found {tally.score[0]:g}..{tally.score[-1]:g}; calibrate or convert the scores first")
+        raise DataError(
+            f"probabilities must lie in 0..1; found {tally.score[0]:g}..{tally.score[-1]:g}; calibrate or convert the scores first"
+        )
     return tally

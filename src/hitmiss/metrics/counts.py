@@ -37,7 +37,14 @@ class Counts:
         >>> Counts.of([1, 1, 0, 0, 1], [1, 0, 1, 0, -1])
         Counts(tp=1, fp=1, fn=1, tn=1, abstained_positive=1, abstained_negative=0)
         """
-        return cls(*(c.item() for c in np.bincount(outcome(label, decision), weights=check_weight(weight, np.size(label)), minlength=6).astype(_kind(weight))))
+        return cls(
+            *(
+                c.item()
+                for c in np.bincount(
+                    outcome(label, decision), weights=check_weight(weight, np.size(label)), minlength=6
+                ).astype(_kind(weight))
+            )
+        )
 
     @property
     def n(self) -> Any:
@@ -57,7 +64,9 @@ def outcome(label: ArrayLike, decision: ArrayLike) -> np.ndarray[Any, np.dtype[n
         raise DataError(f"label and decision must be equally long; found {positive.shape} and {said.shape}")
     wrong = ~np.isin(said, (0, 1, ABSTAIN))
     if wrong.any():
-        raise DataError(f"decision must be 1, 0 or -1 (abstained); found {said[wrong][0]!r} at position {int(np.argmax(wrong))}")
+        raise DataError(
+            f"decision must be 1, 0 or -1 (abstained); found {said[wrong][0]!r} at position {int(np.argmax(wrong))}"
+        )
     code = np.where(said == 1, np.where(positive, 0, 1), np.where(positive, 2, 3))
     return np.where(said == ABSTAIN, np.where(positive, 4, 5), code)
 

@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike
 
 from hitmiss.errors import DataError, UsageError
 from hitmiss.registry import metric
-from hitmiss.stats.forms import AtThreshold, ClassSums, Floats, Form, MinimumCost, Number, Whole, equal_error, tie_steps
-from hitmiss.tally import Tally
+from hitmiss.stats.forms import AtThreshold, ClassSums, Form, MinimumCost, Number, Whole, equal_error, tie_steps
+from hitmiss.tally import Floats, Tally
 
 TieRule = Literal["grouped", "official", "interpolated", "hull"]
 
@@ -52,7 +52,9 @@ def eer(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None, *, 
 
 
 @metric(best="high", range=(-math.inf, math.inf))
-def eer_threshold(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None, *, ties: TieRule = "grouped") -> float:
+def eer_threshold(
+    label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None, *, ties: TieRule = "grouped"
+) -> float:
     """The threshold at which `eer` is read: accept if score >= threshold.
 
     With ties="official" it is the last rejected score, as the ASVspoof 5 package prints it: accept if score >
@@ -76,7 +78,10 @@ def eer_threshold(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None =
 def eer_point(tally: Tally) -> int:
     """The point of the tie-grouped curve with the smallest |FRR − FAR|, the first of equals."""
     low = equal_error("grouped").point(tally)
-    gaps = [abs(tally.positives[i] / tally.n_positive - (tally.n_negative - tally.negatives[i]) / tally.n_negative) for i in (low, low + 1)]
+    gaps = [
+        abs(tally.positives[i] / tally.n_positive - (tally.n_negative - tally.negatives[i]) / tally.n_negative)
+        for i in (low, low + 1)
+    ]
     return low if gaps[0] <= gaps[1] else low + 1
 
 
@@ -280,7 +285,10 @@ def min_cllr_of_tally(tally: Tally) -> float:
     p, q = pav_blocks(tally)
     with np.errstate(divide="ignore"):
         llr = np.log(p / tally.n_positive) - np.log(q / tally.n_negative)
-    lost = [np.sum(c[c > 0] * np.logaddexp(0.0, sign * llr[c > 0])) / n for c, sign, n in ((p, -1.0, tally.n_positive), (q, 1.0, tally.n_negative))]
+    lost = [
+        np.sum(c[c > 0] * np.logaddexp(0.0, sign * llr[c > 0])) / n
+        for c, sign, n in ((p, -1.0, tally.n_positive), (q, 1.0, tally.n_negative))
+    ]
     return float((lost[0] + lost[1]) / (2.0 * math.log(2.0)))
 
 

@@ -1,1 +1,9 @@
-"""."""
+"""The five documents: a declaration (TOML) and the documented names of each."""
+
+from pathlib import Path
+
+from hitmiss.protocol import load_protocol
+from hitmiss.registry import add
+
+for _path in sorted(Path(__file__).parent.glob("*.toml")):
+    add("protocol", _path.stem, load_protocol(_path))

@@ -103,7 +103,11 @@ def count_replicates(outcomes: NDArray[np.int64], replicates: int, rng: Generato
 
 
 def resampled(
-    metric: Callable[[NDArray[np.int8], Floats], float], positive: NDArray[np.bool_], score: Floats, replicates: int, rng: Generator
+    metric: Callable[[NDArray[np.int8], Floats], float],
+    positive: NDArray[np.bool_],
+    score: Floats,
+    replicates: int,
+    rng: Generator,
 ) -> Floats:
     """Replicates of any function of (label, score) by drawing trials within each class and computing it anew."""
     places = [np.flatnonzero(positive), np.flatnonzero(~positive)]

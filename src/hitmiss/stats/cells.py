@@ -74,7 +74,10 @@ def _likely_open(cells: Cells, form: Form) -> Indices:
         k = int(np.searchsorted(cuts, form.point(tally), side="right")) - 1
         return np.arange(max(k - 4, 0), min(k + 5, len(cells)))
     if isinstance(form, MinimumCost):
-        bound = form.miss * tally.positives[cuts[:-1]] / tally.n_positive - form.false_alarm * tally.negatives[cuts[1:]] / tally.n_negative
+        bound = (
+            form.miss * tally.positives[cuts[:-1]] / tally.n_positive
+            - form.false_alarm * tally.negatives[cuts[1:]] / tally.n_negative
+        )
         return np.argsort(bound, kind="stable")[:32]
     return np.zeros(0, dtype=np.intp)
 

@@ -15,7 +15,7 @@ def auc_interval(tally: Tally, level: float = 0.95) -> tuple[float, float]:
     """DeLong interval of the AUC, cut to 0..1; (NaN, NaN) with fewer than two trials of a class.
 
     >>> [round(x, 3) for x in auc_interval(Tally.of([1, 1, 1, 0, 0, 0], [0.9, 0.8, 0.3, 0.6, 0.2, 0.1]))]
-    [0.633, 1.0]
+    [0.581, 1.0]
     """
     deviation = math.sqrt(auc_variance(tally))
     if math.isnan(deviation):

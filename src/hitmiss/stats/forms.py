@@ -1,11 +1,11 @@
 """The few shapes a score metric can have. A metric's form is all that the engine needs to resample it fast.
 
-    Crossing      read where a condition begins to hold along the thresholds (EER, TPR at an FPR)
-    MinimumCost   the least of  a · miss rate + b · false-alarm rate  over all thresholds (minDCF)
-    AtThreshold   read at one fixed threshold (actDCF, accuracy of a fixed rule)
-    ClassSums     a function of a sum over positives and a sum over negatives (Cllr, Brier)
-    PairShare     the share of (positive, negative) pairs in the right order (ROC AUC)
-    Whole         anything else that a tally determines (average precision, hull EER)
+Crossing      read where a condition begins to hold along the thresholds (EER, TPR at an FPR)
+MinimumCost   the least of  a · miss rate + b · false-alarm rate  over all thresholds (minDCF)
+AtThreshold   read at one fixed threshold (actDCF, accuracy of a fixed rule)
+ClassSums     a function of a sum over positives and a sum over negatives (Cllr, Brier)
+PairShare     the share of (positive, negative) pairs in the right order (ROC AUC)
+Whole         anything else that a tally determines (average precision, hull EER)
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ class MinimumCost:
 
     def cost(self, tally: Tally, point: int) -> float:
         """The cost at one point of the error curve."""
-        missed = tally.positives[point].item() / tally.n_positive
-        accepted = (tally.n_negative - tally.negatives[point].item()) / tally.n_negative
+        missed = float(tally.positives[point]) / tally.n_positive
+        accepted = (tally.n_negative - float(tally.negatives[point])) / tally.n_negative
         return (self.miss * missed + self.false_alarm * accepted) / self.unit
 
     def best_point(self, tally: Tally) -> int:

@@ -19,8 +19,8 @@ _NORMAL = NormalDist()
 def percentile(replicates: Floats, level: float = 0.95) -> Interval:
     """The middle `level` of the defined replicates; (NaN, NaN) where none is defined.
 
-    >>> percentile(np.arange(101.0), 0.9)
-    (5.0, 95.0)
+    >>> percentile(np.arange(101.0), 0.5)
+    (25.0, 75.0)
     """
     values = replicates[~np.isnan(replicates)]
     if not len(values):
@@ -60,9 +60,12 @@ def acceleration_of_trials(form: Form, cells: Cells) -> float:
     coarse = cells.coarse()
     whole = form.value(coarse)
     cubes = squares = 0.0
-    for counts, n, positive in ((cells.positives, coarse.n_positive, True), (cells.negatives, coarse.n_negative, False)):
+    for counts, n, positive in (
+        (cells.positives, coarse.n_positive, True),
+        (cells.negatives, coarse.n_negative, False),
+    ):
         held = np.flatnonzero(counts)
-        influence = np.array([(whole - form.value(_without(coarse, k, positive))) * (n - 1) for k in held])
+        influence = np.array([(whole - form.value(_without(coarse, int(k), positive))) * (n - 1) for k in held])
         influence = np.nan_to_num(influence)
         cubes += float(np.sum(counts[held] * influence**3)) / n**3
         squares += float(np.sum(counts[held] * influence**2)) / n**2

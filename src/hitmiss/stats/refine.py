@@ -61,8 +61,11 @@ class Search:
     def start(cls, crossings: Sequence[Crossing], costs: Sequence[MinimumCost], n1: Floats, n0: Floats) -> Search:
         """Nothing known yet but the ends of the curve: what a crossing before the first or after the last group reads."""
         zero = np.zeros(len(n1))
-        rates = [
-            np.where(f.passed(zero, zero, n1, n0), f.read(zero, zero, zero, zero, n1, n0), f.read(n1, n0, zero, zero, n1, n0))
+        rates: list[Floats] = [
+            np.asarray(
+                np.where(f.passed(zero, zero, n1, n0), f.read(zero, zero, zero, zero, n1, n0), f.read(n1, n0, zero, zero, n1, n0)),
+                dtype=np.float64,
+            )
             for f in crossings
         ]
         return cls(crossings, costs, n1, n0, rates, [np.full(len(n1), np.inf) for _ in costs])

@@ -46,11 +46,12 @@ def ordered_pairs(cells: Cells, p: Floats, q: Floats, rng: Generator | None) -> 
     below = np.cumsum(q, axis=1) - q
     with np.errstate(divide="ignore", invalid="ignore"):
         all_pairs = p.sum(axis=1) * q.sum(axis=1)
-        area = (np.einsum("rk,rk->r", p, below) + (p * q) @ share) / all_pairs
+        area: Floats = (np.einsum("rk,rk->r", p, below) + (p * q) @ share) / all_pairs
         if rng is None:
             return area
         noise = (p * q**2) @ by_positive + (p**2 * q) @ by_negative
-        return area + rng.standard_normal(len(p)) * np.sqrt(noise) / all_pairs
+        area += rng.standard_normal(len(p)) * np.sqrt(noise) / all_pairs
+        return area
 
 
 def _pairs_inside(cells: Cells) -> tuple[Floats, Floats, Floats]:

@@ -94,7 +94,10 @@ def cell_counts(sample: UnitSample, cells: Cells, weights: Floats) -> tuple[Floa
     cell = np.repeat(np.arange(len(cells)), np.diff(starts))
     place = sample.unit * len(cells) + cell
     size = sample.n_units * len(cells)
-    tables = (np.bincount(place[mask], minlength=size).reshape(sample.n_units, -1) for mask in (sample.positive, ~sample.positive))
+    tables = (
+        np.bincount(place[mask], minlength=size).reshape(sample.n_units, -1)
+        for mask in (sample.positive, ~sample.positive)
+    )
     p, q = (weights @ table.astype(np.float64) for table in tables)
     return p, q
 
@@ -138,7 +141,9 @@ def _settle(sample: UnitSample, search: Search, s: Stretches, trials: slice, wei
         rates[s.replicate[row]] = form_.read(a, b, *inside, n1[row], n0[row])
 
 
-def _read(form: Form, sample: UnitSample, cells: Cells, p: Floats, q: Floats, search: Search, weights: Floats) -> Floats:
+def _read(
+    form: Form, sample: UnitSample, cells: Cells, p: Floats, q: Floats, search: Search, weights: Floats
+) -> Floats:
     if isinstance(form, Crossing | MinimumCost):
         return read_search(form, search)
     if isinstance(form, AtThreshold):

@@ -1,0 +1,201 @@
+"""`hitmiss score`: score files to figures with intervals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hitmiss.cli import printing
+
+if TYPE_CHECKING:
+    from hitmiss.measurement import Gap
+    from hitmiss.protocol import Protocol
+    from hitmiss.results import Results
+    from hitmiss.trials import Trials
+
+FILES = "Score file(s): shards of one run, or one file a run with --seeds. `-` is stdin; globs and .gz are understood."
+
+
+def score(
+    scores: Annotated[list[str], typer.Argument(help=FILES)],
+    key: Annotated[str | None, typer.Option(help="Key or protocol file with the labels.")] = None,
+    protocol: Annotated[str | None, typer.Option("--protocol", "-p", help="A protocol, or a .toml file.")] = None,
+    metric: Annotated[list[str] | None, typer.Option("--metric", "-m", help="A metric; may be repeated.")] = None,
+    by: Annotated[list[str] | None, typer.Option(help="Slice column(s), `codec` or `codec,codec_q`.")] = None,
+    matrix: Annotated[str | None, typer.Option(help="Two slice columns as a matrix, `attack,codec`.")] = None,
+    bootstrap: Annotated[int, typer.Option(help="Replicates of the bootstrap; 0 for none.")] = 0,
+    unit: Annotated[str | None, typer.Option(help="Column drawn as a whole, `speaker` or `speaker,attack`.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the bootstrap.")] = 0,
+    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
+    interval: Annotated[str, typer.Option(help="percentile or bca.")] = "percentile",
+    stratify: Annotated[
+        bool | None, typer.Option(help="Draw units within each class (refused if they hold both).")
+    ] = None,
+    gap: Annotated[
+        str | None, typer.Option(help="In-domain value(s), `codec=NONE`; `auto` for the protocol's.")
+    ] = None,
+    seeds: Annotated[bool, typer.Option("--seeds", help="Each file is one seed: mean, sd, min, max.")] = False,
+    score_column: Annotated[
+        list[str] | None, typer.Option(help="A score column; repeat it for several systems.")
+    ] = None,
+    column: Annotated[list[str] | None, typer.Option(help="Our name = the file's column, `item=utt`.")] = None,
+    score_kind: Annotated[str | None, typer.Option(help="llr, logit, probability or raw.")] = None,
+    positive: Annotated[str | None, typer.Option(help="Name of the positive class.")] = None,
+    negative: Annotated[str | None, typer.Option(help="Name of the other class.")] = None,
+    positive_value: Annotated[str | None, typer.Option(help="What the label column says for positive, as 1.")] = None,
+    higher: Annotated[str | None, typer.Option(help="The class that a higher score means.")] = None,
+    threshold: Annotated[
+        float | None, typer.Option(help="Decide at this threshold (score >= t), for accuracy, f1 …")
+    ] = None,
+    calibrate_on: Annotated[str | None, typer.Option(help="Development scores to fit a calibration on.")] = None,
+    calibrate_key: Annotated[str | None, typer.Option(help="Key of the development scores.")] = None,
+    calibration: Annotated[str, typer.Option(help="affine or pav.")] = "affine",
+    on_nan: Annotated[str | None, typer.Option(help="refuse, drop or worst.")] = None,
+    dedupe: Annotated[bool, typer.Option("--dedupe", help="Merge identical rows.")] = False,
+    allow_missing: Annotated[bool, typer.Option("--allow-missing", help="Score what both files have.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Reversed or constant scores are a failure.")] = False,
+    output: Annotated[str | None, typer.Option("--output", "-o", help="Write the results (JSON) here too.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of tables.")] = False,
+) -> None:
+    """Score files to figures: pooled, per domain, with intervals, averages, warnings and a signature."""
+    from hitmiss.protocol import find_protocol
+
+    chosen = find_protocol(protocol) if protocol else None
+    reading: dict[str, Any] = {
+        "columns": printing.pairs("--column", column or []),
+        "score_columns": tuple(score_column or ()),
+        "score_kind": score_kind,
+        "positive": positive,
+        "negative": negative,
+        "positive_value": positive_value,
+        "higher": higher,
+        "on_nan": on_nan,
+        "dedupe": dedupe,
+        "allow_missing": allow_missing,
+    }
+    trials = _read(scores, key, chosen, reading, seeds, threshold)
+    groupings = [*(by or []), *_matrix_groupings(matrix)]
+    options: dict[str, Any] = {
+        "metrics": metric or [],
+        "by": groupings,
+        "bootstrap": bootstrap,
+        "unit": unit,
+        "seed": seed,
+        "level": level,
+        "interval": interval,
+        "stratify": stratify,
+        "gap": _gap(gap),
+    }
+    results = _measure(trials, chosen, options, _development(calibrate_on, calibrate_key, chosen, reading), calibration)
+    if seeds:
+        from hitmiss.repeats import over_repeats
+
+        results = over_repeats(results, "seed")
+    _emit(results, trials, json, output, matrix, chosen)
+    _refuse_alarms(results, strict)
+
+
+def _read(
+    scores: list[str],
+    key: str | None,
+    protocol: Protocol | None,
+    reading: dict[str, Any],
+    seeds: bool,
+    threshold: float | None,
+) -> Trials:
+    from hitmiss.decisions import at_threshold
+    from hitmiss.protocol import read_runs, read_trials
+
+    if seeds:
+        trials = read_runs(printing.expanded(scores), key, protocol, **reading)
+    else:
+        trials = read_trials(scores if len(scores) > 1 else scores[0], key, protocol, **reading)
+    return trials if threshold is None else at_threshold(trials, threshold)
+
+
+def _development(
+    path: str | None, key: str | None, protocol: Protocol | None, reading: dict[str, Any]
+) -> Trials | None:
+    if path is None:
+        return None
+    from hitmiss.protocol import read_trials
+
+    return read_trials(path, key, protocol, **reading)
+
+
+def _measure(
+    trials: Trials, protocol: Protocol | None, options: dict[str, Any], development: Trials | None, method: str
+) -> Results:
+    from hitmiss.protocol import measure_calibrated, measure_trials
+
+    if development is None:
+        return measure_trials(trials, protocol, **options)
+    return measure_calibrated(trials, development, protocol, method=method, **options)
+
+
+def _gap(text: str | None) -> Gap | bool | None:
+    if text is None or text == "auto":
+        return text is not None or None
+    from hitmiss.measurement import Gap
+
+    return Gap.parse(text)
+
+
+def _matrix_groupings(matrix: str | None) -> list[str]:
+    if matrix is None:
+        return []
+    from hitmiss.errors import UsageError
+
+    names = [n.strip() for n in matrix.split(",")]
+    if len(names) != 2:
+        raise UsageError(f"--matrix {matrix!r}: write two columns, as attack,codec")
+    return [names[0], names[1], f"{names[0]},{names[1]}"]
+
+
+def _emit(
+    results: Results, trials: Trials, json: bool, output: str | None, matrix: str | None, protocol: Protocol | None
+) -> None:
+    if output:
+        results.save(output)
+    if json:
+        printing.out(results.to_json())
+        return
+    from hitmiss.report import tables, text
+
+    head = trials.header
+    printing.out(_title(trials, protocol))
+    shown = tables.tables(results, head.positive)
+    if matrix:
+        names = [n.strip() for n in matrix.split(",")]
+        grouped = f"by {names[0]} × {names[1]}"
+        metrics = dict.fromkeys(e.metric for e in results if tuple(e.slice) == tuple(names))
+        shown = [t for t in shown if not t.title.startswith(grouped)]
+        shown += [tables.matrix(results, names[0], names[1], m, run) for run in tables.runs(results) for m in metrics]
+    text.write(shown)
+    for warning in results.warnings:
+        printing.out(f"\n! {warning}")
+    printing.out(f"\n{results.signature}")
+
+
+def _title(trials: Trials, protocol: Protocol | None) -> str:
+    head = trials.header
+    n_runs = trials.frame.select(head.runs).n_unique() if head.runs else 1
+    size = f"{len(trials) // n_runs:,} trials" + (f" × {n_runs} runs" if n_runs > 1 else "")
+    positives = trials.n_positive // n_runs
+    counts = f"{positives:,} {head.positive}, {len(trials) // n_runs - positives:,} {head.negative}"
+    parts = [
+        protocol.title if protocol else "",
+        f"{size}: {counts}",
+        f"{head.score_kind} scores, higher = {head.positive}",
+    ]
+    coverage = [f"covers {head.coverage[0]:,} of {head.coverage[1]:,} trials"] if head.coverage else []
+    return "\n".join(filter(None, [*parts, *coverage]))
+
+
+def _refuse_alarms(results: Results, strict: bool) -> None:
+    from hitmiss.errors import DataError
+
+    bad = [w for w in results.warnings if "REVERSED" in w or "every score is" in w]
+    if strict and bad:
+        raise DataError(bad[0])

@@ -1,0 +1,227 @@
+"""A protocol: what a document settles once for everybody, as data. And `evaluate`, which goes by it from files to Results."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from hitmiss.calibration import calibrate
+from hitmiss.errors import UsageError
+from hitmiss.grouping import parse_by
+from hitmiss.io import ReadOptions, read
+from hitmiss.measurement import Choices, Gap, measure
+from hitmiss.registry import all_of, find, find_metric
+from hitmiss.results import Results
+from hitmiss.spec import Setting, parse
+from hitmiss.trials import Trials, stack
+from hitmiss.uncertainty import Method
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ReadRules(_Strict):
+    """What the protocol says about files."""
+
+    positive: str
+    negative: str
+    higher: str | None = None
+    score_kind: Literal["llr", "logit", "probability", "raw"] = "raw"
+    rename: dict[str, dict[str, str]] = {}
+
+
+class GapRule(_Strict):
+    """Which domain is "in"; everything else is "out" unless it is named."""
+
+    column: str
+    inside: tuple[str, ...]
+    outside: tuple[str, ...] = ()
+
+
+class Protocol(_Strict):
+    """A protocol as its TOML file declares it; unknown keys are errors."""
+
+    name: str
+    title: str
+    reference: str = ""
+    primary: str
+    metrics: tuple[str, ...]
+    slice_metrics: tuple[str, ...] = ()
+    both_eers: bool = False
+    negative_only: tuple[str, ...] = ()
+    read: ReadRules
+    settings: dict[str, dict[str, str | bool | int | float | None]] = {}
+    gap: GapRule | None = None
+    remarks: dict[str, str] = {}
+
+    @property
+    def options(self) -> ReadOptions:
+        """How its files are read."""
+        rules = self.read
+        return ReadOptions(
+            positive=rules.positive,
+            negative=rules.negative,
+            higher=rules.higher,
+            score_kind=rules.score_kind,
+            rename=rules.rename,
+        )
+
+    @property
+    def choices(self) -> Choices:
+        """What it settles for measurements."""
+        settings: Mapping[str, Mapping[str, Setting]] = self.settings
+        return Choices(self.name, settings, self.negative_only, self.slice_metrics, self.both_eers)
+
+
+def load_protocol(path: str | Path) -> Protocol:
+    """A protocol from a TOML file; one sentence says what is wrong with it."""
+    try:
+        data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        return Protocol(**data)
+    except FileNotFoundError:
+        raise UsageError(f"no protocol file {path}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{Path(path).name} is not TOML: {error}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UsageError(f"{Path(path).name}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+
+
+def find_protocol(name: str | Path | Protocol) -> Protocol:
+    """A protocol by name, or from a `.toml` file of your own.
+
+    >>> find_protocol("asvspoof5").primary
+    'min_dcf'
+    """
+    if isinstance(name, Protocol):
+        return name
+    if str(name).endswith(".toml"):
+        return load_protocol(name)
+    found: Protocol = find("protocol", str(name))
+    return found
+
+
+def protocols() -> dict[str, Protocol]:
+    """Every known protocol by name."""
+    return all_of("protocol")
+
+
+def evaluate(
+    scores: Any,
+    key: Any = None,
+    protocol: str | Path | Protocol | None = None,
+    *,
+    metrics: Sequence[str] = (),
+    by: Sequence[str | Sequence[str]] | str = (),
+    bootstrap: int = 0,
+    unit: str | Sequence[str] | None = None,
+    seed: int = 0,
+    level: float = 0.95,
+    interval: Method = "percentile",
+    gap: Gap | bool | None = None,
+    **reading: Any,
+) -> Results:
+    """From files to Results by a protocol.
+
+    `scores` and `key` as for `read`; `metrics` instead of those of the protocol; `gap=True` for the protocol's own gap.
+    Further keywords are read options (`score_kind="llr"`, `allow_missing=True`, …).
+    """
+    chosen = find_protocol(protocol) if protocol is not None else None
+    trials = read_trials(scores, key, chosen, **reading)
+    options: dict[str, Any] = {"by": by, "bootstrap": bootstrap, "unit": unit, "seed": seed, "level": level}
+    return measure_trials(trials, chosen, metrics=metrics, gap=gap, interval=interval, **options)
+
+
+def read_trials(scores: Any, key: Any, protocol: Protocol | None, **reading: Any) -> Trials:
+    """Trials from files, read by the rules of a protocol; what the caller declares comes first."""
+    options = protocol.options if protocol else ReadOptions()
+    return read(scores, key, options.changed(**{k: v for k, v in reading.items() if v is not None}))
+
+
+def read_runs(
+    paths: Sequence[str], key: Any, protocol: Protocol | None, column: str = "seed", **reading: Any
+) -> Trials:
+    """Several score files as runs of one experiment (seeds, say), named after their files."""
+    names = [Path(p).name.split(".")[0] for p in paths]
+    if len(set(names)) != len(names):
+        raise UsageError(
+            f"two files are called {next(n for n in names if names.count(n) > 1)!r}; runs need names of their own"
+        )
+    return stack({n: read_trials(p, key, protocol, **reading) for n, p in zip(names, paths, strict=True)}, column)
+
+
+def measure_trials(
+    trials: Trials,
+    protocol: Protocol | None,
+    *,
+    metrics: Sequence[str] = (),
+    gap: Gap | bool | None = None,
+    **options: Any,
+) -> Results:
+    """`measure` by a protocol: its metrics where the score kind allows them, its settings, its gap, its remarks."""
+    if not metrics and protocol is None:
+        raise UsageError("say what to measure: a protocol (-p asvspoof5) or metrics (-m eer -m min_dcf)")
+    wanted = list(metrics) or list(protocol.metrics if protocol else ())
+    warnings: list[str] = []
+    if protocol and not metrics:
+        wanted, left_out = _fitting(wanted, trials)
+        warnings += _left_out(left_out, trials)
+    if protocol:
+        asked = {name for grouping in parse_by(options.get("by", ())) if len(grouping) == 1 for name in grouping}
+        warnings += [text for column, text in protocol.remarks.items() if column in asked]
+    choices = protocol.choices if protocol else Choices()
+    return measure(trials, wanted, gap=_gap(gap, protocol, trials), choices=choices, remarks=warnings, **options)
+
+
+def measure_calibrated(
+    trials: Trials,
+    development: Trials,
+    protocol: Protocol | None,
+    *,
+    method: str = "affine",
+    **options: Any,
+) -> Results:
+    """The figures before and after a calibration fitted on a development set, as two runs."""
+    calibrated = calibrate(development, trials, method)
+    sides = {"before": trials, f"after {method}": calibrated}
+    measured = {name: measure_trials(side, protocol, **options) for name, side in sides.items()}
+    rows = [replace(e, run={"calibration": name, **e.run}) for name, r in measured.items() for e in r]
+    before, after = measured.values()
+    warnings = tuple(dict.fromkeys((*before.warnings, *after.warnings)))
+    return replace(after, estimates=tuple(rows), warnings=warnings)
+
+
+def _gap(gap: Gap | bool | None, protocol: Protocol | None, trials: Trials) -> Gap | None:
+    if isinstance(gap, Gap) or not gap:
+        return gap or None
+    if protocol is None or protocol.gap is None:
+        raise UsageError("no protocol says which domain is in; write --gap column=value")
+    rule = protocol.gap
+    trials.column(rule.column)
+    return Gap(rule.column, rule.inside, rule.outside)
+
+
+def _fitting(metrics: list[str], trials: Trials) -> tuple[list[str], list[str]]:
+    """The metrics that the score kind and the columns allow, and the others."""
+    fits: list[str] = []
+    rest: list[str] = []
+    for text in metrics:
+        entry = find_metric(parse(text).name)
+        kind_ok = not entry.kinds or trials.header.score_kind in entry.kinds
+        (fits if kind_ok and all(c in trials.frame.columns for c in entry.columns) else rest).append(text)
+    return fits, rest
+
+
+def _left_out(metrics: list[str], trials: Trials) -> list[str]:
+    if not metrics:
+        return []
+    return [
+        f"{' and '.join(metrics)} left out: they need natural-log likelihood ratios and these scores are declared "
+        f"{trials.header.score_kind!r}; add --score-kind llr if they are LLRs, or --calibrate-on DEV to make them so"
+    ]

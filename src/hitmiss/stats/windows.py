@@ -1,0 +1,122 @@
+"""Which stretches of scores must be looked at trial by trial in a paired bootstrap, and which counts suffice.
+
+A guess from the sample that only decides how much is drawn: every replicate is certified afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hitmiss.stats.forms import AtThreshold, Crossing, Form, MinimumCost
+from hitmiss.tally import Floats, Tally
+
+Indices = NDArray[np.intp]
+Mask = NDArray[np.bool_]
+
+CELLS = 4096
+"""Resolution at which stretches are chosen."""
+DEVIATIONS = 4.5
+"""Standard deviations that replicates are expected to stay within; the few that do not are completed by brute force."""
+BIG_GROUP = 2048
+"""A group of equal scores with more trials than this is counted as a whole: nothing can happen inside it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Windows:
+    """Stretch k holds the distinct scores cuts[k] .. cuts[k+1] − 1; open ones are drawn trial by trial."""
+
+    tally: Tally
+    cuts: Indices
+    is_open: Mask
+
+    def stretch_of(self, score: Floats) -> Indices:
+        """The stretch that each score falls into."""
+        return np.searchsorted(self.tally.score[self.cuts[1:-1]], score, side="right")
+
+
+@dataclass(frozen=True, eq=False)
+class _Bound:
+    """What the costs between two points can come to, against the cost at the sample's best point."""
+
+    tally: Tally
+    form: MinimumCost
+    best: int
+
+    def cannot_win(self, low: Indices, high: Indices) -> Mask:
+        """Whether even few misses as at `low` with few false alarms as at `high` cost more, whatever is (likely) drawn."""
+        t, a, b = self.tally, self.form.miss, self.form.false_alarm
+        missed = (t.positives[low] - float(t.positives[self.best])) / t.n_positive
+        rejected = (t.negatives[high] - float(t.negatives[self.best])) / t.n_negative
+        spread = np.sqrt(a * a * np.abs(missed) / t.n_positive + b * b * np.abs(rejected) / t.n_negative)
+        return np.asarray(a * missed - b * rejected > DEVIATIONS * spread)
+
+
+def choose_windows(tally: Tally, forms: Sequence[Form]) -> Windows:
+    """Open where a crossing or a least cost can fall, elsewhere blocks as wide as the bound on their costs allows."""
+    bounds = [_Bound(tally, f, f.best_point(tally)) for f in forms if isinstance(f, MinimumCost)]
+    fixed = np.array([tally.point_at(f.threshold) for f in forms if isinstance(f, AtThreshold)], dtype=np.intp)
+    groups = len(tally.score)
+    grid = np.unique(np.concatenate([np.linspace(0, groups, min(groups, CELLS) + 1).astype(np.intp), fixed]))
+    low, high = grid[:-1], grid[1:]
+    closed = _all_hold(bounds, low, high)
+    for form in forms:
+        if isinstance(form, Crossing):
+            first, last = _crossing_range(tally, form)
+            closed &= (high <= first) | (low > last)
+    return _with_big_groups(tally, _merged(tally, bounds, grid, closed, fixed))
+
+
+def _all_hold(bounds: Sequence[_Bound], low: Indices, high: Indices) -> Mask:
+    hold = np.ones(len(high), dtype=bool)
+    for bound in bounds:
+        hold &= bound.cannot_win(low, high)
+    return hold
+
+
+def _crossing_range(tally: Tally, form: Crossing) -> tuple[int, int]:
+    """The groups in which the crossing of a replicate is expected to fall."""
+    n1, n0 = float(tally.n_positive), float(tally.n_negative)
+
+    def first_passed(deviations: float) -> int:
+        low, high = -1, len(tally.score) + 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            cp, cn = float(tally.positives[middle]), float(tally.negatives[middle])
+            cp += deviations * np.sqrt(cp * (n1 - cp) / n1)
+            cn += deviations * np.sqrt(cn * (n0 - cn) / n0)
+            low, high = (low, middle) if form.passed(cp, cn, n1, n0) else (middle, high)
+        return high
+
+    return first_passed(DEVIATIONS) - 1, first_passed(-DEVIATIONS)
+
+
+def _merged(tally: Tally, bounds: Sequence[_Bound], grid: Indices, closed: Mask, fixed: Indices) -> Windows:
+    """Neighbouring open cells as one stretch; neighbouring closed cells as few blocks as the bounds allow."""
+    cuts, is_open = [0], []
+    stops = np.flatnonzero(np.append((closed[1:] != closed[:-1]) | np.isin(grid[1:-1], fixed), True)) + 1
+    start = 0
+    for stop in stops:
+        while start < stop:
+            end = int(stop)
+            if closed[start]:
+                fine = _all_hold(bounds, grid[start : start + 1], grid[start + 1 : stop + 1])
+                end = start + (len(fine) if fine.all() else max(int(np.argmin(fine)), 1))
+            cuts.append(int(grid[end]))
+            is_open.append(not closed[start])
+            start = end
+    return Windows(tally, np.array(cuts, dtype=np.intp), np.array(is_open, dtype=bool))
+
+
+def _with_big_groups(tally: Tally, windows: Windows) -> Windows:
+    """Big groups inside open stretches become closed stretches of their own."""
+    size = tally.positive_counts + tally.negative_counts
+    big = np.flatnonzero(size > BIG_GROUP)
+    big = big[windows.is_open[np.searchsorted(windows.cuts, big, side="right") - 1]]
+    cuts = np.unique(np.concatenate([windows.cuts, big, big + 1]))
+    is_open = windows.is_open[np.searchsorted(windows.cuts, cuts[:-1], side="right") - 1]
+    is_open[np.searchsorted(cuts, big)] = False
+    return Windows(tally, cuts, is_open)

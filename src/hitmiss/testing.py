@@ -1,0 +1,317 @@
+"""Contract checks for metrics, ours and those of plug-ins: `check_metric` puts a metric to its laws on small cases.
+
+    number      an ordinary case gives a number, and not every case is undefined
+    order       the order of the rows does not matter
+    duplicate   every row twice changes nothing
+    weight      a whole weight is a repetition; weight 0 is a row that is not there
+    range       the value lies in the registered range
+    nan         NaN scores are refused, not scored
+    classes     without a class that the metric needs it is NaN
+    rank        a strictly increasing map of the scores changes nothing
+    mirror      the classes swapped and the answers turned round give the mirror metric's value
+
+The first five hold for every metric, `nan` for those that read scores. Which of the others hold follows from the form
+that the metric is registered with, where that says it, and from the keywords of `check_metric`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hitmiss.errors import HitmissError, UnknownName, UsageError
+from hitmiss.registry import Metric, all_metrics, resolve
+from hitmiss.spec import Setting, Spec
+from hitmiss.stats.forms import AtThreshold, ClassSums, Crossing, MinimumCost, PairShare
+from hitmiss.values import ABSTAIN
+
+Array = NDArray[Any]
+Case = Mapping[str, Array]
+Generator = np.random.Generator
+Needs = Literal["both", "positive", "negative", "none"]
+Question = Callable[..., float] | str | Spec
+
+NEEDS: dict[str, tuple[int, ...]] = {"both": (0, 1), "positive": (1,), "negative": (0,), "none": ()}
+"""The labels without which a metric is NaN."""
+
+
+class ContractBroken(HitmissError, AssertionError):
+    """A metric that breaks a law: which one, how, and the case that shows it."""
+
+    def __init__(self, metric: str, law: str, how: str, case: Case) -> None:
+        shown = ", ".join(f"{name}={values.tolist()}" for name, values in case.items())
+        super().__init__(f"{metric} breaks the law {law!r}: {how}; for example {shown}")
+        self.law = law
+        self.case = case
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A metric with its settings fixed, and what was declared of it."""
+
+    name: str
+    entry: Metric
+    settings: dict[str, Setting]
+    needs: tuple[int, ...] = ()
+    rank: bool = False
+    mirror: Subject | None = None
+    tolerance: float = 0.0
+
+    def __call__(self, case: Case) -> float:
+        """The value on an ordinary case; to raise there breaks the contract. The columns cannot be written to."""
+        try:
+            return float(self.entry.function(**case, **self.settings))
+        except Exception as error:
+            raise ContractBroken(self.name, "number", f"it raised {type(error).__name__}: {error}", case) from error
+
+    def differ(self, one: float, other: float, tolerance: float | None = None) -> bool:
+        """Whether two values that the law says are one are not; NaN is equal to NaN here."""
+        if math.isnan(one) or math.isnan(other):
+            return not (math.isnan(one) and math.isnan(other))
+        allowed = self.tolerance if tolerance is None else tolerance
+        return one != other and not abs(one - other) <= allowed * max(1.0, abs(one))
+
+
+def check_metric(
+    metric: Question,
+    *,
+    needs: Needs | None = None,
+    rank: bool | None = None,
+    mirror: Question | None = None,
+    waive: Mapping[str, str] | None = None,
+    tolerance: float = 1e-12,
+    cases: int = 60,
+    seed: int = 0,
+) -> tuple[str, ...]:
+    """Put a registered metric to its laws: the laws that were checked, or `ContractBroken` at the first broken one.
+
+    `metric` is the function, its name, or its text with settings (`"eer(ties=official)"`). `needs`: the classes without
+    which it is NaN. `rank`: whether only the order of the scores counts. `mirror`: the metric that gives the same value
+    when the classes are swapped and the answers turned round (scores negated, probabilities taken from 1, decisions
+    exchanged); the metric itself where it treats both classes alike. `waive`: laws that it is known to break, each with
+    the reason. The cases are the same for the same `seed`.
+
+    >>> check_metric("roc_auc", mirror="roc_auc")
+    ('number', 'order', 'duplicate', 'weight', 'range', 'nan', 'classes', 'rank', 'mirror')
+    >>> try:
+    ...     check_metric("recall", mirror="fnr")
+    ... except ContractBroken as broken:
+    ...     print(str(broken).partition(";")[0])
+    recall breaks the law 'mirror': turned round it must equal fnr, but 1.0 became 0.0
+    """
+    subject = _declared(_resolved(metric), needs, rank, mirror, tolerance)
+    tried = list(make_cases(subject.entry, cases, seed))
+    waived = waive or {}
+    for name in waived:
+        if name not in LAWS:
+            raise UnknownName("law", name, LAWS)
+    laws = {name: law for name, (applies, law) in LAWS.items() if applies(subject) and name not in waived}
+    for number, case in enumerate(tried):
+        for place, (name, law) in enumerate(laws.items()):
+            for how, shown in law(subject, case, np.random.default_rng((seed, number, place))):
+                raise ContractBroken(subject.name, name, how, shown)
+    if all(math.isnan(subject(case)) for case in tried):
+        raise ContractBroken(subject.name, "number", f"it is NaN on all of {cases} ordinary cases", tried[-1])
+    return tuple(laws)
+
+
+def _resolved(metric: Question) -> Subject:
+    if callable(metric):
+        name = metric.__name__
+        known = all_metrics()
+        if name not in known or known[name].function is not metric:
+            raise UsageError(f"{name} is not registered; put @hitmiss.metric(best=…) above it")
+        metric = name
+    spec, entry, settings = resolve(metric)
+    return Subject(str(spec), entry, settings)
+
+
+def _declared(
+    subject: Subject, needs: Needs | None, rank: bool | None, mirror: Question | None, tolerance: float
+) -> Subject:
+    """What the keywords say of the metric, and where they are silent what its form says."""
+    form = subject.entry.form(**subject.settings) if subject.entry.form else None
+    if needs is None:
+        both = form.needs_both if isinstance(form, ClassSums) else isinstance(form, READS_BOTH)
+        needs = "both" if both else "none"
+    if needs not in NEEDS:
+        raise UnknownName("value of needs", needs, NEEDS)
+    ranks = isinstance(form, READS_ORDER) if rank is None else rank
+    other = None if mirror is None else _resolved(mirror)
+    return Subject(subject.name, subject.entry, subject.settings, NEEDS[needs], ranks, other, tolerance)
+
+
+READS_BOTH = (Crossing, MinimumCost, AtThreshold, PairShare)
+READS_ORDER = (Crossing, MinimumCost, PairShare)
+
+
+# --- cases ------------------------------------------------------------------------------------------------------
+
+
+def make_cases(entry: Metric, cases: int = 60, seed: int = 0) -> Iterator[Case]:
+    """Small cases for the columns of a metric, both classes in each, from two rows up: ties, neighbours, extremes."""
+    for number in range(cases):
+        rng = np.random.default_rng((seed, number))
+        n = 2 + number // 2
+        label = np.concatenate([[1, 0], rng.random(n - 2) < rng.choice([0.15, 0.5, 0.85])]).astype(np.int8)
+        rng.shuffle(label)
+        columns = {
+            "label": label,
+            "score": _probabilities(label, rng) if "probability" in entry.kinds else _scores(label, rng, number % 6),
+            "decision": np.where(rng.random(n) < 0.3, rng.integers(-1, 2, n), label),
+            "confidence": _rounded(rng.random(n), rng),
+            "seconds": rng.exponential(2.0, n),
+        }
+        yield {name: _frozen(columns[name]) for name in entry.columns}
+
+
+def _evidence(label: Array, rng: Generator) -> Array:
+    distance = float(rng.choice([-1.0, 0.0, 1.5, 6.0]))
+    return rng.normal(distance * (label - 0.5), 1.0)
+
+
+def _probabilities(label: Array, rng: Generator) -> Array:
+    odds: Array = np.exp(_evidence(label, rng))
+    return _rounded(odds / (1.0 + odds), rng)
+
+
+def _scores(label: Array, rng: Generator, kind: int) -> Array:
+    if kind == 1:  # neighbouring doubles
+        return 1.0 + rng.integers(0, 4, len(label)) * 2.0**-52
+    if kind == 2:
+        return np.full(len(label), 0.25)
+    if kind == 3:
+        return _evidence(label, rng) * 1000.0
+    return _rounded(_evidence(label, rng), rng)
+
+
+def _rounded(values: Array, rng: Generator) -> Array:
+    rounded: Array = np.round(values, int(rng.choice([0, 1, 12])))
+    return rounded + 0.0  # no -0.0 in what is shown
+
+
+def _frozen(values: Array) -> Array:
+    values = np.array(values)
+    values.flags.writeable = False
+    return values
+
+
+def _rows(case: Case, index: Array) -> Case:
+    return {name: _frozen(values[index]) for name, values in case.items()}
+
+
+def _size(case: Case) -> int:
+    return len(next(iter(case.values())))
+
+
+# --- laws: each yields how it is broken and the case that shows it ------------------------------------------------
+
+Breaches = Iterator[tuple[str, Case]]
+
+
+def _number(subject: Subject, case: Case, _: Generator) -> Breaches:
+    subject(case)
+    yield from ()
+
+
+def _order(subject: Subject, case: Case, rng: Generator) -> Breaches:
+    exactly = 0.0 if subject.entry.form else None  # a form sees counts, and those are the same to the last bit
+    value = subject(case)
+    for index in (np.arange(_size(case))[::-1], rng.permutation(_size(case))):
+        found = subject(_rows(case, index))
+        if subject.differ(value, found, exactly):
+            yield f"{value!r} became {found!r} with the rows in the order {index.tolist()}", case
+
+
+def _duplicate(subject: Subject, case: Case, _: Generator) -> Breaches:
+    value, found = subject(case), subject(_rows(case, np.tile(np.arange(_size(case)), 2)))
+    if subject.differ(value, found):
+        yield f"{value!r} became {found!r} when every row was there twice", case
+
+
+def _weight(subject: Subject, case: Case, rng: Generator) -> Breaches:
+    weight = rng.integers(0, 4, _size(case))
+    kept = np.unique(case["label"], return_index=True)[1] if "label" in case else [0]
+    weight[kept] = 2  # each class keeps a row, so that the figure stays defined
+    weighted = {**case, "weight": _frozen(weight)}
+    found, repeated = subject(weighted), subject(_rows(case, np.repeat(np.arange(_size(case)), weight)))
+    if subject.differ(found, repeated):
+        yield f"the weights give {found!r}, rows repeated as often give {repeated!r}", weighted
+
+
+def _range(subject: Subject, case: Case, _: Generator) -> Breaches:
+    low, high = subject.entry.range
+    value = subject(case)
+    if value < low - subject.tolerance or value > high + subject.tolerance:
+        yield f"{value!r} is outside {low}..{high}", case
+
+
+def _nan(subject: Subject, case: Case, _: Generator) -> Breaches:
+    score = np.array(case["score"])
+    score[len(score) // 2] = math.nan
+    holed = {**case, "score": _frozen(score)}
+    try:
+        value = subject.entry.function(**holed, **subject.settings)
+        yield f"a NaN score must be refused, but gave {value!r}", holed
+    except ValueError:  # DataError is one
+        return
+    except Exception as error:
+        yield f"a NaN score must raise DataError or ValueError, not {type(error).__name__}", holed
+
+
+def _classes(subject: Subject, case: Case, _: Generator) -> Breaches:
+    for absent in subject.needs:
+        left = _rows(case, np.flatnonzero(case["label"] != absent))
+        value = subject(left)
+        if not math.isnan(value):
+            yield f"without label {absent} it must be NaN, but is {value!r}", left
+
+
+def _rank(subject: Subject, case: Case, rng: Generator) -> Breaches:
+    distinct, place = np.unique(case["score"], return_inverse=True)
+    steps = np.arange(len(distinct), dtype=np.float64)
+    ladders = (
+        np.exp2(steps),
+        -1.0 - steps[::-1] * 2.0**-52,  # neighbouring doubles
+        np.cumsum(rng.exponential(1.0, len(distinct)) + 1e-3) - 5.0,
+        np.concatenate([[-math.inf], steps[1:-1], [math.inf]])[: len(distinct)],
+    )
+    value = subject(case)
+    for ladder in ladders:
+        mapped = {**case, "score": _frozen(ladder[place])}
+        found = subject(mapped)
+        if subject.differ(value, found):
+            yield f"{value!r} became {found!r} with the scores {mapped['score'].tolist()}, in the same order", case
+
+
+def _mirror(subject: Subject, case: Case, _: Generator) -> Breaches:
+    turn: dict[str, Callable[[Array], Array]] = {
+        "label": lambda label: 1 - label,
+        "score": lambda score: 1.0 - score if "probability" in subject.entry.kinds else -score,
+        "decision": lambda decision: np.where(decision == ABSTAIN, ABSTAIN, 1 - decision),
+    }
+    turned = {name: _frozen(turn[name](values)) if name in turn else values for name, values in case.items()}
+    assert subject.mirror is not None
+    value, found = subject(case), subject.mirror(turned)
+    if subject.differ(value, found):
+        yield f"turned round it must equal {subject.mirror.name}, but {value!r} became {found!r}", case
+
+
+Law = Callable[[Subject, Case, Generator], Breaches]
+LAWS: dict[str, tuple[Callable[[Subject], bool], Law]] = {
+    "number": (lambda _: True, _number),
+    "order": (lambda _: True, _order),
+    "duplicate": (lambda _: True, _duplicate),
+    "weight": (lambda _: True, _weight),
+    "range": (lambda _: True, _range),
+    "nan": (lambda subject: "score" in subject.entry.columns, _nan),
+    "classes": (lambda subject: bool(subject.needs) and "label" in subject.entry.columns, _classes),
+    "rank": (lambda subject: subject.rank and "score" in subject.entry.columns, _rank),
+    "mirror": (lambda subject: subject.mirror is not None, _mirror),
+}
+"""Each law's name, the metrics it holds for, and the law."""

@@ -1,0 +1,133 @@
+"""Verify: recompute what a signature or a results file claims, from the files, and say whether it holds."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from hitmiss._version import __version__
+from hitmiss.errors import UsageError
+from hitmiss.measurement import Choices, Gap, measure
+from hitmiss.protocol import find_protocol, read_trials
+from hitmiss.results import Estimate, Results
+from hitmiss.signature import read_signature
+
+TOLERANCE = 1e-9
+"""Figures that differ by less are the same figure."""
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What was claimed, what came out, and every difference in words."""
+
+    claim: dict[str, str]
+    recomputed: Results
+    differences: tuple[str, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing differs."""
+        return not self.differences
+
+
+def load_claim(text: str) -> tuple[str, Results | None]:
+    """A claim is a signature, or a results file that carries one."""
+    if "|" not in text and Path(text).is_file():
+        results = Results.load(text)
+        return results.signature, results
+    return text, None
+
+
+def verify(claim: str, scores: Any, key: Any = None, **reading: Any) -> Verification:
+    """Recompute a claim from the files it was made from."""
+    signature, claimed = load_claim(claim)
+    parts = read_signature(signature)
+    recomputed = _recompute(parts, scores, key, reading)
+    found = read_signature(recomputed.signature)
+    differences = [
+        f"{name}: claimed {parts.get(name, 'nothing')}, found {found.get(name, 'nothing')}"
+        for name in ("data", "n", "pos", "kind", "choices", "metrics", "by", "boot", "gap")
+        if parts.get(name) != found.get(name)
+    ]
+    if claimed is not None:
+        differences += _figures_that_differ(claimed, recomputed)
+    if parts.get("out") != found.get("out") and not differences:
+        differences.append(
+            f"the figures differ (claimed digest {parts.get('out')}, found {found.get('out')}){_versions(parts, found)}"
+        )
+    return Verification(parts, recomputed, tuple(differences))
+
+
+def _recompute(parts: dict[str, str], scores: Any, key: Any, reading: dict[str, Any]) -> Results:
+    if "calibrat" in parts.get("choices", ""):
+        raise UsageError("this claim was made on calibrated scores; verify the calibrated score file itself")
+    protocol = find_protocol(parts["protocol"]) if "protocol" in parts else None
+    declared = {"score_kind": parts.get("kind"), **_reading_choices(parts.get("choices", "")), **reading}
+    trials = read_trials(scores, key, protocol, **declared)
+    if "threshold" in parts:
+        from hitmiss.decisions import at_threshold
+
+        value, _, origin = parts["threshold"].partition(" ")
+        trials = at_threshold(trials, float(value), origin.strip("()"))
+    choices = replace(protocol.choices, both_eers=False) if protocol else Choices()
+    by = [g.split("*") for g in parts["by"].split(",")] if "by" in parts else []
+    gap = Gap.parse(parts["gap"]) if "gap" in parts else None
+    return measure(trials, _metrics(parts), by=by, gap=gap, choices=choices, **_plan(parts.get("boot")))
+
+
+def _metrics(parts: dict[str, str]) -> list[str]:
+    return [m for m in re.split(r"\+(?![^(]*\))", parts["metrics"]) if m]
+
+
+def _plan(text: str | None) -> dict[str, Any]:
+    if text is None:
+        return {}
+    count, kind, method, level, seed = text.split(",")
+    unit = kind.removeprefix("unit=").split("*") if kind.startswith("unit=") else None
+    return {
+        "bootstrap": int(count),
+        "unit": unit,
+        "interval": method,
+        "level": float(level),
+        "seed": int(seed.removeprefix("seed=")),
+    }
+
+
+def _reading_choices(text: str) -> dict[str, Any]:
+    on_nan = re.search(r"on-nan:(drop|worst)", text)
+    return {
+        "on_nan": on_nan.group(1) if on_nan else None,
+        "dedupe": "dedupe" in text or None,
+        "allow_missing": "coverage" in text or None,
+    }
+
+
+def _figures_that_differ(claimed: Results, recomputed: Results) -> list[str]:
+    found = {_name(e): e for e in recomputed}
+    words = []
+    for e in claimed:
+        other = found.get(_name(e))
+        if other is None:
+            words.append(f"{_name(e)}: claimed {e.value}, not found")
+            continue
+        for part in ("value", "low", "high"):
+            a, b = getattr(e, part), getattr(other, part)
+            if (a is None) != (b is None) or (a is not None and abs(a - b) > TOLERANCE * max(1.0, abs(a)) and a != b):
+                words.append(f"{_name(e)}: claimed {part} {a}, found {b}")
+    return words
+
+
+def _name(e: Estimate) -> str:
+    where = ", ".join(f"{k}={v}" for k, v in (*e.run.items(), *e.slice.items()))
+    return f"{e.metric}{f' [{where}]' if where else ''}{f' {e.average}' if e.average else ''}"
+
+
+def _versions(parts: dict[str, str], found: dict[str, str]) -> str:
+    if parts.get("hitmiss") == __version__ and parts.get("numpy") == found.get("numpy"):
+        return ""
+    return (
+        f"; the claim was made with hitmiss {parts.get('hitmiss')} and numpy {parts.get('numpy')}, "
+        f"this is hitmiss {__version__} and numpy {found.get('numpy')}, whose random streams may differ"
+    )
