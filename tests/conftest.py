@@ -1,0 +1,32 @@
+"""What all tests share: how hypothesis runs, and where the reference data lies."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("hitmiss", deadline=None, max_examples=100, derandomize=bool(os.environ.get("CI")))
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "hitmiss"))
+
+SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def reference() -> Path:
+    """The folder with the figures of the official ASVspoof 5 package and others."""
+    return _folder("official_reference")
+
+
+@pytest.fixture(scope="session")
+def published() -> Path:
+    """The folder with real detectors' scores and what was published about them."""
+    return _folder("scores")
+
+
+def _folder(name: str) -> Path:
+    if not (SHARED / name).is_dir():
+        pytest.skip(f"the folder shared/data/{name} is not here")
+    return SHARED / name
