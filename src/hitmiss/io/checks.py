@@ -1,0 +1,199 @@
+"""The checks of one side: ids, scores, labels, repeats. They go over whole columns; rows are looked at on a fault."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+import polars as pl
+
+from hitmiss.io.findings import Ledger, Place, counted, quoted
+from hitmiss.io.names import SYSTEM_PREFIX
+from hitmiss.io.options import ReadOptions
+from hitmiss.io.tables import Stack
+from hitmiss.io.words import Problem, Reading
+from hitmiss.values import ABSTAIN
+
+DECIMAL_COMMA: Final = re.compile(r"\s*[-+]?\d+,\d+([eE][-+]?\d+)?\s*")
+ABSTAINED: Final = ("abstain", "uncertain", str(ABSTAIN))
+NAN_FIX: Final = "mend them, or choose --on-nan drop, or --on-nan worst (the worst score for the trial's own class)"
+
+
+def score_names(frame: pl.DataFrame) -> list[str]:
+    """The columns with scores: one, or one a system."""
+    return [name for name in frame.columns if name == "score" or name.startswith(SYSTEM_PREFIX)]
+
+
+def check_ids(stack: Stack, ledger: Ledger) -> None:
+    """Every row needs an id."""
+    empty = stack.frame["item"].str.len_bytes() == 0
+    if empty.any():
+        what = "{n} row{s} without an id"
+        ledger.add(
+            "empty-id", what, "give every row its id", _anonymous(stack.places(empty)), "item", "the id is empty"
+        )
+
+
+def _anonymous(places: Sequence[Place]) -> list[Place]:
+    return [Place(p.file, p.row) for p in places]
+
+
+def to_numbers(texts: pl.Series, decimal: str = ".") -> tuple[pl.Series, pl.Series]:
+    """A column as float64, as Python's `float` to the last bit, and which rows hold no number; empty is null.
+
+    >>> numbers, wrong = to_numbers(pl.Series(["0.1", " -Infinity", "1_0", "nan", ""]))
+    >>> numbers.to_list(), wrong.to_list()
+    ([0.1, -inf, None, nan, None], [False, False, True, False, False])
+    """
+    if texts.dtype != pl.String:
+        return texts, texts.is_null() & False
+    if decimal == ",":
+        texts = texts.str.replace(",", ".", literal=True)
+    numbers = texts.cast(pl.Float64, strict=False)
+    if not numbers.null_count():
+        return numbers, numbers.is_null()
+    trimmed = texts.str.strip_chars()
+    numbers = trimmed.cast(pl.Float64, strict=False)
+    return numbers, numbers.is_null() & (trimmed.str.len_bytes() > 0)
+
+
+def check_scores(stack: Stack, options: ReadOptions, ledger: Ledger) -> Stack:
+    """Scores as numbers; NaN, empty and impossible ones found. Where they are allowed, empty ones become NaN."""
+    for name in score_names(stack.frame):
+        column = name.removeprefix(SYSTEM_PREFIX)
+        numbers, wrong = to_numbers(stack.frame[name], options.decimal)
+        if wrong.any():
+            _refuse_words(stack, name, wrong, column, ledger)
+        if options.on_nan == "refuse":
+            _refuse_nan(stack, name, numbers, wrong, column, ledger)
+        if options.score_kind == "probability":
+            _refuse_beyond(stack, name, numbers, column, ledger)
+        stack = stack.put(numbers.fill_null(float("nan")).alias(name))
+    return stack
+
+
+def _refuse_words(stack: Stack, name: str, wrong: pl.Series, column: str, ledger: Ledger) -> None:
+    places = stack.places(wrong, name)
+    has_comma = all(DECIMAL_COMMA.fullmatch(p.value or "") for p in places)
+    fix = "they have a decimal comma: say --decimal ,"
+    fix = fix if has_comma else f"mend them (the first is {quoted(places[0].value)})"
+    what, each = "{n} score{s} that are no number", "the score is no number"
+    ledger.add("not-a-number", what, fix, places, column, each)
+
+
+def _refuse_nan(stack: Stack, name: str, numbers: pl.Series, wrong: pl.Series, column: str, ledger: Ledger) -> None:
+    nan = numbers.is_nan().fill_null(False)
+    if nan.any():
+        places = stack.places(nan, name)
+        ledger.add("nan-score", "{n} score{s} that are NaN", NAN_FIX, places, column, "the score is NaN")
+    if numbers.null_count() > wrong.sum():
+        places = stack.places(numbers.is_null() & ~wrong, name)
+        ledger.add("empty-score", "{n} empty score{s}", NAN_FIX, places, column, "the score is empty")
+
+
+def _refuse_beyond(stack: Stack, name: str, numbers: pl.Series, column: str, ledger: Ledger) -> None:
+    beyond = ((numbers < 0) | (numbers > 1)).fill_null(False) & numbers.is_not_nan().fill_null(False)
+    if beyond.any():
+        fix = "declare another score kind (raw, logit or llr), or mend them"
+        what = "{n} score{s} outside 0..1 that were declared probabilities"
+        ledger.add("not-a-probability", what, fix, stack.places(beyond, name), column)
+
+
+def check_numbers(stack: Stack, names: Sequence[str], options: ReadOptions, ledger: Ledger) -> Stack:
+    """Further columns of numbers; empty and `-` are absent."""
+    for name in names:
+        column = stack.frame[name]
+        texts = column.replace("-", "") if column.dtype == pl.String else column
+        numbers, wrong = to_numbers(texts, options.decimal)
+        if wrong.any():
+            what = f"{{n}} value{{s}} of {name} that are no number"
+            ledger.add("not-a-number", what, "mend them", stack.places(wrong, name), name)
+        stack = stack.put(numbers.alias(name))
+    return stack
+
+
+def check_labels(stack: Stack, column: str, reading: Reading, ledger: Ledger) -> Stack:
+    """Words as 1 and 0 (and -1 for a decision withheld); words that are not understood found."""
+    words = stack.frame[column]
+    for problem in reading.problems:
+        where = words == problem.word
+        if where.any() and not (column == "decision" and problem.word in ("", *ABSTAINED)):
+            _refuse_word(stack, column, where, problem, reading, ledger)
+    values = words.is_in(list(reading.positive_words)).cast(pl.Int8)
+    if column == "decision":
+        abstained = words.is_in(list(ABSTAINED))
+        known = pl.when(abstained).then(ABSTAIN).when(words == "").then(None).otherwise(values)
+        values = pl.select(known.cast(pl.Int8)).to_series()
+    return stack.put(values.alias(column))
+
+
+def _refuse_word(
+    stack: Stack, column: str, where: pl.Series, problem: Problem, reading: Reading, ledger: Ledger
+) -> None:
+    places = stack.places(where, column)
+    word = quoted(problem.word)
+    if problem.kind == "ambiguous-label":
+        what = f"{{n}} {column}{{s}} {word}, which name no class"
+        fix = "say what the positive class is called and which value it has, as --positive toxic --positive-value 1"
+    else:
+        what = f"{{n}} row{{s}} with the unknown {column} {word}"
+        known = ", ".join((*reading.positive_words, *reading.negative_words))
+        hint = f"did you mean {quoted(problem.meant)}?" if problem.meant else f"known here: {known or 'none'};"
+        fix = f"{hint} mend the file, or declare the class with --positive or --negative"
+    ledger.add(problem.kind, what, fix, places, column, counted(what, 1).partition(" ")[2])
+
+
+def check_repeats(
+    stack: Stack, key: Sequence[str], is_key: bool, options: ReadOptions, ledger: Ledger, twin: Stack | None = None
+) -> Stack:
+    """Ids that stand there more than once. Identical rows merge where the caller says so; rows that differ never do.
+
+    `twin` is the other side: where it has the same ids in the same order, what was found there holds here.
+    """
+    frame = stack.frame
+    if _has_unique_items(frame, twin):
+        return replace(stack, is_unique=True)
+    repeated = frame.select(pl.struct(key).is_duplicated()).to_series()
+    if not repeated.any():
+        return stack
+    groups = frame.filter(repeated).with_columns(_row=repeated.arg_true())
+    every = pl.struct(frame.columns).n_unique().over(key)
+    labels = pl.col("label").n_unique().over(key) if "label" in frame.columns else pl.lit(1)
+    groups = groups.with_columns(_rows=every, _labels=labels)
+    _refuse_conflicts(stack, groups, is_key, ledger)
+    identical = groups.filter(pl.col("_rows") == 1)["_row"]
+    return _merge(stack, identical, is_key, options, ledger) if len(identical) else stack
+
+
+def _has_unique_items(frame: pl.DataFrame, twin: Stack | None) -> bool:
+    items = frame["item"]
+    if twin is not None and twin.is_unique and items.equals(twin.frame["item"]):
+        return True
+    # As many hashes as rows prove as many ids, for less than comparing the ids; equal hashes prove nothing.
+    return items.hash().n_unique() == len(items) or items.n_unique() == len(items)
+
+
+def _refuse_conflicts(stack: Stack, groups: pl.DataFrame, is_key: bool, ledger: Ledger) -> None:
+    both = groups.filter(pl.col("_labels") > 1)["_row"]
+    differ = groups.filter((pl.col("_rows") > 1) & (pl.col("_labels") == 1))["_row"]
+    fix = "keep the right row of each; rows that differ are never merged"
+    each, has_both = "the id has another row that differs", "the id has both labels"
+    if len(both):
+        ledger.add("both-labels", "{n} row{s} whose ids have both labels", fix, stack.at(both), "label", has_both)
+    if len(differ):
+        kind = "conflicting-in-key" if is_key else "conflicting-id"
+        ledger.add(kind, "{n} row{s} that share an id and differ", fix, stack.at(differ), "item", each)
+
+
+def _merge(stack: Stack, identical: pl.Series, is_key: bool, options: ReadOptions, ledger: Ledger) -> Stack:
+    frame = stack.frame
+    if not options.dedupe:
+        kind = "duplicate-in-key" if is_key else "duplicate-id"
+        what, each = "{n} row{s} that stand there more than once", "the row stands there more than once"
+        ledger.add(kind, what, "merge identical rows with --dedupe", stack.at(identical), "item", each)
+        return stack
+    first = frame.select(pl.struct(pl.all()).is_first_distinct()).to_series()
+    ledger.choices.append(f"dedupe{'-key' if is_key else ''}({frame.height - first.sum()})")
+    return stack.keep(first)

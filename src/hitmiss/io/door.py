@@ -1,0 +1,304 @@
+"""The door: files in, checked trials out. Nothing that could make a wrong number passes in silence.
+
+`read` raises one `DataError` with every fault; `examine` lists them and raises nothing for the data's sake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+import polars as pl
+
+from hitmiss import registry
+from hitmiss.errors import Fault, UnknownName
+from hitmiss.io import notes, tables
+from hitmiss.io.checks import check_ids, check_labels, check_numbers, check_repeats, check_scores, score_names
+from hitmiss.io.files import Content, expand, fetch
+from hitmiss.io.findings import Ledger, Place, Stop, quoted
+from hitmiss.io.joining import Coverage, join
+from hitmiss.io.names import SYSTEM_PREFIX, refuse_undeclared
+from hitmiss.io.options import SYSTEM, ReadOptions
+from hitmiss.io.scorefiles import Match, Role, recognise
+from hitmiss.io.shapes import Shape
+from hitmiss.io.words import Reading, same_class, understand
+from hitmiss.trials import FIXED, Header, Source, Trials
+
+WORDS: Final = "label_word"
+
+
+@dataclass(frozen=True)
+class Examination:
+    """What the door saw: every fault, the trials where there is none, and what was recognised."""
+
+    faults: tuple[Fault, ...]
+    trials: Trials | None
+    summary: Mapping[str, Any]
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether the data can be scored."""
+        return not self.faults
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of the door, opened: its files, what was recognised, its rows."""
+
+    shapes: tuple[Shape, ...]
+    match: Match
+    stack: tables.Stack
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all its columns; where there is no header, positions in both spellings."""
+        if self.match.has_header:
+            return [name for shape in self.shapes for name in shape.names or shape.first[0]]
+        return [spelling.format(i + 1) for i in range(self.shapes[0].width) for spelling in ("{}", "column_{}")]
+
+
+@dataclass
+class Visit:
+    """One passage through the door: what was asked, what has been found so far."""
+
+    options: ReadOptions
+    ledger: Ledger = field(default_factory=Ledger)
+    files: list[dict[str, Any]] = field(default_factory=list)
+    sources: list[Source | None] = field(default_factory=list)
+
+
+def read(scores: Any, key: Any = None, options: ReadOptions | None = None, **changes: Any) -> Trials:
+    """Trials from score files and, where those have no labels, a key; keywords change single options.
+
+    `scores` and `key` are each a path, `-` for stdin, a pattern, a list of these (shards of one run), or a polars or
+    pandas frame. What cannot be scored raises one `DataError` that carries every fault.
+
+    >>> import polars as pl
+    >>> scores = pl.DataFrame({"utt": ["a", "b"], "score": [1.5, -0.5]})
+    >>> read(scores, key=pl.DataFrame({"filename": ["b", "a"], "cm-label": ["spoof", "bonafide"]}))
+    Trials(2 trials, 1 bonafide, 1 spoof, raw scores, slices [])
+    """
+    visit, trials = _visit(scores, key, options, changes)
+    if visit.ledger.findings or trials is None:
+        raise visit.ledger.error()
+    return trials
+
+
+def examine(scores: Any, key: Any = None, options: ReadOptions | None = None, **changes: Any) -> Examination:
+    """Go through the door alone: what was recognised, and every fault with its place.
+
+    >>> import polars as pl
+    >>> seen = examine(pl.DataFrame({"id": ["a", "b"], "label": ["real", "Fake"], "score": ["1", "nan"]}))
+    >>> [fault.kind for fault in seen.faults]
+    ['nan-score', 'label-case']
+    """
+    visit, trials = _visit(scores, key, options, changes)
+    summary = {"files": visit.files, "notes": visit.ledger.notes, "choices": visit.ledger.choices}
+    summary |= notes.summary(trials) if trials is not None else {}
+    return Examination(visit.ledger.faults, trials, summary)
+
+
+def _visit(
+    scores: Any, key: Any, options: ReadOptions | None, changes: Mapping[str, Any]
+) -> tuple[Visit, Trials | None]:
+    visit = Visit((options or ReadOptions()).changed(**changes))
+    _refuse_unknown_layout(visit.options)
+    try:
+        return visit, _pass(scores, key, visit)
+    except Stop:
+        return visit, None
+
+
+def _refuse_unknown_layout(options: ReadOptions) -> None:
+    known = registry.all_of("reader") if options.layout is not None else {}
+    if options.layout is not None and options.layout not in known:
+        raise UnknownName("layout", options.layout, known)
+
+
+def _pass(given: Any, key_given: Any, visit: Visit) -> Trials | None:
+    options, ledger = visit.options, visit.ledger
+    has_key = key_given is not None
+    scores = _open(given, "scores" if has_key else "both", visit)
+    key = _open(key_given, "key", visit) if has_key else None
+    _refuse_absent(scores, key, visit)
+    reading = _read_words(scores, key, options)
+    answers = _check_answers(_settle(scores, options, ledger), scores, reading, visit)
+    coverage: Coverage | None = None
+    if key is None:
+        frame = answers.frame
+    else:
+        truths = _check_key(_settle(key, options, ledger), key, answers, reading, visit)
+        frame, coverage = join(answers, truths, options.runs, options, ledger)
+    if ledger.findings:
+        return None
+    return _trials(frame, _header(scores, key, reading, coverage, visit), visit)
+
+
+def _open(given: Any, role: Role, visit: Visit) -> Side:
+    """Look at, recognise and load every source of a side."""
+    options, ledger = visit.options, visit.ledger
+    shapes = [_look(source, role, options, ledger) for source in expand(given)]
+    matches = [recognise(shape, role, options, ledger) for shape in shapes]
+    for shape, match in zip(shapes, matches, strict=True):
+        if set(match.picks) != set(matches[0].picks):
+            what = f"its columns differ from those of {shapes[0].name}"
+            raise ledger.stop("shards-differ", what, "give shards of one kind", [Place(shape.name, 1)])
+    order = list(matches[0].picks)
+    loaded = [
+        tables.load(s, m.has_header, {c: m.picks[c] for c in order}, m.numeric, ledger)
+        for s, m in zip(shapes, matches, strict=True)
+    ]
+    for shape, match, table in zip(shapes, matches, loaded, strict=True):
+        sha = shape.content.sha256 if shape.content else None
+        visit.sources.append(Source(shape.name, sha) if sha else None)
+        facts = {"name": shape.name, "sha256": sha, "role": role, "layout": match.layout, "encoding": shape.encoding}
+        visit.files.append({**facts, "rows": table.frame.height, "columns": dict(match.theirs)})
+    return Side(tuple(shapes), matches[0], tables.Stack.of(loaded))
+
+
+def _look(source: Any, role: Role, options: ReadOptions, ledger: Ledger) -> Shape:
+    """The first sight of a source; a plug-in's reader, where the layout names one, makes a frame of a score file."""
+    reader = registry.find("reader", options.layout) if options.layout is not None else None
+    if role == "key" or not callable(reader) or not isinstance(source, str | Path):
+        return tables.look(source, options, ledger)
+    return _by_plugin(reader, source, options, ledger)
+
+
+def _by_plugin(reader: Callable[..., Any], path: str | Path, options: ReadOptions, ledger: Ledger) -> Shape:
+    shape = tables.look(reader(path), options, ledger)
+    content = Content(Path(path).name, fetch(path, "latin-1", Ledger()).sha256, b"", f"reader {options.layout}")
+    return Shape(content.name, shape.first, shape.names, content=content, frame=shape.frame)
+
+
+def _refuse_absent(scores: Side, key: Side | None, visit: Visit) -> None:
+    """Stop where the caller has named columns, runs or numbers that no file has; absent slices are noted."""
+    options, ledger, file = visit.options, visit.ledger, scores.shapes[0].name
+    sides = [scores, key] if key else [scores]
+    refuse_undeclared(options, tuple(dict.fromkeys(name for side in sides for name in side.names)), file, ledger)
+    have = {name for side in sides for name in side.match.picks}
+    absent = [name for name in options.runs if name not in scores.match.picks]
+    absent += [name for name in options.numbers if name not in have]
+    if absent:
+        fix = f"say which one it is with --column {absent[0]}=NAME"
+        raise ledger.stop("missing-column", f"there is no column {quoted(absent[0])}", fix, [Place(file, 1)], absent[0])
+    unseen = [name for name in options.slices or () if name not in have and name != WORDS]
+    if unseen:
+        ledger.notes.append(f"there is no column {', '.join(unseen)} to slice by")
+
+
+def _settle(side: Side, options: ReadOptions, ledger: Ledger) -> tables.Stack:
+    """Renamed values, ids for files without any, numbers as numbers."""
+    stack = side.stack
+    for name, values in options.rename.items():
+        if name in stack.frame.columns:
+            stack = stack.put(pl.col(name).replace(dict(values)))
+    if "item" not in stack.frame.columns:
+        ledger.notes.append(
+            f"{side.shapes[0].name}: unpaired, it has no ids; rows are numbered, and cannot be matched with other files"
+        )
+        return stack.put((pl.int_range(1, pl.len() + 1).cast(pl.String)).alias("item"))
+    check_ids(stack, ledger)
+    return stack
+
+
+def _read_words(scores: Side, key: Side | None, options: ReadOptions) -> Reading:
+    """What the labels of both sides and the decisions mean, understood together."""
+    frames = [side.stack.frame for side in (scores, key) if side is not None]
+    columns = [frame[name] for frame in frames for name in ("label", "decision") if name in frame.columns]
+    found = [c.unique().replace(dict(options.rename.get(c.name, {}))).sort().to_list() for c in columns]
+    words = list(dict.fromkeys(word for column in found for word in column))
+    return understand(words, options.positive, options.negative, options.positive_value)
+
+
+def _check_answers(stack: tables.Stack, side: Side, reading: Reading, visit: Visit) -> tables.Stack:
+    options, ledger = visit.options, visit.ledger
+    stack = check_scores(stack, options, ledger)
+    names = [*side.match.numbers, *(["confidence"] if "confidence" in stack.frame.columns else [])]
+    stack = check_numbers(stack, names, options, ledger)
+    stack = check_repeats(_keep_words(stack, options), _identity(stack.frame, options), False, options, ledger)
+    for column in ("label", "decision"):
+        if column in stack.frame.columns:
+            stack = check_labels(stack, column, reading, ledger)
+    return stack
+
+
+def _check_key(stack: tables.Stack, side: Side, answers: tables.Stack, reading: Reading, visit: Visit) -> tables.Stack:
+    options, ledger = visit.options, visit.ledger
+    stack = check_numbers(stack, side.match.numbers, options, ledger)
+    key = [name for name in ("item", "target") if name in stack.frame.columns]
+    stack = check_repeats(stack, key, True, options, ledger, twin=answers)
+    return check_labels(_keep_words(stack, options), "label", reading, ledger)
+
+
+def _keep_words(stack: tables.Stack, options: ReadOptions) -> tables.Stack:
+    """Where a class has several words, as nontarget and spoof, they stay as a slice: they tell more than 1 and 0."""
+    is_wanted = options.slices is None or WORDS in options.slices
+    if is_wanted and "label" in stack.frame.columns and stack.frame["label"].n_unique() > 2:
+        return stack.put(pl.col("label").alias(WORDS))
+    return stack
+
+
+def _identity(frame: pl.DataFrame, options: ReadOptions) -> list[str]:
+    return [name for name in ("item", "target", *options.runs) if name in frame.columns]
+
+
+def _header(scores: Side, key: Side | None, reading: Reading, coverage: Coverage | None, visit: Visit) -> Header:
+    options = visit.options
+    sides = [scores, key] if key else [scores]
+    slices = tuple(dict.fromkeys(name for side in sides for name in side.match.slices))
+    numbers = tuple(dict.fromkeys(name for side in sides for name in side.match.numbers))
+    # A frame in memory has no hash of its own: without one for every source the trials hash their columns instead.
+    sources = tuple(s for s in visit.sources if s) if all(visit.sources) else ()
+    runs = (*options.runs, *((SYSTEM,) if options.score_columns else ()))
+    provenance = {"files": visit.files, "rename": {name: dict(values) for name, values in options.rename.items()}}
+    return Header(
+        positive=reading.positive,
+        negative=reading.negative,
+        score_kind=options.score_kind,
+        runs=runs,
+        slices=tuple(name for name in slices if name not in runs),
+        numbers=numbers,
+        sources=sources,
+        coverage=coverage,
+        provenance=provenance,
+    )
+
+
+def _trials(frame: pl.DataFrame, header: Header, visit: Visit) -> Trials:
+    """One row a trial, higher = positive, without NaN; what was done to get there is written down."""
+    ledger = visit.ledger
+    frame = _one_row_a_system(frame)
+    if WORDS in frame.columns:
+        header = replace(header, slices=(*header.slices, WORDS))
+    if "score" in frame.columns:
+        frame = notes.settle_nan(frame, visit.options.on_nan, ledger)
+        if visit.options.higher is not None and _is_reversed(header, visit.options.higher):
+            frame = notes.turn_round(frame, header, ledger)
+    if "target" not in frame.columns:
+        frame = frame.with_columns(target=pl.lit(header.positive))
+    notes.note_oddities(frame, header, ledger)
+    ordered = [name for name in (*FIXED, *header.runs, *header.slices, *header.numbers) if name in frame.columns]
+    header = notes.sealed(header, ledger)
+    return Trials.from_frame(frame.select(ordered), header, is_unique=True)
+
+
+def _one_row_a_system(frame: pl.DataFrame) -> pl.DataFrame:
+    systems = [name for name in score_names(frame) if name != "score"]
+    if not systems:
+        return frame
+    others = frame.drop(systems)
+    parts = [
+        others.with_columns(frame[s].alias("score"), pl.lit(s.removeprefix(SYSTEM_PREFIX)).alias(SYSTEM))
+        for s in systems
+    ]
+    return pl.concat(parts)
+
+
+def _is_reversed(header: Header, higher: str) -> bool:
+    if same_class(higher, header.positive):
+        return False
+    if same_class(higher, header.negative):
+        return True
+    raise UnknownName("class for a higher score", higher, (header.positive, header.negative))

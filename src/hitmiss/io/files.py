@@ -1,0 +1,179 @@
+"""Paths to bytes, and bytes to settled text: UTF-8 with `\\n` line ends, or a finding that says where it fails."""
+
+from __future__ import annotations
+
+import codecs
+import glob
+import gzip
+import hashlib
+import io
+import sys
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from hitmiss.errors import UsageError
+from hitmiss.io.findings import Ledger, Place, Stop
+
+STDIN: Final = "-"
+BOMS: Final = (  # UTF-32 before UTF-16, whose little-endian mark it begins with
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+NUL: Final = "a NUL byte stands in the text"
+NUL_FIX: Final = "mend the file, or say --encoding"
+BLANK: Final = b" \t\r\n\0"
+GZIP: Final = b"\x1f\x8b"
+PARQUET: Final = b"PAR1"
+MOST_BYTES: Final = 8 * 2**30
+BOMB_BYTES: Final = 64 * 2**20
+BOMB_RATIO: Final = 200
+"""Score files pack 3 to 20 times. One that unfolds 200 times past 64 MiB is not a score file."""
+
+
+@dataclass(frozen=True)
+class Content:
+    """A file's bytes, unpacked and settled, with the hash of what lies on the disk."""
+
+    name: str
+    sha256: str
+    data: bytes
+    encoding: str
+
+    @property
+    def is_parquet(self) -> bool:
+        """Whether the bytes are a Parquet file and not text."""
+        return self.encoding == "parquet"
+
+
+def expand(given: Any) -> list[Any]:
+    """The single sources that an argument stands for: lists flattened, patterns expanded, frames left alone."""
+    if isinstance(given, list | tuple):
+        found = [source for part in given for source in expand(part)]
+        if not found:
+            raise UsageError("no file was given")
+        return found
+    if isinstance(given, str) and given != STDIN and glob.has_magic(given) and not Path(given).exists():
+        matches = sorted(glob.glob(given))  # noqa: PTH207  # patterns may be absolute, which Path.glob refuses
+        if not matches:
+            raise UsageError(f"no file matches {given!r}")
+        return [Path(match) for match in matches]
+    return [given]
+
+
+def fetch(path: str | Path, encoding: str | None, ledger: Ledger) -> Content:
+    """A file's content, read once."""
+    is_stdin = str(path) == STDIN
+    name = "stdin" if is_stdin else Path(path).name
+    raw = sys.stdin.buffer.read() if is_stdin else Path(path).read_bytes()
+    sha = hashlib.sha256(raw).hexdigest()
+    data = _unpack(raw, name, ledger) if raw.startswith(GZIP) else raw
+    if not data[:4096].strip(BLANK) and not data.strip(BLANK):
+        raise ledger.stop("empty-file", "the file holds no rows", "give a file with rows", [Place(name)])
+    if data.startswith(PARQUET) and data.endswith(PARQUET):
+        return Content(name, sha, data, "parquet")
+    text, used = _settle(data, name, encoding, ledger)
+    return Content(name, sha, _one_line_end(text, name, ledger), used)
+
+
+def _unpack(raw: bytes, name: str, ledger: Ledger) -> bytes:
+    """Gunzip, giving up on what unfolds beyond reason before it fills the memory."""
+    out = io.BytesIO()
+    limit = min(MOST_BYTES, max(BOMB_BYTES, BOMB_RATIO * len(raw)))
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(raw)) as packed:
+            while chunk := packed.read(2**22):
+                out.write(chunk)
+                if out.tell() > limit:
+                    fix = "unpack it by hand if you trust it"
+                    raise ledger.stop(
+                        "oversized-archive", f"the archive unfolds beyond {limit:,} bytes", fix, [Place(name)]
+                    )
+    except (OSError, EOFError, zlib.error) as error:
+        what = f"the gzip archive is damaged ({error})"
+        raise ledger.stop("unreadable-file", what, "make or fetch it again", [Place(name)]) from None
+    return out.getvalue()
+
+
+def _settle(data: bytes, name: str, encoding: str | None, ledger: Ledger) -> tuple[bytes, str]:
+    """UTF-8 bytes without a byte-order mark, and the encoding that the file had."""
+    if encoding is not None:
+        return _decode(data, encoding, name, ledger), encoding
+    for mark, used in BOMS:
+        if data.startswith(mark):
+            return _decode(data[len(mark) :], used, name, ledger), f"{used} with BOM"
+    if b"\0" in data:
+        return _settle_nul(data, name, ledger)
+    if data.isascii():
+        return data, "utf-8"
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return _settle_latin(data, error.start, name, ledger)
+    return data, "utf-8"
+
+
+def _settle_nul(data: bytes, name: str, ledger: Ledger) -> tuple[bytes, str]:
+    """Text with NUL bytes is UTF-16 without its mark where every second byte of the start is NUL, else damaged."""
+    head = data[:4096]
+    even, odd = head[::2].count(0), head[1::2].count(0)
+    if len(data) % 2 == 0 and min(even, odd) == 0 and max(even, odd) * 2.5 >= len(head) / 2:
+        used = "utf-16-le" if odd else "utf-16-be"
+        ledger.notes.append(f"{name}: read as {used}, which its NUL bytes show; it has no byte-order mark")
+        return _decode(data, used, name, ledger), used
+    raise _unreadable(NUL, data, data.index(b"\0"), name, ledger, NUL_FIX)
+
+
+def _settle_latin(data: bytes, start: int, name: str, ledger: Ledger) -> tuple[bytes, str]:
+    # In latin-1 these bytes are invisible controls: the file is something else, and guessing would misread ids.
+    if any(bytes((code,)) in data for code in range(0x80, 0xA0)):
+        raise _unreadable(
+            "the text is neither UTF-8 nor latin-1", data, start, name, ledger, "say --encoding, as cp1252"
+        )
+    ledger.notes.append(f"{name}: not UTF-8, read as latin-1; say --encoding if that is wrong")
+    return data.decode("latin-1").encode(), "latin-1"
+
+
+def _decode(data: bytes, encoding: str, name: str, ledger: Ledger) -> bytes:
+    try:
+        if encoding == "utf-8":
+            data.decode(encoding)
+            text = data
+        else:
+            text = data.decode(encoding).removeprefix("\ufeff").encode()
+    except LookupError:
+        raise UsageError(f"unknown encoding {encoding!r}") from None
+    except UnicodeDecodeError as error:
+        raise _unreadable(f"the text is not {encoding}", data, error.start, name, ledger, "say --encoding") from None
+    except UnicodeEncodeError:
+        raise _unreadable(
+            f"the {encoding} text holds half a character", data, 0, name, ledger, "mend the file"
+        ) from None
+    if b"\0" in text:
+        raise _unreadable(NUL, text, text.index(b"\0"), name, ledger, NUL_FIX)
+    return text
+
+
+def _unreadable(what: str, data: bytes, at: int, name: str, ledger: Ledger, fix: str) -> Stop:
+    row = data.count(b"\n", 0, at) + 1
+    value = f"byte 0x{data[at]:02x}" if at < len(data) else None
+    return ledger.stop("unreadable-encoding", what, fix, [Place(name, row, value)])
+
+
+def _one_line_end(text: bytes, name: str, ledger: Ledger) -> bytes:
+    """`\\r\\n` and the lone `\\r` of old files become `\\n`; quoted fields may hold either, so those files stay."""
+    if b"\r" not in text or b'"' in text:
+        return text
+    text = text.replace(b"\r\n", b"\n")
+    if b"\r" not in text:
+        return text
+    if b"\n" not in text:
+        return text.replace(b"\r", b"\n")
+    row = text.count(b"\n", 0, text.index(b"\r")) + 1
+    raise ledger.stop(
+        "stray-line-end", "a lone carriage return stands inside a line", "use one kind of line end", [Place(name, row)]
+    )

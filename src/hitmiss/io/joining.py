@@ -1,0 +1,123 @@
+"""Scores and key become one table: every id once on each side, or a finding that lists those that are not."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import numpy as np
+import polars as pl
+
+from hitmiss.io.findings import Ledger, Place
+from hitmiss.io.options import ReadOptions
+from hitmiss.io.tables import Stack
+
+MENDS: Final[tuple[tuple[str, Callable[[str], str]], ...]] = (
+    ("without the spaces around them", str.strip),
+    ("without regard to case", str.lower),
+    ("without their folder", lambda text: text.replace("\\", "/").rpartition("/")[2]),
+    ("without their file suffix", lambda text: re.sub(r"\.[A-Za-z][A-Za-z0-9]{1,4}$", "", text)),
+    ("without folder and file suffix", lambda text: re.sub(r"^.*/|\.[A-Za-z][A-Za-z0-9]{1,4}$", "", text)),
+    ("in one Unicode form", lambda text: unicodedata.normalize("NFC", text)),
+)
+Coverage = tuple[int, int]
+
+
+def join(
+    scores: Stack, key: Stack, runs: Sequence[str], options: ReadOptions, ledger: Ledger
+) -> tuple[pl.DataFrame, Coverage | None]:
+    """Scores with the columns of the key beside them, in the order of the scores; the coverage where ids are missing.
+
+    Columns that both sides have must agree. The frame has the rows that matched: it is of use only where the ledger
+    is clean.
+    """
+    on = ["item", "target"] if {"target"} <= {*scores.frame.columns} & {*key.frame.columns} else ["item"]
+    if _same_order(scores.frame, key.frame, on):
+        return _beside(scores, key.frame, on, ledger), None
+    at = _positions(scores.frame, key, on)
+    unlisted = at.is_null()
+    absent = _absent(scores, key, at, runs)
+    if at.null_count() == len(at):
+        hint = _hint(scores.frame["item"].to_list(), key.frame["item"].to_list())
+        places = [scores.place(0), key.place(0)]
+        raise ledger.stop("no-common-id", "no id is in both files", hint or "check that they belong together", places)
+    n_runs = scores.frame.select(runs).n_unique() if runs else 1
+    total = n_runs * key.frame.height
+    if options.allow_missing:
+        _note_missing(int(unlisted.sum()), len(absent), total, ledger)
+    else:
+        _refuse_missing(scores, unlisted, absent, ledger)
+    coverage = (total - len(absent), total) if len(absent) else None
+    listed = scores.keep(~unlisted) if unlisted.any() else scores
+    return _beside(listed, key.frame[at.drop_nulls()], on, ledger), coverage
+
+
+def _same_order(scores: pl.DataFrame, key: pl.DataFrame, on: Sequence[str]) -> bool:
+    return all(scores[name].equals(key[name]) for name in on)
+
+
+def _positions(scores: pl.DataFrame, key: Stack, on: list[str]) -> pl.Series:
+    """For each score the row of the key with its id, or null. A repeated id of the key (a fault by now) counts once."""
+    places = key.frame.select(on).with_row_index("_at")
+    if not key.is_unique:
+        places = places.unique(on, keep="first", maintain_order=True)
+    return scores.select(on).join(places, on=on, how="left", maintain_order="left")["_at"]
+
+
+def _absent(scores: Stack, key: Stack, at: pl.Series, runs: Sequence[str]) -> list[Place]:
+    """The places of the key that have no score, in each run of which some are missing."""
+    if not runs:
+        seen = np.zeros(key.frame.height, dtype=bool)
+        seen[at.drop_nulls().to_numpy()] = True
+        return key.places(pl.Series(~seen)) if not seen.all() else []
+    found = scores.frame.select(*runs, _at=at).drop_nulls().unique()
+    if found.height == found.select(runs).n_unique() * key.frame.height:
+        return []
+    every = pl.DataFrame({"_at": np.arange(key.frame.height, dtype=np.uint32)})
+    full = scores.frame.select(runs).unique(maintain_order=True).join(every, how="cross")
+    return key.at(full.join(found, on=[*runs, "_at"], how="anti", maintain_order="left")["_at"])
+
+
+def _note_missing(unlisted: int, absent: int, total: int, ledger: Ledger) -> None:
+    if absent:
+        ledger.choices.append(f"coverage:{total - absent}/{total}")
+    if unlisted:
+        ledger.choices.append(f"unlisted:{unlisted}")
+        ledger.notes.append(f"{unlisted:,} scored ids are not in the key and were left out")
+
+
+def _refuse_missing(scores: Stack, unlisted: pl.Series, absent: list[Place], ledger: Ledger) -> None:
+    extra = scores.places(unlisted) if unlisted.any() else []
+    hint = _hint([p.item or "" for p in extra], [p.item or "" for p in absent])
+    fix = f"{hint}; or score" if hint else "complete the files, or score"
+    fix += " what both have with --allow-missing, and every table says so"
+    ledger.add("only-in-key", "{n} id{s} of the key have no score", fix, absent, "item", "the id has no score")
+    ledger.add("only-in-scores", "{n} scored id{s} are not in the key", fix, extra, "item", "the id is not in the key")
+
+
+def _hint(extra: list[str], absent: list[str]) -> str:
+    """Whether ids that do not match would, but for something that files often differ in.
+
+    >>> _hint(["E_1.flac"], ["E_1"])
+    '1 would match without their file suffix'
+    """
+    for how, mend in MENDS:
+        n = len({mend(item) for item in extra} & {mend(item) for item in absent})
+        if n:
+            return f"{n:,} would match {how}"
+    return ""
+
+
+def _beside(scores: Stack, key: pl.DataFrame, on: list[str], ledger: Ledger) -> pl.DataFrame:
+    """The columns of the key beside the scores. What both say must be the same."""
+    for name in [c for c in key.columns if c in scores.frame.columns and c not in on]:
+        differ = scores.frame[name].ne_missing(key[name])
+        if differ.any():
+            kind = "label-conflict" if name == "label" else "column-conflict"
+            what = f"{{n}} row{{s}} whose {name} is another than in the key"
+            fix = "make both files say the same, or take the column out of one"
+            ledger.add(kind, what, fix, scores.places(differ, name), name, f"the key says another {name}")
+    new = key.select(name for name in key.columns if name not in scores.frame.columns)
+    return pl.concat([scores.frame, new], how="horizontal")

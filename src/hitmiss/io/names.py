@@ -1,0 +1,115 @@
+"""Which of our columns the named columns of a file are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from hitmiss.errors import nearest
+from hitmiss.io.findings import Ledger, Place, quoted
+from hitmiss.io.layouts import PROTOCOL
+from hitmiss.io.options import ReadOptions
+from hitmiss.io.shapes import Row
+from hitmiss.io.words import FAMILIES
+
+SYSTEM_PREFIX: Final = "score:"
+SASV_SCORES: Final = ("sasv_score", "cm_score", "asv_score")
+SASV_LABELS: Final = ("cm_label", "asv_label")
+
+ALIASES: Final[Mapping[str, Row]] = {
+    "item": (
+        *("item", "id", "item_id", "filename", "file_name", "file", "utt", "utt_id", "utterance", "utterance_id"),
+        *("flac_file_name", "trial_anon", "sample_id"),
+    ),
+    "target": ("target",),
+    "label": ("label", "key", "y_true", *SASV_LABELS),
+    "score": ("score", "llr", "y_score", "y_prob", "prob", "probability", *SASV_SCORES),
+    "decision": ("decision", "y_pred"),
+    "confidence": ("confidence",),
+    "error": ("error",),
+}
+EXTRAS: Final[Mapping[str, str]] = {
+    **{name: name for name in (*PROTOCOL, *SASV_LABELS, *SASV_SCORES) if name not in ALIASES},
+    "speaker_id": "speaker",
+    "spk": "speaker",
+    "speaker_gender": "gender",
+    "attack_label": "attack",
+    "attack_anon": "attack",
+}
+KNOWN: Final = {alias for aliases in ALIASES.values() for alias in aliases} | set(EXTRAS)
+
+
+def plain(name: str) -> str:
+    """A column's name as it is compared.
+
+    >>> plain("CM-Label "), plain("y true")
+    ('cm_label', 'y_true')
+    """
+    return name.strip().lower().replace("-", "_").replace(" ", "_")
+
+
+def resolve(names: Row, wanted: frozenset[str], options: ReadOptions, file: str, ledger: Ledger) -> dict[str, int]:
+    """Our name -> position, for every column. `wanted` are the fixed columns that this file may hold.
+
+    What the caller declares comes first (where this file has it: another may), then the known names; all other
+    columns keep their own.
+    """
+    found = {ours: names.index(theirs) for ours, theirs in options.columns.items() if theirs in names}
+    if "score" in wanted:
+        found |= {SYSTEM_PREFIX + name: names.index(name) for name in options.score_columns if name in names}
+        wanted -= {"score"} if options.score_columns else set()
+    for ours in sorted(wanted - set(found)):
+        at = _claim(ours, names, set(found.values()), options, file, ledger)
+        if at is not None:
+            found[ours] = at
+    for at, name in enumerate(names):
+        if at not in found.values():
+            ours = EXTRAS.get(plain(name), name)
+            found[name if ours in found else ours] = at
+    return found
+
+
+def _claim(ours: str, names: Row, taken: set[int], options: ReadOptions, file: str, ledger: Ledger) -> int | None:
+    """The column that answers to one of the names of ours; two that do are an error."""
+    aliases = _target_names(names, options) if ours == "target" else ALIASES[ours]
+    hits = {plain(name): at for at, name in enumerate(names) if at not in taken and plain(name) in aliases}
+    if len(hits) > 1 and set(hits) <= {*SASV_LABELS, *SASV_SCORES}:
+        preferred = _track_two(ours, names, options)
+        hits = {preferred: hits[preferred]} if preferred in hits else hits
+    if len(hits) > 1:
+        several = [names[at] for at in hits.values()]
+        what = f"the {ours} could be any of the columns {', '.join(map(quoted, several))}"
+        fix = f"say which, as --column {ours}={several[0]}"
+        raise ledger.stop("ambiguous-column", what, fix, [Place(file, 1)], column=ours)
+    return next(iter(hits.values()), None)
+
+
+def _track_two(ours: str, names: Row, options: ReadOptions) -> str:
+    """Of the columns of ASVspoof 5 track 2, those for the class asked for: spoofing alone, or the whole system."""
+    if is_about_spoofing(names, options):
+        return "cm_label" if ours == "label" else "cm_score"
+    return "asv_label" if ours == "label" else "sasv_score"
+
+
+def is_about_spoofing(names: Row, options: ReadOptions) -> bool:
+    """Whether the question is bonafide or spoof, and not target or not; full keys are mostly used for the former."""
+    if options.positive is None:
+        return "trial_anon" in map(plain, names)
+    return options.positive in FAMILIES[0].words
+
+
+def _target_names(names: Row, options: ReadOptions) -> Row:
+    """In track 2 the speaker who is claimed is what is looked for; a full key names it, but track 1 does not ask."""
+    known = set(map(plain, names))
+    if "trial_anon" in known:
+        return ALIASES["target"] if is_about_spoofing(names, options) else ("tar_spk_anon",)
+    return ("spk",) if "spk" in known and known & {"asv_label", "sasv_score", "asv_score"} else ALIASES["target"]
+
+
+def refuse_undeclared(options: ReadOptions, columns: Row, file: str, ledger: Ledger) -> None:
+    """Stop where the caller names a column that no file has."""
+    for theirs in (*options.columns.values(), *options.score_columns):
+        if theirs not in columns:
+            near = nearest(theirs, columns)
+            hint = f"did you mean {quoted(near)}?" if near else f"there are {', '.join(map(quoted, columns))}"
+            raise ledger.stop("missing-column", f"there is no column {quoted(theirs)}", hint, [Place(file, 1, theirs)])

@@ -1,0 +1,75 @@
+"""Separated text without quotes: the way of almost every score file, so the quick one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import polars as pl
+
+from hitmiss.io.findings import Ledger
+from hitmiss.io.shapes import Shape, Table, refuse_ragged
+
+
+def read_plain(shape: Shape, data: bytes, has_header: bool, picks: Mapping[str, int], ledger: Ledger) -> Table:
+    """The columns `picks` (our name -> position) as text, every row."""
+    if data.endswith(b"\n\n"):
+        data = data.rstrip(b"\n") + b"\n"
+    frame = _read_even(shape, data, has_header, picks)
+    if frame is None or data.count(shape.separator.encode()) != (frame.height + has_header) * (shape.width - 1):
+        return _read_uneven(shape, data, has_header, picks, ledger)
+    return Table(shape.name, frame, 1 + has_header)
+
+
+def _read_even(shape: Shape, data: bytes, has_header: bool, picks: Mapping[str, int]) -> pl.DataFrame | None:
+    """The quick way, or None where some row is longer than the others.
+
+    Polars fills short rows and, where not all columns are asked for, cuts long ones, without a word. A short row
+    shows as an empty last field, so that column is always read: where it has no empty field no row is short, and the
+    caller's count of the separators shows that none is long. Where it has, whole rows are read, which refuses long
+    ones, and the count shows that none is short.
+    """
+    last = shape.width - 1
+    few, all_ = sorted({*picks.values(), last}), list(range(shape.width))
+    try:
+        frame = parse(data, shape.separator, has_header, few)
+        if len(few) < shape.width and (frame[str(last)] == "").any():
+            frame = parse(data, shape.separator, has_header, all_)
+    except pl.exceptions.PolarsError:
+        return None
+    return _picked(frame, picks)
+
+
+def parse(data: bytes, separator: str, has_header: bool, positions: list[int]) -> pl.DataFrame:
+    """Columns of even text, named by their positions; everything stays text."""
+    frame = pl.read_csv(
+        data,
+        separator=separator,
+        has_header=False,
+        skip_lines=int(has_header),
+        columns=positions,
+        quote_char=None,
+        infer_schema=False,
+        empty_string_is_null=False,
+        raise_if_empty=False,
+    )
+    return frame.rename(dict(zip(frame.columns, map(str, positions), strict=True)))
+
+
+def _picked(frame: pl.DataFrame, picks: Mapping[str, int]) -> pl.DataFrame:
+    return frame.select(pl.col(str(at)).alias(ours) for ours, at in picks.items())
+
+
+def _read_uneven(shape: Shape, data: bytes, has_header: bool, picks: Mapping[str, int], ledger: Ledger) -> Table:
+    """The careful way: blank lines left out, runs of spaces taken as one, rows of another length found."""
+    separator = shape.separator.encode()
+    rows = [(n, line) for n, line in enumerate(data.split(b"\n"), 1) if line.strip(b" ")]
+    if separator == b" ":
+        rows = [(n, b" ".join(filter(None, line.split(b" ")))) for n, line in rows]
+    widths = [(n, line.count(separator) + 1) for n, line in rows]
+    refuse_ragged(shape, [(n, width) for n, width in widths if width != shape.width], ledger)
+    body = rows[has_header:]
+    if not body:
+        return Table(shape.name, pl.DataFrame(schema=dict.fromkeys(picks, pl.String)))
+    frame = parse(b"\n".join(line for _, line in body), shape.separator, False, list(range(shape.width)))
+    return Table(shape.name, _picked(frame, picks), lines=np.array([n for n, _ in body], dtype=np.int64))
