@@ -1,0 +1,181 @@
+"""Paired bootstrap: two systems on the same resampled trials.
+
+Replicate r of both systems comes from one draw of trials within each class, so the difference of the two is a
+replicate of the difference. Trials near a system's crossing or least cost are drawn one by one; all others only matter
+through how many fall between two scores of the one and two scores of the other system, which is one multinomial. Every
+replicate is certified: its crossings lie among trials that were drawn, and no cost elsewhere can undercut the least one
+found. The rare replicate that is not, and every replicate of figures that need all trials (AUC, Cllr, AP), is completed:
+its counts are dealt out to the trials. The distribution is exactly that of resampling trials.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from hitmiss.stats.draws import Counts, uniform_counts
+from hitmiss.stats.forms import Form
+from hitmiss.stats.pieces import Axis, Draw, read
+from hitmiss.stats.units import UnitSample, unit_replicates
+from hitmiss.stats.windows import Indices, Mask, choose_windows
+from hitmiss.tally import Array, Floats, Tally
+
+Pair = tuple[list[Floats], list[Floats]]
+NUMBERS_AT_A_TIME = 1 << 22
+DEAR_CATEGORY = 24
+"""With fewer trials than this, drawing them one by one is cheaper than counting them as a category."""
+
+
+def paired_replicates(
+    positive: Mask, score_a: Floats, score_b: Floats, forms: Sequence[Form], replicates: int, rng: Generator
+) -> Pair:
+    """Replicates of each form for both systems, trials resampled with replacement within each class, the same for both."""
+    if positive.all() or not positive.any():
+        nothing = [np.full(replicates, np.nan) for _ in forms]
+        return nothing, [v.copy() for v in nothing]
+    plan = Plan.of(positive, (score_a, score_b), forms)
+    values = np.full((2, len(forms), replicates), np.nan)
+    step = max(8, min(replicates, NUMBERS_AT_A_TIME // max(len(plan.drawn), 1)))
+    for start in range(0, replicates, step):
+        part = values[:, :, start : start + step]
+        _fill(part, plan, forms, plan.draw(part.shape[2], rng), rng)
+    return list(values[0]), list(values[1])
+
+
+def paired_unit_replicates(a: UnitSample, b: UnitSample, forms: Sequence[Form], weights: Floats) -> Pair:
+    """The same with speakers, patients … as the units: both systems under the same weights (replicate × unit)."""
+    return unit_replicates(a, forms, weights), unit_replicates(b, forms, weights)
+
+
+def paired_by_trial(
+    positive: Mask, score_a: Floats, score_b: Floats, forms: Sequence[Form], replicates: int, rng: Generator
+) -> Pair:
+    """The same by brute force: a count for every trial of every replicate. The oracle of the tests."""
+    systems = [Ordered.of(positive, s) for s in (score_a, score_b)]
+    members = [np.flatnonzero(positive), np.flatnonzero(~positive)]
+    values = np.empty((2, len(forms), replicates))
+    for r in range(replicates):
+        drawn = np.concatenate([rng.choice(m, size=len(m)) for m in members if len(m)])
+        values[:, :, r] = _figures(systems, forms, np.bincount(drawn, minlength=len(positive)))
+    return list(values[0]), list(values[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Ordered:
+    """Trials sorted by one system's score: any counts of trials become a tally without another sort."""
+
+    order: Indices
+    positive: Mask
+    score: Floats
+    ends: Indices
+
+    @classmethod
+    def of(cls, positive: Mask, score: Floats) -> Ordered:
+        """Sort once."""
+        order = np.argsort(score, kind="stable")
+        values = score[order]
+        ends = np.flatnonzero(np.append(values[1:] != values[:-1], True))
+        return cls(order, positive[order], values[ends], ends)
+
+    def tally(self, counts: Array) -> Tally:
+        """The tally when trial i counts counts[i] times."""
+        held = counts[self.order]
+        both, positives = np.cumsum(held)[self.ends], np.cumsum(held * self.positive)[self.ends]
+        return Tally(self.score, np.append(0, positives), np.append(0, both - positives))
+
+
+def _figures(systems: Sequence[Ordered], forms: Sequence[Form], counts: Array) -> list[list[float]]:
+    return [[form.value(tally) for form in forms] for tally in (s.tally(counts) for s in systems)]
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Which trials are drawn one by one, and into which categories the others of each class fall."""
+
+    positive: Mask
+    scores: tuple[Floats, Floats]
+    axes: list[Axis]
+    drawn: Indices
+    category: NDArray[np.int32]
+    sizes: list[Counts]
+
+    @classmethod
+    def of(cls, positive: Mask, scores: tuple[Floats, Floats], forms: Sequence[Form]) -> Plan:
+        """Choose the windows of both systems and sort the trials into them."""
+        windows = [choose_windows(Tally.of_classes(s[positive], s[~positive]), forms) for s in scores]
+        stretch = [w.stretch_of(s) for w, s in zip(windows, scores, strict=True)]
+        width = len(windows[1].is_open)
+        joint = (stretch[0] * width + stretch[1]).astype(np.int32)
+        one_by_one = (windows[0].is_open[:, None] | windows[1].is_open).reshape(-1)
+        one_by_one |= np.bincount(joint, minlength=len(one_by_one)) < DEAR_CATEGORY
+        active = one_by_one[joint]
+        drawn = np.flatnonzero(active)
+        drawn = np.concatenate([drawn[positive[drawn]], drawn[~positive[drawn]]])
+        used = [
+            np.bincount(joint[mask], minlength=len(one_by_one)) for mask in (positive & ~active, ~(positive | active))
+        ]
+        kept = np.flatnonzero(~one_by_one & (used[0] + used[1] > 0))
+        rank = np.full(len(one_by_one), -1, dtype=np.int32)
+        rank[kept] = np.arange(len(kept))
+        axes = [Axis.of(w, s[drawn], k) for w, s, k in zip(windows, scores, (kept // width, kept % width), strict=True)]
+        return cls(positive, scores, axes, drawn, rank[joint], [u[kept] for u in used])
+
+    def draw(self, replicates: int, rng: Generator) -> Draw:
+        """New replicates, one column each."""
+        parts, others = [], []
+        is_positive = self.positive[self.drawn]
+        for sizes, active in ((self.sizes[0], int(is_positive.sum())), (self.sizes[1], int((~is_positive).sum()))):
+            n = int(sizes.sum()) + active
+            counts = rng.multinomial(n, np.append(sizes, active) / n, size=replicates)
+            others.append(counts[:, :-1])
+            parts.append(uniform_counts(active, counts[:, -1], rng))
+        packed = np.zeros((len(self.drawn) + 1, replicates), dtype=np.uint16)  # the last row stays 0: padding
+        middle = len(parts[0])
+        packed[:middle] = parts[0]
+        np.left_shift(parts[1], 8, out=packed[middle:-1], dtype=np.uint16)
+        return Draw(packed, others)
+
+    @cached_property
+    def ordered(self) -> list[Ordered]:
+        """Both systems sorted in full, for replicates that must be completed."""
+        return [Ordered.of(self.positive, s) for s in self.scores]
+
+    @cached_property
+    def members(self) -> list[Indices]:
+        """The trials of each class that are not drawn one by one, category by category."""
+        rest = [np.flatnonzero(mask & (self.category >= 0)) for mask in (self.positive, ~self.positive)]
+        return [i[np.argsort(self.category[i], kind="stable")] for i in rest]
+
+    def completed(self, draw: Draw, replicate: int, rng: Generator) -> Counts:
+        """How often every trial is drawn: the counts of categories dealt out to their trials."""
+        counts = np.zeros(len(self.positive), dtype=np.int64)
+        column = draw.packed[:-1, replicate]
+        counts[self.drawn] = (column & 255) + (column >> 8)
+        for members, sizes, others in zip(self.members, self.sizes, draw.others, strict=True):
+            dealt = others[replicate]
+            first = np.repeat(np.cumsum(sizes) - sizes, dealt)
+            counts += np.bincount(members[first + rng.integers(0, np.repeat(sizes, dealt))], minlength=len(counts))
+        return counts
+
+
+def _fill(values: Floats, plan: Plan, forms: Sequence[Form], draw: Draw, rng: Generator) -> None:
+    """All figures of some replicates (system × form × replicate); where one is not certified, by brute force."""
+    doubtful = np.zeros(values.shape[2], dtype=bool)
+    unread: list[int] = []
+    for system, axis in enumerate(plan.axes):
+        curve = axis.curve(draw)
+        answers = [read(form, curve) for form in forms]
+        unread = [i for i, answer in enumerate(answers) if answer is None]
+        for i, answer in enumerate(answers):
+            if answer is not None:
+                values[system, i] = answer[0]
+                doubtful |= answer[1]
+    for r in range(values.shape[2]) if unread else np.flatnonzero(doubtful):
+        counts = plan.completed(draw, int(r), rng)
+        again = list(range(len(forms))) if doubtful[r] else unread
+        values[:, again, r] = _figures(plan.ordered, [forms[i] for i in again], counts)

@@ -1,0 +1,233 @@
+"""One system's error curve in many replicates, known at the ends of small pieces and wherever one looks inside.
+
+The part of the paired bootstrap (see `paired`) that concerns one system: pieces of scores, cumulative counts at their
+ends, and the figures read from them, each with the replicates in which it is not certain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hitmiss.stats.draws import PACK, Counts
+from hitmiss.stats.forms import AtThreshold, Crossing, Form, MinimumCost
+from hitmiss.stats.windows import Indices, Mask, Windows
+from hitmiss.tally import Floats
+
+Packed = NDArray[np.uint16]
+_UNPACK: tuple[Callable[[Packed], NDArray[Any]], ...] = (lambda counts: counts & 255, lambda counts: counts >> 8)
+
+
+@dataclass(frozen=True, eq=False)
+class Draw:
+    """Some replicates: counts of the trials drawn one by one, and of the categories into which all others fall.
+
+    `packed` (trial × replicate) holds how often a positive was drawn, or 256 times that for a negative, and a row of 0;
+    `others` the counts of positives and of negatives (replicate × category).
+    """
+
+    packed: Packed
+    others: list[Counts]
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """One system's scores cut into pieces, from low to high: closed stretches, and a few drawn trials each.
+
+    `rows` lists the drawn trials of each piece in packs of 16 (padded); `inside` the trials of a small piece in order and
+    `ends` whether a group of equal scores ends there.
+    """
+
+    windows: Windows
+    rows: Indices
+    first_pack: Indices
+    inside: Indices
+    ends: Mask
+    certain: Mask
+    small: Mask
+    first_piece: Indices
+    category: Indices
+
+    @classmethod
+    def of(cls, windows: Windows, score: Floats, category_stretch: Indices) -> Axis:
+        """Lay out the drawn trials (given their scores) along this system's scores."""
+        n = len(score)
+        order = np.argsort(score, kind="stable")
+        values = score[order]
+        stretch = windows.stretch_of(values)
+        new_group = np.append(True, values[1:] != values[:-1])[:n]
+        starts = _piece_starts(new_group, stretch, windows.is_open)
+        per_stretch = np.where(windows.is_open, np.bincount(stretch[starts], minlength=len(windows.is_open)), 1)
+        first_piece = np.cumsum(per_stretch) - per_stretch
+        local = np.cumsum(starts) - 1
+        begins = np.searchsorted(stretch, np.arange(len(per_stretch)))  # first drawn trial of each stretch
+        piece = first_piece[stretch] + local - local[begins[stretch]] if n else stretch
+        size = np.bincount(piece, minlength=int(per_stretch.sum()))
+        offset = np.arange(n) - (np.cumsum(size) - size)[piece]
+        packs = np.maximum(-(-size // PACK), 1)
+        first_pack = np.append(0, np.cumsum(packs))
+        rows = np.full(first_pack[-1] * PACK, n, dtype=np.intp)
+        rows[first_pack[piece] * PACK + offset] = order
+        groups = np.bincount(piece[new_group], minlength=len(size))
+        closed = first_piece[~windows.is_open]
+        groups[closed] = np.diff(windows.cuts)[~windows.is_open]
+        small = groups > 1
+        small[closed] = False
+        width = PACK * int(packs[small].max(initial=1))
+        inside = np.full((len(size), width), n, dtype=np.intp)
+        ends = np.zeros((len(size), width), dtype=bool)
+        fits = small[piece]
+        inside[piece[fits], offset[fits]] = order[fits]
+        ends[piece[fits], offset[fits]] = np.append(new_group[1:], True)[:n][fits]
+        return cls(
+            windows, rows, first_pack, inside, ends, groups == 1, small, first_piece, first_piece[category_stretch]
+        )
+
+    def curve(self, draw: Draw) -> Curve:
+        """Cumulative counts of the replicates at the ends of the pieces."""
+        replicates = draw.packed.shape[1]
+        packs = draw.packed.take(self.rows, axis=0).reshape(-1, PACK, replicates).sum(axis=1, dtype=np.uint16)
+        first = packs.take(self.first_pack[:-1], axis=0)
+        wide = np.flatnonzero(np.diff(self.first_pack) > 1)
+        counts = []
+        for unpack, others in zip(_UNPACK, draw.others, strict=True):
+            each = unpack(first).astype(np.float64)
+            for k in wide:
+                each[k] = unpack(packs[self.first_pack[k] : self.first_pack[k + 1]]).sum(axis=0)
+            for k in np.unique(self.category):
+                each[k] += others[:, self.category == k].sum(axis=1)
+            counts.append(_from_zero(each))
+        return Curve(self, draw.packed, *counts)
+
+
+def _piece_starts(new_group: Mask, stretch: Indices, is_open: Mask) -> Mask:
+    """Where pieces begin: at every stretch, and inside open ones after about 16 trials and around big groups."""
+    n = len(stretch)
+    begins = np.append(True, stretch[1:] != stretch[:-1])[:n]
+    group = np.flatnonzero(new_group | begins)
+    size = np.diff(np.append(group, n))
+    base = np.maximum.accumulate(np.where(begins, np.arange(n), 0))[group]
+    bin_ = (group - base) // PACK
+    big = size > PACK
+    apart = np.append(True, (bin_[1:] != bin_[:-1]) | big[1:] | big[:-1])[: len(group)]
+    starts = begins.copy()
+    starts[group] |= apart & is_open[stretch[group]]
+    return starts
+
+
+def _from_zero(counts: Floats) -> Floats:
+    """Cumulative counts, replicate × (piece + 1)."""
+    out = np.zeros((counts.shape[1], counts.shape[0] + 1))
+    np.cumsum(counts.T, axis=1, out=out[:, 1:])
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """The error curves of some replicates, known at the ends of the pieces."""
+
+    axis: Axis
+    packed: Packed
+    cp: Floats
+    cn: Floats
+
+    @property
+    def n1(self) -> float:
+        """Positives of any replicate."""
+        return float(self.cp[0, -1])
+
+    @property
+    def n0(self) -> float:
+        """Negatives of any replicate."""
+        return float(self.cn[0, -1])
+
+    def look_inside(self, replicate: Indices, piece: Indices) -> tuple[Floats, Floats, Mask]:
+        """Cumulative counts after each trial of small pieces, and which of them are points of the curve."""
+        drawn = self.packed[self.axis.inside[piece], replicate[:, None]]
+        cp, cn = (np.cumsum(unpack(drawn), axis=1, dtype=np.float64) for unpack in _UNPACK)
+        return self.cp[replicate, piece][:, None] + cp, self.cn[replicate, piece][:, None] + cn, self.axis.ends[piece]
+
+
+def read(form: Form, curve: Curve) -> tuple[Floats, Mask] | None:
+    """The figures of all replicates and which of them are in doubt; None for forms that need every trial."""
+    if isinstance(form, Crossing):
+        return _at_crossing(curve, form)
+    if isinstance(form, MinimumCost):
+        return _least_cost(curve, form)
+    if isinstance(form, AtThreshold):
+        return _at_threshold(curve, form)
+    return None
+
+
+def _at_threshold(curve: Curve, form: AtThreshold) -> tuple[Floats, Mask]:
+    """A figure at a fixed threshold, which is the end of a stretch."""
+    axis = curve.axis
+    point = axis.windows.tally.point_at(form.threshold)
+    k = int(np.append(axis.first_piece, len(axis.certain))[np.searchsorted(axis.windows.cuts, point)])
+    cp, cn = curve.cp[:, k], curve.cn[:, k]
+    return np.asarray(form.combine(cp, curve.n1, curve.n0 - cn, curve.n0)), np.zeros(len(cp), dtype=bool)
+
+
+def _least_cost(curve: Curve, form: MinimumCost) -> tuple[Floats, Mask]:
+    """The least cost; in doubt where a closed stretch could hold a lower one."""
+    a, b = form.miss / curve.n1, form.false_alarm / curve.n0
+    missed, accepted = a * curve.cp, b * (curve.n0 - curve.cn)
+    least = (missed + accepted).min(axis=1)
+    bound = missed[:, :-1] + accepted[:, 1:]
+    replicate, piece = np.nonzero((bound < least[:, None]) & ~curve.axis.certain)
+    small = curve.axis.small[piece]
+    cp, cn, is_point = curve.look_inside(replicate[small], piece[small])
+    cost = np.where(is_point, a * cp + b * (curve.n0 - cn), np.inf)
+    np.minimum.at(least, replicate[small], cost.min(axis=1))
+    doubtful = np.zeros(len(least), dtype=bool)
+    doubtful[replicate[~small]] = (bound[replicate, piece] < least[replicate])[~small]
+    return least / form.unit, doubtful
+
+
+def _at_crossing(curve: Curve, form: Crossing) -> tuple[Floats, Mask]:
+    """The figure at the crossing; in doubt where it falls into a closed stretch."""
+    n1, n0, zero = curve.n1, curve.n0, np.zeros(len(curve.cp))
+    before = form.passed(zero, zero, n1, n0)
+    outside = np.where(
+        before, form.read(zero, zero, zero, zero, n1, n0), form.read(zero + n1, zero + n0, zero, zero, n1, n0)
+    )
+    crossing = np.flatnonzero(~before & form.passed(zero + n1, zero + n0, n1, n0))
+    piece = _crossing_piece(curve, form, crossing)
+    values = np.asarray(outside, dtype=np.float64)
+    left, right = (
+        (curve.cp[crossing, piece], curve.cn[crossing, piece]),
+        (curve.cp[crossing, piece + 1], curve.cn[crossing, piece + 1]),
+    )
+    values[crossing] = form.read(*left, right[0] - left[0], right[1] - left[1], n1, n0)
+    small = curve.axis.small[piece]
+    values[crossing[small]] = _crossing_inside(curve, form, crossing[small], piece[small])
+    doubtful = np.zeros(len(values), dtype=bool)
+    doubtful[crossing] = ~small & ~curve.axis.certain[piece]
+    return values, doubtful
+
+
+def _crossing_piece(curve: Curve, form: Crossing, replicate: Indices) -> Indices:
+    """The piece at whose end the condition first holds, by bisection."""
+    low, high = np.zeros(len(replicate), dtype=np.intp), np.full(len(replicate), curve.cp.shape[1] - 1)
+    while (high - low > 1).any():
+        middle = (low + high) // 2
+        passed = form.passed(curve.cp[replicate, middle], curve.cn[replicate, middle], curve.n1, curve.n0)
+        low, high = np.where(passed, low, middle), np.where(passed, middle, high)
+    return low
+
+
+def _crossing_inside(curve: Curve, form: Crossing, replicate: Indices, piece: Indices) -> Floats:
+    """Read the crossing inside small pieces, at the first group of equal scores after which the condition holds."""
+    cp, cn, is_point = curve.look_inside(replicate, piece)
+    passed = form.passed(cp, cn, curve.n1, curve.n0) & is_point
+    rows, after = np.arange(len(replicate)), np.argmax(passed, axis=1)
+    earlier = is_point & (np.arange(is_point.shape[1]) < after[:, None])
+    last = is_point.shape[1] - 1 - np.argmax(earlier[:, ::-1], axis=1)
+    any_ = earlier.any(axis=1)
+    left_p = np.where(any_, cp[rows, last], curve.cp[replicate, piece])
+    left_n = np.where(any_, cn[rows, last], curve.cn[replicate, piece])
+    return np.asarray(form.read(left_p, left_n, cp[rows, after] - left_p, cn[rows, after] - left_n, curve.n1, curve.n0))
