@@ -129,7 +129,8 @@ def evaluate(
 ) -> Results:
     """From files to Results by a protocol.
 
-    `scores` and `key` as for `read`; `metrics` instead of those of the protocol; `gap=True` for the protocol's own gap.
+    `scores` and `key` as for `read`; `metrics` instead of those of the protocol. `gap`: None for the protocol's own where
+    its column is asked for, False for none.
     Further keywords are read options (`score_kind="llr"`, `allow_missing=True`, …).
     """
     chosen = find_protocol(protocol) if protocol is not None else None
@@ -172,11 +173,11 @@ def measure_trials(
     if protocol and not metrics:
         wanted, left_out = _fitting(wanted, trials)
         warnings += _left_out(left_out, trials)
+    asked = {grouping[0] for grouping in parse_by(options.get("by", ())) if len(grouping) == 1}
     if protocol:
-        asked = {name for grouping in parse_by(options.get("by", ())) if len(grouping) == 1 for name in grouping}
         warnings += [text for column, text in protocol.remarks.items() if column in asked]
     choices = protocol.choices if protocol else Choices()
-    return measure(trials, wanted, gap=_gap(gap, protocol, trials), choices=choices, remarks=warnings, **options)
+    return measure(trials, wanted, gap=_gap(gap, protocol, trials, asked), choices=choices, remarks=warnings, **options)
 
 
 def measure_calibrated(
@@ -197,7 +198,11 @@ def measure_calibrated(
     return replace(after, estimates=tuple(rows), warnings=warnings)
 
 
-def _gap(gap: Gap | bool | None, protocol: Protocol | None, trials: Trials) -> Gap | None:
+def _gap(gap: Gap | bool | None, protocol: Protocol | None, trials: Trials, asked: set[str]) -> Gap | None:
+    if gap is None and protocol is not None and protocol.gap is not None:
+        rule = protocol.gap
+        there = rule.column in asked and {*rule.inside} <= {*trials.column(rule.column).unique()}
+        gap = there and trials.column(rule.column).n_unique() > 1
     if isinstance(gap, Gap) or not gap:
         return gap or None
     if protocol is None or protocol.gap is None:

@@ -32,9 +32,7 @@ def score(
     stratify: Annotated[
         bool | None, typer.Option(help="Draw units within each class (refused if they hold both).")
     ] = None,
-    gap: Annotated[
-        str | None, typer.Option(help="In-domain value(s), `codec=NONE`; `auto` for the protocol's.")
-    ] = None,
+    gap: Annotated[str, typer.Option(help="In-domain value(s), `codec=NONE` or `codec=in:out`; or none.")] = "auto",
     seeds: Annotated[bool, typer.Option("--seeds", help="Each file is one seed: mean, sd, min, max.")] = False,
     score_column: Annotated[
         list[str] | None, typer.Option(help="A score column; repeat it for several systems.")
@@ -134,9 +132,9 @@ def _measure(
     return measure_calibrated(trials, development, protocol, method=method, **options)
 
 
-def _gap(text: str | None) -> Gap | bool | None:
-    if text is None or text == "auto":
-        return text is not None or None
+def _gap(text: str) -> Gap | bool | None:
+    if text in ("auto", "none"):
+        return None if text == "auto" else False
     from hitmiss.measurement import Gap
 
     return Gap.parse(text)

@@ -1,0 +1,250 @@
+"""ASVspoof 5 Track 1 under the names of its evaluation document.
+
+Conventions
+-----------
+Positive = bona fide, higher score = bona fide. `scores` and `labels` may be lists, numpy arrays, pandas Series with any
+index, or polars Series: they are matched by position, never by index.
+
+Labels. Booleans and words mean "is bona fide" (True, "bonafide"); integers follow the document's docstring
+(0 = bona fide, 1 = spoof). The document itself contradicts this in its per-domain code, which passes
+`key == "bonafide"`: that is a boolean here and means what it says.
+
+minDCF. `compute_min_dcf` keeps the document's literal defaults (costs 1 and 1, p_target = P(bona fide) = 0.05). The
+official parameters are P_spoof 0.05, C_miss 1, C_fa 10, i.e. `compute_min_dcf(s, y, **OFFICIAL)`. The two are different
+figures; the result says which parameters made it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hitmiss.errors import DataError, UsageError
+from hitmiss.io.words import understand
+from hitmiss.metrics import detection
+from hitmiss.probe import accuracy_as_documented
+from hitmiss.registry import all_metrics
+from hitmiss.stats import intervals
+from hitmiss.stats.bootstrap import resampled, stratified_replicates
+from hitmiss.stats.forms import Form, OfCounts
+from hitmiss.stats.seeds import generator
+from hitmiss.tally import Floats, Tally, check_trials
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+OFFICIAL: Final = {"c_miss": 1.0, "c_fa": 10.0, "p_target": 0.95}
+"""The parameters of the official evaluation package, for `compute_min_dcf(scores, labels, **OFFICIAL)`."""
+
+NONE: Final = "NONE"
+
+
+class MinDcf(float):
+    """A minimum cost that says which parameters made it.
+
+    >>> MinDcf(0.5, {"p_target": 0.95, "c_miss": 1.0, "c_fa": 10.0})
+    MinDcf(0.5; p_target=0.95, c_miss=1, c_fa=10)
+    """
+
+    parameters: dict[str, float]
+
+    def __new__(cls, value: float, parameters: dict[str, float]) -> MinDcf:
+        made = super().__new__(cls, value)
+        made.parameters = parameters
+        return made
+
+    def __repr__(self) -> str:
+        return f"MinDcf({float(self)!r}; {', '.join(f'{k}={v:g}' for k, v in self.parameters.items())})"
+
+
+def compute_min_dcf(scores: Any, labels: Any, c_miss: float = 1.0, c_fa: float = 1.0, p_target: float = 0.05) -> float:
+    """Minimum detection cost, normalised by the better trivial system; p_target is P(bona fide).
+
+    >>> compute_min_dcf([0.9, 0.6, 0.4, 0.1], ["bonafide", "bonafide", "spoof", "spoof"])
+    MinDcf(0.0; p_target=0.05, c_miss=1, c_fa=1)
+    """
+    value = detection.min_dcf(is_bonafide(labels), _array(scores), p_target=p_target, c_miss=c_miss, c_fa=c_fa)
+    return MinDcf(value, {"p_target": p_target, "c_miss": c_miss, "c_fa": c_fa})
+
+
+def compute_eer(scores: Any, labels: Any) -> tuple[float, float]:
+    """The official equal error rate and its threshold (the last rejected score: accept if score > threshold).
+
+    Integer labels: 0 = bona fide, 1 = spoof. Booleans and words: is it bona fide?
+
+    >>> compute_eer([0.9, 0.6, 0.4, 0.1], [0, 0, 1, 1])
+    (0.0, 0.4)
+    >>> compute_eer([0.9, 0.6, 0.4, 0.1], [True, True, False, False])
+    (0.0, 0.4)
+    """
+    positive, values = is_bonafide(labels), _array(scores)
+    rate = detection.eer(positive, values, ties="official")
+    return rate, detection.eer_threshold(positive, values, ties="official")
+
+
+def evaluate_per_domain(
+    df: Any, score_col: str = "score", label_col: str = "key", domain_col: str = "codec"
+) -> pd.DataFrame:
+    """EER and minDCF of each domain: columns domain, n_samples, eer, min_dcf, as documented, then n_bonafide and note.
+
+    The domain is normalised (`-`, and `0` for CODEC_Q, become NONE), so no row is lost. `min_dcf` has the document's own
+    default parameters, `min_dcf_official` the official ones. A domain with one class has NaN and says why.
+    """
+    import pandas as pd
+
+    scores, labels, domains = (_column(df, c) for c in (score_col, label_col, domain_col))
+    positive, values = is_bonafide(labels), _array(scores)
+    named = normalize_domain(domains, domain_col)
+    rows = [_domain_row(d, positive[named == d], values[named == d]) for d in sorted(set(named.tolist()))]
+    return pd.DataFrame(rows)
+
+
+def _domain_row(domain: str, positive: NDArray[np.bool_], values: Floats) -> dict[str, Any]:
+    n, n_bonafide = len(values), int(positive.sum())
+    note = "" if 0 < n_bonafide < n else f"undefined: only {'bonafide' if n_bonafide else 'spoof'} here"
+    return {
+        "domain": domain,
+        "n_samples": n,
+        "eer": detection.eer(positive, values, ties="official"),
+        "min_dcf": detection.min_dcf(positive, values, p_target=0.05, c_miss=1.0, c_fa=1.0),
+        "min_dcf_official": detection.min_dcf(positive, values),  # the defaults are the official ones
+        "n_bonafide": n_bonafide,
+        "note": note,
+    }
+
+
+def normalize_domain(values: Any, column: str = "codec") -> NDArray[Any]:
+    """Domain values for reporting: `-` becomes NONE, and `0` too where the column is a quality (CODEC_Q).
+
+    >>> normalize_domain(["-", "C01"]).tolist(), normalize_domain(["0", 2, "-"], "CODEC_Q").tolist()
+    (['NONE', 'C01'], ['NONE', '2', 'NONE'])
+    """
+    uncoded = {"-", "0"} if column.lower() in ("codec_q", "codec_quality", "quality") else {"-"}
+    return np.array([NONE if str(v) in uncoded else str(v) for v in _list(values)], dtype=object)
+
+
+def train_domain_probe(embeddings: Any, domain_labels: Any) -> float:
+    """Accuracy of a linear classifier that predicts the domain from frozen embeddings: five-fold, as documented.
+
+    Lower is more domain-invariant; `hitmiss.probe.probe` adds balanced accuracy, baselines, an interval and folds that
+    keep copies of one utterance together.
+    """
+    return accuracy_as_documented(np.asarray(embeddings), np.asarray(_list(domain_labels)))
+
+
+def bootstrap_ci(
+    scores: Any,
+    labels: Any,
+    metric_fn: Callable[..., Any],
+    n_bootstrap: int = 1000,
+    ci: float = 0.95,
+    *,
+    seed: int = 0,
+) -> tuple[float, float, float]:
+    """(estimate, low, high): the figure of the sample and its percentile interval, trials drawn within each class.
+
+    `metric_fn(scores, labels)` may be any function; where it returns a tuple, its first entry counts. The functions of
+    this module and of `hitmiss.metrics` take the fast way. The same seed gives the same digits.
+
+    >>> estimate, low, high = bootstrap_ci([3, 2, 1, 0, 2.5, 0.5], [0, 0, 1, 1, 0, 1], compute_min_dcf, n_bootstrap=200)
+    >>> low <= estimate <= high
+    True
+    """
+    positive, values = is_bonafide(labels), _array(scores)
+    check_trials(positive, values)
+    rng = generator(seed, "bootstrap_ci")
+    form = _form_of(metric_fn)
+    if form is not None:
+        tally = Tally.of(positive, values)
+        estimate, drawn = form.value(tally), stratified_replicates(tally, [form], n_bootstrap, rng)[0]
+    else:
+        given = np.asarray(_list(labels))
+        estimate = _first(metric_fn(values, given))
+        drawn = _resampled(metric_fn, given, positive, values, n_bootstrap, rng)
+    low, high = intervals.percentile(drawn, ci)
+    return estimate, low, high
+
+
+def _resampled(
+    metric_fn: Callable[..., Any],
+    labels: Any,
+    positive: NDArray[np.bool_],
+    values: Floats,
+    n: int,
+    rng: np.random.Generator,
+) -> Floats:
+    """Any function by brute force: it is given the drawn scores and the labels exactly as the caller wrote them."""
+    places = np.arange(len(values), dtype=np.float64)  # drawn like scores, so that both arrays can be looked up
+
+    def figure(_: Any, drawn: Floats) -> float:
+        rows = drawn.astype(np.intp)
+        return _first(metric_fn(values[rows], labels[rows]))
+
+    return resampled(figure, positive, places, n, rng)
+
+
+def _form_of(metric_fn: Callable[..., Any]) -> Form | None:
+    """The engine's form of a function that it knows, with that function's own defaults."""
+    if metric_fn is compute_eer:
+        return detection.eer_form("official")
+    if metric_fn is compute_min_dcf:
+        return detection.min_dcf_form(0.05, 1.0, 1.0, True)
+    entry = next((m for m in all_metrics().values() if m.function is metric_fn), None)
+    if entry is None or entry.form is None:
+        return None
+    form = entry.form(**entry.defaults)
+    if isinstance(form, OfCounts):
+        raise UsageError(
+            f"{entry.name} needs decisions, not scores; decide at a threshold inside a function of your own"
+        )
+    return form  # type: ignore[no-any-return]
+
+
+def _first(value: Any) -> float:
+    return float(value[0] if isinstance(value, tuple) else value)
+
+
+def is_bonafide(labels: Any) -> NDArray[np.bool_]:
+    """Labels as a mask: booleans and words say "is bona fide"; integers are 0 = bona fide, 1 = spoof.
+
+    >>> is_bonafide([0, 1]).tolist(), is_bonafide([True, False]).tolist(), is_bonafide(["real", "spoof"]).tolist()
+    ([True, False], [True, False], [True, False])
+    """
+    given = np.asarray(_list(labels))
+    if given.dtype == np.bool_:
+        return given
+    if given.dtype.kind in "iu" or (given.dtype.kind == "f" and np.isin(given, (0, 1)).all()):
+        if not np.isin(given, (0, 1)).all():
+            raise DataError(f"integer labels are 0 (bonafide) or 1 (spoof); found {given[~np.isin(given, (0, 1))][0]}")
+        return np.asarray(given == 0)
+    words = given.astype(str)
+    reading = understand(sorted(set(words.tolist())), "bonafide", "spoof")
+    if reading.problems:
+        wrong = reading.problems[0]
+        hint = f"; did you mean {wrong.meant!r}?" if wrong.meant else ""
+        raise DataError(f"{int((words == wrong.word).sum())} labels are {wrong.word!r}, which is no known class{hint}")
+    return np.isin(words, reading.positive_words)
+
+
+def _column(df: Any, name: str) -> Any:
+    if name not in df.columns:
+        raise UsageError(f"no column {name!r}; the frame has {list(df.columns)}")
+    return df[name]
+
+
+def _list(values: Any) -> Any:
+    """Values by position: the index of a pandas Series must play no part."""
+    return (
+        values.to_numpy()
+        if hasattr(values, "to_numpy")
+        else list(values)
+        if not isinstance(values, np.ndarray)
+        else values
+    )
+
+
+def _array(values: Any) -> Floats:
+    return np.asarray(_list(values), dtype=np.float64)
