@@ -31,7 +31,8 @@ def eer_form(ties: TieRule) -> Form:
 def eer(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None, *, ties: TieRule = "grouped") -> float:
     """Equal error rate: the error where misses and false alarms balance.
 
-    EER = (FRR(t) + FAR(t)) / 2 at the threshold t with the smallest |FRR − FAR|, the lowest such t.
+    EER = (FRR(t) + FAR(t)) / 2 at the threshold t with the smallest |FRR − FAR|, the lowest such t. The gaps are
+    compared as doubles, as the official package does: between thresholds equally near, rounding may decide.
     Best: low. Range: 0..1. Undefined (NaN) with one class.
 
     Ties: `grouped` puts equal scores on one point of the curve; `official` walks through them one by one, positives

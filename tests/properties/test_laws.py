@@ -1,0 +1,402 @@
+"""The laws of every registered metric, and the contract checks that authors get: they pass the sound and catch the broken."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hitmiss import metrics as m
+from hitmiss.errors import HitmissError, UnknownName, UsageError
+from hitmiss.metrics.counts import Counts
+from hitmiss.registry import all_metrics, forget, metric, resolve
+from hitmiss.spec import parse
+from hitmiss.stats.forms import OfCounts
+from hitmiss.tally import Tally, merge
+from hitmiss.testing import LAWS, ContractBroken, check_metric
+
+WALKS = {"duplicate": "the official walk stops between equal scores, so twice as many trials are twice as fine"}
+
+METRICS: dict[str, dict[str, Any]] = {
+    "accuracy": {"mirror": "accuracy"},
+    "act_dcf": {"mirror": "act_dcf(p_target=0.05, c_miss=10, c_fa=1)"},
+    "act_dcf(p_target=0.05, c_fa=1)": {"mirror": "act_dcf(p_target=0.95, c_fa=1)"},
+    "average_precision": {"needs": "positive", "rank": True},
+    "balanced_accuracy": {"needs": "both", "mirror": "balanced_accuracy"},
+    "brier": {"mirror": "brier"},
+    "cllr": {"mirror": "cllr"},
+    "dcf_at(threshold=0.123)": {"mirror": "dcf_at(threshold=-0.123, p_target=0.05, c_miss=10, c_fa=1)"},
+    "eer": {"rank": True},
+    "eer(ties=official)": {"rank": True, "waive": WALKS},
+    "eer(ties=interpolated)": {"rank": True, "mirror": "eer(ties=interpolated)"},
+    "eer(ties=hull)": {"needs": "both", "rank": True, "mirror": "eer(ties=hull)"},
+    "eer_threshold": {"needs": "both"},
+    "eer_threshold(ties=official)": {"needs": "both", "waive": WALKS},
+    "f1": {},
+    "fnr": {"needs": "positive", "mirror": "fpr"},
+    "fpr": {"needs": "negative", "mirror": "fnr"},
+    "fpr_at_tpr": {"rank": True},
+    "fpr_at_tpr(tpr=0.5)": {"rank": True},
+    "log_loss": {"mirror": "log_loss"},
+    "mcc": {"needs": "both", "mirror": "mcc"},
+    "min_cllr": {"needs": "both", "rank": True, "mirror": "min_cllr"},
+    "min_dcf": {"rank": True, "mirror": "min_dcf(p_target=0.05, c_miss=10, c_fa=1)"},
+    "min_dcf(p_target=0.3, c_fa=1)": {"rank": True, "mirror": "min_dcf(p_target=0.7, c_fa=1)"},
+    "precision": {},
+    "recall": {"needs": "positive", "mirror": "specificity"},
+    "roc_auc": {"rank": True, "mirror": "roc_auc"},
+    "specificity": {"needs": "negative", "mirror": "recall"},
+    "tpr_at_fpr": {"rank": True},
+    "tpr_at_fpr(fpr=0.5)": {"rank": True},
+}
+"""Every metric with the laws that hold for it beyond those that hold for all. A new metric belongs here."""
+
+each_metric = pytest.mark.parametrize("text", METRICS)
+few = settings(max_examples=30)
+
+Rows = list[tuple[int, float, int, int]]  # label, level of the score, decision, weight
+rows = st.lists(
+    st.tuples(st.integers(0, 1), st.integers(0, 6), st.sampled_from([-1, 0, 1, 1, 0]), st.integers(0, 3)), max_size=24
+)
+both_classes = rows.map(lambda some: [*some, (1, 3, 1, 1), (0, 2, 0, 2)])
+moves = st.randoms(use_true_random=False)
+
+
+def test_every_metric_declares_its_laws() -> None:
+    assert {parse(text).name for text in METRICS} == set(all_metrics())
+
+
+def value(text: str, some: Rows, ladder: list[float] | None = None, *, is_weighted: bool = False) -> float:
+    """A metric of rows; `ladder` gives the score of each level."""
+    _, entry, chosen = resolve(text)
+    steps = ladder or (
+        [0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0] if "probability" in entry.kinds else [-3, -1, -0.5, 0, 0.3, 2, 9]
+    )
+    label, level, decision, weight = (np.array(column) for column in zip(*some, strict=True))
+    columns = {"label": label, "score": np.array(steps, dtype=np.float64)[level], "decision": decision}
+    given_weight = {"weight": weight} if is_weighted else {}
+    return float(entry.function(**{name: columns[name] for name in entry.columns}, **given_weight, **chosen))
+
+
+def same(one: float, other: float) -> bool:
+    return one == pytest.approx(other, rel=1e-12, abs=1e-12, nan_ok=True)
+
+
+# --- laws of all ------------------------------------------------------------------------------------------------
+
+
+@each_metric
+@few
+@given(both_classes, moves)
+def test_the_order_of_rows_does_not_matter(text: str, some: Rows, move: Any) -> None:
+    moved = list(some)
+    move.shuffle(moved)
+    found, before = value(text, moved), value(text, some)
+    assert found == before or (math.isnan(found) and math.isnan(before))
+
+
+@each_metric
+@few
+@given(both_classes, st.integers(2, 4))
+def test_repeating_every_row_changes_nothing(text: str, some: Rows, times: int) -> None:
+    if "duplicate" not in METRICS[text].get("waive", {}):
+        assert same(value(text, some * times), value(text, some))
+
+
+@each_metric
+@few
+@given(both_classes)
+def test_a_whole_weight_is_a_repetition(text: str, some: Rows) -> None:
+    repeated = [row for row in some for _ in range(row[3])]
+    assert same(value(text, some, is_weighted=True), value(text, repeated))
+
+
+@each_metric
+@few
+@given(both_classes)
+def test_the_value_lies_in_its_range(text: str, some: Rows) -> None:
+    low, high = resolve(text)[1].range
+    found = value(text, some)
+    assert math.isnan(found) or low - 1e-12 <= found <= high + 1e-12
+
+
+ladders = st.one_of(
+    st.lists(st.floats(allow_nan=False), min_size=7, max_size=7, unique=True).map(sorted),
+    st.integers(-(2**40), 2**40).map(lambda k: [math.ldexp(k + i, -1074) for i in range(7)]),
+    st.floats(-1e3, 1e3).map(lambda x: [float(np.nextafter(x, math.inf)) + i for i in range(7)]),
+)
+
+
+@pytest.mark.parametrize("text", [text for text, laws in METRICS.items() if laws.get("rank")])
+@few
+@given(both_classes, ladders)
+def test_only_the_order_of_scores_matters(text: str, some: Rows, ladder: list[float]) -> None:
+    assert same(value(text, some, ladder), value(text, some))
+
+
+@pytest.mark.parametrize("text", [text for text, laws in METRICS.items() if "mirror" in laws])
+@few
+@given(both_classes)
+def test_the_mirror(text: str, some: Rows) -> None:
+    ladder = [0.0, 0.125, 0.25, 0.5, 0.75, 0.875, 1.0]
+    if "probability" not in resolve(text)[1].kinds:
+        ladder = [-4.0, -2.0, -0.25, 0.0, 0.25, 2.0, 4.0]
+    turned = [(1 - label, 6 - level, {1: 0, 0: 1, -1: -1}[said], weight) for label, level, said, weight in some]
+    assert same(value(text, some, ladder), value(METRICS[text]["mirror"], turned, ladder))
+
+
+@each_metric
+@few
+@given(both_classes, st.lists(st.integers(0, 3), min_size=26, max_size=26))
+def test_merged_parts_are_the_whole(text: str, some: Rows, shares: list[int]) -> None:
+    _, entry, chosen = resolve(text)
+    if entry.form is None:
+        return
+    form = entry.form(**chosen)
+    ladder = [0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0]
+    parts = [[row for row, share in zip(some, shares, strict=False) if share == k] for k in range(4)]
+    if isinstance(form, OfCounts):
+        counted = [Counts.of([r[0] for r in part], [r[2] for r in part]) for part in parts]
+        fields = ("tp", "fp", "fn", "tn", "abstained_positive", "abstained_negative")
+        found = float(form.function(Counts(*(sum(getattr(c, f) for c in counted) for f in fields))))
+    else:
+        found = form.value(merge(Tally.of([r[0] for r in part], [ladder[int(r[1])] for r in part]) for part in parts))
+    whole = value(text, some, ladder)
+    assert found == whole or (math.isnan(found) and math.isnan(whole))
+
+
+# --- laws between metrics ---------------------------------------------------------------------------------------
+
+labelled = both_classes.map(lambda some: ([r[0] for r in some], [float(r[1]) for r in some]))
+
+
+@given(labelled)
+def test_eer_rules_surround_each_other(case: tuple[list[int], list[float]]) -> None:
+    label, score = np.array(case[0]), np.array(case[1])
+    straight, hull = m.eer(label, score, ties="interpolated"), m.eer(label, score, ties="hull")
+    threshold = m.eer_threshold(label, score)
+    frr, far = float(np.mean(score[label == 1] < threshold)), float(np.mean(score[label == 0] >= threshold))
+    assert m.eer(label, score) == pytest.approx((frr + far) / 2, abs=1e-12)
+    assert min(frr, far) - 1e-12 <= straight <= max(frr, far) + 1e-12
+    curve = m.det_curve(label, score)
+    assert float(np.min(curve.far + curve.frr)) / 2 - 1e-12 <= hull <= straight + 1e-12
+    step = max(1 / np.sum(label == 1), 1 / np.sum(label == 0))
+    assert m.eer(label, score, ties="official") >= straight - step / 2
+
+
+@given(both_classes)
+def test_official_and_grouped_eer_agree_without_repeated_scores(some: Rows) -> None:
+    label = [row[0] for row in some]
+    score = np.random.default_rng(len(some)).permutation(len(some))
+    assert m.eer(label, score, ties="official") == m.eer(label, score)
+
+
+def test_ties_inside_one_class_part_official_and_grouped() -> None:
+    label, score = [1, 1, 0, 0], [1, 1, 0, 2]
+    assert (m.eer(label, score), m.eer(label, score, ties="official")) == (0.25, 0.5)
+
+
+@given(labelled, st.floats(0.01, 0.99), st.floats(0.1, 20), st.floats(-1, 8))
+def test_no_threshold_beats_the_least_cost(
+    case: tuple[list[int], list[float]], p_target: float, c_fa: float, threshold: float
+) -> None:
+    costs = {"p_target": p_target, "c_fa": c_fa}
+    least = m.min_dcf(*case, **costs)
+    assert least <= 1 + 1e-12
+    assert least <= m.dcf_at(*case, **costs, threshold=threshold) + 1e-12
+    assert least <= m.act_dcf(*case, **costs) + 1e-12
+    unit = min(p_target, c_fa * (1 - p_target))
+    assert m.min_dcf(*case, **costs, normalize=False) == pytest.approx(least * unit, rel=1e-12, abs=1e-12)
+
+
+@given(labelled)
+def test_recalibration_cannot_do_harm(case: tuple[list[int], list[float]]) -> None:
+    assert m.min_cllr(*case) <= m.cllr(*case) + 1e-12
+
+
+@given(labelled, st.floats(0, 1), st.floats(0, 1))
+def test_points_of_the_curve_rise(case: tuple[list[int], list[float]], one: float, other: float) -> None:
+    low, high = sorted((one, other))
+    assert m.tpr_at_fpr(*case, fpr=low) <= m.tpr_at_fpr(*case, fpr=high)
+    assert m.fpr_at_tpr(*case, tpr=low) <= m.fpr_at_tpr(*case, tpr=high)
+
+
+# --- the contract checks ----------------------------------------------------------------------------------------
+
+
+@each_metric
+def test_every_metric_keeps_its_contract(text: str) -> None:
+    checked = set(check_metric(text, **METRICS[text]))
+    columns = resolve(text)[1].columns
+    wanted = {"number", "order", "duplicate", "weight", "range"} - set(METRICS[text].get("waive", {}))
+    wanted |= {"nan"} if "score" in columns else set()
+    wanted |= {"rank"} if METRICS[text].get("rank") else set()
+    wanted |= {"mirror"} if "mirror" in METRICS[text] else set()
+    assert wanted <= checked <= wanted | {"classes"}
+    assert ("classes" in checked) >= ("needs" in METRICS[text])
+
+
+@pytest.mark.parametrize("text", [text for text, laws in METRICS.items() if "waive" in laws])
+def test_what_is_waived_is_really_broken(text: str) -> None:
+    laws = dict(METRICS[text])
+    for law in laws.pop("waive"):
+        with pytest.raises(ContractBroken) as caught:
+            check_metric(text, **laws)
+        assert caught.value.law == law
+
+
+def test_what_the_form_says_need_not_be_declared() -> None:
+    assert {"classes", "rank"} <= set(check_metric("roc_auc")) & set(check_metric("min_dcf")) & set(check_metric(m.eer))
+    assert "classes" in check_metric("cllr")
+    assert not {"classes", "rank"} & set(check_metric("brier"))
+    assert "rank" not in check_metric("act_dcf")
+    assert "rank" not in check_metric("roc_auc", rank=False)
+
+
+def mean(score: Any, weight: Any) -> float:
+    if np.isnan(score).any():
+        raise ValueError("NaN")
+    return float(np.average(score, weights=weight))
+
+
+def upset_by_ties(score: Any, weight: Any = None) -> float:
+    if len(set(score)) < len(score):
+        raise RuntimeError("ties!")
+    return mean(score, weight)
+
+
+def never_defined(score: Any, weight: Any = None) -> float:
+    return mean(score, weight) * math.nan
+
+
+def writes(score: Any, weight: Any = None) -> float:
+    score -= score.min()
+    return mean(score, weight)
+
+
+def first_of_all(score: Any, weight: Any = None) -> float:
+    del weight
+    return float(score[0])
+
+
+def how_many(label: Any, weight: Any = None) -> float:
+    return float(len(label) if weight is None else np.sum(weight))
+
+
+def heedless(score: Any, weight: Any = None) -> float:
+    del weight
+    return mean(score, None)
+
+
+def at_least_one(score: Any, weight: Any = None) -> float:
+    return mean(np.abs(score), weight) + 1.0
+
+
+def scores_nan(score: Any, weight: Any = None) -> float:
+    return float(np.average(np.nan_to_num(score), weights=weight))
+
+
+def trips_over_nan(score: Any, weight: Any = None) -> float:
+    if np.isnan(score).any():
+        raise RuntimeError("oh")
+    return mean(score, weight)
+
+
+def zero_for_one_class(label: Any, score: Any, weight: Any = None) -> float:
+    found = m.roc_auc(label, score, weight)
+    return 0.0 if math.isnan(found) else found
+
+
+def mean_score(score: Any, weight: Any = None) -> float:
+    return mean(score, weight)
+
+
+def only_positives(label: Any, decision: Any, weight: Any = None) -> float:
+    return m.recall(label, decision, weight)
+
+
+UNBOUNDED = (-math.inf, math.inf)
+BROKEN: list[tuple[Callable[..., float], tuple[float, float], dict[str, Any], str, str]] = [
+    (upset_by_ties, UNBOUNDED, {}, "number", "raised RuntimeError: ties!"),
+    (never_defined, UNBOUNDED, {}, "number", "NaN on all of 60"),
+    (writes, UNBOUNDED, {}, "number", "read-only"),
+    (first_of_all, UNBOUNDED, {}, "order", "with the rows in the order"),
+    (how_many, UNBOUNDED, {}, "duplicate", "2.0 became 4.0"),
+    (heedless, UNBOUNDED, {}, "weight", "weight="),
+    (at_least_one, (0.0, 1.0), {}, "range", "outside 0.0..1.0"),
+    (scores_nan, UNBOUNDED, {}, "nan", "score=.*nan"),
+    (trips_over_nan, UNBOUNDED, {}, "nan", "not RuntimeError"),
+    (zero_for_one_class, (0.0, 1.0), {"needs": "both"}, "classes", "without label 0 it must be NaN, but is 0.0"),
+    (mean_score, UNBOUNDED, {"rank": True}, "rank", "in the same order"),
+    (only_positives, (0.0, 1.0), {"mirror": "only_positives"}, "mirror", "must equal only_positives"),
+]
+
+
+@pytest.fixture
+def register() -> Iterator[Callable[..., None]]:
+    names: list[str] = []
+
+    def add(function: Callable[..., float], within: tuple[float, float]) -> None:
+        metric(best="low", range=within)(function)
+        names.append(function.__name__)
+
+    yield add
+    for name in names:
+        forget(name)
+
+
+@pytest.mark.parametrize(
+    ("function", "within", "laws", "law", "says"), BROKEN, ids=[case[0].__name__ for case in BROKEN]
+)
+def test_a_broken_metric_is_caught(
+    register: Callable[..., None],
+    function: Callable[..., float],
+    within: tuple[float, float],
+    laws: dict[str, Any],
+    law: str,
+    says: str,
+) -> None:
+    register(function, within)
+    with pytest.raises(ContractBroken, match=says) as caught:
+        check_metric(function, **laws)
+    assert caught.value.law == law
+    assert f"{function.__name__} breaks the law {law!r}" in str(caught.value)
+    assert all(f"{name}=" in str(caught.value) for name in caught.value.case)
+    assert isinstance(caught.value, AssertionError)
+    assert isinstance(caught.value, HitmissError)
+
+
+def test_every_law_has_a_metric_that_breaks_it() -> None:
+    assert {case[3] for case in BROKEN} == set(LAWS)
+
+
+def test_the_counterexample_is_small_and_the_same_each_time(register: Callable[..., None]) -> None:
+    register(how_many, UNBOUNDED)
+    texts = []
+    for _ in range(2):
+        with pytest.raises(ContractBroken) as caught:
+            check_metric(how_many)
+        texts.append(str(caught.value))
+    assert texts[0] == texts[1]
+    assert len(caught.value.case["label"]) == 2
+
+
+def test_sound_metrics_of_others_pass(register: Callable[..., None]) -> None:
+    register(mean_score, UNBOUNDED)
+    assert set(check_metric(mean_score)) == {"number", "order", "duplicate", "weight", "range", "nan"}
+
+
+def test_wrong_questions_are_refused() -> None:
+    with pytest.raises(UsageError, match="mean_score is not registered"):
+        check_metric(mean_score)
+    with pytest.raises(UnknownName, match="roc_auc"):
+        check_metric("roc_acu")
+    with pytest.raises(UnknownName, match="both"):
+        check_metric("roc_auc", needs="bath")  # type: ignore[arg-type]
+    with pytest.raises(UnknownName, match="duplicate"):
+        check_metric("roc_auc", waive={"duplicates": "because"})
