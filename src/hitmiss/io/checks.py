@@ -9,7 +9,7 @@ from typing import Final
 
 import polars as pl
 
-from hitmiss.io.findings import Ledger, Place, counted, quoted
+from hitmiss.io.findings import Ledger, Place, quoted
 from hitmiss.io.names import SYSTEM_PREFIX
 from hitmiss.io.options import ReadOptions
 from hitmiss.io.tables import Stack
@@ -31,13 +31,8 @@ def check_ids(stack: Stack, ledger: Ledger) -> None:
     empty = stack.frame["item"].str.len_bytes() == 0
     if empty.any():
         what = "{n} row{s} without an id"
-        ledger.add(
-            "empty-id", what, "give every row its id", _anonymous(stack.places(empty)), "item", "the id is empty"
-        )
-
-
-def _anonymous(places: Sequence[Place]) -> list[Place]:
-    return [Place(p.file, p.row) for p in places]
+        places = [Place(p.file, p.row) for p in stack.places(empty)]
+        ledger.add("empty-id", what, "give every row its id", places, stack.title("item"), "the id is empty")
 
 
 def to_numbers(texts: pl.Series, decimal: str = ".") -> tuple[pl.Series, pl.Series]:
@@ -62,7 +57,7 @@ def to_numbers(texts: pl.Series, decimal: str = ".") -> tuple[pl.Series, pl.Seri
 def check_scores(stack: Stack, options: ReadOptions, ledger: Ledger) -> Stack:
     """Scores as numbers; NaN, empty and impossible ones found. Where they are allowed, empty ones become NaN."""
     for name in score_names(stack.frame):
-        column = name.removeprefix(SYSTEM_PREFIX)
+        column = stack.title(name)
         numbers, wrong = to_numbers(stack.frame[name], options.decimal)
         if wrong.any():
             _refuse_words(stack, name, wrong, column, ledger)
@@ -79,7 +74,7 @@ def _refuse_words(stack: Stack, name: str, wrong: pl.Series, column: str, ledger
     has_comma = all(DECIMAL_COMMA.fullmatch(p.value or "") for p in places)
     fix = "they have a decimal comma: say --decimal ,"
     fix = fix if has_comma else f"mend them (the first is {quoted(places[0].value)})"
-    what, each = "{n} score{s} that are no number", "the score is no number"
+    what, each = "{n} unreadable score{s}", "the score is no number"
     ledger.add("not-a-number", what, fix, places, column, each)
 
 
@@ -87,7 +82,7 @@ def _refuse_nan(stack: Stack, name: str, numbers: pl.Series, wrong: pl.Series, c
     nan = numbers.is_nan().fill_null(False)
     if nan.any():
         places = stack.places(nan, name)
-        ledger.add("nan-score", "{n} score{s} that are NaN", NAN_FIX, places, column, "the score is NaN")
+        ledger.add("nan-score", "{n} NaN score{s}", NAN_FIX, places, column, "the score is NaN")
     if numbers.null_count() > wrong.sum():
         places = stack.places(numbers.is_null() & ~wrong, name)
         ledger.add("empty-score", "{n} empty score{s}", NAN_FIX, places, column, "the score is empty")
@@ -96,8 +91,9 @@ def _refuse_nan(stack: Stack, name: str, numbers: pl.Series, wrong: pl.Series, c
 def _refuse_beyond(stack: Stack, name: str, numbers: pl.Series, column: str, ledger: Ledger) -> None:
     beyond = ((numbers < 0) | (numbers > 1)).fill_null(False) & numbers.is_not_nan().fill_null(False)
     if beyond.any():
-        fix = "declare another score kind (raw, logit or llr), or mend them"
-        what = "{n} score{s} outside 0..1 that were declared probabilities"
+        is_score = name != "confidence"
+        fix = "declare another score kind (raw, logit or llr), or mend them" if is_score else "mend them"
+        what = f"{{n}} {'score' if is_score else name}{{s}} outside 0..1"
         ledger.add("not-a-probability", what, fix, stack.places(beyond, name), column)
 
 
@@ -108,8 +104,10 @@ def check_numbers(stack: Stack, names: Sequence[str], options: ReadOptions, ledg
         texts = column.replace("-", "") if column.dtype == pl.String else column
         numbers, wrong = to_numbers(texts, options.decimal)
         if wrong.any():
-            what = f"{{n}} value{{s}} of {name} that are no number"
-            ledger.add("not-a-number", what, "mend them", stack.places(wrong, name), name)
+            what = f"{{n}} unreadable value{{s}} of {name}"
+            ledger.add("not-a-number", what, "mend them", stack.places(wrong, name), stack.title(name))
+        if name == "confidence":
+            _refuse_beyond(stack, name, numbers, stack.title(name), ledger)
         stack = stack.put(numbers.alias(name))
     return stack
 
@@ -132,17 +130,16 @@ def check_labels(stack: Stack, column: str, reading: Reading, ledger: Ledger) ->
 def _refuse_word(
     stack: Stack, column: str, where: pl.Series, problem: Problem, reading: Reading, ledger: Ledger
 ) -> None:
-    places = stack.places(where, column)
-    word = quoted(problem.word)
+    places, word = stack.places(where, column), quoted(problem.word)
     if problem.kind == "ambiguous-label":
-        what = f"{{n}} {column}{{s}} {word}, which name no class"
+        what, each = f"{{n}} {column}{{s}} {word} without a known meaning", f"the {column} names no class"
         fix = "say what the positive class is called and which value it has, as --positive toxic --positive-value 1"
     else:
-        what = f"{{n}} row{{s}} with the unknown {column} {word}"
-        known = ", ".join((*reading.positive_words, *reading.negative_words))
-        hint = f"did you mean {quoted(problem.meant)}?" if problem.meant else f"known here: {known or 'none'};"
-        fix = f"{hint} mend the file, or declare the class with --positive or --negative"
-    ledger.add(problem.kind, what, fix, places, column, counted(what, 1).partition(" ")[2])
+        known = ", ".join((*reading.positive_words, *reading.negative_words)) or "none"
+        hint = f"did you mean {quoted(problem.meant)}?" if problem.meant else f"known here: {known}."
+        what, each = f"{{n}} row{{s}} with the unknown {column} {word}", f"the {column} is not known, {hint}"
+        fix = f"{hint} Mend the file, or declare the class with --positive or --negative"
+    ledger.add(problem.kind, what, fix, places, stack.title(column), each)
 
 
 def check_repeats(
@@ -181,18 +178,20 @@ def _refuse_conflicts(stack: Stack, groups: pl.DataFrame, is_key: bool, ledger: 
     fix = "keep the right row of each; rows that differ are never merged"
     each, has_both = "the id has another row that differs", "the id has both labels"
     if len(both):
-        ledger.add("both-labels", "{n} row{s} whose ids have both labels", fix, stack.at(both), "label", has_both)
+        ledger.add(
+            "both-labels", "{n} row{s} of ids with both labels", fix, stack.at(both), stack.title("label"), has_both
+        )
     if len(differ):
         kind = "conflicting-in-key" if is_key else "conflicting-id"
-        ledger.add(kind, "{n} row{s} that share an id and differ", fix, stack.at(differ), "item", each)
+        ledger.add(kind, "{n} differing row{s} of shared ids", fix, stack.at(differ), stack.title("item"), each)
 
 
 def _merge(stack: Stack, identical: pl.Series, is_key: bool, options: ReadOptions, ledger: Ledger) -> Stack:
     frame = stack.frame
     if not options.dedupe:
         kind = "duplicate-in-key" if is_key else "duplicate-id"
-        what, each = "{n} row{s} that stand there more than once", "the row stands there more than once"
-        ledger.add(kind, what, "merge identical rows with --dedupe", stack.at(identical), "item", each)
+        what, each = "{n} repeated row{s}", "the row stands there more than once"
+        ledger.add(kind, what, "merge identical rows with --dedupe", stack.at(identical), stack.title("item"), each)
         return stack
     first = frame.select(pl.struct(pl.all()).is_first_distinct()).to_series()
     ledger.choices.append(f"dedupe{'-key' if is_key else ''}({frame.height - first.sum()})")

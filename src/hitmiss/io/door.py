@@ -155,7 +155,7 @@ def _open(given: Any, role: Role, visit: Visit) -> Side:
         visit.sources.append(Source(shape.name, sha) if sha else None)
         facts = {"name": shape.name, "sha256": sha, "role": role, "layout": match.layout, "encoding": shape.encoding}
         visit.files.append({**facts, "rows": table.frame.height, "columns": dict(match.theirs)})
-    return Side(tuple(shapes), matches[0], tables.Stack.of(loaded))
+    return Side(tuple(shapes), matches[0], tables.Stack.of(loaded, matches[0].theirs))
 
 
 def _look(source: Any, role: Role, options: ReadOptions, ledger: Ledger) -> Shape:

@@ -141,8 +141,8 @@ def _where(places: Sequence[Place]) -> str:
 
 
 def _ids(places: Sequence[Place]) -> str:
-    ids = list(dict.fromkeys(p.item for p in places[: 20 * SHOWN] if p.item is not None))[:SHOWN]
+    ids = list(dict.fromkeys(p.item for p in places if p.item is not None))
     if not ids:
         return ""
-    dots = ", …" if len(places) > len(ids) else ""
-    return f" (id{'s' if len(ids) > 1 or dots else ''} {', '.join(map(quoted, ids))}{dots})"
+    dots = ", …" if len(ids) > SHOWN else ""
+    return f" (id{'s' if len(ids) > 1 else ''} {', '.join(map(quoted, ids[:SHOWN]))}{dots})"

@@ -93,8 +93,15 @@ def _refuse_missing(scores: Stack, unlisted: pl.Series, absent: list[Place], led
     hint = _hint([p.item or "" for p in extra], [p.item or "" for p in absent])
     fix = f"{hint}; or score" if hint else "complete the files, or score"
     fix += " what both have with --allow-missing, and every table says so"
-    ledger.add("only-in-key", "{n} id{s} of the key have no score", fix, absent, "item", "the id has no score")
-    ledger.add("only-in-scores", "{n} scored id{s} are not in the key", fix, extra, "item", "the id is not in the key")
+    ledger.add("only-in-key", "{n} id{s} of the key without a score", fix, absent, None, "the id has no score")
+    ledger.add(
+        "only-in-scores",
+        "{n} scored id{s} missing from the key",
+        fix,
+        extra,
+        scores.title("item"),
+        "the id is not in the key",
+    )
 
 
 def _hint(extra: list[str], absent: list[str]) -> str:
@@ -116,8 +123,8 @@ def _beside(scores: Stack, key: pl.DataFrame, on: list[str], ledger: Ledger) -> 
         differ = scores.frame[name].ne_missing(key[name])
         if differ.any():
             kind = "label-conflict" if name == "label" else "column-conflict"
-            what = f"{{n}} row{{s}} whose {name} is another than in the key"
+            what = f"{{n}} row{{s}} with another {name} than in the key"
             fix = "make both files say the same, or take the column out of one"
-            ledger.add(kind, what, fix, scores.places(differ, name), name, f"the key says another {name}")
+            ledger.add(kind, what, fix, scores.places(differ, name), scores.title(name), f"the key says another {name}")
     new = key.select(name for name in key.columns if name not in scores.frame.columns)
     return pl.concat([scores.frame, new], how="horizontal")

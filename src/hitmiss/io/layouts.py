@@ -27,7 +27,8 @@ class Layout:
         """Whether rows without a header have this layout; `need` (score or label) must be among its columns."""
         if self.has_header or need not in self.columns or len(rows[0]) != len(self.columns):
             return False
-        return all(_looks_like(ours, [row[i] for row in rows if len(row) > i]) for i, ours in enumerate(self.columns))
+        cells = [[row[i] for row in rows if len(row) > i] for i in range(len(self.columns))]
+        return all(_looks_like(ours, column, need) for ours, column in zip(self.columns, cells, strict=True))
 
 
 PROTOCOL: Final = (
@@ -101,10 +102,13 @@ def is_number(text: str) -> bool:
     return NUMBER.match(text.strip()) is not None
 
 
-def _looks_like(ours: str, cells: Sequence[str]) -> bool:
-    """Whether most cells of a column can be what the layout says; the door judges each of them later."""
+def _looks_like(ours: str, cells: Sequence[str], need: str) -> bool:
+    """Whether most cells of a column can be what the layout says; the door judges each of them later.
+
+    Beside a score, 0 and 1 could be labels or scores: only words tell which.
+    """
     if ours == "score":
         return 2 * sum(map(is_number, cells)) > len(cells)
     if ours == "label":
-        return 2 * sum(is_word(cell) or cell in CODES for cell in cells) > len(cells)
+        return 2 * sum(is_word(cell) or (need == "label" and cell in CODES) for cell in cells) > len(cells)
     return ours != "" or all(cell == "-" for cell in cells)

@@ -64,8 +64,11 @@ def resolve(names: Row, wanted: frozenset[str], options: ReadOptions, file: str,
             found[ours] = at
     for at, name in enumerate(names):
         if at not in found.values():
-            ours = EXTRAS.get(plain(name), name)
-            found[name if ours in found else ours] = at
+            # Where the caller has given a known name to another column, the one that bears it keeps it, marked.
+            ours = next(
+                n for n in (EXTRAS.get(plain(name), name), name, f"{name}_", f"{name}_{at + 1}") if n not in found
+            )
+            found[ours] = at
     return found
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -68,11 +68,17 @@ class Stack:
     frame: pl.DataFrame
     rows: NDArray[np.int64] | None = None
     is_unique: bool = False
+    theirs: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, tables: Sequence[Table]) -> Stack:
-        """Stack tables that have the same columns."""
-        return cls(tuple(tables), pl.concat([t.frame for t in tables]) if len(tables) > 1 else tables[0].frame)
+    def of(cls, tables: Sequence[Table], theirs: Mapping[str, str]) -> Stack:
+        """Stack tables that have the same columns, of which `theirs` tells the names in the file."""
+        frame = pl.concat([t.frame for t in tables]) if len(tables) > 1 else tables[0].frame
+        return cls(tuple(tables), frame, theirs=theirs)
+
+    def title(self, name: str) -> str:
+        """What the file calls one of our columns: what a message should call it."""
+        return self.theirs.get(name, name)
 
     def place(self, row: int) -> Place:
         """Where one row of the frame stands in the files."""

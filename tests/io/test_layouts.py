@@ -1,0 +1,208 @@
+"""Files of the field are recognised as what they are, and files that could be two things are refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hitmiss.errors import DataError, UnknownName, UsageError
+from hitmiss.io import ReadOptions, examine, read
+from hitmiss.registry import all_of
+
+PROTOCOL = [
+    "E_1607 E_01 M C05 2 E_0009486171 AC1 A26 spoof -",
+    "D_0062 E_02 F - - - - bonafide bonafide -",
+    "D_0063 E_03 F - 0 - AC1 A11 spoof -",
+]
+SCORES = "filename\tcm-score\nE_01\t-1.5\nE_02\t2.25\nE_03\t0.5\n"
+EXPECTED = {"E_01": (0, -1.5), "E_02": (1, 2.25), "E_03": (0, 0.5)}
+
+
+def save(folder: Path, text: str, name: str = "s.tsv") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def layouts(trials: object) -> list[str]:
+    return [file["layout"] for file in trials.header.provenance["files"]]  # type: ignore[attr-defined]
+
+
+KEYS = {
+    "asvspoof5-protocol": "\n".join(PROTOCOL),
+    "cm-key": "filename\tcm-label\nE_03\tspoof\nE_01\tspoof\nE_02\tbonafide\n",
+    "evaluation-full-key": "trial_anon cm-label attack_anon codec tar_spk_anon asv-label track_2_tag\n"
+    "E_01 spoof A26 C05 T1 spoof -\nE_02 bonafide bonafide - T2 target -\nE_03 spoof A11 - T1 spoof -\n",
+    "asvspoof5-protocol with header": "SPEAKER_ID,FLAC_FILE_NAME,SPEAKER_GENDER,CODEC,CODEC_Q,CODEC_SEED,ATTACK_TAG,"
+    "ATTACK_LABEL,KEY,TMP\n" + "\n".join(row.replace(" ", ",") for row in PROTOCOL),
+    "asvspoof2019-protocol": "LA_1 E_01 - A07 spoof\nLA_2 E_02 - - bonafide\nLA_1 E_03 - A08 spoof\n",
+    "asvspoof2021-key": "LA_1 E_01 alaw ita A07 spoof notrim eval\nLA_2 E_02 none - - bonafide notrim eval\n"
+    "LA_1 E_03 alaw ita A08 spoof notrim progress\n",
+    "item-label": "E_01 fake\nE_02 real\nE_03 fake\n",
+    "table": "Utterance;Y_True\nE_01;spoof\nE_02;bonafide\nE_03;spoof\n",
+}
+
+
+@pytest.mark.parametrize("layout", KEYS)
+def test_keys(tmp_path: Path, layout: str) -> None:
+    trials = read(save(tmp_path, SCORES), save(tmp_path, KEYS[layout], "key"))
+    assert layouts(trials) == ["cm-scores", layout]
+    assert {i: (y, s) for i, y, s in trials.frame.select("item", "label", "score").iter_rows()} == EXPECTED
+
+
+SINGLE = {
+    "speaker-item-score-label": "S1 E_01 -1.5 spoof\nS2 E_02 2.25 bonafide\nS1 E_03 .5 spoof\n",
+    "item-attack-label-score": "E_01 A07 spoof -1.5\nE_02 - bonafide 2.25\nE_03 A08 spoof 5e-1\n",
+    "item-score-label": "E_01,-1.5,fake\nE_02,2.25,real\nE_03,0.5,fake\n",
+    "item-label-score": "E_01\tfake\t-1.5\nE_02\treal\t2.25\nE_03\tfake\t0.5\n",
+    "table": "LLR,key,File\n-1.5,spoof,E_01\n2.25,bonafide,E_02\n0.5,spoof,E_03\n",
+}
+
+
+@pytest.mark.parametrize("layout", SINGLE)
+def test_single_files(tmp_path: Path, layout: str) -> None:
+    trials = read(save(tmp_path, SINGLE[layout]))
+    assert layouts(trials) == [layout]
+    assert {i: (y, s) for i, y, s in trials.frame.select("item", "label", "score").iter_rows()} == EXPECTED
+
+
+def test_headerless_scores_join_whatever_the_order(tmp_path: Path) -> None:
+    trials = read(save(tmp_path, "E_03 0.5\nE_01 -1.5\nE_02 2.25\n"), save(tmp_path, KEYS["cm-key"], "k"))
+    assert trials.items == ["E_03", "E_01", "E_02"]
+    assert trials.label.tolist() == [0, 0, 1]
+
+
+def test_files_without_ids_are_read_numbered_and_called_unpaired(tmp_path: Path) -> None:
+    path = save(tmp_path, "- - real 0.85\n- - fake 0.23\n- - real 0.85\n")
+    trials = read(path)
+    assert (trials.items, trials.label.tolist(), trials.header.positive) == (["1", "2", "3"], [1, 0, 1], "real")
+    assert layouts(trials) == ["unpaired"]
+    assert any("unpaired" in note for note in trials.header.notes)
+    with pytest.raises(DataError, match="no column is the item"):
+        read(path, save(tmp_path, KEYS["cm-key"], "k"))
+
+
+def test_protocol_columns_are_text_and_renamed_values_are_declared(tmp_path: Path) -> None:
+    none = {"-": "NONE", "0": "NONE"}
+    trials = read(
+        save(tmp_path, SCORES), save(tmp_path, KEYS["asvspoof5-protocol"], "k"), rename={"codec": none, "codec_q": none}
+    )
+    assert trials.header.slices == (
+        "speaker",
+        "gender",
+        "codec",
+        "codec_q",
+        "codec_seed",
+        "attack_tag",
+        "attack",
+        "tmp",
+    )
+    assert trials.frame["codec"].to_list() == ["C05", "NONE", "NONE"]
+    assert trials.frame["codec_q"].to_list() == ["2", "NONE", "NONE"]
+    assert trials.frame["codec_seed"].to_list() == ["E_0009486171", "-", "-"]
+
+
+SASV = "spk\tfilename\tcm-score\tasv-score\tsasv-score\nT1\tE_01\t1\t2\t3\nT2\tE_01\t1\t-2\t-1\nT1\tE_02\t-4\t-\t-3\n"
+SASV_KEY = "spk\tfilename\tcm-label\tasv-label\nT1\tE_01\tbonafide\ttarget\nT2\tE_01\tbonafide\tnontarget\nT1\tE_02\tspoof\tspoof\n"
+
+
+def test_track_two_is_about_the_claimed_speaker(tmp_path: Path) -> None:
+    trials = read(save(tmp_path, SASV), save(tmp_path, SASV_KEY, "k"))
+    assert layouts(trials) == ["sasv-scores", "sasv-key"]
+    assert (trials.header.positive, trials.label.tolist(), trials.score.tolist()) == (
+        "target",
+        [1, 0, 0],
+        [3.0, -1.0, -3.0],
+    )
+    assert trials.frame["target"].to_list() == ["T1", "T2", "T1"]
+    assert trials.frame["label_word"].to_list() == ["target", "nontarget", "spoof"]
+    assert trials.frame["asv_score"].to_list() == [2.0, -2.0, None]
+
+
+def test_track_two_asked_about_spoofing(tmp_path: Path) -> None:
+    trials = read(save(tmp_path, SASV), save(tmp_path, SASV_KEY, "k"), positive="bonafide")
+    assert (trials.label.tolist(), trials.score.tolist()) == ([1, 1, 0], [1.0, 1.0, -4.0])
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "flag"),
+    [
+        ("id,file,label,score\na,b,spoof,1\n", "ambiguous-column", "--column item=id"),
+        ("id,label,key,score\na,spoof,spoof,1\n", "ambiguous-column", "--column label=label"),
+        ("id,label,score,llr\na,spoof,1,1\n", "ambiguous-column", "--column score=score"),
+        ("id,label,label,score\na,spoof,spoof,1\n", "ambiguous-column", "name of its own"),
+        ("id,label,system\na,spoof,1\n", "missing-column", "--column score=NAME"),
+        ("id,truth,score\na,spoof,1\n", "missing-column", "--column label=NAME"),
+        ("a b c d e f g\n1 2 3 4 5 6 x\n", "missing-column", "--column"),
+        ("E_01 0.5 1\nE_02 0.5 0\n", "missing-column", "--column"),
+    ],
+)
+def test_what_could_be_two_things_is_refused_and_the_option_named(
+    tmp_path: Path, text: str, kind: str, flag: str
+) -> None:
+    with pytest.raises(DataError) as caught:
+        read(save(tmp_path, text))
+    assert caught.value.faults[0].kind == kind
+    assert flag in str(caught.value)
+
+
+def test_declared_columns_come_first(tmp_path: Path) -> None:
+    text = "id,file,truth,label,a,b\n1,x,spoof,zzz,1,-1\n2,y,bonafide,zzz,2,-2\n"
+    trials = read(save(tmp_path, text), columns={"item": "file", "label": "truth", "score": "b"}, slices=("id",))
+    assert (trials.items, trials.score.tolist(), trials.header.slices) == (["x", "y"], [-1.0, -2.0], ("id",))
+    with pytest.raises(DataError, match="no column 'trut'; did you mean 'truth'"):
+        read(save(tmp_path, text), columns={"item": "file", "label": "trut", "score": "b"})
+
+
+def test_positions_name_columns_where_there_is_no_header(tmp_path: Path) -> None:
+    path = save(tmp_path, "0.5 x E_01 spoof\n0.7 y E_02 bonafide\n")
+    trials = read(path, columns={"score": "1", "item": "column_3", "label": "4"})
+    assert (trials.items, trials.score.tolist(), trials.header.slices) == (["E_01", "E_02"], [0.5, 0.7], ("column_2",))
+    with pytest.raises(DataError, match="from 1 to 4"):
+        read(path, columns={"score": "5"})
+
+
+def test_several_systems_in_one_file_become_runs(tmp_path: Path) -> None:
+    path = save(tmp_path, "file,key,codec,a,b\nx,spoof,C1,1,-1\ny,bonafide,C2,2,-2\n")
+    trials = read(path, score_columns=("a", "b"))
+    assert trials.header.runs == ("system",)
+    assert trials.header.slices == ("codec",)
+    assert trials.where(system="b").score.tolist() == [-1.0, -2.0]
+    assert len(trials) == 4
+
+
+def test_a_forced_layout_overrules_recognition(tmp_path: Path) -> None:
+    path = save(tmp_path, "real 1 fake\nfake 2 real\n")
+    assert read(path, layout="item-score-label").items == ["real", "fake"]
+    with pytest.raises(UnknownName, match="item-score"):
+        read(path, layout="item-scor")
+    with pytest.raises(DataError, match="has 10 columns"):
+        read(path, save(tmp_path, "a b", "k"), layout="asvspoof5-protocol", columns={"score": "2", "item": "1"})
+
+
+def test_missing_slices_are_noted_missing_runs_refused(tmp_path: Path) -> None:
+    path = save(tmp_path, SINGLE["table"])
+    assert any("codec" in note for note in read(path, slices=("codec",)).header.notes)
+    with pytest.raises(DataError, match="no column 'model'"):
+        read(path, runs=("model",))
+
+
+def test_every_layout_is_listed_as_a_reader() -> None:
+    assert {"cm-scores", "asvspoof5-protocol", "unpaired", "table"} <= set(all_of("reader"))
+
+
+def test_options_refuse_what_they_do_not_know() -> None:
+    with pytest.raises(UnknownName, match="did you mean 'dedupe'"):
+        ReadOptions().changed(dedup=True)
+    for wrong in ({"on_nan": "skip"}, {"score_kind": "odds"}, {"separator": "ab"}, {"decimal": "'"}):
+        with pytest.raises(UsageError):
+            ReadOptions().changed(**wrong)
+
+
+def test_examine_tells_what_was_recognised(tmp_path: Path) -> None:
+    seen = examine(save(tmp_path, SCORES), save(tmp_path, KEYS["asvspoof5-protocol"], "k"))
+    assert seen.is_clean
+    assert seen.summary["classes"] == {"bonafide": 1, "spoof": 2}
+    assert seen.summary["slices"]["codec"]["commonest"] == {"-": 2, "C05": 1}
+    assert seen.summary["files"][1]["columns"]["label"] == "column_9"
