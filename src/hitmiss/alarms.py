@@ -30,11 +30,13 @@ def _constant(sample: Sample) -> str | None:
 
 
 def _reversed(sample: Sample) -> str | None:
+    area = PairShare().value(sample.tally)
+    if area >= 0.5:
+        return None
     low, high = auc_interval(sample.tally)
     if not high < 0.5:
         return None
     head = sample.columns.trials.header
-    area = PairShare().value(sample.tally)
     return (
         f"the scores look REVERSED: ROC AUC is {area:.4f} [{low:.4f}, {high:.4f}], so higher scores go with {head.negative}; "
         f"nothing was flipped. Declare the direction (--higher {head.negative}) if that is what the scores mean"
