@@ -37,7 +37,7 @@ def test_list_metrics_lists_them_all(capsys: Capture) -> None:
     eer = next(row for row in rows if row["name"] == "eer")
     assert eer["best"] == "low" and eer["columns"] == ["label", "score"] and eer["about"]
     lines = printed(["list", "metrics"], capsys).splitlines()
-    assert lines[0].split() == ["name", "columns", "best", "settings", "about"]
+    assert lines[0].split() == ["name", "columns", "best", "about"]
     assert [line.split()[0] for line in lines[1:]] == [row["name"] for row in rows]
 
 

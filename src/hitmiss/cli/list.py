@@ -29,7 +29,8 @@ def list_(
     elif not rows:
         printing.note(f"there are no {kind.value}")
     else:
-        printing.out_table(list(rows[0]), [[_cell(value) for value in row.values()] for row in rows])
+        shown = [name for name in rows[0] if name != "settings"]  # `show` has them, and a line has an end
+        printing.out_table(shown, [[_cell(row[name]) for name in shown] for row in rows])
 
 
 def metric_rows() -> list[dict[str, Any]]:

@@ -68,11 +68,16 @@ def describe(kind: str, name: str, value: Any) -> dict[str, Any]:
 
 def declared(value: Any) -> dict[str, Any]:
     """The fields of a declaration as plain values."""
-    facts = printing.plain(value)
+    facts = printing.plain(value.model_dump() if hasattr(value, "model_dump") else value)
     return facts if isinstance(facts, dict) else {"value": facts}
 
 
 def _text(value: Any) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{key}={_text(inner)}" for key, inner in value.items()) or "none"
+        return ", ".join(f"{key}={_inner(inner)}" for key, inner in value.items()) or "none"
     return ", ".join(map(_text, value)) if isinstance(value, list) else str(value)
+
+
+def _inner(value: Any) -> str:
+    """A mapping inside a mapping needs its braces."""
+    return f"{{{_text(value)}}}" if isinstance(value, Mapping) else _text(value)
