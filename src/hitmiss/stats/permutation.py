@@ -1,0 +1,85 @@
+"""Permutation tests of paired answers: if two detectors are alike, it does not matter who gave which answer.
+
+Each unit's two answers are exchanged or not. With few units every way is counted; else ways are drawn, and the
+observed one counts among them: p = (b + 1) / (m + 1) (Phipson & Smyth 2010).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from hitmiss.tally import Floats
+
+EXACT_UP_TO: Final = 16
+"""Units up to which all 2ⁿ ways are counted where a way is a sum."""
+FEW: Final = 10
+"""Units up to which all 2ⁿ ways are counted where a way is a metric computed anew."""
+AT_A_TIME: Final = 1 << 22
+NEARLY: Final = 1e-9
+"""Sums that differ by less, relative to their terms, are equal: rounding must not break ties."""
+
+Swaps = NDArray[np.bool_]
+
+
+def sign_flip(differences: Floats, replicates: int, rng: Generator) -> float:
+    """Two-sided p of a sum of differences, one a unit, under exchange of signs; 1 where no unit differs.
+
+    Exact up to 16 units that differ. On differences of −1, 0 and 1 that is the exact McNemar test.
+
+    >>> sign_flip(np.array([1.0, 1.0, 1.0, 1.0, 1.0, -1.0]), 0, np.random.default_rng(0))
+    0.21875
+    """
+    moving = differences[differences != 0.0]
+    if not len(moving):
+        return 1.0
+    bar = abs(float(moving.sum())) - NEARLY * float(np.abs(moving).sum())
+    if len(moving) <= EXACT_UP_TO:
+        sums = _all_ways(len(moving)) @ moving
+        return float(np.mean(np.abs(sums) >= bar))
+    beyond = sum(int((np.abs(s) >= bar).sum()) for s in _drawn_sums(moving, replicates, rng))
+    return (beyond + 1) / (replicates + 1)
+
+
+def _all_ways(n: int) -> Floats:
+    bits = np.arange(1 << n)[:, None] >> np.arange(n)
+    return np.asarray(1.0 - 2.0 * (bits & 1), dtype=np.float64)
+
+
+def _drawn_sums(moving: Floats, replicates: int, rng: Generator) -> Iterator[Floats]:
+    step = max(1, AT_A_TIME // len(moving))
+    for start in range(0, replicates, step):
+        size = (min(step, replicates - start), len(moving))
+        yield np.asarray((1.0 - 2.0 * rng.integers(0, 2, size=size)) @ moving, dtype=np.float64)
+
+
+def swap(statistic: Callable[[Swaps], float], n_units: int, replicates: int, rng: Generator) -> float:
+    """Two-sided p of any difference of two figures; `statistic` gives it when the units marked have been exchanged.
+
+    Ways in which the figure is undefined are left out; NaN where the observed one is. 1 where exchange changes nothing.
+
+    >>> gained = np.array([1.0, 1.0, -1.0])
+    >>> swap(lambda swapped: float(np.where(swapped, -gained, gained).sum()), 3, 0, np.random.default_rng(0))
+    1.0
+    """
+    observed = statistic(np.zeros(n_units, dtype=bool))
+    if np.isnan(observed):
+        return float("nan")
+    values = np.array([statistic(way) for way in _ways(n_units, replicates, rng)])
+    values = values[~np.isnan(values)]
+    beyond = int((np.abs(values) >= abs(observed) - NEARLY).sum())
+    if n_units <= FEW:
+        return beyond / len(values)
+    return (beyond + 1) / (len(values) + 1)
+
+
+def _ways(n_units: int, replicates: int, rng: Generator) -> Iterator[Swaps]:
+    if n_units <= FEW:
+        yield from (_all_ways(n_units) < 0)
+        return
+    for _ in range(replicates):
+        yield rng.integers(0, 2, size=n_units, dtype=np.int8).astype(bool)
