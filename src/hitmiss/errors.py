@@ -101,5 +101,6 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     >>> nearest("bona-fide", ["bonafide", "spoof"])
     'bonafide'
     """
-    found = difflib.get_close_matches(name.lower(), [k for k in known if k], n=1, cutoff=0.6)
-    return found[0] if found else None
+    spellings = {k.lower(): k for k in known if k}
+    found = difflib.get_close_matches(name.lower(), spellings, n=1, cutoff=0.6)
+    return spellings[found[0]] if found else None

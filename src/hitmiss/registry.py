@@ -10,6 +10,7 @@ import importlib.util
 import inspect
 import sys
 import warnings
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
@@ -77,6 +78,8 @@ def metric(
     def register(function: F) -> F:
         columns, defaults = _read_signature(function)
         name = function.__name__
+        if not function.__module__.startswith("hitmiss."):
+            _load("hitmiss.metrics")  # so that a name that is taken is the newcomer's fault
         if name in _metrics and _metrics[name].function.__module__ != function.__module__:
             raise UsageError(f"metric {name!r} exists already, from {_metrics[name].function.__module__}")
         _metrics[name] = Metric(name, function, best, range, columns, defaults, form, kinds)
@@ -151,13 +154,17 @@ def load_plugin_file(path: str | Path) -> None:
     path = Path(path)
     if not path.is_file():
         raise UsageError(f"no plug-in file {path}")
-    name = f"hitmiss_plugin_{path.stem}"
+    name = f"hitmiss_plugin_{path.stem}_{zlib.crc32(str(path.resolve()).encode()):08x}"  # two files of one name are two
     module_spec = importlib.util.spec_from_file_location(name, path)
     if module_spec is None or module_spec.loader is None:
         raise UsageError(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(module_spec)
     sys.modules[name] = module
-    module_spec.loader.exec_module(module)
+    try:
+        module_spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        raise UsageError(f"the plug-in {path.name} could not be loaded: {type(error).__name__}: {error}") from error
 
 
 def _load(module: str) -> None:

@@ -147,10 +147,12 @@ class Results:
         return cls.from_dict(data)
 
     def to_polars(self) -> pl.DataFrame:
-        """One row an estimate; runs and slices as columns of their own."""
+        """One row an estimate; runs and slices as columns of their own (one called `method` becomes `method_`)."""
         names = sorted({k for e in self for k in (*e.run, *e.slice)})
         plain = ("metric", "value", "low", "high", "n", "n_positive", "n_failed", "average", "method", "note")
-        rows = [{**{k: getattr(e, k) for k in plain}, **{k: {**e.run, **e.slice}.get(k) for k in names}} for e in self]
+        column = {k: f"{k}_" if k in plain else k for k in names}
+        cells = [{column[k]: {**e.run, **e.slice}.get(k) for k in names} for e in self]
+        rows = [{**{k: getattr(e, k) for k in plain}, **cell} for e, cell in zip(self, cells, strict=True)]
         return pl.DataFrame(rows, infer_schema_length=None)
 
     def to_pandas(self) -> pd.DataFrame:

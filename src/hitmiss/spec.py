@@ -56,7 +56,10 @@ def parse(text: str | Spec) -> Spec:
     if isinstance(node, ast.Name):
         return Spec(node.id)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.args:
-        return Spec.of(node.func.id, **{_key(k, text): _literal(k.value, text) for k in node.keywords})
+        given = {_key(k, text): _literal(k.value, text) for k in node.keywords}
+        if len(given) < len(node.keywords):
+            raise UsageError(f"{text!r}: a setting is given twice")
+        return Spec.of(node.func.id, **given)
     raise UsageError(f"cannot read {text!r} as a metric; write a name, or name(setting=value)")
 
 

@@ -106,20 +106,20 @@ class Trials:
         header: Header | None = None,
         **columns: ArrayLike,
     ) -> Trials:
-        """Trials from arrays. Further keywords become slice columns unless the header says otherwise."""
+        """Trials from copies of arrays. Further keywords become slice columns unless the header says otherwise."""
         positive = check_label(label)
         data: dict[str, Any] = {
             "item": list(item) if item is not None else [str(i) for i in range(len(positive))],
             "label": positive.astype(np.int8),
         }
         given = {"score": (score, np.float64), "decision": (decision, None), "confidence": (confidence, np.float64)}
-        data |= {name: np.asarray(v, dtype=kind) for name, (v, kind) in given.items() if v is not None}
+        data |= {name: np.array(v, dtype=kind) for name, (v, kind) in given.items() if v is not None}
         head = header or Header()
         named = {*head.runs, *head.slices, *head.numbers}
         head = replace(head, slices=(*head.slices, *(c for c in columns if c not in named)))
         for name, values in columns.items():
             data[name] = (
-                np.asarray(values, dtype=np.float64)
+                np.array(values, dtype=np.float64)
                 if name in head.numbers
                 else [str(v) for v in np.asarray(values).tolist()]
             )
@@ -215,8 +215,8 @@ class Trials:
         return sha.hexdigest()[:12]
 
     def to_polars(self) -> pl.DataFrame:
-        """The table as a polars frame."""
-        return self.frame
+        """The table as a polars frame of your own."""
+        return self.frame.clone()
 
     def to_pandas(self) -> pd.DataFrame:
         """The table as a pandas frame (needs pandas)."""
