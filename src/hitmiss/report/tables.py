@@ -31,11 +31,42 @@ class Table:
 
 def tables(results: Results, positive: str = "positives") -> list[Table]:
     """Every table that the results hold: the whole, then one a grouping, then the gap."""
-    found = [overall(results, positive)]
+    found = [overall(results, positive), *over_repeats(results, ())]
     for names in groupings(results):
         found += [by_slice(results, names, run, positive) for run in runs(results)]
+        found += over_repeats(results, names)
     gaps = [e for e in results if e.average == "gap"]
-    return found + ([_gap_table(gaps)] if gaps else [])
+    return [_without_empty(t) for t in (*found, *([_gap_table(gaps)] if gaps else []))]
+
+
+def over_repeats(results: Results, names: tuple[str, ...]) -> list[Table]:
+    """Mean, deviation, least and greatest over repeated runs, where the results hold them."""
+    kinds = ("mean", "sd", "min", "max")
+    rows = [e for e in results if e.average in kinds and tuple(e.slice) == names]
+    if not rows:
+        return []
+    cells = list(dict.fromkeys((tuple(e.run.items()), tuple(e.slice.values()), titled(e)) for e in rows))
+    at = {(tuple(e.run.items()), tuple(e.slice.values()), titled(e), e.average): e for e in rows}
+    runs_ = tuple(dict.fromkeys(k for e in rows for k in e.run))
+    lines = []
+    for run, slice_, metric in cells:
+        own = [at.get((run, slice_, metric, kind)) for kind in kinds]
+        figures = [Cell(number(e.value) if e is not None and e.value is not None else "–") for e in own]
+        named = (*(dict(run).get(k, "") for k in runs_), *slice_, metric)
+        lines.append((*map(Cell, named), *figures, Cell(own[0].note or "" if own[0] else "")))
+    title = "over runs" + (f" by {' × '.join(names)}" if names else "")
+    return [Table(title, (*runs_, *names, "metric", *kinds, ""), tuple(lines), len(runs_) + len(names) + 1)]
+
+
+def _without_empty(table: Table) -> Table:
+    """The table less the columns of figures that hold nothing."""
+    kept = [
+        i
+        for i in range(len(table.header))
+        if i < table.labels or any(row[i].text or row[i].below for row in table.rows)
+    ]
+    rows = tuple(tuple(row[i] for i in kept) for row in table.rows)
+    return Table(table.title, tuple(table.header[i] for i in kept), rows, table.labels)
 
 
 def overall(results: Results, positive: str) -> Table:
@@ -88,8 +119,8 @@ def matrix(results: Results, rows: str, columns: str, metric: str, run: Mapping[
 
 
 def runs(results: Results) -> list[dict[str, str]]:
-    """The runs in the results, in order."""
-    return [dict(r) for r in dict.fromkeys(tuple(e.run.items()) for e in results)]
+    """The runs in the results, in order; summaries over runs are not runs."""
+    return [dict(r) for r in dict.fromkeys(tuple(e.run.items()) for e in results if e.average is None)]
 
 
 def groupings(results: Results) -> list[tuple[str, ...]]:

@@ -62,18 +62,21 @@ def _draw(table: Table, out: TextIO) -> None:
     for i, name in enumerate(table.header):
         left = i < table.labels or not name
         drawn.add_column(Text(name), justify="left" if left else "right", no_wrap=not left or i == 0)
+    beside = [max((len(row[i].below) for row in table.rows), default=0) for i in range(len(table.header))]
     for row in table.rows:
-        drawn.add_row(*(_rich_cell(c, narrow) for c in row), end_section=row[0].text == _last_slice(table))
+        cells = [_rich_cell(c, narrow, beside[i]) for i, c in enumerate(row)]
+        drawn.add_row(*cells, end_section=row[0].text == _last_slice(table))
     Console(file=out, width=width, highlight=False).print(drawn)
 
 
-def _rich_cell(cell: Cell, narrow: bool) -> Text:
+def _rich_cell(cell: Cell, narrow: bool, beside: int) -> Text:
+    """A figure with its interval beside it, or below it where the terminal is narrow."""
     from rich.text import Text
 
     text = Text(cell.text, style="bold" if cell.strong else "")
-    if cell.below:
+    if cell.below or (beside and cell.text and not narrow):
         text.append("\n" if narrow else "  ")
-        text.append(cell.below, style="dim")
+        text.append(cell.below if narrow else cell.below.ljust(beside), style="not bold dim")
     return text
 
 

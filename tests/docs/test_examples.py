@@ -1,0 +1,25 @@
+"""Every example runs from beginning to end."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+
+def run_example(name: str, folder: Path) -> None:
+    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.main(folder)
+
+
+def test_asvspoof5(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run_example("asvspoof5", tmp_path)
+    text = capsys.readouterr().out
+    for part in ("min_dcf = ", "eer [codec=C04] = ", "unit=speaker", "NONE", "MinDcf("):
+        assert part in text
