@@ -11,10 +11,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from hitmiss.errors import UnknownName, UsageError
-from hitmiss.metrics.counts import Counts, outcome
+from hitmiss.metrics.counts import OUTCOMES, Counts, outcome
 from hitmiss.stats.units import UnitSample
 from hitmiss.tally import Array, Floats, Tally
 from hitmiss.trials import Trials
+from hitmiss.values import FAILED
 
 Rows = NDArray[np.intp]
 Grouping = tuple[str, ...]
@@ -38,13 +39,22 @@ class Columns:
         return self.trials.score
 
     @cached_property
-    def outcome(self) -> NDArray[np.int64]:
+    def outcome(self) -> NDArray[np.int8]:
         """What became of each decision (see `metrics.counts.outcome`)."""
-        return outcome(self.positive, self.trials.column("decision").to_numpy())
+        return outcome(self.positive, self.named("decision"))
+
+    @cached_property
+    def is_repeated(self) -> bool:
+        """Whether some question stands in a run more than once, as when trials of a repeated run are pooled."""
+        frame = self.trials.frame
+        if frame["item"].n_unique() == frame.height:
+            return False
+        return bool(frame.select(pl.struct("item", "target", *self.trials.header.runs).is_duplicated().any()).item())
 
     def named(self, name: str) -> Array:
-        """Any column as an array."""
-        return self.trials.column(name).to_numpy()
+        """Any column as an array; a decision that is null is one of a failed call."""
+        values = self.trials.column(name)
+        return (values.fill_null(FAILED) if name == "decision" else values).to_numpy()
 
     def codes(self, name: str) -> tuple[NDArray[np.int64], list[str]]:
         """A text column as numbers, and the sorted values that they stand for."""
@@ -93,8 +103,8 @@ class Sample:
 
     @cached_property
     def outcomes(self) -> NDArray[np.int64]:
-        """How often each of the six outcomes of a decision happened."""
-        return np.bincount(self.columns.outcome[self.rows], minlength=6)
+        """How often each outcome of a decision happened."""
+        return np.bincount(self.columns.outcome[self.rows], minlength=OUTCOMES)
 
     @property
     def counts(self) -> Counts:

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from hitmiss.errors import DataError, UnknownName, UsageError
 from hitmiss.grouping import Columns, Sample
-from hitmiss.metrics.counts import Counts
+from hitmiss.metrics.counts import OUTCOMES, Counts
 from hitmiss.registry import Metric
 from hitmiss.spec import Setting
 from hitmiss.stats import intervals
-from hitmiss.stats.bootstrap import count_replicates, resampled, stratified_replicates
+from hitmiss.stats.bootstrap import count_replicates, stratified_replicates, trial_draws
 from hitmiss.stats.cells import cut
 from hitmiss.stats.forms import Form, OfCounts
 from hitmiss.stats.seeds import generator
@@ -121,18 +121,15 @@ class Draws:
             return np.asarray(q.form.function(Counts(*drawn.T)), dtype=np.float64)
         if self.weights is not None:
             return self._weighted(q, sample)
-        if q.metric.columns != ("label", "score"):
-            raise UsageError(f"{q.text} has no form to resample; leave out the bootstrap for it")
-        settings = q.settings
-        return resampled(
-            lambda y, s: q.metric.function(y, s, **settings), sample.positive, sample.score, self.plan.bootstrap, rng
-        )
+        arrays, settings = q.arrays(sample), q.settings
+        draws = trial_draws(sample.positive, self.plan.bootstrap, rng)
+        return np.array([q.metric.function(**{c: a[d] for c, a in arrays.items()}, **settings) for d in draws])
 
     def _outcome_counts(self, sample: Sample, rng: np.random.Generator) -> Floats:
         if self.weights is None or self.unit is None:
             return count_replicates(sample.outcomes, self.plan.bootstrap, rng)
-        place = self.unit[sample.rows] * 6 + sample.columns.outcome[sample.rows]
-        table = np.bincount(place, minlength=self.n_units * 6).reshape(self.n_units, 6)
+        place = self.unit[sample.rows] * OUTCOMES + sample.columns.outcome[sample.rows]
+        table = np.bincount(place, minlength=self.n_units * OUTCOMES).reshape(self.n_units, OUTCOMES)
         return self.weights @ table.astype(np.float64)
 
     def _weighted(self, q: Question, sample: Sample) -> Floats:

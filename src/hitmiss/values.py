@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, Literal
 
 ABSTAIN: Final = -1
 """The decision of a detector that declined to decide."""
+FAILED: Final = -2
+"""In arrays, the decision of a detector whose call failed; in a table of trials such a decision is null."""
 
 ScoreKind = Literal["llr", "logit", "probability", "raw"]
 SCORE_KINDS: Final[tuple[str, ...]] = ("llr", "logit", "probability", "raw")
@@ -36,3 +39,43 @@ class Rate(float):
 
     def __reduce__(self) -> tuple[type[Rate], tuple[float, float]]:
         return Rate, (self.hits, self.of)
+
+
+class Over(float):
+    """A figure that remembers over how many trials it was computed, where those are not all.
+
+    >>> Over(0.25, 12)
+    Over(0.25 over 12)
+    """
+
+    of: float
+
+    def __new__(cls, value: float, of: float) -> Over:
+        over = super().__new__(cls, value)
+        over.of = of
+        return over
+
+    def __repr__(self) -> str:
+        return f"Over({float(self):g} over {self.of:g})"
+
+    def __reduce__(self) -> tuple[type[Over], tuple[float, float]]:
+        return Over, (float(self), self.of)
+
+
+class Quantile(Over):
+    """A quantile that remembers which share lies below it, and the ordered values that it was read from.
+
+    >>> Quantile(2.0, 0.5, (1.0, 2.0, 3.0)).of
+    3
+    """
+
+    share: float
+    ordered: Sequence[float]
+
+    def __new__(cls, value: float, share: float, ordered: Sequence[float]) -> Quantile:
+        quantile: Quantile = super().__new__(cls, value, len(ordered))  # type: ignore[assignment]
+        quantile.share, quantile.ordered = share, ordered
+        return quantile
+
+    def __reduce__(self) -> tuple[type[Quantile], tuple[float, float, Sequence[float]]]:  # type: ignore[override]
+        return Quantile, (float(self), self.share, self.ordered)

@@ -1,7 +1,8 @@
 """Metrics of decisions: accuracy, precision, recall, F1, specificity, error rates, MCC.
 
-Conventions: `label` 1 = positive; `decision` 1 = said positive, 0 = said negative, -1 = abstained. `accuracy` counts an
-abstention as wrong; every other figure is over the trials that were answered. An empty denominator is NaN, never 0.
+Conventions: `label` 1 = positive; `decision` 1 = said positive, 0 = said negative, -1 = abstained,
+-2 = the call failed. `accuracy` counts abstentions and failures as wrong; every other figure is over the trials that
+were answered. An empty denominator is NaN, never 0.
 """
 
 from __future__ import annotations
@@ -16,7 +17,12 @@ from hitmiss.errors import DataError
 from hitmiss.registry import metric
 from hitmiss.stats.forms import OfCounts
 from hitmiss.tally import check_label, check_weight
-from hitmiss.values import ABSTAIN, Rate
+from hitmiss.values import ABSTAIN, FAILED, Rate
+
+OUTCOMES = 8
+"""How many outcomes a decision can have (see `outcome`)."""
+CODES = (1, 0, ABSTAIN, FAILED)
+"""What a decision may be."""
 
 
 @dataclass(frozen=True)
@@ -29,27 +35,45 @@ class Counts:
     tn: Any
     abstained_positive: Any = 0
     abstained_negative: Any = 0
+    failed_positive: Any = 0
+    failed_negative: Any = 0
 
     @classmethod
     def of(cls, label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> Counts:
         """Count decisions.
 
-        >>> Counts.of([1, 1, 0, 0, 1], [1, 0, 1, 0, -1])
-        Counts(tp=1, fp=1, fn=1, tn=1, abstained_positive=1, abstained_negative=0)
+        >>> c = Counts.of([1, 1, 0, 0, 1, 0], [1, 0, 1, 0, -1, -2])
+        >>> (c.tp, c.fp, c.fn, c.tn), (c.abstained_positive, c.abstained_negative), (c.failed_positive, c.failed_negative)
+        ((1, 1, 1, 1), (1, 0), (0, 1))
         """
-        return cls(
-            *(
-                c.item()
-                for c in np.bincount(
-                    outcome(label, decision), weights=check_weight(weight, np.size(label)), minlength=6
-                ).astype(_kind(weight))
-            )
-        )
+        weights = check_weight(weight, np.size(label))
+        counted = np.bincount(outcome(label, decision), weights=weights, minlength=OUTCOMES)
+        return cls(*(c.item() for c in counted.astype(_kind(weight))))
 
     @property
     def n(self) -> Any:
         """All trials."""
-        return self.answered + self.abstained_positive + self.abstained_negative
+        return self.n_positive + self.n_negative
+
+    @property
+    def n_positive(self) -> Any:
+        """All positives, answered or not."""
+        return self.tp + self.fn + self.abstained_positive + self.failed_positive
+
+    @property
+    def n_negative(self) -> Any:
+        """All negatives, answered or not."""
+        return self.tn + self.fp + self.abstained_negative + self.failed_negative
+
+    @property
+    def abstained(self) -> Any:
+        """Trials on which the detector declined to decide."""
+        return self.abstained_positive + self.abstained_negative
+
+    @property
+    def failed(self) -> Any:
+        """Trials whose call failed."""
+        return self.failed_positive + self.failed_negative
 
     @property
     def answered(self) -> Any:
@@ -57,25 +81,36 @@ class Counts:
         return self.tp + self.fp + self.fn + self.tn
 
 
-def outcome(label: ArrayLike, decision: ArrayLike) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Each trial's outcome as a number: 0 TP, 1 FP, 2 FN, 3 TN, 4 abstained positive, 5 abstained negative."""
+def outcome(label: ArrayLike, decision: ArrayLike) -> np.ndarray[Any, np.dtype[np.int8]]:
+    """Each trial's outcome as a number: 0 TP, 1 FP, 2 FN, 3 TN, then positives and negatives that were abstained on
+    (4, 5) and whose call failed (6, 7).
+
+    >>> outcome([1, 0, 1, 0, 1, 0, 1, 0], [1, 1, 0, 0, -1, -1, -2, -2])
+    array([0, 1, 2, 3, 4, 5, 6, 7], dtype=int8)
+    """
     positive, said = check_label(label), np.asarray(decision)
     if said.shape != positive.shape:
         raise DataError(f"label and decision must be equally long; found {positive.shape} and {said.shape}")
-    wrong = ~np.isin(said, (0, 1, ABSTAIN))
-    if wrong.any():
+    if not _all_are_codes(said):
+        wrong = ~np.isin(said, CODES)
         raise DataError(
-            f"decision must be 1, 0 or -1 (abstained); found {said[wrong][0]!r} at position {int(np.argmax(wrong))}"
+            f"decision must be 1, 0, -1 (abstained) or -2 (failed); found {said[wrong][0]!r} at position {int(np.argmax(wrong))}"
         )
-    code = np.where(said == 1, np.where(positive, 0, 1), np.where(positive, 2, 3))
-    return np.where(said == ABSTAIN, np.where(positive, 4, 5), code)
+    return np.int8(3) - np.int8(2) * said.astype(np.int8, copy=False) - positive.view(np.int8)
+
+
+def _all_are_codes(said: np.ndarray[Any, Any]) -> bool:
+    """Whether every decision is a known code; of integers the least and the greatest tell."""
+    if said.dtype.kind in "iub":
+        return said.size == 0 or bool(int(said.min()) >= min(CODES) and int(said.max()) <= max(CODES))
+    return bool(np.isin(said, CODES).all())
 
 
 def _kind(weight: ArrayLike | None) -> type:
     return np.int64 if weight is None or np.asarray(weight).dtype.kind in "iub" else np.float64
 
 
-def _share(hits: Any, of: Any) -> Any:
+def share(hits: Any, of: Any) -> Any:
     """A `Rate` of two numbers; an array of shares of two arrays, NaN where there is nothing to share."""
     if np.ndim(hits) == 0 and np.ndim(of) == 0:
         return Rate(hits, of)
@@ -85,38 +120,38 @@ def _share(hits: Any, of: Any) -> Any:
 
 def accuracy_of(c: Counts) -> Any:
     """(TP + TN) / all trials."""
-    return _share(c.tp + c.tn, c.n)
+    return share(c.tp + c.tn, c.n)
 
 
 def precision_of(c: Counts) -> Any:
     """TP / (TP + FP)."""
-    return _share(c.tp, c.tp + c.fp)
+    return share(c.tp, c.tp + c.fp)
 
 
 def recall_of(c: Counts) -> Any:
     """TP / (TP + FN)."""
-    return _share(c.tp, c.tp + c.fn)
+    return share(c.tp, c.tp + c.fn)
 
 
 def specificity_of(c: Counts) -> Any:
     """TN / (TN + FP)."""
-    return _share(c.tn, c.tn + c.fp)
+    return share(c.tn, c.tn + c.fp)
 
 
 def fpr_of(c: Counts) -> Any:
     """FP / (FP + TN)."""
-    return _share(c.fp, c.fp + c.tn)
+    return share(c.fp, c.fp + c.tn)
 
 
 def fnr_of(c: Counts) -> Any:
     """FN / (FN + TP)."""
-    return _share(c.fn, c.fn + c.tp)
+    return share(c.fn, c.fn + c.tp)
 
 
 def f1_of(c: Counts) -> Any:
     """2 TP / (2 TP + FP + FN)."""
-    share = _share(2 * c.tp, 2 * c.tp + c.fp + c.fn)
-    return float(share) if isinstance(share, Rate) else share  # no binomial proportion: Wilson must not be offered
+    found = share(2 * c.tp, 2 * c.tp + c.fp + c.fn)
+    return float(found) if isinstance(found, Rate) else found  # no binomial proportion: Wilson must not be offered
 
 
 def balanced_accuracy_of(c: Counts) -> Any:
@@ -134,7 +169,7 @@ def mcc_of(c: Counts) -> Any:
 
 @metric(best="high", form=lambda: OfCounts(accuracy_of))
 def accuracy(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
-    """Share of all trials decided rightly; an abstention is not right.
+    """Share of all trials decided rightly; an abstention is not right, nor is a failed call.
 
     accuracy = (TP + TN) / n. Best: high. Range: 0..1. Undefined (NaN) without trials.
     Reference: equals `sklearn.metrics.accuracy_score` where nothing abstains.

@@ -5,12 +5,12 @@
     count_replicates        metrics of decisions                                     (exact)
 
 Replicates are vectorised, never threaded: the same generator gives the same digits on any machine with any number of
-threads. `resampled` does it by brute force; it is the oracle in the tests and the way of metrics without a form.
+threads. `resampled` does it by brute force, as `trial_draws` tells; it is the oracle in the tests.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.random import Generator
@@ -93,13 +93,20 @@ def _with_counts(tally: Tally, p: Floats, q: Floats) -> Tally:
 
 
 def count_replicates(outcomes: NDArray[np.int64], replicates: int, rng: Generator) -> Floats:
-    """Replicates (replicate × outcome) of the six outcome counts (see `metrics.counts`), resampled within each class."""
-    drawn = np.zeros((replicates, 6))
-    for members in ((0, 2, 4), (1, 3, 5)):
-        have = outcomes[list(members)]
+    """Replicates (replicate × outcome) of the outcome counts (see `metrics.counts`), resampled within each class."""
+    drawn = np.zeros((replicates, len(outcomes)))
+    for members in (slice(0, None, 2), slice(1, None, 2)):
+        have = outcomes[members]
         if have.sum():
             drawn[:, members] = rng.multinomial(int(have.sum()), have / have.sum(), size=replicates)
     return drawn
+
+
+def trial_draws(positive: NDArray[np.bool_], replicates: int, rng: Generator) -> Iterator[NDArray[np.int64]]:
+    """The places of the trials drawn, replicate by replicate, when trials are drawn within each class."""
+    classes = [np.flatnonzero(positive), np.flatnonzero(~positive)]
+    for _ in range(replicates):
+        yield np.concatenate([rng.choice(members, size=len(members)) for members in classes if len(members)])
 
 
 def resampled(
@@ -110,10 +117,5 @@ def resampled(
     rng: Generator,
 ) -> Floats:
     """Replicates of any function of (label, score) by drawing trials within each class and computing it anew."""
-    places = [np.flatnonzero(positive), np.flatnonzero(~positive)]
     label = positive.astype(np.int8)
-    values = np.empty(replicates)
-    for r in range(replicates):
-        drawn = np.concatenate([rng.choice(i, size=len(i)) for i in places if len(i)])
-        values[r] = metric(label[drawn], score[drawn])
-    return values
+    return np.array([metric(label[drawn], score[drawn]) for drawn in trial_draws(positive, replicates, rng)])
