@@ -155,6 +155,11 @@ def test_missing_columns_are_named() -> None:
         _ = Trials.of([1, 0]).score
 
 
+def test_masked_values_are_refused_not_unmasked() -> None:
+    with pytest.raises(DataError, match="masked"):
+        Trials.of([1, 0], np.ma.array([1.0, 2.0], mask=[True, False]))
+
+
 def test_labels_of_arrays_are_checked() -> None:
     with pytest.raises(DataError, match="label must be 1"):
         Trials.of([1, 2])

@@ -28,7 +28,7 @@ from hitmiss.errors import HitmissError, UnknownName, UsageError
 from hitmiss.registry import Metric, all_metrics, resolve
 from hitmiss.spec import Setting, Spec
 from hitmiss.stats.forms import AtThreshold, ClassSums, Crossing, MinimumCost, PairShare
-from hitmiss.values import ABSTAIN
+from hitmiss.values import FAILED
 
 Array = NDArray[Any]
 Case = Mapping[str, Array]
@@ -163,7 +163,7 @@ def make_cases(entry: Metric, cases: int = 60, seed: int = 0) -> Iterator[Case]:
         columns = {
             "label": label,
             "score": _probabilities(label, rng) if "probability" in entry.kinds else _scores(label, rng, number % 6),
-            "decision": np.where(rng.random(n) < 0.3, rng.integers(-1, 2, n), label),
+            "decision": np.where(rng.random(n) < 0.3, rng.integers(FAILED, 2, n), label),
             "confidence": _rounded(rng.random(n), rng),
             "seconds": rng.exponential(2.0, n),
         }
@@ -293,7 +293,7 @@ def _mirror(subject: Subject, case: Case, _: Generator) -> Breaches:
     turn: dict[str, Callable[[Array], Array]] = {
         "label": lambda label: 1 - label,
         "score": lambda score: 1.0 - score if "probability" in subject.entry.kinds else -score,
-        "decision": lambda decision: np.where(decision == ABSTAIN, ABSTAIN, 1 - decision),
+        "decision": lambda decision: np.where(decision < 0, decision, 1 - decision),  # no answer stays none
     }
     turned = {name: _frozen(turn[name](values)) if name in turn else values for name, values in case.items()}
     assert subject.mirror is not None

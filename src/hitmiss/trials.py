@@ -113,6 +113,8 @@ class Trials:
             "label": positive.astype(np.int8),
         }
         given = {"score": (score, np.float64), "decision": (decision, None), "confidence": (confidence, np.float64)}
+        if any(np.ma.is_masked(v) for v, _ in given.values()):
+            raise DataError("some values are masked; drop them first")
         data |= {name: np.array(v, dtype=kind) for name, (v, kind) in given.items() if v is not None}
         head = header or Header()
         named = {*head.runs, *head.slices, *head.numbers}

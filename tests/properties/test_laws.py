@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,8 @@ few = settings(max_examples=30)
 
 Rows = list[tuple[int, float, int, int]]  # label, level of the score, decision, weight
 rows = st.lists(
-    st.tuples(st.integers(0, 1), st.integers(0, 6), st.sampled_from([-1, 0, 1, 1, 0]), st.integers(0, 3)), max_size=24
+    st.tuples(st.integers(0, 1), st.integers(0, 6), st.sampled_from([-2, -1, 0, 1, 1, 0]), st.integers(0, 3)),
+    max_size=24,
 )
 both_classes = rows.map(lambda some: [*some, (1, 3, 1, 1), (0, 2, 0, 2)])
 moves = st.randoms(use_true_random=False)
@@ -146,7 +148,7 @@ def test_the_mirror(text: str, some: Rows) -> None:
     ladder = [0.0, 0.125, 0.25, 0.5, 0.75, 0.875, 1.0]
     if "probability" not in resolve(text)[1].kinds:
         ladder = [-4.0, -2.0, -0.25, 0.0, 0.25, 2.0, 4.0]
-    turned = [(1 - label, 6 - level, {1: 0, 0: 1, -1: -1}[said], weight) for label, level, said, weight in some]
+    turned = [(1 - label, 6 - level, {1: 0, 0: 1}.get(said, said), weight) for label, level, said, weight in some]
     assert same(value(text, some, ladder), value(METRICS[text]["mirror"], turned, ladder))
 
 
@@ -162,8 +164,8 @@ def test_merged_parts_are_the_whole(text: str, some: Rows, shares: list[int]) ->
     parts = [[row for row, share in zip(some, shares, strict=False) if share == k] for k in range(4)]
     if isinstance(form, OfCounts):
         counted = [Counts.of([r[0] for r in part], [r[2] for r in part]) for part in parts]
-        fields = ("tp", "fp", "fn", "tn", "abstained_positive", "abstained_negative")
-        found = float(form.function(Counts(*(sum(getattr(c, f) for c in counted) for f in fields))))
+        summed = (sum(getattr(c, f.name) for c in counted) for f in fields(Counts))
+        found = float(form.function(Counts(*summed)))
     else:
         found = form.value(merge(Tally.of([r[0] for r in part], [ladder[int(r[1])] for r in part]) for part in parts))
     whole = value(text, some, ladder)
