@@ -1,0 +1,248 @@
+"""Manipulations of sound that leave a voice what it is: gain, noise, echo, shift, fade, resampling, pitch, tempo.
+
+Each is an attack of `family`: strength 0 changes nothing, strength 1 does what the settings say, between them lies less
+of the same. The suite of the CLAD study is in `SUITE`. Any callable will do where these are taken: see `transform`.
+"""
+
+# ruff: noqa: ARG001  (every attack is given a generator; most of these draw nothing)
+
+from __future__ import annotations
+
+import inspect
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.random import Generator
+
+from hitmiss.attack.family import Array, Perturbation, attack, perturbation
+from hitmiss.errors import DataError, UnknownName, UsageError
+from hitmiss.io.media import Clip, resample
+
+Transform = Callable[[Clip, int, Generator], Clip]
+"""A clip, its sample rate and a generator of its own to the changed clip."""
+
+SUITE: Final = (
+    "gain(db=-10)", "gain(db=10)",
+    "noise(snr=25)", "noise(snr=20)", "noise(snr=15)", "noise(snr=20, color=pink)",
+    "echo(delay=0.1, level=0.3)", "echo(delay=0.3, level=0.5)",
+    "shift(seconds=0.5)", "fade(share=0.3, shape=linear)", "fade(share=0.3, shape=exponential)",
+    "band(rate=8000)", "band(rate=11025)",
+    "pitch(semitones=1)", "pitch(semitones=-1)", "tempo(factor=1.1)", "tempo(factor=0.9)",
+)  # fmt: skip
+"""The manipulations of a drift table unless others are named."""
+
+
+@attack
+def gain(x: Array, strength: float, rng: Generator, *, db: float = -10.0) -> Array:
+    """Louder or softer by strength × `db` decibels; nothing is clipped."""
+    return np.asarray(x * 10.0 ** (strength * db / 20.0))
+
+
+@attack
+def noise(
+    x: Array, strength: float, rng: Generator, *, snr: float = 20.0, color: Literal["white", "pink"] = "white"
+) -> Array:
+    """Stationary noise; at strength 1 with `snr` decibels to the clip's own mean power, its amplitude × strength below."""
+    if color not in ("white", "pink"):
+        raise UnknownName("colour of noise", color, ("white", "pink"))
+    power = float(np.mean(np.square(x, dtype=np.float64)))
+    if power == 0.0:
+        return x.copy()  # of silence no ratio can be taken
+    white = rng.standard_normal(len(x))
+    drawn = _pink(white) if color == "pink" else white
+    level = strength * np.sqrt(power * 10.0 ** (-snr / 10.0) / np.mean(drawn**2))
+    return np.asarray(x + level * drawn)
+
+
+def _pink(white: Array) -> Array:
+    """White noise with power falling as 1/f."""
+    spectrum = np.fft.rfft(white)
+    spectrum /= np.sqrt(np.maximum(np.arange(len(spectrum)), 1.0))
+    return np.fft.irfft(spectrum, len(white))
+
+
+@attack
+def echo(
+    x: Array, strength: float, rng: Generator, *, sample_rate: int = 16000, delay: float = 0.1, level: float = 0.5
+) -> Array:
+    """One echo after `delay` seconds, strength × `level` as loud as the clip; the length stays."""
+    late = _samples("delay", delay, sample_rate)
+    echoed = np.zeros_like(x)
+    echoed[late:] = x[: max(len(x) - late, 0)]
+    return x + strength * level * echoed
+
+
+@attack
+def shift(x: Array, strength: float, rng: Generator, *, sample_rate: int = 16000, seconds: float = 0.5) -> Array:
+    """Played from strength × `seconds` later on; the beginning comes at the end."""
+    return np.roll(x, -round(strength * seconds * sample_rate))
+
+
+@attack
+def fade(
+    x: Array,
+    strength: float,
+    rng: Generator,
+    *,
+    share: float = 0.3,
+    shape: Literal["linear", "exponential"] = "linear",
+) -> Array:
+    """Faded in over the first and out over the last strength × `share` of the clip (at most a half each)."""
+    if shape not in ("linear", "exponential"):
+        raise UnknownName("shape of a fade", shape, ("linear", "exponential"))
+    if not 0.0 <= share <= 0.5:
+        raise UsageError(f"the share of a fade runs from 0 to 0.5; found {share}")
+    n = round(strength * share * len(x))
+    ramp = np.arange(1, n + 1) / (n + 1)
+    ramp = ramp if shape == "linear" else (10.0 ** (2 * ramp) - 1.0) / 99.0
+    envelope = np.ones(len(x))
+    envelope[:n] *= ramp
+    envelope[len(x) - n :] *= ramp[::-1]
+    return x * envelope
+
+
+@attack
+def band(x: Array, strength: float, rng: Generator, *, sample_rate: int = 16000, rate: int = 8000) -> Array:
+    """Resampled to a lower rate and back: what lies above half of it is lost; strength moves it from ours to `rate`."""
+    if not 0 < rate <= sample_rate:
+        raise UsageError(f"the rate must lie between 0 and the clip's own, {sample_rate}; found {rate}")
+    low = round(sample_rate * (rate / sample_rate) ** strength)
+    return _exactly(resample(resample(_f32(x), sample_rate, low), low, sample_rate), len(x))
+
+
+@attack
+def pitch(x: Array, strength: float, rng: Generator, *, sample_rate: int = 16000, semitones: float = 1.0) -> Array:
+    """Higher by strength × `semitones`, formants with it, at the same tempo and length."""
+    factor = 2.0 ** (strength * semitones / 12.0)
+    slower = _stretch(_f32(x), factor, sample_rate)
+    return _exactly(resample(slower, round(sample_rate * factor), sample_rate), len(x))
+
+
+@attack
+def tempo(x: Array, strength: float, rng: Generator, *, sample_rate: int = 16000, factor: float = 1.1) -> Array:
+    """Faster by `factor` ** strength at the same pitch: the clip becomes that much shorter."""
+    if factor <= 0:
+        raise UsageError(f"a tempo is above 0; found {factor}")
+    return _stretch(_f32(x), factor**-strength, sample_rate)
+
+
+def _stretch(x: Clip, factor: float, sample_rate: int) -> Clip:
+    """`factor` times as long at the same pitch: frames laid anew where they continue the wave best (WSOLA)."""
+    size = 2 * max(int(0.015 * sample_rate), 8)
+    hop, reach = size // 2, size // 2
+    n_out = max(round(len(x) * factor), 1)
+    window = np.hanning(size + 1)[:-1]
+    padded = np.pad(x, (reach, size + 2 * reach + hop))
+    out, weight = np.zeros(n_out + 2 * size), np.zeros(n_out + 2 * size)
+    follow: Array | None = None
+    for place in range(0, n_out + hop, hop):
+        ideal = min(round(place / factor), len(x))
+        at = ideal if follow is None else ideal + _best_offset(padded[ideal : ideal + size + 2 * reach], follow)
+        out[place : place + size] += window * padded[at : at + size]
+        weight[place : place + size] += window
+        follow = padded[at + hop : at + hop + size]
+    return (out[:n_out] / np.maximum(weight[:n_out], 1e-3)).astype(np.float32)
+
+
+def _best_offset(region: Array, wanted: Array) -> int:
+    """Where in a region the wanted frame is found best: the peak of the normalised correlation."""
+    size = len(wanted)
+    score = np.correlate(region, wanted, mode="valid")
+    energy = np.convolve(region**2, np.ones(size), mode="valid")
+    return int(np.argmax(score / np.sqrt(np.maximum(energy, 1e-12))))
+
+
+def transform(given: str | Perturbation | Callable[..., Any]) -> Transform:
+    """Anything that changes a clip as one kind of function: (clip, sample rate, generator) -> clip.
+
+    Taken are the text of a perturbation (`noise(snr=15)`), an audiomentations transform or chain (called with `samples=`
+    and `sample_rate=`), and any callable that takes the clip, the clip and its rate, or these and a generator. What a
+    callable draws from the global generators of `random` and numpy is settled by the clip's own generator.
+    """
+    if isinstance(given, str | Perturbation):
+        return _Bound(perturbation(given))
+    if not callable(given):
+        raise UsageError(f"a manipulation is a text as noise(snr=15) or a callable; found {type(given).__name__}")
+    return _Called(given)
+
+
+class _Bound:
+    """A perturbation as a transform; a class, so that worker processes can be sent it."""
+
+    def __init__(self, bound: Perturbation) -> None:
+        self.bound = bound
+
+    def __call__(self, clip: Clip, sample_rate: int, rng: Generator) -> Clip:
+        return _checked(self.bound(clip, rng, sample_rate=sample_rate), str(self.bound))
+
+    def __str__(self) -> str:
+        return str(self.bound)
+
+
+class _Called:
+    """Somebody's callable as a transform."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.names = _parameters(function)
+
+    def __call__(self, clip: Clip, sample_rate: int, rng: Generator) -> Clip:
+        with _seeded(rng):
+            if "samples" in self.names and "sample_rate" in self.names:
+                changed = self.function(samples=clip.copy(), sample_rate=sample_rate)
+            else:
+                changed = self.function(*(clip.copy(), sample_rate, rng)[: max(len(self.names), 1)])
+        return _checked(changed, str(self))
+
+    def __str__(self) -> str:
+        return getattr(self.function, "__name__", type(self.function).__name__)
+
+
+def _parameters(function: Callable[..., Any]) -> list[str]:
+    """The names of the arguments that must be given."""
+    try:
+        found = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return ["clip"]
+    return [p.name for p in found if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+
+
+@contextmanager
+def _seeded(rng: Generator) -> Iterator[None]:
+    """The global generators set by ours for the while, and put back as they were."""
+    python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
+    seed = int(rng.integers(2**32))
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002
+    try:
+        yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(numpy)  # noqa: NPY002
+
+
+def _checked(changed: Any, name: str) -> Clip:
+    clip = np.asarray(changed, dtype=np.float32)
+    if clip.ndim != 1 or not len(clip):
+        raise DataError(f"{name} must give one channel with samples in it; found the shape {clip.shape}")
+    if not np.isfinite(clip).all():
+        raise DataError(f"{name} made samples that are NaN or infinite")
+    return clip
+
+
+def _samples(what: str, seconds: float, sample_rate: int) -> int:
+    n = round(seconds * sample_rate)
+    if n < 1:
+        raise UsageError(f"the {what} must be above 0 seconds; found {seconds}")
+    return n
+
+
+def _f32(x: Array) -> Clip:
+    return np.ascontiguousarray(x, dtype=np.float32)
+
+
+def _exactly(x: Clip, n: int) -> Clip:
+    return np.pad(x, (0, max(n - len(x), 0)))[:n]

@@ -1,0 +1,152 @@
+"""The codec bank: a clip through a lossy codec at a chosen quality, aligned with its source sample by sample.
+
+Every codec here is deterministic. Its delay is measured once (a probe sound goes through, the peak of the
+cross-correlation tells) and taken out, so a coded clip and its source can be compared point by point, and scores of the
+two form a pair. The names C01 … are those of ASVspoof 5 where the codec corresponds; X01 … are not in ASVspoof.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+
+from hitmiss.attack.engines import Engine
+from hitmiss.errors import DataError, UnknownName, UsageError
+from hitmiss.io.media import Clip, resample
+
+TAIL_SECONDS: Final = 0.25
+"""Silence sent after each clip, so that its end is out of the codec before the codec stops."""
+
+
+@dataclass(frozen=True)
+class Codec:
+    """A codec with its sample rate and bit rates (kbit/s), quality 1 the lowest."""
+
+    label: str
+    name: str
+    sample_rate: int
+    kbps: tuple[float, ...]
+    engine: Engine
+
+    @property
+    def qualities(self) -> range:
+        """1 to the number of bit rates."""
+        return range(1, len(self.kbps) + 1)
+
+    def rate_of(self, quality: int) -> float:
+        """The bit rate of a quality, in kbit/s."""
+        if quality not in self.qualities:
+            raise UsageError(f"{self.name} has the qualities 1 to {len(self.kbps)}; found {quality}")
+        return self.kbps[quality - 1]
+
+
+@dataclass(frozen=True, eq=False)
+class Coded:
+    """A clip as it comes out of a codec, and the bit rate that the codec reached (kbit/s)."""
+
+    clip: Clip
+    kbps: float
+
+
+def _bank() -> tuple[Codec, ...]:
+    opus = Engine("av", "libopus", "opus")
+    speex = Engine("program", "libspeex", "libspeex", "ogg")
+    return (
+        Codec("C01", "opus_wb", 16000, (6, 12, 18, 24, 30), opus),
+        Codec("C02", "amr_wb", 16000, (6.6, 8.85, 12.65, 15.85, 23.05), Engine("program", "libvo_amrwbenc", "amrwb", "amr")),
+        Codec("C03", "speex_wb", 16000, (5.75, 9.8, 16.8, 23.8, 34.2), speex),
+        Codec("C05", "mp3_wb", 16000, (16, 24, 32, 48, 64), Engine("av", "libmp3lame", "mp3float", "s16p")),
+        Codec("C06", "m4a_wb", 16000, (12, 16, 24, 32, 48), Engine("av", "aac", "aac", "fltp")),
+        Codec("C08", "opus_nb", 8000, (6, 8, 10, 14, 20), opus),
+        Codec("C09", "amr_nb", 8000, (4.75, 5.9, 7.4, 10.2, 12.2), Engine("av", "libopencore_amrnb", "amrnb")),
+        Codec("C10", "speex_nb", 8000, (3.95, 5.95, 8, 11, 18.2), speex),
+        Codec("X01", "g711_ulaw", 8000, (64,), Engine("av", "pcm_mulaw", "pcm_mulaw", has_rate=False)),
+        Codec("X02", "gsm_fr", 8000, (13.2,), Engine("soundfile", "GSM610", "GSM610", "WAV", has_rate=False)),
+        Codec("X03", "g722", 16000, (64,), Engine("av", "g722", "g722", has_rate=False)),
+    )  # fmt: skip
+
+
+BANK: Final = {codec.name: codec for codec in _bank()}
+ALIASES: Final = {
+    "opus": "opus_wb", "mp3": "mp3_wb", "aac": "m4a_wb", "m4a": "m4a_wb", "amr-nb": "amr_nb", "amr-wb": "amr_wb",
+    "speex": "speex_wb", "ulaw": "g711_ulaw", "µ-law": "g711_ulaw", "gsm": "gsm_fr",
+    **{codec.label: codec.name for codec in BANK.values()},
+}  # fmt: skip
+
+
+def find_codec(name: str) -> Codec:
+    """A codec by its name, an everyday name or its label.
+
+    >>> find_codec("C01").name, find_codec("mp3").kbps
+    ('opus_wb', (16, 24, 32, 48, 64))
+    """
+    known = ALIASES.get(name, name)
+    if known not in BANK:
+        raise UnknownName("codec", name, (*BANK, *ALIASES))
+    return BANK[known]
+
+
+def code(clip: Clip, codec: str | Codec, quality: int = 1, *, sample_rate: int = 16000) -> Coded:
+    """A clip through a codec: as long as it was, and not delayed against it.
+
+    The same clip gives the same samples every time. A machine that lacks the coder is told what to install.
+    """
+    chosen = find_codec(codec) if isinstance(codec, str) else codec
+    kbps = chosen.rate_of(quality)
+    if clip.ndim != 1 or not len(clip):
+        raise DataError(f"a codec takes one channel with samples in it; found the shape {clip.shape}")
+    decoded, reached = _through(clip, chosen, kbps, sample_rate)
+    return Coded(_aligned(decoded, len(clip), delay(chosen, kbps, sample_rate)), reached)
+
+
+def _through(clip: Clip, codec: Codec, kbps: float, sample_rate: int) -> tuple[Clip, float]:
+    """The decoded clip at its own rate, delayed as the codec likes, and the bit rate reached."""
+    tail = np.zeros(int(TAIL_SECONDS * sample_rate), dtype=np.float32)
+    given = resample(np.concatenate([clip.astype(np.float32), tail]), sample_rate, codec.sample_rate)
+    decoded, rate, size = codec.engine.round_trip(given, codec.sample_rate, kbps)
+    return resample(decoded, rate, sample_rate), size * 8 / 1000 * codec.sample_rate / len(given)
+
+
+@lru_cache(maxsize=256)
+def delay(codec: Codec, kbps: float, sample_rate: int) -> int:
+    """How many samples a codec delays, at the clip's own rate: where a probe sound is most like its decoded self."""
+    sound = probe_sound(sample_rate)
+    decoded, _ = _through(sound, codec, kbps, sample_rate)
+    return lag(sound, decoded)
+
+
+def lag(source: Clip, other: Clip) -> int:
+    """By how many samples the other sound comes later: the peak of the cross-correlation.
+
+    >>> x = np.random.default_rng(0).standard_normal(500).astype(np.float32)
+    >>> lag(x, np.concatenate([np.zeros(7, dtype=np.float32), x]))
+    7
+    """
+    size = 1 << (len(source) + len(other) - 1).bit_length()
+    spectrum = np.fft.rfft(other, size) * np.conj(np.fft.rfft(source, size))
+    peak = int(np.argmax(np.fft.irfft(spectrum, size)))
+    return peak - size if peak > size // 2 else peak
+
+
+def probe_sound(sample_rate: int) -> Clip:
+    """A second of something voice-like that no shift of itself resembles: gliding pulses through two resonances."""
+    n = sample_rate
+    t = np.arange(n) / sample_rate
+    phase = np.cumsum(110.0 + 90.0 * t + 12.0 * np.sin(2 * np.pi * 3.1 * t)) / sample_rate
+    pulses = np.diff(np.floor(phase), prepend=0.0)
+    sound = np.zeros(n)
+    for hertz, width in ((600.0, 80.0), (1700.0, 120.0)):
+        tone = np.exp(-np.pi * width * t[: n // 8]) * np.sin(2 * np.pi * hertz * t[: n // 8])
+        sound += np.convolve(pulses, tone)[:n]
+    envelope = np.sin(np.pi * t) * (0.6 + 0.4 * np.sin(2 * np.pi * 5 * t))
+    return np.asarray(0.5 * sound * envelope / np.max(np.abs(sound)), dtype=np.float32)
+
+
+def _aligned(decoded: Clip, n: int, late: int) -> Clip:
+    """`n` samples from where the clip begins in the decoded sound; silence where the codec gave none."""
+    start = np.zeros(max(-late, 0), dtype=np.float32)
+    shifted = np.concatenate([start, decoded[max(late, 0) :]])[:n]
+    return np.pad(shifted, (0, n - len(shifted))).astype(np.float32, copy=False)

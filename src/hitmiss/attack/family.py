@@ -1,0 +1,146 @@
+"""What a perturbation is: a named function of an array, a strength and a generator.
+
+    @attack
+    def hum(x, strength, rng, *, sample_rate=16000, hertz=50.0, level=0.1):
+        \"\"\"Mains hum.\"\"\"
+        t = np.arange(x.shape[-1]) / sample_rate
+        return x + strength * level * np.sin(2 * np.pi * hertz * t)
+
+Strength runs from 0 to 1: 0 gives back the input exactly, 1 is what the settings say. A perturbation has a text form like
+a metric: `noise(snr=15)`, `noise(snr=15, strength=0.5)`. All that it draws comes from the generator that it is given.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hitmiss.errors import DataError, UnknownName, UsageError
+from hitmiss.spec import Setting, Spec, parse
+
+Array = NDArray[Any]
+F = TypeVar("F", bound=Callable[..., Array])
+BUILT_IN = ("hitmiss.attack.audio",)
+"""Modules that register the built-in perturbations when a name is first asked for."""
+
+
+@dataclass(frozen=True)
+class Attack:
+    """A registered perturbation: its name, its function and the defaults of its settings."""
+
+    name: str
+    function: Callable[..., Array]
+    defaults: Mapping[str, Any] = field(hash=False)
+
+    @property
+    def about(self) -> str:
+        """The first line of its docstring."""
+        return (inspect.getdoc(self.function) or self.name).splitlines()[0]
+
+    def apply(self, x: Array, strength: float, rng: np.random.Generator, **settings: Any) -> Array:
+        """The perturbed array: a copy of `x` at strength 0; NaN and infinities in the outcome are refused."""
+        check_strength(self.name, strength)
+        for key in settings:
+            if key not in self.defaults:
+                raise UnknownName(f"setting of {self.name}", key, self.defaults)
+        if strength == 0.0:
+            return x.copy()
+        y = np.asarray(self.function(x, strength, rng, **settings))
+        if not np.isfinite(y).all():
+            raise DataError(f"{self.name} at strength {strength:g} made values that are not finite")
+        return y.astype(x.dtype, copy=False)
+
+
+@dataclass(frozen=True)
+class Perturbation:
+    """An attack with its strength and settings bound: `perturbation("noise(snr=15)")`."""
+
+    attack: Attack
+    strength: float = 1.0
+    settings: Mapping[str, Setting] = field(default_factory=dict, hash=False)
+
+    def __call__(self, x: Array, rng: np.random.Generator, **more: Any) -> Array:
+        """The perturbed array; `more` are settings that only the caller knows, as the sample rate."""
+        known = {key: value for key, value in more.items() if key in self.attack.defaults}
+        return self.attack.apply(x, self.strength, rng, **{**known, **self.settings})
+
+    def __str__(self) -> str:
+        strength = {} if self.strength == 1.0 else {"strength": self.strength}
+        return str(Spec.of(self.attack.name, **self.settings, **strength))
+
+
+_attacks: dict[str, Attack] = {}
+
+
+def attack(function: F) -> F:
+    """Register a perturbation `f(x, strength, rng, *, settings…)` under its own name.
+
+    >>> @attack
+    ... def halve(x, strength, rng, *, depth=0.5):
+    ...     return x * (1 - strength * depth)
+    >>> find_attack("halve").apply(np.ones(2), 0.5, np.random.default_rng(0)).tolist()
+    [0.75, 0.75]
+    >>> forget("halve")
+    """
+    name = function.__name__
+    parameters = inspect.signature(function).parameters.values()
+    positional = [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY]
+    if positional != ["x", "strength", "rng"]:
+        raise UsageError(f"attack {name!r} must take (x, strength, rng, *, settings…); it takes {positional}")
+    if name in _attacks and _attacks[name].function.__module__ != function.__module__:
+        raise UsageError(f"attack {name!r} exists already, from {_attacks[name].function.__module__}")
+    defaults = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+    _attacks[name] = Attack(name, function, defaults)
+    return function
+
+
+def forget(name: str) -> None:
+    """Take an attack out of the registry (plug-in authors' tests)."""
+    _attacks.pop(name, None)
+
+
+def all_attacks() -> dict[str, Attack]:
+    """Every known attack by name."""
+    for module in BUILT_IN:
+        import_module(module)
+    return dict(sorted(_attacks.items()))
+
+
+def find_attack(name: str) -> Attack:
+    """The attack of that name, whatever its case, or UnknownName with the nearest."""
+    known = all_attacks()
+    if name.lower() not in known:
+        raise UnknownName("attack", name, known)
+    return known[name.lower()]
+
+
+def perturbation(text: str | Spec | Perturbation) -> Perturbation:
+    """A perturbation from its text: a name with settings, `strength` among them.
+
+    >>> str(perturbation("gain(db=-6, strength=0.5)"))
+    'gain(db=-6, strength=0.5)'
+    """
+    if isinstance(text, Perturbation):
+        return text
+    spec = parse(text)
+    found, settings = find_attack(spec.name), dict(spec.settings)
+    strength = settings.pop("strength", 1.0)
+    if isinstance(strength, bool) or not isinstance(strength, int | float):
+        raise UsageError(f"{spec}: the strength must be a number from 0 to 1")
+    check_strength(found.name, strength)
+    for key in settings:
+        if key not in found.defaults:
+            raise UnknownName(f"setting of {found.name}", key, found.defaults)
+    return Perturbation(found, float(strength), settings)
+
+
+def check_strength(name: str, strength: float) -> None:
+    """Refuse a strength outside 0..1."""
+    if not 0.0 <= strength <= 1.0:
+        raise UsageError(f"the strength of {name} runs from 0 to 1; found {strength}")

@@ -1,0 +1,141 @@
+"""Codec plans: which codecs at which qualities a corpus is put through, from a table or from words.
+
+A plan's table has a header and, TAB separated, the columns `codec` (the label in tables, C01), `name` (the codec,
+opus_wb), `sample_rate` and the bit rates `q1` … in kbit/s; others are for the reader. Each clip keeps its uncoded self
+(`NONE`), and every coded copy names it in `codec_seed`: one corpus gives paired domains.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import polars as pl
+
+from hitmiss.attack.codec import BANK, Codec, code, find_codec
+from hitmiss.errors import DataError, Fault, UnknownName, UsageError
+from hitmiss.io.media import Clip
+
+NONE: Final = "NONE"
+MOST_QUALITIES: Final = 9
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One cell of a plan: a codec at a quality, or no codec at all. Called with a clip, it gives the coded clip."""
+
+    codec: Codec | None = None
+    quality: int = 0
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """What the slices `codec` and `codec_q` say."""
+        if self.codec is None:
+            return {"codec": NONE, "codec_q": NONE}
+        return {"codec": self.codec.label, "codec_q": str(self.quality)}
+
+    def __str__(self) -> str:
+        return f"{self.codec.label}-q{self.quality}" if self.codec else NONE
+
+    def __call__(self, clip: Clip, sample_rate: int = 16000) -> Clip:
+        if self.codec is None:
+            return clip
+        return code(clip, self.codec, self.quality, sample_rate=sample_rate).clip
+
+
+UNCODED: Final = Condition()
+
+
+def parse_conditions(text: str) -> tuple[Condition, ...]:
+    """Conditions from words: `opus`, `mp3:1`, `C09:1+3`, separated by commas; without qualities all of the codec.
+
+    >>> [str(c) for c in parse_conditions("mp3:1+5,gsm")]
+    ['C05-q1', 'C05-q5', 'X02-q1']
+    """
+    found: list[Condition] = []
+    for word in filter(None, (part.strip() for part in text.split(","))):
+        name, colon, wanted = word.partition(":")
+        codec = find_codec(name)
+        found += _conditions(codec, wanted.split("+") if colon else codec.qualities)
+    if not found:
+        raise UsageError(f"no codec is named in {text!r}; write for instance opus,mp3:1,amr-nb:1+5")
+    return tuple(dict.fromkeys(found))
+
+
+def read_codec_plan(path: str | Path, qualities: Sequence[int] = ()) -> tuple[Condition, ...]:
+    """The conditions of a plan's table, in its order; `qualities` takes only these of each codec.
+
+    A codec that this machine has not is in the plan all the same: see `usable`.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise UsageError(f"no codec plan {path.name}")
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t"))
+    if not rows or not {"codec", "name"} <= set(rows[0]):
+        raise DataError(
+            f"{path.name} is no codec plan: a table with the columns codec, name, sample_rate, q1 … is expected"
+        )
+    codecs = [_codec_of(row, number, path.name) for number, row in enumerate(rows, 2)]
+    twice = [c.label for c in codecs if [d.label for d in codecs].count(c.label) > 1]
+    if twice:
+        raise DataError(f"{path.name}: the codec {twice[0]!r} is there twice")
+    chosen = [
+        c
+        for codec in codecs
+        for c in _conditions(codec, [q for q in qualities or codec.qualities if q in codec.qualities])
+    ]
+    return tuple(chosen)  # fmt: skip
+
+
+def usable(conditions: Iterable[Condition]) -> tuple[tuple[Condition, ...], dict[str, str]]:
+    """The conditions that this machine can make, and for the codecs that it cannot what they lack."""
+    given = list(conditions)
+    codecs = {c.codec.name: c.codec for c in given if c.codec is not None}
+    missing = {name: why for name, codec in codecs.items() if (why := codec.engine.lacks()) is not None}
+    return tuple(c for c in given if c.codec is None or c.codec.name not in missing), missing
+
+
+def coded_items(frame: pl.DataFrame, conditions: Iterable[Condition], *, item: str = "item") -> pl.DataFrame:
+    """A table of items once for every condition: new ids, `codec`, `codec_q`, and `codec_seed`, the uncoded item.
+
+    >>> coded_items(pl.DataFrame({"item": ["a"]}), [UNCODED, *parse_conditions("gsm")]).rows()
+    [('a', 'NONE', 'NONE', 'a'), ('a@X02-q1', 'X02', '1', 'a')]
+    """
+    parts = []
+    for condition in conditions:
+        columns = {name: pl.lit(value) for name, value in condition.columns.items()}
+        part = frame.with_columns(**columns, codec_seed=pl.col(item))
+        parts.append(part if condition.codec is None else part.with_columns(pl.col(item) + f"@{condition}"))
+    return pl.concat(parts)
+
+
+def _conditions(codec: Codec, qualities: Iterable[Any]) -> list[Condition]:
+    chosen = [_whole(q, codec) for q in qualities]
+    for quality in chosen:
+        codec.rate_of(quality)
+    return [Condition(codec, quality) for quality in chosen]
+
+
+def _whole(text: Any, codec: Codec) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise UsageError(f"the qualities of {codec.name} are 1 to {len(codec.kbps)}; found {text!r}") from None
+
+
+def _codec_of(row: dict[str, Any], number: int, file: str) -> Codec:
+    name = row["name"] or ""
+    if name not in BANK:
+        raise UnknownName(f"codec in {file}, row {number},", name, BANK)
+    rates = [cell for q in range(1, MOST_QUALITIES + 1) if (cell := (row.get(f"q{q}") or "").strip())]
+    try:
+        kbps = tuple(float(cell) for cell in rates) or BANK[name].kbps
+        sample_rate = int(row.get("sample_rate") or BANK[name].sample_rate)
+    except ValueError as error:
+        fault = Fault("bad-plan", f"a rate is not a number: {error}", file=file, row=number)
+        raise DataError(str(fault), [fault]) from None
+    return replace(BANK[name], label=row["codec"] or name, kbps=kbps, sample_rate=sample_rate)
