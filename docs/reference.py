@@ -37,7 +37,7 @@ def section(metric: Metric) -> str:
     text, examples = [], []
     for line in (inspect.getdoc(metric.function) or "").splitlines():
         (examples if examples or line.startswith(">>>") else text).append(line)
-    code = "\n```python\n" + "\n".join(examples) + "\n```\n" if examples else ""
+    code = "\n```pycon\n" + "\n".join(examples) + "\n```\n" if examples else ""
     return f"\n## {metric.name}\n\n" + "\n".join(text).strip() + "\n" + code
 
 

@@ -1,0 +1,114 @@
+"""Every command and every Python block in README and docs is run, in a folder with the files that they speak of.
+
+A block that cannot run in the tests is preceded by `<!-- not run: why -->`; those are listed as skipped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import shlex
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import hitmiss as hm
+from hitmiss.cli.main import run
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+FENCE = re.compile(r"(?:<!-- not run: (?P<why>[^>]*?) -->\n)?```(?P<kind>console|python)\n(?P<text>.*?)```", re.S)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page."""
+
+    page: str
+    kind: str
+    text: str
+    why_not: str | None
+
+    @property
+    def commands(self) -> list[list[str]]:
+        lines = re.sub(r"\\\n\s*", " ", self.text).splitlines()
+        typed = [shlex.split(line[2:], comments=True) for line in lines if line.startswith("$ ")]
+        return [words[1:] for words in typed if words and words[0] == "hitmiss"]
+
+
+def blocks(kind: str) -> Iterator[object]:
+    for page in PAGES:
+        for i, found in enumerate(FENCE.finditer(page.read_text(encoding="utf-8"))):
+            if found["kind"] == kind:
+                block = Block(page.name, kind, found["text"], found["why"])
+                yield pytest.param(block, id=f"{page.stem}-{i}")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A user's folder: the small demo, and files under the names that the pages use."""
+    here = tmp_path_factory.mktemp("docs")
+    with contextlib.chdir(here), contextlib.redirect_stdout(io.StringIO()):
+        from hitmiss.simulate.asvspoof5 import write
+
+        data = write(Path("demo/asvspoof5_small"), share=0.02)
+        shutil.copytree(data, "demo/asvspoof5")
+        key = data / "ASVspoof5.eval.track_1.tsv"
+        copies = {"scores.tsv": "scores_a", "run_seed1.tsv": "scores_a", "run_seed2.tsv": "scores_b", "dev.tsv": "dev_scores_a"}
+        for name, source in copies.items():
+            shutil.copy(data / f"{source}.tsv", name)
+        for name in ("key.tsv", "protocol.tsv", key.name):
+            shutil.copy(key, name)
+        shutil.copy(data / "ASVspoof5.dev.track_1.tsv", "dev_key.tsv")
+        _table_of_two_systems(data, key)
+        assert run(["score", "scores.tsv", "--key", "key.tsv", "-p", "asvspoof5", "-o", "results.json"]) == 0
+        rng = np.random.default_rng(0)
+        codec, speaker = np.repeat(["C01", "C02"], 60), np.tile(np.arange(20).astype(str), 6)
+        np.savez("embeddings.npz", layer_0=rng.normal(size=(120, 4)), layer_1=rng.normal(size=(120, 4)), codec=codec, speaker=speaker)
+        extending = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+        Path("my_metrics.py").write_text(next(FENCE.finditer(extending))["text"], encoding="utf-8")
+        Path("my-lab.toml").write_text(re.search(r"```toml\n(.*?)```", extending, re.S)[1], encoding="utf-8")  # type: ignore[index]
+    return here
+
+
+def _table_of_two_systems(data: Path, key: Path) -> None:
+    trials = hm.read(data / "scores_a.tsv", key)
+    b = hm.read(data / "scores_b.tsv", key)
+    words = ["bonafide" if y else "spoof" for y in trials.label]
+    pl.DataFrame({"id": trials.items, "key": words, "a": trials.score, "b": b.score}).write_csv("table.csv")
+
+
+@pytest.mark.parametrize("block", list(blocks("console")))
+def test_commands(block: Block, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    if block.why_not:
+        pytest.skip(f"{block.page}: {block.why_not}")
+    with contextlib.chdir(folder):
+        for words in block.commands:
+            assert run(words) == 0, f"hitmiss {shlex.join(words)}\n{capsys.readouterr().err}"
+
+
+@pytest.mark.parametrize("block", list(blocks("python")))
+def test_python(block: Block, folder: Path) -> None:
+    if block.why_not:
+        pytest.skip(f"{block.page}: {block.why_not}")
+    with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()):
+        trials = hm.read("scores.tsv", "key.tsv", positive="bonafide")
+        names = {"label": trials.label, "score": trials.score, "trials": trials, "__name__": "block"}
+        try:
+            exec(compile(block.text.replace(">>> ", ""), block.page, "exec"), names)
+        finally:
+            from hitmiss.registry import forget
+
+            forget("d_prime")
+
+
+def test_the_pages_link_to_what_exists() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
