@@ -163,6 +163,18 @@ def test_positions_name_columns_where_there_is_no_header(tmp_path: Path) -> None
         read(path, columns={"score": "5"})
 
 
+def test_a_header_of_unknown_names_is_still_a_header(tmp_path: Path) -> None:
+    path = save(tmp_path, "info,2nd,out\nE_01,spoof,0.5\nE_02,bonafide,0.7\n")
+    with pytest.raises(DataError, match=r"there are 'info', '2nd', 'out'"):
+        read(path)
+    assert read(path, columns={"item": "info", "label": "2nd", "score": "out"}).score.tolist() == [0.5, 0.7]
+
+
+def test_a_protocol_that_begins_with_an_uncoded_row_has_no_header(tmp_path: Path) -> None:
+    key = save(tmp_path, "\n".join([PROTOCOL[1], PROTOCOL[0], PROTOCOL[2]]), "k")
+    assert read(save(tmp_path, SCORES), key).n_positive == 1
+
+
 def test_several_systems_in_one_file_become_runs(tmp_path: Path) -> None:
     path = save(tmp_path, "file,key,codec,a,b\nx,spoof,C1,1,-1\ny,bonafide,C2,2,-2\n")
     trials = read(path, score_columns=("a", "b"))

@@ -54,7 +54,8 @@ def test_the_sentence_counts_and_names_the_nearest_word() -> None:
 
 
 @pytest.mark.parametrize(
-    ("labels", "value"), [(["1", "0", "1"], "1"), (["0", "1", "0"], "0"), (["yes", "no", "yes"], "yes")]
+    ("labels", "value"),
+    [(["1", "0", "1"], "1"), (["1.0", "0.0", "1.0"], "1"), (["0", "1", "0"], "0"), (["yes", "no", "yes"], "yes")],
 )
 def test_values_that_name_no_class_are_read_when_declared(labels: list[str], value: str) -> None:
     trials = read(table(labels), positive="toxic", negative="fine", positive_value=value)

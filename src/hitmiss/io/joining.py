@@ -33,51 +33,54 @@ def join(
     Columns that both sides have must agree. The frame has the rows that matched: it is of use only where the ledger
     is clean.
     """
-    on = ["item", "target"] if {"target"} <= {*scores.frame.columns} & {*key.frame.columns} else ["item"]
-    if _same_order(scores.frame, key.frame, on):
+    on = _shared_key(scores, key, ledger)
+    if not runs and _same_order(scores.frame, key.frame, on):
         return _beside(scores, key.frame, on, ledger), None
-    at = _positions(scores.frame, key, on)
-    unlisted = at.is_null()
-    absent = _absent(scores, key, at, runs)
+    listed = key.frame.select(on).with_row_index("_at")
+    if not key.is_unique:  # a repeated id is a fault by now: it counts once here
+        listed = listed.unique(on, keep="first", maintain_order=True)
+    at = scores.frame.select(on).join(listed, on=on, how="left", maintain_order="left")["_at"]
     if at.null_count() == len(at):
         hint = _hint(scores.frame["item"].to_list(), key.frame["item"].to_list())
         places = [scores.place(0), key.place(0)]
         raise ledger.stop("no-common-id", "no id is in both files", hint or "check that they belong together", places)
-    n_runs = scores.frame.select(runs).n_unique() if runs else 1
-    total = n_runs * key.frame.height
+    unlisted, absent = at.is_null(), _absent(scores.frame.select(runs), listed["_at"], at, key.frame.height)
+    total = listed.height * (scores.frame.select(runs).n_unique() if runs else 1)
     if options.allow_missing:
         _note_missing(int(unlisted.sum()), len(absent), total, ledger)
     else:
-        _refuse_missing(scores, unlisted, absent, ledger)
+        _refuse_missing(scores.places(unlisted), key.at(absent), scores.title("item"), ledger)
     coverage = (total - len(absent), total) if len(absent) else None
-    listed = scores.keep(~unlisted) if unlisted.any() else scores
-    return _beside(listed, key.frame[at.drop_nulls()], on, ledger), coverage
+    matched = scores.keep(~unlisted) if unlisted.any() else scores
+    return _beside(matched, key.frame[at.drop_nulls()], on, ledger), coverage
+
+
+def _shared_key(scores: Stack, key: Stack, ledger: Ledger) -> list[str]:
+    """The columns that name a question. An item that is asked about several targets needs them on both sides."""
+    has_target = ["target" in side.frame.columns for side in (scores, key)]
+    if all(has_target):
+        return ["item", "target"]
+    with_target = scores if has_target[0] else key
+    if any(has_target) and with_target.frame["target"].n_unique() > 1 and not with_target.is_unique:
+        without = key if has_target[0] else scores
+        fix = "say which one it is with --column target=NAME"
+        raise ledger.stop("missing-column", "there is no column for the target", fix, [without.place(0)], "target")
+    return ["item"]
 
 
 def _same_order(scores: pl.DataFrame, key: pl.DataFrame, on: Sequence[str]) -> bool:
     return all(scores[name].equals(key[name]) for name in on)
 
 
-def _positions(scores: pl.DataFrame, key: Stack, on: list[str]) -> pl.Series:
-    """For each score the row of the key with its id, or null. A repeated id of the key (a fault by now) counts once."""
-    places = key.frame.select(on).with_row_index("_at")
-    if not key.is_unique:
-        places = places.unique(on, keep="first", maintain_order=True)
-    return scores.select(on).join(places, on=on, how="left", maintain_order="left")["_at"]
-
-
-def _absent(scores: Stack, key: Stack, at: pl.Series, runs: Sequence[str]) -> list[Place]:
-    """The places of the key that have no score, in each run of which some are missing."""
-    if not runs:
-        seen = np.zeros(key.frame.height, dtype=bool)
+def _absent(runs: pl.DataFrame, listed: pl.Series, at: pl.Series, height: int) -> pl.Series:
+    """The rows of the key that have no score, once for each run that lacks them."""
+    if not runs.width:
+        seen = np.zeros(height, dtype=np.bool_)
         seen[at.drop_nulls().to_numpy()] = True
-        return key.places(pl.Series(~seen)) if not seen.all() else []
-    found = scores.frame.select(*runs, _at=at).drop_nulls().unique()
-    if found.height == found.select(runs).n_unique() * key.frame.height:
-        return []
-    every = pl.DataFrame({"_at": np.arange(key.frame.height, dtype=np.uint32)})
-    full = scores.frame.select(runs).unique(maintain_order=True).join(every, how="cross")
-    return key.at(full.join(found, on=[*runs, "_at"], how="anti", maintain_order="left")["_at"])
+        return listed.filter(~seen[listed.to_numpy()])
+    found = runs.with_columns(_at=at).drop_nulls().unique()
+    every = runs.unique(maintain_order=True).join(pl.DataFrame({"_at": listed}), how="cross")
+    return every.join(found, on=every.columns, how="anti", maintain_order="left")["_at"]
 
 
 def _note_missing(unlisted: int, absent: int, total: int, ledger: Ledger) -> None:
@@ -88,8 +91,7 @@ def _note_missing(unlisted: int, absent: int, total: int, ledger: Ledger) -> Non
         ledger.notes.append(f"{unlisted:,} scored ids are not in the key and were left out")
 
 
-def _refuse_missing(scores: Stack, unlisted: pl.Series, absent: list[Place], ledger: Ledger) -> None:
-    extra = scores.places(unlisted) if unlisted.any() else []
+def _refuse_missing(extra: list[Place], absent: list[Place], column: str, ledger: Ledger) -> None:
     hint = _hint([p.item or "" for p in extra], [p.item or "" for p in absent])
     fix = f"{hint}; or score" if hint else "complete the files, or score"
     fix += " what both have with --allow-missing, and every table says so"
@@ -99,7 +101,7 @@ def _refuse_missing(scores: Stack, unlisted: pl.Series, absent: list[Place], led
         "{n} scored id{s} missing from the key",
         fix,
         extra,
-        scores.title("item"),
+        column,
         "the id is not in the key",
     )
 

@@ -10,7 +10,7 @@ from typing import Final
 from hitmiss.io.words import CODES, is_word
 
 Row = tuple[str, ...]
-NUMBER: Final = re.compile(r"[-+]?(\d|\.\d|nan$|inf)", re.IGNORECASE)
+NUMBER: Final = re.compile(r"[-+]?(\.?\d[\d.,]*(e[-+]?\d+)?|nan|inf(inity)?)", re.IGNORECASE)
 UNPAIRED: Final = "unpaired"
 
 
@@ -96,10 +96,10 @@ def find_positional(rows: Sequence[Row], need: str) -> Layout | None:
 def is_number(text: str) -> bool:
     """Whether a cell was meant as a number: also `0,5` and `1.2.3`, which the door will refuse by name.
 
-    >>> is_number("-0.5"), is_number("NaN"), is_number("E_1")
-    (True, True, False)
+    >>> is_number("-0.5e-3"), is_number("NaN"), is_number("info"), is_number("2nd")
+    (True, True, False, False)
     """
-    return NUMBER.match(text.strip()) is not None
+    return NUMBER.fullmatch(text.strip()) is not None
 
 
 def _looks_like(ours: str, cells: Sequence[str], need: str) -> bool:

@@ -53,7 +53,8 @@ def parse(data: bytes, separator: str, has_header: bool, positions: list[int]) -
         empty_string_is_null=False,
         raise_if_empty=False,
     )
-    return frame.rename(dict(zip(frame.columns, map(str, positions), strict=True)))
+    # One chunk: gathering rows from the many that the parser leaves takes seven times as long.
+    return frame.rename(dict(zip(frame.columns, map(str, positions), strict=True))).rechunk()
 
 
 def _picked(frame: pl.DataFrame, picks: Mapping[str, int]) -> pl.DataFrame:

@@ -89,7 +89,9 @@ def _has_header(shape: Shape, options: ReadOptions) -> bool:
         return False
     if any(plain(cell) in KNOWN for cell in first):
         return True
-    return bool(others) and len(others[0]) == len(first) and any(is_number(cell) for cell in others[0])
+    # Names that nobody knows, over a column of numbers. What holds a place for nothing is no name.
+    columns = [[row[i] for row in others if len(row) > i] for i in range(len(first))]
+    return not {"-", ""} & set(first) and any(column and all(map(is_number, column)) for column in columns)
 
 
 def _by_position(

@@ -45,7 +45,7 @@ def look_at_json_lines(content: Content, ledger: Ledger) -> Shape:
         if line.strip():
             try:
                 rows.append((n, _json_row(line)))
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 wrong.append(Place(content.name, n, str(error)))
     if wrong:
         what = "{n} line{s} that hold no JSON object with one value a name"

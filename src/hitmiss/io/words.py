@@ -138,11 +138,12 @@ def _all_words() -> set[str]:
 
 
 def _by_value(found: Sequence[str], positive: str, negative: str, value: str) -> Reading:
-    others = [w for w in found if w != value]
+    ours = next((pair for pair in (("1", "1.0"), ("0", "0.0")) if value in pair), (value,))
+    others = [w for w in found if w not in ours]
     # An unknown value with several others around it is a typo somewhere: only a lone counterpart can be the negative.
-    allowed = (CODES[value],) if value in CODES else tuple(others) if len(others) == 1 else ()
-    wrong = tuple(_problem(w, (value, *allowed)) for w in others if w not in allowed)
-    return Reading(positive, negative, (value,), allowed, wrong)
+    allowed = tuple(CODES[w] for w in ours) if value in CODES else tuple(others) if len(others) == 1 else ()
+    wrong = tuple(_problem(w, (*ours, *allowed)) for w in others if w not in allowed)
+    return Reading(positive, negative, ours, allowed, wrong)
 
 
 def _by_family(found: Sequence[str], family: Family, positive: str | None, negative: str | None) -> Reading:
