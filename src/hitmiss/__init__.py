@@ -19,6 +19,7 @@ from hitmiss._version import __version__
 if TYPE_CHECKING:
     from hitmiss import metrics
     from hitmiss.calibration import calibrate
+    from hitmiss.comparison import compare
     from hitmiss.errors import DataError, HitmissError, UsageError
     from hitmiss.io import read
     from hitmiss.measurement import measure
@@ -36,6 +37,7 @@ _HOMES = {
     "Estimate": "hitmiss.results",
     "Results": "hitmiss.results",
     "calibrate": "hitmiss.calibration",
+    "compare": "hitmiss.comparison",
     "read": "hitmiss.io",
     "measure": "hitmiss.measurement",
     "evaluate": "hitmiss.protocol",
@@ -56,6 +58,7 @@ __all__ = [
     "UsageError",
     "__version__",
     "calibrate",
+    "compare",
     "evaluate",
     "measure",
     "metric",

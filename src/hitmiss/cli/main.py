@@ -18,7 +18,7 @@ import typer
 from hitmiss._version import __version__
 from hitmiss.cli import failing, printing
 
-VERBS = ("score", "validate", "verify", "probe", "list", "show", "demo", "doctor")
+VERBS = ("score", "compare", "gate", "validate", "verify", "probe", "list", "show", "demo", "doctor")
 """Each verb is a file of this folder with a function of the same name (`list_` where the name is Python's own)."""
 
 ABOUT_PLUGIN = "A Python file that registers metrics, readers or protocols; may be repeated."

@@ -1,0 +1,171 @@
+"""`hitmiss compare`: two runs, or more, on the same questions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from hitmiss.cli import printing
+
+if TYPE_CHECKING:
+    from hitmiss.differences import Comparison
+    from hitmiss.protocol import Protocol
+    from hitmiss.rankings import Ranking
+    from hitmiss.trials import Trials
+
+T = TypeVar("T")
+RUNS = (
+    "Runs: score files, `file[column=value]` for one of several runs in a file, `folder:run_tag` for toxicity. "
+    "One file that holds several runs compares those."
+)
+EACH = "once for all runs, or once a run in their order"
+
+
+def compare(
+    runs: Annotated[list[str], typer.Argument(help=RUNS, metavar="A B…")],
+    key: Annotated[list[str] | None, typer.Option(help=f"Key or protocol file with the labels; {EACH}.")] = None,
+    protocol: Annotated[str | None, typer.Option("--protocol", "-p", help="A protocol, or a .toml file.")] = None,
+    metric: Annotated[list[str] | None, typer.Option("--metric", "-m", help="A metric; may be repeated.")] = None,
+    by: Annotated[list[str] | None, typer.Option(help="Slice column(s), `codec` or `codec,codec_q`.")] = None,
+    bootstrap: Annotated[int, typer.Option(help="Replicates of the paired bootstrap; 0 for none.")] = 1000,
+    unit: Annotated[str | None, typer.Option(help="Column drawn as a whole, `speaker` or `speaker,attack`.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
+    level: Annotated[float, typer.Option(help="Level of the intervals; a test's is one less it.")] = 0.95,
+    test: Annotated[str, typer.Option(help="auto, mcnemar, delong, bootstrap or permutation.")] = "auto",
+    correction: Annotated[str, typer.Option(help="holm, bh or none: over the slices of a table.")] = "holm",
+    threshold: Annotated[
+        list[float] | None, typer.Option(help=f"Decide at this threshold (score >= t); {EACH}.")
+    ] = None,
+    score_column: Annotated[
+        list[str] | None, typer.Option(help=f"The score column; {EACH}; or several of one file.")
+    ] = None,
+    higher: Annotated[list[str] | None, typer.Option(help=f"The class that a higher score means; {EACH}.")] = None,
+    column: Annotated[list[str] | None, typer.Option(help="Our name = the file's column, `item=utt`.")] = None,
+    score_kind: Annotated[str | None, typer.Option(help="llr, logit, probability or raw.")] = None,
+    positive: Annotated[str | None, typer.Option(help="Name of the positive class.")] = None,
+    negative: Annotated[str | None, typer.Option(help="Name of the other class.")] = None,
+    positive_value: Annotated[str | None, typer.Option(help="What the label column says for positive, as 1.")] = None,
+    languages: Annotated[list[str] | None, typer.Option(help="Languages of toxicity runs; may be repeated.")] = None,
+    allow_missing: Annotated[bool, typer.Option("--allow-missing", help="Compare what both runs have.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Compare what is not comparable, and say so.")] = False,
+    output: Annotated[str | None, typer.Option("--output", "-o", help="Write the comparison (JSON) here too.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of tables.")] = False,
+) -> None:
+    """Compare runs pair by pair: difference, paired interval, test, verdict; per slice with adjusted p values."""
+    from hitmiss.protocol import find_protocol
+
+    chosen = find_protocol(protocol) if protocol else None
+    reading: dict[str, Any] = {
+        "columns": printing.pairs("--column", column or []),
+        "score_kind": score_kind,
+        "positive": positive,
+        "negative": negative,
+        "positive_value": positive_value,
+    }
+    each = {"key": key, "score_column": score_column, "higher": higher, "threshold": threshold}
+    opened = _open(runs, chosen, each, languages or [], reading)
+    options: dict[str, Any] = {
+        "bootstrap": bootstrap,
+        "unit": unit,
+        "seed": seed,
+        "level": level,
+        "test": test,
+        "correction": correction,
+        "allow_missing": allow_missing,
+        "force": force,
+        "by": by or [],
+    }
+    made = _compare(opened, chosen, metric or [], options)
+    if output:
+        from pathlib import Path
+
+        Path(output).write_text(made.to_json() + "\n", encoding="utf-8")
+    if json:
+        printing.out(made.to_json())
+    else:
+        _show(made, opened)
+
+
+def _open(
+    texts: list[str],
+    protocol: Protocol | None,
+    each: dict[str, list[Any] | None],
+    languages: list[str],
+    reading: dict[str, Any],
+) -> dict[str, Trials]:
+    from hitmiss.decisions import at_threshold
+    from hitmiss.errors import UsageError
+    from hitmiss.opening import name_runs, open_run, runs_inside
+
+    columns = each["score_column"] or []
+    words = texts * len(columns) if len(texts) == 1 and len(columns) > 1 else texts
+    spread = {name: _spread(f"--{name.replace('_', '-')}", values, len(words)) for name, values in each.items()}
+    names = list(columns) if len(words) > len(texts) else name_runs(words)
+    opened: dict[str, Trials] = {}
+    for i, word in enumerate(words):
+        own = {**reading, "higher": spread["higher"][i]}
+        if spread["score_column"][i] is not None:
+            own["columns"] = {**reading["columns"], "score": spread["score_column"][i]}
+        trials = open_run(word, spread["key"][i], protocol, languages=languages, **own)
+        limit = spread["threshold"][i]
+        opened[names[i]] = trials if limit is None else at_threshold(trials, limit)
+    if len(opened) == 1:
+        opened = runs_inside(next(iter(opened.values())))
+    if len(opened) < 2:
+        raise UsageError("give two runs or more, or one file that holds several (a run column or two --score-column)")
+    return opened
+
+
+def _spread(option: str, values: Sequence[T] | None, n: int) -> list[T | None]:
+    """An option given once counts for all runs; given once a run, each has its own."""
+    from hitmiss.errors import UsageError
+
+    if not values:
+        return [None] * n
+    if len(values) not in (1, n):
+        raise UsageError(f"{option} was given {len(values)} times for {n} runs; give it once, or once a run")
+    return list(values) if len(values) == n else [values[0]] * n
+
+
+def _compare(
+    opened: dict[str, Trials], protocol: Protocol | None, metrics: list[str], options: dict[str, Any]
+) -> Comparison | Ranking:
+    from hitmiss.comparison import compare as compare_two
+    from hitmiss.errors import UsageError
+    from hitmiss.opening import fitting
+    from hitmiss.rankings import compare_all
+
+    if not metrics and protocol is None:
+        raise UsageError("say what to compare: a protocol (-p asvspoof5) or metrics (-m eer -m roc_auc)")
+    wanted = metrics or fitting(protocol, list(opened.values())) if protocol else metrics
+    if not wanted:
+        raise UsageError("no metric of the protocol fits these runs; name one with -m")
+    choices = protocol.choices if protocol else None
+    if choices and metrics:
+        choices = replace(choices, slice_metrics=())  # whoever names a metric wants it in every table
+    if len(opened) > 2:
+        return compare_all(opened, wanted, choices=choices, **options)
+    (name_a, a), (name_b, b) = opened.items()
+    return compare_two(a, b, wanted, names=(name_a, name_b), choices=choices, **options)
+
+
+def _show(made: Comparison | Ranking, opened: dict[str, Trials]) -> None:
+    from hitmiss.differences import Comparison
+    from hitmiss.report import comparison_tables, text
+
+    head = next(iter(opened.values())).header
+    if isinstance(made, Comparison):
+        row = made.differences[0]
+        size = f"{row.n_pairs:,} pairs: {row.n_positive:,} {head.positive}, {row.n_pairs - row.n_positive:,} {head.negative}"
+        printing.out(f"A = {made.names[0]}\nB = {made.names[1]}\n{size}")
+        text.write(comparison_tables.tables(made, head.positive))
+        printing.out(f"\n{comparison_tables.LEGEND}")
+    else:
+        printing.out(f"{len(made.names)} runs, every pair compared; runs that share a letter were not shown to differ")
+        text.write(comparison_tables.ranking_tables(made))
+    for warning in made.warnings:
+        printing.out(f"\n! {warning}")
+    printing.out(f"\n{made.signature}")

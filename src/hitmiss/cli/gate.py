@@ -1,0 +1,174 @@
+"""`hitmiss gate`: does a run meet its limits? Exit 0 if every rule holds, 1 if not."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hitmiss.cli import printing
+
+if TYPE_CHECKING:
+    from hitmiss.gates import Check, Regression, Rule, Target
+    from hitmiss.results import Results
+
+RUN = "Results (what `hitmiss score -o` writes), a folder with results.json, or a score file with --key and -p."
+FAIL_IF = "A rule, as 'eer > 0.05', 'eer[codec=C05] > 0.1', 'eer.high > 0.1', 'worst eer > 0.2'; may be repeated."
+SUMMARY = "GITHUB_STEP_SUMMARY"
+
+
+def gate(
+    run: Annotated[str, typer.Argument(help=RUN)],
+    fail_if: Annotated[list[str] | None, typer.Option(help=FAIL_IF)] = None,
+    baseline: Annotated[str | None, typer.Option(help="The run to compare with, given as the run is.")] = None,
+    max_regression: Annotated[
+        list[str] | None, typer.Option(help="How much worse than the baseline, as eer=0.005; may be repeated.")
+    ] = None,
+    key: Annotated[str | None, typer.Option(help="Key of a score file.")] = None,
+    protocol: Annotated[str | None, typer.Option("--protocol", "-p", help="Protocol of a score file.")] = None,
+    by: Annotated[list[str] | None, typer.Option(help="Slices of a score file, for averages.")] = None,
+    bootstrap: Annotated[int, typer.Option(help="Replicates for intervals of a score file.")] = 0,
+    unit: Annotated[str | None, typer.Option(help="Column drawn as a whole.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
+    score_kind: Annotated[str | None, typer.Option(help="llr, logit, probability or raw.")] = None,
+    threshold: Annotated[float | None, typer.Option(help="Decide scores at this threshold.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Take a baseline that is not comparable, and say so.")] = False,
+    junit: Annotated[str | None, typer.Option(help="Write JUnit XML here.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of a table.")] = False,
+) -> None:
+    """Check a run against limits and a baseline; equal passes, unknown names are errors, undefined figures fail."""
+    from hitmiss.errors import GateFailed
+
+    rules, regressions = _rules(fail_if or [], max_regression or [], baseline)
+    targets = [r.target for r in rules] + [r.target for r in regressions]
+    scoring: dict[str, Any] = {
+        "key": key,
+        "protocol": protocol,
+        "by": by or [],
+        "bootstrap": bootstrap,
+        "unit": unit,
+        "seed": seed,
+    }
+    scoring |= {"score_kind": score_kind, "threshold": threshold}
+    results = _results(run, targets, scoring)
+    before = _results(baseline, targets, scoring) if baseline and regressions else None
+    warnings = _comparable(results, before, regressions, force)
+    checks = _checks(rules, regressions, results, before)
+    _write(run, baseline, checks, warnings, junit, json)
+    failed = [c for c in checks if not c.passed]
+    if failed:
+        listed = "; ".join(f"{c.figure}: {c.reason} ({c.rule})" for c in failed[:5])
+        more = f"; and {len(failed) - 5} more" if len(failed) > 5 else ""
+        raise GateFailed(f"{len(failed)} of {len(checks)} checks failed: {listed}{more}")
+
+
+def _rules(fail_if: list[str], max_regression: list[str], baseline: str | None) -> tuple[list[Rule], list[Regression]]:
+    from hitmiss.errors import UsageError
+    from hitmiss.gates import parse_regression, parse_rule
+
+    if not fail_if and not max_regression:
+        raise UsageError("a gate needs a rule: --fail-if 'eer > 0.05', or --baseline RUN --max-regression eer=0.005")
+    if max_regression and baseline is None:
+        raise UsageError("--max-regression needs --baseline RUN to compare with")
+    if baseline is not None and not max_regression:
+        raise UsageError(
+            "--baseline alone checks nothing; say how much worse is allowed, as --max-regression eer=0.005"
+        )
+    return [parse_rule(t) for t in fail_if], [parse_regression(t) for t in max_regression]
+
+
+def _results(run: str, targets: list[Target], scoring: dict[str, Any]) -> Results:
+    """Results from their file, from a folder, or measured now: just what the rules ask for."""
+    from pathlib import Path
+
+    from hitmiss.errors import DataError
+    from hitmiss.opening import is_results
+    from hitmiss.results import Results
+
+    path = Path(run)
+    if path.is_dir():
+        if not (path / "results.json").is_file():
+            raise DataError(
+                f"the folder {run} has no results.json; write one with hitmiss score … -o {run}/results.json"
+            )
+        return Results.load(path / "results.json")
+    if path.suffix == ".json" and (is_results(path) or not (scoring["key"] or scoring["protocol"])):
+        return Results.load(path)
+    return _measured(run, targets, scoring)
+
+
+def _measured(run: str, targets: list[Target], scoring: dict[str, Any]) -> Results:
+    from hitmiss.decisions import at_threshold
+    from hitmiss.opening import open_run
+    from hitmiss.protocol import find_protocol, measure_trials
+
+    chosen = find_protocol(scoring["protocol"]) if scoring["protocol"] else None
+    trials = open_run(run, scoring["key"], chosen, score_kind=scoring["score_kind"])
+    if scoring["threshold"] is not None:
+        trials = at_threshold(trials, scoring["threshold"])
+    if chosen is not None:
+        chosen = chosen.model_copy(update={"slice_metrics": ()})  # a rule may be about any metric in any slice
+    metrics = list(dict.fromkeys(str(t.metric) for t in targets))
+    slices = [tuple(k for k, _ in t.cells if k not in trials.header.runs) for t in targets]
+    by = list(dict.fromkeys([*scoring["by"], *(",".join(s) for s in slices if s)]))
+    options = {name: scoring[name] for name in ("bootstrap", "unit", "seed")}
+    return measure_trials(trials, chosen, metrics=metrics, by=by, **options)
+
+
+def _comparable(
+    results: Results, before: Results | None, regressions: list[Regression], force: bool
+) -> tuple[str, ...]:
+    from hitmiss.errors import DataError
+    from hitmiss.gates import incomparable
+
+    wrong = incomparable(results, before, regressions) if before is not None else []
+    if wrong and not force:
+        raise DataError(
+            f"the baseline is not comparable: {'; '.join(wrong)}. --force takes it all the same and says so in the report"
+        )
+    return (*(f"INVALID BASELINE, forced: {w}" for w in wrong), *results.warnings)
+
+
+def _checks(rules: list[Rule], regressions: list[Regression], results: Results, before: Results | None) -> list[Check]:
+    from hitmiss.gates import check_regression, check_rule
+
+    found = [c for rule in rules for c in check_rule(rule, results)]
+    if before is not None:
+        found += [c for rule in regressions for c in check_regression(rule, results, before)]
+    return found
+
+
+def _write(
+    run: str, baseline: str | None, checks: list[Check], warnings: tuple[str, ...], junit: str | None, json: bool
+) -> None:
+    from pathlib import Path
+
+    from hitmiss.report import gate_report, text
+
+    if junit:
+        Path(junit).write_text(gate_report.junit(run, checks), encoding="utf-8")
+    if os.environ.get(SUMMARY):
+        gate_report.append_summary(os.environ[SUMMARY], gate_report.markdown(run, checks, warnings))
+    if os.environ.get("GITHUB_ACTIONS") == "true":
+        for line in gate_report.error_lines(checks):
+            printing.note(line)
+    if json:
+        passed = all(c.passed for c in checks)
+        printing.out_json(
+            {
+                "schema": 1,
+                "kind": "gate",
+                "run": run,
+                "passed": passed,
+                "warnings": list(warnings),
+                "checks": printing.plain(checks),
+            }
+        )
+        return
+    printing.out(f"run {run}" + (f" against baseline {baseline}" if baseline else ""))
+    text.write([gate_report.table(checks)])
+    failed = sum(not c.passed for c in checks)
+    printing.out(f"\n{len(checks)} checks: {len(checks) - failed} passed, {failed} failed")
+    for warning in warnings:
+        printing.out(f"\n! {warning}")

@@ -1,0 +1,199 @@
+"""Pairing: two runs on the same questions, row by row. What has no partner, or another label, is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import polars as pl
+
+from hitmiss.errors import DataError, Fault
+from hitmiss.trials import Trials
+
+REPEATS: Final = ("trial", "seed", "repeat", "epoch")
+"""Run columns that number repetitions of one run; two runs are paired repetition by repetition."""
+SHOWN: Final = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """The trials of two runs in the same order: row i of both is the same question.
+
+    `key` names the columns that they were matched by; `left_out` counts the questions that only one run has.
+    """
+
+    a: Trials
+    b: Trials
+    names: tuple[str, str] = ("A", "B")
+    key: tuple[str, ...] = ("item", "target")
+    left_out: tuple[int, int] = (0, 0)
+
+    def __len__(self) -> int:
+        return len(self.a)
+
+    @property
+    def swapped(self) -> Pair:
+        """The same pair the other way round."""
+        return Pair(self.b, self.a, self.names[::-1], self.key, self.left_out[::-1])
+
+    @property
+    def repeats(self) -> tuple[str, ...]:
+        """The columns that number repetitions."""
+        return tuple(name for name in self.key if name in REPEATS)
+
+
+def pair(
+    a: Trials,
+    b: Trials,
+    *,
+    names: tuple[str, str] = ("A", "B"),
+    allow_missing: bool = False,
+    scores: bool = True,
+) -> Pair:
+    """Match two runs by (item, target), and by repetition where runs were repeated.
+
+    Refused: files without ids; classes, direction or (where `scores` are to be compared) score kinds that differ;
+    questions that one run lacks, with both lists (`allow_missing` leaves them out and counts them); labels that differ.
+
+    >>> a = Trials.of([1, 0], [0.9, 0.1], item=["x", "y"])
+    >>> b = Trials.of([0, 1], [0.3, 0.6], item=["y", "x"])
+    >>> pair(a, b).b.score.tolist()
+    [0.6, 0.3]
+    """
+    for trials, name in zip((a, b), names, strict=True):
+        _refuse_unpaired(trials, name)
+    _refuse_headers(a, b, names, scores)
+    key = _key(a, b, names)
+    first, second, left_out = _match(a, b, key, names, allow_missing)
+    _refuse_labels(first, second, names)
+    return Pair(first, second, names, key, left_out)
+
+
+def _refuse_unpaired(trials: Trials, name: str) -> None:
+    files: Sequence[Any] = trials.header.provenance.get("files", ())
+    for file in files:
+        if file.get("role") != "key" and "item" not in file.get("columns", {"item": ""}):
+            raise DataError(
+                f"{name} cannot be compared: {file.get('name', 'its file')} has no ids, so its rows have no partners in "
+                "another file; write the scores again with an id column"
+            )
+
+
+def _refuse_headers(a: Trials, b: Trials, names: tuple[str, str], scores: bool) -> None:
+    one, other = a.header, b.header
+    if (one.positive, one.negative) == (other.negative, other.positive):
+        raise DataError(
+            f"the directions differ: the positive class is {one.positive} in {names[0]} and {other.positive} in {names[1]}; "
+            f"read both with the same positive class"
+        )
+    for field in ("positive", "negative"):
+        ours, theirs = getattr(one, field), getattr(other, field)
+        if ours != theirs:
+            raise DataError(
+                f"the {field} class is {ours!r} in {names[0]} and {theirs!r} in {names[1]}; read both with the same classes"
+            )
+    if scores and one.score_kind != other.score_kind:
+        raise DataError(
+            f"the scores of {names[0]} are declared {one.score_kind!r} and those of {names[1]} {other.score_kind!r}; "
+            "bring both to one kind, or compare decisions"
+        )
+
+
+def _key(a: Trials, b: Trials, names: tuple[str, str]) -> tuple[str, ...]:
+    """Item, target and every run column that has several values; both runs must have the same of those."""
+    several = [_several(a), _several(b)]
+    for own, other, name in ((several[0], several[1], names[0]), (several[1], several[0], names[1])):
+        for column, values in own.items():
+            if column not in other:
+                what = "repetitions" if column in REPEATS else "runs"
+                raise DataError(
+                    f"{name} holds {len(values)} {what} ({column}: {', '.join(values[:SHOWN])}{' …' if len(values) > SHOWN else ''}) "
+                    f"and the other does not; choose one of them, as {name}[{column}={values[0]}]"
+                )
+    return ("item", "target", *several[0])
+
+
+def _several(trials: Trials) -> dict[str, list[str]]:
+    found = {name: trials.frame[name].unique().sort().to_list() for name in trials.header.runs}
+    return {name: values for name, values in found.items() if len(values) > 1}
+
+
+def _match(
+    a: Trials, b: Trials, key: tuple[str, ...], names: tuple[str, str], allow_missing: bool
+) -> tuple[Trials, Trials, tuple[int, int]]:
+    _refuse_repeats(a, key, names[0])
+    _refuse_repeats(b, key, names[1])
+    if all(a.frame[name].equals(b.frame[name]) for name in key):
+        return a, b, (0, 0)
+    places = b.frame.select(*key).with_row_index("_at")
+    at = a.frame.select(*key).join(places, on=list(key), how="left", maintain_order="left")["_at"]
+    only_a = a.frame.select(*key).filter(at.is_null())
+    only_b = b.frame.select(*key).join(a.frame.select(*key), on=list(key), how="anti")
+    if only_a.height == len(a):
+        raise DataError(
+            f"no id is in both runs: {names[0]} has {_ids(only_a, key)}, {names[1]} has {_ids(only_b, key)}; check that they belong together"
+        )
+    if (only_a.height or only_b.height) and not allow_missing:
+        raise _missing(only_a, only_b, key, names)
+    first, second = a.frame.filter(at.is_not_null()), b.frame[at.drop_nulls()]
+    return Trials(first, a.header), Trials(second, b.header), (only_a.height, only_b.height)
+
+
+def _refuse_repeats(trials: Trials, key: tuple[str, ...], name: str) -> None:
+    if trials.frame["item"].n_unique() == len(trials):
+        return
+    twice = trials.frame.select(*key).filter(trials.frame.select(pl.struct(key).is_duplicated()).to_series())
+    if twice.height:
+        raise DataError(f"{name} answers {twice.height} questions more than once, the first is {_ids(twice[:1], key)}")
+
+
+def _missing(only_a: pl.DataFrame, only_b: pl.DataFrame, key: tuple[str, ...], names: tuple[str, str]) -> DataError:
+    """Both lists: counted in the sentence, whole in the faults."""
+    parts, faults = [], []
+    for rows, own, other in ((only_a, *names), (only_b, *names[::-1])):
+        if rows.height:
+            parts.append(f"{rows.height:,} of {own} are not in {other} (as {_ids(rows, key)})")
+            faults += [
+                Fault(f"only-in-{own}", f"only in {own}", column="item", value=_id(row))
+                for row in rows.select(_shown(rows, key)).iter_rows()
+            ]
+    return DataError(
+        f"different sample sizes, so statistical power differs: {' and '.join(parts)}; "
+        "compare what both have with --allow-missing, and the report says so",
+        faults,
+    )
+
+
+def _ids(rows: pl.DataFrame, key: tuple[str, ...]) -> str:
+    shown = [_id(row) for row in rows.head(SHOWN).select(_shown(rows, key)).iter_rows()]
+    return ", ".join(shown) + (" …" if rows.height > SHOWN else "")
+
+
+def _shown(rows: pl.DataFrame, key: tuple[str, ...]) -> list[str]:
+    """The target says nothing where there is one only."""
+    return [name for name in key if name != "target" or rows["target"].n_unique() > 1]
+
+
+def _id(row: tuple[Any, ...]) -> str:
+    return " / ".join(map(str, row))
+
+
+def _refuse_labels(a: Trials, b: Trials, names: tuple[str, str]) -> None:
+    differ = a.frame["label"] != b.frame["label"]
+    n = int(differ.sum())
+    if not n:
+        return
+    if n == len(a):
+        raise DataError(
+            f"every label of {names[0]} is the other class in {names[1]}: one of them has its classes reversed"
+        )
+    faults = [
+        Fault("label-conflict", f"{names[0]} and {names[1]} have other labels", column="label", value=item)
+        for item in a.frame.filter(differ)["item"]
+    ]
+    raise DataError(
+        f"{n:,} of {len(a):,} questions have another label in {names[0]} than in {names[1]}, the first is {faults[0].value!r}; "
+        "the runs were not scored against the same truth",
+        faults,
+    )

@@ -1,0 +1,170 @@
+"""Comparisons arranged as tables of text; how they are drawn is the business of `text`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hitmiss.differences import Comparison, Difference, Discordance, p_text
+from hitmiss.rankings import Duel, Ranking
+from hitmiss.report.tables import ARROW, Cell, Table
+
+LEGEND = (
+    "better/same/worse: pairs that B answers better than A, as well, worse. "
+    "detectable: the least true difference that this many pairs show in 80 % of repetitions."
+)
+
+
+def tables(comparison: Comparison, positive: str = "positives") -> list[Table]:
+    """All pairs, then one table a metric and grouping, then McNemar's tables."""
+    whole = [d for d in comparison if not d.average and not _is_sliced(d, comparison)]
+    found = [_overall(whole, comparison)]
+    families = dict.fromkeys((tuple(d.slice), d.metric) for d in comparison if _is_sliced(d, comparison))
+    found += [_by_slice(comparison, names, metric, positive) for names, metric in families]
+    for sliced in (False, True):
+        own = [d for d in comparison.discordances if bool(d.slice) == sliced]
+        found += [_mcnemar(own, comparison.correction)] if own else []
+    return found
+
+
+def _is_sliced(d: Difference, comparison: Comparison) -> bool:
+    """Whether a row is one of a family: a slice, or a target of several."""
+    return bool(d.slice) and any(tuple(e.slice) == tuple(d.slice) and e.slice != d.slice for e in comparison)
+
+
+def _overall(rows: Sequence[Difference], comparison: Comparison) -> Table:
+    header = (
+        "metric",
+        "A",
+        "B",
+        f"B − A, {comparison.level:.0%} interval",
+        "p",
+        "test",
+        "better/same/worse",
+        "detectable",
+    )
+    lines = [
+        (
+            Cell(_titled(d)),
+            *_figures(d),
+            Cell(p_text(d.p_value)),
+            Cell(d.test or ""),
+            Cell(_wins(d)),
+            Cell("±" + f"{d.mdd:.4f}" if d.mdd is not None else "–"),
+            Cell(d.verdict, strong=d.verdict.endswith("better")),
+            Cell(d.note or ""),
+        )
+        for d in rows
+    ]
+    return _trimmed(Table("all pairs", (*header, "verdict", ""), tuple(lines)))
+
+
+def _by_slice(comparison: Comparison, names: tuple[str, ...], metric: str, positive: str) -> Table:
+    own = [d for d in comparison if tuple(d.slice) == names and d.metric == metric]
+    pooled = [d for d in comparison if not d.slice and d.metric == metric]
+    adjusted = f"p ({comparison.correction})" if comparison.correction != "none" else "p unadjusted"
+    header = (
+        *names,
+        "pairs",
+        positive,
+        "A",
+        "B",
+        f"B − A, {comparison.level:.0%} interval",
+        "p",
+        adjusted,
+        "better/same/worse",
+    )
+    rows = [_slice_row(tuple(d.slice.values()), d) for d in own if not d.average]
+    blank = ("",) * (len(names) - 1)
+    rows += [_slice_row(("pooled", *blank), d) for d in pooled]
+    rows += [_slice_row(("macro", *blank), d) for d in own if d.average]
+    title = f"{_titled(own[0])} by {' × '.join(names)}"
+    return _trimmed(Table(title, (*header, "verdict", ""), tuple(rows), len(names)))
+
+
+def _slice_row(key: tuple[str, ...], d: Difference) -> tuple[Cell, ...]:
+    note = "; ".join(filter(None, ("slices won" if d.average else "", d.note or "")))
+    return (
+        *(Cell(k) for k in key),
+        Cell(f"{d.n_pairs:,}"),
+        Cell(f"{d.n_positive:,}"),
+        *_figures(d),
+        Cell(p_text(d.p_value)),
+        Cell(p_text(d.p_adjusted) if not d.average and d.slice else ""),
+        Cell(_wins(d)),
+        Cell(d.verdict, strong=d.verdict.endswith("better")),
+        Cell(note),
+    )
+
+
+def _figures(d: Difference) -> tuple[Cell, Cell, Cell]:
+    shown = [Cell("–" if value is None else f"{value:.4f}") for value in (d.a, d.b)]
+    ends = f"[{d.low:+.4f}, {d.high:+.4f}]" if d.low is not None and d.high is not None else ""
+    return shown[0], shown[1], Cell("–" if d.delta is None else f"{d.delta:+.4f}", ends, strong=True)
+
+
+def _titled(d: Difference) -> str:
+    return f"{d.metric} {ARROW[d.best]}"
+
+
+def _wins(d: Difference) -> str:
+    return f"{d.wins:,}/{d.ties:,}/{d.losses:,}" if d.delta is not None and d.wins + d.ties + d.losses else ""
+
+
+def _mcnemar(rows: Sequence[Discordance], correction: str) -> Table:
+    names = tuple(dict.fromkeys(k for d in rows for k in d.slice))
+    header = (*names, "reading", "pairs", "both right", "only A", "only B", "both wrong", "p exact", "mid-p")
+    adjusted = (f"exact ({correction})",) if names and correction != "none" else ()
+    lines = [
+        (
+            *(Cell(d.slice.get(k, "")) for k in names),
+            Cell(d.reading),
+            *(Cell(f"{n:,}") for n in (d.n_pairs, d.both_right, d.only_a, d.only_b, d.both_wrong)),
+            Cell(p_text(d.p_exact)),
+            Cell(p_text(d.p_mid)),
+            *(Cell(p_text(d.p_adjusted)) for _ in adjusted),
+        )
+        for d in rows
+    ]
+    title = "McNemar: pairs whose decisions differ" + (f", by {' × '.join(names)}" if names else "")
+    return Table(title, (*header, *adjusted), tuple(lines), len(names) + 1)
+
+
+def _trimmed(table: Table) -> Table:
+    """The table without a last column that says nothing."""
+    if any(row[-1].text for row in table.rows):
+        return table
+    return Table(table.title, table.header[:-1], tuple(row[:-1] for row in table.rows), table.labels)
+
+
+def ranking_tables(ranking: Ranking) -> list[Table]:
+    """Per metric the runs from best to worst with their letters, then the matrix of adjusted p values."""
+    found = []
+    for metric in dict.fromkeys(s.metric for s in ranking.standings):
+        own = [s for s in ranking.standings if s.metric == metric]
+        order = [s.run for s in own]
+        duels = {frozenset((d.a, d.b)): d for d in ranking.duels if _title(d) == metric}
+        lines = [
+            (
+                Cell(s.run),
+                Cell("–" if s.value is None else f"{s.value:.4f}", strong=True),
+                Cell(s.letters),
+                *(_against(s.run, other, duels) for other in order),
+            )
+            for s in own
+        ]
+        title = f"{metric} {ARROW[own[0].best]}: row − column, p ({ranking.correction}) over all pairs"
+        found.append(Table(title, ("run", "value", "group", *order), tuple(lines)))
+    return found
+
+
+def _title(duel: Duel) -> str:
+    where = ", ".join(f"{k}={v}" for k, v in duel.difference.slice.items())
+    return f"{duel.difference.metric}{f' [{where}]' if where else ''}"
+
+
+def _against(run: str, other: str, duels: dict[frozenset[str], Duel]) -> Cell:
+    duel = duels.get(frozenset((run, other)))
+    if run == other or duel is None or duel.difference.delta is None:
+        return Cell("")
+    delta = duel.difference.delta if duel.b == run else -duel.difference.delta
+    return Cell(f"{delta:+.4f}", f"p {p_text(duel.difference.p_adjusted)}")
