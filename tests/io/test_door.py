@@ -46,6 +46,27 @@ def test_identical_rows_merge_only_when_told() -> None:
     assert (merged.items, merged.header.choices) == (["a", "b"], ("dedupe(2)",))
 
 
+def test_rows_of_other_runs_are_not_merged() -> None:
+    frame = both(
+        ["a", "a", "a", "b", "b"], ["spoof"] * 3 + ["bonafide"] * 2, ["1"] * 5, model=["p", "q", "p", "p", "q"]
+    )
+    trials = read(frame, runs=("model",), dedupe=True)
+    assert trials.frame.select("item", "model").rows() == [("a", "p"), ("a", "q"), ("b", "p"), ("b", "q")]
+
+
+def test_repeats_on_both_sides_are_told_of_both() -> None:
+    scores = pl.DataFrame({"id": ["a", "b", "b"], "score": [1.0, 2.0, 2.0]})
+    key = pl.DataFrame({"id": ["a", "b", "b"], "label": ["spoof", "bonafide", "bonafide"]})
+    assert {f.kind for f in examine(scores, key).faults} == {"duplicate-id", "duplicate-in-key"}
+
+
+def test_places_are_right_after_rows_were_merged_and_left_out() -> None:
+    scores = both(["x", "a", "a", "b"], ["spoof", "spoof", "spoof", "spoof"], ["1", "2", "2", "3"])
+    key = pl.DataFrame({"id": ["a", "b", "c"], "key": ["spoof", "bonafide", "bonafide"]})
+    faults = examine(scores, key, dedupe=True, allow_missing=True).faults
+    assert [(f.kind, f.row) for f in faults] == [("label-conflict", 4)]
+
+
 def test_rows_that_differ_are_never_merged() -> None:
     frame = both(["a", "b", "a"], ["spoof", "bonafide", "spoof"], ["1", "2", "3"])
     with pytest.raises(DataError) as caught:
@@ -244,6 +265,13 @@ def test_a_source_in_memory_makes_the_digest_cover_the_columns() -> None:
     other = read(scores.with_columns(score=pl.Series(["1.5", "-0.25"])), KEY, allow_missing=True)
     assert one.header.sources == ()
     assert one.digest != other.digest
+
+
+def test_a_key_in_memory_changes_the_digest_too(tmp_path: Path) -> None:
+    path = tmp_path / "s.tsv"
+    path.write_text("a 1\nb 2\n")
+    keys = [pl.DataFrame({"id": ["a", "b"], "label": labels}) for labels in (["real", "fake"], ["fake", "real"])]
+    assert read(path, keys[0]).digest != read(path, keys[1]).digest
 
 
 def test_headers_can_be_written_as_json(tmp_path: Path) -> None:

@@ -60,6 +60,12 @@ def test_json_lines_that_are_no_objects_are_named(tmp_path: Path, line: str) -> 
     assert [(f.kind, f.row) for f in faults] == [("ragged-row", 2)]
 
 
+def test_json_ids_that_are_numbers_stay_as_they_are_written(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    path.write_text('{"id": 1.10, "label": "real", "score": 1}\n{"id": 1.1, "label": "fake", "score": 2}\n')
+    assert read(path).items == ["1.10", "1.1"]
+
+
 def test_json_lines_without_a_key_are_empty_and_noted(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     path.write_text(
