@@ -23,7 +23,7 @@ from hitmiss.spec import Setting, Spec, parse
 Best = Literal["low", "high"]
 F = TypeVar("F", bound=Callable[..., Any])
 
-COLUMNS = ("label", "score", "decision", "confidence", "seconds")
+COLUMNS = ("label", "score", "decision", "confidence", "unparsed", "seconds")
 """Columns of the trials that a metric may ask for by naming a positional parameter after them."""
 
 
@@ -39,6 +39,8 @@ class Metric:
     defaults: dict[str, Setting] = field(hash=False)
     form: Callable[..., Any] | None = None
     kinds: tuple[str, ...] = ()
+    positive: str | None = None
+    interval: bool = True
 
     def settings(self, spec: Spec) -> dict[str, Setting]:
         """Defaults overlaid by the spec's settings; an unknown setting is an error."""
@@ -59,13 +61,16 @@ def metric(
     range: tuple[float, float] = (0.0, 1.0),
     form: Callable[..., Any] | None = None,
     kinds: tuple[str, ...] = (),
+    positive: str | None = None,
+    interval: bool = True,
 ) -> Callable[[F], F]:
     """Register a metric function under its own name.
 
     Positional parameters name columns of the trials (`label`, `score`, `decision`, …) and end with `weight`;
     keyword-only parameters are settings. `form` takes the settings and gives the metric's shape (`stats.forms`), which is
     how the engine counts and resamples it fast; without it the metric is called on arrays.
-    `kinds` lists the score kinds on which the metric makes sense (empty: any).
+    `kinds` lists the score kinds on which the metric makes sense (empty: any); `positive` is the class that its name
+    takes to be the positive one (None: any). `interval=False`: replicates are no guide to how sure the figure is.
 
     >>> @metric(best="low")
     ... def half_of_mean(score, weight=None, *, scale=0.5):
@@ -82,7 +87,7 @@ def metric(
             _load("hitmiss.metrics")  # so that a name that is taken is the newcomer's fault
         if name in _metrics and _metrics[name].function.__module__ != function.__module__:
             raise UsageError(f"metric {name!r} exists already, from {_metrics[name].function.__module__}")
-        _metrics[name] = Metric(name, function, best, range, columns, defaults, form, kinds)
+        _metrics[name] = Metric(name, function, best, range, columns, defaults, form, kinds, positive, interval)
         return function
 
     return register

@@ -165,6 +165,7 @@ def make_cases(entry: Metric, cases: int = 60, seed: int = 0) -> Iterator[Case]:
             "score": _probabilities(label, rng) if "probability" in entry.kinds else _scores(label, rng, number % 6),
             "decision": np.where(rng.random(n) < 0.3, rng.integers(FAILED, 2, n), label),
             "confidence": _rounded(rng.random(n), rng),
+            "unparsed": (rng.random(n) < 0.2).astype(np.int8),
             "seconds": rng.exponential(2.0, n),
         }
         yield {name: _frozen(columns[name]) for name in entry.columns}

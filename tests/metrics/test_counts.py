@@ -49,7 +49,7 @@ def test_what_was_not_answered_changes_accuracy_only(rows: list[tuple[int, int]]
     label, said = [r[0] for r in rows], [r[1] for r in rows]
     more = label + [k % 2 for k in range(silent)], said + [-1 - k % 3 // 2 for k in range(silent)]
     for name, entry in ON_COUNTS.items():
-        if name != "accuracy":
+        if name != "accuracy" and entry.function.__module__ == m.accuracy.__module__:
             assert entry.function(*more) == pytest.approx(entry.function(label, said), nan_ok=True)
     assert m.accuracy(*more) == pytest.approx(m.accuracy(label, said) * len(rows) / (len(rows) + silent))
 

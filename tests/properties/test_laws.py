@@ -23,37 +23,69 @@ from hitmiss.testing import LAWS, ContractBroken, check_metric
 
 WALKS = {"duplicate": "the official walk stops between equal scores, so twice as many trials are twice as fine"}
 
+STEPS = {"duplicate": "the mean is over numbers of accepted trials, so twice as many trials are twice as fine"}
+BETWEEN = {"duplicate": "the place share · (n − 1) moves with n"}
+
 METRICS: dict[str, dict[str, Any]] = {
+    "abstain_rate": {"mirror": "abstain_rate"},
     "accuracy": {"mirror": "accuracy"},
+    "accuracy_answered": {"mirror": "accuracy_answered"},
+    "accuracy_at_coverage(coverage=0.4)": {"mirror": "accuracy_at_coverage(coverage=0.4)"},
     "act_dcf": {"mirror": "act_dcf(p_target=0.05, c_miss=10, c_fa=1)"},
     "act_dcf(p_target=0.05, c_fa=1)": {"mirror": "act_dcf(p_target=0.95, c_fa=1)"},
+    "augrc": {"mirror": "augrc"},
+    "aurc": {"mirror": "aurc", "waive": STEPS},
     "average_precision": {"needs": "positive", "rank": True},
     "balanced_accuracy": {"needs": "both", "mirror": "balanced_accuracy"},
     "brier": {"mirror": "brier"},
+    "brier_confidence": {"mirror": "brier_confidence"},
     "cllr": {"mirror": "cllr"},
+    "coverage": {"mirror": "coverage"},
+    "coverage_at_accuracy(accuracy=0.7)": {"mirror": "coverage_at_accuracy(accuracy=0.7)"},
+    "coverage_fake": {"needs": "positive", "mirror": "coverage_real"},
+    "coverage_real": {"needs": "negative", "mirror": "coverage_fake"},
     "dcf_at(threshold=0.123)": {"mirror": "dcf_at(threshold=-0.123, p_target=0.05, c_miss=10, c_fa=1)"},
+    "e_aurc": {"mirror": "e_aurc", "waive": STEPS},
+    "ece": {"mirror": "ece"},
+    "ece(bins=15, closed=right)": {"mirror": "ece(bins=15, closed=right)"},
     "eer": {"rank": True},
     "eer(ties=official)": {"rank": True, "waive": WALKS},
     "eer(ties=interpolated)": {"rank": True, "mirror": "eer(ties=interpolated)"},
     "eer(ties=hull)": {"needs": "both", "rank": True, "mirror": "eer(ties=hull)"},
     "eer_threshold": {"needs": "both"},
     "eer_threshold(ties=official)": {"needs": "both", "waive": WALKS},
+    "error_rate": {"mirror": "error_rate"},
     "f1": {},
+    "f1_fake": {"needs": "positive", "mirror": "f1_real"},
+    "f1_real": {"needs": "negative", "mirror": "f1_fake"},
+    "fake_catch_rate": {"needs": "positive", "mirror": "real_pass_rate"},
+    "fake_slip_rate": {"needs": "positive", "mirror": "real_false_flag_rate"},
     "fnr": {"needs": "positive", "mirror": "fpr"},
     "fpr": {"needs": "negative", "mirror": "fnr"},
     "fpr_at_tpr": {"rank": True},
     "fpr_at_tpr(tpr=0.5)": {"rank": True},
     "log_loss": {"mirror": "log_loss"},
+    "max_calibration_error": {"mirror": "max_calibration_error"},
     "mcc": {"needs": "both", "mirror": "mcc"},
+    "median_seconds": {},
     "min_cllr": {"needs": "both", "rank": True, "mirror": "min_cllr"},
     "min_dcf": {"rank": True, "mirror": "min_dcf(p_target=0.05, c_miss=10, c_fa=1)"},
     "min_dcf(p_target=0.3, c_fa=1)": {"rank": True, "mirror": "min_dcf(p_target=0.7, c_fa=1)"},
+    "p95_seconds": {"waive": BETWEEN},
     "precision": {},
+    "precision_fake": {"mirror": "precision_real"},
+    "precision_real": {"mirror": "precision_fake"},
+    "real_false_flag_rate": {"needs": "negative", "mirror": "fake_slip_rate"},
+    "real_pass_rate": {"needs": "negative", "mirror": "fake_catch_rate"},
     "recall": {"needs": "positive", "mirror": "specificity"},
+    "recall_fake": {"needs": "positive", "mirror": "recall_real"},
+    "recall_real": {"needs": "negative", "mirror": "recall_fake"},
     "roc_auc": {"rank": True, "mirror": "roc_auc"},
+    "smooth_ece": {"mirror": "smooth_ece"},
     "specificity": {"needs": "negative", "mirror": "recall"},
     "tpr_at_fpr": {"rank": True},
     "tpr_at_fpr(fpr=0.5)": {"rank": True},
+    "unparsed_rate": {},
 }
 """Every metric with the laws that hold for it beyond those that hold for all. A new metric belongs here."""
 
@@ -80,7 +112,14 @@ def value(text: str, some: Rows, ladder: list[float] | None = None, *, is_weight
         [0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0] if "probability" in entry.kinds else [-3, -1, -0.5, 0, 0.3, 2, 9]
     )
     label, level, decision, weight = (np.array(column) for column in zip(*some, strict=True))
-    columns = {"label": label, "score": np.array(steps, dtype=np.float64)[level], "decision": decision}
+    columns = {
+        "label": label,
+        "score": np.array(steps, dtype=np.float64)[level],
+        "decision": decision,
+        "confidence": np.array([0.0, 0.3, 0.5, 0.7, 0.8, 0.95, 1.0])[level],
+        "unparsed": (decision == -1) & (level > 3),
+        "seconds": np.array([0.1, 0.2, 0.4, 1.0, 2.0, 5.0, 30.0])[level],
+    }
     given_weight = {"weight": weight} if is_weighted else {}
     return float(entry.function(**{name: columns[name] for name in entry.columns}, **given_weight, **chosen))
 
@@ -148,7 +187,11 @@ def test_the_mirror(text: str, some: Rows) -> None:
     ladder = [0.0, 0.125, 0.25, 0.5, 0.75, 0.875, 1.0]
     if "probability" not in resolve(text)[1].kinds:
         ladder = [-4.0, -2.0, -0.25, 0.0, 0.25, 2.0, 4.0]
-    turned = [(1 - label, 6 - level, {1: 0, 0: 1}.get(said, said), weight) for label, level, said, weight in some]
+    is_scored = "score" in resolve(text)[1].columns  # a confidence speaks for the verdict, whichever it is
+    turned = [
+        (1 - label, 6 - level if is_scored else level, {1: 0, 0: 1}.get(said, said), weight)
+        for label, level, said, weight in some
+    ]
     assert same(value(text, some, ladder), value(METRICS[text]["mirror"], turned, ladder))
 
 

@@ -1,0 +1,66 @@
+"""Metrics of time: median and 95th percentile of seconds. A trial without a time (NaN) does not count."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hitmiss.errors import DataError
+from hitmiss.registry import metric
+from hitmiss.tally import check_weight
+from hitmiss.values import Quantile
+
+
+@metric(best="low", range=(0.0, math.inf))
+def median_seconds(seconds: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """The median time.
+
+    Half of the times are not above it; between two it is their mean. Best: low. Range: 0... Undefined (NaN) without a
+    time. Reference: equals `numpy.median`.
+
+    >>> float(median_seconds([3.0, 1.0, 10.0]))
+    3.0
+    """
+    return _quantile(seconds, weight, 0.5)
+
+
+@metric(best="low", range=(0.0, math.inf))
+def p95_seconds(seconds: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """The 95th percentile of the times: one in twenty takes longer.
+
+    x₍ₖ₎ at k = 0.95 (n − 1), straight between neighbours. Best: low. Range: 0... Undefined (NaN) without a time.
+    Reference: equals `numpy.quantile(seconds, 0.95)`.
+
+    >>> float(p95_seconds(list(range(101))))
+    95.0
+    """
+    return _quantile(seconds, weight, 0.95)
+
+
+def _quantile(seconds: ArrayLike, weight: ArrayLike | None, share: float) -> Quantile:
+    """The quantile of times; a whole weight is a repetition."""
+    given = np.asarray(seconds, dtype=np.float64)
+    if given.ndim != 1 or (given < 0).any():
+        raise DataError("seconds must be a flat column of times that are not negative")
+    weights = check_weight(weight, len(given))
+    used = ~np.isnan(given) & (True if weights is None else weights > 0)
+    ordered = np.sort(given[used])
+    if weights is not None:
+        order = np.argsort(given[used], kind="stable")
+        ordered, upto = given[used][order], np.cumsum(weights[used][order])
+        return Quantile(_at(ordered, upto, share), share, ordered)
+    return Quantile(_at(ordered, np.arange(1, len(ordered) + 1), share), share, ordered)
+
+
+def _at(ordered: np.ndarray, upto: np.ndarray, share: float) -> float:  # type: ignore[type-arg]
+    """The value at the place share · (n − 1), counted from 0, where `upto` says how many lie up to each value."""
+    if not len(ordered):
+        return math.nan
+    place = share * (float(upto[-1]) - 1.0)
+    whole = math.floor(place)
+    low, high = (
+        ordered[min(int(np.searchsorted(upto, k, side="right")), len(ordered) - 1)] for k in (whole, whole + 1)
+    )
+    return float(low + (high - low) * (place - whole))

@@ -1,0 +1,319 @@
+"""Metrics of triage: three-way verdicts, where `uncertain` sends an item to a person instead of guessing.
+
+Conventions: the positive class is fake, so TP is a fake called fake and FN a fake passed as real; `decision` 1 = fake,
+0 = real, -1 = uncertain, -2 = the call failed. Answered is a verdict of fake or real. Precision, recall, F1 are over the
+answered trials; slip, false flag, catch and pass are over **all** trials of the class, whatever became of them, so that
+catch = recall × coverage of the class. An empty denominator is NaN, never 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hitmiss.errors import DataError
+from hitmiss.metrics.counts import Counts, f1_of, precision_of, recall_of, share, specificity_of
+from hitmiss.registry import metric
+from hitmiss.stats.forms import OfCounts
+from hitmiss.tally import check_weight
+from hitmiss.values import Rate
+
+FAKE = "fake"
+
+
+def accuracy_answered_of(c: Counts) -> Any:
+    """(TP + TN) / answered."""
+    return share(c.tp + c.tn, c.answered)
+
+
+def coverage_of(c: Counts) -> Any:
+    """Answered / all."""
+    return share(c.answered, c.n)
+
+
+def coverage_fake_of(c: Counts) -> Any:
+    """Answered fakes / all fakes."""
+    return share(c.tp + c.fn, c.n_positive)
+
+
+def coverage_real_of(c: Counts) -> Any:
+    """Answered reals / all reals."""
+    return share(c.tn + c.fp, c.n_negative)
+
+
+def abstain_rate_of(c: Counts) -> Any:
+    """Abstained / all."""
+    return share(c.abstained, c.n)
+
+
+def error_rate_of(c: Counts) -> Any:
+    """Failed / all."""
+    return share(c.failed, c.n)
+
+
+def slip_of(c: Counts) -> Any:
+    """FN / all fakes."""
+    return share(c.fn, c.n_positive)
+
+
+def false_flag_of(c: Counts) -> Any:
+    """FP / all reals."""
+    return share(c.fp, c.n_negative)
+
+
+def catch_of(c: Counts) -> Any:
+    """TP / all fakes."""
+    return share(c.tp, c.n_positive)
+
+
+def pass_of(c: Counts) -> Any:
+    """TN / all reals."""
+    return share(c.tn, c.n_negative)
+
+
+def mirrored(c: Counts) -> Counts:
+    """The counts as they are when real is the class that is looked for."""
+    return Counts(c.tn, c.fn, c.fp, c.tp)
+
+
+def f1_fake_of(c: Counts) -> Any:
+    """2 TP / (2 TP + FP + FN) where both precision and recall are defined."""
+    found = f1_of(c)
+    defined = (c.tp + c.fp > 0) & (c.tp + c.fn > 0)
+    return np.where(defined, found, np.nan) if np.ndim(found) else found if defined else float("nan")
+
+
+def precision_real_of(c: Counts) -> Any:
+    """TN / (TN + FN)."""
+    return precision_of(mirrored(c))
+
+
+def f1_real_of(c: Counts) -> Any:
+    """2 TN / (2 TN + FN + FP) where both precision and recall are defined."""
+    return f1_fake_of(mirrored(c))
+
+
+@metric(best="high", form=lambda: OfCounts(accuracy_answered_of))
+def accuracy_answered(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """Share of the answered trials decided rightly (selective accuracy); read it beside `coverage`.
+
+    (TP + TN) / answered. Best: high. Range: 0..1. Undefined (NaN) where nothing was answered.
+    Reference: equals `sklearn.metrics.accuracy_score` on the answered trials.
+
+    >>> accuracy_answered([1, 1, 0, 0], [1, 0, 0, -1])
+    Rate(2/3 = 0.666667)
+    """
+    return accuracy_answered_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
+
+
+@metric(best="high", form=lambda: OfCounts(coverage_of))
+def coverage(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """Share of all trials that were answered: neither abstained nor failed.
+
+    answered / n. Best: high. Range: 0..1. Undefined (NaN) without trials.
+    Reference: El-Yaniv & Wiener 2010 (selective classification).
+
+    >>> coverage([1, 1, 0, 0], [1, 0, -1, -2])
+    Rate(2/4 = 0.5)
+    """
+    return coverage_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
+
+
+@metric(best="high", form=lambda: OfCounts(coverage_fake_of), positive=FAKE)
+def coverage_fake(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """Share of all fakes that were answered.
+
+    (TP + FN) / all fakes. Best: high. Range: 0..1. Undefined (NaN) without fakes.
+    Reference: `coverage` of one class; failed calls are not answered.
+
+    >>> coverage_fake([1, 1, 1, 0], [1, 0, -2, -1])
+    Rate(2/3 = 0.666667)
+    """
+    return coverage_fake_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
+
+
+@metric(best="high", form=lambda: OfCounts(coverage_real_of), positive=FAKE)
+def coverage_real(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """Share of all reals that were answered.
+
+    (TN + FP) / all reals. Best: high. Range: 0..1. Undefined (NaN) without reals.
+    Reference: `coverage` of one class; failed calls are not answered.
+
+    >>> coverage_real([1, 0, 0, 0], [1, 0, -1, -1])
+    Rate(1/3 = 0.333333)
+    """
+    return coverage_real_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
+
+
+@metric(best="low", form=lambda: OfCounts(abstain_rate_of))
+def abstain_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """Share of all trials on which the detector abstained: what people would have to review.
+
+    abstained / n; failed calls are not abstentions. Best: low. Range: 0..1. Undefined (NaN) without trials.
+    Reference: coverage + abstain_rate + error_rate = 1.
+
+    >>> abstain_rate([1, 1, 0, 0], [1, 0, -1, -2])
+    Rate(1/4 = 0.25)
+    """
+    return abstain_rate_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
+
+
+@metric(best="low", form=lambda: OfCounts(error_rate_of))
+def error_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """Share of all trials whose call failed: no answer, and no abstention either.
+
+    failed / n. Not 1 − accuracy. Best: low. Range: 0..1. Undefined (NaN) without trials.
+    Reference: coverage + abstain_rate + error_rate = 1.
+
+    >>> error_rate([1, 1, 0, 0], [1, 0, -1, -2])
+    Rate(1/4 = 0.25)
+    """
+    return error_rate_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
+
+
+@metric(best="low")
+def unparsed_rate(unparsed: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """Share of all trials whose verdict could not be understood; they are among the abstentions.
+
+    unparsed / n. Best: low. Range: 0..1. Undefined (NaN) without trials. Reference: a part of `abstain_rate`.
+
+    >>> unparsed_rate([0, 0, 1, 0])
+    Rate(1/4 = 0.25)
+    """
+    flags = np.asarray(unparsed, dtype=np.float64)
+    if flags.ndim != 1 or not np.isin(flags, (0.0, 1.0)).all():
+        raise DataError("unparsed must be a flat column of 1 (the verdict was not understood) and 0")
+    weights = check_weight(weight, len(flags))
+    return Rate(float(flags.sum()), len(flags)) if weights is None else Rate(float(flags @ weights), weights.sum())
+
+
+@metric(best="high", form=lambda: OfCounts(precision_of), positive=FAKE)
+def precision_fake(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """When the verdict is fake, how often it is right.
+
+    TP / (TP + FP), on answered trials. Best: high. Range: 0..1. Undefined (NaN) where nothing was called fake.
+    Reference: equals `sklearn.metrics.precision_score` on the answered trials.
+
+    >>> precision_fake([1, 1, 0, 0], [1, -1, 1, 0])
+    Rate(1/2 = 0.5)
+    """
+    return precision_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
+
+
+@metric(best="high", form=lambda: OfCounts(recall_of), positive=FAKE)
+def recall_fake(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """Share of the answered fakes that were called fake. Not `fake_catch_rate`, which is over all fakes.
+
+    TP / (TP + FN), on answered trials. Best: high. Range: 0..1. Undefined (NaN) where no fake was answered.
+    Reference: equals `sklearn.metrics.recall_score` on the answered trials.
+
+    >>> recall_fake([1, 1, 1, 0], [1, 0, -1, 0])
+    Rate(1/2 = 0.5)
+    """
+    return recall_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
+
+
+@metric(best="high", form=lambda: OfCounts(f1_fake_of), positive=FAKE)
+def f1_fake(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """Harmonic mean of precision and recall of fake.
+
+    2 TP / (2 TP + FP + FN), on answered trials. Best: high. Range: 0..1. Undefined (NaN) where precision or recall is:
+    no fake was answered, or nothing called fake. Reference: equals `sklearn.metrics.f1_score` on the answered trials.
+
+    >>> f1_fake([1, 1, 0, 0], [1, 0, 1, -1])
+    0.5
+    """
+    return f1_fake_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
+
+
+@metric(best="high", form=lambda: OfCounts(precision_real_of), positive=FAKE)
+def precision_real(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """When the verdict is real, how often it is right.
+
+    TN / (TN + FN), on answered trials. Best: high. Range: 0..1. Undefined (NaN) where nothing was called real.
+    Reference: equals `sklearn.metrics.precision_score(pos_label=0)` on the answered trials.
+
+    >>> precision_real([1, 1, 0, 0], [0, -1, 1, 0])
+    Rate(1/2 = 0.5)
+    """
+    return precision_real_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
+
+
+@metric(best="high", form=lambda: OfCounts(specificity_of), positive=FAKE)
+def recall_real(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """Share of the answered reals that were called real. Not `real_pass_rate`, which is over all reals.
+
+    TN / (TN + FP), on answered trials. Best: high. Range: 0..1. Undefined (NaN) where no real was answered.
+    Reference: equals `sklearn.metrics.recall_score(pos_label=0)` on the answered trials.
+
+    >>> recall_real([1, 0, 0, 0], [1, 1, 0, -1])
+    Rate(1/2 = 0.5)
+    """
+    return specificity_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
+
+
+@metric(best="high", form=lambda: OfCounts(f1_real_of), positive=FAKE)
+def f1_real(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """Harmonic mean of precision and recall of real.
+
+    2 TN / (2 TN + FN + FP), on answered trials. Best: high. Range: 0..1. Undefined (NaN) where precision or recall is:
+    no real was answered, or nothing called real. Reference: `sklearn.metrics.f1_score(pos_label=0)`, answered trials.
+
+    >>> f1_real([0, 0, 1, 1], [0, 1, 0, -1])
+    0.5
+    """
+    return f1_real_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
+
+
+@metric(best="low", form=lambda: OfCounts(slip_of), positive=FAKE)
+def fake_slip_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """Share of all fakes that were passed as real: the harm that triage lets through.
+
+    FN / all fakes, abstained and failed ones included. Best: low. Range: 0..1. Undefined (NaN) without fakes.
+    Reference: DF3 evaluation methodology; slip + catch + abstained + failed = all fakes.
+
+    >>> fake_slip_rate([1, 1, 1, 1], [0, 1, -1, -2])
+    Rate(1/4 = 0.25)
+    """
+    return slip_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
+
+
+@metric(best="low", form=lambda: OfCounts(false_flag_of), positive=FAKE)
+def real_false_flag_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """Share of all reals that were flagged as fake.
+
+    FP / all reals, abstained and failed ones included. Best: low. Range: 0..1. Undefined (NaN) without reals.
+    Reference: DF3 evaluation methodology; `fpr` is over the answered reals alone.
+
+    >>> real_false_flag_rate([0, 0, 0, 0], [1, 0, -1, -1])
+    Rate(1/4 = 0.25)
+    """
+    return false_flag_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
+
+
+@metric(best="high", form=lambda: OfCounts(catch_of), positive=FAKE)
+def fake_catch_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """Share of all fakes that were called fake.
+
+    TP / all fakes = recall_fake × coverage_fake. Best: high. Range: 0..1. Undefined (NaN) without fakes.
+    Reference: DF3 evaluation methodology.
+
+    >>> fake_catch_rate([1, 1, 1, 1], [1, 1, 0, -1])
+    Rate(2/4 = 0.5)
+    """
+    return catch_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
+
+
+@metric(best="high", form=lambda: OfCounts(pass_of), positive=FAKE)
+def real_pass_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """Share of all reals that were passed as real.
+
+    TN / all reals = recall_real × coverage_real. Best: high. Range: 0..1. Undefined (NaN) without reals.
+    Reference: DF3 evaluation methodology.
+
+    >>> real_pass_rate([0, 0, 0, 0], [0, 1, -1, -1])
+    Rate(1/4 = 0.25)
+    """
+    return pass_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
