@@ -2,7 +2,7 @@
 
 A plan's table has a header and, TAB separated, the columns `codec` (the label in tables, C01), `name` (the codec,
 opus_wb), `sample_rate` and the bit rates `q1` … in kbit/s; others are for the reader. Each clip keeps its uncoded self
-(`NONE`), and every coded copy names it in `codec_seed`: one corpus gives paired domains.
+(`NONE`), so one uncoded corpus gives domains that are paired clip by clip (`Manifest.crossed` makes the rows).
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
-
-import polars as pl
 
 from hitmiss.attack.codec import BANK, Codec, code, find_codec
 from hitmiss.errors import DataError, Fault, UnknownName, UsageError
@@ -97,20 +95,6 @@ def usable(conditions: Iterable[Condition]) -> tuple[tuple[Condition, ...], dict
     codecs = {c.codec.name: c.codec for c in given if c.codec is not None}
     missing = {name: why for name, codec in codecs.items() if (why := codec.engine.lacks()) is not None}
     return tuple(c for c in given if c.codec is None or c.codec.name not in missing), missing
-
-
-def coded_items(frame: pl.DataFrame, conditions: Iterable[Condition], *, item: str = "item") -> pl.DataFrame:
-    """A table of items once for every condition: new ids, `codec`, `codec_q`, and `codec_seed`, the uncoded item.
-
-    >>> coded_items(pl.DataFrame({"item": ["a"]}), [UNCODED, *parse_conditions("gsm")]).rows()
-    [('a', 'NONE', 'NONE', 'a'), ('a@X02-q1', 'X02', '1', 'a')]
-    """
-    parts = []
-    for condition in conditions:
-        columns = {name: pl.lit(value) for name, value in condition.columns.items()}
-        part = frame.with_columns(**columns, codec_seed=pl.col(item))
-        parts.append(part if condition.codec is None else part.with_columns(pl.col(item) + f"@{condition}"))
-    return pl.concat(parts)
 
 
 def _conditions(codec: Codec, qualities: Iterable[Any]) -> list[Condition]:

@@ -243,7 +243,7 @@ shape and, at share 1, the size of the ASVspoof 5 Track 1 evaluation (680,774 tr
 trials), so that the commands can be tried on files like the real ones. Figures computed from it say nothing about any
 real system.
 
-ASVspoof5.eval.track_1.tsv  protocol: {', '.join(COLUMNS)}
+ASVspoof5.eval.track_1.tsv  protocol: {", ".join(COLUMNS)}
 ASVspoof5.dev.track_1.tsv   the same for the development set, all uncoded
 scores_a.tsv                system a: scores that are nearly natural-log likelihood ratios (filename, cm-score)
 scores_b.tsv                system b: weaker, raw scores between -1 and 1, only their order means anything
