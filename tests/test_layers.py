@@ -13,7 +13,7 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src" / "hitmiss"
 
 LAYERS = (
-    ("errors", "values", "spec", "registry", "_version"),
+    ("_version", "visible", "errors", "values", "spec", "registry"),
     ("tally", "metrics", "stats"),
     ("trials", "results"),
     ("io", "decisions", "calibration", "pairing", "validity"),
@@ -22,7 +22,10 @@ LAYERS = (
         "uncertainty",
         "alarms",
         "signature",
+        "reasons",
         "measurement",
+        "repeats",
+        "testing",
         "differences",
         "paired_samples",
         "contrasts",
@@ -32,13 +35,13 @@ LAYERS = (
         "gates",
     ),  # fmt: skip
     ("detect", "attack", "probe", "cluster", "simulate"),
-    ("protocol", "protocols", "opening"),
+    ("protocol", "protocols", "opening", "verification"),
     ("report", "review"),
     ("cli",),
 )
 LAYER_OF = {name: height for height, names in enumerate(LAYERS) for name in names}
 SIBLING_ORDER = {
-    0: ("_version", "errors", "values", "spec", "registry"),
+    0: ("_version", "visible", "errors", "values", "spec", "registry"),
     1: ("tally", "stats", "metrics"),
 }
 """Where parts of one layer build on each other: from the lowest up. The other layers are in the order of the table."""

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitmiss.cli import printing
+from hitmiss.visible import HIDDEN
 
 
 @pytest.fixture
@@ -30,11 +31,11 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[TextIO]:
 @given(st.text())
 def test_nothing_hidden_is_left(text: str) -> None:
     shown = printing.visible(text)
-    assert not [c for c in shown if unicodedata.category(c) in printing.HIDDEN]
+    assert not [c for c in shown if unicodedata.category(c) in HIDDEN]
     shown.encode("utf-8")  # raises where a lone surrogate is left
 
 
-@given(st.text(alphabet=st.characters(exclude_categories=printing.HIDDEN)))
+@given(st.text(alphabet=st.characters(exclude_categories=HIDDEN)))
 def test_ordinary_text_is_untouched(text: str) -> None:
     assert printing.visible(text) == text
 

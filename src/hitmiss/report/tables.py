@@ -6,17 +6,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hitmiss.results import Estimate, Results, number
+from hitmiss.visible import visible
 
 ARROW = {"low": "↓", "high": "↑"}
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A figure and its interval as text, and whether it stands out."""
+    """A figure and its interval as text, and whether it stands out; characters that a terminal would obey are escaped."""
 
     text: str
     below: str = ""
     strong: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("text", "below"):
+            object.__setattr__(self, name, visible(getattr(self, name)))
 
 
 @dataclass(frozen=True)

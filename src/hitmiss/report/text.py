@@ -8,9 +8,13 @@ import sys
 from typing import TYPE_CHECKING, TextIO
 
 from hitmiss.report.tables import Cell, Table
+from hitmiss.visible import visible
 
 if TYPE_CHECKING:
     from rich.text import Text
+
+AVERAGES = ("pooled", "macro")
+"""The rows with which the averages begin."""
 
 
 def write(tables: list[Table], stream: TextIO | None = None) -> None:
@@ -22,7 +26,7 @@ def write(tables: list[Table], stream: TextIO | None = None) -> None:
 
 
 def _plain(table: Table, out: TextIO) -> None:
-    out.write(f"\n{table.title}\n" + "\n".join(lines(table)) + "\n")
+    out.write(f"\n{visible(table.title)}\n" + "\n".join(lines(table)) + "\n")
 
 
 def lines(table: Table) -> list[str]:
@@ -58,7 +62,7 @@ def _draw(table: Table, out: TextIO) -> None:
 
     width = shutil.get_terminal_size((100, 24)).columns
     narrow = max(len(line) for line in lines(table)) + 2 * len(table.header) > width
-    drawn = RichTable(title=table.title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    drawn = RichTable(title=Text(visible(table.title)), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
     for i, name in enumerate(table.header):
         left = i < table.labels or not name
         drawn.add_column(Text(name), justify="left" if left else "right", no_wrap=not left or i == 0)
@@ -83,4 +87,5 @@ def _rich_cell(cell: Cell, narrow: bool, beside: int) -> Text:
 def _last_slice(table: Table) -> str | None:
     """The label of the row before the averages, where a line is drawn."""
     names = [row[0].text for row in table.rows]
-    return names[names.index("pooled") - 1] if "pooled" in names and names.index("pooled") > 0 else None
+    first = next((i for i, name in enumerate(names) if name in AVERAGES), 0)
+    return names[first - 1] if first > 0 else None
