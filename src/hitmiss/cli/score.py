@@ -52,6 +52,10 @@ def score(
     on_nan: Annotated[str | None, typer.Option(help="refuse, drop or worst.")] = None,
     dedupe: Annotated[bool, typer.Option("--dedupe", help="Merge identical rows.")] = False,
     allow_missing: Annotated[bool, typer.Option("--allow-missing", help="Score what both files have.")] = False,
+    layout: Annotated[str | None, typer.Option(help="A layout (see `list readers`) instead of recognition.")] = None,
+    separator: Annotated[str | None, typer.Option(help="Separator of the columns.")] = None,
+    encoding: Annotated[str | None, typer.Option(help="Encoding of the files.")] = None,
+    decimal: Annotated[str | None, typer.Option(help="Decimal sign, `.` or `,`.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Reversed or constant scores are a failure.")] = False,
     output: Annotated[str | None, typer.Option("--output", "-o", help="Write the results (JSON) here too.")] = None,
     json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of tables.")] = False,
@@ -71,6 +75,10 @@ def score(
         "on_nan": on_nan,
         "dedupe": dedupe,
         "allow_missing": allow_missing,
+        "layout": layout,
+        "separator": separator,
+        "encoding": encoding,
+        "decimal": decimal,
     }
     trials = _read(scores, key, chosen, reading, seeds, threshold)
     groupings = [*(by or []), *_matrix_groupings(matrix)]
