@@ -11,6 +11,8 @@ import numpy as np
 from hitmiss.alarms import alarms, ties_matter
 from hitmiss.errors import DataError, UsageError
 from hitmiss.grouping import Columns, Grouping, Sample, parse_by, samples_of_runs, samples_of_slices
+from hitmiss.io.words import same_class
+from hitmiss.reasons import FEW, few, why_no_interval, why_undefined
 from hitmiss.registry import resolve
 from hitmiss.results import Estimate, Results
 from hitmiss.signature import sign
@@ -18,14 +20,14 @@ from hitmiss.spec import Setting, Spec
 from hitmiss.stats import intervals
 from hitmiss.stats.binomial import wilson
 from hitmiss.stats.delong import auc_interval
-from hitmiss.stats.forms import PairShare
+from hitmiss.stats.forms import OfCounts, PairShare
+from hitmiss.stats.quantiles import quantile_interval
 from hitmiss.tally import Floats
 from hitmiss.trials import Trials
 from hitmiss.uncertainty import Draws, Method, Plan, Question
-from hitmiss.values import Rate
+from hitmiss.values import Quantile, Rate
 
-FEW = 10
-"""Fewer trials of a class than this and a figure is marked."""
+__all__ = ["FEW", "Choices", "Gap", "ask", "measure"]
 
 
 @dataclass(frozen=True)
@@ -60,13 +62,21 @@ class Gap:
 
 @dataclass(frozen=True)
 class Choices:
-    """What a protocol settles for all its measurements."""
+    """What a protocol settles for all its measurements.
+
+    `zero_undefined`: a share with an empty denominator is 0, and marked, where others leave it undefined. `delong`:
+    the interval of an AUC is DeLong's even where there are replicates. `within`: per grouping also the share of rightly
+    ordered pairs among those inside a slice (AUC), which scales and rates that differ between slices cannot move.
+    """
 
     protocol: str | None = None
     settings: Mapping[str, Mapping[str, Setting]] = field(default_factory=dict)
     negative_only: tuple[str, ...] = ()
     slice_metrics: tuple[str, ...] = ()
     both_eers: bool = False
+    zero_undefined: bool = False
+    delong: bool = False
+    within: bool = False
 
 
 def measure(
@@ -105,7 +115,7 @@ def measure(
     wholes = samples_of_runs(columns)
     if chosen.both_eers and any(ties_matter(s) for s in wholes) and any(q.text == "eer" for q in questions):
         questions.insert(1 + [q.text for q in questions].index("eer"), ask("eer(ties=grouped)", trials, chosen))
-    work = _Work(columns, questions, Draws.prepare(plan, columns))
+    work = _Work(columns, questions, Draws.prepare(plan, columns), chosen)
     few = chosen.slice_metrics
     narrow = replace(work, questions=[q for q in questions if not few or q.metric.name in few], replicates={})
     estimates: list[Estimate] = []
@@ -135,8 +145,18 @@ def ask(metric: str | Spec, trials: Trials, choices: Choices) -> Question:
             f"{spec.name} needs {' or '.join(entry.kinds)} scores and these are declared {kind!r}; "
             f"declare the kind if you know better, or calibrate on a development set"
         )
+    if entry.positive is not None and not _takes(entry.positive, trials.header.positive):
+        raise DataError(
+            f"{spec.name} takes {entry.positive} to be the positive class and in these trials it is "
+            f"{trials.header.positive!r}; read them with positive={entry.positive!r}"
+        )
     form = entry.form(**settings) if entry.form is not None else None
     return Question(str(Spec.of(spec.name, **shown)), entry, settings, form)
+
+
+def _takes(wanted: str, positive: str) -> bool:
+    """Whether a metric's positive class is that of the trials; undeclared classes (`positive`) are the caller's word."""
+    return positive == "positive" or same_class(wanted, positive)
 
 
 def _unit_names(unit: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -152,35 +172,55 @@ class _Work:
     columns: Columns
     questions: list[Question]
     draws: Draws
+    choices: Choices = field(default_factory=Choices)
     replicates: dict[str, list[Floats]] = field(default_factory=dict)
 
     def estimates(self, sample: Sample) -> list[Estimate]:
         """Every question's figure of one sample."""
         if self.draws.plan.bootstrap:
-            self.replicates[sample.name] = self.draws.replicates(self.questions, sample)
+            pairs = zip(self.questions, self._replicates(sample), strict=True)
+            self.replicates[sample.name] = [np.nan_to_num(r) if self._is_zeroed(q) else r for q, r in pairs]
         return [self._estimate(i, q, sample) for i, q in enumerate(self.questions)]
+
+    def _replicates(self, sample: Sample) -> list[Floats]:
+        """Replicates of every question; nothing is known from those of a figure that gets no interval."""
+        drawn = iter(self.draws.replicates([q for q in self.questions if q.metric.interval], sample))
+        unknown = np.full(self.draws.plan.bootstrap, math.nan)
+        return [next(drawn) if q.metric.interval else unknown for q in self.questions]
 
     def _estimate(self, index: int, question: Question, sample: Sample) -> Estimate:
         value = question.value(sample)
         row = _row(question, sample.n, sample.n_positive, sample.run, sample.slice)
+        row = replace(row, of=getattr(value, "of", None))
+        if math.isnan(value) and self._is_zeroed(question):
+            return replace(row, value=0.0, note=f"0 by convention: nothing to divide by in {question.metric.name}")
         if math.isnan(value):
-            return replace(row, value=None, note=_why_undefined(sample, question))
+            return replace(row, value=None, note=why_undefined(sample, question))
         low, high, method, lost = self._interval(index, question, sample, value)
-        notes = [_few(sample), f"{lost} replicates without a class left out" if lost else None]
+        silence = why_no_interval(self.draws.plan, question, sample, value)
+        notes = [few(sample), silence, f"{lost} replicates without a class left out" if lost else None]
         note = "; ".join(n for n in notes if n) or None
         return replace(row, value=float(value), low=low, high=high, method=method, note=note)
+
+    def _is_zeroed(self, question: Question) -> bool:
+        return self.choices.zero_undefined and isinstance(question.form, OfCounts)
 
     def _interval(
         self, index: int, question: Question, sample: Sample, value: float
     ) -> tuple[float | None, float | None, str | None, int]:
         plan = self.draws.plan
+        if why_no_interval(plan, question, sample, value) is not None:
+            return None, None, None, 0
         if isinstance(value, Rate) and not plan.unit:
             return *_known(wilson(value.hits, value.of, plan.level)), "wilson", 0
-        if plan.bootstrap:
+        if isinstance(value, Quantile) and not plan.unit:
+            return *_known(quantile_interval(value.ordered, value.share, plan.level)), "order statistics", 0
+        is_area = isinstance(question.form, PairShare)
+        if plan.bootstrap and not (is_area and self.choices.delong and not plan.unit):
             drawn = self.replicates[sample.name][index]
             ends = self.draws.interval(question, sample, value, drawn)
             return *_known(ends), f"bootstrap {plan}", int(np.isnan(drawn).sum())
-        if isinstance(question.form, PairShare):
+        if is_area:
             return *_known(auc_interval(sample.tally, plan.level)), "delong", 0
         return None, None, None, 0
 
@@ -202,23 +242,6 @@ def _known(ends: tuple[float, float]) -> tuple[float | None, float | None]:
     return (None, None) if math.isnan(ends[0]) else ends
 
 
-def _why_undefined(sample: Sample, question: Question) -> str:
-    head = sample.columns.trials.header
-    if sample.n_positive == sample.n:
-        return f"undefined: only {head.positive} here"
-    if sample.n_positive == 0:
-        return f"undefined: only {head.negative} here"
-    return f"undefined: an empty denominator in {question.metric.name}"
-
-
-def _few(sample: Sample) -> str | None:
-    head = sample.columns.trials.header
-    for name, n in ((head.positive, sample.n_positive), (head.negative, sample.n - sample.n_positive)):
-        if n < FEW:
-            return f"only {n} {name}"
-    return None
-
-
 def _by_slices(work: _Work, whole: Sample, grouping: Grouping, warnings: list[str]) -> list[Estimate]:
     samples = samples_of_slices(whole, grouping)
     if len(samples) == 1:
@@ -231,6 +254,8 @@ def _by_slices(work: _Work, whole: Sample, grouping: Grouping, warnings: list[st
     for i, question in enumerate(work.questions):
         cells = rows[i::size]
         averages += [_macro(work, whole, grouping, i, question, samples, cells), *_worst(question, cells)]
+        if work.choices.within and isinstance(question.form, PairShare):
+            averages.append(_within(work, whole, grouping, i, question, samples, cells))
     return rows + averages
 
 
@@ -260,6 +285,30 @@ def _macro(
         )
         return replace(row, note="; ".join(filter(None, (note, shared))))
     drawn = np.mean([work.replicates[s.name][i] for s, _ in defined], axis=0)
+    low, high = _known(intervals.percentile(drawn, work.draws.plan.level))
+    return replace(row, low=low, high=high, method=f"bootstrap {replace(work.draws.plan, method='percentile')}")
+
+
+def _within(
+    work: _Work,
+    whole: Sample,
+    grouping: Grouping,
+    i: int,
+    question: Question,
+    samples: list[Sample],
+    cells: list[Estimate],
+) -> Estimate:
+    """The AUC over the pairs of which both are in one slice: the mean of the slices, each by its number of pairs."""
+    defined = [(s, e.value) for s, e in zip(samples, cells, strict=True) if e.value is not None]
+    row = replace(_row(question, whole.n, whole.n_positive, whole.run, dict.fromkeys(grouping, "*")), average="within")
+    if not defined:
+        return replace(row, note="undefined: in no slice defined")
+    pairs = np.array([s.n_positive * (s.n - s.n_positive) for s, _ in defined], dtype=np.float64)
+    note = None if len(defined) == len(cells) else f"over {len(defined)} of {len(cells)} slices"
+    row = replace(row, value=float(pairs @ [v for _, v in defined] / pairs.sum()), note=note)
+    if not work.draws.plan.bootstrap or work.draws.plan.unit:
+        return row
+    drawn = pairs @ np.array([work.replicates[s.name][i] for s, _ in defined]) / pairs.sum()
     low, high = _known(intervals.percentile(drawn, work.draws.plan.level))
     return replace(row, low=low, high=high, method=f"bootstrap {replace(work.draws.plan, method='percentile')}")
 

@@ -27,7 +27,8 @@ NUMBERS = ("value", "low", "high", "settings")
 class Estimate:
     """One number: what, how sure, on how many trials, for which run and slice.
 
-    `value` is None where it is undefined; `note` then says why. `average` is None, `pooled`, `macro`, `worst` or `gap`.
+    `value` is None where it is undefined; `note` then says why. `of` is how many trials the figure is over, where it says
+    (the denominator of a share). `average` is None, `pooled`, `macro`, `worst` or `gap`.
     """
 
     metric: str
@@ -44,6 +45,7 @@ class Estimate:
     note: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     best: str = "low"
+    of: float | None = None
 
     @property
     def is_defined(self) -> bool:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 ABSTAIN: Final = -1
 """The decision of a detector that declined to decide."""
@@ -70,12 +69,12 @@ class Quantile(Over):
     """
 
     share: float
-    ordered: Sequence[float]
+    ordered: Any
 
-    def __new__(cls, value: float, share: float, ordered: Sequence[float]) -> Quantile:
+    def __new__(cls, value: float, share: float, ordered: Any) -> Quantile:
         quantile: Quantile = super().__new__(cls, value, len(ordered))  # type: ignore[assignment]
         quantile.share, quantile.ordered = share, ordered
         return quantile
 
-    def __reduce__(self) -> tuple[type[Quantile], tuple[float, float, Sequence[float]]]:  # type: ignore[override]
+    def __reduce__(self) -> tuple[type[Quantile], tuple[float, float, Any]]:  # type: ignore[override]
         return Quantile, (float(self), self.share, self.ordered)

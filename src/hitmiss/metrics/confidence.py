@@ -85,10 +85,9 @@ def binned(tally: Tally, bins: int = 10, closed: str = "left") -> Bins:
     """A tally of confidences in equal bins (see `bin_of`)."""
     place = bin_of(tally.score, bins, closed)
     right, wrong = tally.positive_counts, tally.negative_counts
-    sums = [
-        np.bincount(place, weights=w, minlength=bins) for w in (right + wrong, right, tally.score * (right + wrong))
-    ]
-    return Bins(np.arange(bins + 1) / bins, *sums)
+    n = right + wrong
+    sums = [np.bincount(place, weights=w, minlength=bins).astype(np.float64) for w in (n, right, tally.score * n)]
+    return Bins(np.arange(bins + 1) / bins, sums[0], sums[1], sums[2])
 
 
 @metric(best="low", interval=False)
@@ -234,7 +233,7 @@ def _few_places(place: Floats, residual: Floats) -> tuple[Floats, Floats]:
     below = np.minimum((place * FINEST).astype(np.int64), FINEST - 1)
     upper = place * FINEST - below
     sums = np.bincount(below, residual * (1 - upper), FINEST + 1) + np.bincount(below + 1, residual * upper, FINEST + 1)
-    return np.arange(FINEST + 1) / FINEST, sums
+    return np.arange(FINEST + 1) / FINEST, sums.astype(np.float64)
 
 
 def calibrated_ece(

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from hitmiss.errors import DataError
 from hitmiss.registry import metric
-from hitmiss.tally import check_weight
+from hitmiss.tally import Array, Floats, check_weight
 from hitmiss.values import Quantile
 
 
@@ -54,7 +54,7 @@ def _quantile(seconds: ArrayLike, weight: ArrayLike | None, share: float) -> Qua
     return Quantile(_at(ordered, np.arange(1, len(ordered) + 1), share), share, ordered)
 
 
-def _at(ordered: np.ndarray, upto: np.ndarray, share: float) -> float:  # type: ignore[type-arg]
+def _at(ordered: Floats, upto: Array, share: float) -> float:
     """The value at the place share · (n − 1), counted from 0, where `upto` says how many lie up to each value."""
     if not len(ordered):
         return math.nan
