@@ -16,7 +16,7 @@ LAYERS = (
     ("_version", "visible", "errors", "values", "spec", "registry"),
     ("tally", "metrics", "stats"),
     ("trials", "results"),
-    ("io", "decisions", "calibration", "pairing", "validity"),
+    ("io", "decisions", "thresholds", "calibration", "pairing", "validity"),
     (
         "grouping",
         "uncertainty",
@@ -31,6 +31,8 @@ LAYERS = (
         "contrasts",
         "comparing",
         "comparison",
+        "bias",
+        "tuning",
         "rankings",
         "gates",
     ),  # fmt: skip

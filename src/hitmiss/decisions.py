@@ -1,10 +1,15 @@
-"""Scores to decisions."""
+"""Scores to decisions: at one threshold, or group by group as the data itself says."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
 import polars as pl
 
 from hitmiss.errors import UsageError
+from hitmiss.metrics.counts import Counts, f1_of
 from hitmiss.trials import Threshold, Trials
 
 
@@ -21,3 +26,146 @@ def at_threshold(trials: Trials, threshold: float, origin: str = "given") -> Tri
     if origin == "this data":
         notes = (*notes, f"the threshold {threshold:g} was chosen on this very data: figures at it are optimistic")
     return trials.put(decision=decided).retitle(threshold=Threshold(threshold, origin), notes=notes)
+
+
+@dataclass(frozen=True)
+class Deciding:
+    """Who decides: `given` beats everything; then a decision in the data; then its threshold; then `default`.
+
+    `per_row` lets every row have its own threshold.
+    """
+
+    given: float | None = None
+    default: float | None = 0.5
+    default_origin: str = "default"
+    per_row: bool = False
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How the trials of one group were decided: `threshold` is None where they came decided, or each has its own."""
+
+    threshold: float | None
+    origin: str
+
+    def __str__(self) -> str:
+        return self.origin if self.threshold is None else f"{self.threshold!r} ({self.origin})"
+
+
+@dataclass(frozen=True)
+class Decided:
+    """The decisions, the rule of each group, the threshold of each row (null: none known), and what to say about it."""
+
+    decision: pl.Series
+    bound: pl.Series
+    rules: Mapping[str, Rule]
+    notes: tuple[str, ...] = ()
+
+
+def decide_groups(frame: pl.DataFrame, deciding: Deciding, titles: Mapping[str, str] | None = None) -> Decided:
+    """Decide rows with `group, label, score, decision, threshold`, of which the last two may be null; `>=` is positive.
+
+    >>> rows = pl.DataFrame({"group": ["en", "es"], "label": [1, 0], "score": [0.6, 0.6], "decision": [0, None],
+    ...                      "threshold": [None, 0.7]}, schema_overrides={"decision": pl.Int8, "threshold": pl.Float64})
+    >>> found = decide_groups(rows, Deciding())
+    >>> found.decision.to_list(), [str(rule) for rule in found.rules.values()]
+    ([0, 0], ['column y_pred', '0.7 (column best_threshold)'])
+    """
+    names = {"decision": "y_pred", "threshold": "best_threshold", **(titles or {})}
+    facts = frame.group_by("group", maintain_order=True).agg(
+        decided=pl.col("decision").count() > 0, bound=pl.col("threshold").drop_nulls().first()
+    )
+    rows = facts.iter_rows(named=True)
+    rules = {row["group"]: _rule(row["decided"], row["bound"], deciding, names) for row in rows}
+    bounds = dict(zip(facts["group"], facts["bound"], strict=True))
+    bound = _bounds(frame, bounds, rules, deciding)
+    at_bound = (frame["score"] >= bound).cast(pl.Int8)
+    decision = at_bound if deciding.given is not None else frame["decision"].fill_null(at_bound)
+    notes = [*_said_aloud(rules, names), *_disagreements(frame, decision, at_bound, bounds, rules, names)]
+    return Decided(decision.rename("decision"), bound, rules, tuple(notes))
+
+
+def _rule(decided: bool, bound: float | None, deciding: Deciding, names: Mapping[str, str]) -> Rule:
+    if deciding.given is not None:
+        return Rule(deciding.given, "given")
+    if decided:
+        return Rule(None, f"column {names['decision']}")
+    if bound is not None and deciding.per_row:
+        return Rule(None, f"column {names['threshold']}, row by row")
+    if bound is not None:
+        return Rule(bound, f"column {names['threshold']}")
+    if deciding.default is None:
+        raise UsageError(
+            "the scores are no probabilities, so no threshold goes without saying; give one with --threshold, or a "
+            f"column {names['threshold']} or {names['decision']}"
+        )
+    return Rule(deciding.default, deciding.default_origin)
+
+
+def _bounds(
+    frame: pl.DataFrame, bounds: Mapping[str, float | None], rules: Mapping[str, Rule], deciding: Deciding
+) -> pl.Series:
+    """The threshold of each row; null where the group came decided and has none."""
+    if deciding.given is not None:
+        return pl.Series("bound", np.full(frame.height, deciding.given))
+    known = {g: bounds[g] if bounds[g] is not None else rules[g].threshold for g in rules}
+    if len(set(known.values())) == 1:
+        value = next(iter(known.values()))
+        whole = pl.Series("bound", [value], dtype=pl.Float64).new_from_index(0, frame.height)
+    else:
+        whole = frame["group"].replace_strict(known, return_dtype=pl.Float64).rename("bound")
+    return frame["threshold"].fill_null(deciding.default).rename("bound") if deciding.per_row else whole
+
+
+def _said_aloud(rules: Mapping[str, Rule], names: Mapping[str, str]) -> list[str]:
+    silent = [group for group, rule in rules.items() if rule.origin not in ("given",) and "column" not in rule.origin]
+    if not silent:
+        return []
+    rule = rules[silent[0]]
+    return [
+        f"{', '.join(silent)}: no column {names['decision']} and no {names['threshold']}, "
+        f"so decided at {rule.threshold!r} ({rule.origin})"
+    ]
+
+
+def _disagreements(
+    frame: pl.DataFrame,
+    decision: pl.Series,
+    at_bound: pl.Series,
+    bounds: Mapping[str, float | None],
+    rules: Mapping[str, Rule],
+    names: Mapping[str, str],
+) -> list[str]:
+    """Where decisions in the data are not those of its own threshold: how many, and what the F1 would be."""
+    both = [g for g, rule in rules.items() if rule.threshold is None and "row by row" not in rule.origin]
+    both = [g for g in both if bounds[g] is not None]
+    if not both or (decision == at_bound).all():
+        return []
+    rows = frame.select("group", "label").with_columns(decision=decision, other=at_bound)
+    found = []
+    for group in both:
+        own = rows.filter(pl.col("group") == group)
+        differ = int((own["decision"] != own["other"]).sum())
+        if differ:
+            f1 = [_f1(own["label"], own[column]) for column in ("decision", "other")]
+            found.append(
+                f"{group}: {names['decision']} and {names['threshold']} ({bounds[group]!r}) disagree on {differ:,} of "
+                f"{own.height:,} rows; {names['decision']} decides: F1 {f1[0]:.4f}, at the threshold it would be {f1[1]:.4f}"
+            )
+    return found
+
+
+def _f1(label: pl.Series, decision: pl.Series) -> float:
+    value = float(f1_of(Counts.of(label.to_numpy(), decision.to_numpy())))
+    return 0.0 if value != value else value
+
+
+def decided_trials(trials: Trials, decided: Decided) -> Trials:
+    """Trials with decisions of groups; a threshold that all share goes into the header."""
+    shared = {(rule.threshold, rule.origin) for rule in decided.rules.values()}
+    threshold = None
+    if len(shared) == 1:
+        value, origin = next(iter(shared))
+        threshold = Threshold(value, origin) if value is not None else None
+    header = replace(trials.header, threshold=threshold, notes=(*trials.header.notes, *decided.notes))
+    return trials.put(header, decision=decided.decision)

@@ -30,6 +30,7 @@ class ReadRules(_Strict):
 
     positive: str
     negative: str
+    positive_value: str | None = None
     higher: str | None = None
     score_kind: Literal["llr", "logit", "probability", "raw"] = "raw"
     rename: dict[str, dict[str, str]] = {}
@@ -53,6 +54,9 @@ class Protocol(_Strict):
     metrics: tuple[str, ...]
     slice_metrics: tuple[str, ...] = ()
     both_eers: bool = False
+    zero_undefined: bool = False
+    delong: bool = False
+    within: bool = False
     negative_only: tuple[str, ...] = ()
     read: ReadRules
     settings: dict[str, dict[str, str | bool | int | float | None]] = {}
@@ -66,6 +70,7 @@ class Protocol(_Strict):
         return ReadOptions(
             positive=rules.positive,
             negative=rules.negative,
+            positive_value=rules.positive_value,
             higher=rules.higher,
             score_kind=rules.score_kind,
             rename=rules.rename,
@@ -75,7 +80,16 @@ class Protocol(_Strict):
     def choices(self) -> Choices:
         """What it settles for measurements."""
         settings: Mapping[str, Mapping[str, Setting]] = self.settings
-        return Choices(self.name, settings, self.negative_only, self.slice_metrics, self.both_eers)
+        return Choices(
+            self.name,
+            settings,
+            self.negative_only,
+            self.slice_metrics,
+            self.both_eers,
+            self.zero_undefined,
+            self.delong,
+            self.within,
+        )
 
 
 def load_protocol(path: str | Path) -> Protocol:

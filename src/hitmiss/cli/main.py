@@ -16,9 +16,23 @@ from typing import Annotated, Any
 import typer
 
 from hitmiss._version import __version__
-from hitmiss.cli import failing, printing
+from hitmiss.cli import failing, printing, spaced
 
-VERBS = ("score", "compare", "gate", "validate", "verify", "probe", "list", "show", "demo", "doctor")
+VERBS = (
+    "score",
+    "toxicity",
+    "threshold",
+    "compare",
+    "gate",
+    "validate",
+    "verify",
+    "detect",
+    "probe",
+    "list",
+    "show",
+    "demo",
+    "doctor",
+)
 """Each verb is a file of this folder with a function of the same name (`list_` where the name is Python's own)."""
 
 ABOUT_PLUGIN = "A Python file that registers metrics, readers or protocols; may be repeated."
@@ -70,7 +84,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     debug = "--debug" in words
     try:
         with _plain_warnings():
-            code = _dispatch([word for word in words if word != "--debug"])
+            code = _dispatch(spaced.settle([word for word in words if word != "--debug"]))
             sys.stdout.flush()
     except BrokenPipeError:
         _leave_the_pipe()

@@ -1,0 +1,61 @@
+"""`hitmiss threshold`: the best threshold of each language on validation data, and what is left of it on test data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hitmiss.cli import printing
+
+if TYPE_CHECKING:
+    from hitmiss.protocols.tuning import Tuning
+
+VALIDATION = "Validation predictions: one file a language (`baseline_en.csv`), or files with a language column."
+
+
+def threshold(
+    validation: Annotated[list[str], typer.Argument(help=VALIDATION)],
+    maximize: Annotated[str, typer.Option(help="A figure of decisions: f1, accuracy, mcc, balanced_accuracy …")] = "f1",
+    search: Annotated[str, typer.Option(help="exact (over observed scores) or grid (0.10, 0.11 … 0.90).")] = "exact",
+    test: Annotated[list[str] | None, typer.Option(help="Test predictions of the same languages.")] = None,
+    write: Annotated[bool, typer.Option("--write", help="Put best_threshold into the test files.")] = False,
+    output_dir: Annotated[str | None, typer.Option(help="Write them here and leave the test files alone.")] = None,
+    group: Annotated[str | None, typer.Option(help="Column to go by, where it is not language.")] = None,
+    missing: Annotated[str, typer.Option(help="refuse, or drop rows without label or score.")] = "refuse",
+    column: Annotated[list[str] | None, typer.Option(help="Our name = the file's column, `label=gold`.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of a table.")] = False,
+) -> None:
+    """Choose thresholds on validation data, and show how much of the gain is left on test data."""
+    from hitmiss.errors import UsageError
+    from hitmiss.protocols.tuning import tune_files, write_thresholds
+
+    if (write or output_dir) and not test:
+        raise UsageError("say which files get the thresholds: --test FILE …")
+    tuning = tune_files(
+        printing.expanded(validation),
+        printing.expanded(test or []),
+        maximize=maximize,
+        search=search,
+        group=group,
+        missing=missing,
+        columns=printing.pairs("--column", column or []),
+    )
+    written = write_thresholds(tuning, Path(output_dir) if output_dir else None) if write or output_dir else {}
+    _print(tuning, json)
+    for path, note in written.items():
+        printing.note(f"wrote {path}{note}")
+
+
+def _print(tuning: Tuning, json: bool) -> None:
+    from hitmiss.report import text
+    from hitmiss.report.tuned import records, table
+
+    if json:
+        facts: dict[str, Any] = {"schema": 1, "maximize": tuning.maximize, "search": tuning.search}
+        printing.out_json({**facts, "warnings": list(tuning.warnings), "thresholds": records(tuning)})
+        return
+    text.write([table(tuning)])
+    for warning in tuning.warnings:
+        printing.out(f"\n! {warning}")

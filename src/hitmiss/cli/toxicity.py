@@ -1,0 +1,195 @@
+"""`hitmiss toxicity`: prediction files of a run, one a language, to the documented metrics file and a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hitmiss.cli import printing
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from hitmiss.io.config import ToxicityConfig
+    from hitmiss.protocols.toxicity import Board, Run
+
+MOST_LISTED = 1000
+FILES = "Instead of --pred_dir: file(s) in which a column tells the language; CSV, TSV, JSON lines or Parquet."
+ABOUT_COLUMN = "Our name = the file's column, `label=gold`; for item, label, score, decision, threshold."
+
+
+def toxicity(
+    files: Annotated[list[str] | None, typer.Argument(help=FILES)] = None,
+    config: Annotated[str | None, typer.Option(help="YAML file; flags beat it, and none is needed.")] = None,
+    pred_dir: Annotated[str | None, typer.Option(help="Folder with {run_tag}_{language}.csv.")] = None,
+    run_tag: Annotated[str | None, typer.Option(help="Beginning of the names of the files.")] = None,
+    languages: Annotated[list[str] | None, typer.Option(help="Languages, in the order of the table.")] = None,
+    output: Annotated[str | None, typer.Option("--output", "-o", help="The metrics file (CSV) to write.")] = None,
+    dump_errors: Annotated[bool, typer.Option("--dump-errors", help="Write the mistakes of each language.")] = False,
+    errors_dir: Annotated[str | None, typer.Option(help="Where to; the folder of the predictions if not said.")] = None,
+    max_errors: Annotated[int | None, typer.Option(help="At most so many of each kind (FP, FN).")] = None,
+    texts: Annotated[list[str] | None, typer.Option(help="File(s) with id, text and perhaps language.")] = None,
+    spreadsheet_safe: Annotated[
+        bool, typer.Option("--spreadsheet-safe", help="Dumps whose cells no spreadsheet takes for a formula.")
+    ] = False,
+    group: Annotated[str | None, typer.Option(help="Column to go by in FILES, where it is not language.")] = None,
+    identity: Annotated[list[str] | None, typer.Option(help="Column(s) that mark identities: bias metrics.")] = None,
+    threshold: Annotated[float | None, typer.Option(help="Decide at this threshold, whatever the files say.")] = None,
+    threshold_rule: Annotated[str, typer.Option(help="same, first or per-row, where it differs in a file.")] = "same",
+    missing: Annotated[str, typer.Option(help="refuse, or drop rows without label, score or decision.")] = "refuse",
+    scores: Annotated[str, typer.Option(help="probability, or any (a threshold must then be given).")] = "probability",
+    undefined: Annotated[str, typer.Option(help="zero as documented, or null, for empty denominators.")] = "zero",
+    column: Annotated[list[str] | None, typer.Option(help=ABOUT_COLUMN)] = None,
+    dedupe: Annotated[bool, typer.Option("--dedupe", help="Merge identical rows.")] = False,
+    decimal: Annotated[str, typer.Option(help="Decimal sign, `.` or `,`.")] = ".",
+    encoding: Annotated[str | None, typer.Option(help="Encoding of the files.")] = None,
+    separator: Annotated[str | None, typer.Option(help="Separator of the files.")] = None,
+    bootstrap: Annotated[int, typer.Option(help="Replicates for F1 and the averages; 0 for none.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Seed of the bootstrap.")] = 0,
+    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
+    documented: Annotated[
+        bool, typer.Option("--documented", help="Print the documented table (8 columns, 4 places) and no more.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of tables.")] = False,
+) -> None:
+    """Score a toxicity classifier per language: ROC-AUC, F1 and the rest, with intervals, macro, micro and worst.
+
+    Options may be written with dashes or underscores: --pred_dir is --pred-dir.
+    """
+    from hitmiss.errors import DataError, UnknownName
+
+    for what, value, known in (
+        ("kind of scores", scores, ("probability", "any")),
+        ("rule for undefined figures", undefined, ("zero", "null")),
+    ):
+        if value not in known:
+            raise UnknownName(what, value, known)
+    reading: dict[str, Any] = {
+        "columns": printing.pairs("--column", column or []),
+        "missing": missing,
+        "any_scores": scores == "any",
+        "threshold_rule": threshold_rule,
+        "identities": tuple(identity or ()),
+        "dedupe": dedupe,
+        "decimal": decimal,
+        "encoding": encoding,
+        "separator": separator,
+    }
+    settings = _config(config)
+    where = {"pred_dir": pred_dir, "run_tag": run_tag, "group": group, "languages": languages}
+    try:
+        run = _load(files, where, settings, reading, threshold, dump_errors)
+    except DataError as error:
+        raise _listed(error) from None
+    _evaluate(
+        run, output, documented, json, {"bootstrap": bootstrap, "seed": seed, "level": level, "undefined": undefined}
+    )
+    if dump_errors:
+        folder = errors_dir or pred_dir or settings.evaluation.output_dir or str(Path((files or ["."])[0]).parent)
+        _dump(run, folder, max_errors, spreadsheet_safe, texts)
+
+
+def _config(path: str | None) -> ToxicityConfig:
+    from hitmiss.io.config import ToxicityConfig, read_config
+
+    return read_config(path) if path else ToxicityConfig()
+
+
+def _load(
+    files: list[str] | None,
+    where: dict[str, Any],
+    settings: ToxicityConfig,
+    reading: dict[str, Any],
+    threshold: float | None,
+    whole: bool,
+) -> Run:
+    from hitmiss.decisions import Deciding
+    from hitmiss.errors import UsageError
+    from hitmiss.io.predictions import PredictionRules
+    from hitmiss.protocols.toxicity import load_run, load_table
+
+    default = settings.evaluation.default_threshold
+    deciding = Deciding(threshold) if default is None else Deciding(threshold, default, "config")
+    options: dict[str, Any] = {"rules": PredictionRules(**reading), "deciding": deciding, "whole": whole}
+    if files:
+        if where["pred_dir"] or where["run_tag"]:
+            raise UsageError("give files, or --pred_dir and --run_tag, not both")
+        return load_table(printing.expanded(files), where["group"], languages=where["languages"], **options)
+    folder = where["pred_dir"] or settings.evaluation.output_dir
+    if not folder or not where["run_tag"]:
+        raise UsageError("say where the predictions are: --pred_dir DIR --run_tag TAG, or files with a language column")
+    if where["group"]:
+        raise UsageError(
+            "--group is for files in which a column tells the group; with --run_tag the file names tell it"
+        )
+    return load_run(folder, where["run_tag"], where["languages"] or settings.data.languages, **options)
+
+
+def _listed(error: Any) -> Exception:
+    """Every fault on a line of its own, then the sentence: a user mends all of them at once."""
+    from hitmiss.cli.failing import SHOWN_FAULTS
+    from hitmiss.errors import DataError
+    from hitmiss.visible import visible
+
+    if len(error.faults) <= SHOWN_FAULTS:
+        return error  # type: ignore[no-any-return]
+    for fault in error.faults[:MOST_LISTED]:
+        printing.note(f"  {visible(str(fault))}")
+    left = len(error.faults) - MOST_LISTED
+    if left > 0:
+        printing.note(f"  … and {left:,} more")
+    return DataError(str(error))
+
+
+def _evaluate(run: Run, output: str | None, documented: bool, json: bool, options: dict[str, Any]) -> None:
+    from hitmiss.protocols.toxicity import evaluate_run
+
+    if documented:
+        options = {**options, "bootstrap": 0}
+    board = evaluate_run(run, **options)
+    if output:
+        from hitmiss.io.outfiles import write_text
+        from hitmiss.report.scoreboard import csv_text
+
+        write_text(csv_text(board), output)
+        printing.note(f"wrote {output}")
+    _print(board, documented, json)
+
+
+def _print(board: Board, documented: bool, json: bool) -> None:
+    from hitmiss.report import scoreboard, text
+
+    if json:
+        printing.out_json({**board.results.to_dict(), "table": scoreboard.records(board)})
+        return
+    if documented:
+        printing.out(scoreboard.documented_text(board).rstrip("\n"))
+        return
+    run = board.run
+    n = len(run.trials)
+    printing.out(f"{run.tag}: {n:,} texts, {run.trials.n_positive:,} toxic, {len(run.groups)} × {run.group}")
+    text.write(scoreboard.tables(board))
+    printing.out()
+    for line in scoreboard.remarks(board):
+        printing.out(line)
+    for warning in board.results.warnings:
+        printing.out(f"\n! {warning}")
+    printing.out(f"\n{board.results.signature}")
+
+
+def _dump(run: Run, folder: str, most: int | None, safe: bool, texts: list[str] | None) -> None:
+    from hitmiss.report.dumps import dump_errors
+
+    written = dump_errors(run, folder, most=most, safe=safe, texts=_texts(texts))
+    for path, (false_alarms, misses) in written.items():
+        printing.note(f"wrote {path}: {false_alarms:,} FP, {misses:,} FN")
+
+
+def _texts(paths: list[str] | None) -> pl.DataFrame | None:
+    if not paths:
+        return None
+    from hitmiss.io.texts import read_texts
+
+    return read_texts(printing.expanded(paths))

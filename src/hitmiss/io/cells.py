@@ -1,0 +1,191 @@
+"""The single values of prediction files: labels, scores, decisions, thresholds. A missing value is told from a wrong one.
+
+Missing is blank, `NA` and the like, and -1 as a label (unlabelled); a caller may drop such rows. Wrong is 0.7 as a label,
+1.7 as a probability, a word as a number; nobody may drop those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from hitmiss.io.checks import DECIMAL_COMMA, to_numbers
+from hitmiss.io.findings import Ledger, quoted
+from hitmiss.io.tables import Stack
+from hitmiss.io.words import FAMILIES
+
+if TYPE_CHECKING:
+    from hitmiss.io.predictions import PredictionRules
+
+ABSENT: Final = ("", "na", "n/a", "nan", "null", "none", "<na>")
+DROP: Final = "mend them, or leave such rows out with --missing drop"
+TOXIC: Final = next(f for f in FAMILIES if "toxic" in f.positive)
+CODES: Final = {
+    **dict.fromkeys(("1", "true", "True"), 1),
+    **dict.fromkeys(("0", "false", "False"), 0),
+    **dict.fromkeys(TOXIC.positive, 1),
+    **dict.fromkeys(TOXIC.negative, 0),
+}
+FEWEST: Final = 2
+
+
+def is_absent(texts: pl.Series) -> pl.Series:
+    """Which cells say nothing.
+
+    >>> is_absent(pl.Series(["", " NA", "0", "None", "nan", "no"])).to_list()
+    [True, True, False, True, True, False]
+    """
+    return texts.str.strip_chars().str.to_lowercase().is_in(list(ABSENT))
+
+
+def labels(stack: Stack, may_miss: bool, ledger: Ledger) -> pl.Series:
+    """1 and 0, null where missing."""
+    column = stack.title("label")
+    values, absent, wrong = _binary(stack.frame["label"])
+    unlabelled = _equals(stack.frame["label"], -1.0) if wrong.any() else wrong
+    wrong &= ~unlabelled
+    fix = "a label is 1 (toxic) or 0; mend them"
+    ledger.add("bad-label", "{n} label{s} that are neither 1 nor 0", fix, stack.places(wrong, "label"), column)
+    if not may_miss:
+        ledger.add("missing-label", "{n} missing label{s}", DROP, stack.places(absent, "label"), column)
+        what = "{n} label{s} of -1, which marks rows without a label"
+        ledger.add("unlabelled", what, DROP, stack.places(unlabelled, "label"), column)
+    return values
+
+
+def decisions(stack: Stack, may_miss: bool, ledger: Ledger) -> pl.Series:
+    """1 and 0; null where missing. A column that is all blank is none."""
+    column = stack.title("decision")
+    values, absent, wrong = _binary(stack.frame["decision"])
+    fix = "a decision is 1 (toxic) or 0; mend them"
+    ledger.add("bad-decision", "{n} decision{s} that are neither 1 nor 0", fix, stack.places(wrong, "decision"), column)
+    if absent.all():
+        ledger.notes.append(f"{stack.tables[0].name}: the column {column} is blank and counts as absent")
+    elif not may_miss:
+        ledger.add("missing-decision", "{n} missing decision{s}", DROP, stack.places(absent, "decision"), column)
+    return values
+
+
+def _binary(texts: pl.Series) -> tuple[pl.Series, pl.Series, pl.Series]:
+    """Values 1, 0 or null; which cells are absent; which are something else."""
+    one, zero = texts == "1", texts == "0"
+    nothing = pl.Series([False]).new_from_index(0, len(texts))
+    if (one | zero).all():
+        return one.cast(pl.Int8), nothing, nothing
+    values = texts.str.strip_chars().replace_strict(CODES, default=None, return_dtype=pl.Int8)
+    numbers = texts.str.strip_chars().cast(pl.Float64, strict=False)
+    values = pl.select(pl.when(numbers == 1).then(1).when(numbers == 0).then(0).otherwise(values)).to_series()
+    absent = is_absent(texts)
+    return values.cast(pl.Int8), absent, values.is_null() & ~absent
+
+
+def _equals(texts: pl.Series, number: float) -> pl.Series:
+    return (texts.str.strip_chars().cast(pl.Float64, strict=False) == number).fill_null(False)
+
+
+def scores(stack: Stack, rules: PredictionRules, ledger: Ledger) -> pl.Series:
+    """Exact float64, null where missing; probabilities unless the caller allows any number."""
+    numbers, absent = _numbers(stack, "score", rules.decimal, ledger)
+    if rules.missing == "refuse":
+        ledger.add("missing-score", "{n} missing score{s}", DROP, stack.places(absent, "score"), stack.title("score"))
+    if not rules.any_scores:
+        outside = ((numbers < 0) | (numbers > 1)).fill_null(False)
+        fix = "if they are logits, allow them with --scores any and give a --threshold; nothing is squashed by guess"
+        ledger.add(
+            "score-outside",
+            "{n} score{s} outside 0..1",
+            fix,
+            stack.places(outside, "score"),
+            stack.title("score"),
+            "it is outside 0..1",
+        )
+    return numbers
+
+
+def thresholds(stack: Stack, rules: PredictionRules, ledger: Ledger) -> pl.Series:
+    """The threshold that stands in each row, null where blank."""
+    numbers, _ = _numbers(stack, "threshold", rules.decimal, ledger)
+    if not rules.any_scores:
+        outside = ((numbers < 0) | (numbers > 1)).fill_null(False)
+        places = stack.places(outside, "threshold")
+        ledger.add(
+            "bad-threshold",
+            "{n} threshold{s} outside 0..1",
+            "mend them",
+            places,
+            stack.title("threshold"),
+            "it is outside 0..1",
+        )
+    return numbers
+
+
+def shares(stack: Stack, name: str, decimal: str, ledger: Ledger) -> pl.Series:
+    """A column of shares from 0 to 1, null where blank."""
+    numbers, _ = _numbers(stack, name, decimal, ledger)
+    outside = ((numbers < 0) | (numbers > 1)).fill_null(False)
+    places = stack.places(outside, name)
+    ledger.add("share-outside", f"{{n}} value{{s}} of {name} outside 0..1", "mend them", places, name)
+    return numbers
+
+
+def _numbers(stack: Stack, ours: str, decimal: str, ledger: Ledger) -> tuple[pl.Series, pl.Series]:
+    """A column as numbers, null where absent, and which cells are absent; words are found."""
+    cells = stack.frame[ours]
+    if cells.dtype == pl.String:
+        numbers, wrong = to_numbers(cells, decimal)
+    else:
+        numbers, wrong = cells, cells.is_null() & False
+    numbers = numbers.fill_nan(None)
+    empty = numbers.is_null()
+    if not empty.any():
+        return numbers, empty
+    absent = is_absent(cells) if cells.dtype == pl.String else empty
+    wrong &= ~absent
+    if wrong.any():
+        places = stack.places(wrong, ours)
+        has_comma = all(DECIMAL_COMMA.fullmatch(p.value or "") for p in places)
+        fix = "they have a decimal comma: say --decimal ," if has_comma else f"the first is {quoted(places[0].value)}"
+        ledger.add(
+            "not-a-number", f"{{n}} {ours}{{s}} that are no number", fix, places, stack.title(ours), "it is no number"
+        )
+    return numbers, absent
+
+
+def check_groups(stack: Stack, ledger: Ledger) -> None:
+    """Every row needs a group."""
+    blank = stack.frame["group"].str.strip_chars() == ""
+    what, fix = "{n} row{s} without a value to group by", "give every row its value"
+    ledger.add("empty-group", what, fix, stack.places(blank, "group"), stack.title("group"))
+
+
+def check_thresholds(frame: pl.DataFrame, stacks: Sequence[Stack], must_agree: bool, ledger: Ledger) -> None:
+    """One threshold a group, compared as numbers; some blank ones are noted."""
+    if frame["threshold"].null_count() == frame.height:
+        return
+    facts = frame.group_by("group", "file", maintain_order=True).agg(
+        low=pl.col("threshold").min(),
+        high=pl.col("threshold").max(),
+        blank=pl.col("threshold").null_count(),
+        distinct=pl.col("threshold").drop_nulls().n_unique(),
+        n=pl.len(),
+    )
+    for row in facts.iter_rows(named=True):
+        if row["distinct"] >= FEWEST and must_agree:
+            what = f"{row['group']}: best_threshold differs inside the file, {row['distinct']:,} values from {row['low']!r} to {row['high']!r}"
+            fix = "one threshold a group is meant; choose --threshold_rule first or --threshold_rule per-row"
+            stack = stacks[row["file"]]
+            other = frame.filter(pl.col("file") == row["file"], pl.col("group") == row["group"])
+            first = other.filter(pl.col("threshold").is_not_null())["threshold"][0]
+            places = stack.at(other.filter(pl.col("threshold") != first)["row"][:1], "threshold")
+            ledger.add("thresholds-differ", what, fix, places, "best_threshold", "it is another threshold")
+        elif 0 < row["blank"] < row["n"]:
+            used = (
+                "each row's own, and the default where blank"
+                if row["distinct"] > 1 and not must_agree
+                else f"{row['low']!r} was used for all"
+            )
+            ledger.notes.append(
+                f"{row['group']}: best_threshold is blank in {row['blank']:,} of {row['n']:,} rows; {used}"
+            )

@@ -1,0 +1,118 @@
+"""YAML configuration, read safely: YAML 1.2 (`no` is Norwegian), no tags, no aliases, no repeated key, no huge file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from hitmiss.errors import UsageError, nearest
+
+MOST_BYTES: Final = 2**20
+DEEPEST: Final = 20
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class DataSection(BaseModel):
+    """What is read of `data`; its other keys are about training and are let be."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
+
+    languages: list[str] | None = None
+
+
+class EvaluationSection(_Strict):
+    """The section `evaluation`; an unknown key is an error, as a mistyped one would change figures in silence."""
+
+    output_dir: str | None = None
+    metrics: list[str] | None = None
+    default_threshold: float | None = Field(default=None, ge=0.0, le=1.0)
+    optimize_threshold: bool | None = None
+    threshold_metric: str | None = None
+
+
+class ToxicityConfig(BaseModel):
+    """What scoring reads of a project's configuration; sections about models and training are let be."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
+
+    data: DataSection = DataSection()
+    evaluation: EvaluationSection = EvaluationSection()
+
+
+def read_config(path: str | Path) -> ToxicityConfig:
+    """The configuration in a YAML file; one sentence says what is wrong with it."""
+    content = read_yaml(path)
+    name = Path(path).name
+    known = ("data", "evaluation")
+    for key in content:
+        near = nearest(key, known)
+        if key not in known and near is not None and len(key) > 3:
+            raise UsageError(f"{name}: unknown section {key!r}; did you mean {near!r}?")
+    try:
+        return ToxicityConfig.model_validate(content)
+    except ValidationError as error:
+        raise UsageError(f"{name}: {_first_fault(error)}") from None
+
+
+def _first_fault(error: ValidationError) -> str:
+    first = error.errors()[0]
+    where = ".".join(map(str, first["loc"]))
+    if first["type"] == "extra_forbidden":
+        near = nearest(str(first["loc"][-1]), EvaluationSection.model_fields)
+        hint = f"; did you mean {near!r}?" if near else "."
+        return f"unknown key {where}{hint} Known: {', '.join(EvaluationSection.model_fields)}"
+    if first["loc"][:2] == ("data", "languages"):
+        return f"{where}: languages are texts; write them in quotes (found {first['input']!r})"
+    return f"{where}: {first['msg']} (found {first['input']!r})"
+
+
+def read_yaml(path: str | Path) -> dict[str, Any]:
+    """A YAML file as plain mappings, lists, texts and numbers."""
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    source = Path(path)
+    if not source.is_file():
+        raise UsageError(f"there is no configuration file {path}")
+    if source.stat().st_size > MOST_BYTES:
+        raise UsageError(f"{source.name} is larger than {MOST_BYTES:,} bytes, which no configuration is")
+    try:
+        text = source.read_text(encoding="utf-8-sig")
+        _refuse_aliases(text, source.name)
+        content = YAML(typ="safe", pure=True).load(text)
+    except (YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:
+        if isinstance(error, UsageError):
+            raise
+        raise UsageError(f"{source.name} is not YAML: {_one_line(error)}") from None
+    if content is None:
+        return {}
+    if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
+        raise UsageError(f"{source.name}: a configuration is a mapping of names; found {type(content).__name__}")
+    return content
+
+
+def _refuse_aliases(text: str, name: str) -> None:
+    """Walk the events before anything is built: aliases can stand for more than any memory holds."""
+    from ruamel.yaml import YAML
+    from ruamel.yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent
+
+    depth = 0
+    for event in YAML(typ="safe", pure=True).parse(text):
+        if isinstance(event, AliasEvent):
+            raise UsageError(
+                f"{name}, line {event.start_mark.line + 1}: aliases (*{event.anchor}) are not read; write it out"
+            )
+        depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
+        if depth > DEEPEST:
+            raise UsageError(f"{name}: nested deeper than {DEEPEST} levels")
+
+
+def _one_line(error: Exception) -> str:
+    mark = getattr(error, "problem_mark", None)
+    where = f"line {mark.line + 1}: " if mark is not None else ""
+    return where + str(getattr(error, "problem", None) or error).splitlines()[0]

@@ -1,0 +1,244 @@
+"""Prediction files of a text classifier: `id, y_true, y_prob` and perhaps `y_pred, best_threshold, text, …`.
+
+Read strictly: ids and texts stay text, scores are exact, every fault of every file is found before anything is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import polars as pl
+
+from hitmiss.errors import UnknownName, UsageError, nearest
+from hitmiss.io import cells, tables
+from hitmiss.io.checks import check_ids, check_repeats
+from hitmiss.io.findings import Ledger, Place, Stop, quoted
+from hitmiss.io.names import plain
+from hitmiss.io.options import ReadOptions
+from hitmiss.io.shapes import Shape
+from hitmiss.trials import Source
+
+ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
+    "item": ("id", "item", "item_id", "comment_id"),
+    "label": ("y_true", "label", "target", "toxic"),
+    "score": ("y_prob", "prob", "probability", "prediction", "pred_score", "pred", "score", "y_score"),
+    "decision": ("y_pred", "pred_label", "prediction_binary", "decision"),
+    "threshold": ("best_threshold", "threshold"),
+    "group": ("language", "lang"),
+}
+"""The names that a column may have; the first is the documented one and beats the others."""
+NEEDED: Final = ("label", "score")
+SHOWN: Final = 8
+Missing = Literal["refuse", "drop"]
+ThresholdRule = Literal["same", "first", "per-row"]
+
+
+@dataclass(frozen=True)
+class PredictionRules:
+    """What a caller may say about prediction files.
+
+    columns         our name -> the file's column, for `item`, `label`, `score`, `decision`, `threshold`, `group`
+    missing         `refuse`, or `drop`: rows without label, score or decision are left out and counted
+    any_scores      scores need not be probabilities; a threshold must then be given
+    threshold_rule  `same`: one threshold a group, or an error; `first` takes the first; `per-row` each row its own
+    identities      columns that say how far a text mentions an identity: 0..1, blank where nobody looked
+    """
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    missing: Missing = "refuse"
+    any_scores: bool = False
+    threshold_rule: ThresholdRule = "same"
+    identities: tuple[str, ...] = ()
+    dedupe: bool = False
+    decimal: str = "."
+    encoding: str | None = None
+    separator: str | None = None
+
+    def __post_init__(self) -> None:
+        for what, value, known in (
+            ("rule for missing values", self.missing, ("refuse", "drop")),
+            ("threshold rule", self.threshold_rule, ("same", "first", "per-row")),
+        ):
+            if value not in known:
+                raise UnknownName(what, value, known)
+        for ours in self.columns:
+            if ours not in ALIASES:
+                raise UnknownName("column", ours, ALIASES)
+
+    @property
+    def reading(self) -> ReadOptions:
+        """The part that is about bytes and repeats."""
+        return ReadOptions(dedupe=self.dedupe, decimal=self.decimal, encoding=self.encoding, separator=self.separator)
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Checked rows: item, group, label, score; decision and threshold are null where the files have none.
+
+    `file` and `row` (from 0) lead back to the file; `titles` tells what each file calls our columns; `raw` holds each
+    file as text where the caller wants it whole.
+    """
+
+    frame: pl.DataFrame
+    sources: tuple[Source, ...]
+    titles: tuple[Mapping[str, str], ...]
+    notes: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
+    raw: tuple[pl.DataFrame, ...] = ()
+
+
+def read_predictions(
+    sources: Sequence[tuple[str | None, Any]], rules: PredictionRules | None = None, *, whole: bool = False
+) -> Predictions:
+    """Read files, each of one group (its name given) or of several (None: a column tells).
+
+    One `DataError` carries every fault of every file. `whole` keeps all columns as text, for error dumps.
+    """
+    chosen, ledger = rules or PredictionRules(), Ledger()
+    files = [file for at, (group, source) in enumerate(sources) if (file := _try(at, group, source, chosen, ledger))]
+    frame = pl.concat([f.frame for f in files]) if files else None
+    if frame is not None:
+        cells.check_thresholds(frame, [f.stack for f in files], chosen.threshold_rule == "same", ledger)
+    if ledger.findings or frame is None:
+        raise ledger.error()
+    frame = _without_missing(frame, chosen, ledger)
+    return Predictions(
+        frame,
+        tuple(s for f in files if (s := f.source) is not None) if all(f.source for f in files) else (),
+        tuple(f.stack.theirs for f in files),
+        tuple(dict.fromkeys(ledger.notes)),
+        tuple(ledger.choices),
+        tuple(f.shape_as_text(ledger) for f in files) if whole else (),
+    )
+
+
+@dataclass(frozen=True)
+class _File:
+    """One file, read and checked."""
+
+    shape: Shape
+    stack: tables.Stack
+    frame: pl.DataFrame
+
+    @property
+    def source(self) -> Source | None:
+        content = self.shape.content
+        return Source(self.shape.name, content.sha256) if content else None
+
+    def shape_as_text(self, ledger: Ledger) -> pl.DataFrame:
+        """Every column of the file as text, in its own order."""
+        names = self.shape.names or self.shape.first[0]
+        frame = tables.load(self.shape, True, {name: at for at, name in enumerate(names)}, frozenset(), ledger).frame
+        return frame if self.stack.rows is None else frame[self.stack.rows]
+
+
+def _try(at: int, group: str | None, source: Any, rules: PredictionRules, ledger: Ledger) -> _File | None:
+    try:
+        return _read(at, group, source, rules, ledger)
+    except Stop:
+        return None
+    except FileNotFoundError:
+        ledger.add("missing-file", "there is no such file", "check its name", [Place(Path(source).name)])
+        return None
+
+
+def _read(at: int, group: str | None, source: Any, rules: PredictionRules, ledger: Ledger) -> _File:
+    shape = tables.look(source, rules.reading, ledger)
+    names = shape.names or shape.first[0]
+    picks = _picks(names, group, rules, shape.name, ledger)
+    table = tables.load(shape, True, picks, frozenset(("score", "threshold", *rules.identities)), ledger)
+    stack = tables.Stack.of([table], {ours: names[position] for ours, position in picks.items()})
+    if "item" not in picks:
+        ledger.notes.append(f"{shape.name}: it has no ids; rows are numbered and cannot be paired with another run's")
+        stack = stack.put(pl.int_range(1, pl.len() + 1).cast(pl.String).alias("item"))
+    check_ids(stack, ledger)
+    if group is not None:
+        stack = stack.put(pl.lit(group).alias("group"))
+    stack = check_repeats(stack, ["group", "item"], False, rules.reading, ledger)
+    frame = _clean(stack, rules, ledger).with_columns(file=pl.lit(at, dtype=pl.Int32), row=pl.int_range(pl.len()))
+    return _File(shape, stack, frame)
+
+
+def _picks(
+    names: Sequence[str], group: str | None, rules: PredictionRules, file: str, ledger: Ledger
+) -> dict[str, int]:
+    """Our name -> position, for the columns that are read."""
+    if len(set(names)) < len(names):
+        twice = next(n for n in names if names.count(n) > 1)
+        raise ledger.stop("ambiguous-column", f"two columns are called {quoted(twice)}", "rename one", [Place(file, 1)])
+    wanted = [ours for ours in ALIASES if ours != "group" or group is None]
+    found = {ours: at for ours in wanted if (at := _claim(ours, names, rules, file, ledger)) is not None}
+    for ours in (*NEEDED, *(("group",) if group is None else ())):
+        if ours not in found:
+            raise _no_column(ours, names, file, ledger)
+    for name in rules.identities:
+        if name not in names:
+            near = nearest(name, names)
+            fix = f"did you mean {quoted(near)}?" if near else f"there are {_shown(names)}"
+            raise ledger.stop("missing-column", f"there is no column {quoted(name)}", fix, [Place(file, 1)])
+    return found | {name: list(names).index(name) for name in rules.identities}
+
+
+def _claim(ours: str, names: Sequence[str], rules: PredictionRules, file: str, ledger: Ledger) -> int | None:
+    declared = rules.columns.get(ours)
+    if declared is not None:
+        return list(names).index(declared) if declared in names else None
+    taken = {*rules.columns.values(), *rules.identities}
+    hits = {plain(n): at for at, n in enumerate(names) if plain(n) in ALIASES[ours] and n not in taken}
+    documented = ALIASES[ours][0]
+    if documented in hits or len(hits) <= 1:
+        return hits.get(documented, next(iter(hits.values()), None))
+    several = [names[at] for at in hits.values()]
+    what = f"the {ours} could be any of the columns {', '.join(map(quoted, several))}"
+    raise ledger.stop("ambiguous-column", what, f"say which, as --column {ours}={several[0]}", [Place(file, 1)])
+
+
+def _no_column(ours: str, names: Sequence[str], file: str, ledger: Ledger) -> Stop:
+    what = f"there is no {ours} column; it may be called {', '.join(ALIASES[ours])} and there are {_shown(names)}"
+    return ledger.stop("missing-column", what, f"say which it is, as --column {ours}=NAME", [Place(file, 1)], ours)
+
+
+def _shown(names: Sequence[str]) -> str:
+    rest = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(map(quoted, names[:SHOWN])) + rest
+
+
+def _clean(stack: tables.Stack, rules: PredictionRules, ledger: Ledger) -> pl.DataFrame:
+    """The values of one file, each as what it is; missing ones are null, impossible ones are in the ledger."""
+    may_miss, has = rules.missing == "drop", stack.frame.columns
+    empty = pl.Series([None], dtype=pl.Float64).new_from_index(0, stack.frame.height)
+    cells.check_groups(stack, ledger)
+    decision = cells.decisions(stack, may_miss, ledger) if "decision" in has else empty
+    return pl.DataFrame(
+        {
+            "item": stack.frame["item"],
+            "group": stack.frame["group"],
+            "label": cells.labels(stack, may_miss, ledger),
+            "score": cells.scores(stack, rules, ledger),
+            "decision": decision.cast(pl.Int8),
+            "threshold": cells.thresholds(stack, rules, ledger) if "threshold" in has else empty,
+            **{name: cells.shares(stack, name, rules.decimal, ledger) for name in rules.identities},
+        }
+    )
+
+
+def _without_missing(frame: pl.DataFrame, rules: PredictionRules, ledger: Ledger) -> pl.DataFrame:
+    """Rows with label, score and, where the group has decisions, a decision; the others are counted."""
+    if rules.missing == "refuse":
+        return frame
+    decided = pl.col("decision").is_not_null().any().over("group")
+    whole = pl.col("label").is_not_null() & pl.col("score").is_not_null()
+    kept = frame.filter(whole & (pl.col("decision").is_not_null() | ~decided))
+    dropped = frame.height - kept.height
+    if dropped:
+        lost = frame["group"].value_counts().join(kept["group"].value_counts(), on="group", how="left", suffix="_kept")
+        lost = lost.with_columns(n=pl.col("count") - pl.col("count_kept").fill_null(0)).filter(pl.col("n") > 0)
+        parts = ", ".join(f"{g} {n:,}" for g, n in sorted(zip(lost["group"], lost["n"], strict=True)))
+        ledger.notes.append(f"{dropped:,} rows without a label, score or decision were dropped ({parts})")
+        ledger.choices.append(f"missing:drop({dropped})")
+    if not kept.height:
+        raise UsageError("no row is left: every one lacks its label, score or decision")
+    return kept

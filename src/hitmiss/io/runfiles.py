@@ -1,0 +1,146 @@
+"""The files of one run: `{run_tag}_{language}.csv`, found by name in a folder."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from hitmiss.errors import DataError, Fault, UsageError
+from hitmiss.io.findings import quoted
+
+SUFFIXES: Final = (".csv", ".csv.gz", ".tsv", ".jsonl", ".parquet")
+OWN_OUTPUTS: Final = re.compile(r"metrics|results|errors_.+")
+"""What hitmiss itself writes beside predictions, after the run tag."""
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+TWO_LETTERS: Final = _words(
+    "aa ab ae af ak am an ar as av ay az ba be bg bh bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee el en eo "
+    "es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii ik io is it iu ja jv ka kg "
+    "ki kj kk kl km kn ko kr ks ku kv kw ky la lb lg li ln lo lt lu lv mg mh mi mk ml mn mr ms mt my na nb nd ne ng nl nn "
+    "no nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg si sk sl sm sn so sq sr ss st su sv sw ta "
+    "te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu"
+)
+"""ISO 639-1."""
+NO_LANGUAGES: Final = _words("all avg dev err log max min new old out raw run set sum tmp val")
+"""Words of three letters that people put into file names; as languages they must be named."""
+
+TAG: Final = re.compile(r"([a-z]{2,3})((?:-[A-Za-z0-9]{2,8}|_[A-Z]{2}|_[0-9]{3}|_[A-Z][a-z]{3})*)")
+PLAIN_NAME: Final = re.compile(r"[^/\\\0]+")
+
+
+def is_language_tag(text: str) -> bool:
+    """Whether a text is shaped like a language tag: a language, perhaps a script and a region.
+
+    >>> [is_language_tag(t) for t in ("en", "pt-BR", "zh_Hant", "fil", "metrics", "errors_en", "xl_en", "val", "v2")]
+    [True, True, True, True, False, False, False, False, False]
+    """
+    match = TAG.fullmatch(text)
+    if match is None:
+        return False
+    language = match[1]
+    return language in TWO_LETTERS if len(language) == 2 else language not in NO_LANGUAGES
+
+
+def without_own_outputs(paths: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Files of predictions, and files that hitmiss wrote beside them: a pattern such as `baseline_*.csv` catches both.
+
+    >>> without_own_outputs(["p/base_en.csv", "p/base_metrics.csv", "p/base_errors_en.csv"])
+    (['p/base_en.csv'], ['p/base_metrics.csv', 'p/base_errors_en.csv'])
+    """
+    is_own = {path: re.search(r"_(metrics|results|errors_[^_].*)$", stem_of(path)) is not None for path in paths}
+    return [p for p in paths if not is_own[p]], [p for p in paths if is_own[p]]
+
+
+def language_of(path: str | Path) -> str | None:
+    """The language at the end of a file's name, after `_`.
+
+    >>> language_of("val/baseline_en.csv"), language_of("run_pt_BR.csv"), language_of("all.parquet")
+    ('en', 'pt_BR', None)
+    """
+    parts = stem_of(path).split("_")
+    for count in (2, 1):
+        tag = "_".join(parts[-count:])
+        if len(parts) > count and is_language_tag(tag):
+            return tag
+    return None
+
+
+def stem_of(path: str | Path) -> str:
+    """A file's name without the suffix of its format."""
+    name = Path(path).name
+    return name.removesuffix(next((s for s in sorted(SUFFIXES, key=len, reverse=True) if name.endswith(s)), ""))
+
+
+def find_run(
+    folder: str | Path, run_tag: str, languages: Sequence[str] | None = None
+) -> tuple[dict[str, Path], list[str]]:
+    """The file of each language, in the order asked, and what to say about it. Without `languages` names tell."""
+    directory = Path(folder)
+    if not directory.is_dir():
+        raise DataError(f"there is no folder {folder}; say where the predictions are with --pred_dir")
+    if not PLAIN_NAME.fullmatch(run_tag):
+        raise UsageError(f"a run tag is the beginning of a file name; found {run_tag!r}")
+    found = _named(directory, run_tag)
+    if not languages:
+        return _inferred(found, directory, run_tag)
+    _refuse_twice(languages)
+    missing = [language for language in languages if language not in found]
+    if missing:
+        raise _absent(missing, found, directory, run_tag)
+    return {language: _only(found[language]) for language in languages}, []
+
+
+def _named(directory: Path, run_tag: str) -> dict[str, list[Path]]:
+    """What stands after the run tag in the names of a folder's files, and the files."""
+    found: dict[str, list[Path]] = {}
+    for path in sorted(directory.iterdir()):
+        suffix = next((s for s in sorted(SUFFIXES, key=len, reverse=True) if path.name.endswith(s)), None)
+        if suffix and path.name.startswith(f"{run_tag}_") and path.is_file():
+            found.setdefault(path.name[len(run_tag) + 1 : -len(suffix)], []).append(path)
+    return found
+
+
+def _inferred(found: dict[str, list[Path]], directory: Path, run_tag: str) -> tuple[dict[str, Path], list[str]]:
+    languages = [name for name in found if is_language_tag(name)]
+    if not languages:
+        raise DataError(f"there is no file {run_tag}_<language>.csv in {directory.name}; name them with --languages")
+    notes = [f"languages inferred from file names: {', '.join(languages)}"]
+    others = [
+        p.name for name in found if name not in languages and not OWN_OUTPUTS.fullmatch(name) for p in found[name]
+    ]
+    if others:
+        notes.append(f"no language was seen in {', '.join(others)}: left out; name it with --languages if it is one")
+    return {language: _only(found[language]) for language in languages}, notes
+
+
+def _refuse_twice(languages: Sequence[str]) -> None:
+    twice = [language for language in dict.fromkeys(languages) if languages.count(language) > 1]
+    if twice:
+        raise UsageError(f"the language {twice[0]!r} was asked for twice; it would count twice in the macro average")
+
+
+def _absent(missing: list[str], found: dict[str, list[Path]], directory: Path, run_tag: str) -> DataError:
+    there = [name for name in found if is_language_tag(name)]
+    faults = [Fault("missing-language", "there is no such file", file=f"{run_tag}_{m}.csv") for m in missing]
+    others = (
+        f"there {'are files' if len(there) > 1 else 'is a file'} for {', '.join(there)}"
+        if there
+        else "there is no other either"
+    )
+    return DataError(
+        f"no predictions of {run_tag} for {', '.join(missing)} in {directory.name}; {others}: "
+        "a mean over fewer languages is another figure, so name only those that are there",
+        faults,
+    )
+
+
+def _only(paths: list[Path]) -> Path:
+    if len(paths) > 1:
+        raise DataError(f"{' and '.join(quoted(p.name) for p in paths)} are the same language; keep one of them")
+    return paths[0]

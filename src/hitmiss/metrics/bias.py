@@ -1,0 +1,137 @@
+"""Unintended bias of a text classifier: how it ranks texts that mention an identity, and those that do not.
+
+Conventions: `label` 1 = toxic, higher score = toxic, `member` 1 where the text mentions the identity (the subgroup); all
+others are the background. Reference for all: Borkan et al. 2019, Nuanced metrics for measuring unintended bias with real
+data for text classification (WWW companion); the Jigsaw unintended-bias competition took the mean with p = −5.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hitmiss.errors import DataError, UsageError
+from hitmiss.metrics.ranking import roc_auc
+from hitmiss.tally import Array, check_label, check_trials, check_weight
+
+POWER = -5.0
+KINDS = ("subgroup_auc", "bpsn_auc", "bnsp_auc")
+
+
+def subgroup_auc(label: ArrayLike, score: ArrayLike, member: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """ROC AUC among the texts that mention the identity: can the model tell toxic from not toxic there?
+
+    AUC(subgroup positives, subgroup negatives). Best: high. Range: 0..1. Undefined (NaN) where the subgroup has one class.
+    Reference: Borkan et al. 2019.
+
+    >>> subgroup_auc([1, 0, 1, 0], [0.9, 0.2, 0.8, 0.1], member=[1, 1, 0, 0])
+    1.0
+    """
+    return _auc(label, score, weight, *_sides(label, member)[0])
+
+
+def bpsn_auc(label: ArrayLike, score: ArrayLike, member: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """Background positives against subgroup negatives. Low: harmless texts that mention the identity score too high.
+
+    AUC(background positives, subgroup negatives). Best: high. Range: 0..1. Undefined (NaN) where either is empty.
+    Reference: Borkan et al. 2019.
+
+    >>> bpsn_auc([1, 0, 1, 0], [0.9, 0.85, 0.8, 0.1], member=[1, 1, 0, 0])     # 0.8 toxic, 0.85 harmless with identity
+    0.0
+    """
+    return _auc(label, score, weight, *_sides(label, member)[1])
+
+
+def bnsp_auc(label: ArrayLike, score: ArrayLike, member: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """Background negatives against subgroup positives. Low: toxic texts that mention the identity score too low.
+
+    AUC(subgroup positives, background negatives). Best: high. Range: 0..1. Undefined (NaN) where either is empty.
+    Reference: Borkan et al. 2019.
+
+    >>> bnsp_auc([1, 0, 1, 0], [0.3, 0.2, 0.8, 0.1], member=[1, 1, 0, 0])
+    1.0
+    """
+    return _auc(label, score, weight, *_sides(label, member)[2])
+
+
+def power_mean(values: ArrayLike, p: float = POWER) -> float:
+    """Generalised mean of positive numbers; the lower p, the more the worst one counts. NaN values are left out.
+
+    M_p = (Σ vᵢᵖ / n)^(1/p); p = 0 is the geometric mean. Best: high. Range: that of the values. Undefined (NaN) without
+    values; 0 where p <= 0 and a value is 0. Reference: Borkan et al. 2019, p = −5.
+
+    >>> power_mean([0.5, 1.0], p=1), round(power_mean([0.5, 1.0]), 4)
+    (0.75, 0.5708)
+    """
+    given = np.asarray(values, dtype=np.float64)
+    held = given[~np.isnan(given)]
+    if (held < 0).any():
+        raise DataError(f"a power mean is of numbers that are not negative; found {float(held.min())}")
+    if not len(held):
+        return math.nan
+    if p <= 0 and (held == 0).any():
+        return 0.0
+    if p == 0:
+        return float(np.exp(np.mean(np.log(held))))
+    top = float(held.max())  # scaled, so that no power overflows
+    return top * float(np.mean((held / top) ** p)) ** (1.0 / p) if top else 0.0
+
+
+@dataclass(frozen=True)
+class BiasScore:
+    """The three power means over identities, the overall AUC, and the mean of the four by weight."""
+
+    overall_auc: float
+    power_means: Mapping[str, float]
+    final: float
+
+
+def bias_score(
+    overall_auc: float,
+    per_identity: Mapping[str, Sequence[float]],
+    *,
+    p: float = POWER,
+    overall_weight: float = 0.25,
+) -> BiasScore:
+    """The final figure of the Jigsaw competition from the AUCs of each identity.
+
+    final = w · AUC + (1 − w) / 3 · Σ over the three kinds of M_p. Best: high. Range: 0..1. Undefined (NaN) where a kind is
+    undefined for every identity.
+
+    >>> round(bias_score(0.9, {"subgroup_auc": [0.8], "bpsn_auc": [0.7], "bnsp_auc": [0.9]}).final, 4)
+    0.825
+    """
+    unknown = set(per_identity) ^ set(KINDS)
+    if unknown:
+        raise UsageError(f"a bias score needs exactly {', '.join(KINDS)}; found {', '.join(per_identity)}")
+    if not 0.0 <= overall_weight <= 1.0:
+        raise UsageError(f"overall_weight must lie between 0 and 1; found {overall_weight}")
+    means = {kind: power_mean(per_identity[kind], p) for kind in KINDS}
+    final = overall_weight * overall_auc + (1.0 - overall_weight) * sum(means.values()) / len(KINDS)
+    return BiasScore(overall_auc, means, final)
+
+
+Mask = NDArray[np.bool_]
+
+
+def _sides(label: ArrayLike, member: ArrayLike) -> tuple[tuple[Mask, Mask], ...]:
+    """For each kind the positives and the negatives that are compared."""
+    positive, inside = check_label(label), check_label(member)
+    if positive.shape != inside.shape:
+        raise DataError(f"label and member must be equally long; found {positive.shape} and {inside.shape}")
+    return (
+        (positive & inside, ~positive & inside),
+        (positive & ~inside, ~positive & inside),
+        (positive & inside, ~positive & ~inside),
+    )
+
+
+def _auc(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None, positive: Mask, negative: Mask) -> float:
+    check_trials(label, score)
+    kept, values = positive | negative, np.asarray(score, dtype=np.float64)
+    weights: Array | None = check_weight(weight, len(kept))
+    return roc_auc(positive[kept], values[kept], None if weights is None else weights[kept])

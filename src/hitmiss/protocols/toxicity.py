@@ -1,0 +1,278 @@
+"""Multilingual toxicity: prediction files of a run, one a language, to the documented table with intervals.
+
+read_run("output/predictions", "baseline", ["en", "es"])     files -> Trials, (item, language) the question
+load_run(...)                                                the same, with what is needed for dumps and tables
+evaluate_run(run)                                            -> Board: Results, and one row a language, macro, micro, worst
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+
+from hitmiss.bias import measure_bias
+from hitmiss.decisions import Deciding, Rule, decide_groups, decided_trials
+from hitmiss.errors import UsageError
+from hitmiss.grouping import Columns, Sample, samples_of_slices
+from hitmiss.io.findings import Ledger
+from hitmiss.io.notes import note_oddities
+from hitmiss.io.predictions import PredictionRules, Predictions, read_predictions
+from hitmiss.io.runfiles import find_run
+from hitmiss.metrics.counts import Counts
+from hitmiss.protocol import find_protocol, measure_trials
+from hitmiss.results import Estimate, Results, merged
+from hitmiss.trials import Header, Trials
+
+LANGUAGE: Final = "language"
+AVERAGES: Final = ("macro", "micro", "worst")
+REPLICATES: Final = 1000
+MEMBER: Final = 0.5
+"""A text mentions an identity where at least half of those who were asked said so."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """The trials of one run, how each language was decided, and the files as they are."""
+
+    trials: Trials
+    group: str
+    groups: tuple[str, ...]
+    rules: Mapping[str, Rule]
+    predictions: Predictions
+    bounds: pl.Series
+    tag: str = ""
+
+    @property
+    def members(self) -> dict[str, np.ndarray[Any, np.dtype[np.bool_]]]:
+        """For each identity column the texts that mention it."""
+        fixed = {"item", "group", "label", "score", "decision", "threshold", "file", "row"}
+        frame = self.predictions.frame
+        return {c: (frame[c].fill_null(0.0) >= MEMBER).to_numpy() for c in frame.columns if c not in fixed}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table: a language, or an average of them."""
+
+    name: str
+    figures: Mapping[str, Estimate]
+    n: int
+    positive_rate: float | None
+    always_f1: float | None
+    n_positive: int | None = None
+    counts: Counts | None = None
+    rule: Rule | None = None
+    within: Estimate | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Board:
+    """Everything that was found about a run."""
+
+    run: Run
+    results: Results
+    rows: tuple[Row, ...]
+
+
+def read_run(pred_dir: str | Path, run_tag: str, languages: Sequence[str] | None = None, **options: Any) -> Trials:
+    """The trials of a run with decisions: items are `language/id`, the slice column is `language`.
+
+    Two run tags read in this way pair by item; see `load_run` for the options.
+    """
+    return load_run(pred_dir, run_tag, languages, **options).trials
+
+
+def load_run(
+    pred_dir: str | Path,
+    run_tag: str,
+    languages: Sequence[str] | None = None,
+    *,
+    rules: PredictionRules | None = None,
+    deciding: Deciding | None = None,
+    whole: bool = False,
+) -> Run:
+    """The files `{run_tag}_{language}.csv` of a folder; without `languages` those whose names tell a language."""
+    files, notes = find_run(pred_dir, run_tag, languages)
+    predictions = read_predictions(list(files.items()), rules, whole=whole)
+    return run_of(predictions, LANGUAGE, tuple(files), notes=notes, rules=rules, deciding=deciding, tag=run_tag)
+
+
+def load_table(
+    sources: Sequence[Any],
+    group: str | None = None,
+    *,
+    languages: Sequence[str] | None = None,
+    rules: PredictionRules | None = None,
+    deciding: Deciding | None = None,
+    whole: bool = False,
+) -> Run:
+    """Files, or frames, in which a column tells the language; `group` names another column to go by."""
+    chosen = rules or PredictionRules()
+    if group is not None:
+        chosen = replace(chosen, columns={**chosen.columns, "group": group})
+    predictions = read_predictions([(None, source) for source in sources], chosen, whole=whole)
+    there = predictions.frame["group"].unique(maintain_order=True).to_list()
+    asked = list(languages or sorted(there))
+    absent = [g for g in asked if g not in there]
+    if absent:
+        raise UsageError(f"no row has {', '.join(map(repr, absent))}; there are {', '.join(sorted(there))}")
+    if set(asked) != set(there):
+        kept = predictions.frame.filter(pl.col("group").is_in(asked))
+        predictions = replace(predictions, frame=kept)
+    name = LANGUAGE if group in (None, "lang") else str(group)
+    tag = Path(sources[0]).name.split(".")[0] if isinstance(sources[0], str | Path) else "table"
+    return run_of(predictions, name, tuple(asked), rules=chosen, deciding=deciding, tag=tag)
+
+
+def run_of(
+    predictions: Predictions,
+    group: str,
+    groups: tuple[str, ...],
+    *,
+    notes: Sequence[str] = (),
+    rules: PredictionRules | None = None,
+    deciding: Deciding | None = None,
+    tag: str = "",
+) -> Run:
+    """Predictions that were read, decided and made trials."""
+    chosen = rules or PredictionRules()
+    clash = [g for g in groups if g in AVERAGES]
+    if clash:
+        raise UsageError(f"a {group} is called {clash[0]!r}, which is the name of an average here; rename it")
+    how = replace(deciding or Deciding(), per_row=chosen.threshold_rule == "per-row")
+    how = replace(how, default=None) if chosen.any_scores else how
+    decided = decide_groups(predictions.frame, how, _titles(predictions))
+    kinds = dict.fromkeys(rule.origin for rule in decided.rules.values())
+    header = Header(
+        positive="toxic",
+        negative="non-toxic",
+        score_kind="raw" if chosen.any_scores else "probability",
+        slices=(group,),
+        sources=predictions.sources,
+        notes=merged(tuple(notes), predictions.notes),
+        choices=(*predictions.choices, f"decisions:{' & '.join(kinds)}"),
+    )
+    frame = predictions.frame.select(
+        item=pl.col("group") + "/" + pl.col("item"),
+        target=pl.lit("toxic"),
+        label="label",
+        score="score",
+        **{group: pl.col("group")},
+    )
+    ledger = Ledger()
+    note_oddities(frame, header, ledger)
+    header = replace(header, notes=merged(header.notes, tuple(ledger.notes)))
+    trials = decided_trials(Trials.from_frame(frame, header), decided)
+    return Run(trials, group, groups, decided.rules, predictions, decided.bound, tag)
+
+
+def _titles(predictions: Predictions) -> dict[str, str]:
+    """What the files call the columns that decide; the documented names where they differ from file to file."""
+    found: dict[str, str] = {}
+    for ours in ("decision", "threshold"):
+        names = {t[ours] for t in predictions.titles if ours in t}
+        if len(names) == 1:
+            found[ours] = names.pop()
+    return found
+
+
+def evaluate_run(
+    run: Run, *, bootstrap: int = REPLICATES, seed: int = 0, level: float = 0.95, undefined: str = "zero"
+) -> Board:
+    """Every figure of every language with its interval, the averages, and what to worry about."""
+    protocol = find_protocol("toxicity")
+    protocol = protocol.model_copy(update={"zero_undefined": undefined == "zero"})
+    several = len(run.groups) > 1
+    options: dict[str, Any] = {"bootstrap": bootstrap, "seed": seed, "level": level}
+    results = measure_trials(run.trials, protocol, by=[run.group] if several else [], **options)
+    members = run.members
+    if members:
+        results = _with_bias(results, run, members, level)
+    return Board(run, results, tuple(_rows(run, results)))
+
+
+def _with_bias(results: Results, run: Run, members: Mapping[str, Any], level: float) -> Results:
+    estimates, notes = measure_bias(run.trials, members, level=level)
+    blanks = run.predictions.frame.select(pl.col(list(members)).null_count()).row(0, named=True)
+    notes += [f"{c}: {n:,} blank cells were taken as not mentioning it" for c, n in blanks.items() if n]
+    return replace(
+        results,
+        estimates=(*results.estimates, *estimates),
+        warnings=merged(results.warnings, tuple(notes)),
+        signature=f"{results.signature}|identities:{'+'.join(members)}" if results.signature else "",
+    )
+
+
+def _rows(run: Run, results: Results) -> list[Row]:
+    """The languages in the order asked, then macro, micro, worst."""
+    whole = [e for e in results if not e.slice and e.average is None]
+    counted = _counts(run)
+    rows = []
+    for group in run.groups:
+        cells = [e for e in results if e.slice == {run.group: group} and e.average is None] or whole
+        rows.append(_group_row(group, cells, counted[group], run.rules[group]))
+    within = next((e for e in results if e.average == "within"), None)
+    return [*rows, _macro_row(results, rows), _micro_row(whole, counted, within), _worst_row(run, results, rows)]
+
+
+def _counts(run: Run) -> dict[str, Counts]:
+    columns = Columns(run.trials)
+    whole = Sample(columns, np.arange(len(run.trials)))
+    return {s.slice[run.group]: s.counts for s in samples_of_slices(whole, (run.group,))}
+
+
+def _group_row(name: str, cells: Sequence[Estimate], counts: Counts, rule: Rule) -> Row:
+    n, positives = cells[0].n, cells[0].n_positive
+    figures = {e.metric: e for e in cells}
+    return Row(name, figures, n, positives / n, _always(positives, n), positives, counts, rule, note=_notes(figures))
+
+
+def _always(positives: int, n: int) -> float:
+    """The F1 of calling everything positive: 2r / (1 + r), r the share of positives."""
+    return 2 * positives / (n + positives)
+
+
+def _notes(figures: Mapping[str, Estimate]) -> str:
+    by_text: dict[str, list[str]] = {}
+    for name, e in figures.items():
+        if e.note:
+            by_text.setdefault(e.note.partition(" in ")[0] if "convention" in e.note else e.note, []).append(name)
+    return "; ".join(
+        f"{', '.join(names)}: {text}" if len(names) < len(figures) else text for text, names in by_text.items()
+    )
+
+
+def _macro_row(results: Results, rows: Sequence[Row]) -> Row:
+    found = {e.metric: e for e in results if e.average == "macro"}
+    figures = found or {name: replace(e, average="macro") for name, e in rows[0].figures.items()}
+    rate = float(np.mean([r.positive_rate for r in rows]))
+    always = float(np.mean([r.always_f1 for r in rows]))
+    return Row("macro", figures, sum(r.n for r in rows), rate, always, note=_notes(figures))
+
+
+def _micro_row(whole: Sequence[Estimate], counted: Mapping[str, Counts], within: Estimate | None) -> Row:
+    n, positives = whole[0].n, whole[0].n_positive
+    parts = [(c.tp, c.fp, c.fn, c.tn) for c in counted.values()]
+    counts = Counts(*(sum(column) for column in zip(*parts, strict=True)))
+    figures = {e.metric: e for e in whole}
+    return Row(
+        "micro", figures, n, positives / n, _always(positives, n), positives, counts, None, within, _notes(figures)
+    )
+
+
+def _worst_row(run: Run, results: Results, rows: Sequence[Row]) -> Row:
+    """The worst language for each figure, and which one it is."""
+    found = {e.metric: e for e in results if e.average == "worst"}
+    figures = found or dict(rows[0].figures)
+    where = {name: e.slice.get(run.group, run.groups[0]) for name, e in figures.items()}
+    by_group: dict[str, list[str]] = {}
+    for name, group in where.items():
+        by_group.setdefault(group, []).append(name)
+    note = "; ".join(f"{group}: {', '.join(names)}" for group, names in by_group.items())
+    return Row("worst", figures, 0, None, None, note=note)

@@ -1,0 +1,138 @@
+"""Thresholds of a toxicity run: chosen on validation files, judged on test files, written into them as `best_threshold`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import polars as pl
+
+from hitmiss.decisions import Deciding
+from hitmiss.errors import DataError, UsageError
+from hitmiss.io.outfiles import write_csv
+from hitmiss.io.predictions import PredictionRules, read_predictions
+from hitmiss.io.runfiles import language_of, without_own_outputs
+from hitmiss.protocols.toxicity import LANGUAGE, Run, load_table, run_of
+from hitmiss.tuning import Tuned, tune
+
+WRITABLE: Final = ".csv"
+SMALL: Final = 1000
+"""Validation sets smaller than this tune on noise more than on signal."""
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """The thresholds of every group and what they were chosen on."""
+
+    rows: tuple[Tuned, ...]
+    maximize: str
+    search: str
+    group: str
+    test: Run | None
+    test_paths: tuple[Path, ...]
+    warnings: tuple[str, ...]
+
+
+def tune_files(
+    validation: Sequence[str],
+    test: Sequence[str] = (),
+    *,
+    maximize: str = "f1",
+    search: str = "exact",
+    group: str | None = None,
+    missing: str = "refuse",
+    columns: Mapping[str, str] | None = None,
+) -> Tuning:
+    """Choose the threshold of each group on validation files and judge it on test files where there are any."""
+    rules = PredictionRules(columns=columns or {}, missing=missing)  # type: ignore[arg-type]
+    kept, left = without_own_outputs(validation)
+    kept_test, left_test = without_own_outputs(test)
+    own = load_files(kept, group, rules)
+    other = load_files(kept_test, group, rules, whole=True) if test else None
+    if other is not None and set(own.groups) != set(other.groups):
+        raise DataError(
+            f"validation has {', '.join(own.groups)} and test has {', '.join(other.groups)}; give both for the same ones"
+        )
+    judged = other.trials if other else None
+    rows = tune(own.trials, own.group, own.groups, maximize=maximize, search=search, test=judged)
+    paths = tuple(map(Path, kept_test))
+    skipped = sorted({Path(p).name for p in (*left, *left_test)})
+    said = [f"left out, as hitmiss wrote them and they are no predictions: {', '.join(skipped)}"] if skipped else []
+    return Tuning(tuple(rows), maximize, search, own.group, other, paths, (*said, *_warnings(rows, own, other)))
+
+
+def load_files(paths: Sequence[str], group: str | None, rules: PredictionRules, *, whole: bool = False) -> Run:
+    """Files whose names end in a language, or files with a column that tells it; decisions are made at 0.5."""
+    if not paths:
+        raise UsageError("no file of predictions was given")
+    named = {path: language_of(path) for path in paths}
+    deciding = Deciding(given=0.5)
+    if group is not None or not all(named.values()):
+        return load_table(paths, group, rules=rules, deciding=deciding, whole=whole)
+    languages = [language for language in named.values() if language is not None]
+    if len(set(languages)) < len(languages):
+        twice = next(x for x in languages if languages.count(x) > 1)
+        raise UsageError(f"two files are of the language {twice!r}; give one of each")
+    predictions = read_predictions([(named[path], path) for path in paths], rules, whole=whole)
+    return run_of(predictions, LANGUAGE, tuple(languages), rules=rules, deciding=deciding)
+
+
+def _warnings(rows: Sequence[Tuned], own: Run, other: Run | None) -> list[str]:
+    found = [n for n in (*own.trials.header.notes, *(other.trials.header.notes if other else ())) if "decided" not in n]
+    if other is not None:
+        seen = {s.sha256: s.name for s in own.trials.header.sources}
+        same = [s.name for s in other.trials.header.sources if s.sha256 in seen]
+        if same:
+            found.append(
+                f"{', '.join(same)}: the test file is the validation file, so its figures at this threshold are optimistic"
+            )
+    small = [row.group for row in rows if row.n < SMALL]
+    if small:
+        found.append(
+            f"fewer than {SMALL:,} validation rows: {', '.join(small)}; a threshold tuned on so few may lose on test"
+        )
+    worse = [
+        r.group for r in rows if r.test is not None and r.test_at_default is not None and r.test < r.test_at_default
+    ]
+    if worse:
+        found.append(f"on test 0.5 would have been better than the tuned threshold: {', '.join(worse)}")
+    return list(dict.fromkeys(found))
+
+
+def write_thresholds(tuning: Tuning, folder: Path | None = None) -> dict[Path, str]:
+    """Put the thresholds into the test files (or copies in `folder`) as `best_threshold`; what was done to each.
+
+    A file with decisions gets new ones, as decisions beat the threshold; every other cell stays as it is.
+    """
+    assert tuning.test is not None  # the command line asks for test files first
+    run = tuning.test
+    thresholds = {row.group: row.chosen.threshold for row in tuning.rows}
+    written: dict[Path, str] = {}
+    for at, path in enumerate(tuning.test_paths):
+        if path.suffix != WRITABLE:
+            raise UsageError(f"{path.name}: thresholds are written into .csv files; convert it first")
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+        rows = run.predictions.frame.filter(pl.col("file") == at)
+        raw = run.predictions.raw[at]
+        if rows.height != raw.height:
+            raise UsageError(f"{path.name}: rows without a label or score would be lost; mend them before writing")
+        frame, note = _with_threshold(raw, rows, thresholds, run.predictions.titles[at])
+        target = folder / path.name if folder is not None else path
+        write_csv(frame, target)
+        written[target] = note
+    return written
+
+
+def _with_threshold(
+    raw: pl.DataFrame, rows: pl.DataFrame, thresholds: Mapping[str, float], titles: Mapping[str, str]
+) -> tuple[pl.DataFrame, str]:
+    bound = rows["group"].replace_strict(thresholds, return_dtype=pl.Float64)
+    changes: list[Any] = [bound.alias(titles.get("threshold", "best_threshold"))]
+    note = ""
+    if "decision" in titles:
+        changes.append((rows["score"] >= bound).cast(pl.Int8).alias(titles["decision"]))
+        note = f", {titles['decision']} decided anew"
+    return raw.with_columns(*changes), note

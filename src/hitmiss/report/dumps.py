@@ -1,0 +1,104 @@
+"""Error dumps: the wrongly decided rows of prediction files with all their columns, the most confident mistakes first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import polars as pl
+
+from hitmiss.errors import DataError, UsageError
+from hitmiss.io.outfiles import spreadsheet_safe, write_csv
+from hitmiss.protocols.toxicity import Run
+
+ADDED: Final = ("error_type", "threshold", "margin")
+MIDDLE: Final = 0.5
+
+
+def errors_of(run: Run, group: str, texts: pl.DataFrame | None = None) -> pl.DataFrame:
+    """The mistakes of one group: every column of the file as text, then error_type (FP, FN), threshold and margin.
+
+    margin = how far the score lies on the wrong side of the threshold; blank where no threshold is known.
+    `texts` (id, text and perhaps the group) adds the text to files that have none.
+    """
+    if not run.predictions.raw:
+        raise UsageError("the files were not kept whole; load the run with whole=True")
+    wrong = _wrong(run, group)
+    raw = (
+        pl.concat(
+            [run.predictions.raw[file[0]][rows["row"]] for file, rows in wrong.group_by("file", maintain_order=True)]
+        )
+        if wrong.height
+        else run.predictions.raw[0].clear()
+    )
+    clash = [c for c in ("error_type", "margin") if c in raw.columns]
+    if clash:
+        raise DataError(f"the predictions have a column {clash[0]!r} already, which the dump would add; rename it")
+    side = wrong.select("error_type", "threshold", "margin", "order", "item")
+    if texts is not None and "text" not in raw.columns:
+        side = side.with_columns(text=_texts(side["item"], texts, group))
+    added = [c for c in (*ADDED, "text") if c in side.columns]
+    kept = raw.drop([c for c in added if c in raw.columns])
+    whole = pl.concat([kept, side], how="horizontal").sort("order", descending=True, maintain_order=True)
+    return (
+        whole.select(*(["text"] if "text" in side.columns else []), *kept.columns, *ADDED)
+        if "text" not in kept.columns
+        else whole.select(*kept.columns, *ADDED)
+    )
+
+
+def _wrong(run: Run, group: str) -> pl.DataFrame:
+    frame = run.predictions.frame.select("item", "group", "label", "score", "file", "row")
+    frame = frame.with_columns(decision=run.trials.frame["decision"], bound=run.bounds)
+    frame = frame.filter(pl.col("group") == group, pl.col("decision") != pl.col("label")).sort("file", "row")
+    said = pl.col("decision") == 1
+    beyond = pl.col("score") - pl.col("bound").fill_null(MIDDLE)
+    order = pl.when(said).then(beyond).otherwise(-beyond)
+    known = pl.col("bound").is_not_null()
+    return frame.with_columns(
+        error_type=pl.when(said).then(pl.lit("FP")).otherwise(pl.lit("FN")),
+        order=order,
+        threshold=pl.when(known).then(pl.col("bound")),
+        margin=pl.when(known).then(order),
+    )
+
+
+def _texts(items: pl.Series, texts: pl.DataFrame, group: str) -> pl.Series:
+    """The text of each item; an item without one is an error, a text twice too."""
+    own = texts.filter(pl.col("group").is_in([group, ""]))
+    if own["item"].is_duplicated().any():
+        twice = own.filter(own["item"].is_duplicated())["item"][0]
+        raise DataError(f"{group}: the id {twice!r} has more than one text; give texts with a language column")
+    found = pl.DataFrame({"item": items}).join(own, on="item", how="left", maintain_order="left")["text"]
+    if found.null_count():
+        lacking = items.filter(found.is_null())
+        raise DataError(f"{group}: {len(lacking):,} wrongly decided ids have no text, the first is {lacking[0]!r}")
+    return found
+
+
+def dump_errors(
+    run: Run,
+    folder: str | Path,
+    *,
+    most: int | None = None,
+    safe: bool = False,
+    texts: pl.DataFrame | None = None,
+) -> dict[Path, tuple[int, int]]:
+    """Write `{run_tag}_errors_{group}.csv` for each group; at most `most` of each kind. The counts of FP and FN written.
+
+    A group without mistakes gets a file with a header alone, so that no dump of an earlier run can be taken for its own.
+    """
+    if most is not None and most < 0:
+        raise UsageError(f"--max_errors must not be negative; found {most}")
+    directory = Path(folder)
+    directory.mkdir(parents=True, exist_ok=True)
+    written: dict[Path, tuple[int, int]] = {}
+    for group in run.groups:
+        rows = errors_of(run, group, texts)
+        if most is not None:
+            rows = rows.filter(pl.int_range(pl.len()).over("error_type") < most)
+        path = directory / f"{run.tag}_errors_{group}.csv"
+        write_csv(spreadsheet_safe(rows) if safe else rows, path)
+        kinds = rows["error_type"]
+        written[path] = int((kinds == "FP").sum()), int((kinds == "FN").sum())
+    return written

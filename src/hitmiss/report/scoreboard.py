@@ -1,0 +1,200 @@
+"""The board of a toxicity run as a CSV file, as the documented table, and as tables for a terminal."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from typing import Any, Final
+
+from hitmiss.protocols.toxicity import Board, Row
+from hitmiss.report.tables import ARROW, Cell, Table, short_interval
+from hitmiss.results import Estimate, number
+
+FIRST: Final = ("roc_auc", "f1", "precision", "recall", "accuracy")
+LATER: Final = ("specificity", "fpr", "fnr")
+COUNTS: Final = ("true_positives", "true_negatives", "false_positives", "false_negatives")
+N_DOCUMENTED: Final = 8
+PLACES: Final = 4
+
+
+def records(board: Board) -> list[dict[str, Any]]:
+    """One mapping a row: the eight documented columns, counts and error rates, then all the rest."""
+    return [_record(row, board.run.group) for row in board.rows]
+
+
+def _record(row: Row, group: str) -> dict[str, Any]:
+    figures = {name: _value(row.figures.get(name)) for name in (*FIRST, *LATER)}
+    counts = row.counts
+    four = (counts.tp, counts.tn, counts.fp, counts.fn) if counts is not None else (None,) * len(COUNTS)
+    ends = {
+        f"{name}_{end}": getattr(e, end) if (e := row.figures.get(name)) else None
+        for name in FIRST
+        for end in ("low", "high")
+    }
+    return {
+        group: row.name,
+        "n_samples": row.n or None,
+        "positive_rate": row.positive_rate,
+        **{name: figures[name] for name in FIRST},
+        **dict(zip(COUNTS, four, strict=True)),
+        **{name: figures[name] for name in LATER},
+        "n_positive": row.n_positive,
+        "threshold": row.rule.threshold if row.rule else None,
+        "threshold_source": row.rule.origin if row.rule else None,
+        "f1_always_toxic": row.always_f1,
+        "roc_auc_within": _value(row.within),
+        **ends,
+        "note": row.note or None,
+    }
+
+
+def _value(e: Estimate | None) -> float | None:
+    return None if e is None else e.value
+
+
+def csv_text(board: Board) -> str:
+    """The metrics file: full precision (the shortest text that reads back as the same number), blank where undefined."""
+    rows = records(board)
+    return _csv(list(rows[0]), [[_exact(v) for v in row.values()] for row in rows])
+
+
+def documented_text(board: Board) -> str:
+    """The documented table: eight columns, four places, languages then macro and micro."""
+    rows = [list(row.items())[:N_DOCUMENTED] for row in records(board) if row[board.run.group] != "worst"]
+    return _csv([name for name, _ in rows[0]], [[_short(v) for _, v in row] for row in rows])
+
+
+def _csv(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _exact(value: Any) -> str:
+    return "" if value is None else repr(float(value)) if isinstance(value, float) else str(value)
+
+
+def _short(value: Any) -> str:
+    return f"{value:.{PLACES}f}" if isinstance(value, float) else _exact(value)
+
+
+def tables(board: Board) -> list[Table]:
+    """The figures with their intervals, the errors, and the bias by identity where it was asked for."""
+    found = [_figures(board), _errors(board)]
+    return [*found, _bias(board)] if any("identity" in e.slice for e in board.results) else found
+
+
+def _figures(board: Board) -> Table:
+    rows = []
+    for row in board.rows:
+        worst = _where_worst(board, row)
+        cells = [_cell(row.figures.get(name), worst.get(name)) for name in FIRST]
+        always = Cell(number(row.always_f1) if row.always_f1 is not None else "")
+        sizes = (
+            _count(row.n),
+            _count(row.n_positive),
+            Cell(number(row.positive_rate) if row.positive_rate is not None else ""),
+        )
+        rows.append((Cell(row.name), *sizes, *cells[:2], always, *cells[2:], Cell(_threshold(row))))
+    arrow = ARROW["high"]
+    names = [f"{name} {arrow}" for name in FIRST]
+    header = (board.run.group, "n", "toxic", "rate", *names[:2], "always f1", *names[2:], "threshold")
+    return Table(f"by {board.run.group}", header, tuple(rows))
+
+
+def _where_worst(board: Board, row: Row) -> dict[str, str]:
+    """For the row of the worst: which group each figure is from."""
+    if row.name != "worst":
+        return {}
+    return {name: e.slice.get(board.run.group, "") for name, e in row.figures.items()}
+
+
+def _cell(e: Estimate | None, where: str | None = None) -> Cell:
+    if e is None:
+        return Cell("")
+    if e.value is None:
+        return Cell("–", "undefined")
+    mark = "*" if e.note and ("only" in e.note or "convention" in e.note or "over" in e.note) else ""
+    return Cell(number(e.value) + mark, where if where is not None else short_interval(e))
+
+
+def _count(n: int | None) -> Cell:
+    return Cell(f"{n:,}" if n else "")
+
+
+def _threshold(row: Row) -> str:
+    if row.rule is None:
+        return ""
+    return f"{row.rule.threshold:.4g}" if row.rule.threshold is not None else row.rule.origin.removeprefix("column ")
+
+
+def _errors(board: Board) -> Table:
+    rows = []
+    for row in board.rows:
+        c, worst = row.counts, _where_worst(board, row)
+        four = [_plain_count(n) for n in (c.tp, c.fp, c.fn, c.tn)] if c is not None else [Cell("")] * len(COUNTS)
+        rows.append((Cell(row.name), *four, *(_cell(row.figures.get(n), worst.get(n)) for n in LATER)))
+    names = tuple(f"{n} {ARROW['high' if n == 'specificity' else 'low']}" for n in LATER)
+    return Table("decisions", (board.run.group, "TP", "FP", "FN", "TN", *names), tuple(rows))
+
+
+def _plain_count(n: int) -> Cell:
+    return Cell(f"{n:,}")
+
+
+def _bias(board: Board) -> Table:
+    cells = [e for e in board.results if "identity" in e.slice]
+    kinds = list(dict.fromkeys(e.metric for e in cells if e.metric != "bias_score"))
+    rows = []
+    for name in dict.fromkeys(e.slice["identity"] for e in cells):
+        own = {e.metric: e for e in cells if e.slice["identity"] == name}
+        inside = own["subgroup_auc"]
+        sizes = (_count(inside.n), _count(inside.n_positive)) if name != "*" else (Cell(""), Cell(""))
+        rows.append((Cell(name if name != "*" else "power mean"), *sizes, *(_cell(own.get(k)) for k in kinds)))
+    final = next(e for e in cells if e.metric == "bias_score")
+    title = (
+        f"unintended bias by identity; final figure {number(final.value)} (power means, p = {final.settings['p']:g})"
+    )
+    return Table(title, ("identity", "mentions", "toxic", *(f"{k} {ARROW['high']}" for k in kinds)), tuple(rows))
+
+
+def remarks(board: Board) -> list[str]:
+    """What stands under the tables: how it was decided, marks, pooled and within-language AUC, useless F1s."""
+    run = board.run
+    origins: dict[str, list[str]] = {}
+    for group in run.groups:
+        origins.setdefault(run.rules[group].origin, []).append(group)
+    decided = "; ".join(f"{o}: {', '.join(g)}" if len(origins) > 1 else o for o, g in origins.items())
+    found = [f"decided by {decided}; toxic where score >= threshold"]
+    marked = [f"{row.name}: {row.note}" for row in board.rows if row.note and row.name != "worst"]
+    found += [f"* {text}" for text in marked]
+    found += _pooled(board)
+    below = [row.name for row in board.rows if _is_useless(row)]
+    if below:
+        found.append(f"F1 is not above that of calling everything toxic (always f1): {', '.join(below)}")
+    return found
+
+
+def _pooled(board: Board) -> list[str]:
+    within = next((row.within for row in board.rows if row.within is not None), None)
+    micro = next(row for row in board.rows if row.name == "micro").figures["roc_auc"]
+    if within is None or within.value is None or micro.value is None:
+        return []
+    return [
+        f"micro roc_auc {micro.value:.4f} orders the scores of all groups together; over the pairs inside a {board.run.group} "
+        f"it is {within.value:.4f} {short_interval(within)}".rstrip()
+    ]
+
+
+def _is_useless(row: Row) -> bool:
+    f1 = row.figures.get("f1")
+    return (
+        row.name != "worst"
+        and f1 is not None
+        and f1.value is not None
+        and row.always_f1 is not None
+        and f1.value <= row.always_f1
+    )
