@@ -18,6 +18,7 @@ from hitmiss.io import notes, tables
 from hitmiss.io.checks import check_ids, check_labels, check_numbers, check_repeats, check_scores, score_names
 from hitmiss.io.files import Content, expand, fetch
 from hitmiss.io.findings import Ledger, Place, Stop, quoted
+from hitmiss.io.finished import open_finished
 from hitmiss.io.joining import Coverage, join
 from hitmiss.io.names import SYSTEM_PREFIX, refuse_undeclared
 from hitmiss.io.options import SYSTEM, ReadOptions
@@ -67,6 +68,7 @@ class Visit:
     ledger: Ledger = field(default_factory=Ledger)
     files: list[dict[str, Any]] = field(default_factory=list)
     sources: list[Source | None] = field(default_factory=list)
+    coverage: Coverage | None = None
 
 
 def read(scores: Any, key: Any = None, options: ReadOptions | None = None, **changes: Any) -> Trials:
@@ -105,6 +107,11 @@ def _visit(
 ) -> tuple[Visit, Trials | None]:
     visit = Visit((options or ReadOptions()).changed(**changes))
     _refuse_unknown_layout(visit.options)
+    run = open_finished(scores, visit.options)
+    if run is not None:  # a run folder stands for the table inside it
+        scores, visit.options, visit.coverage = run.table, run.options, run.coverage
+        visit.ledger.notes += run.notes
+        visit.ledger.choices += run.choices
     try:
         return visit, _pass(scores, key, visit)
     except Stop:
@@ -125,7 +132,7 @@ def _pass(given: Any, key_given: Any, visit: Visit) -> Trials | None:
     _refuse_absent(scores, key, visit)
     reading = _read_words(scores, key, options)
     answers = _check_answers(_settle(scores, options, ledger), scores, reading, visit)
-    coverage: Coverage | None = None
+    coverage = visit.coverage
     if key is None:
         frame = answers.frame
     else:

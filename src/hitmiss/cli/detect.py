@@ -1,0 +1,221 @@
+"""`hitmiss detect`: a detector over a manifest of files, into a run folder that `hitmiss score` reads."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hitmiss.cli import printing
+
+if TYPE_CHECKING:
+    from hitmiss.detect.detector import Detector
+    from hitmiss.detect.settings import Outcome
+    from hitmiss.io.manifest import Manifest
+
+DETECTOR = (
+    "model.onnx, module:name, file.py:name, beats:checkpoint.pt, hf-audio:FOLDER, hf-text:…, hf-image:…, program:'cmd'."
+)
+DATA = "Manifest: a table with the file, the label and what else is known of each item."
+SHOWN_FAILURES = 5
+
+
+def detect(
+    detector: Annotated[str, typer.Option(help=DETECTOR)],
+    data: Annotated[str, typer.Option(metavar="FILE", help=DATA)],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="The run folder.")],
+    weights: Annotated[Path | None, typer.Option(help="Checkpoint for a torch module (.safetensors, .pt).")] = None,
+    protocol: Annotated[str | None, typer.Option("--protocol", "-p", help="Read labels by a protocol's rules.")] = None,
+    root: Annotated[Path | None, typer.Option(help="Folder of the files (default: the manifest's).")] = None,
+    suffix: Annotated[str, typer.Option(help="Added to each file name, as .flac.")] = "",
+    file_column: Annotated[str | None, typer.Option(help="Column with the paths, if it is not the id.")] = None,
+    column: Annotated[list[str] | None, typer.Option(help="Our name = the file's column, `item=utt`.")] = None,
+    where: Annotated[list[str] | None, typer.Option(help="Only these rows, `split=eval`; may be repeated.")] = None,
+    limit: Annotated[int | None, typer.Option(help="Only the first rows.")] = None,
+    positive: Annotated[str | None, typer.Option(help="Name of the positive class.")] = None,
+    negative: Annotated[str | None, typer.Option(help="Name of the other class.")] = None,
+    positive_value: Annotated[str | None, typer.Option(help="What the label column says for positive, as 1.")] = None,
+    input_: Annotated[
+        str, typer.Option("--input", help="What an item is: audio, text (of a column) or path.")
+    ] = "audio",
+    text_column: Annotated[str, typer.Option(help="Column with the texts.")] = "text",
+    sample_rate: Annotated[int | None, typer.Option(help="Rate that the detector wants (default: its own).")] = None,
+    cut_length: Annotated[int | None, typer.Option(help="Tile or cut each clip to so many samples.")] = None,
+    length_rule: Annotated[str, typer.Option(help="For short clips: tile, mirror, zero or truncate.")] = "tile",
+    window: Annotated[float | None, typer.Option(help="Score windows of so many seconds.")] = None,
+    hop: Annotated[float | None, typer.Option(help="Seconds between windows (default: half a window).")] = None,
+    pooling: Annotated[str, typer.Option(help="One score from windows: mean, median, min or max.")] = "mean",
+    codecs: Annotated[str | None, typer.Option(help="Codec plan (TSV) or words, `opus,mp3:1`.")] = None,
+    positive_index: Annotated[int | None, typer.Option(help="Output column of the positive class.")] = None,
+    outputs: Annotated[str, typer.Option(help="What the model gives: auto, logit or probability.")] = "auto",
+    higher: Annotated[str | None, typer.Option(help="The class that a higher single output means.")] = None,
+    embed: Annotated[list[str] | None, typer.Option(help="Keep this layer's embeddings; may be repeated.")] = None,
+    batch_seconds: Annotated[float | None, typer.Option(help="Seconds of sound in a batch.")] = None,
+    batch_items: Annotated[int | None, typer.Option(help="Most items in a batch.")] = None,
+    pad: Annotated[bool, typer.Option("--pad", help="Pad clips of unlike lengths into one batch.")] = False,
+    workers: Annotated[int, typer.Option(help="Processes that load; 0: none.")] = 0,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    precision: Annotated[str, typer.Option(help="auto (bfloat16 on CUDA), float32, bfloat16, float16.")] = "auto",
+    check: Annotated[int, typer.Option(help="Clips scored again alone, as a check.")] = 8,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
+    retry: Annotated[bool, typer.Option("--retry", help="With --resume: try failed items again.")] = False,
+    join: Annotated[bool, typer.Option("--join", help="Work beside the process that owns the run.")] = False,
+    scores: Annotated[Path | None, typer.Option(help="Write a score file here too.")] = None,
+    score_form: Annotated[str, typer.Option(help="table, official or unpaired (`- - real 0.85`).")] = "table",
+    json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
+) -> None:
+    """Run a detector over files: crash-safe, resumable, the same scores for any batch size and worker count."""
+    from hitmiss.detect.detector import open_detector
+    from hitmiss.detect.loop import run_detector
+
+    reading = {"positive": positive, "negative": negative, "positive_value": positive_value}
+    manifest = _manifest(data, protocol, reading, root, suffix, file_column, column or [], where or [], limit)
+    rate = sample_rate or (16000 if input_ == "audio" else None)
+    model = open_detector(
+        detector, weights=weights, device=device, precision=precision, sample_rate=rate, layers=embed or ()
+    )
+    rate = _agree_on_rate(model, sample_rate, input_)
+    transform, manifest, coding = _coded(codecs, manifest, rate)
+    running: dict[str, Any] = {"workers": workers, "resume": resume, "join": join, "retry": retry, "check": check}
+    running |= {"batch_seconds": batch_seconds, "batch_items": batch_items, "pad": pad}
+    fitting = {"cut_length": cut_length, "rule": length_rule} if cut_length is not None else None
+    pinned = {"input": input_, "sample_rate": rate, "length": fitting, "codecs": coding}
+    windows = {"window": _samples(window, rate), "hop": _samples(hop, rate), "pooling": pooling}
+    settings = _settings(positive_index, outputs, higher, manifest, {**running, **windows, "pinned": pinned})
+    with _progress() as report:
+        outcome = run_detector(
+            model,
+            manifest,
+            settings,
+            output=output,
+            load=_loader(input_, manifest, rate, text_column),
+            transform=transform,
+            fit=_fit(fitting),
+            report=report,
+        )
+    if scores is not None and outcome.is_complete:
+        _export(output, scores, score_form)
+    _emit(outcome, json)
+
+
+def _manifest(
+    data: str,
+    protocol: str | None,
+    reading: dict[str, Any],
+    root: Path | None,
+    suffix: str,
+    file_column: str | None,
+    column: list[str],
+    where: list[str],
+    limit: int | None,
+) -> Manifest:
+    from hitmiss.io.manifest import read_manifest
+    from hitmiss.io.options import ReadOptions
+
+    options = ReadOptions()
+    if protocol is not None:
+        from hitmiss.protocol import find_protocol
+
+        options = find_protocol(protocol).options
+    declared = {name: value for name, value in reading.items() if value is not None}
+    options = options.changed(columns=printing.pairs("--column", column), **declared)
+    manifest = read_manifest(data, root=root, suffix=suffix, file_column=file_column, options=options)
+    manifest = manifest.where(**printing.pairs("--where", where))
+    return manifest if limit is None else manifest.first(limit)
+
+
+def _agree_on_rate(model: Detector, asked: int | None, kind: str) -> int | None:
+    from hitmiss.errors import UsageError
+
+    if kind != "audio":
+        return model.sample_rate
+    own = model.sample_rate
+    if own and asked and own != asked:
+        raise UsageError(f"{model.name} wants sound at {own} Hz; --sample-rate says {asked}")
+    model.sample_rate = own or asked or 16000
+    return model.sample_rate
+
+
+def _coded(codecs: str | None, manifest: Manifest, rate: int | None) -> tuple[Any, Manifest, Any]:
+    """The codecs as a transform, every item under each of them, and what pins them."""
+    if codecs is None:
+        return None, manifest, None
+    from hitmiss.attack.plan import parse_conditions, read_codec_plan, usable
+    from hitmiss.attack.rows import CodedRows
+
+    planned = read_codec_plan(codecs) if Path(codecs).is_file() else parse_conditions(codecs)
+    conditions, missing = usable(planned)
+    for name, why in missing.items():
+        printing.note(f"codec {name} left out: {why}")
+    coded = CodedRows(conditions, rate or 16000)
+    return coded, manifest.crossed(coded.columns), coded.pinned
+
+
+def _settings(
+    positive_index: int | None, outputs: str, higher: str | None, manifest: Manifest, others: dict[str, Any]
+) -> Any:
+    from hitmiss.detect.extract import Extraction
+    from hitmiss.detect.settings import Settings
+    from hitmiss.errors import UnknownName
+    from hitmiss.io.words import same_class
+
+    is_reversed = higher is not None and same_class(higher, manifest.negative)
+    if higher is not None and not is_reversed and not same_class(higher, manifest.positive):
+        raise UnknownName("class for a higher output", higher, (manifest.positive, manifest.negative))
+    return Settings(extraction=Extraction(positive_index, outputs, is_reversed), **others)  # type: ignore[arg-type]
+
+
+def _samples(seconds: float | None, rate: int | None) -> int | None:
+    return None if seconds is None else round(seconds * (rate or 16000))
+
+
+def _loader(kind: str, manifest: Manifest, rate: int | None, column: str) -> Any:
+    from hitmiss.detect.loading import make_loader
+
+    return make_loader(kind, manifest, rate, column)
+
+
+def _fit(fitting: dict[str, Any] | None) -> Any:
+    if fitting is None:
+        return None
+    from hitmiss.detect.length import fit_length
+
+    return partial(fit_length, **fitting)
+
+
+def _progress() -> Any:
+    from hitmiss.cli.progressing import Progress
+
+    return Progress()
+
+
+def _export(folder: Path, path: Path, form: str) -> None:
+    from hitmiss.io import read
+    from hitmiss.io.writing import write_scores
+
+    write_scores(read(str(folder)), path, form)  # type: ignore[arg-type]
+    printing.note(f"wrote {path}" + ("; it has no ids, so it cannot be paired" if form == "unpaired" else ""))
+
+
+def _emit(outcome: Outcome, json: bool) -> None:
+    clock = outcome.clock
+    for item, why in outcome.failures[:SHOWN_FAILURES]:
+        printing.note(f"failed: {item}: {why}")
+    for alarm in outcome.alarms:
+        printing.note(f"! {alarm}")
+    if json:
+        shown = {"complete": outcome.is_complete, "scored": outcome.n_scored, "failed": outcome.n_failed}
+        about = {"alarms": outcome.alarms, "notes": outcome.notes, "shares": clock.shares(), "rate": clock.rate}
+        printing.out_json({"schema": 1, "run": str(outcome.folder), **shown, **printing.plain(about)})
+        return
+    printing.out(f"{outcome.n_scored:,} scored, {outcome.n_failed:,} failed: {outcome.folder}")
+    if clock.n_done:
+        printing.out(clock.line())
+    for note in outcome.notes:
+        printing.out(note)
+    if outcome.is_complete:
+        printing.out(f"score them: hitmiss score {outcome.folder} -m eer -m roc_auc")
+    else:
+        printing.out("other processes still work on it; the last one to end finishes the run")

@@ -1,0 +1,85 @@
+"""Where the time of a run goes: decode, augment, model, write, and waiting for data."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Clock:
+    """Seconds by activity, and how far the run is.
+
+    `decode` and `augment` are spent in the workers, side by side; `model`, `write` and `wait` one after the other.
+
+    >>> clock = Clock(n_total=4)
+    >>> clock.count(done=2, sound=6.0)
+    >>> clock.n_done, clock.shares()["model"]
+    (2, 0.0)
+    """
+
+    n_total: int = 0
+    n_done: int = 0
+    n_failed: int = 0
+    n_before: int = 0
+    sound: float = 0.0
+    decode: float = 0.0
+    augment: float = 0.0
+    model: float = 0.0
+    write: float = 0.0
+    wait: float = 0.0
+    began: float = field(default_factory=time.monotonic)
+
+    @contextmanager
+    def time(self, activity: str) -> Iterator[None]:
+        """Add what the block takes to an activity."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            setattr(self, activity, getattr(self, activity) + time.perf_counter() - start)
+
+    def count(self, done: int = 1, sound: float = 0.0, failed: int = 0) -> None:
+        """Note items done."""
+        self.n_done += done
+        self.n_failed += failed
+        self.sound += sound
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self.began
+
+    @property
+    def rate(self) -> float:
+        """Items a second, of this process."""
+        return self.n_done / self.elapsed if self.elapsed else 0.0
+
+    @property
+    def left(self) -> float | None:
+        """Seconds until the end at this rate; None before there is one."""
+        remaining = self.n_total - self.n_before - self.n_done
+        return remaining / self.rate if self.rate else None
+
+    def shares(self) -> dict[str, float]:
+        """Each activity as a share of all the work done, in all processes; `wait` as a share of the wall time."""
+        work = {name: getattr(self, name) for name in ("decode", "augment", "model", "write")}
+        total = sum(work.values())
+        shares = {name: seconds / total if total else 0.0 for name, seconds in work.items()}
+        return {**shares, "wait": self.wait / self.elapsed if self.elapsed else 0.0}
+
+    def line(self) -> str:
+        """One line for people: how far, how fast, how long still, and where the time goes."""
+        left = "" if self.left is None else f", {_span(self.left)} left"
+        shares = ", ".join(f"{name} {share:.0%}" for name, share in self.shares().items())
+        failed = f", {self.n_failed:,} failed" if self.n_failed else ""
+        done = self.n_before + self.n_done
+        return f"{done:,} of {self.n_total:,}{failed}, {self.rate:,.1f}/s{left} ({shares})"
+
+
+def _span(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

@@ -1,0 +1,286 @@
+"""What a detector is, and how one is named on a command line.
+
+A detector takes a batch and gives outputs; `extract` makes scores of them. Anything with `name`, `sample_rate` and
+`outputs` is one. `Base` has the defaults of everything else that the loop may ask:
+
+    ragged        whether clips of different lengths may share a batch without one changing another's outputs
+    labels        the classes that its columns stand for, where the model says so
+    max_batch     the most clips that it takes at once
+    identity      what pins it in the configuration of a run: a resumed run refuses another
+    prepare       moves a batch to where the model wants it; runs beside the model, in another thread
+    with_layers   outputs and pooled hidden layers, for `hitmiss probe`
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hitmiss.errors import EnvironmentFault, UsageError
+
+Array = NDArray[Any]
+Batch = Any
+"""Clips of one shape as an array (clip × sample), or a list: clips of several lengths, or texts."""
+
+PREFIXES: Final = ("beats", "hf-audio", "hf-text", "hf-image", "program")
+KINDS: Final = f"model.onnx, module:name, file.py:name, {', '.join(f'{p}:…' for p in PREFIXES)}"
+
+
+@runtime_checkable
+class Detector(Protocol):
+    """A batch in, outputs out: one row a clip, one column a class (or a single one)."""
+
+    name: str
+    sample_rate: int | None
+
+    def outputs(self, batch: Batch) -> Array:
+        """The raw outputs of the model, one row a clip."""
+        ...
+
+
+class Base:
+    """The defaults of what a detector may be asked."""
+
+    name: str = "detector"
+    sample_rate: int | None = None
+    ragged: bool = False
+    labels: tuple[str, ...] | None = None
+    max_batch: int | None = None
+    layers: tuple[str, ...] = ()
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """What pins the detector; it must hold everything that could change a score."""
+        return {"name": self.name}
+
+    def prepare(self, batch: Batch) -> Batch:
+        """A batch as `outputs` likes it best."""
+        return batch
+
+    def outputs(self, batch: Batch) -> Array:
+        """The raw outputs of the model, one row a clip."""
+        raise NotImplementedError(f"{type(self).__name__} must give outputs for {len(batch)} clips")
+
+    def with_layers(self, batch: Batch) -> tuple[Array, dict[str, Array]]:
+        """The outputs, and each layer asked for as clip × dimension."""
+        del batch
+        raise UsageError(f"{self.name} has no layers to take embeddings from; a torch or ONNX model has")
+
+    def is_out_of_memory(self, error: BaseException) -> bool:
+        """Whether an error says that the batch was too large."""
+        return isinstance(error, MemoryError)
+
+    def close(self) -> None:
+        """Give back what the detector holds."""
+
+
+class CallableDetector(Base):
+    """Any function from a batch to outputs.
+
+    >>> detector = CallableDetector(lambda batch: batch.mean(axis=1))
+    >>> detector.outputs(np.array([[1.0, 3.0], [0.0, 0.0]])).tolist()
+    [2.0, 0.0]
+    """
+
+    def __init__(
+        self, function: Callable[[Any], Any], name: str = "", sample_rate: int | None = None, ragged: bool = False
+    ) -> None:
+        self.function = function
+        self.name = name or getattr(function, "__qualname__", type(function).__name__)
+        self.sample_rate = sample_rate or getattr(function, "sample_rate", None)
+        self.ragged = ragged or bool(getattr(function, "ragged", False))
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """The function's name and the hash of the file that it stands in."""
+        return {"name": self.name, "source": source_digest(self.function)}
+
+    def outputs(self, batch: Batch) -> Array:
+        """What the function gives."""
+        return np.asarray(self.function(batch))
+
+
+class EstimatorDetector(Base):
+    """A fitted scikit-learn estimator: its log-probabilities, decision function or probabilities, in this order."""
+
+    METHODS: Final = ("predict_log_proba", "decision_function", "predict_proba")
+
+    def __init__(self, estimator: Any, name: str = "", sample_rate: int | None = None) -> None:
+        self.estimator = estimator
+        self.name = name or type(estimator).__name__
+        self.sample_rate = sample_rate
+        self.method = next((m for m in self.METHODS if hasattr(estimator, m)), None)
+        if self.method is None:
+            raise UsageError(f"{self.name} has none of {', '.join(self.METHODS)}; a score needs one of them")
+        classes = getattr(estimator, "classes_", None)
+        has_columns = self.method != "decision_function" or (classes is not None and len(classes) > 2)
+        words = classes is not None and all(isinstance(c, str) for c in classes)
+        self.labels = tuple(map(str, classes)) if words and has_columns and classes is not None else None
+        self.single_class = str(classes[1]) if words and not has_columns and classes is not None else None
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """Its class and settings; fitted numbers are pinned by what built it."""
+        return {"name": self.name, "estimator": repr(self.estimator), "method": self.method}
+
+    def outputs(self, batch: Batch) -> Array:
+        """What the estimator says about each row of the batch."""
+        return np.asarray(getattr(self.estimator, str(self.method))(np.asarray(batch)))
+
+
+def as_detector(thing: Any, **settings: Any) -> Detector:
+    """A detector from whatever the caller has: a detector, a torch module, an estimator, or a function.
+
+    >>> as_detector(len).name
+    'len'
+    """
+    if isinstance(thing, Detector) and not isinstance(thing, type):
+        return thing
+    if _is_torch_module(thing):
+        from hitmiss.detect.torch_model import TorchDetector
+
+        return TorchDetector(thing, **settings)
+    few = {k: v for k, v in settings.items() if k in ("name", "sample_rate")}
+    if hasattr(thing, "fit") and any(hasattr(thing, m) for m in EstimatorDetector.METHODS):
+        return EstimatorDetector(thing, **few)
+    if callable(thing):
+        return CallableDetector(thing, **few)
+    raise UsageError(f"a {type(thing).__name__} is no detector; give a function, an estimator or a torch module")
+
+
+def open_detector(
+    text: str,
+    *,
+    weights: str | Path | None = None,
+    device: str = "auto",
+    precision: str = "auto",
+    sample_rate: int | None = None,
+    layers: Sequence[str] = (),
+) -> Detector:
+    """A detector from its text: `model.onnx`, `module:name`, `file.py:name`, `beats:checkpoint.pt`, `hf-audio:folder`, ….
+
+    A name that stands for a function without required parameters is a factory: it is called, with `weights` loaded into
+    the torch module that it gives.
+    """
+    kind, _, rest = text.partition(":")
+    placed: dict[str, Any] = {"device": device, "precision": precision, "layers": tuple(layers)}
+    if text.endswith(".onnx"):
+        from hitmiss.detect.onnx_model import OnnxDetector
+
+        return OnnxDetector(text, device=device, sample_rate=sample_rate, layers=tuple(layers))
+    if kind == "beats":
+        from hitmiss.detect.beats import BeatsDetector
+
+        return BeatsDetector.load(rest, head=weights, **placed)
+    if kind.startswith("hf-") and kind in PREFIXES:
+        from hitmiss.detect.transformers_model import TransformersDetector
+
+        return TransformersDetector(rest, kind.removeprefix("hf-"), device=device, precision=precision)
+    if kind == "program":
+        from hitmiss.detect.program import ProgramDetector
+
+        return ProgramDetector(rest, sample_rate=sample_rate)
+    return _from_name(text, weights, sample_rate, placed)
+
+
+def _from_name(text: str, weights: str | Path | None, sample_rate: int | None, placed: dict[str, Any]) -> Detector:
+    thing = made = find_object(text)
+    if isinstance(thing, type) or (callable(thing) and not hasattr(thing, "fit") and _needs_nothing(thing)):
+        made = thing()
+    if _is_torch_module(made):
+        from hitmiss.detect.torch_model import TorchDetector, load_weights
+
+        digest = load_weights(made, weights) if weights is not None else None
+        pinned = {"source": source_digest(thing), "weights": digest}
+        return TorchDetector(made, name=text, sample_rate=sample_rate, pinned=pinned, **placed)
+    if weights is not None:
+        raise UsageError(f"--weights goes with a torch module; {text} gives a {type(made).__name__}")
+    return as_detector(made, name=text, sample_rate=sample_rate)
+
+
+def find_object(text: str) -> Any:
+    """The object that `module:name` or `path/to/file.py:name` stands for. Its code is run: it is the user's own.
+
+    >>> find_object("math:sqrt")(9.0)
+    3.0
+    """
+    place, _, name = text.rpartition(":")
+    if not place or not name:
+        raise UsageError(f"{text!r} is no detector; write one of {KINDS}")
+    module = _module_of(place)
+    try:
+        found = module
+        for part in name.split("."):
+            found = getattr(found, part)
+    except AttributeError:
+        raise UsageError(f"{place} has no {name!r}") from None
+    return found
+
+
+def _module_of(place: str) -> Any:
+    if place.endswith(".py"):
+        spec = importlib.util.spec_from_file_location(f"hitmiss_user_{Path(place).stem}", place)
+        if spec is None or spec.loader is None or not Path(place).is_file():
+            raise UsageError(f"there is no file {place}")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = module
+        spec.loader.exec_module(module)
+        return module
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))  # as `python -m` does, so that a file beside the user is found
+    try:
+        return importlib.import_module(place)
+    except ModuleNotFoundError as error:
+        raise UsageError(f"{place!r} cannot be imported: {error}; a detector is one of {KINDS}") from None
+
+
+def need(package: str, extra: str) -> Any:
+    """A package of an extra, or an error that says how to get it. Nothing heavy is imported before it is used.
+
+    >>> need("json", "torch").__name__
+    'json'
+    """
+    try:
+        return importlib.import_module(package)
+    except ImportError as error:
+        raise EnvironmentFault(
+            f"this needs the package {package!r} ({error}): pip install 'hitmiss[{extra}]'"
+        ) from None
+
+
+def source_digest(thing: Any) -> str | None:
+    """Short hash of the file in which an object is written, or None where there is none."""
+    try:
+        file = inspect.getsourcefile(thing if callable(thing) else type(thing))
+    except TypeError:
+        return None
+    return file_digest(file) if file and Path(file).is_file() else None
+
+
+def file_digest(path: str | Path) -> str:
+    """Short SHA-256 of a file."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+
+
+def _needs_nothing(function: Any) -> bool:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    given = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return all(p.default is not p.empty or p.kind in given for p in parameters)
+
+
+def _is_torch_module(thing: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(thing, torch.nn.Module)

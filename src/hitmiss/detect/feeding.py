@@ -1,0 +1,279 @@
+"""Items to clips: loaded, transformed, brought to length and cut into windows; in this process or in several.
+
+A file that cannot be read becomes a `Failed` and the run goes on; so does one that kills the process that reads it.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import pickle
+import queue
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from typing import Any, Final, Generic, TypeVar
+
+import numpy as np
+
+from hitmiss.errors import EnvironmentFault, UsageError
+
+Row = Mapping[str, Any]
+T = TypeVar("T")
+IN_FLIGHT: Final = 4
+"""Tasks that a worker has before it, so that it need not wait for the next."""
+SMALL: Final = 8192
+"""A larger task is sent to an idle worker only: one that is busy may itself be waiting for us to read."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """An item ready for the model: its clip, or its windows, and how long that took."""
+
+    at: int
+    parts: list[Any]
+    length: int
+    decode: float
+    augment: float
+
+
+@dataclass(frozen=True)
+class Failed:
+    """An item that could not be made ready, and why."""
+
+    at: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """What is done to an item before the model sees it. For worker processes its parts must be importable functions.
+
+    `load(row)` gives the clip; `transform(clip, row)` a changed one; `fit(clip)` one of the right length; `windows(clip)`
+    several.
+    """
+
+    load: Callable[[Row], Any]
+    transform: Callable[[Any, Row], Any] | None = None
+    fit: Callable[[Any], Any] | None = None
+    windows: Callable[[Any], Any] | None = None
+
+    def __call__(self, at: int, row: Row) -> Prepared | Failed:
+        """One item made ready; what is wrong with it is told, save what is wrong with the machine."""
+        start = time.perf_counter()
+        try:
+            clip = self.load(row)
+            loaded = time.perf_counter()
+            length = int(clip.shape[-1]) if isinstance(clip, np.ndarray) and clip.ndim else len(clip)
+            clip = clip if self.transform is None else self.transform(clip, row)
+            clip = clip if self.fit is None else self.fit(clip)
+            parts = [clip] if self.windows is None else list(self.windows(clip))
+        except EnvironmentFault:
+            raise
+        except Exception as error:
+            return Failed(at, reason(error))
+        return Prepared(at, parts, length, loaded - start, time.perf_counter() - loaded)
+
+
+def reason(error: BaseException) -> str:
+    """An error as one line of a record."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    known = isinstance(error, ValueError | OSError)
+    return (text if known else f"{type(error).__name__}: {text}")[:500]
+
+
+def feed(preparation: Preparation, tasks: Iterator[tuple[int, Row]], workers: int) -> Iterator[Prepared | Failed]:
+    """Every task made ready: in order in this process, or as they come from `workers` others."""
+    if workers <= 0:
+        yield from (preparation(at, row) for at, row in tasks)
+        return
+    crew = Crew(preparation, workers)
+    try:
+        yield from crew.work(tasks)
+    finally:
+        crew.close()
+
+
+@dataclass
+class Worker:
+    """A process, the pipe to it, and the tasks that it has."""
+
+    process: Any
+    pipe: Connection
+    tasks: deque[tuple[int, Row]] = field(default_factory=deque)
+
+
+class Crew:
+    """Worker processes that prepare items."""
+
+    def __init__(self, preparation: Preparation, n: int) -> None:
+        try:
+            self._preparation = pickle.dumps(preparation)
+        except Exception as error:
+            raise UsageError(
+                f"worker processes need load and transform to be functions of a module ({reason(error)}); use workers=0"
+            ) from None
+        self._context = multiprocessing.get_context("spawn")
+        self._workers = [self._hire() for _ in range(n)]
+
+    def work(self, tasks: Iterator[tuple[int, Row]]) -> Iterator[Prepared | Failed]:
+        """Hand out tasks and give back what comes, until all are done."""
+        again: deque[tuple[int, Row]] = deque()
+        source = iter(tasks)
+        while True:
+            for worker in self._workers:
+                _fill(worker, again, source)
+            busy = {w.pipe: w for w in self._workers if w.tasks}
+            if not busy:
+                return
+            for pipe in wait(list(busy)):
+                worker = busy[pipe]  # type: ignore[index]
+                try:
+                    result = _receive(worker.pipe)
+                except (EOFError, OSError):
+                    yield self._replace(worker, again)
+                    continue
+                worker.tasks.popleft()
+                if isinstance(result, BaseException):
+                    raise result
+                yield result
+
+    def close(self) -> None:
+        """Send everybody home."""
+        for worker in self._workers:
+            worker.pipe.close()
+        for worker in self._workers:
+            worker.process.join(timeout=5)
+            if worker.process.is_alive():
+                worker.process.kill()
+                worker.process.join()
+
+    def _hire(self) -> Worker:
+        ours, theirs = self._context.Pipe()
+        process = self._context.Process(target=_serve, args=(theirs, self._preparation), daemon=True)
+        process.start()
+        theirs.close()
+        return Worker(process, ours)
+
+    def _replace(self, worker: Worker, again: deque[tuple[int, Row]]) -> Failed:
+        """A worker died: the task that it had is to blame, the others are for somebody else."""
+        worker.process.join()
+        code = worker.process.exitcode
+        at, _ = worker.tasks.popleft()
+        again.extend(worker.tasks)
+        self._workers[self._workers.index(worker)] = self._hire()
+        return Failed(at, f"the process that read it died (exit code {code})")
+
+
+def _fill(worker: Worker, again: deque[tuple[int, Row]], source: Iterator[tuple[int, Row]]) -> None:
+    while len(worker.tasks) < IN_FLIGHT:
+        task = again.popleft() if again else next(source, None)
+        if task is None:
+            return
+        message = pickle.dumps(task)
+        if worker.tasks and len(message) > SMALL:
+            again.appendleft(task)
+            return
+        worker.tasks.append(task)
+        try:
+            worker.pipe.send_bytes(message)
+        except OSError:  # it is dead; the tasks are taken from it when its pipe is read
+            return
+
+
+def _serve(pipe: Connection, pickled: bytes) -> None:
+    """The life of a worker: a task in, a clip out, until the pipe is closed. Arrays travel as they are."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is told, and closes the pipe
+    try:
+        preparation: Preparation = pickle.loads(pickled)  # our own bytes
+        while True:
+            at, row = pickle.loads(pipe.recv_bytes())
+            try:
+                _send(pipe, preparation(at, row))
+            except EnvironmentFault as error:
+                pipe.send(error)
+    except (EOFError, OSError):
+        return
+
+
+def _send(pipe: Connection, result: Prepared | Failed) -> None:
+    if isinstance(result, Failed) or not all(isinstance(p, np.ndarray) for p in result.parts):
+        pipe.send(result)
+        return
+    arrays = [np.ascontiguousarray(p) for p in result.parts]
+    forms = [(a.shape, a.dtype.str) for a in arrays]
+    pipe.send((Prepared(result.at, [], result.length, result.decode, result.augment), forms))
+    for array in arrays:
+        pipe.send_bytes(array.reshape(-1).view(np.uint8).data if array.size else b"")
+
+
+def _receive(pipe: Connection) -> Any:
+    message = pipe.recv()
+    if not isinstance(message, tuple):
+        return message
+    prepared, forms = message
+    for shape, kind in forms:
+        array = np.empty(shape, dtype=np.dtype(kind))
+        if array.size:
+            pipe.recv_bytes_into(array.reshape(-1).view(np.uint8).data)
+        else:
+            pipe.recv_bytes()
+        prepared.parts.append(array)
+    return prepared
+
+
+class Ahead(Generic[T]):
+    """An iterator that works in a thread, a few results ahead of its user.
+
+    >>> list(Ahead(iter(range(5)), 2))
+    [0, 1, 2, 3, 4]
+    """
+
+    def __init__(self, source: Iterator[T], depth: int) -> None:
+        self._queue: queue.Queue[tuple[str, Any]] = queue.Queue(maxsize=depth)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(source,), daemon=True)
+        self._thread.start()
+
+    def __iter__(self) -> Iterator[T]:
+        while True:
+            kind, value = self._queue.get()
+            if kind == "error":
+                raise value
+            if kind == "end":
+                return
+            yield value
+
+    def close(self) -> None:
+        """Stop the thread and wait for it."""
+        self._stop.set()
+        while self._thread.is_alive():
+            try:
+                self._queue.get(timeout=0.05)
+            except queue.Empty:
+                continue
+        self._thread.join()
+
+    def _run(self, source: Iterator[T]) -> None:
+        try:
+            for value in source:
+                if not self._put(("value", value)):
+                    break
+            closing = getattr(source, "close", None)
+            if closing is not None:
+                closing()
+            self._put(("end", None))
+        except BaseException as error:
+            self._put(("error", error))
+
+    def _put(self, entry: tuple[str, Any]) -> bool:
+        while not self._stop.is_set():
+            try:
+                self._queue.put(entry, timeout=0.05)
+            except queue.Full:
+                continue
+            return True
+        return False

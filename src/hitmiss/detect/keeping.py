@@ -1,0 +1,78 @@
+"""Embeddings of a run: rows of each layer appended to files beside the segments, gathered into one file at the end."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hitmiss.errors import DataError
+from hitmiss.io.runs import Run
+from hitmiss.io.segments import write_whole
+
+Array = NDArray[Any]
+FOLDER: Final = "embeddings"
+GATHERED: Final = "embeddings.npz"
+
+
+class Keeper:
+    """Appends the rows of each layer, as float32. A row is written before the record that names it, so none is missing."""
+
+    def __init__(self, run: Run) -> None:
+        self._folder = run.folder / FOLDER
+        self._segment = run.segment
+        self._files: dict[str, int] = {}
+        self._rows = 0
+        self._widths: dict[str, int] = {}
+
+    def add(self, layers: Mapping[str, Array]) -> dict[str, Any]:
+        """Write one item's row of each layer; what its record must say to find them again."""
+        for name, values in layers.items():
+            row = np.ascontiguousarray(values, dtype=np.float32).reshape(-1)
+            if self._widths.setdefault(name, len(row)) != len(row):
+                raise DataError(f"layer {name!r} had {self._widths[name]} dimensions and now has {len(row)}")
+            write_whole(self._file(name), row.tobytes(), self._rows * row.nbytes)
+        self._rows += 1
+        return {"row": self._rows - 1, "rows_in": self._segment, "widths": dict(self._widths)}
+
+    def close(self) -> None:
+        """Sync and close."""
+        for fd in self._files.values():
+            os.fsync(fd)
+            os.close(fd)
+        self._files = {}
+
+    def _file(self, layer: str) -> int:
+        if layer not in self._files:
+            self._folder.mkdir(exist_ok=True)
+            path = self._folder / f"{self._segment}.{len(self._files):03d}.f32"
+            self._files[layer] = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
+        return self._files[layer]
+
+
+def gather(folder: Path, found: Mapping[int, Mapping[str, Any]], columns: Mapping[str, list[str]]) -> str:
+    """One `.npz` with each layer as item × dimension, in the order of positions, and text columns about the items.
+
+    `found` is, by position, what `Keeper.add` said; `hitmiss probe` reads the file.
+    """
+    order = sorted(found)
+    layers = list(found[order[0]]["widths"].items())
+    arrays: dict[str, Array] = {name: np.array([v or "" for v in values]) for name, values in columns.items()}
+    for number, (name, width) in enumerate(layers):
+        out = np.empty((len(order), width), dtype=np.float32)
+        for segment in sorted({found[at]["rows_in"] for at in order}):
+            stored = np.fromfile(folder / FOLDER / f"{segment}.{number:03d}.f32", dtype=np.float32)
+            mine = [(i, found[at]["row"]) for i, at in enumerate(order) if found[at]["rows_in"] == segment]
+            to, source = map(list, zip(*mine, strict=True))
+            out[to] = stored[: len(stored) // width * width].reshape(-1, width)[source]
+        arrays[name] = out
+    with (folder / f".{GATHERED}").open("wb") as file:
+        np.savez(file, **arrays)  # type: ignore[arg-type]
+        file.flush()
+        os.fsync(file.fileno())
+    (folder / f".{GATHERED}").replace(folder / GATHERED)
+    return GATHERED

@@ -1,0 +1,195 @@
+"""Batches through the model and into the run, whatever goes wrong with single clips."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hitmiss.detect.batching import Budget, Piece, Pool, collate
+from hitmiss.detect.clock import Clock
+from hitmiss.detect.detector import Base, Detector
+from hitmiss.detect.extract import Extraction, pick_output, positive_index_of
+from hitmiss.detect.feeding import Ahead, Failed, Preparation, Prepared, feed, reason
+from hitmiss.detect.keeping import Keeper
+from hitmiss.detect.settings import Report, Settings
+from hitmiss.errors import DataError, EnvironmentFault, UsageError
+from hitmiss.io.manifest import Manifest
+from hitmiss.io.runs import Run
+
+HOPELESS: Final = 20
+"""So many failures before the first success, and the run stops: it is not the files."""
+CPU_SECONDS: Final = 16.0
+BATCH_ITEMS: Final = 256
+
+
+class Loop:
+    """One process's work on a run."""
+
+    def __init__(
+        self,
+        run: Run,
+        detector: Detector,
+        manifest: Manifest,
+        preparation: Preparation,
+        settings: Settings,
+        report: Report,
+    ) -> None:
+        self.run, self.detector, self.manifest = run, detector, manifest
+        self.preparation, self.settings, self.report = preparation, settings, report
+        self.clock = Clock(n_total=len(manifest), n_before=run.n_done)
+        self.keeper = Keeper(run) if getattr(detector, "layers", ()) else None
+        self.budget = self._budget()
+        self._waiting: dict[int, list[Any]] = {}
+        self._lengths: dict[int, int] = {}
+        self._first_failure: str | None = None
+        self._is_first_try = bool(run.has_error.sum() == run.n_done)
+        self._has_checked_width = False
+
+    def score_all(self) -> None:
+        """Score every item that nobody has scored."""
+        if not self.run.is_done or self.settings.retry:
+            source: Any = self._events()
+            ahead = Ahead(source, 2) if self.settings.workers > 0 else None
+            try:
+                self._consume(iter(ahead if ahead is not None else source))
+            finally:
+                if ahead is not None:
+                    ahead.close()
+                if self.keeper is not None:
+                    self.keeper.close()
+        self.report(self.clock)
+
+    def _consume(self, events: Iterator[Failed | tuple[list[Piece], Any]]) -> None:
+        while True:
+            with self.clock.time("wait"):
+                event = next(events, None)
+            if event is None:
+                return
+            if isinstance(event, Failed):
+                self._fail(event.at, event.reason)
+            else:
+                self._score(*event)
+            self.report(self.clock)
+
+    def _events(self) -> Iterator[Failed | tuple[list[Piece], Any]]:
+        """Failures, and batches ready for the model."""
+        pool = Pool(self.budget, may_mix=self.settings.pad or bool(getattr(self.detector, "ragged", False)))
+        tasks = ((at, self.manifest.row(at)) for at in self.run.todo(self.settings.retry))
+        for item in feed(self.preparation, tasks, self.settings.workers):
+            if isinstance(item, Failed):
+                yield item
+                continue
+            self._admit(item, pool)
+            if pool.is_full:
+                yield from map(self.ready, pool.empty())
+        yield from map(self.ready, pool.empty())
+
+    def _admit(self, item: Prepared, pool: Pool) -> None:
+        self.clock.decode += item.decode
+        self.clock.augment += item.augment
+        self._lengths[item.at] = item.length
+        for part, clip in enumerate(item.parts):
+            pool.add(Piece(item.at, part, len(item.parts), clip))
+
+    def ready(self, pieces: list[Piece]) -> tuple[list[Piece], Any]:
+        """Pieces with the batch that they make, where the model wants it."""
+        batch = collate(pieces, bool(getattr(self.detector, "ragged", False)))
+        prepare = getattr(self.detector, "prepare", None)
+        return pieces, prepare(batch) if prepare is not None else batch
+
+    def _score(self, pieces: list[Piece], batch: Any) -> None:
+        """The outputs of a batch; one that is too large or fails is cut in two, down to the clip that is to blame."""
+        try:
+            with self.clock.time("model"):
+                outputs, layers = self._outputs(batch, len(pieces))
+        except (EnvironmentFault, UsageError):
+            raise
+        except Exception as error:
+            if len(pieces) == 1:
+                self._fail(pieces[0].at, reason(error))
+                return
+            if _is_memory(self.detector, error):
+                self.budget.shrink(len(pieces), max(p.length for p in pieces))
+            half = len(pieces) // 2
+            for part in (pieces[:half], pieces[half:]):
+                self._score(*self.ready(part))
+            return
+        with self.clock.time("write"):
+            for i, piece in enumerate(pieces):
+                self._collect(piece, outputs[i], {name: values[i] for name, values in layers.items()})
+
+    def _outputs(self, batch: Any, n: int) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
+        layers: dict[str, NDArray[Any]] = {}
+        if self.keeper is not None:
+            raw, layers = self.detector.with_layers(batch)  # type: ignore[attr-defined]
+        else:
+            raw = self.detector.outputs(batch)
+        outputs = pick_output(raw)
+        if outputs.shape[:1] != (n,):
+            raise DataError(f"{self.detector.name} gave outputs of shape {outputs.shape} for {n} clips")
+        outputs = outputs.reshape(n, -1)
+        if not self._has_checked_width:
+            self.extraction(outputs.shape[1])
+            self._has_checked_width = True
+        return outputs, layers
+
+    def _collect(self, piece: Piece, output: NDArray[Any], layers: dict[str, NDArray[Any]]) -> None:
+        """Keep a piece's output until its clip is whole, then write the record."""
+        parts = self._waiting.setdefault(piece.at, [None] * piece.n_parts)
+        parts[piece.part] = (output, layers)
+        if any(part is None for part in parts):
+            return
+        del self._waiting[piece.at]
+        found = np.asarray([p[0] for p in parts], dtype=np.float64)
+        if not np.isfinite(found).all():
+            self._fail(
+                piece.at, f"the detector's output is not finite: {found.ravel()[~np.isfinite(found.ravel())][0]}"
+            )
+            return
+        length, rate = self._lengths.pop(piece.at), self.detector.sample_rate
+        record: dict[str, Any] = {"outputs": found.tolist()}
+        if rate:
+            record["seconds"] = length / rate
+        if self.keeper is not None:
+            names = parts[0][1]
+            record |= self.keeper.add({n: np.mean([p[1][n] for p in parts], axis=0) for n in names})
+        self.run.add(piece.at, record)
+        self.clock.count(sound=record.get("seconds", 0.0))
+
+    def _fail(self, at: int, why: str) -> None:
+        """Write down that an item failed; many failures and no success stop the run."""
+        self._waiting.pop(at, None)
+        self._lengths.pop(at, None)
+        self._first_failure = self._first_failure or f"{self.run.items[at]}: {why}"
+        self.run.add(at, {"error": why})
+        self.clock.count(failed=1)
+        if self._is_first_try and self.clock.n_done == self.clock.n_failed >= min(HOPELESS, self.clock.n_total):
+            raise DataError(
+                f"the first {self.clock.n_failed} items all failed ({self._first_failure}); mend that and run again with "
+                f"--resume --retry"
+            )
+
+    def _budget(self) -> Budget:
+        seconds = self.settings.batch_seconds or float(getattr(self.detector, "batch_seconds", CPU_SECONDS))
+        most = getattr(self.detector, "max_batch", None) or BATCH_ITEMS
+        items = min(self.settings.batch_items or BATCH_ITEMS, most)
+        return Budget(seconds * (self.detector.sample_rate or 16000), items)
+
+    def extraction(self, width: int) -> Extraction:
+        """The rule for scores, with the model's own labels where the caller names no column."""
+        rule, labels = self.settings.extraction, getattr(self.detector, "labels", None)
+        if rule.positive_index is None and labels is not None and width > 1:
+            return Extraction(positive_index_of(labels, self.manifest.positive), rule.kind, rule.is_reversed)
+        if rule.positive_index is None and width > 2:
+            raise UsageError(
+                f"the model has {width} output columns; say which is {self.manifest.positive} (--positive-index)"
+            )
+        return rule
+
+
+def _is_memory(detector: Detector, error: BaseException) -> bool:
+    ask = getattr(detector, "is_out_of_memory", Base().is_out_of_memory)
+    return bool(ask(error))

@@ -1,0 +1,52 @@
+"""A finished run as the door sees it: the table inside, and what the run says about its own scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hitmiss.io.joining import Coverage
+from hitmiss.io.options import ReadOptions
+from hitmiss.io.runs import MANIFEST, TABLE, require_complete
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """The table of a run, how to read it, and how many of its items have an answer."""
+
+    table: Path
+    options: ReadOptions
+    coverage: Coverage | None
+    notes: tuple[str, ...]
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """What the signature must say: how many items failed."""
+        return (f"failed({self.coverage[1] - self.coverage[0]})",) if self.coverage else ()
+
+
+def open_finished(source: Any, options: ReadOptions) -> FinishedRun | None:
+    """A run folder's table; None for anything else. An unfinished or a changed run is refused.
+
+    The run knows the kind of its scores, the names of its classes and which of its columns are numbers; a caller who has
+    calibrated them may still declare them LLRs.
+    """
+    if isinstance(source, list) and len(source) == 1:
+        source = source[0]
+    if not isinstance(source, str | Path) or not (Path(source) / MANIFEST).is_file():
+        return None
+    folder = Path(source)
+    facts = require_complete(folder)["facts"]
+    declared: dict[str, Any] = {
+        "columns": {"item": "item", "score": "score", **options.columns},
+        "numbers": tuple(dict.fromkeys((*options.numbers, *facts.get("numbers", ())))),
+        "positive": options.positive or facts.get("positive"),
+        "negative": options.negative or facts.get("negative"),
+    }
+    if facts.get("has_labels"):
+        declared["columns"].setdefault("label", "label")
+    if options.score_kind != "llr":
+        declared["score_kind"] = facts.get("score_kind", "raw")
+    coverage = None if not facts.get("n_failed") else (facts["n_scored"], facts["n_scored"] + facts["n_failed"])
+    return FinishedRun(folder / TABLE, options.changed(**declared), coverage, tuple(facts.get("notes", ())))

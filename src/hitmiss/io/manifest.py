@@ -1,0 +1,211 @@
+"""Manifests: what a detector is run over. A table with the file of each item, its class, and what else is known of it.
+
+    file        label   speaker  codec
+    a/1.flac    real    S1       -
+    a/2.flac    fake    S2       C01
+
+Read through the same door as keys: text stays text, every fault has its place. The label may be lacking (a blind test
+set), all other columns travel into the trials as slices.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import polars as pl
+
+from hitmiss.errors import DataError, Fault, UnknownName, UsageError
+from hitmiss.io import tables
+from hitmiss.io.checks import check_ids, check_labels, check_repeats
+from hitmiss.io.findings import Ledger, Place, Stop
+from hitmiss.io.names import resolve
+from hitmiss.io.options import ReadOptions
+from hitmiss.io.scorefiles import recognise
+from hitmiss.io.words import Reading, understand
+
+RESERVED: Final = ("score", "probability", "decision", "confidence", "error", "target", "seconds", "windows")
+"""Columns that a run writes itself."""
+SOURCE: Final = "source"
+FILES: Final = ("file", "filename", "path")
+IDS: Final = ("item", "id", "utt", "utt_id")
+
+
+@dataclass(frozen=True, eq=False)
+class Manifest:
+    """Rows with `item`, `file`, perhaps `label` (the class by name), and further text columns."""
+
+    frame: pl.DataFrame
+    positive: str = "positive"
+    negative: str = "negative"
+    root: Path | None = None
+
+    def __len__(self) -> int:
+        return self.frame.height
+
+    @property
+    def items(self) -> list[str]:
+        """The ids, in order."""
+        return self.frame["item"].to_list()
+
+    @property
+    def slices(self) -> tuple[str, ...]:
+        """The columns that say something about the items beside the label."""
+        return tuple(c for c in self.frame.columns if c not in ("item", "file", "label"))
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether the classes are known."""
+        return "label" in self.frame.columns
+
+    @property
+    def digest(self) -> str:
+        """Short hash of everything that the manifest says."""
+        sha = hashlib.sha256(repr((self.frame.columns, self.positive, self.negative)).encode())
+        for row in self.frame.iter_rows():
+            sha.update("\x1f".join(map(str, row)).encode("utf-8", "surrogatepass") + b"\x1e")
+        return sha.hexdigest()[:16]
+
+    def row(self, at: int) -> dict[str, str]:
+        """One row as a mapping."""
+        return self.frame.row(at, named=True)
+
+    def where(self, **values: str) -> Manifest:
+        """The rows whose columns have these values (several are separated by commas)."""
+        for name in values:
+            if name not in self.frame.columns:
+                raise UnknownName("column of the manifest", name, self.frame.columns)
+        kept = self.frame.filter(*(pl.col(c).is_in(v.split(",")) for c, v in values.items()))
+        if not kept.height:
+            raise DataError(f"no row of the manifest has {', '.join(f'{k}={v}' for k, v in values.items())}")
+        return replace(self, frame=kept)
+
+    def first(self, n: int) -> Manifest:
+        """The first n rows."""
+        return replace(self, frame=self.frame.head(n))
+
+    def crossed(self, conditions: Sequence[Mapping[str, str]]) -> Manifest:
+        """Every item under every condition, as codec × quality. Ids become `item@values`; `source` keeps the item.
+
+        >>> m = Manifest(pl.DataFrame({"item": ["a"], "file": ["a.wav"], "codec": ["-"]}))
+        >>> m.crossed([{"codec": "NONE"}, {"codec": "C01", "codec_q": "3"}]).frame["item"].to_list()
+        ['a@NONE', 'a@C01-3']
+        """
+        names = list(dict.fromkeys(name for condition in conditions for name in condition))
+        kept = self.frame.drop([n for n in (*names, SOURCE) if n in self.frame.columns])
+        parts = [
+            kept.with_columns(
+                pl.col("item").alias(SOURCE),
+                (pl.col("item") + f"@{'-'.join(condition.values())}").alias("item"),
+                *(pl.lit(condition.get(name, "-")).alias(name) for name in names),
+            )
+            for condition in conditions
+        ]
+        return replace(self, frame=pl.concat(parts))
+
+
+def inside(root: Path | None, file: str) -> Path:
+    """A file of a manifest, inside its folder: a path that leads out of it, as `../x` or a link may, is refused.
+
+    >>> inside(None, "a.wav").name
+    'a.wav'
+    """
+    if root is None:
+        return Path(file)
+    path = (root / file).resolve()
+    if not path.is_relative_to(root.resolve()):
+        fault = Fault("path-outside", "the path leads out of the folder of the files", value=file)
+        raise DataError(f"{fault}; put the files under one folder and name it with --root", [fault])
+    return path
+
+
+def read_manifest(
+    source: Any,
+    *,
+    root: str | Path | None = None,
+    suffix: str = "",
+    file_column: str | None = None,
+    options: ReadOptions | None = None,
+) -> Manifest:
+    """A manifest from a file or a frame.
+
+    Paths are relative to `root` (by default the manifest's folder); `suffix` is added to each (`.flac`). `file_column`
+    names the column of paths where it is not the id. Labels are understood as everywhere (`options` declares classes).
+
+    >>> m = read_manifest(pl.DataFrame({"file": ["1.wav", "2.wav"], "label": ["real", "fake"], "codec": ["-", "C01"]}))
+    >>> m.items, m.positive, m.slices
+    (['1.wav', '2.wav'], 'real', ('codec',))
+    """
+    wanted, ledger = options or ReadOptions(), Ledger()
+    try:
+        stack, is_labelled = _open(source, wanted, ledger)
+        reading = _labels(stack, wanted) if is_labelled else None
+        frame = _checked(stack, reading, ledger)
+    except Stop:
+        raise ledger.error() from None
+    if ledger.findings:
+        raise ledger.error()
+    frame = _with_files(frame, file_column, suffix)
+    base = Path(root) if root is not None else Path(source).parent if isinstance(source, str | Path) else None
+    positive = reading.positive if reading else wanted.positive or "positive"
+    negative = reading.negative if reading else wanted.negative or "negative"
+    return Manifest(frame, positive, negative, base)
+
+
+def _open(source: Any, options: ReadOptions, ledger: Ledger) -> tuple[tables.Stack, bool]:
+    """The table with our names for its columns. A manifest without labels is no key, so it is looked at by name."""
+    shape = tables.look(source, options, ledger)
+    names = shape.names or shape.first[0]
+    options = _with_id(names, options)
+    found = resolve(names, frozenset({"item", "label"}), options, shape.name, ledger)
+    if "item" in found and "label" not in found and options.columns.get("label") is None and _is_header(names):
+        table = tables.load(shape, True, found, frozenset(), ledger)
+        return tables.Stack.of([table], {ours: names[at] for ours, at in found.items()}), False
+    match = recognise(shape, "key", options, ledger)
+    table = tables.load(shape, match.has_header, match.picks, frozenset(), ledger)
+    return tables.Stack.of([table], match.theirs), True
+
+
+def _with_id(names: Sequence[str], options: ReadOptions) -> ReadOptions:
+    """Where a manifest has an id beside the file, the id is the item; alone, either is."""
+    known = {name.strip().lower(): name for name in names}
+    ids = [known[name] for name in IDS if name in known]
+    if "item" in options.columns or not ids or not any(name in known for name in FILES):
+        return options
+    return options.changed(columns={**options.columns, "item": ids[0]})
+
+
+def _is_header(names: Iterable[str]) -> bool:
+    return any(name.strip().lower() in (*FILES, *IDS) for name in names)
+
+
+def _labels(stack: tables.Stack, options: ReadOptions) -> Reading:
+    words = stack.frame["label"].unique().sort().to_list()
+    return understand(words, options.positive, options.negative, options.positive_value)
+
+
+def _checked(stack: tables.Stack, reading: Reading | None, ledger: Ledger) -> pl.DataFrame:
+    check_ids(stack, ledger)
+    stack = check_repeats(stack, ["item"], True, ReadOptions(), ledger)
+    if reading is not None:
+        stack = check_labels(stack, "label", reading, ledger)
+        if not ledger.findings:
+            named = pl.when(pl.col("label") == 1).then(pl.lit(reading.positive)).otherwise(pl.lit(reading.negative))
+            stack = stack.put(named.alias("label"))
+    clash = [name for name in stack.frame.columns if name in RESERVED]
+    if clash:
+        fix = "rename it: a run writes a column of that name"
+        place = Place(stack.tables[0].name, 1)
+        raise ledger.stop("reserved-column", f"the manifest has a column {clash[0]!r}", fix, [place], clash[0])
+    return stack.frame
+
+
+def _with_files(frame: pl.DataFrame, column: str | None, suffix: str) -> pl.DataFrame:
+    named = column or next((name for name in FILES if name in frame.columns), "item")
+    if named not in frame.columns:
+        raise UsageError(f"the manifest has no column {named!r} of files; it has {', '.join(frame.columns)}")
+    kept = frame if named == "item" else frame.drop(named)
+    return kept.with_columns((frame[named] + suffix).alias("file"))

@@ -1,0 +1,356 @@
+"""The run store: a folder that survives whatever happens to the processes that write it.
+
+    run/manifest.json      what was asked (the configuration), the state, and at the end the digest of every file
+    run/items/*.jsonl      one append-only segment a writer, one line an item
+    run/trials.parquet     the finished table, put in place whole
+    run/owner.json         who works on it now
+
+    with start("run", kind="detect", config={...}, items=ids) as run:
+        for at in run.todo():                       # positions of items that nobody has done
+            run.add(at, {"score": 0.5})             # or {"error": "cannot be decoded"}
+        if run.is_done:
+            run.finish(table)
+
+Started again with `resume=True` it goes on where it stopped; another configuration is refused with the difference. With
+`join=True` several processes share the work. Detection, attacks and the export of LLM runs all use it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+
+from hitmiss._version import __version__
+from hitmiss.errors import DataError, HitmissError, IncompleteRun, UsageError
+from hitmiss.io.locks import BEAT_SECONDS, Claims, Owner
+from hitmiss.io.segments import SegmentReader, SegmentWriter, cut_torn_tail, replace_file
+
+SCHEMA: Final = 1
+PART: Final = 64
+"""How many items a process claims at once."""
+MANIFEST, TABLE, ITEMS, OWNER, CLAIMS = "manifest.json", "trials.parquet", "items", "owner.json", "claims"
+
+
+class Run:
+    """A run in progress; see `start`."""
+
+    def __init__(
+        self, folder: Path, manifest: dict[str, Any], items: Sequence[str], owner: Owner, claims: Claims
+    ) -> None:
+        self.folder, self.manifest, self.items = folder, manifest, items
+        self.torn = 0
+        self.has_error = np.zeros(len(items), dtype=bool)
+        self._done = np.zeros(len(items), dtype=bool)
+        self._owner, self._claims = owner, claims
+        self._readers: dict[Path, SegmentReader] = {}
+        self._writer = SegmentWriter(folder / ITEMS)
+        self._end = threading.Event()
+        self._heart = threading.Thread(target=self._beat, daemon=True)
+        self._heart.start()
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close(error)
+
+    @property
+    def n_done(self) -> int:
+        """How many items are done, by anybody, as far as is known."""
+        return int(self._done.sum())
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every item is done; what other processes have written is looked up."""
+        if not self._done.all():
+            self._look()
+        return bool(self._done.all())
+
+    def todo(self, retry: bool = False) -> Iterator[int]:
+        """Positions of the items that nobody has done or works on, claimed part by part. `retry`: failed ones too."""
+        again = self.has_error.copy() if retry else None
+        for start in range(0, len(self.items), PART):
+            part = slice(start, start + PART)
+            open_ = ~self._done[part] if again is None else ~self._done[part] | again[part]
+            if not open_.any() or not self._claims.take(start // PART):
+                continue
+            self._look()  # its last owner may have done some of it since
+            open_ = ~self._done[part] if again is None else ~self._done[part] | (again[part] & self.has_error[part])
+            yield from (start + np.flatnonzero(open_)).tolist()
+
+    def add(self, at: int, record: Mapping[str, Any]) -> None:
+        """Write what came of an item. When this returns, it is safe. An `error` in it marks the item as failed."""
+        self._writer.append({"at": at, "item": self.items[at], **record})
+        self._done[at] = True
+        self.has_error[at] = "error" in record
+
+    def records(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Position and record of every item done, each once: a success beats a failure, the first success the others."""
+        yield from chosen(self.folder, self.items, len(self.items))
+
+    @property
+    def segment(self) -> str:
+        """The name of this writer's segment."""
+        return self._writer.path.stem
+
+    def sync(self) -> None:
+        """Have the disk hold what was written."""
+        self._writer.sync()
+
+    def finish(self, table: pl.DataFrame, files: Sequence[str] = (), **facts: Any) -> None:
+        """Put the table in place, write down the digest of every file, and call the run complete.
+
+        `files` are further files of the folder to be pinned; `facts` go into the manifest.
+        """
+        self.sync()
+        buffer = io.BytesIO()
+        table.write_parquet(buffer)
+        with self._claims.guard():
+            replace_file(self.folder / TABLE, buffer.getvalue())
+            names = [TABLE, *files, *(f"{ITEMS}/{p.name}" for p in segments(self.folder))]
+            self.manifest |= {"facts": facts, "files": {n: _sha(self.folder / n) for n in sorted(names)}}
+            self._save("complete")
+
+    def close(self, error: BaseException | None = None) -> None:
+        """Sync, leave, and write down how it ended unless the run is complete."""
+        if self._end.is_set():
+            return
+        self._end.set()
+        self._heart.join()
+        self._writer.close()
+        with suppress(OSError, HitmissError):
+            if self._owner.is_held and _state(self.folder) != "complete":
+                self._save("interrupted" if isinstance(error, KeyboardInterrupt) else "stopped")
+        self._owner.leave()
+        self._claims.close()
+
+    def _save(self, state: str) -> None:
+        self.manifest |= {"state": state, "ended": _now()}
+        replace_file(self.folder / MANIFEST, sealed(self.manifest))
+
+    def _look(self) -> None:
+        """Take note of what the segments say that was not known yet."""
+        for path in segments(self.folder):
+            if path == self._writer.path:
+                continue
+            reader = self._readers.setdefault(path, SegmentReader(path))
+            for record in reader.records():
+                at = _position(record, self.items, path)
+                self.has_error[at] = "error" in record and (self.has_error[at] or not self._done[at])
+                self._done[at] = True
+
+    def _beat(self) -> None:
+        while not self._end.wait(BEAT_SECONDS):
+            self._owner.beat()
+            with suppress(OSError):
+                self._writer.sync()
+
+
+def start(
+    folder: str | Path,
+    *,
+    kind: str,
+    config: Mapping[str, Any],
+    items: Sequence[str],
+    resume: bool = False,
+    join: bool = False,
+) -> Run:
+    """Begin a run, go on with one (`resume`), or work beside its owner (`join`).
+
+    `config` pins everything that could change a result; a resumed run must have the same. A folder that holds a run
+    already, and is neither resumed nor joined, is refused.
+    """
+    folder = Path(folder)
+    wanted = json.loads(json.dumps(config))
+    fresh = _is_fresh(folder, resume or join)
+    folder.mkdir(parents=True, exist_ok=True)
+    claims, owner = Claims(folder / CLAIMS), Owner(folder / OWNER)
+    try:
+        with claims.guard():
+            if not join or owner.standing() is None:
+                owner.take()
+            manifest = _begin(folder, kind, wanted, items) if fresh else _continue(folder, kind, wanted, items)
+            torn = sum(map(cut_torn_tail, segments(folder)))
+        run = Run(folder, manifest, items, owner, claims)
+        run.torn = torn
+        run._look()
+    except BaseException:
+        owner.leave()
+        claims.close()
+        raise
+    return run
+
+
+def load_manifest(folder: str | Path) -> dict[str, Any]:
+    """The manifest of a run; a folder without one, or of another schema, is refused."""
+    path = Path(folder) / MANIFEST
+    try:
+        manifest = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise UsageError(f"{folder} is no run: it has no {MANIFEST}") from None
+    except ValueError:
+        raise DataError(f"{path} is no JSON: the run was edited or damaged") from None
+    schema = manifest.get("schema") if isinstance(manifest, dict) else None
+    if schema != SCHEMA:
+        raise DataError(f"{folder}: the run has schema {schema!r}; this version of hitmiss reads schema {SCHEMA}")
+    return dict(manifest)
+
+
+def require_complete(folder: str | Path) -> dict[str, Any]:
+    """The manifest of a finished run whose files are what they were; an unfinished one is exit code 4."""
+    manifest = load_manifest(folder)
+    if manifest["state"] != "complete":
+        done = len({at for at, _ in _all(Path(folder), None)})
+        raise IncompleteRun(
+            f"{folder}: the run is not finished ({manifest['state']}, {done:,} of {manifest['n_items']:,} items); "
+            f"go on with the same command and --resume"
+        )
+    wrong = verify(folder)
+    if wrong:
+        raise DataError(f"{folder}: the run was changed after it was finished: {'; '.join(wrong[:5])}")
+    return manifest
+
+
+def verify(folder: str | Path) -> list[str]:
+    """What differs from the digests that a finished run wrote down; empty where nothing does. Tamper-evident, no proof."""
+    folder = Path(folder)
+    manifest = load_manifest(folder)
+    wrong = [] if (folder / MANIFEST).read_bytes() == sealed(manifest) else [f"{MANIFEST} does not match its own seal"]
+    known = manifest.get("files", {})
+    for name in sorted({*known, *(f"{ITEMS}/{p.name}" for p in segments(folder))}):
+        path = folder / name
+        if name not in known:
+            wrong.append(f"{name} was added")
+        elif not path.is_file():
+            wrong.append(f"{name} is missing")
+        elif _sha(path) != known[name]:
+            wrong.append(f"{name} was changed")
+    return wrong
+
+
+def segments(folder: Path) -> list[Path]:
+    """The segments of a run that hold anything, in order."""
+    return [p for p in sorted((folder / ITEMS).glob("*.jsonl")) if p.stat().st_size]
+
+
+def chosen(folder: Path, items: Sequence[str] | None, n: int) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Position and record of each of `n` items: its first success, else its last failure. With `items`, ids are checked."""
+    best, is_good = np.full(n, -1, dtype=np.int64), np.zeros(n, dtype=bool)
+    for line, (at, record) in enumerate(_all(folder, items)):
+        if not is_good[at]:
+            best[at], is_good[at] = line, "error" not in record
+    yield from ((at, record) for line, (at, record) in enumerate(_all(folder, items)) if best[at] == line)
+
+
+def sealed(manifest: Mapping[str, Any]) -> bytes:
+    """The bytes of a manifest, with a seal over all its other fields."""
+    fields = {k: v for k, v in manifest.items() if k != "seal"}
+    text = json.dumps(fields, sort_keys=True)
+    return json.dumps({**fields, "seal": _hash(text.encode())}, indent=1, sort_keys=True).encode() + b"\n"
+
+
+def differences(one: Any, other: Any, name: str = "") -> list[str]:
+    """Where two configurations differ, in words.
+
+    >>> differences({"cut": 4, "model": {"sha": "a"}}, {"cut": 5, "model": {"sha": "a"}})
+    ['cut: 4 before, 5 now']
+    """
+    if isinstance(one, dict) and isinstance(other, dict):
+        keys = sorted({*one, *other})
+        return [d for k in keys for d in differences(one.get(k), other.get(k), f"{name}.{k}" if name else k)]
+    return [] if one == other else [f"{name}: {json.dumps(one)} before, {json.dumps(other)} now"]
+
+
+def _is_fresh(folder: Path, may_exist: bool) -> bool:
+    if not (folder / MANIFEST).exists():
+        if folder.is_dir() and any(p.name not in (CLAIMS, OWNER) for p in folder.iterdir()):
+            raise UsageError(f"{folder} exists and holds no run; give an empty or a new folder")
+        return True
+    if may_exist:
+        return False
+    state = load_manifest(folder)["state"]
+    if state == "complete":
+        raise UsageError(f"{folder} holds a finished run; give another folder")
+    raise IncompleteRun(f"{folder} holds a run that is not finished ({state}); go on with --resume")
+
+
+def _begin(folder: Path, kind: str, config: dict[str, Any], items: Sequence[str]) -> dict[str, Any]:
+    manifest = {
+        "schema": SCHEMA,
+        "kind": kind,
+        "hitmiss": __version__,
+        "config": config,
+        "n_items": len(items),
+        "items_digest": items_digest(items),
+        "state": "running",
+        "started": _now(),
+    }
+    replace_file(folder / MANIFEST, sealed(manifest))
+    return manifest
+
+
+def _continue(folder: Path, kind: str, config: dict[str, Any], items: Sequence[str]) -> dict[str, Any]:
+    manifest = load_manifest(folder)
+    before = {"kind": manifest["kind"], "items": [manifest["n_items"], manifest["items_digest"]], **manifest["config"]}
+    differing = differences(before, {"kind": kind, "items": [len(items), items_digest(items)], **config})
+    if differing:
+        raise IncompleteRun(
+            f"{folder} was begun with another configuration: {'; '.join(differing)}; "
+            f"give what it was begun with, or another folder"
+        )
+    if manifest["state"] != "complete":
+        manifest["state"] = "running"
+        replace_file(folder / MANIFEST, sealed(manifest))
+    return manifest
+
+
+def items_digest(items: Sequence[str]) -> str:
+    """Short hash of ids in their order."""
+    return _hash("\x1f".join(items).encode("utf-8", "surrogatepass"))[:16]
+
+
+def _all(folder: Path, items: Sequence[str] | None) -> Iterator[tuple[int, dict[str, Any]]]:
+    for path in segments(folder):
+        for record in SegmentReader(path).records():
+            yield _position(record, items, path), record
+
+
+def _position(record: dict[str, Any], items: Sequence[str] | None, path: Path) -> int:
+    at = record.get("at")
+    if (
+        not isinstance(at, int)
+        or at < 0
+        or (items is not None and (at >= len(items) or items[at] != record.get("item")))
+    ):
+        raise DataError(f"{path.name} holds a record of {record.get('item')!r}, which is none of the run's items")
+    return at
+
+
+def _state(folder: Path) -> Any:
+    return load_manifest(folder)["state"]
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def _sha(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
