@@ -36,7 +36,7 @@ def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
 
 
 def _step_up(p: Floats) -> Floats:
-    scaled = p * len(p) / np.arange(1, len(p) + 1)
+    scaled = p * (len(p) / np.arange(1, len(p) + 1))
     return np.minimum.accumulate(scaled[::-1])[::-1]
 
 

@@ -1,0 +1,132 @@
+"""`hitmiss gate`: the exit code, the failed rules, the files for others."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from hitmiss.cli.main import run
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def scored(tmp_path: Path, capsys: Capture) -> dict[str, str]:
+    """Two runs with codecs: score files, and their results as `hitmiss score -o` writes them."""
+    for name, wrong in (("main", 4), ("branch", 6)):
+        rows = []
+        for i in range(80):
+            label = "bonafide" if i % 2 else "spoof"
+            score = (1 if (label == "bonafide") != (i % 20 < wrong) else -1) * (1 + i / 100)
+            rows.append(f"E_{i},{label},{score},C0{1 + (i % 4) // 2}")
+        (tmp_path / f"{name}.csv").write_text("\n".join(["id,label,score,codec", *rows]) + "\n")
+        folder = tmp_path / name
+        folder.mkdir()
+        words = ["score", str(tmp_path / f"{name}.csv"), "-m", "eer", "-m", "roc_auc", "--positive", "bonafide"]
+        assert run([*words, "--by", "codec", "--bootstrap", "100", "-o", str(folder / "results.json")]) == 0
+    capsys.readouterr()
+    return {name: str(tmp_path / name) for name in ("main", "branch")}
+
+
+def test_a_gate_that_holds(scored: dict[str, str], capsys: Capture) -> None:
+    assert run(["gate", scored["main"], "--fail-if", "eer > 0.5", "--fail-if", "roc_auc < 0.5"]) == 0
+    seen = capsys.readouterr()
+    assert seen.err == "" and "2 checks: 2 passed, 0 failed" in seen.out
+
+
+def test_a_gate_that_fails_names_the_rules(scored: dict[str, str], capsys: Capture) -> None:
+    words = [
+        "gate",
+        scored["branch"],
+        "--fail-if",
+        "eer > 0.1",
+        "--fail-if",
+        "eer > 0.9",
+        "--fail-if",
+        "worst eer > 0.01",
+    ]
+    assert run(words) == 1
+    seen = capsys.readouterr()
+    assert seen.err.startswith("hitmiss: 2 of 3 checks failed: eer: 0.3 (eer > 0.1); worst eer [codec=")
+    lines = [line for line in seen.out.splitlines() if line.startswith(("FAIL", "pass"))]
+    assert [line[:4] for line in lines] == ["FAIL", "FAIL", "pass"]
+
+
+def test_the_baseline(scored: dict[str, str], capsys: Capture) -> None:
+    words = ["gate", scored["branch"], "--baseline", scored["main"], "--max-regression"]
+    assert run([*words, "eer=0.1"]) == 0
+    assert run([*words, "eer=0.09"]) == 1
+    assert "0.2 → 0.3, worse by 0.1" in capsys.readouterr().err
+    assert run(["gate", scored["main"], "--baseline", scored["branch"], "--max-regression", "eer=0"]) == 0
+
+
+def test_a_score_file_is_measured_for_the_rules(scored: dict[str, str], capsys: Capture) -> None:
+    words = [
+        "gate",
+        f"{scored['branch']}.csv",
+        "-p",
+        "asvspoof5",
+        "--fail-if",
+        "eer > 0.2",
+        "--fail-if",
+        "roc_auc[codec=C01].low < 0.01",
+    ]
+    assert run(words) == 1
+    out = capsys.readouterr().out
+    assert "FAIL  eer" in out and "pass  roc_auc [codec=C01]" in out and "low end of the interval, delong" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (["--fail-if", "eeer > 0.1"], 2, "unknown metric in a rule 'eeer'; did you mean 'eer'"),
+        (["--fail-if", "eer[codec=C1] > 0.1"], 2, "did you mean 'C01'"),
+        (["--fail-if", "eer >= 0.1"], 2, "a figure that equals its limit passes"),
+        ([], 2, "a gate needs a rule"),
+        (["--max-regression", "eer=0.1"], 2, "--max-regression needs --baseline"),
+        (["--fail-if", "eer > 0.1", "--baseline", "x"], 2, "--baseline alone checks nothing"),
+        (["--baseline", "absent.json", "--max-regression", "eer=0.1"], 3, "there is no file absent.json"),
+    ],
+)
+def test_a_gate_that_cannot_decide_never_passes(
+    words: list[str], code: int, sentence: str, scored: dict[str, str], capsys: Capture
+) -> None:
+    assert run(["gate", scored["main"], *words]) == code
+    seen = capsys.readouterr()
+    assert sentence in seen.err and seen.out == ""
+
+
+def test_a_folder_without_results(tmp_path: Path, capsys: Capture) -> None:
+    assert run(["gate", str(tmp_path), "--fail-if", "eer > 0.1"]) == 3
+    assert "has no results.json" in capsys.readouterr().err
+
+
+def test_a_baseline_of_another_size_is_refused(scored: dict[str, str], tmp_path: Path, capsys: Capture) -> None:
+    rows = Path(f"{scored['main']}.csv").read_text().splitlines()
+    (tmp_path / "small.csv").write_text("\n".join(rows[:61]) + "\n")
+    small = str(tmp_path / "small.json")
+    assert run(["score", str(tmp_path / "small.csv"), "-m", "eer", "--positive", "bonafide", "-o", small]) == 0
+    words = ["gate", scored["main"], "--baseline", small, "--max-regression", "eer=1"]
+    assert run(words) == 3
+    assert "different sample sizes for eer: 80 and 60 trials" in capsys.readouterr().err
+    assert run([*words, "--force"]) == 0
+    assert "INVALID BASELINE, forced: different sample sizes" in capsys.readouterr().out
+
+
+def test_files_for_others(
+    scored: dict[str, str], tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    words = ["gate", scored["branch"], "--fail-if", "eer > 0.1", "--junit", str(tmp_path / "gate.xml"), "--json"]
+    assert run(words) == 1
+    seen = capsys.readouterr()
+    data = json.loads(seen.out)
+    assert (data["schema"], data["kind"], data["passed"]) == (1, "gate", False)
+    assert data["checks"][0]["value"] == pytest.approx(0.3) and not data["checks"][0]["passed"]
+    assert seen.err.splitlines()[0] == "::error title=hitmiss gate::eer: fails if eer > 0.1, found 0.3"
+    assert "hitmiss gate: 1 of 1 checks failed" in (tmp_path / "summary.md").read_text()
+    assert ElementTree.parse(tmp_path / "gate.xml").getroot().get("failures") == "1"
