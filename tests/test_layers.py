@@ -35,8 +35,9 @@ LAYERS = (
         "tuning",
         "rankings",
         "gates",
+        "manipulation",
     ),  # fmt: skip
-    ("detect", "attack", "probe", "cluster", "simulate"),
+    ("detect", "attack", "probe", "cluster", "simulate", "shortcuts", "drawing"),
     ("protocol", "protocols", "opening", "verification"),
     ("report", "review"),
     ("cli",),

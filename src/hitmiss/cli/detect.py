@@ -48,6 +48,10 @@ def detect(
     hop: Annotated[float | None, typer.Option(help="Seconds between windows (default: half a window).")] = None,
     pooling: Annotated[str, typer.Option(help="One score from windows: mean, median, min or max.")] = "mean",
     codecs: Annotated[str | None, typer.Option(help="Codec plan (TSV) or words, `opus,mp3:1`.")] = None,
+    manipulate: Annotated[
+        str | None, typer.Option(help="Manipulations: `suite`, or `noise(snr=15); gain(db=-6)`.")
+    ] = None,
+    only: Annotated[str | None, typer.Option(help="With --manipulate: change this class only, `fake`.")] = None,
     positive_index: Annotated[int | None, typer.Option(help="Output column of the positive class.")] = None,
     outputs: Annotated[str, typer.Option(help="What the model gives: auto, logit or probability.")] = "auto",
     higher: Annotated[str | None, typer.Option(help="The class that a higher single output means.")] = None,
@@ -78,6 +82,8 @@ def detect(
     )
     rate = _agree_on_rate(model, sample_rate, input_)
     transform, manifest, coding = _coded(codecs, manifest, rate)
+    if manipulate is not None:
+        transform, manifest, coding = _manipulated(manipulate, only, codecs, manifest, rate)
     running: dict[str, Any] = {"workers": workers, "resume": resume, "join": join, "retry": retry, "check": check}
     running |= {"batch_seconds": batch_seconds, "batch_items": batch_items, "pad": pad}
     fitting = {"cut_length": cut_length, "rule": length_rule} if cut_length is not None else None
@@ -151,6 +157,26 @@ def _coded(codecs: str | None, manifest: Manifest, rate: int | None) -> tuple[An
         printing.note(f"codec {name} left out: {why}")
     coded = CodedRows(conditions, rate or 16000)
     return coded, manifest.crossed(coded.columns), coded.pinned
+
+
+def _manipulated(
+    manipulate: str, only: str | None, codecs: str | None, manifest: Manifest, rate: int | None
+) -> tuple[Any, Manifest, Any]:
+    """The manipulations as a transform, every item under each of them, and what pins them."""
+    from hitmiss.attack.audio import SUITE
+    from hitmiss.attack.rows import ManipulatedRows
+    from hitmiss.errors import UnknownName, UsageError
+    from hitmiss.io.words import same_class
+
+    if codecs is not None:
+        raise UsageError("--codecs and --manipulate are two runs; a clip goes through one of them")
+    classes = (manifest.positive, manifest.negative)
+    named = next((c for c in classes if only is not None and same_class(only, c)), None)
+    if only is not None and named is None:
+        raise UnknownName("class for --only", only, classes)
+    given = SUITE if manipulate == "suite" else [text.strip() for text in manipulate.split(";") if text.strip()]
+    changed = ManipulatedRows(given, sample_rate=rate or 16000, only=named)
+    return changed, manifest.crossed(changed.columns), changed.pinned
 
 
 def _settings(

@@ -27,6 +27,8 @@ VERBS = (
     "validate",
     "verify",
     "detect",
+    "drift",
+    "shortcuts",
     "probe",
     "list",
     "show",

@@ -1,0 +1,46 @@
+"""`hitmiss drift`: FAR and FRR of coded or manipulated clips at the threshold that was frozen on the clean ones."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from hitmiss.cli import printing
+
+
+def drift(
+    scores: Annotated[str, typer.Argument(help="A run folder of `hitmiss detect`, or a score file with labels.")],
+    by: Annotated[str, typer.Option(help="Column of the conditions, `codec` or `manipulation`.")] = "manipulation",
+    key: Annotated[str | None, typer.Option(help="Key file with the labels.")] = None,
+    protocol: Annotated[str, typer.Option("--protocol", "-p", help="How the file is read.")] = "deepfake-audio",
+    clean: Annotated[str | None, typer.Option(help="The value of untouched clips (default: clean, NONE or -).")] = None,
+    pair_by: Annotated[str | None, typer.Option(help="Column that links a clip's copies (default: source).")] = None,
+    threshold: Annotated[
+        float | None, typer.Option(help="A threshold chosen elsewhere; score > t is accepted.")
+    ] = None,
+    unit: Annotated[str | None, typer.Option(help="Column drawn as a whole for intervals, `speaker`.")] = None,
+    bootstrap: Annotated[int, typer.Option(help="Replicates of the bootstrap; 0 for none.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Seed of the bootstrap.")] = 0,
+    output: Annotated[str | None, typer.Option("--output", "-o", help="Write the results (JSON) here too.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of a table.")] = False,
+) -> None:
+    """FAR and FRR per condition at one frozen threshold, their drift from clean, and how far each clip's score moved."""
+    from hitmiss.manipulation import drift as measure_drift
+    from hitmiss.protocol import find_protocol, read_trials
+    from hitmiss.report import text
+    from hitmiss.report.drift_table import drift_table
+
+    trials = read_trials(scores, key, find_protocol(protocol))
+    results = measure_drift(
+        trials, by, clean=clean, pair_by=pair_by, threshold=threshold, unit=unit, bootstrap=bootstrap, seed=seed
+    )
+    if output:
+        results.save(output)
+    if json:
+        printing.out(results.to_json())
+        return
+    text.write([drift_table(results)])
+    for warning in results.warnings:
+        printing.out(f"\n! {warning}")
+    printing.out(f"\n{results.signature}")

@@ -1,0 +1,42 @@
+"""`hitmiss shortcuts`: what duration, silence and level alone reach on a corpus."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hitmiss.cli import printing
+
+
+def shortcuts(
+    data: Annotated[str, typer.Argument(help="Manifest: a table with the file and the label of each clip.")],
+    by: Annotated[list[str] | None, typer.Option(help="Slice column(s), `attack`.")] = None,
+    unit: Annotated[str | None, typer.Option(help="Column that folds and intervals keep whole, `speaker`.")] = None,
+    protocol: Annotated[str, typer.Option("--protocol", "-p", help="How labels are read.")] = "deepfake-audio",
+    root: Annotated[Path | None, typer.Option(help="Folder of the files (default: the manifest's).")] = None,
+    suffix: Annotated[str, typer.Option(help="Added to each file name, as .flac.")] = "",
+    where: Annotated[list[str] | None, typer.Option(help="Only these rows, `split=eval`; may be repeated.")] = None,
+    bootstrap: Annotated[int, typer.Option(help="Replicates of the bootstrap; 0 for none.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the bootstrap.")] = 0,
+    json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of tables.")] = False,
+) -> None:
+    """AUC and EER of duration, silence and level alone: what a detector must beat before its score says anything."""
+    from hitmiss.io.manifest import read_manifest
+    from hitmiss.protocol import find_protocol
+    from hitmiss.report import tables, text
+    from hitmiss.shortcuts import read_features, shortcut_probe
+
+    options = find_protocol(protocol).options
+    manifest = read_manifest(data, root=root, suffix=suffix, options=options)
+    manifest = manifest.where(**printing.pairs("--where", where or []))
+    features = read_features(manifest)
+    results = shortcut_probe(manifest, features, by=by or (), unit=unit, bootstrap=bootstrap, seed=seed)
+    if json:
+        printing.out(results.to_json())
+        return
+    text.write(tables.tables(results, manifest.positive))
+    for warning in results.warnings:
+        printing.out(f"\n! {warning}")
+    printing.out(f"\n{results.signature}")

@@ -1,0 +1,188 @@
+"""What a manipulation does to a detector at the threshold that was frozen on clean data.
+
+A detector in use has one threshold. The EER of manipulated data moves it along and hides the harm; the drift table leaves
+it where the clean data put it and shows how FAR and FRR move, and by how much each clip's score moves. Clips are paired
+with their clean selves, so the drift has an interval of its own. Decisions are `score > threshold`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hitmiss.errors import DataError, UnknownName, UsageError
+from hitmiss.metrics.detection import eer, eer_point
+from hitmiss.results import Estimate, Results
+from hitmiss.stats.intervals import percentile
+from hitmiss.stats.seeds import generator
+from hitmiss.tally import Floats, Tally
+from hitmiss.trials import Threshold, Trials
+
+CLEAN_NAMES: Final = ("clean", "NONE", "-")
+CHANGED: Final = "fakes changed, reals as they were: an EER of this mix is no error rate of a detector, read FAR"
+Mask = NDArray[np.bool_]
+
+
+def equal_error(label: ArrayLike, score: ArrayLike) -> tuple[float, float]:
+    """The EER and its threshold for decisions `score > threshold`: the highest score that is rejected there.
+
+    Where nothing is rejected it lies a little below the lowest score. FAR and FRR at it average to the EER, ties or not.
+
+    >>> equal_error([1, 1, 0, 0], [0.9, 0.6, 0.4, 0.1])
+    (0.0, 0.4)
+    """
+    tally = Tally.of(label, score)
+    if not tally.has_both_classes:
+        raise DataError("an equal error rate needs scores of both classes")
+    at = eer_point(tally)
+    lowest = float(tally.score[0])
+    below = min(lowest - 0.001, float(np.nextafter(lowest, -np.inf)))
+    return eer(label, score), float(tally.score[at - 1]) if at else below
+
+
+def drift(
+    trials: Trials,
+    by: str = "manipulation",
+    *,
+    clean: str | None = None,
+    pair_by: str | None = None,
+    threshold: float | None = None,
+    bootstrap: int = 1000,
+    unit: str | None = None,
+    seed: int = 0,
+    level: float = 0.95,
+) -> Results:
+    """FAR, FRR, their drift from clean, and the shift of scores, for each value of a column, at one threshold.
+
+    `clean` is the value of the untouched clips (by default one of clean, NONE, -), `pair_by` the column that says which
+    clips belong together (by default `source`, else `codec_seed`). `threshold` is one that was chosen elsewhere; without it the clean
+    clips' own EER threshold is frozen. Intervals are drawn over `unit` (by default the source clips).
+    """
+    base = _base(trials, by, clean)
+    linked = pair_by or next((c for c in ("source", "codec_seed") if c in trials.frame.columns), "item")
+    start = _scores_by(trials.where(**{by: base}), linked, base)
+    frozen = _frozen(trials.where(**{by: base}), threshold)
+    others = [v for v in trials.column(by).unique(maintain_order=True).to_list() if v != base]
+    units = _units(start, unit, linked)
+    weights = _weights(int(units.max()) + 1, bootstrap, seed)
+    rows: list[Estimate] = []
+    for value in (base, *others):
+        cell = _Cell.of(start, _scores_by(trials.where(**{by: value}), linked, value), frozen.value, units, weights)
+        rows += cell.estimates({by: value}, level, unit or linked, is_clean=value == base)
+    notes = [f"decisions: score > {frozen.value:.6g}, a threshold {frozen.origin}", *_fakes_only(rows)]
+    over = f"bootstrap {bootstrap} over {unit or linked}, seed {seed}" if bootstrap else "no bootstrap"
+    signature = f"drift|by={by}|clean={base}|threshold={frozen.value!r}|{over}|data={trials.digest}"
+    return Results(tuple(rows), signature, tuple(notes))
+
+
+def _base(trials: Trials, by: str, clean: str | None) -> str:
+    values = trials.column(by).unique().to_list()
+    if clean is not None:
+        if clean not in values:
+            raise UnknownName(f"value of {by}", clean, values)
+        return clean
+    found = [name for name in CLEAN_NAMES if name in values]
+    if not found:
+        raise UsageError(f"which {by} is the clean one? Say clean=…; there are {', '.join(sorted(values))}")
+    return found[0]
+
+
+def _frozen(clean: Trials, threshold: float | None) -> Threshold:
+    if threshold is not None:
+        return Threshold(threshold, "that was given")
+    return Threshold(
+        equal_error(clean.label, clean.score)[1], "at the EER of these clean clips, so their own row is optimistic"
+    )
+
+
+def _scores_by(trials: Trials, linked: str, value: str) -> Trials:
+    """The trials in the order of what links them; each clip must be there once."""
+    ordered = Trials(trials.frame.sort(linked), trials.header)
+    if ordered.frame[linked].n_unique() != len(ordered):
+        raise DataError(f"{value}: a {linked} is there more than once; say pair_by=… or choose one quality")
+    return ordered
+
+
+def _units(start: Trials, unit: str | None, linked: str) -> NDArray[np.int64]:
+    values = start.column(unit or linked)
+    return np.asarray(values.rank("dense").to_numpy(), dtype=np.int64) - 1
+
+
+def _weights(n: int, bootstrap: int, seed: int) -> Floats:
+    if bootstrap < 2:
+        return np.zeros((0, n))
+    return generator(seed, "drift").multinomial(n, np.full(n, 1 / n), size=bootstrap).astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class _Cell:
+    """One condition beside the clean one, clip by clip."""
+
+    real: Mask
+    before: Floats
+    after: Floats
+    threshold: float
+    unit: NDArray[np.int64]
+    weights: Floats
+
+    @classmethod
+    def of(cls, start: Trials, now: Trials, threshold: float, unit: NDArray[np.int64], weights: Floats) -> _Cell:
+        if len(start) != len(now) or not np.array_equal(start.label, now.label):
+            raise DataError("the clean and the changed clips are not the same clips; each must have its partner")
+        return cls(start.label == 1, start.score, now.score, threshold, unit, weights)
+
+    @cached_property
+    def taken(self) -> Floats:
+        """Which changed clips are accepted."""
+        return np.asarray(self.after > self.threshold, dtype=np.float64)
+
+    @cached_property
+    def taken_before(self) -> Floats:
+        return np.asarray(self.before > self.threshold, dtype=np.float64)
+
+    def estimates(self, cell: dict[str, str], level: float, unit: str, *, is_clean: bool) -> list[Estimate]:
+        """FAR, FRR, drifts and shifts of this condition."""
+        fake = ~self.real
+        moved = self.taken - self.taken_before
+        with np.errstate(invalid="ignore"):
+            shift = np.where(self.after == self.before, 0.0, self.after - self.before)
+        asked = [("far", self.taken, fake, "low"), ("frr", 1 - self.taken, self.real, "low")]
+        if not is_clean:
+            asked += [("far_drift", moved, fake, "low"), ("frr_drift", -moved, self.real, "low")]
+            asked += [("shift_fake", shift, fake, "low"), ("shift_real", shift, self.real, "high")]
+        method = f"bootstrap over {unit}" if len(self.weights) else None
+        rows = [self._mean(name, values, mask, cell, level, method, best) for name, values, mask, best in asked]
+        note = CHANGED if not is_clean and self._only_fakes_changed(shift) else None
+        value = eer(self.real, self.after) if 0 < self.real.sum() < len(self.real) else None
+        return [*rows, Estimate("eer", value, n=len(self.real), n_positive=int(self.real.sum()), slice=cell, note=note)]
+
+    def _only_fakes_changed(self, shift: Floats) -> bool:
+        return bool((shift[self.real] == 0).all() and (shift[~self.real] != 0).any())
+
+    def _mean(
+        self, name: str, values: Floats, mask: Mask, cell: dict[str, str], level: float, method: str | None, best: str
+    ) -> Estimate:
+        """The mean over a class, with the interval from drawing units."""
+        size = self.weights.shape[1]
+        n = int(mask.sum())
+        common: dict[str, Any] = {"n": n, "n_positive": int((mask & self.real).sum()), "slice": cell, "best": best}
+        if not n:
+            return Estimate(name, None, note="undefined: no such clips here", **common)
+        value = float(values[mask].mean())
+        if method is None or not np.isfinite(value):
+            return Estimate(name, value, **common)
+        total = np.bincount(self.unit[mask], weights=values[mask], minlength=size)
+        count = np.bincount(self.unit[mask], minlength=size)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            low, high = percentile((self.weights @ total) / (self.weights @ count), level)
+        return Estimate(name, value, low, high, method=method, **common)
+
+
+def _fakes_only(rows: Sequence[Estimate]) -> list[str]:
+    marked = [next(iter(e.slice.values())) for e in rows if e.note == CHANGED]
+    return [f"{', '.join(marked)}: {CHANGED}"] if marked else []

@@ -1,0 +1,248 @@
+"""Deepfake audio detection under the names of the BEATs evaluation document.
+
+Conventions
+-----------
+real = 1, fake = 0; a higher score means real; a clip is accepted as real if `score > threshold`, strictly.
+FAR is the share of fakes accepted, FRR the share of reals rejected. Scores are the documented probabilities of "real";
+`evaluate_beats_model(…, scores="log-odds")` gives what does not saturate.
+
+EER. As documented: for every threshold FAR and FRR, and their mean where they are nearest. Equal scores lie on one point
+of the curve, so FAR and FRR at `EER_threshold` average to `EER`, ties or not.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hitmiss.detect.extract import OutputKind, pick_output, to_log_odds, to_probability
+from hitmiss.errors import DataError, UsageError
+from hitmiss.io import read
+from hitmiss.manipulation import equal_error
+from hitmiss.metrics.counts import Counts, balanced_accuracy_of, f1_of, fnr_of, fpr_of
+from hitmiss.metrics.ranking import roc_auc
+from hitmiss.protocols.deepfake_batches import Batches, ScoreForm
+from hitmiss.tally import Floats
+
+WORDS: Final = {1: "real", 0: "fake"}
+
+
+class Report(dict[str, float]):
+    """The documented figures as a dictionary that also knows where its threshold came from.
+
+    >>> print(Report({"EER": 0.25, "threshold": 0.5}, origin="given"))
+    EER        0.2500
+    threshold  0.5000
+    decisions: score > threshold; the threshold was given
+    """
+
+    def __init__(self, figures: dict[str, float], *, origin: str, notes: Sequence[str] = ()) -> None:
+        super().__init__(figures)
+        self.origin = origin
+        self.notes = tuple(notes)
+
+    def __str__(self) -> str:
+        width = max(map(len, self))
+        lines = [f"{name:<{width}}  {value:.4f}" for name, value in self.items()]
+        return "\n".join([*lines, f"decisions: score > threshold; the threshold was {self.origin}", *self.notes])
+
+
+def evaluate_beats_model(
+    model: Any,
+    dataloader: Any,
+    device: str = "cuda",
+    augmentations: Any = None,
+    manipulation_on_real: bool = True,
+    cut_length: int | None = None,
+    *,
+    augmentations_on_cpu: Any = None,
+    save_scores: str | Path | None = None,
+    positive_index: int | None = None,
+    outputs: OutputKind = "auto",
+    scores: ScoreForm = "probability",
+    sample_rate: int = 16000,
+    seed: int = 0,
+) -> tuple[NDArray[np.int64], Floats]:
+    """Labels and scores of every clip that a loader gives: `labels, scores = evaluate_beats_model(model, loader)`.
+
+    Batches are `(audio, labels)` or `(audio, speaker, labels)`; audio is clip × sample, or a list of clips of several
+    lengths, which `cut_length` brings to one (each by itself: padding is never repeated as sound). An augmentation is a
+    function of the batch as documented, a text as `noise(snr=15)` or an audiomentations transform; with
+    `manipulation_on_real=False` only fakes are changed. A device that is not there is named and the CPU used. The model
+    runs in evaluation mode without gradients and is left as it was.
+    """
+    batches = Batches(
+        device=device,
+        on_device=augmentations,
+        on_cpu=augmentations_on_cpu,
+        changes_reals=manipulation_on_real,
+        cut_length=cut_length,
+        sample_rate=sample_rate,
+        seed=seed,
+    )
+    labels, raw = batches.run(model, dataloader)
+    found = _extracted(raw, positive_index, outputs, scores)
+    _refuse_strange(found)
+    if save_scores is not None:
+        save_score_file(save_scores, labels, found)
+    return labels, found
+
+
+def extract_scores_from_beats_output(
+    output: Any, *, positive_index: int | None = None, outputs: OutputKind = "auto"
+) -> Floats:
+    """The probability of "real" of each clip: softmax column 1 of two columns, sigmoid of a single one.
+
+    More columns need `positive_index`. A tuple, a mapping or an object gives its logits by rule (`detect.extract`). What
+    is a probability already is not squashed again: rows that sum to 1 are seen; a single column in 0..1 could be either,
+    so it is refused until `outputs="logit"` or `outputs="probability"` says.
+
+    >>> extract_scores_from_beats_output(np.array([[0.0, 0.0], [1.0, 3.0]])).round(4).tolist()
+    [0.5, 0.8808]
+    >>> extract_scores_from_beats_output(np.array([[-2.0], [2.0]])).round(4).tolist()
+    [0.1192, 0.8808]
+    """
+    return _extracted(pick_output(output), positive_index, outputs, "probability")
+
+
+def _extracted(raw: Any, positive_index: int | None, outputs: OutputKind, form: ScoreForm) -> Floats:
+    if form not in ("probability", "log-odds"):
+        raise UsageError(f"scores are 'probability' or 'log-odds'; found {form!r}")
+    if not np.size(raw):
+        return np.zeros(0)
+    found = to_log_odds(raw, positive_index=positive_index, kind=outputs)
+    return to_probability(found) if form == "probability" else found
+
+
+def compute_eer(real_scores: ArrayLike, fake_scores: ArrayLike) -> tuple[float, float]:
+    """The equal error rate and its threshold (reject at it and below: accept if score > threshold).
+
+    >>> compute_eer([0.9, 0.6], [0.4, 0.1])
+    (0.0, 0.4)
+    """
+    real, fake = (np.asarray(s, dtype=np.float64).reshape(-1) for s in (real_scores, fake_scores))
+    if not len(real) or not len(fake):
+        raise DataError(f"an EER needs scores of both classes; found {len(real)} real and {len(fake)} fake")
+    return equal_error(np.repeat([1, 0], [len(real), len(fake)]), np.concatenate([real, fake]))
+
+
+def compute_far_frr(labels: ArrayLike, scores: ArrayLike, threshold: float) -> tuple[float, float]:
+    """(FAR, FRR) at a threshold: fakes with score > threshold, and reals without. NaN for a class that is absent.
+
+    >>> compute_far_frr([1, 1, 0, 0], [0.9, 0.4, 0.6, 0.1], 0.4)
+    (0.5, 0.5)
+    """
+    counts = _counts(*_trials(labels, scores), threshold)
+    return float(fpr_of(counts)), float(fnr_of(counts))
+
+
+def compute_all_metrics(labels: ArrayLike, scores: ArrayLike, threshold: float | None = None) -> Report:
+    """EER, EER_threshold, FAR, FRR, threshold, AUC, F1_score (of real) and balanced_accuracy.
+
+    Without a threshold the EER's own is used, which was chosen on this very data: the report says so.
+
+    >>> compute_all_metrics([1, 1, 0, 0], [0.9, 0.4, 0.6, 0.1], threshold=0.5)["FAR"]
+    0.5
+    """
+    label, score = _trials(labels, scores)
+    rate, own = compute_eer(score[label == 1], score[label == 0])
+    used = own if threshold is None else float(threshold)
+    counts = _counts(label, score, used)
+    figures = {
+        "EER": rate,
+        "EER_threshold": own,
+        "FAR": float(fpr_of(counts)),
+        "FRR": float(fnr_of(counts)),
+        "threshold": used,
+        "AUC": float(roc_auc(label, score)),
+        "F1_score": float(f1_of(counts)),
+        "balanced_accuracy": float(balanced_accuracy_of(counts)),
+    }
+    origin = "chosen on this very data (its EER), so figures at it are optimistic" if threshold is None else "given"
+    return Report(figures, origin=origin)
+
+
+def evaluate_from_file(
+    path: str | Path,
+    threshold: float | None = None,
+    plot_results: bool = False,
+    save_plots: str | Path | None = None,
+) -> Report:
+    """The figures of a score file, `- - real 0.85` or any other layout with labels that `hitmiss score` reads.
+
+    With `plot_results` the histogram, the ROC and the DET curve are drawn into the folder `save_plots`, by default
+    `<file>_plots` beside the file; the report's notes say where.
+    """
+    trials = read(str(path), positive="real", negative="fake")
+    report = compute_all_metrics(trials.label, trials.score, threshold)
+    notes = list(trials.header.notes)
+    if plot_results or save_plots is not None:
+        from hitmiss.drawing import save_figures
+
+        folder = Path(save_plots) if save_plots is not None else Path(path).with_name(f"{Path(path).stem}_plots")
+        drawn = save_figures(folder, trials.label, trials.score, report["threshold"])
+        notes.append(f"drawn: {', '.join(p.name for p in drawn)} in {folder.name}")
+    return Report(report, origin=report.origin, notes=notes)
+
+
+def save_score_file(path: str | Path, labels: ArrayLike, scores: ArrayLike, items: Sequence[str] | None = None) -> None:
+    """Write scores to the last bit: with ids a table (item, label, score), without them the documented `- - real 0.85`.
+
+    The documented form has no ids, so its rows can never be joined to anything again.
+    """
+    label, score = _trials(labels, scores)
+    words = [WORDS[v] for v in label.tolist()]
+    if items is None:
+        lines = [f"- - {word} {value!r}" for word, value in zip(words, score.tolist(), strict=True)]
+    else:
+        rows = zip(items, words, score.tolist(), strict=True)
+        lines = ["item\tlabel\tscore", *(f"{_plain(item)}\t{word}\t{value!r}" for item, word, value in rows)]
+    Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
+
+
+def _plain(item: str) -> str:
+    if any(c in item for c in '\t\n\r"'):
+        raise DataError(f"the id {item!r} holds a tab, a quote or a line end; the file has no way to write it")
+    return item
+
+
+def _trials(labels: ArrayLike, scores: ArrayLike) -> tuple[NDArray[np.int64], Floats]:
+    label, score = np.asarray(labels).reshape(-1), np.asarray(scores, dtype=np.float64).reshape(-1)
+    if len(label) != len(score):
+        raise DataError(f"labels and scores must be equally long; found {len(label)} and {len(score)}")
+    if not len(label):
+        raise DataError("there are no scores")
+    wrong = ~np.isin(label, (0, 1))
+    if label.dtype.kind not in "iubf" or wrong.any():
+        found = label[wrong][0] if wrong.any() else label.dtype
+        raise DataError(f"labels are 1 (real) or 0 (fake); found {found!r}")
+    if np.isnan(score).any():
+        raise DataError(
+            f"{int(np.isnan(score).sum())} scores are NaN, the first at position {int(np.argmax(np.isnan(score)))}"
+        )
+    return label.astype(np.int64), score
+
+
+def _counts(label: NDArray[np.int64], score: Floats, threshold: float) -> Counts:
+    if threshold != threshold:
+        raise UsageError("a threshold must be a number; found NaN")
+    return Counts.of(label, (score > threshold).astype(np.int64))
+
+
+def _refuse_strange(scores: Floats) -> None:
+    wrong = ~np.isfinite(scores)
+    if wrong.any():
+        first = int(np.argmax(wrong))
+        raise DataError(
+            f"the model gave {int(wrong.sum())} scores that are NaN or infinite, the first for clip {first}"
+        )
+    at_ends = float(np.mean((scores == 0) | (scores == 1))) if len(scores) else 0.0
+    if at_ends > 0.01:
+        sys.stderr.write(
+            f"hitmiss: {at_ends:.1%} of the probabilities are exactly 0 or 1 and tie; scores='log-odds' keeps them apart\n"
+        )

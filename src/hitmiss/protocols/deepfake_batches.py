@@ -1,0 +1,198 @@
+"""Batches through a model as the BEATs document has it: augmented, brought to length, in evaluation mode, no gradients.
+
+torch is used where the caller brings it (tensors, modules) and never imported here; arrays and plain functions do as well.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hitmiss.attack.audio import transform
+from hitmiss.attack.family import Perturbation
+from hitmiss.detect.extract import pick_output
+from hitmiss.detect.length import SILENCE, positions
+from hitmiss.errors import DataError
+from hitmiss.stats.seeds import generator
+
+ScoreForm = Literal["probability", "log-odds"]
+PADDING: Final = 160
+"""So many zeros at the end of some clips of a batch, and not of others, are taken for padding."""
+
+
+@dataclass
+class Batches:
+    """How the batches of a loader are made ready and run."""
+
+    device: str = "cuda"
+    on_device: Any = None
+    on_cpu: Any = None
+    changes_reals: bool = True
+    cut_length: int | None = None
+    sample_rate: int = 16000
+    seed: int = 0
+    _has_mentioned: bool = field(default=False, init=False)
+
+    def run(self, model: Any, loader: Any) -> tuple[NDArray[np.int64], Any]:
+        """The labels and the raw outputs of all clips, in order; empty batches are passed over."""
+        device = _device(self.device)
+        labels: list[NDArray[np.int64]] = []
+        outputs: list[Any] = []
+        with evaluating(model, device):
+            for batch in loader:
+                audio, label = split_batch(batch)
+                if not len(label):
+                    continue
+                raw = pick_output(model(self.prepare(audio, label, device, sum(map(len, labels)))))
+                outputs.append(_one_row_a_clip(raw, len(label)))
+                labels.append(label)
+        if not labels:
+            raise DataError("the loader gave no clips")
+        return np.concatenate(labels), np.concatenate(outputs)
+
+    def prepare(self, audio: Any, label: NDArray[np.int64], device: str | None, first: int) -> Any:
+        """A batch as the model gets it: augmented on the CPU, moved, augmented there, brought to length."""
+        clips = _rows(audio)
+        self._mention_padding(clips)
+        clips = self._augmented(self.on_cpu, clips, label, first)
+        if device is not None and _is_tensor(clips[0]):
+            clips = [clip.to(device) for clip in clips]
+        clips = self._augmented(self.on_device, clips, label, first)
+        if self.cut_length is not None:
+            clips = [refit(clip, self.cut_length, "tile") for clip in clips]
+        return stacked(clips)
+
+    def _mention_padding(self, clips: list[Any]) -> None:
+        """Say once where clips that will be tiled seem to have been padded already: the silence would be repeated."""
+        if self._has_mentioned or self.cut_length is None or clips[0].shape[-1] >= self.cut_length:
+            return
+        silent = [not bool((clip[-PADDING:] != 0).any()) for clip in clips]
+        if any(silent) and not all(silent):
+            self._has_mentioned = True
+            sys.stderr.write(
+                f"hitmiss: {sum(silent)} of {len(clips)} clips of a batch end in zeros, as if padded to one length; tiling repeats "
+                "that silence. Give the loader's clips as a list, or fit_length each before it is put into a batch\n"
+            )
+
+    def _augmented(self, given: Any, clips: list[Any], label: NDArray[np.int64], first: int) -> list[Any]:
+        if given is None:
+            return clips
+        chosen = [i for i in range(len(clips)) if self.changes_reals or label[i] == 0]
+        if not chosen:
+            return clips
+        if _is_by_clip(given):
+            changed = [self._by_clip(given, clips[i], first + i) for i in chosen]
+        else:
+            changed = _rows(given(stacked([clips[i] for i in chosen])))
+        if not self.changes_reals and self.cut_length is None:  # one batch, one length
+            changed = [refit(clip, clips[i].shape[-1], "zero") for i, clip in zip(chosen, changed, strict=True)]
+        out = list(clips)
+        for i, clip in zip(chosen, changed, strict=True):
+            out[i] = clip
+        return out
+
+    def _by_clip(self, given: Any, clip: Any, at: int) -> Any:
+        array = np.asarray(clip.detach().cpu() if _is_tensor(clip) else clip, dtype=np.float32)
+        changed = transform(given)(array, self.sample_rate, generator(self.seed, "augmentation", at))
+        if not _is_tensor(clip):
+            return changed
+        return sys.modules["torch"].as_tensor(changed, dtype=clip.dtype, device=clip.device)
+
+
+def split_batch(batch: Any) -> tuple[Any, NDArray[np.int64]]:
+    """`(audio, labels)` or `(audio, speaker, labels)` as audio and checked labels."""
+    if not isinstance(batch, tuple | list) or len(batch) not in (2, 3):
+        size = len(batch) if isinstance(batch, tuple | list) else type(batch).__name__
+        raise DataError(f"a batch is (audio, labels) or (audio, speaker, labels); found {size}")
+    audio, labels = batch[0], batch[-1]
+    label = np.asarray(labels.detach().cpu() if _is_tensor(labels) else labels).reshape(-1)
+    if len(audio) != len(label):
+        raise DataError(f"a batch has {len(audio)} clips and {len(label)} labels")
+    if len(label) and not np.isin(label, (0, 1)).all():
+        raise DataError(f"labels are 1 (real) or 0 (fake); found {label[~np.isin(label, (0, 1))][0]!r}")
+    return audio, label.astype(np.int64)
+
+
+def _one_row_a_clip(raw: NDArray[Any], n: int) -> NDArray[Any]:
+    rows = raw.reshape(n, -1) if raw.size and raw.size % n == 0 and (raw.ndim < 2 or raw.shape[0] == n) else raw
+    if rows.ndim != 2 or len(rows) != n:
+        raise DataError(f"the model gave the shape {raw.shape} for {n} clips; one row a clip is expected")
+    return rows
+
+
+def _rows(audio: Any) -> list[Any]:
+    """A batch as a list of clips; (clip, 1, sample) loses its middle axis."""
+    clips = list(audio)
+    if clips and getattr(clips[0], "ndim", 1) == 2 and clips[0].shape[0] == 1:
+        clips = [clip[0] for clip in clips]
+    clips = [clip if hasattr(clip, "shape") else np.asarray(clip, dtype=np.float32) for clip in clips]
+    if any(clip.ndim != 1 for clip in clips):
+        raise DataError(f"a clip is one channel of samples; found the shape {tuple(clips[0].shape)}")
+    return clips
+
+
+def refit(clip: Any, n: int, rule: Literal["tile", "zero"]) -> Any:
+    """A clip, array or tensor, with `n` samples."""
+    if clip.shape[-1] == n:
+        return clip
+    at = positions(clip.shape[-1], n, rule)
+    fitted = clip[np.maximum(at, 0)]
+    fitted[at == SILENCE] = 0
+    return fitted
+
+
+def stacked(clips: list[Any]) -> Any:
+    """Clips of one length as a batch."""
+    lengths = sorted({clip.shape[-1] for clip in clips})
+    if len(lengths) > 1:
+        raise DataError(
+            f"the clips of a batch have {len(lengths)} lengths ({lengths[0]} to {lengths[-1]} samples); say cut_length=…"
+        )
+    return sys.modules["torch"].stack(clips) if _is_tensor(clips[0]) else np.stack(clips)
+
+
+@contextmanager
+def evaluating(model: Any, device: str | None) -> Iterator[None]:
+    """A torch module in evaluation mode, on its device, without gradients; afterwards in the mode that it was in."""
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(model, torch.nn.Module):
+        yield
+        return
+    training = [(module, module.training) for module in model.modules()]
+    with ExitStack() as stack:
+        stack.enter_context(torch.inference_mode())
+        model.eval()
+        if device is not None:
+            model.to(device)
+        try:
+            yield
+        finally:
+            for module, was in training:
+                module.training = was
+
+
+def _device(asked: str) -> str | None:
+    """The device to use: the one asked for, or the CPU with a word about it; None without torch."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return None
+    if asked.startswith("cuda") and not torch.cuda.is_available():
+        sys.stderr.write(f"hitmiss: the device {asked!r} was asked for and is not here; using the CPU\n")
+        return "cpu"
+    return asked
+
+
+def _is_tensor(value: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def _is_by_clip(given: Any) -> bool:
+    """Whether an augmentation takes single clips: a text, a perturbation, or a transform of audiomentations."""
+    return isinstance(given, str | Perturbation) or type(given).__module__.startswith("audiomentations")
