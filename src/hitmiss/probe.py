@@ -154,6 +154,7 @@ def probe_layers(
     """
     if not layers:
         raise DataError("there is no layer to probe")
+    groups = None if groups is None else own_groups(groups)
     found = {
         name: probe(x, labels, groups=groups, folds=folds, seed=seed, standardise=standardise, shuffles=shuffles)
         for name, x in layers.items()
@@ -167,6 +168,15 @@ def probe_layers(
         f"{kept}|shuffles:{shuffles}|seed:{seed}|n:{n}{f'|data:{data}' if data else ''}"
     )
     return Results(rows, signature, merged((), notes))
+
+
+def own_groups(groups: ArrayLike) -> Array:
+    """Groups in which `-` means "no other": such an item is a group of its own, and not one with all its like.
+
+    >>> own_groups(["E_7", "-", "-", "E_7"]).tolist()
+    ['E_7', '- 1', '- 2', 'E_7']
+    """
+    return np.array([f"- {i}" if str(g) == "-" else str(g) for i, g in enumerate(np.asarray(groups).tolist())])
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+import polars as pl
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from hitmiss.errors import UsageError
@@ -34,6 +35,8 @@ class ReadRules(_Strict):
     higher: str | None = None
     score_kind: Literal["llr", "logit", "probability", "raw"] = "raw"
     rename: dict[str, dict[str, str]] = {}
+    itself: dict[str, str] = {}
+    layout: str | None = None
 
 
 class GapRule(_Strict):
@@ -74,6 +77,7 @@ class Protocol(_Strict):
             higher=rules.higher,
             score_kind=rules.score_kind,
             rename=rules.rename,
+            layout=rules.layout,
         )
 
     @property
@@ -155,7 +159,15 @@ def evaluate(
 def read_trials(scores: Any, key: Any, protocol: Protocol | None, **reading: Any) -> Trials:
     """Trials from files, read by the rules of a protocol; what the caller declares comes first."""
     options = protocol.options if protocol else ReadOptions()
-    return read(scores, key, options.changed(**{k: v for k, v in reading.items() if v is not None}))
+    trials = read(scores, key, options.changed(**{k: v for k, v in reading.items() if v is not None}))
+    return _name_themselves(trials, protocol.read.itself) if protocol else trials
+
+
+def _name_themselves(trials: Trials, itself: Mapping[str, str]) -> Trials:
+    """Columns that name another trial, where a value means "this one": the trial's own id takes its place."""
+    present = {c: v for c, v in itself.items() if c in trials.frame.columns}
+    own = {c: pl.when(pl.col(c) == v).then(pl.col("item")).otherwise(pl.col(c)) for c, v in present.items()}
+    return trials.put(**own) if own else trials
 
 
 def read_runs(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ from sklearn.model_selection import cross_val_score
 
 from hitmiss import metrics
 from hitmiss.errors import DataError, UsageError
+from hitmiss.protocol import find_protocol, read_trials
 from hitmiss.protocols.asvspoof5 import (
     OFFICIAL,
     bootstrap_ci,
@@ -87,6 +89,14 @@ def test_a_domain_with_one_class_is_undefined_not_a_half() -> None:
     assert np.isnan(row["eer"]) and np.isnan(row["min_dcf"]) and row["note"] == "undefined: only spoof here"
     with pytest.raises(UsageError, match="no column 'quality'"):
         evaluate_per_domain(frame, domain_col="quality")
+
+
+def test_uncoded_trials_are_units_of_their_own_and_copies_belong_to_their_original(tmp_path: Path) -> None:
+    rows = ["S1 E_1 F - 0 - - bonafide bonafide -", "S1 E_2 F C01 1 E_1 - bonafide bonafide -", "S2 E_3 M - 0 - AC1 A17 spoof -"]
+    (tmp_path / "key.tsv").write_text("\n".join(rows) + "\n")
+    (tmp_path / "scores.tsv").write_text("filename\tcm-score\nE_1\t1\nE_2\t2\nE_3\t0\n")
+    trials = read_trials(tmp_path / "scores.tsv", tmp_path / "key.tsv", find_protocol("asvspoof5"))
+    assert trials.column("codec_seed").to_list() == ["E_1", "E_1", "E_3"]
 
 
 def test_zero_is_uncoded_only_for_qualities() -> None:
