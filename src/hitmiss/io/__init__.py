@@ -7,9 +7,10 @@ from hitmiss.io.door import Examination, examine, read
 from hitmiss.io.layouts import LAYOUTS, Layout
 from hitmiss.io.options import ReadOptions
 from hitmiss.io.scorefiles import write_official_scores
+from hitmiss.io.triage import LAYOUT as TRIAGE
 
 __all__ = ["Examination", "Layout", "ReadOptions", "examine", "read", "write_official_scores"]
 
-for layout in LAYOUTS:
+for layout in (*LAYOUTS, TRIAGE):
     registry.add("reader", layout.name, layout)
 del layout

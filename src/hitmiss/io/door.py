@@ -15,13 +15,21 @@ import polars as pl
 from hitmiss import registry
 from hitmiss.errors import Fault, UnknownName
 from hitmiss.io import notes, tables
-from hitmiss.io.checks import check_ids, check_labels, check_numbers, check_repeats, check_scores, score_names
+from hitmiss.io.checks import (
+    check_ids,
+    check_labels,
+    check_numbers,
+    check_repeats,
+    check_scores,
+    score_names,
+)
 from hitmiss.io.files import Content, expand, fetch
 from hitmiss.io.findings import Ledger, Place, Stop, quoted
 from hitmiss.io.finished import open_finished
 from hitmiss.io.joining import Coverage, join
 from hitmiss.io.names import SYSTEM_PREFIX, refuse_undeclared
 from hitmiss.io.options import SYSTEM, ReadOptions
+from hitmiss.io.reshaping import find_reshaping, reshape
 from hitmiss.io.scorefiles import Match, Role, recognise
 from hitmiss.io.shapes import Shape
 from hitmiss.io.words import Reading, same_class, understand
@@ -69,6 +77,7 @@ class Visit:
     files: list[dict[str, Any]] = field(default_factory=list)
     sources: list[Source | None] = field(default_factory=list)
     coverage: Coverage | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
 
 
 def read(scores: Any, key: Any = None, options: ReadOptions | None = None, **changes: Any) -> Trials:
@@ -125,10 +134,11 @@ def _refuse_unknown_layout(options: ReadOptions) -> None:
 
 
 def _pass(given: Any, key_given: Any, visit: Visit) -> Trials | None:
-    options, ledger = visit.options, visit.ledger
+    ledger = visit.ledger
     has_key = key_given is not None
     scores = _open(given, "scores" if has_key else "both", visit)
     key = _open(key_given, "key", visit) if has_key else None
+    options = visit.options  # a reshaping may have found runs and numbers
     _refuse_absent(scores, key, visit)
     reading = _read_words(scores, key, options)
     answers = _check_answers(_settle(scores, options, ledger), scores, reading, visit)
@@ -147,6 +157,10 @@ def _open(given: Any, role: Role, visit: Visit) -> Side:
     """Look at, recognise and load every source of a side."""
     options, ledger = visit.options, visit.ledger
     shapes = [_look(source, role, options, ledger) for source in expand(given)]
+    reshaping = find_reshaping(options)
+    if reshaping is not None:
+        shapes, options, facts_found = reshape(shapes, reshaping, options, ledger)
+        visit.options, visit.facts = options, {**facts_found, **visit.facts}
     matches = [recognise(shape, role, options, ledger) for shape in shapes]
     for shape, match in zip(shapes, matches, strict=True):
         if set(match.picks) != set(matches[0].picks):
@@ -158,9 +172,15 @@ def _open(given: Any, role: Role, visit: Visit) -> Side:
         for s, m in zip(shapes, matches, strict=True)
     ]
     for shape, match, table in zip(shapes, matches, loaded, strict=True):
-        sha = shape.content.sha256 if shape.content else None
+        sha, layout = shape.content.sha256 if shape.content else None, reshaping.name if reshaping else None
         visit.sources.append(Source(shape.name, sha) if sha else None)
-        facts = {"name": shape.name, "sha256": sha, "role": role, "layout": match.layout, "encoding": shape.encoding}
+        facts = {
+            "name": shape.name,
+            "sha256": sha,
+            "role": role,
+            "layout": layout or match.layout,
+            "encoding": shape.encoding,
+        }
         visit.files.append({**facts, "rows": table.frame.height, "columns": dict(match.theirs)})
     return Side(tuple(shapes), matches[0], tables.Stack.of(loaded, matches[0].theirs))
 
@@ -259,7 +279,11 @@ def _header(scores: Side, key: Side | None, reading: Reading, coverage: Coverage
     # A frame in memory has no hash of its own: without one for every source the trials hash their columns instead.
     sources = tuple(s for s in visit.sources if s) if all(visit.sources) else ()
     runs = (*options.runs, *((SYSTEM,) if options.score_columns else ()))
-    provenance = {"files": visit.files, "rename": {name: dict(values) for name, values in options.rename.items()}}
+    provenance = {
+        **visit.facts,
+        "files": visit.files,
+        "rename": {name: dict(values) for name, values in options.rename.items()},
+    }
     return Header(
         positive=reading.positive,
         negative=reading.negative,

@@ -50,7 +50,7 @@ class Match:
 def recognise(shape: Shape, role: Role, options: ReadOptions, ledger: Ledger) -> Match:
     """Decide what the columns of a source are; stops where a needed one is missing or could be two."""
     layout = _forced(shape, role, options, ledger)
-    has_header = layout.has_header if layout else shape.names is not None or _has_header(shape, options)
+    has_header = layout.has_header if layout else shape.names is not None or looks_headed(shape, options)
     if has_header:
         names = shape.names or shape.first[0]
         _refuse_twins(names, shape.name, ledger)
@@ -80,7 +80,8 @@ def _forced(shape: Shape, role: Role, options: ReadOptions, ledger: Ledger) -> L
     return layout
 
 
-def _has_header(shape: Shape, options: ReadOptions) -> bool:
+def looks_headed(shape: Shape, options: ReadOptions) -> bool:
+    """Whether the first row of a source names its columns."""
     first, *others = shape.first
     declared = {name for name in (*options.columns.values(), *options.score_columns) if not name.isdigit()}
     if declared & set(first):

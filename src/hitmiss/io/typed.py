@@ -15,6 +15,7 @@ from hitmiss.io.findings import Ledger, Place
 from hitmiss.io.shapes import Row, Shape
 
 SAMPLE_ROWS = 50
+LACKING = "lack some of the names"
 
 
 def look_at_frame(source: Any, ledger: Ledger) -> Shape:
@@ -22,7 +23,7 @@ def look_at_frame(source: Any, ledger: Ledger) -> Shape:
     frame = frame_of(source)
     if not frame.height:
         raise ledger.stop("empty-file", "the table holds no rows", "give a table with rows", [Place("table")])
-    return Shape("table", _head(frame), tuple(frame.columns), frame=frame)
+    return Shape("table", head_of(frame), tuple(frame.columns), frame=frame)
 
 
 def look_at_parquet(content: Content, ledger: Ledger) -> Shape:
@@ -34,7 +35,7 @@ def look_at_parquet(content: Content, ledger: Ledger) -> Shape:
         raise ledger.stop("unreadable-file", what, "make or fetch it again", [Place(content.name)]) from None
     if not frame.height:
         raise ledger.stop("empty-file", "the file holds no rows", "give a file with rows", [Place(content.name)])
-    return Shape(content.name, _head(frame), tuple(frame.columns), content=content, frame=frame)
+    return Shape(content.name, head_of(frame), tuple(frame.columns), content=content, frame=frame)
 
 
 def look_at_json_lines(content: Content, ledger: Ledger) -> Shape:
@@ -57,11 +58,11 @@ def look_at_json_lines(content: Content, ledger: Ledger) -> Shape:
     short = sum(len(row) != len(names) for _, row in rows)
     if short:
         ledger.notes.append(
-            f"{content.name}: {short:,} of {len(rows):,} lines lack some of the names {', '.join(names)}; read as empty"
+            f"{content.name}: {short:,} of {len(rows):,} lines {LACKING} {', '.join(names)}; read as empty"
         )
     return Shape(
         content.name,
-        _head(frame),
+        head_of(frame),
         names,
         content=content,
         frame=frame,
@@ -116,5 +117,6 @@ def _from_pandas(name: str, column: Any) -> pl.Series:
     return pl.Series(name, texts, dtype=pl.String)
 
 
-def _head(frame: pl.DataFrame) -> tuple[Row, ...]:
+def head_of(frame: pl.DataFrame) -> tuple[Row, ...]:
+    """The first rows of a frame as text."""
     return tuple(tuple("" if v is None else str(v) for v in row) for row in frame.head(SAMPLE_ROWS).iter_rows())

@@ -1,0 +1,251 @@
+"""The triage document's files: a dataset (`id, image, label, meta`) and results, one JSON object a line.
+
+A result row becomes one trial. Its verdict (`prediction`) becomes the decision: fake, real, uncertain; a row with an
+`error` has none; a verdict that is empty or not understood is an abstention, marked `unparsed`. `model`, `use_tools` and
+`trial` name the run, the fields of `meta` are slices, `timings`, `latency_seconds` and the tools' seconds are numbers.
+How the run was made (models by role, prompt hashes, settings, cache, times, the dataset's digest) goes into the header.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath, PureWindowsPath
+from typing import Any, Final
+
+import polars as pl
+
+from hitmiss.io.reshaping import Reshaped, Reshaping
+from hitmiss.io.verdicts import UNCERTAIN, verdict
+
+Row = Mapping[str, Any]
+RUNS: Final = ("model", "tools", "trial")
+NESTED: Final = ("meta", "run_config", "models", "prompt_hashes", "timings", "tool_usage", "tool_details")
+VERDICTS: Final = ("analysis_verdict", "parsed_verdict")
+TEXTS: Final = ("image", "image_path", "rationale", "raw_analysis", "raw_parsed", "visual_description", "full_text")
+OTHERS: Final = ("prompts", "forensic_summary", "tool_results", "use_tools", "ground_truth", "error_type", "error")
+MADE: Final = ("prediction", "verdict", "decision", "id", "item", "label", "latency_seconds", "retries", "seconds")
+CACHE: Final = ("cache", "cache_hit", "cached", "from_cache")
+TIMES: Final = ("timestamp", "created_at")
+STATES: Final = ("cache_state", "tool_cache")
+KNOWN: Final = frozenset((*NESTED, *VERDICTS, *TEXTS, *OTHERS, *MADE, *CACHE, *TIMES, *STATES))
+SECONDS: Final = "_seconds"
+
+
+def flatten(texts: pl.DataFrame) -> Reshaped:
+    """The flat table of a dataset or of results, each column of which is text."""
+    rows = [_parsed(row) for row in texts.iter_rows(named=True)]
+    columns = _question(rows)
+    is_results = any(name in texts.columns for name in ("prediction", "verdict", *VERDICTS))
+    runs = _runs(rows, texts.columns)
+    numbers = _numbers(rows)
+    columns |= _answer(rows) if is_results else _given(texts, ("decision", "error"))
+    columns |= runs | numbers | _slices(rows) | _cache(rows)
+    columns |= {name: texts[name].to_list() for name in texts.columns if name not in KNOWN and name not in columns}
+    schema = {name: pl.String if name not in numbers else pl.Float64 for name in columns}
+    if is_results:
+        numbers = {**numbers, "unparsed": []}
+    facts = _facts(rows, columns) if is_results else {}
+    frame = pl.DataFrame(columns, schema={**schema, **({"unparsed": pl.Float64} if is_results else {})}, strict=False)
+    return Reshaped(frame, tuple(runs), tuple(numbers), facts, _failures(rows) if is_results else ())
+
+
+LAYOUT: Final = Reshaping("triage", "the triage document's dataset and results: one JSON object a line", flatten)
+
+
+def _parsed(row: Mapping[str, str]) -> dict[str, Any]:
+    """A row with its nested fields opened; those that hold no JSON stay the text that they are."""
+    return {name: _opened(text) if name in NESTED and text else text for name, text in row.items()}
+
+
+def _opened(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _question(rows: Sequence[Row]) -> dict[str, list[Any]]:
+    """Ids, the file's stem where there is none, and labels; files with other names for them keep those."""
+    found: dict[str, list[Any]] = {}
+    if any(row.get("id") or row.get("image") or row.get("image_path") for row in rows):
+        found["item"] = [row.get("id") or _stem(row.get("image") or row.get("image_path") or "") for row in rows]
+    elif any("item" in row for row in rows):
+        found["item"] = [row.get("item", "") for row in rows]
+    if any("label" in row or "ground_truth" in row for row in rows):
+        found["label"] = [row.get("label") or row.get("ground_truth") or "" for row in rows]
+    return found
+
+
+def _stem(path: str) -> str:
+    return (PureWindowsPath(path) if "\\" in path else PurePosixPath(path)).stem
+
+
+def _answer(rows: Sequence[Row]) -> dict[str, list[Any]]:
+    said = [_decision(row) for row in rows]
+    errors = [row.get("error") or row.get("error_type") or "" for row in rows]
+    return {"decision": [d for d, _ in said], "unparsed": [float(u) for _, u in said], "error": errors}
+
+
+def _decision(row: Row) -> tuple[str, bool]:
+    """The decision, empty for a failed call, and whether the verdict could not be understood."""
+    if row.get("error") or row.get("error_type"):
+        return "", False
+    found = verdict(row.get("prediction") or row.get("verdict"))
+    sources = [row[name] for name in VERDICTS if name in row]
+    unheard = found in (None, UNCERTAIN) and bool(sources) and all(verdict(text) is None for text in sources)
+    return found or UNCERTAIN, found is None or unheard
+
+
+def _given(texts: pl.DataFrame, names: Sequence[str]) -> dict[str, list[Any]]:
+    return {name: texts[name].to_list() for name in names if name in texts.columns}
+
+
+def _runs(rows: Sequence[Row], names: Sequence[str]) -> dict[str, list[Any]]:
+    found = {name: [row.get(name) or "-" for row in rows] for name in RUNS if name in names}
+    if "use_tools" in names:
+        words = {"true": "tools", "false": "no-tools", "": "-"}
+        found["tools"] = [words.get(row["use_tools"], row["use_tools"]) for row in rows]
+    return {name: found[name] for name in RUNS if name in found}
+
+
+def _numbers(rows: Sequence[Row]) -> dict[str, list[Any]]:
+    """Seconds of each component, how many tools were called and for how long; None where a row does not say."""
+    timings = [row["timings"] if isinstance(row.get("timings"), Mapping) else {} for row in rows]
+    names = dict.fromkeys(name for timing in timings for name in timing if name.endswith(SECONDS))
+    found: dict[str, list[Any]] = {name: [_number(timing.get(name)) for timing in timings] for name in names}
+    for name in ("latency_seconds", "retries", "seconds"):
+        if any(row.get(name) for row in rows):
+            found[name] = [_number(row.get(name)) for row in rows]
+    if any(isinstance(row.get("tool_usage"), list) for row in rows):
+        found["tool_count"] = [float(len(row["tool_usage"])) if _is_list(row, "tool_usage") else None for row in rows]
+    if any(_is_list(row, "tool_details") and row["tool_details"] for row in rows):
+        found[f"tools{SECONDS}"] = [_tool_seconds(row) for row in rows]
+    return found
+
+
+def _is_list(row: Row, name: str) -> bool:
+    return isinstance(row.get(name), list)
+
+
+def _tool_seconds(row: Row) -> float | None:
+    """The seconds of all tool calls of a row; None where no tool was called."""
+    calls = (
+        [call for call in row.get("tool_details") or () if isinstance(call, Mapping)]
+        if _is_list(row, "tool_details")
+        else []
+    )
+    seconds = [_number(call.get("seconds")) or 0.0 for call in calls]
+    return sum(seconds) if seconds else None
+
+
+def _number(value: Any) -> float | None:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def _slices(rows: Sequence[Row]) -> dict[str, list[Any]]:
+    """The fields of `meta`, as they are called there."""
+    metas = [row["meta"] if isinstance(row.get("meta"), Mapping) else {} for row in rows]
+    names = dict.fromkeys(name for meta in metas for name in meta if name not in KNOWN and name not in RUNS)
+    return {name: [_text(meta.get(name)) for meta in metas] for name in names}
+
+
+def _text(value: Any) -> str:
+    return "-" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _cache(rows: Sequence[Row]) -> dict[str, list[Any]]:
+    """Whether each answer came from a cache: `hit`, `miss` or `unknown`; nothing where no row says."""
+    states = [_is_hit(row) for row in rows]
+    if all(state is None for state in states):
+        return {}
+    return {"cache": ["unknown" if state is None else "hit" if state else "miss" for state in states]}
+
+
+def _is_hit(row: Row) -> bool | None:
+    flags = [_flag(row[name]) for name in CACHE if row.get(name)]
+    flags += [_flag(call.get("cached")) for call in row.get("tool_details") or () if isinstance(call, Mapping)]
+    known = [flag for flag in flags if flag is not None]
+    if known:
+        return any(known)
+    return False if str(_state(row)).lower() in ("off", "disabled", "false") else None
+
+
+def _flag(value: Any) -> bool | None:
+    words = {"true": True, "hit": True, "1": True, "false": False, "miss": False, "0": False}
+    return words.get(str(value).lower())
+
+
+def _state(row: Row) -> Any:
+    config = row["run_config"] if isinstance(row.get("run_config"), Mapping) else {}
+    return next(
+        (source[name] for source in (row, config) for name in STATES if source.get(name) not in (None, "")), None
+    )
+
+
+def _failures(rows: Sequence[Row]) -> tuple[str, ...]:
+    kinds = Counter(row.get("error_type") or "error" for row in rows if row.get("error") or row.get("error_type"))
+    if not kinds:
+        return ()
+    told = ", ".join(f"{n} {kind}" for kind, n in sorted(kinds.items()))
+    return (
+        f"{kinds.total():,} of {len(rows):,} calls failed ({told}): wrong for accuracy, neither answers nor abstentions",
+    )
+
+
+def _facts(rows: Sequence[Row], columns: Mapping[str, list[Any]]) -> dict[str, Any]:
+    """What is true of all rows, by name; what differs between runs, by run under `by_run`; and the dataset's digest."""
+    runs = ["|".join(key) for key in zip(*(columns[r] for r in RUNS[:2] if r in columns), strict=True)] or [""] * len(
+        rows
+    )
+    told: dict[str, dict[str, list[Any]]] = {}
+    for run, row in zip(runs, rows, strict=True):
+        for name, value in _settings(row):
+            values = told.setdefault(name, {}).setdefault(run, [])
+            values += [value] if value not in values else []
+    facts: dict[str, Any] = {}
+    for name, by_run in told.items():
+        values = [value for own in by_run.values() for value in own]
+        if all(value == values[0] for value in values):
+            _put(facts, name, values[0])
+        else:
+            for run, own in by_run.items():
+                _put(facts.setdefault("by_run", {}).setdefault(run, {}), name, own[0] if len(own) == 1 else own)
+    times = sorted(row[name] for row in rows for name in TIMES if row.get(name))
+    if times:
+        facts["timestamps"] = [times[0], times[-1]]
+    return {**facts, "dataset": dataset_digest(columns.get("item", []), columns.get("label", []))}
+
+
+def _settings(row: Row) -> list[tuple[str, Any]]:
+    """How one row was made: dotted name and value."""
+    nested = {"models": "models.", "prompt_hashes": "prompt_hashes.", "run_config": ""}
+    told = [
+        (f"{prefix}{name}", value)
+        for field, prefix in nested.items()
+        if isinstance(row.get(field), Mapping)
+        for name, value in row[field].items()
+        if name not in STATES
+    ]
+    state = _state(row)
+    return told if state is None else [*told, ("cache", str(state))]
+
+
+def _put(facts: dict[str, Any], name: str, value: Any) -> None:
+    group, _, inner = name.rpartition(".")
+    (facts.setdefault(group, {}) if group else facts)[inner] = value
+
+
+def dataset_digest(items: Sequence[str], labels: Sequence[str]) -> str:
+    """Short hash of which items were asked and what is true of them, in whatever order and however often.
+
+    >>> dataset_digest(["a", "b"], ["fake", "real"]) == dataset_digest(["b", "a", "a"], ["real", "fake", "fake"])
+    True
+    """
+    pairs = sorted(set(zip(items, labels, strict=False)))
+    return hashlib.sha256("\n".join("\t".join(pair) for pair in pairs).encode()).hexdigest()[:16]
