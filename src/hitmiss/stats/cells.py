@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.stats.forms import AtThreshold, ClassSums, Crossing, Form, MinimumCost, PairShare, Whole
+from hitmiss.stats.forms import AtThreshold, ClassSums, Crossing, Form, MinimumCost, PairShare
 from hitmiss.tally import Floats, Tally
 
 Indices = NDArray[np.intp]
@@ -110,14 +110,26 @@ def _points(tally: Tally, forms: Sequence[Form]) -> list[int]:
             points.append(form.best_point(tally))
         elif isinstance(form, AtThreshold):
             points.append(tally.point_at(form.threshold))
-        elif not isinstance(form, Whole):
-            points += _infinite_ends(tally)
+        elif isinstance(form, ClassSums):
+            points += [*_infinite_ends(tally, form), *_graded_ends(tally)]
     return points
 
 
-def _infinite_ends(tally: Tally) -> list[int]:
-    """Infinite scores get cells of their own: one such trial makes a sum infinite, its neighbours must not."""
+def _infinite_ends(tally: Tally, form: ClassSums) -> list[int]:
+    """Scores with an infinite term get cells of their own: one such trial makes a sum infinite, its neighbours must not."""
     if not len(tally.score):
         return []
-    ends = [1] if np.isinf(tally.score[0]) else []
-    return ends + ([len(tally.score) - 1] if np.isinf(tally.score[-1]) else [])
+    ends = tally.score[[0, -1]]
+    infinite = ~np.isfinite(form.positive(ends)) | ~np.isfinite(form.negative(ends))
+    return [place for place, found in zip((1, len(tally.score) - 1), infinite, strict=True) if found]
+
+
+def _graded_ends(tally: Tally) -> list[int]:
+    """Cells of 1, 1, … then 8, 16, 32 … trials at both ends of each class: few extreme terms can make most of a sum."""
+    points: list[int] = []
+    for cumulative in (tally.positives, tally.negatives):
+        n = int(cumulative[-1])
+        steps = [k for k in (*range(1, 9), *(2**i for i in range(4, 40))) if k <= n / FINE_GRID or k <= 8]
+        points += np.searchsorted(cumulative, steps).tolist()
+        points += (np.searchsorted(cumulative, n - np.array(steps), side="right") - 1).tolist()
+    return points

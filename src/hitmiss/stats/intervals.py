@@ -26,8 +26,7 @@ def percentile(replicates: Floats, level: float = 0.95) -> Interval:
     if not len(values):
         return math.nan, math.nan
     tail = (1.0 - level) / 2
-    low, high = np.quantile(values, [tail, 1.0 - tail], method="linear" if np.isfinite(values).all() else "nearest")
-    return float(low), float(high)
+    return _quantiles(values, [tail, 1.0 - tail])
 
 
 def bca(replicates: Floats, estimate: float, acceleration: float, level: float = 0.95) -> Interval:
@@ -44,7 +43,12 @@ def bca(replicates: Floats, estimate: float, acceleration: float, level: float =
         return percentile(values, level)
     z0 = _NORMAL.inv_cdf(below)
     tails = [_corrected(z0, _NORMAL.inv_cdf(t), acceleration) for t in ((1 - level) / 2, (1 + level) / 2)]
-    low, high = np.quantile(values, tails)
+    return _quantiles(values, tails)
+
+
+def _quantiles(values: Floats, shares: list[float]) -> Interval:
+    """Two quantiles; between infinite replicates nothing can be interpolated, so the nearest one is taken."""
+    low, high = np.quantile(values, shares, method="linear" if np.isfinite(values).all() else "nearest")
     return float(low), float(high)
 
 

@@ -184,7 +184,7 @@ def _least_cost(curve: Curve, form: MinimumCost) -> tuple[Floats, Mask]:
     cost = np.where(is_point, a * cp + b * (curve.n0 - cn), np.inf)
     np.minimum.at(least, replicate[small], cost.min(axis=1))
     doubtful = np.zeros(len(least), dtype=bool)
-    doubtful[replicate[~small]] = (bound[replicate, piece] < least[replicate])[~small]
+    doubtful[replicate[~small & (bound[replicate, piece] < least[replicate])]] = True
     return least / form.unit, doubtful
 
 

@@ -1,0 +1,126 @@
+"""From replicates to intervals: against scipy and against formulas written anew."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from hitmiss.metrics.calibration import brier_form
+from hitmiss.metrics.detection import cllr_form, eer_form
+from hitmiss.stats.cells import cut
+from hitmiss.stats.intervals import acceleration_of_trials, acceleration_of_units, bca, percentile
+from hitmiss.tally import Tally
+
+Floats = NDArray[np.float64]
+
+
+def cllr_of(s1: Floats, s0: Floats, axis: int = -1) -> Floats:
+    """Cllr from its definition, for scipy to resample."""
+    return (np.log2(1 + np.exp(-s1)).mean(axis=axis) + np.log2(1 + np.exp(s0)).mean(axis=axis)) / 2
+
+
+def test_percentile_is_the_middle_of_the_replicates() -> None:
+    values = np.random.default_rng(0).gamma(2.0, size=1001)
+    for level in (0.5, 0.9, 0.95):
+        expected = np.percentile(values, [50 - 50 * level, 50 + 50 * level])
+        assert percentile(values, level) == pytest.approx(tuple(expected), abs=1e-12)
+
+
+def test_percentile_leaves_undefined_replicates_out() -> None:
+    values = np.random.default_rng(1).normal(size=500)
+    with_gaps = np.insert(values, [0, 17, 400], np.nan)
+    assert percentile(with_gaps) == percentile(values)
+
+
+def test_percentile_of_nothing_is_undefined() -> None:
+    assert all(math.isnan(x) for x in percentile(np.full(5, np.nan)))
+    assert all(math.isnan(x) for x in bca(np.full(5, np.nan), 0.0, 0.0))
+
+
+def test_infinite_replicates_give_an_infinite_end_and_no_nan() -> None:
+    values = np.append(np.arange(900.0), np.full(100, np.inf))
+    low, high = percentile(values)
+    assert 20 < low < 30
+    assert high == math.inf
+    low, high = bca(values, 450.0, 0.01)
+    assert 5 < low < 30  # 450 of 1,000 lie below the estimate: both ends move down
+    assert high == math.inf
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95])
+def test_bca_equals_scipy_on_its_own_replicates(level: float) -> None:
+    """Two classes, Cllr: scipy resamples, computes and corrects; we correct the same replicates."""
+    rng = np.random.default_rng(5)
+    s1, s0 = rng.normal(1.5, 1.5, size=40), rng.normal(-1.5, 1.5, size=60)
+    theirs = stats.bootstrap(
+        (s1, s0), cllr_of, method="BCa", confidence_level=level, n_resamples=2000, paired=False, rng=rng
+    )
+    tally, form = Tally.of_classes(s1, s0), cllr_form()
+    acceleration = acceleration_of_trials(form, cut(tally, [form]))
+    ours = bca(theirs.bootstrap_distribution, form.value(tally), acceleration, level)
+    assert abs(acceleration) > 0.005, "a correction that vanishes would prove nothing"
+    assert ours == pytest.approx(tuple(theirs.confidence_interval), abs=1e-9)
+
+
+def test_bca_formula_written_anew() -> None:
+    values = np.random.default_rng(2).gamma(3.0, size=3000)
+    estimate, a, level = 2.5, 0.07, 0.9
+    z0 = stats.norm.ppf((np.sum(values < estimate) + np.sum(values <= estimate)) / (2 * len(values)))
+    z = stats.norm.ppf([0.05, 0.95])
+    shares = stats.norm.cdf(z0 + (z0 + z) / (1 - a * (z0 + z)))
+    assert bca(values, estimate, a, level) == pytest.approx(tuple(np.quantile(values, shares)), abs=1e-9)
+
+
+def test_bca_without_bias_and_acceleration_is_the_percentile_interval() -> None:
+    values = np.random.default_rng(3).normal(size=2001)
+    assert bca(values, float(np.median(values)), 0.0) == pytest.approx(percentile(values), abs=1e-12)
+
+
+def test_bca_where_every_replicate_lies_on_one_side_is_the_percentile_interval() -> None:
+    values = np.random.default_rng(4).random(500)
+    assert bca(values, 2.0, 0.1) == percentile(values)
+    assert bca(np.zeros(50), 0.0, 0.0) == (0.0, 0.0)
+
+
+def test_acceleration_of_trials_is_the_stratified_jackknife() -> None:
+    """Brier score on few trials, each left out in turn with plain arrays."""
+    rng = np.random.default_rng(6)
+    y = np.repeat([1.0, 0.0], [15, 25])
+    p = rng.beta(2, 1 + 3 * (1 - y))
+    cubes = squares = 0.0
+    for c in (1.0, 0.0):
+        n = int((y == c).sum())
+        without = [np.delete((p - y) ** 2, i).mean() for i in np.flatnonzero(y == c)]
+        influence = (n - 1) * (np.mean((p - y) ** 2) - np.array(without))
+        cubes, squares = cubes + np.sum(influence**3) / n**3, squares + np.sum(influence**2) / n**2
+    form = brier_form()
+    assert acceleration_of_trials(form, cut(Tally.of(y, p), [form])) == pytest.approx(
+        cubes / 6 / squares**1.5, abs=1e-9
+    )
+
+
+def test_acceleration_of_units_is_the_jackknife_of_scipy() -> None:
+    """The mean of one sample: scipy's own BCa interval from the same replicates."""
+    rng = np.random.default_rng(7)
+    x = rng.exponential(size=30)
+    theirs = stats.bootstrap((x,), np.mean, method="BCa", n_resamples=999, rng=rng)
+    a = acceleration_of_units(lambda u: float(np.delete(x, u).mean()), len(x))
+    assert a > 0.01
+    ours = bca(theirs.bootstrap_distribution, float(x.mean()), a)
+    assert ours == pytest.approx(tuple(theirs.confidence_interval), abs=1e-9)
+
+
+def test_acceleration_of_units_skips_units_without_which_nothing_is_defined() -> None:
+    values = [1.0, math.nan, 2.0, 4.0]
+    assert acceleration_of_units(lambda u: values[u], 4) == acceleration_of_units(lambda u: [1.0, 2.0, 4.0][u], 3)
+    assert acceleration_of_units(lambda _: math.nan, 3) == 0.0
+
+
+def test_constant_scores_have_no_acceleration() -> None:
+    form = eer_form("grouped")
+    tally = Tally.of([1, 1, 0, 0], [5, 5, 5, 5])
+    assert acceleration_of_trials(form, cut(tally, [form])) == 0.0
