@@ -1,0 +1,67 @@
+"""Figures for papers and notebooks: every picture of the report as an object with numbers and a `plot`.
+
+    from hitmiss.report import figures
+
+    ax = figures.DetDisplay.from_trials(trials).plot()          # axes of a paper's column width
+    figures.save(ax, "det.pdf")                                 # .svg, .pdf, .png
+    figures.RocDisplay.from_trials(trials).plot(ax=my_axes, name="ours")
+
+`displays(trials)` gives every picture that the trials allow.
+"""
+
+from __future__ import annotations
+
+from hitmiss.errors import DataError
+from hitmiss.report.displays import Costs, DetDisplay, Display, Point, PrDisplay, RocDisplay
+from hitmiss.report.matplots import PALETTE, STYLE, save
+from hitmiss.report.score_displays import (
+    BayesErrorDisplay,
+    HistogramDisplay,
+    ReliabilityDisplay,
+    RiskCoverageDisplay,
+    TippettDisplay,
+)
+from hitmiss.trials import Trials
+
+__all__ = [
+    "PALETTE",
+    "STYLE",
+    "BayesErrorDisplay",
+    "Costs",
+    "DetDisplay",
+    "Display",
+    "HistogramDisplay",
+    "Point",
+    "PrDisplay",
+    "ReliabilityDisplay",
+    "RiskCoverageDisplay",
+    "RocDisplay",
+    "TippettDisplay",
+    "displays",
+    "save",
+]
+
+
+def displays(trials: Trials, costs: Costs | None = None) -> list[Display]:
+    """Every picture that the trials of one run allow: of scores where both classes have some, of confidences where stated.
+
+    >>> [d.kind for d in displays(Trials.of([1, 1, 0, 0], [0.9, 0.4, 0.6, 0.1]))]
+    ['det', 'roc', 'pr', 'histogram']
+    """
+    columns, made = trials.frame.columns, list[Display]()
+    if "score" in columns and _both_classes(trials):
+        made += [DetDisplay.from_trials(trials, costs=costs), RocDisplay.from_trials(trials, costs=costs)]
+        made += [PrDisplay.from_trials(trials), HistogramDisplay.from_trials(trials)]
+        if trials.header.score_kind == "llr":
+            made += [BayesErrorDisplay.from_trials(trials), TippettDisplay.from_trials(trials)]
+    for display in (ReliabilityDisplay, RiskCoverageDisplay):
+        try:
+            made.append(display.from_trials(trials))
+        except (DataError, ValueError):
+            continue  # nothing was stated
+    return made
+
+
+def _both_classes(trials: Trials) -> bool:
+    labels = trials.frame.filter(trials.frame["score"].is_not_null())["label"]
+    return labels.n_unique() == 2

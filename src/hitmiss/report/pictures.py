@@ -1,0 +1,92 @@
+"""Pictures that travel with results: every run's displays, thinned, as a further key of the results file.
+
+A results file holds figures alone; a report drawn from it later would have no curves. `save` puts the displays beside the
+figures (some ten kilobytes a run), and any reader of results that does not know them passes them over.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import polars as pl
+
+from hitmiss.errors import DataError
+from hitmiss.io.outfiles import write_text
+from hitmiss.report.displays import Costs, Display
+from hitmiss.report.figures import displays
+from hitmiss.report.score_displays import read_display
+from hitmiss.results import Results
+from hitmiss.trials import Trials
+
+MOST_RUNS: Final = 12
+"""Runs that are drawn; nobody tells more lines apart."""
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """The displays of one run, and what the trials were."""
+
+    run: Mapping[str, str]
+    displays: tuple[Display, ...]
+
+    def of(self, kind: str) -> Display | None:
+        """The display of that kind, where there is one."""
+        return next((d for d in self.displays if d.kind == kind), None)
+
+
+def pictures(trials: Trials, results: Results | None = None) -> list[Picture]:
+    """The displays of each run of some trials; which costs are marked, the results say.
+
+    >>> [p.run for p in pictures(Trials.of([1, 0], [2.0, 1.0]))]
+    [{}]
+    """
+    costs = costs_of(results) if results is not None else None
+    return [Picture(run, tuple(displays(own, costs))) for run, own in runs_of(trials)[:MOST_RUNS]]
+
+
+def runs_of(trials: Trials) -> list[tuple[dict[str, str], Trials]]:
+    """The trials of each run (and target, where there are several)."""
+    names = [*trials.header.runs, *(["target"] if trials.frame["target"].n_unique() > 1 else [])]
+    if not names:
+        return [({}, trials)]
+    keys = trials.frame.select(names).unique(maintain_order=True).rows(named=True)
+    return [(key, trials.keep(pl.all_horizontal(*(pl.col(c) == v for c, v in key.items())))) for key in keys]
+
+
+def costs_of(results: Results) -> Costs | None:
+    """The costs that the results were measured with, where they hold a detection cost."""
+    for e in results:
+        if e.metric.startswith(("min_dcf", "act_dcf")) and {"p_target", "c_miss", "c_fa"} <= set(e.settings):
+            return Costs(*(float(e.settings[k]) for k in ("p_target", "c_miss", "c_fa")))
+    return None
+
+
+def save(results: Results, trials: Trials, path: str | Path) -> None:
+    """Write results with the pictures of the trials that they were measured on."""
+    write_text(to_json(results, pictures(trials, results)) + "\n", path)
+
+
+def to_json(results: Results, drawn: Sequence[Picture]) -> str:
+    """The JSON form of results with a key `pictures`, which comes last and on one line."""
+    head = results.to_json().rstrip().removesuffix("}").rstrip()
+    body = [{"run": dict(p.run), "displays": [d.to_dict() for d in p.displays]} for p in drawn]
+    packed = json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return f'{head},\n "pictures": {packed}\n}}'
+
+
+def load(path: str | Path) -> tuple[Results, list[Picture]]:
+    """Results and their pictures from a file; a file without pictures has none."""
+    try:
+        data = json.loads(Path(path).read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise DataError(f"{Path(path).name} is not a results file: {error}") from None
+    results = Results.from_dict(data)
+    try:
+        drawn = [Picture(dict(p["run"]), tuple(map(read_display, p["displays"]))) for p in data.get("pictures", [])]
+    except (TypeError, KeyError, AttributeError) as error:
+        raise DataError(f"{Path(path).name}: its pictures are not of the form that hitmiss writes: {error}") from None
+    return results, drawn
