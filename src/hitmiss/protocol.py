@@ -167,7 +167,7 @@ def _name_themselves(trials: Trials, itself: Mapping[str, str]) -> Trials:
     """Columns that name another trial, where a value means "this one": the trial's own id takes its place."""
     present = {c: v for c, v in itself.items() if c in trials.frame.columns}
     own = {c: pl.when(pl.col(c) == v).then(pl.col("item")).otherwise(pl.col(c)) for c, v in present.items()}
-    return trials.put(**own) if own else trials
+    return replace(trials, frame=trials.frame.with_columns(**own)) if own else trials
 
 
 def read_runs(

@@ -20,8 +20,8 @@ from hitmiss.stats.bootstrap import count_replicates, stratified_replicates, tri
 from hitmiss.stats.cells import cut
 from hitmiss.stats.forms import Form, OfCounts
 from hitmiss.stats.seeds import generator
-from hitmiss.stats.units import UnitSample, draw_units, refuse_mixed_strata, unit_replicates
-from hitmiss.tally import Floats, Tally
+from hitmiss.stats.units import UnitSample, draw_units, refuse_mixed_strata, unit_replicates, weighted_totals
+from hitmiss.tally import Array, Floats, Tally
 
 Method = Literal["percentile", "bca"]
 METHODS = ("percentile", "bca")
@@ -84,7 +84,7 @@ class Draws:
     plan: Plan
     columns: Columns
     unit: NDArray[np.int64] | None = None
-    weights: Floats | None = None
+    weights: Array | None = None
     n_units: int = 0
     _unit_samples: dict[str, UnitSample] = field(default_factory=dict)
 
@@ -130,7 +130,7 @@ class Draws:
             return count_replicates(sample.outcomes, self.plan.bootstrap, rng)
         place = self.unit[sample.rows] * OUTCOMES + sample.columns.outcome[sample.rows]
         table = np.bincount(place, minlength=self.n_units * OUTCOMES).reshape(self.n_units, OUTCOMES)
-        return self.weights @ table.astype(np.float64)
+        return weighted_totals(self.weights, table)
 
     def _weighted(self, q: Question, sample: Sample) -> Floats:
         assert self.weights is not None and self.unit is not None
@@ -162,7 +162,7 @@ def _acceleration_of_units(form: Form, sample: UnitSample) -> float:
     return intervals.acceleration_of_units(lambda i: value_without(int(held[i])), len(held))
 
 
-def _draw(plan: Plan, columns: Columns) -> tuple[NDArray[np.int64], Floats]:
+def _draw(plan: Plan, columns: Columns) -> tuple[NDArray[np.int64], Array]:
     """The unit of each trial and how often each unit is drawn (replicate × unit)."""
     parts = []
     for name in plan.unit:
@@ -179,8 +179,8 @@ def _draw(plan: Plan, columns: Columns) -> tuple[NDArray[np.int64], Floats]:
 
 
 def _crossed(
-    first: tuple[NDArray[np.int64], Floats], second: tuple[NDArray[np.int64], Floats]
-) -> tuple[NDArray[np.int64], Floats]:
+    first: tuple[NDArray[np.int64], Array], second: tuple[NDArray[np.int64], Array]
+) -> tuple[NDArray[np.int64], Array]:
     """Two-way units: a trial's weight is the product of how often each of its two units was drawn (Owen 2007)."""
     pair = first[0] * second[1].shape[1] + second[0]
     held, code = np.unique(pair, return_inverse=True)

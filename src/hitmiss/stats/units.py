@@ -7,8 +7,9 @@ minimum costs equal brute force on the same weights.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -20,7 +21,10 @@ from hitmiss.stats.cells import Cells, cut_finely, cut_for_units
 from hitmiss.stats.forms import AtThreshold, ClassSums, Crossing, Form, MinimumCost, PairShare
 from hitmiss.stats.refine import Ints, Search, Stretches, begin_search
 from hitmiss.stats.sums import ordered_pairs
-from hitmiss.tally import Floats, Tally
+from hitmiss.tally import Array, Floats, Tally
+
+CHUNK_VALUES = 1 << 24
+"""Numbers that are held at once (128 MB)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,18 +49,20 @@ class UnitSample:
         return cls(Tally(values[last], seen[at], at - seen[at]), is_positive, values, unit[order], n_units)
 
 
-def draw_units(unit: Ints, positive: NDArray[np.bool_], n_units: int, replicates: int, rng: Generator) -> Floats:
+def draw_units(
+    unit: Ints, positive: NDArray[np.bool_], n_units: int, replicates: int, rng: Generator
+) -> NDArray[np.uint16]:
     """How often each unit is drawn (replicate × unit).
 
     Units that hold both classes are drawn from all units; where every unit holds one class, within each class.
     """
     sides = unit_sides(unit, positive, n_units)
-    weights = np.zeros((replicates, n_units))
+    weights = np.zeros((replicates, n_units), dtype=np.uint16)
     groups = [np.flatnonzero(sides > 0)] if (sides == 3).any() else [np.flatnonzero(sides == s) for s in (1, 2)]
     for members in groups:
-        if len(members):
-            share = np.full(len(members), 1.0 / len(members))
-            weights[:, members] = rng.multinomial(len(members), share, size=replicates)
+        n = len(members)
+        for r in range(replicates if n else 0):
+            weights[r, members] = np.bincount(rng.integers(0, n, n), minlength=n)
     return weights
 
 
@@ -76,10 +82,31 @@ def refuse_mixed_strata(unit: Ints, positive: NDArray[np.bool_], n_units: int, n
         )
 
 
-def unit_replicates(sample: UnitSample, forms: Sequence[Form], weights: Floats) -> list[Floats]:
-    """Replicates of each form under given unit weights (replicate × unit)."""
+def unit_replicates(sample: UnitSample, forms: Sequence[Form], weights: Array) -> list[Floats]:
+    """Replicates of each form under given unit weights (replicate × unit), so many at a time as memory allows."""
+    held = np.unique(sample.unit)
+    sample = replace(sample, unit=np.searchsorted(held, sample.unit), n_units=len(held))
     cells = cut_for_units(sample.tally, forms)
-    p, q = cell_counts(sample, cells, weights)
+    tables = class_tables(sample, cells)
+    parts = [_some_replicates(sample, forms, cells, tables, w[:, held].astype(np.float64)) for w in in_chunks(weights)]
+    return [np.concatenate(values) for values in zip(*parts, strict=True)]
+
+
+def in_chunks(weights: Array) -> Iterator[Array]:
+    """The replicates in parts that stay small as numbers, however many units there are."""
+    step = max(1, CHUNK_VALUES // max(1, weights.shape[1]))
+    return (weights[i : i + step] for i in range(0, len(weights), step))
+
+
+def weighted_totals(weights: Array, table: Array) -> Floats:
+    """weights @ table (replicate × column), a part at a time."""
+    return np.concatenate([w.astype(np.float64) @ table.astype(np.float64) for w in in_chunks(weights)])
+
+
+def _some_replicates(
+    sample: UnitSample, forms: Sequence[Form], cells: Cells, tables: tuple[Any, Any], weights: Floats
+) -> list[Floats]:
+    p, q = cell_counts(tables, weights)
     empty = (p.sum(axis=1) == 0) | (q.sum(axis=1) == 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         search, stretches = begin_search(cells, p, q, crossings(forms), costs(forms))
@@ -88,18 +115,24 @@ def unit_replicates(sample: UnitSample, forms: Sequence[Form], weights: Floats) 
     return [np.where(empty, np.nan, v) for v in values]
 
 
-def cell_counts(sample: UnitSample, cells: Cells, weights: Floats) -> tuple[Floats, Floats]:
-    """Positives and negatives per cell (replicate × cell) under unit weights."""
-    starts = _trial_starts(sample.tally, cells)
-    cell = np.repeat(np.arange(len(cells)), np.diff(starts))
-    place = sample.unit * len(cells) + cell
-    size = sample.n_units * len(cells)
-    tables = (
-        np.bincount(place[mask], minlength=size).reshape(sample.n_units, -1)
-        for mask in (sample.positive, ~sample.positive)
-    )
-    p, q = (weights @ table.astype(np.float64) for table in tables)
+def class_tables(sample: UnitSample, cells: Cells) -> tuple[Any, Any]:
+    """How many positives and negatives each unit has in each cell; sparse where most units are in few cells."""
+    cell = np.repeat(np.arange(len(cells)), np.diff(_trial_starts(sample.tally, cells)))
+    shape = (sample.n_units, len(cells))
+    masks = (sample.positive, ~sample.positive)
+    if shape[0] * shape[1] > CHUNK_VALUES:
+        from scipy.sparse import coo_array
+
+        sparse = [coo_array((np.ones(int(m.sum())), (sample.unit[m], cell[m])), shape=shape).tocsr() for m in masks]
+        return sparse[0], sparse[1]
+    place = sample.unit * shape[1] + cell
+    p, q = (np.bincount(place[m], minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64) for m in masks)
     return p, q
+
+
+def cell_counts(tables: tuple[Any, Any], weights: Floats) -> tuple[Floats, Floats]:
+    """Positives and negatives per cell (replicate × cell) under unit weights."""
+    return np.asarray(weights @ tables[0]), np.asarray(weights @ tables[1])
 
 
 def _trial_starts(tally: Tally, cells: Cells) -> Ints:
@@ -154,7 +187,7 @@ def _read(
         sums = (_unit_sum(sample, sample.positive, form, weights), _unit_sum(sample, ~sample.positive, form, weights))
         return np.asarray(form.combine(sums[0], p.sum(axis=1), sums[1], q.sum(axis=1)))
     finely = cut_finely(sample.tally)
-    return read_whole(form, finely, *cell_counts(sample, finely, weights))
+    return read_whole(form, finely, *cell_counts(class_tables(sample, finely), weights))
 
 
 def _unit_sum(sample: UnitSample, mask: NDArray[np.bool_], form: ClassSums, weights: Floats) -> Floats:
