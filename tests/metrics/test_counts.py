@@ -29,6 +29,7 @@ def test_outcomes() -> None:
     counts = Counts.of(LABEL, SAID)
     assert counts == Counts(2, 1, 1, 3, abstained_positive=1, abstained_negative=1, failed_negative=1)
     assert (counts.n, counts.answered) == (10, 7)
+    assert Counts(2, 1, 1, 3).n == 7  # nobody abstains and nothing fails unless it is said
     assert outcome(LABEL, SAID).tolist() == [0, 0, 2, 4, 1, 3, 3, 3, 5, 7]
 
 
