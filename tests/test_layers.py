@@ -16,7 +16,7 @@ LAYERS = (
     ("_version", "visible", "errors", "values", "spec", "registry"),
     ("tally", "metrics", "stats"),
     ("trials", "results"),
-    ("io", "decisions", "thresholds", "calibration", "pairing", "validity"),
+    ("io", "decisions", "thresholds", "calibration", "recalibration", "bands", "pairing", "validity"),
     (
         "grouping",
         "uncertainty",
@@ -25,6 +25,9 @@ LAYERS = (
         "reasons",
         "measurement",
         "repeats",
+        "stability",
+        "latency",
+        "reliability",
         "testing",
         "differences",
         "paired_samples",

@@ -196,8 +196,8 @@ def measure_trials(
     wanted = list(metrics) or list(protocol.metrics if protocol else ())
     warnings: list[str] = []
     if protocol and not metrics:
-        wanted, left_out = _fitting(wanted, trials)
-        warnings += _left_out(left_out, trials)
+        wanted, unfit = fitting(wanted, trials)
+        warnings += left_out(unfit, trials)
     asked = {grouping[0] for grouping in parse_by(options.get("by", ())) if len(grouping) == 1}
     if protocol:
         warnings += [text for column, text in protocol.remarks.items() if column in asked]
@@ -239,7 +239,7 @@ def _gap(gap: Gap | bool | None, protocol: Protocol | None, trials: Trials, aske
     return Gap(rule.column, rule.inside, rule.outside)
 
 
-def _fitting(metrics: list[str], trials: Trials) -> tuple[list[str], list[str]]:
+def fitting(metrics: list[str], trials: Trials) -> tuple[list[str], list[str]]:
     """The metrics that the score kind and the columns allow, and the others."""
     fits: list[str] = []
     rest: list[str] = []
@@ -250,7 +250,15 @@ def _fitting(metrics: list[str], trials: Trials) -> tuple[list[str], list[str]]:
     return fits, rest
 
 
-def _left_out(metrics: list[str], trials: Trials) -> list[str]:
+def left_out(metrics: list[str], trials: Trials) -> list[str]:
+    """What to say about metrics that these trials do not allow."""
+    absent = {m: [c for c in find_metric(parse(m).name).columns if c not in trials.frame.columns] for m in metrics}
+    columns = sorted({c for names in absent.values() for c in names})
+    lacking = [f"{', '.join(m for m in metrics if absent[m])} left out: there is no {' and no '.join(columns)}"]
+    return (lacking if columns else []) + _unfit([m for m in metrics if not absent[m]], trials)
+
+
+def _unfit(metrics: list[str], trials: Trials) -> list[str]:
     if not metrics:
         return []
     return [

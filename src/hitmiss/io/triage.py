@@ -17,8 +17,11 @@ from typing import Any, Final
 
 import polars as pl
 
+from hitmiss.io.door import read
+from hitmiss.io.options import ReadOptions
 from hitmiss.io.reshaping import Reshaped, Reshaping
 from hitmiss.io.verdicts import UNCERTAIN, verdict
+from hitmiss.trials import Trials
 
 Row = Mapping[str, Any]
 RUNS: Final = ("model", "tools", "trial")
@@ -249,3 +252,8 @@ def dataset_digest(items: Sequence[str], labels: Sequence[str]) -> str:
     """
     pairs = sorted(set(zip(items, labels, strict=False)))
     return hashlib.sha256("\n".join("\t".join(pair) for pair in pairs).encode()).hexdigest()[:16]
+
+
+def read_results(path: Any, key: Any = None, **changes: Any) -> Trials:
+    """Trials from results of the document; `key` is the dataset, where the results hold no labels."""
+    return read(path, key, ReadOptions(positive="fake", negative="real", layout=LAYOUT.name).changed(**changes))

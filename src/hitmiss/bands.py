@@ -1,0 +1,297 @@
+"""Three-way verdicts from a score by two thresholds, and five ways to choose the two.
+
+Below `low` an item passes as the negative class, from `high` on it is flagged as the positive one, between them a person
+looks at it. What slips through depends on `low` alone and what is flagged wrongly on `high` alone, so every choice is a
+pass over the tally. Pairs chosen on data are optimistic on that data; judge them on other rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import numpy as np
+import polars as pl
+
+from hitmiss.errors import DataError, EnvironmentFault, UnknownName, UsageError
+from hitmiss.tally import Floats, Tally
+from hitmiss.trials import Trials
+from hitmiss.values import ABSTAIN, Rate
+
+Guarantee = Literal["binomial", "mapie"]
+GUARANTEES: Final = ("binomial", "mapie")
+STEPS: Final = 30
+"""Steps of the grid on which MAPIE tests pairs."""
+
+
+@dataclass(frozen=True)
+class Bands:
+    """Two thresholds and where they come from.
+
+    >>> print(Bands(0.2, 0.8))
+    real below 0.2, fake from 0.8 on, uncertain between (given)
+    """
+
+    low: float
+    high: float
+    origin: str = "given"
+
+    def __post_init__(self) -> None:
+        if math.isnan(self.low) or math.isnan(self.high) or self.low > self.high:
+            raise UsageError(f"the low threshold must not exceed the high one; found {self.low} and {self.high}")
+
+    def __str__(self) -> str:
+        return self.told("real", "fake")
+
+    def told(self, negative: str, positive: str) -> str:
+        """The rule in words."""
+        where = f"{negative} below {self.low:.6g}, {positive} from {self.high:.6g} on, uncertain between"
+        return f"{where} ({self.origin})"
+
+
+@dataclass(frozen=True)
+class Point:
+    """What a pair of thresholds does to some trials: shares of the positives, of the negatives and of all."""
+
+    bands: Bands
+    slip: Rate
+    false_flag: Rate
+    review: Rate
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A chosen pair and what it does to the very data it was chosen on; no pair, and why, where none meets the target."""
+
+    point: Point | None
+    reason: str = ""
+
+
+def at_bands(trials: Trials, bands: Bands) -> Trials:
+    """Decide by two thresholds; the pair goes into the header.
+
+    >>> at_bands(Trials.of([1, 0, 1], [0.9, 0.1, 0.5]), Bands(0.2, 0.8)).column("decision").to_list()
+    [1, 0, -1]
+    """
+    score = pl.col("score")
+    decided = pl.when(score >= bands.high).then(1).when(score < bands.low).then(0).otherwise(ABSTAIN).cast(pl.Int8)
+    head = trials.header
+    choice = f"thresholds={bands.low!r},{bands.high!r} ({bands.origin})"
+    notes = head.notes
+    if bands.origin.endswith("this data"):
+        notes = (*notes, "the thresholds were chosen on this very data: figures at them are optimistic")
+    trials.column("score")
+    return trials.put(decision=decided).retitle(threshold=None, choices=(*head.choices, choice), notes=notes)
+
+
+def judge(tally: Tally, bands: Bands) -> Point:
+    """What a pair of thresholds does to the trials of a tally."""
+    low, high = tally.point_at(bands.low), tally.point_at(bands.high)
+    return _point(tally, low, high, bands)
+
+
+def _point(tally: Tally, low: int, high: int, bands: Bands) -> Point:
+    passed, flagged = tally.positives[low].item(), tally.n_negative - tally.negatives[high].item()
+    total = tally.positives + tally.negatives
+    return Point(
+        bands,
+        Rate(passed, tally.n_positive),
+        Rate(flagged, tally.n_negative),
+        Rate(max(0, (total[high] - total[low]).item()), tally.n_positive + tally.n_negative),
+    )
+
+
+def _at(tally: Tally, low: int, high: int, origin: str) -> Point:
+    return _point(tally, low, high, Bands(tally.threshold_of(low), tally.threshold_of(high), origin))
+
+
+def sweep(tally: Tally, rates: tuple[float, ...] = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)) -> list[Point]:
+    """For each pair of allowed rates, the pair of thresholds that sends the fewest items to review.
+
+    >>> t = Tally.of([1, 1, 0, 0], [0.9, 0.4, 0.6, 0.1])
+    >>> [(float(p.slip), float(p.false_flag), float(p.review)) for p in sweep(t, (0.0, 0.5))]
+    [(0.0, 0.0, 0.5), (0.0, 0.5, 0.0), (0.5, 0.0, 0.0), (0.0, 0.5, 0.0)]
+    """
+    _refuse_one_class(tally)
+    return [_fewest_looks(tally, slip, flag, "sweep on this data") for slip in rates for flag in rates]
+
+
+def by_rates(tally: Tally, max_slip: float, max_false_flag: float) -> Choice:
+    """The pair with the fewest items to review among those that keep both rates **on this data**: no guarantee."""
+    _refuse_one_class(tally)
+    return Choice(_fewest_looks(tally, max_slip, max_false_flag, "empirical rates on this data"))
+
+
+def _fewest_looks(tally: Tally, max_slip: float, max_flag: float, origin: str) -> Point:
+    low = int(np.searchsorted(tally.positives, max_slip * tally.n_positive * (1 + 1e-12), side="right")) - 1
+    flagged = tally.n_negative - tally.negatives
+    high = int(np.argmax(flagged <= max_flag * tally.n_negative * (1 + 1e-12)))
+    return _uncrossed(tally, low, high, origin)
+
+
+def _uncrossed(tally: Tally, low: int, high: int, origin: str) -> Point:
+    """A pair whose low threshold lies above the high one needs no review at all: one threshold does, the high one."""
+    return _at(tally, min(low, high), high, origin)
+
+
+def by_cost(tally: Tally, slip: float, false_flag: float, review: float) -> Choice:
+    """The pair of least expected cost, where each slip, each false flag and each look by a person has its price.
+
+    cost = slip · FN + false_flag · FP + review · items between; the first of equals from below.
+
+    >>> by_cost(Tally.of([1, 1, 0, 0], [0.9, 0.4, 0.6, 0.1]), slip=10, false_flag=1, review=0.2).point.bands
+    Bands(low=0.4, high=0.9, origin='least cost on this data')
+    """
+    _refuse_one_class(tally)
+    if min(slip, false_flag, review) < 0 or not all(map(math.isfinite, (slip, false_flag, review))):
+        raise UsageError(f"costs must be finite and not negative; found {slip}, {false_flag} and {review}")
+    total = tally.positives + tally.negatives
+    passing = slip * tally.positives - review * total
+    flagging = false_flag * (tally.n_negative - tally.negatives) + review * total
+    best_low = _first_least(passing)
+    high = int(np.argmin(passing[best_low] + flagging))
+    return Choice(_at(tally, int(best_low[high]), high, "least cost on this data"))
+
+
+def _first_least(values: Floats) -> Any:
+    """For each place the first place up to it that has the least value."""
+    least = np.minimum.accumulate(values)
+    return np.maximum.accumulate(np.where(np.append(True, least[1:] < least[:-1]), np.arange(len(values)), 0))
+
+
+def by_budget(tally: Tally, review: float, slip: float = 1.0, false_flag: float = 1.0) -> Choice:
+    """The pair with the fewest errors (slips and false flags at their prices) that sends at most this share to review.
+
+    >>> found = by_budget(Tally.of([1, 1, 0, 0], [0.9, 0.4, 0.6, 0.1]), review=0.5).point
+    >>> float(found.review), float(found.slip), float(found.false_flag)
+    (0.5, 0.0, 0.0)
+    """
+    _refuse_one_class(tally)
+    if not 0.0 <= review <= 1.0:
+        raise UsageError(f"the share to review must lie in 0..1; found {review}")
+    total = (tally.positives + tally.negatives).astype(np.float64)
+    allowed = review * total[-1] * (1 + 1e-12)
+    highs = np.searchsorted(total, total + allowed, side="right") - 1
+    costs = slip * tally.positives + false_flag * (tally.n_negative - tally.negatives[highs])
+    low = int(np.argmin(costs))
+    return Choice(_at(tally, low, int(highs[low]), f"review budget {review:g} on this data"))
+
+
+def guaranteed(
+    tally: Tally, max_slip: float, max_false_flag: float, confidence: float = 0.95, method: str = "binomial"
+) -> Choice:
+    """A pair that keeps both rates **on new data** with this confidence over the draw of the data it is chosen on.
+
+    `binomial`: the slip below the (k + 1)-th lowest positive exceeds a with probability P(Bin(n, a) ≤ k), whatever the
+    distribution; the greatest k for which that is at most 1 − √confidence gives `low`, and likewise `high`. Exact and
+    without a grid. `mapie`: learn-then-test over a grid of pairs of probabilities (needs the package mapie).
+    Reference: Wilks 1941; Angelopoulos et al. 2022.
+    """
+    _refuse_one_class(tally)
+    for rate in (max_slip, max_false_flag, confidence):
+        if not 0.0 < rate < 1.0:
+            raise UsageError(f"rates and the confidence must lie between 0 and 1; found {rate}")
+    if method not in GUARANTEES:
+        raise UnknownName("kind of guarantee", method, GUARANTEES)
+    chosen = _by_binomial if method == "binomial" else _by_mapie
+    return chosen(tally, max_slip, max_false_flag, confidence)
+
+
+def _by_binomial(tally: Tally, max_slip: float, max_flag: float, confidence: float) -> Choice:
+    risk = 1.0 - math.sqrt(confidence)  # the classes are drawn apart, so both hold with the product
+    sides = (("slip", max_slip, tally.n_positive), ("false flag", max_flag, tally.n_negative))
+    allowed = [most_allowed(int(n), rate, risk) for _, rate, n in sides]
+    short = [
+        f"a {name} of at most {rate:g} needs {enough(rate, risk)} trials of its class and there are {int(n)}"
+        for (name, rate, n), k in zip(sides, allowed, strict=True)
+        if k < 0
+    ]
+    if short:
+        return Choice(None, "; ".join(short))
+    low = int(np.searchsorted(tally.positives, allowed[0], side="right")) - 1
+    high = int(np.argmax(tally.n_negative - tally.negatives <= allowed[1]))
+    return Choice(_uncrossed(tally, low, high, f"guarantee {confidence:g} (binomial) on this data"))
+
+
+def most_allowed(n: int, rate: float, risk: float) -> int:
+    """The greatest k with P(Bin(n, rate) ≤ k) ≤ risk, -1 where there is none.
+
+    >>> most_allowed(72, 0.05, 0.025), most_allowed(71, 0.05, 0.025)
+    (0, -1)
+    """
+    from scipy.stats import binom
+
+    k = int(binom.ppf(risk, n, rate))
+    return k if binom.cdf(k, n, rate) <= risk else k - 1
+
+
+def enough(rate: float, risk: float) -> int:
+    """The least number of trials that can show a rate, with no error among them.
+
+    >>> enough(0.05, 0.025)
+    72
+    """
+    return math.ceil(math.log(risk) / math.log1p(-rate))
+
+
+def _by_mapie(tally: Tally, max_slip: float, max_flag: float, confidence: float) -> Choice:
+    """Learn-then-test by MAPIE over a grid of pairs; the fewest items to review among the pairs that pass."""
+    try:
+        from mapie.risk_control import BinaryClassificationController, BinaryRisk
+    except ImportError:
+        raise EnvironmentFault("this guarantee needs the package mapie: pip install 'hitmiss[guarantee]'") from None
+    if len(tally.score) and not (tally.score[0] >= 0.0 and tally.score[-1] <= 1.0):
+        raise DataError("mapie tests pairs on a grid of probabilities; use method='binomial' for other scores")
+    score, label = _rows(tally)
+    grid = np.linspace(0.0, 1.0, STEPS + 1)
+    pairs = np.array([(low, high) for low in grid for high in grid if low <= high])
+    slips = BinaryRisk(lambda y, said: (y == 1) & (said == 0), lambda y, said: y == 1, higher_is_better=False)
+    flags = BinaryRisk(lambda y, said: (y == 0) & (said == 1), lambda y, said: y == 0, higher_is_better=False)
+    looks = BinaryRisk(lambda y, said: np.isnan(said), lambda y, said: np.ones_like(y, bool), higher_is_better=False)
+    controller = BinaryClassificationController(
+        _said,
+        [slips, flags],
+        [max_slip, max_flag],
+        confidence,
+        best_predict_param_choice=looks,
+        list_predict_params=pairs,
+    )
+    best = _quietly(lambda: controller.calibrate(score, label).best_predict_param)
+    if best is None:
+        return Choice(None, f"none of {len(pairs)} pairs passes the test; more trials or wider targets are needed")
+    bands = Bands(float(best[0]), float(best[1]), f"guarantee {confidence:g} (mapie) on this data")
+    return Choice(judge(tally, bands))
+
+
+def _said(score: Any, low: float, high: float) -> Floats:
+    return np.where(np.asarray(score) >= high, 1.0, np.where(np.asarray(score) < low, 0.0, np.nan))
+
+
+def _rows(tally: Tally) -> tuple[Floats, Any]:
+    counts = [tally.positive_counts.astype(int), tally.negative_counts.astype(int)]
+    score = np.concatenate([np.repeat(tally.score, c) for c in counts])
+    return score, np.repeat([1, 0], [c.sum() for c in counts])
+
+
+def _quietly(work: Callable[[], Any]) -> Any:
+    """MAPIE warns where no pair passes; that is told as a reason instead."""
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return work()
+
+
+def halves(trials: Trials, seed: int = 0) -> tuple[Trials, Trials]:
+    """The trials in two parts by a hash of their items, so that the rows of one item stay together."""
+    first = [hashlib.sha256(f"{seed}\x1f{item}".encode()).digest()[0] < 128 for item in trials.items]
+    mask = pl.Series(first)
+    return trials.keep(pl.lit(mask)), trials.keep(pl.lit(~mask))
+
+
+def _refuse_one_class(tally: Tally) -> None:
+    if not tally.has_both_classes:
+        raise DataError("thresholds can be chosen only on data with both classes")

@@ -1,0 +1,216 @@
+"""The triage document: its evaluation from files, its metrics file, and its names on plain records."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import polars as pl
+
+from hitmiss.errors import UnknownName
+from hitmiss.grouping import Columns, Sample, samples_of_runs
+from hitmiss.latency import latency
+from hitmiss.measurement import measure
+from hitmiss.metrics.confidence import calibrated_ece, judged
+from hitmiss.metrics.counts import Counts
+from hitmiss.protocol import Protocol, find_protocol, fitting, left_out, read_trials
+from hitmiss.results import Estimate, Results
+from hitmiss.stability import flips, is_repeated, majority, measure_repeated
+from hitmiss.trials import Trials
+
+UNDEFINED: Final = ("null", "zero")
+
+
+@dataclass(frozen=True, eq=False)
+class Confusion:
+    """What became of the trials of one run: answers, abstentions (of which `unparsed`), failures, per class."""
+
+    run: Mapping[str, str]
+    counts: Counts
+    unparsed: tuple[int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Triage:
+    """An evaluation: the figures, the three-way confusion, flips and the majority vote of repeated runs, and times."""
+
+    trials: Trials
+    figures: Results
+    confusions: tuple[Confusion, ...]
+    flips: Results
+    majority: Results
+    latency: Results
+
+    @property
+    def repeated(self) -> bool:
+        """Whether runs were repeated."""
+        return is_repeated(self.trials)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form: that of the results, with the other parts beside it."""
+        return {
+            **self.figures.to_dict(),
+            "confusion": [_confusion_dict(c, self.trials) for c in self.confusions],
+            "flips": self.flips.to_dict()["estimates"],
+            "majority": self.majority.to_dict()["estimates"],
+            "latency": self.latency.to_dict()["estimates"],
+            "provenance": {k: v for k, v in self.trials.header.provenance.items() if k != "rename"},
+        }
+
+
+def evaluate_triage(
+    results: Any,
+    dataset: Any = None,
+    *,
+    metrics: Sequence[str] = (),
+    by: Sequence[str] = (),
+    bootstrap: int = 1000,
+    seed: int = 0,
+    level: float = 0.95,
+    undefined: str = "null",
+    **reading: Any,
+) -> Triage:
+    """From results files (and, where they have no labels, the dataset) to every figure of the document."""
+    trials = read_trials(results, dataset, find_protocol("triage"), **reading)
+    return evaluate_trials(
+        trials, metrics=metrics, by=by, bootstrap=bootstrap, seed=seed, level=level, undefined=undefined
+    )
+
+
+def evaluate_trials(
+    trials: Trials,
+    *,
+    metrics: Sequence[str] = (),
+    by: Sequence[str] = (),
+    bootstrap: int = 1000,
+    seed: int = 0,
+    level: float = 0.95,
+    undefined: str = "null",
+) -> Triage:
+    """Every figure of the document for trials with verdicts."""
+    if undefined not in UNDEFINED:
+        raise UnknownName("rule for undefined figures", undefined, UNDEFINED)
+    protocol = find_protocol("triage")
+    if undefined == "zero":
+        protocol = protocol.model_copy(update={"zero_undefined": True})
+        trials = trials.retitle(choices=(*trials.header.choices, "undefined:zero"))
+    options: dict[str, Any] = {"bootstrap": bootstrap, "seed": seed, "level": level, "choices": protocol.choices}
+    wanted, warnings = _wanted(metrics, protocol, trials)
+    work = measure_repeated if is_repeated(trials) else measure
+    figures = _with_reference(work(trials, wanted, by=by, remarks=warnings, **options), trials, level, seed)
+    return Triage(
+        trials,
+        figures,
+        tuple(confusions(trials)),
+        flips(trials, level=level) if is_repeated(trials) else Results(()),
+        _majority(trials, protocol, options) if is_repeated(trials) else Results(()),
+        latency(trials, bootstrap=bootstrap, seed=seed, level=level),
+    )
+
+
+def _wanted(metrics: Sequence[str], protocol: Protocol, trials: Trials) -> tuple[list[str], list[str]]:
+    """The metrics asked for, else those of the document that the columns allow."""
+    if metrics:
+        return list(metrics), []
+    fits, rest = fitting(list(protocol.metrics), trials)
+    return fits, left_out([m for m in rest if m != "unparsed_rate"], trials)
+
+
+def _majority(trials: Trials, protocol: Protocol, options: Mapping[str, Any]) -> Results:
+    voted = majority(trials)
+    return measure(voted, ["accuracy", *protocol.slice_metrics], **options)
+
+
+def _with_reference(results: Results, trials: Trials, level: float, seed: int) -> Results:
+    """Beside each ECE of a whole run, what a calibrated detector with the same confidences would show."""
+    if not any(e.metric.startswith("ece") for e in results):
+        return results
+    columns = Columns(trials)
+    tallies = {tuple(s.run.items()): s for s in samples_of_runs(columns)}
+    rows = [_referred(e, tallies.get(tuple(e.run.items())), level, seed) for e in results]
+    return replace(results, estimates=tuple(rows))
+
+
+def _referred(e: Estimate, sample: Sample | None, level: float, seed: int) -> Estimate:
+    if sample is None or e.slice or e.value is None or e.average or not e.metric.startswith("ece"):
+        return e
+    c = sample.columns
+    tally = judged(sample.label, c.named("decision")[sample.rows], c.named("confidence")[sample.rows])
+    settings = {k: e.settings[k] for k in ("bins", "closed")}
+    mean, most = calibrated_ece(tally, level=level, seed=seed, **settings)
+    verdict = "more than chance" if e.value > most else "within chance"
+    return replace(
+        e, note=f"{verdict}: a calibrated detector shows {mean:.4f} on average, {most:.4f} at most ({level:.0%})"
+    )
+
+
+def confusions(trials: Trials) -> list[Confusion]:
+    """The three-way confusion of every run, failures apart."""
+    found = []
+    for sample in samples_of_runs(Columns(trials)):
+        unparsed = (0, 0)
+        if "unparsed" in trials.frame.columns:
+            marked = sample.columns.named("unparsed")[sample.rows] == 1
+            unparsed = int((marked & sample.positive).sum()), int((marked & ~sample.positive).sum())
+        found.append(Confusion(sample.run, sample.counts, unparsed))
+    return found
+
+
+def _confusion_dict(c: Confusion, trials: Trials) -> dict[str, Any]:
+    n, head = c.counts, trials.header
+    return {
+        "run": dict(c.run),
+        head.positive: {
+            "fake": n.tp, "real": n.fn, "uncertain": n.abstained_positive, "unparsed": c.unparsed[0], "error": n.failed_positive,
+        },
+        head.negative: {
+            "fake": n.fp, "real": n.tn, "uncertain": n.abstained_negative, "unparsed": c.unparsed[1], "error": n.failed_negative,
+        },
+    }  # fmt: skip
+
+
+def compute_metrics(records: Iterable[Mapping[str, Any]], undefined: str = "null") -> dict[str, Any]:
+    """The documented metrics of result records that belong to one run; undefined ones are None (0 with `zero`).
+
+    >>> rows = [{"id": "a", "label": "fake", "prediction": "fake", "confidence": 0.9},
+    ...         {"id": "b", "label": "real", "prediction": "uncertain", "confidence": 0.4}]
+    >>> found = compute_metrics(rows)
+    >>> found["accuracy"], found["coverage"], found["fake_catch_rate"], found["recall_real"]
+    (0.5, 0.5, 1.0, None)
+    """
+    from hitmiss.protocols.triage_file import documented
+
+    table = records_frame(records)
+    trials = read_trials(table, None, find_protocol("triage"))
+    (found,) = documented(trials, undefined).values()
+    return found
+
+
+def records_frame(records: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
+    """Records as the reader meets them in a file: a text column a field, nested fields as JSON."""
+    rows = [{k: _field(v) for k, v in record.items()} for record in records]
+    names = dict.fromkeys(name for row in rows for name in row)
+    return pl.DataFrame(
+        {name: [row.get(name, "") for row in rows] for name in names}, schema=dict.fromkeys(names, pl.String)
+    )
+
+
+def _field(value: Any) -> str:
+    return "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def write_metrics(evaluation: Triage, path: str | Path, undefined: str = "null", made_at: float | None = None) -> None:
+    """Write the documented metrics file (`--metrics-output`)."""
+    from hitmiss.protocols.triage_file import metrics_file
+
+    text = json.dumps(metrics_file(evaluation, undefined, made_at), indent=2, ensure_ascii=False, allow_nan=False)
+    Path(path).write_text(text + "\n", encoding="utf-8")
+
+
+def repeats_of(figures: Results) -> list[Estimate]:
+    """The figures that stand for whole runs: the mean over trials where runs were repeated, else the run's own."""
+    means = [e for e in figures if e.average == "mean"]
+    return means or [e for e in figures if e.average is None and not e.slice]
