@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hitmiss.detect.detector import Base, Batch, file_digest, need
 from hitmiss.detect.extract import FIELDS, pick_output
-from hitmiss.detect.torch_model import pooled
+from hitmiss.detect.torch_model import CHANNELS_FIRST, pooled
 from hitmiss.errors import DataError, UnknownName, UsageError
 
 Array = NDArray[Any]
@@ -39,6 +39,7 @@ class OnnxDetector(Base):
         self.name = self.path.name
         self._runtime = need("onnxruntime", "onnx")
         self.layers = layers
+        self._channels_first: set[str] = set()
         self._session = self._open(device, threads)
         self._input = self._session.get_inputs()[0]
         meta = self._session.get_modelmeta().custom_metadata_map
@@ -72,7 +73,8 @@ class OnnxDetector(Base):
         """The answer, and each layer averaged over time."""
         answer, *inner = self._run(self.prepare(batch), [self._answer, *self.layers])
         rows = _rows(answer)
-        return rows, {name: pooled(value, len(rows)) for name, value in zip(self.layers, inner, strict=True)}
+        named = zip(self.layers, inner, strict=True)
+        return rows, {name: pooled(value, len(rows), name in self._channels_first) for name, value in named}
 
     def is_out_of_memory(self, error: BaseException) -> bool:
         """Whether the runtime says that it could not get memory."""
@@ -88,8 +90,9 @@ class OnnxDetector(Base):
         wanted = "CUDAExecutionProvider" if device in ("auto", "cuda") else "CPUExecutionProvider"
         available = self._runtime.get_available_providers()
         providers = [p for p in (wanted, "CPUExecutionProvider") if p in available]
+        model = self._model()
         try:
-            return self._runtime.InferenceSession(self._model(), options, providers=list(dict.fromkeys(providers)))
+            return self._runtime.InferenceSession(model, options, providers=list(dict.fromkeys(providers)))
         except Exception as error:  # onnxruntime raises its own kinds, one a status code
             raise DataError(
                 f"{self.path.name} is no model that onnxruntime can run: {str(error).splitlines()[0]}"
@@ -103,6 +106,9 @@ class OnnxDetector(Base):
         model = onnx.load(str(self.path))
         known = {o.name for o in model.graph.output}
         inner = [name for node in model.graph.node for name in node.output if name]
+        self._channels_first = {
+            n for node in model.graph.node if node.op_type.startswith(CHANNELS_FIRST) for n in node.output
+        }
         for name in self.layers:
             if name not in known and name not in inner:
                 raise UnknownName("inner value of the model", name, inner)

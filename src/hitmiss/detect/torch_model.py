@@ -7,6 +7,7 @@ could run code.
 from __future__ import annotations
 
 import pickle
+import warnings
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -23,6 +24,17 @@ Array = NDArray[Any]
 PRECISIONS: Final = ("auto", "float32", "bfloat16", "float16")
 STATE_KEYS: Final = ("state_dict", "model_state_dict", "model", "net")
 GPU_SECONDS: Final = 640.0
+CHANNELS_FIRST: Final = (
+    "Conv",
+    "BatchNorm",
+    "GroupNorm",
+    "InstanceNorm",
+    "MaxPool",
+    "AvgPool",
+    "AveragePool",
+    "Adaptive",
+)
+"""Parts whose outputs are clip × channel × time; others are taken for clip × time × dimension."""
 
 
 class TorchDetector(Base):
@@ -80,7 +92,8 @@ class TorchDetector(Base):
         finally:
             for hook in hooks:
                 hook.remove()
-        return outputs, {name: pooled(kept[name], len(outputs)) for name in self.layers}
+        first = {name: type(found[name]).__name__.startswith(CHANNELS_FIRST) for name in self.layers}
+        return outputs, {name: pooled(kept[name], len(outputs), first[name]) for name in self.layers}
 
     def autocast(self) -> AbstractContextManager[Any]:
         """Mixed precision where it was chosen."""
@@ -126,7 +139,8 @@ def load_checkpoint(path: str | Path) -> Any:
         return need("safetensors.torch", "torch").load_file(str(path))
     torch = need("torch", "torch")
     try:
-        return torch.load(path, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings(action="ignore"):  # about pickle protocols: what cannot be read raises
+            return torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         first = str(error).splitlines()[0]
         raise DataError(
@@ -173,8 +187,8 @@ def parameters_digest(module: Any) -> str:
     return sha.hexdigest()[:16]
 
 
-def pooled(value: Any, n: int) -> Array:
-    """A layer's output as clip × dimension: the average over everything between.
+def pooled(value: Any, n: int, channels_first: bool = False) -> Array:
+    """A layer's output as clip × dimension: the average over time, and over both axes of an image.
 
     The axis of the clips is found by its size: the first where it fits, else the second (time × clip × dimension).
     """
@@ -183,10 +197,10 @@ def pooled(value: Any, n: int) -> Array:
         array = np.swapaxes(array, 0, 1)
     if array.shape[0] != n:
         raise DataError(f"a layer gave the shape {array.shape} for {n} clips; it has no axis of clips")
-    if array.ndim == 4:  # convolutions: clip × channel × height × width
+    if array.ndim == 4:  # clip × channel × height × width
         return np.asarray(array.mean(axis=(2, 3)))
     if array.ndim == 3:
-        return np.asarray(array.mean(axis=1))
+        return np.asarray(array.mean(axis=2 if channels_first else 1))
     return array.reshape(n, -1)
 
 

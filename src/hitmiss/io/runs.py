@@ -195,10 +195,11 @@ def start(
 
 
 def load_manifest(folder: str | Path) -> dict[str, Any]:
-    """The manifest of a run; a folder without one, or of another schema, is refused."""
+    """The manifest of a run; a folder without one, of another schema, or whose seal is broken, is refused."""
     path = Path(folder) / MANIFEST
     try:
-        manifest = json.loads(path.read_bytes())
+        data = path.read_bytes()
+        manifest = json.loads(data)
     except FileNotFoundError:
         raise UsageError(f"{folder} is no run: it has no {MANIFEST}") from None
     except ValueError:
@@ -206,6 +207,8 @@ def load_manifest(folder: str | Path) -> dict[str, Any]:
     schema = manifest.get("schema") if isinstance(manifest, dict) else None
     if schema != SCHEMA:
         raise DataError(f"{folder}: the run has schema {schema!r}; this version of hitmiss reads schema {SCHEMA}")
+    if data != sealed(manifest):
+        raise DataError(f"{path} does not match its own seal: the run was edited or damaged")
     return dict(manifest)
 
 
@@ -227,9 +230,8 @@ def require_complete(folder: str | Path) -> dict[str, Any]:
 def verify(folder: str | Path) -> list[str]:
     """What differs from the digests that a finished run wrote down; empty where nothing does. Tamper-evident, no proof."""
     folder = Path(folder)
-    manifest = load_manifest(folder)
-    wrong = [] if (folder / MANIFEST).read_bytes() == sealed(manifest) else [f"{MANIFEST} does not match its own seal"]
-    known = manifest.get("files", {})
+    wrong: list[str] = []
+    known = load_manifest(folder).get("files", {})
     for name in sorted({*known, *(f"{ITEMS}/{p.name}" for p in segments(folder))}):
         path = folder / name
         if name not in known:

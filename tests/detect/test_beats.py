@@ -1,0 +1,211 @@
+"""BEATs: the official checkpoint format, against a slow implementation written from the description."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from detect_parts import clip, corpus
+
+from hitmiss.detect import fbank as banks
+from hitmiss.detect.beats import (
+    BINS,
+    Beats,
+    BeatsConfig,
+    BeatsDetector,
+    random_checkpoint,
+    relative_buckets,
+    weight_shapes,
+)
+from hitmiss.detect.detector import open_detector
+from hitmiss.detect.loop import detect
+from hitmiss.errors import DataError, UsageError
+
+pytestmark = pytest.mark.extras
+
+SMALL = BeatsConfig(
+    embed_dim=24, encoder_layers=2, encoder_embed_dim=32, encoder_ffn_embed_dim=48, encoder_attention_heads=4,
+    conv_pos=8, conv_pos_groups=4, num_buckets=16, max_distance=40,
+)  # fmt: skip
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Path:
+    torch = pytest.importorskip("torch")
+    torch.save(random_checkpoint(SMALL), tmp_path / "beats.pt")
+    return tmp_path / "beats.pt"
+
+
+def slow_beats(w: dict[str, np.ndarray], wave: np.ndarray) -> np.ndarray:
+    """One clip, in float64, a loop for every head, patch and place: nothing shared with the code under test."""
+    features = (slow_fbank(wave * 2.0**15) - 15.41663) / (2 * 6.55582)
+    rows = len(features) // 16
+    patches = [features[16 * t : 16 * t + 16, 16 * f : 16 * f + 16] for t in range(rows) for f in range(8)]
+    kernel = w["patch_embedding.weight"][:, 0]
+    x = np.array([(kernel * patch).sum(axis=(1, 2)) for patch in patches])
+    x = norm(x, w, "layer_norm") @ w["post_extract_proj.weight"].T + w["post_extract_proj.bias"]
+    x = norm(x + slow_positions(x, w), w, "encoder.layer_norm")
+    alpha = (2 * SMALL.encoder_layers) ** 0.25
+    for i in range(SMALL.encoder_layers):
+        name = f"encoder.layers.{i}."
+        x = norm(alpha * x + slow_attention(x, w, name + "self_attn."), w, name + "self_attn_layer_norm")
+        inner = gelu(x @ w[name + "fc1.weight"].T + w[name + "fc1.bias"])
+        x = norm(alpha * x + inner @ w[name + "fc2.weight"].T + w[name + "fc2.bias"], w, name + "final_layer_norm")
+    return np.mean(x @ w["predictor.weight"].T + w["predictor.bias"], axis=0)
+
+
+def slow_fbank(wave: np.ndarray) -> np.ndarray:
+    window = np.hanning(400) ** 0.85
+    edges = np.linspace(1127 * np.log(1 + 20 / 700), 1127 * np.log(1 + 8000 / 700), BINS + 2)
+    mels = 1127 * np.log(1 + np.arange(256) * 16000 / 512 / 700)
+    rows = []
+    for start in range(0, len(wave) - 399, 160):
+        frame = wave[start : start + 400] - wave[start : start + 400].mean()
+        frame = np.concatenate([[frame[0] * (1 - 0.97)], frame[1:] - 0.97 * frame[:-1]]) * window
+        power = np.abs(np.fft.rfft(frame, 512))[:256] ** 2
+        row = []
+        for left, centre, right in zip(edges, edges[1:], edges[2:], strict=False):
+            up, down = (mels - left) / (centre - left), (right - mels) / (right - centre)
+            row.append((np.clip(np.minimum(up, down), 0, None) * power).sum())
+        rows.append(np.log(np.maximum(row, 2.0**-23)))
+    return np.array(rows)
+
+
+def slow_positions(x: np.ndarray, w: dict[str, np.ndarray]) -> np.ndarray:
+    v = w["encoder.pos_conv.0.weight_v"]
+    kernel = v / np.sqrt((v**2).sum(axis=(0, 1))) * w["encoder.pos_conv.0.weight_g"][0, 0]
+    out, size = np.zeros_like(x), x.shape[1] // SMALL.conv_pos_groups
+    for t in range(len(x)):
+        for c in range(x.shape[1]):
+            group = c // size * size
+            for k in range(SMALL.conv_pos):
+                at = t + k - SMALL.conv_pos // 2
+                if 0 <= at < len(x):
+                    out[t, c] += kernel[c, :, k] @ x[at, group : group + size]
+    return gelu(out + w["encoder.pos_conv.0.bias"])
+
+
+def slow_attention(x: np.ndarray, w: dict[str, np.ndarray], name: str) -> np.ndarray:
+    q, k, v = (x @ w[f"{name}{p}_proj.weight"].T + w[f"{name}{p}_proj.bias"] for p in "qkv")
+    table = w["encoder.layers.0.self_attn.relative_attention_bias.weight"]
+    size, out = x.shape[1] // SMALL.encoder_attention_heads, np.zeros_like(x)
+    for h in range(SMALL.encoder_attention_heads):
+        cut = slice(h * size, h * size + size)
+        for i in range(len(x)):
+            gates = w[f"{name}grep_linear.weight"] @ q[i, cut] + w[f"{name}grep_linear.bias"]
+            a, b = (1 / (1 + math.exp(-gates[s : s + 4].sum())) for s in (0, 4))
+            gate = a * (b * w[f"{name}grep_a"][0, h, 0, 0] - 1) + 2
+            bias = [gate * table[slow_bucket(j - i), h] for j in range(len(x))]
+            weights = k[:, cut] @ q[i, cut] / math.sqrt(size) + bias
+            weights = np.exp(weights - weights.max())
+            out[i, cut] = weights @ v[:, cut] / weights.sum()
+    return out @ w[f"{name}out_proj.weight"].T + w[f"{name}out_proj.bias"]
+
+
+def slow_bucket(distance: int) -> int:
+    half, exact, far = SMALL.num_buckets // 2, SMALL.num_buckets // 4, abs(distance)
+    near = (
+        far
+        if far < exact
+        else exact + int(math.log(far / exact) / math.log(SMALL.max_distance / exact) * (half - exact))
+    )
+    return min(near, half - 1) + (half if distance > 0 else 0)
+
+
+def gelu(x: np.ndarray) -> np.ndarray:
+    return 0.5 * x * (1 + np.vectorize(math.erf)(x / math.sqrt(2)))
+
+
+def norm(x: np.ndarray, w: dict[str, np.ndarray], name: str) -> np.ndarray:
+    centred = x - x.mean(axis=-1, keepdims=True)
+    return centred / np.sqrt((centred**2).mean(axis=-1, keepdims=True) + 1e-5) * w[f"{name}.weight"] + w[f"{name}.bias"]
+
+
+def test_the_network_is_the_described_one(checkpoint: Path) -> None:
+    torch = pytest.importorskip("torch")
+    weights = {k: v.double().numpy() for k, v in torch.load(checkpoint, weights_only=True)["model"].items()}
+    wave = np.random.default_rng(3).normal(0, 0.1, 9000)
+    wanted = slow_beats(weights, wave)
+    found = BeatsDetector.load(str(checkpoint)).outputs([wave.astype(np.float32)])[0]
+    assert found == pytest.approx(wanted, abs=2e-4)
+
+
+@pytest.mark.filterwarnings("ignore:At least one mel filter")
+def test_filterbanks_equal_those_of_transformers() -> None:
+    torch, audio = pytest.importorskip("torch"), pytest.importorskip("transformers.audio_utils")
+    wave = np.random.default_rng(0).normal(0, 3000, 16000).astype(np.float32)
+    filters = audio.mel_filter_bank(
+        257, BINS, 20, 8000, 16000, norm=None, mel_scale="kaldi", triangularize_in_mel_space=True
+    )
+    window = audio.window_function(400, "povey", periodic=False)
+    wanted = audio.spectrogram(
+        wave, window, 400, 160, 512, power=2.0, center=False, preemphasis=0.97, mel_filters=filters, log_mel="log",
+        mel_floor=banks.FLOOR, remove_dc_offset=True,
+    ).T  # fmt: skip
+    found = banks.fbank(torch.from_numpy(wave)[None])[0].numpy()
+    assert found.shape == wanted.shape and np.abs(found - wanted).max() < 1e-3
+
+
+def test_clips_of_any_length_share_a_batch_without_changing_each_other(checkpoint: Path) -> None:
+    detector = open_detector(f"beats:{checkpoint}")
+    rng = np.random.default_rng(0)
+    clips = [rng.normal(0, 0.1, n).astype(np.float32) for n in (3000, 8123, 16000, 40000)]
+    together = detector.outputs(clips)
+    alone = np.concatenate([detector.outputs([one]) for one in clips])
+    assert np.abs(together - alone).max() < 1e-5
+    with pytest.raises(DataError, match="shorter than one patch"):
+        detector.outputs([np.zeros(1000, dtype=np.float32)])
+
+
+def test_a_run_over_a_corpus(checkpoint: Path, tmp_path: Path) -> None:
+    manifest = corpus(24)
+    runs: list[Any] = []
+    for i, settings in enumerate(({}, {"batch_items": 1}, {"workers": 1, "batch_seconds": 3.0})):
+        detector = open_detector(f"beats:{checkpoint}", layers=["layer.*"])
+        runs.append(detect(detector, manifest, output=tmp_path / str(i), load=clip, **settings).score)
+    assert np.abs(runs[1] - runs[0]).max() < 1e-5 and np.abs(runs[2] - runs[0]).max() < 1e-5
+    with np.load(tmp_path / "2" / "embeddings.npz") as kept:
+        assert kept["layer.0"].shape == (24, 32) and kept["layer.2"].shape == (24, 32)
+
+
+def test_the_full_size_has_the_published_number_of_parameters() -> None:
+    n = sum(math.prod(shape) for shape in weight_shapes(BeatsConfig(), 527).values())
+    shared = 11 * 320 * 12  # one table of relative positions stands under twelve names
+    assert 90.2e6 < n - shared < 90.8e6
+    network = Beats(BeatsConfig(), random_checkpoint(BeatsConfig())["model"])
+    assert len(network.weights) == len(weight_shapes(BeatsConfig(), 2))
+
+
+def test_buckets_are_symmetric_and_bounded() -> None:
+    torch = pytest.importorskip("torch")
+    distance = torch.arange(-3000, 3001)
+    found = relative_buckets(distance, 320, 800)
+    assert found.min() == 0 and found.max() == 319
+    assert torch.equal(found[distance < 0].flip(0), found[distance > 0] - 160)
+
+
+def test_checkpoints_that_do_not_fit_are_refused(checkpoint: Path, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    whole = torch.load(checkpoint, weights_only=True)
+    headless = {**whole, "model": {k: v for k, v in whole["model"].items() if "predictor" not in k}}
+    torch.save(headless, tmp_path / "headless.pt")
+    with pytest.raises(UsageError, match="no classification head"):
+        open_detector(f"beats:{tmp_path / 'headless.pt'}")
+    head = {k: v for k, v in whole["model"].items() if "predictor" in k}
+    torch.save(head, tmp_path / "head.pt")
+    wave = [np.ones(5000, dtype=np.float32)]
+    mended = open_detector(f"beats:{tmp_path / 'headless.pt'}", weights=tmp_path / "head.pt")
+    assert np.array_equal(mended.outputs(wave), open_detector(f"beats:{checkpoint}").outputs(wave))
+    whole["model"]["encoder.layers.1.fc1.weight"] = torch.zeros(3, 3)
+    torch.save(whole, tmp_path / "odd.pt")
+    with pytest.raises(DataError, match=r"encoder\.layers\.1\.fc1\.weight: \(48, 32\) expected, \(3, 3\) found"):
+        open_detector(f"beats:{tmp_path / 'odd.pt'}")
+    torch.save({"weights": 1}, tmp_path / "other.pt")
+    with pytest.raises(DataError, match="'cfg' and 'model'"):
+        open_detector(f"beats:{tmp_path / 'other.pt'}")
+    with pytest.raises(DataError, match="gelu"):
+        BeatsConfig.of({**vars(replace(SMALL)), "activation_fn": "glu"})

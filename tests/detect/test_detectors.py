@@ -1,0 +1,173 @@
+"""Detectors that need no heavy package: functions, estimators, programs; and how they are named."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from detect_parts import clip, corpus, expected, two_logits
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
+
+from hitmiss.detect.detector import CallableDetector, EstimatorDetector, as_detector, find_object, open_detector
+from hitmiss.detect.extract import Extraction
+from hitmiss.detect.loop import detect, run_detector
+from hitmiss.detect.program import ProgramDetector
+from hitmiss.detect.settings import Settings
+from hitmiss.errors import DataError, EnvironmentFault, UsageError
+
+PROGRAM = """
+import base64, json, sys
+import array
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "text" in asked:
+        answer = {"id": asked["id"], "output": len(asked["text"])}
+    else:
+        values = array.array("f", base64.b64decode(asked["data"]))
+        power = sum(v * v for v in values) / len(values)
+        answer = {"id": asked["id"], "output": [-power, 2 * power]}
+    print(json.dumps(answer), flush=True)
+"""
+
+
+def program(tmp_path: Path, text: str) -> str:
+    (tmp_path / "program.py").write_text(text)
+    return f"{sys.executable} {tmp_path / 'program.py'}"
+
+
+def test_a_function_by_name(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("import numpy as np\ndef score(batch):\n    return batch.sum(axis=1)\n")
+    detector = open_detector(f"{tmp_path / 'mine.py'}:score", sample_rate=8000)
+    assert detector.outputs(np.ones((2, 3))).tolist() == [3.0, 3.0] and detector.sample_rate == 8000
+    before = detector.identity  # type: ignore[attr-defined]
+    (tmp_path / "mine.py").write_text("import numpy as np\ndef score(batch):\n    return batch.mean(axis=1)\n")
+    assert open_detector(f"{tmp_path / 'mine.py'}:score").identity != before  # type: ignore[attr-defined]
+
+
+def test_a_factory_is_called(tmp_path: Path) -> None:
+    (tmp_path / "made.py").write_text("def make(scale=2):\n    return lambda batch: scale * batch.sum(axis=1)\n")
+    assert open_detector(f"{tmp_path / 'made.py'}:make").outputs(np.ones((1, 3))).tolist() == [6.0]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("nowhere:model", "cannot be imported"),
+        ("math:nothing", "has no 'nothing'"),
+        ("nowhere.py:model", "there is no file"),
+        ("model", "write one of"),
+        ("no/such.onnx", "there is no model"),
+    ],
+)
+def test_unknown_names_are_refused_in_words(text: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        open_detector(text)
+
+
+def test_what_is_no_detector_is_refused() -> None:
+    with pytest.raises(UsageError, match="int is no detector"):
+        as_detector(3)
+    with pytest.raises(UsageError, match="no layers"):
+        CallableDetector(two_logits).with_layers(np.ones((1, 3)))
+    assert find_object("os:path.join") is not None
+
+
+def test_estimators_give_logits_with_the_polarity_of_their_classes(tmp_path: Path) -> None:
+    manifest = corpus(60)
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(60, 4)) + 0.5 * (np.arange(60)[:, None] % 2)
+    labels = manifest.frame["label"].to_list()
+
+    def load(row: Any) -> Any:
+        return features[int(row["file"][1:])]
+
+    model = LogisticRegression().fit(features, labels)
+    trials = detect(model, manifest, output=tmp_path / "lr", load=load)
+    assert trials.score == pytest.approx(model.decision_function(features), abs=1e-9)
+    assert model.classes_.tolist() == ["fake", "real"]
+    swapped = LogisticRegression().fit(features, ["human" if w == "real" else "spoof" for w in labels])
+    assert swapped.classes_.tolist() == ["human", "spoof"], "the positive class is the first column here"
+    again = detect(swapped, manifest, output=tmp_path / "swapped", load=load)
+    assert again.score == pytest.approx(trials.score, abs=1e-4)
+
+
+def test_an_estimator_without_probabilities_and_one_without_anything() -> None:
+    features = np.random.default_rng(0).normal(size=(40, 3)) + (np.arange(40)[:, None] % 2)
+    model = LinearSVC().fit(features, np.arange(40) % 2)
+    assert EstimatorDetector(model).method == "decision_function"
+    assert EstimatorDetector(model).outputs(features).shape == (40,)
+    with pytest.raises(UsageError, match="has none of"):
+        EstimatorDetector(object())
+
+
+def test_a_program_answers_in_json_lines(tmp_path: Path) -> None:
+    detector = ProgramDetector(program(tmp_path, PROGRAM), sample_rate=16000)
+    try:
+        trials = detect(detector, corpus(25), output=tmp_path / "run", load=clip)
+    finally:
+        detector.close()
+    powers = [3 * float((clip(corpus(25).row(i)).astype(float) ** 2).mean()) for i in range(25)]
+    assert trials.score.tolist() == pytest.approx(powers, rel=1e-6)
+
+
+def test_a_program_gets_texts(tmp_path: Path) -> None:
+    detector = ProgramDetector(program(tmp_path, PROGRAM))
+    assert detector.outputs(["abc", "ü" * 5000]).tolist() == [[3.0], [5000.0]]
+    detector.close()
+
+
+def test_a_program_that_dies_says_why(tmp_path: Path) -> None:
+    detector = ProgramDetector(program(tmp_path, "import sys; sys.exit('no licence')"))
+    with pytest.raises(EnvironmentFault, match="exit code 1, it said: no licence") as died:
+        detector.outputs(["a"])
+    assert died.value.exit_code == 5
+    detector.close()
+
+
+def test_a_program_that_talks_nonsense_or_too_long_is_ended(tmp_path: Path) -> None:
+    nonsense = ProgramDetector(program(tmp_path, "print('Loading model ...', flush=True); input()"))
+    with pytest.raises(EnvironmentFault, match=r"wrote 'Loading model \.\.\.'"):
+        nonsense.outputs(["a"])
+    nonsense.close()
+    asleep = ProgramDetector(program(tmp_path, "import time; time.sleep(60)"), patience=0.5)
+    with pytest.raises(EnvironmentFault, match="ended in the middle"):
+        asleep.outputs(["a"])
+    asleep.close()
+
+
+def test_a_program_may_refuse_single_clips(tmp_path: Path) -> None:
+    picky = PROGRAM.replace("power = sum", "assert True\n        power = sum").replace(
+        "    print(json",
+        "    if answer['output'] == 3: answer = {'id': asked['id'], 'error': 'too short'}\n    print(json",
+    )
+    detector = ProgramDetector(program(tmp_path, picky))
+    with pytest.raises(DataError, match="the program says: too short"):
+        detector.outputs(["abcd", "abc", "abcde"])
+    assert detector.outputs(["abcd", "abcde"]).tolist() == [[4.0], [5.0]], "nothing of the last batch is left over"
+    detector.close()
+
+
+def test_a_missing_program_is_the_machines_fault() -> None:
+    with pytest.raises(EnvironmentFault, match="there is no program"):
+        ProgramDetector("no-such-program --fast")
+    with pytest.raises(UsageError, match="write the command"):
+        ProgramDetector("")
+
+
+def test_a_single_output_for_the_other_class(tmp_path: Path) -> None:
+    def fakeness(batch: Any) -> Any:
+        odds = two_logits(batch)
+        return odds[:, 0] - odds[:, 1]
+
+    settings = Settings(extraction=Extraction(is_reversed=True))
+    outcome = run_detector(fakeness, corpus(40), settings, output=tmp_path / "run", load=clip)
+    assert outcome.alarms == ()
+    reverse = run_detector(fakeness, corpus(40), Settings(), output=tmp_path / "wrong", load=clip)
+    assert any("REVERSED" in text and "--higher fake" in text for text in reverse.alarms)
+    import hitmiss as hm
+
+    assert hm.read(str(tmp_path / "run")).score == pytest.approx(expected(corpus(40)), abs=1e-9)

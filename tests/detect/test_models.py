@@ -1,0 +1,214 @@
+"""Torch, ONNX and transformers detectors: one model, one score; weights never run code."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from detect_parts import clip, corpus
+
+from hitmiss.detect.detector import open_detector
+from hitmiss.detect.loop import detect, run_detector
+from hitmiss.detect.settings import Settings
+from hitmiss.errors import DataError, UnknownName, UsageError
+from hitmiss.io.embeddings import load_embeddings
+
+pytestmark = pytest.mark.extras
+
+FACTORY = """
+import torch
+
+class Small(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.front = torch.nn.Conv1d(1, 8, 64, stride=16)
+        self.hidden = torch.nn.Linear(8, 16)
+        self.head = torch.nn.Linear(16, 2)
+
+    def forward(self, x):
+        h = torch.relu(self.front(x[:, None])).mean(dim=-1)
+        return self.head(torch.tanh(self.hidden(h)))
+"""
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> str:
+    pytest.importorskip("torch")
+    (tmp_path / "small.py").write_text(FACTORY)
+    return f"{tmp_path / 'small.py'}:Small"
+
+
+def exported(small: str, path: Path) -> Path:
+    torch, _ = pytest.importorskip("torch"), pytest.importorskip("onnxscript")
+    module = open_detector(small).module  # type: ignore[attr-defined]
+    axes = {"x": {0: torch.export.Dim("batch"), 1: torch.export.Dim("time", min=64)}}
+    program = torch.onnx.export(
+        module,
+        (torch.zeros(2, 4000),),
+        dynamo=True,
+        dynamic_shapes=axes,
+        input_names=["x"],
+        output_names=["logits"],
+        verbose=False,
+    )
+    program.save(str(path))
+    return path
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_torch_and_onnx_agree_for_any_batch_worker_and_order(small: str, tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    model = exported(small, tmp_path / "model.onnx")
+    manifest = corpus(40)
+    first = None
+    for i, (text, settings) in enumerate(
+        [
+            (small, {}),
+            (small, {"batch_items": 1}),
+            (str(model), {}),
+            (str(model), {"workers": 2, "batch_seconds": 2.0}),
+        ]
+    ):
+        found = detect(
+            open_detector(text, sample_rate=16000), manifest, output=tmp_path / str(i), load=clip, **settings
+        )
+        first = found.score if first is None else first
+        assert np.abs(found.score - first).max() < 1e-5
+
+
+def test_weights_come_from_safetensors_and_from_checkpoints(small: str, tmp_path: Path) -> None:
+    torch, safe = pytest.importorskip("torch"), pytest.importorskip("safetensors.torch")
+    module = open_detector(small).module  # type: ignore[attr-defined]
+    state = {name: torch.full_like(value, 0.01) for name, value in module.state_dict().items()}
+    safe.save_file(state, str(tmp_path / "w.safetensors"))
+    torch.save({"state_dict": {f"module.{k}": v for k, v in state.items()}, "epoch": 3}, tmp_path / "w.pt")
+    batch = np.ones((2, 4000), dtype=np.float32)
+    found = [open_detector(small, weights=tmp_path / name).outputs(batch) for name in ("w.safetensors", "w.pt")]
+    assert np.array_equal(found[0], found[1]) and not np.allclose(found[0], open_detector(small).outputs(batch))
+    del state["head.bias"]
+    torch.save(state, tmp_path / "short.pt")
+    with pytest.raises(DataError, match=r"1 weights are missing \(head\.bias\)"):
+        open_detector(small, weights=tmp_path / "short.pt")
+    with pytest.raises(UsageError, match="there is no checkpoint"):
+        open_detector(small, weights=tmp_path / "nothing.pt")
+
+
+class Evil:
+    """What a poisoned checkpoint holds: a thing that does something when it is unpickled."""
+
+    def __init__(self, marker: Path) -> None:
+        self.marker = marker
+
+    def __reduce__(self) -> Any:
+        return os.mkdir, (str(self.marker),)
+
+
+def test_a_poisoned_checkpoint_runs_nothing(small: str, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    marker = tmp_path / "pwned"
+    torch.save({"state_dict": Evil(marker)}, tmp_path / "zip.pt")
+    (tmp_path / "raw.pt").write_bytes(pickle.dumps({"model": Evil(marker)}))
+    for name in ("zip.pt", "raw.pt"):
+        for text, weights in ((small, tmp_path / name), (f"beats:{tmp_path / name}", None)):
+            with pytest.raises(DataError, match=r"run code|no checkpoint"):
+                open_detector(text, weights=weights)
+    assert not marker.exists()
+    pickle.loads((tmp_path / "raw.pt").read_bytes())
+    assert marker.exists(), "the poison works where somebody swallows it"
+
+
+def test_layers_are_kept_for_the_probe(small: str, tmp_path: Path) -> None:
+    manifest = corpus(30, codec=["a", "b"] * 15)
+    detector = open_detector(small, sample_rate=16000, layers=["front", "hidden"])
+    run_detector(detector, manifest, Settings(), output=tmp_path / "run", load=clip)
+    kept = load_embeddings(tmp_path / "run" / "embeddings.npz")
+    assert kept.layers["front"].shape[0] == 30 and kept.layers["hidden"].shape == (30, 16)
+    assert kept.column("item").tolist() == manifest.items and kept.column("codec").tolist() == ["a", "b"] * 15
+    torch, module = pytest.importorskip("torch"), detector.module  # type: ignore[attr-defined]
+    one = torch.from_numpy(clip(manifest.row(3)))[None, None]
+    front = torch.relu(module.front(one))
+    with torch.no_grad():
+        wanted = module.hidden(front.mean(dim=-1))[0].numpy()
+    assert kept.layers["hidden"][3] == pytest.approx(wanted, abs=1e-5)
+    with pytest.raises(UnknownName, match="did you mean 'hidden'"):
+        open_detector(small, layers=["hiden"])
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_inner_values_of_an_onnx_model_are_layers(small: str, tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    path = exported(small, tmp_path / "model.onnx")
+    inner = [node.output[0] for node in onnx.load(str(path)).graph.node if node.op_type == "Tanh"]
+    detector = open_detector(str(path), layers=inner)
+    outputs, layers = detector.with_layers(np.ones((3, 4000), dtype=np.float32))  # type: ignore[attr-defined]
+    assert outputs.shape == (3, 2) and layers[inner[0]].shape == (3, 16)
+    with pytest.raises(UnknownName, match="inner value"):
+        open_detector(str(path), layers=["nothing"])
+
+
+def test_a_scikit_learn_model_as_onnx(tmp_path: Path) -> None:
+    convert = pytest.importorskip("skl2onnx").to_onnx
+    from sklearn.linear_model import LogisticRegression
+
+    features = np.random.default_rng(0).normal(size=(80, 5)).astype(np.float32)
+    model = LogisticRegression().fit(features, (features[:, 0] > 0).astype(int))
+    (tmp_path / "lr.onnx").write_bytes(convert(model, features[:1]).SerializeToString())
+    detector = open_detector(str(tmp_path / "lr.onnx"))
+    assert detector.outputs(features) == pytest.approx(model.predict_proba(features), abs=1e-6)
+
+
+def test_a_file_that_is_no_model(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    (tmp_path / "bad.onnx").write_bytes(b"not a model")
+    with pytest.raises(DataError, match=r"bad\.onnx is no model"):
+        open_detector(str(tmp_path / "bad.onnx"))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_transformers_label_names_give_the_polarity(tmp_path: Path) -> None:
+    library = pytest.importorskip("transformers")
+    config = library.Wav2Vec2Config(
+        hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32, conv_dim=(16, 16), conv_kernel=(10, 3),
+        conv_stride=(5, 2), num_feat_extract_layers=2, num_conv_pos_embeddings=16, num_conv_pos_embedding_groups=2,
+        classifier_proj_size=16, id2label={0: "bonafide", 1: "spoof"}, label2id={"bonafide": 0, "spoof": 1},
+    )  # fmt: skip
+    library.Wav2Vec2ForSequenceClassification(config).save_pretrained(tmp_path / "model")
+    library.Wav2Vec2FeatureExtractor().save_pretrained(tmp_path / "model")
+    detector = open_detector(f"hf-audio:{tmp_path / 'model'}")
+    assert detector.labels == ("bonafide", "spoof") and detector.sample_rate == 16000  # type: ignore[attr-defined]
+    manifest = corpus(20)
+    trials = detect(detector, manifest, output=tmp_path / "run", load=clip)
+    raw = np.concatenate([detector.outputs(clip(manifest.row(i))[None]) for i in range(20)])
+    assert trials.score == pytest.approx(raw[:, 0] - raw[:, 1], abs=1e-5), "bonafide is column 0, and positive"
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_transformers_texts_of_any_length_share_a_batch(tmp_path: Path) -> None:
+    library = pytest.importorskip("transformers")
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "you", "are", "kind", "vile", "##ly"]
+    (tmp_path / "vocab.txt").write_text("\n".join(words))
+    tokenizer = library.BertTokenizerFast(str(tmp_path / "vocab.txt"))
+    config = library.BertConfig(
+        vocab_size=len(words), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16,
+        id2label={0: "non-toxic", 1: "toxic"}, label2id={"non-toxic": 0, "toxic": 1},
+    )  # fmt: skip
+    library.BertForSequenceClassification(config).save_pretrained(tmp_path / "model")
+    tokenizer.save_pretrained(tmp_path / "model")
+    detector = open_detector(f"hf-text:{tmp_path / 'model'}")
+    texts = ["you are kind", "vile", "you are you are you are vile"]
+    together = detector.outputs(texts)
+    alone = np.concatenate([detector.outputs([text]) for text in texts])
+    assert np.abs(together - alone).max() < 1e-5 and together.shape == (3, 2)
+
+
+def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    with pytest.raises(DataError, match="is no audio model"):
+        open_detector(f"hf-audio:{tmp_path}")
+    with pytest.raises(UsageError):
+        open_detector("hf-video:x")
