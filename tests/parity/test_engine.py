@@ -76,7 +76,9 @@ def test_the_four_printed_lines(results: Results, expected: dict[str, Any]) -> N
 
 
 @pytest.mark.parametrize("unit, key", [(None, "eer_stratified_by_class"), ("speaker", "eer_cluster_speaker")])
-def test_intervals_agree_with_resampling_the_official_package(reference: Path, expected: dict[str, Any], unit: str, key: str) -> None:
+def test_intervals_agree_with_resampling_the_official_package(
+    reference: Path, expected: dict[str, Any], unit: str, key: str
+) -> None:
     theirs = expected["bootstrap_reference"][key]
     ours = evaluated(reference, metrics=["eer"], bootstrap=4000, unit=unit).one("eer")
     width = theirs["p97.5"] - theirs["p2.5"]
@@ -86,9 +88,13 @@ def test_intervals_agree_with_resampling_the_official_package(reference: Path, e
 
 def test_real_scores_both_eers_and_saturation(published: Path) -> None:
     path = published / "asvspoof5_eval50k_scores.tsv.gz"
-    got = hm.evaluate(path, protocol="asvspoof5", score_columns=["w2v2_dann_v2"], score_kind="probability", by=["codec"])
+    got = hm.evaluate(
+        path, protocol="asvspoof5", score_columns=["w2v2_dann_v2"], score_kind="probability", by=["codec"]
+    )
     whole = {e.metric: e.value for e in got if not e.slice and e.average is None}
-    assert whole["eer"] == pytest.approx(0.1960, abs=5e-5) and whole["eer(ties=grouped)"] == pytest.approx(0.1826, abs=5e-5)
+    assert whole["eer"] == pytest.approx(0.1960, abs=5e-5) and whole["eer(ties=grouped)"] == pytest.approx(
+        0.1826, abs=5e-5
+    )
     assert any("ties matter" in w for w in got.warnings)
     assert sum(e.n for e in got if e.slice and e.average is None and e.metric == "eer") == 50_000
 
