@@ -72,9 +72,7 @@ def decide_groups(frame: pl.DataFrame, deciding: Deciding, titles: Mapping[str, 
     ([0, 0], ['column y_pred', '0.7 (column best_threshold)'])
     """
     names = {"decision": "y_pred", "threshold": "best_threshold", **(titles or {})}
-    facts = frame.group_by("group", maintain_order=True).agg(
-        decided=pl.col("decision").count() > 0, bound=pl.col("threshold").drop_nulls().first()
-    )
+    facts = _facts(frame)
     rows = facts.iter_rows(named=True)
     rules = {row["group"]: _rule(row["decided"], row["bound"], deciding, names) for row in rows}
     bounds = dict(zip(facts["group"], facts["bound"], strict=True))
@@ -83,6 +81,16 @@ def decide_groups(frame: pl.DataFrame, deciding: Deciding, titles: Mapping[str, 
     decision = at_bound if deciding.given is not None else frame["decision"].fill_null(at_bound)
     notes = [*_said_aloud(rules, names), *_disagreements(frame, decision, at_bound, bounds, rules, names)]
     return Decided(decision.rename("decision"), bound, rules, tuple(notes))
+
+
+def _facts(frame: pl.DataFrame) -> pl.DataFrame:
+    """For each group whether it came decided, and its first threshold."""
+    if not frame["decision"].null_count() and not frame["threshold"].null_count():
+        firsts = frame.select("group", "threshold").unique("group", keep="first", maintain_order=True)
+        return firsts.select("group", decided=pl.lit(True), bound="threshold")
+    return frame.group_by("group", maintain_order=True).agg(
+        decided=pl.col("decision").count() > 0, bound=pl.col("threshold").drop_nulls().first()
+    )
 
 
 def _rule(decided: bool, bound: float | None, deciding: Deciding, names: Mapping[str, str]) -> Rule:

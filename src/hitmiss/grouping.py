@@ -45,11 +45,8 @@ class Columns:
 
     @cached_property
     def is_repeated(self) -> bool:
-        """Whether some question stands in a run more than once, as when trials of a repeated run are pooled."""
-        frame = self.trials.frame
-        if frame["item"].n_unique() == frame.height:
-            return False
-        return bool(frame.select(pl.struct("item", "target", *self.trials.header.runs).is_duplicated().any()).item())
+        """Whether some question stands in a run more than once (see `Trials.is_repeated`)."""
+        return self.trials.is_repeated
 
     def named(self, name: str) -> Array:
         """Any column as an array; a decision that is null is one of a failed call."""
@@ -149,7 +146,8 @@ def samples_of_runs(columns: Columns) -> list[Sample]:
     """One sample a run (and target, where there are several); runs are never pooled."""
     trials = columns.trials
     names = [*trials.header.runs]
-    if trials.frame["target"].n_unique() > 1:
+    target = trials.frame["target"]
+    if len(target) and (target != target[0]).any():
         names.append("target")
     everything = np.arange(len(trials))
     if not names:

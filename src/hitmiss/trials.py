@@ -93,6 +93,8 @@ class Trials:
 
     frame: pl.DataFrame
     header: Header
+    unique_over: tuple[str, ...] | None = None
+    """Columns whose values are known to name each trial once; None: nobody has looked."""
 
     @classmethod
     def of(
@@ -141,7 +143,7 @@ class Trials:
         trials = cls(frame, header)
         if not is_unique:
             trials._refuse_duplicates()
-        return trials
+        return replace(trials, unique_over=("item", "target", *header.runs))
 
     def _refuse_duplicates(self) -> None:
         if self.frame["item"].n_unique() == self.frame.height:
@@ -194,11 +196,23 @@ class Trials:
 
     def put(self, header: Header | None = None, **columns: pl.Series | pl.Expr) -> Trials:
         """The same trials with columns added or replaced, and perhaps another header."""
-        return replace(self, frame=self.frame.with_columns(**columns), header=header or self.header)
+        known = None if {*columns} & {*(self.unique_over or ())} else self.unique_over
+        frame = self.frame.with_columns(**columns)
+        return replace(self, frame=frame, header=header or self.header, unique_over=known)
 
     def retitle(self, **changes: Any) -> Trials:
         """The same trials with fields of the header changed."""
         return replace(self, header=replace(self.header, **changes))
+
+    @property
+    def is_repeated(self) -> bool:
+        """Whether some question stands in a run more than once, as when trials of a repeated run are pooled."""
+        key = ["item", "target", *self.header.runs]
+        if self.unique_over is not None and {*self.unique_over} <= {*key}:
+            return False
+        if self.frame["item"].n_unique() == self.frame.height:
+            return False
+        return bool(self.frame.select(pl.struct(key).is_duplicated().any()).item())
 
     @property
     def digest(self) -> str:
@@ -211,9 +225,7 @@ class Trials:
         for name in sorted(self.frame.columns):
             values = self.frame[name]
             sha.update(name.encode())
-            sha.update(
-                values.to_numpy().tobytes() if values.dtype.is_numeric() else "\x1f".join(map(str, values)).encode()
-            )
+            sha.update(_bytes(values))
         return sha.hexdigest()[:12]
 
     def to_polars(self) -> pl.DataFrame:
@@ -235,6 +247,16 @@ class Trials:
         cells = "".join(f"<tr>{''.join(f'<td>{html.escape(str(v))}</td>' for v in row)}</tr>" for row in rows)
         names = "".join(f"<th>{html.escape(c)}</th>" for c in self.frame.columns)
         return f"<p>{html.escape(repr(self))}</p><table><thead><tr>{names}</tr></thead><tbody>{cells}</tbody></table>"
+
+
+def _bytes(values: pl.Series) -> bytes:
+    """The content of a column, for hashing."""
+    if values.dtype.is_numeric():
+        return values.to_numpy().tobytes()
+    if values.dtype == pl.String and not values.null_count():
+        joined: str = values.str.join("\x1f").item()
+        return joined.encode()
+    return "\x1f".join(map(str, values)).encode()
 
 
 def _codes(column: pl.Series, allowed: tuple[int | None, ...]) -> pl.Series:

@@ -6,7 +6,6 @@ Missing is blank, `NA` and the like, and -1 as a label (unlabelled); a caller ma
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -28,7 +27,6 @@ CODES: Final = {
     **dict.fromkeys(TOXIC.positive, 1),
     **dict.fromkeys(TOXIC.negative, 0),
 }
-FEWEST: Final = 2
 
 
 def is_absent(texts: pl.Series) -> pl.Series:
@@ -160,32 +158,29 @@ def check_groups(stack: Stack, ledger: Ledger) -> None:
     ledger.add("empty-group", what, fix, stack.places(blank, "group"), stack.title("group"))
 
 
-def check_thresholds(frame: pl.DataFrame, stacks: Sequence[Stack], must_agree: bool, ledger: Ledger) -> None:
-    """One threshold a group, compared as numbers; some blank ones are noted."""
-    if frame["threshold"].null_count() == frame.height:
+def check_thresholds(frame: pl.DataFrame, stack: Stack, rule: str, ledger: Ledger) -> None:
+    """One threshold a group, compared as numbers, unless the rule says otherwise; some blank ones are noted."""
+    bound, column = frame["threshold"], stack.title("threshold")
+    if bound.null_count() == frame.height or (not bound.null_count() and bound.min() == bound.max()):
         return
-    facts = frame.group_by("group", "file", maintain_order=True).agg(
+    facts = frame.group_by("group", maintain_order=True).agg(
         low=pl.col("threshold").min(),
         high=pl.col("threshold").max(),
+        first=pl.col("threshold").drop_nulls().first(),
         blank=pl.col("threshold").null_count(),
         distinct=pl.col("threshold").drop_nulls().n_unique(),
         n=pl.len(),
     )
     for row in facts.iter_rows(named=True):
-        if row["distinct"] >= FEWEST and must_agree:
-            what = f"{row['group']}: best_threshold differs inside the file, {row['distinct']:,} values from {row['low']!r} to {row['high']!r}"
-            fix = "one threshold a group is meant; choose --threshold_rule first or --threshold_rule per-row"
-            stack = stacks[row["file"]]
-            other = frame.filter(pl.col("file") == row["file"], pl.col("group") == row["group"])
-            first = other.filter(pl.col("threshold").is_not_null())["threshold"][0]
-            places = stack.at(other.filter(pl.col("threshold") != first)["row"][:1], "threshold")
-            ledger.add("thresholds-differ", what, fix, places, "best_threshold", "it is another threshold")
-        elif 0 < row["blank"] < row["n"]:
-            used = (
-                "each row's own, and the default where blank"
-                if row["distinct"] > 1 and not must_agree
-                else f"{row['low']!r} was used for all"
-            )
-            ledger.notes.append(
-                f"{row['group']}: best_threshold is blank in {row['blank']:,} of {row['n']:,} rows; {used}"
-            )
+        several = row["distinct"] > 1
+        spread = f"{row['distinct']:,} values of {column} from {row['low']!r} to {row['high']!r}"
+        if several and rule == "same":
+            other = frame.filter(pl.col("group") == row["group"], pl.col("threshold") != row["first"])
+            what = f"{row['group']} has {spread}, and one is meant"
+            fix = "choose --threshold_rule first or --threshold_rule per-row"
+            ledger.add("thresholds-differ", what, fix, stack.at(other["row"], "threshold"), column, "it is another one")
+        elif several and rule == "first":
+            ledger.notes.append(f"{row['group']}: {spread}; the first, {row['first']!r}, was used for all rows")
+        if 0 < row["blank"] < row["n"]:
+            used = "the default was used there" if rule == "per-row" else f"{row['first']!r} was used there too"
+            ledger.notes.append(f"{row['group']}: {column} is blank in {row['blank']:,} of {row['n']:,} rows; {used}")

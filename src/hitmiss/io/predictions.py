@@ -100,11 +100,11 @@ def read_predictions(
     chosen, ledger = rules or PredictionRules(), Ledger()
     files = [file for at, (group, source) in enumerate(sources) if (file := _try(at, group, source, chosen, ledger))]
     frame = pl.concat([f.frame for f in files]) if files else None
-    if frame is not None:
-        cells.check_thresholds(frame, [f.stack for f in files], chosen.threshold_rule == "same", ledger)
     if ledger.findings or frame is None:
         raise ledger.error()
     frame = _without_missing(frame, chosen, ledger)
+    if chosen.threshold_rule != "same":
+        ledger.choices.append(f"threshold-rule:{chosen.threshold_rule}")
     return Predictions(
         frame,
         tuple(s for f in files if (s := f.source) is not None) if all(f.source for f in files) else (),
@@ -159,6 +159,7 @@ def _read(at: int, group: str | None, source: Any, rules: PredictionRules, ledge
         stack = stack.put(pl.lit(group).alias("group"))
     stack = check_repeats(stack, ["group", "item"], False, rules.reading, ledger)
     frame = _clean(stack, rules, ledger).with_columns(file=pl.lit(at, dtype=pl.Int32), row=pl.int_range(pl.len()))
+    cells.check_thresholds(frame, stack, rules.threshold_rule, ledger)
     return _File(shape, stack, frame)
 
 
@@ -210,7 +211,8 @@ def _clean(stack: tables.Stack, rules: PredictionRules, ledger: Ledger) -> pl.Da
     """The values of one file, each as what it is; missing ones are null, impossible ones are in the ledger."""
     may_miss, has = rules.missing == "drop", stack.frame.columns
     empty = pl.Series([None], dtype=pl.Float64).new_from_index(0, stack.frame.height)
-    cells.check_groups(stack, ledger)
+    if "group" in stack.theirs:
+        cells.check_groups(stack, ledger)
     decision = cells.decisions(stack, may_miss, ledger) if "decision" in has else empty
     return pl.DataFrame(
         {

@@ -168,7 +168,8 @@ def run_of(
     ledger = Ledger()
     note_oddities(frame, header, ledger)
     header = replace(header, notes=merged(header.notes, tuple(ledger.notes)))
-    trials = decided_trials(Trials.from_frame(frame, header), decided)
+    one_each = predictions.frame["file"].n_unique() == len(groups) or len(predictions.titles) == 1
+    trials = decided_trials(Trials.from_frame(frame, header, is_unique=one_each), decided)
     return Run(trials, group, groups, decided.rules, predictions, decided.bound, tag)
 
 
