@@ -100,7 +100,7 @@ def test_a_file_without_ids_has_no_partners() -> None:
 
 def test_several_runs_on_one_side_must_be_chosen_from() -> None:
     two = stack({"m1": trials(["x1", "x2"]), "m2": trials(["x1", "x2"])}, "model")
-    with pytest.raises(DataError, match=r"A holds 2 runs \(model: m1, m2\).*A\[model=m1\]"):
+    with pytest.raises(DataError, match=r"A holds 2 runs \(model: m1, m2\).*\[model=m1\] after its name"):
         pair(two, trials(["x1", "x2"]))
 
 

@@ -12,7 +12,18 @@ from typing import Final
 import numpy as np
 
 from hitmiss.contrasts import RIGHT, Contrast, Mask, choose_test, contrast
-from hitmiss.differences import A_BETTER, B_BETTER, IDENTICAL, NO_DIFFERENCE, NOT_TESTED, Difference, Discordance
+from hitmiss.differences import (
+    A_BETTER,
+    ALL,
+    B_BETTER,
+    BOTH,
+    IDENTICAL,
+    NO_DIFFERENCE,
+    NOT_TESTED,
+    WRONG,
+    Difference,
+    Discordance,
+)
 from hitmiss.grouping import Grouping
 from hitmiss.measurement import FEW
 from hitmiss.paired_samples import Both, PairedDraws, PairedSample, outcomes, slices
@@ -174,9 +185,8 @@ class Work:
         ]
         right = [np.isin(code, RIGHT) for code in codes]
         both = (codes[0] < ANSWERED) & (codes[1] < ANSWERED)
-        readings = {"abstention = wrong": np.ones(len(both), dtype=bool)} | (
-            {} if both.all() else {"both answered": both}
-        )
+        everything = np.ones(len(both), dtype=bool)
+        readings = {ALL: everything} if both.all() else {WRONG: everything, BOTH: both}
         independent = len(sample.parts) == 1 and not self.plan.unit
         return [
             _table(reading, inside, right[0], right[1], independent, sample.slice)

@@ -86,7 +86,9 @@ def _warnings(
     paired: Pair, samples: list[PairedSample], questions: Sequence[Both], on_scores: bool, force: bool
 ) -> list[str]:
     """Everything that a reader must be told; what makes the comparison invalid is refused unless it is forced."""
-    wrong = breaches(paired.a, paired.b) + (_directions(samples[0], paired.names) if on_scores else [])
+    wrong = breaches(paired.a, paired.b, same_items=not any(paired.left_out)) + (
+        _directions(samples[0], paired.names) if on_scores else []
+    )
     if wrong and not force:
         raise DataError(
             f"{paired.names[0]} and {paired.names[1]} cannot be compared: {'; '.join(map(str, wrong))}. "

@@ -23,9 +23,9 @@ from hitmiss.grouping import Sample
 from hitmiss.metrics.counts import Counts
 from hitmiss.paired_samples import OUTCOMES, Both, PairedDraws, PairedSample, Part, outcomes
 from hitmiss.stats import intervals, mcnemar
-from hitmiss.stats.delong import auc_difference, placements
+from hitmiss.stats.delong import difference_of_placements
 from hitmiss.stats.differences import p_of_replicates
-from hitmiss.stats.forms import AtThreshold, ClassSums, Form, OfCounts, PairShare
+from hitmiss.stats.forms import AtThreshold, ClassSums, Crossing, Form, MinimumCost, OfCounts, PairShare, Whole
 from hitmiss.stats.permutation import sign_flip, swap
 from hitmiss.stats.seeds import generator
 from hitmiss.tally import Floats, Tally
@@ -107,7 +107,7 @@ def _tested(
 ) -> Contrast:
     if found.test == "delong":
         part = sample.parts[0]
-        area = auc_difference(part.positive, part.a.score, part.b.score)
+        area = difference_of_placements(part.positive, *part.placements)
         low, high = area.interval(draws.plan.level)
         note = "no variance to judge by" if math.isnan(area.p_value) else found.note
         return replace(found, low=low, high=high, p_value=area.p_value, error=area.error, note=note)
@@ -177,12 +177,18 @@ def _with_wins(found: Contrast, question: Both, sample: PairedSample) -> Contras
 
 def _gains(question: Both, part: Part) -> Floats | None:
     """For each pair how much better the second run does: above 0 it wins. None where single trials say nothing."""
-    first, second = (_merits(q, s) for q, s in zip(question, (part.a, part.b), strict=True))
+    first, second = _merits_of_both(question, part)
     if first is None or second is None:
         return None
     inside = ~(np.isnan(first) | np.isnan(second))
     with np.errstate(invalid="ignore"):
         return np.nan_to_num(second[inside] - first[inside], nan=0.0)
+
+
+def _merits_of_both(question: Both, part: Part) -> tuple[Floats | None, Floats | None]:
+    if isinstance(question[0].form, Crossing | MinimumCost | PairShare | Whole):
+        return part.placements
+    return _merits(question[0], part.a), _merits(question[1], part.b)
 
 
 def _merits(question: Question, sample: Sample) -> Floats | None:
@@ -199,7 +205,7 @@ def _merits(question: Question, sample: Sample) -> Floats | None:
         return np.asarray(terms if question.metric.best == "high" else -terms, dtype=np.float64)
     if isinstance(form, AtThreshold):
         return np.asarray((sample.score >= form.threshold) == sample.positive, dtype=np.float64)
-    return placements(sample.positive, sample.score) if form is not None else None
+    return None
 
 
 def _permuted(question: Both, sample: PairedSample, draws: PairedDraws) -> float:

@@ -15,6 +15,8 @@ from hitmiss.errors import UsageError
 from hitmiss.results import SCHEMA, finite
 
 A_BETTER, B_BETTER, NO_DIFFERENCE, IDENTICAL = "A better", "B better", "no difference shown", "identical"
+ALL, WRONG, BOTH = "all answered", "abstention = wrong", "both answered"
+"""Readings of abstentions in McNemar's test; the first where there are none."""
 NOT_TESTED, UNDEFINED = "not tested", "undefined"
 
 
@@ -53,7 +55,7 @@ class Difference:
 class Discordance:
     """McNemar's table of one slice under one reading of abstentions.
 
-    `abstention = wrong`: every pair, what was not answered is not right. `both answered`: only pairs with two answers.
+    `abstention = wrong`: every pair, and what was not answered is not right (`all answered` where that is no question). `both answered`: only pairs with two answers.
     `p_exact` is two-sided, `p_mid` the mid-p beside it; both None where trials are not independent.
     """
 

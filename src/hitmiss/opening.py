@@ -7,10 +7,9 @@ output/predictions:baseline        a folder and a run tag (toxicity)
 
 from __future__ import annotations
 
-import importlib
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,16 +18,14 @@ import polars as pl
 from hitmiss.errors import DataError, UnknownName, UsageError
 from hitmiss.pairing import REPEATS
 from hitmiss.protocol import Protocol, read_trials
+from hitmiss.protocols.toxicity import read_run
 from hitmiss.registry import find_metric
 from hitmiss.spec import parse
 from hitmiss.trials import Trials
 
 CHOSEN: Final = re.compile(r"^(?P<path>.*?)\[(?P<cells>[^\[\]]*=[^\[\]]*)\]$", re.DOTALL)
-OWN_READERS: Final = {
-    "triage": ("hitmiss.io.triage", "read_results"),
-    "toxicity": ("hitmiss.protocols.toxicity", "read_run"),
-}
-"""Protocols whose runs are not score files: the module and the function that reads them."""
+LAYOUTS: Final = {"triage": "triage"}
+"""Protocols whose files have a layout of their own."""
 
 
 def open_run(
@@ -71,19 +68,15 @@ def choose(trials: Trials, cells: dict[str, str], text: str) -> Trials:
     return trials.keep(pl.all_horizontal(*(pl.col(k) == v for k, v in cells.items()))) if cells else trials
 
 
-def _open(path: str, key: str | None, protocol: Protocol | None, languages: Sequence[str], reading: Any) -> Trials:
+def _open(
+    path: str, key: str | None, protocol: Protocol | None, languages: Sequence[str], reading: dict[str, Any]
+) -> Trials:
     folder, colon, tag = path.rpartition(":")
     if protocol and protocol.name == "toxicity" and colon and Path(folder).is_dir():
-        return _own_reader(protocol)(folder, tag, list(languages) or None)  # type: ignore[no-any-return]
+        return read_run(folder, tag, list(languages) or None)
     _refuse_results(path)
-    if protocol and protocol.name == "triage" and path.endswith((".jsonl", ".jsonl.gz")):
-        return _own_reader(protocol)(path)  # type: ignore[no-any-return]
-    return read_trials(path, key, protocol, **reading)
-
-
-def _own_reader(protocol: Protocol) -> Callable[..., Any]:
-    module, name = OWN_READERS[protocol.name]
-    return getattr(importlib.import_module(module), name)  # type: ignore[no-any-return]
+    layout = reading.pop("layout", None) or (LAYOUTS.get(protocol.name) if protocol else None)
+    return read_trials(path, key, protocol, layout=layout, **reading)
 
 
 def _refuse_results(path: str) -> None:

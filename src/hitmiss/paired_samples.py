@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.random import Generator
@@ -14,6 +15,7 @@ from hitmiss.errors import DataError
 from hitmiss.grouping import Columns, Grouping, Sample, samples_of_runs, samples_of_slices
 from hitmiss.metrics.counts import Counts
 from hitmiss.pairing import REPEATS, Pair
+from hitmiss.stats.delong import placements
 from hitmiss.stats.forms import OfCounts
 from hitmiss.stats.paired import paired_replicates
 from hitmiss.stats.seeds import generator
@@ -36,6 +38,11 @@ class Part:
     def positive(self) -> NDArray[np.bool_]:
         """Which trials are positive."""
         return self.a.positive
+
+    @cached_property
+    def placements(self) -> tuple[Floats, Floats]:
+        """For both runs the share of the other class that each trial is rightly ordered against."""
+        return placements(self.positive, self.a.score), placements(self.positive, self.b.score)
 
     def values(self, question: Both) -> tuple[float, float]:
         """The figures of both runs; NaN where a figure is undefined."""
@@ -142,9 +149,7 @@ def _less(second: Floats, first: Floats, zero: bool = False) -> Floats:
         return np.nan_to_num(second) - np.nan_to_num(first) if zero else second - first
 
 
-def _trial_deltas(
-    questions: Sequence[Both], part: Part, replicates: int, rng: Generator, zero: bool
-) -> list[Floats]:
+def _trial_deltas(questions: Sequence[Both], part: Part, replicates: int, rng: Generator, zero: bool) -> list[Floats]:
     """The runs are put in an order of their own, so that exchanging them changes signs and nothing else."""
     if _later(part):
         turned = [(q[1], q[0]) for q in questions]

@@ -109,7 +109,7 @@ def _key(a: Trials, b: Trials, names: tuple[str, str]) -> tuple[str, ...]:
                 what = "repetitions" if column in REPEATS else "runs"
                 raise DataError(
                     f"{name} holds {len(values)} {what} ({column}: {', '.join(values[:SHOWN])}{' …' if len(values) > SHOWN else ''}) "
-                    f"and the other does not; choose one of them, as {name}[{column}={values[0]}]"
+                    f"and the other does not; choose one of them with [{column}={values[0]}] after its name"
                 )
     return ("item", "target", *several[0])
 

@@ -10,7 +10,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from hitmiss.pairing import REPEATS
 from hitmiss.trials import Trials
+
+NO_FACTS: Final = ("files", "rename", "by_run")
+"""Parts of the provenance that say nothing about how the answers were made, or say it by run."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +57,8 @@ class Breach:
         return f"{self.name} ({self.found[0]} and {self.found[1]}): {self.problem}"
 
 
-def breaches(a: Trials, b: Trials) -> list[Breach]:
-    """Every rule that two runs break.
+def breaches(a: Trials, b: Trials, *, same_items: bool = True) -> list[Breach]:
+    """Every rule that two runs break. Where items are known to be missing, other digests of the dataset say no more.
 
     >>> from hitmiss.trials import Header
     >>> one, other = (Trials.of([1, 0], [1.0, 0.0], header=Header(provenance={"cache": c})) for c in ("on", "off"))
@@ -62,7 +66,8 @@ def breaches(a: Trials, b: Trials) -> list[Breach]:
     mixed cache states (on and off): latency is not comparable
     """
     known = facts(a), facts(b)
-    found = [Breach(rule.name, rule.problem, pair) for rule in RULES for pair in _differing(rule, *known)]
+    rules = RULES if same_items else RULES[1:]
+    found = [Breach(rule.name, rule.problem, pair) for rule in rules for pair in _differing(rule, *known)]
     return found + _two_factors(*known)
 
 
@@ -111,14 +116,19 @@ def facts(trials: Trials) -> dict[str, str]:
     """What is known of how a run was made: provenance (nested names joined by dots), then columns with one value."""
     columns = {name: trials.frame[name] for name in (*trials.header.runs, *trials.header.slices)}
     constant = {name: str(c[0]) for name, c in columns.items() if len(c) and c.n_unique() == 1}
-    return {**constant, **dict(_flat(trials.header.provenance))}
+    told = trials.header.provenance
+    run = "|".join(constant[name] for name in trials.header.runs if name in constant and name not in REPEATS)
+    own = told.get("by_run", {}).get(run, {})
+    return {**constant, **dict(_flat(told)), **dict(_flat(own))}
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
     for name, value in values.items():
+        if name in NO_FACTS:
+            continue
         if isinstance(value, Mapping):
             yield from _flat(value, f"{prefix}{name}.")
-        elif value is not None and name not in ("files", "rename"):
+        elif value is not None:
             yield f"{prefix}{name}", ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 

@@ -174,3 +174,52 @@ def test_toxicity_run_tags(tmp_path: Path, capsys: Capture) -> None:
     assert {d["test"] for d in macro} == {"delong", "bootstrap"}
     english = as_json([*words, "--languages", "en"], capsys)
     assert english["differences"][0]["n_pairs"] == 120 < data["differences"][0]["n_pairs"] == 240
+
+
+def triage(path: Path, seed: int, tools: bool, skill: float, **config: object) -> str:
+    """A results file of the triage document: 60 images, some abstentions."""
+    rng = np.random.default_rng(seed)
+    lines = []
+    for i in range(60):
+        label, draw = ("fake", "real")[i % 2], rng.random()
+        other = "real" if label == "fake" else "fake"
+        said = label if draw < skill else other if draw < skill + 0.1 else "uncertain"
+        row = {"id": f"img-{i}", "model": "m1", "use_tools": tools, "trial": 1, "label": label, "prediction": said}
+        lines.append(json.dumps({**row, "confidence": 0.9, "run_config": {"temperature": 0.0, **config}}))
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+def test_triage_results(tmp_path: Path, capsys: Capture) -> None:
+    a, b = triage(tmp_path / "no_tools.jsonl", 1, False, 0.5), triage(tmp_path / "tools.jsonl", 2, True, 0.9)
+    words = ["--layout", "triage", "--positive", "fake", "-m", "accuracy", "-m", "coverage"]
+    data = as_json(["compare", a, b, *words], capsys)
+    said = {n: [json.loads(r) for r in Path(f).read_text().splitlines()] for n, f in (("a", a), ("b", b))}
+    right = {n: [r["prediction"] == r["label"] for r in rows] for n, rows in said.items()}
+    only = [
+        sum(x and not y for x, y in zip(*pair, strict=True))
+        for pair in ((right["a"], right["b"]), (right["b"], right["a"]))
+    ]
+    wrong, answered = data["mcnemar"]
+    assert [wrong["only_a"], wrong["only_b"]] == only and wrong["n_pairs"] == 60 > answered["n_pairs"]
+    assert {d["metric"]: d["test"] for d in data["differences"]} == {"accuracy": "mcnemar", "coverage": "mcnemar"}
+    assert data["differences"][0]["p_value"] == wrong["p_exact"] < 0.05
+
+    both = tmp_path / "both.jsonl"
+    both.write_text(Path(a).read_text() + Path(b).read_text())
+    for runs in ([str(both)], [f"{both}[tools=no-tools]", f"{both}[tools=tools]"]):
+        again = as_json(["compare", *runs, *words], capsys)
+        assert [d["delta"] for d in again["differences"]] == [d["delta"] for d in data["differences"]]
+
+
+def test_triage_results_that_are_not_comparable(tmp_path: Path, capsys: Capture) -> None:
+    a = triage(tmp_path / "a.jsonl", 1, False, 0.5, cache_state="off")
+    b = triage(tmp_path / "b.jsonl", 2, False, 0.9, cache_state="on", temperature=0.7)
+    words = ["compare", a, b, "--layout", "triage", "--positive", "fake", "-m", "accuracy"]
+    err = failed(words, capsys, 3)
+    assert (
+        "mixed cache states (off and on): latency is not comparable" in err
+        and "different temperatures (0.0 and 0.7)" in err
+    )
+    out = printed([*words, "--force"], capsys)
+    assert out.count("INVALID COMPARISON, forced:") == 2 and "|forced:yes|" in out

@@ -44,6 +44,7 @@ def compare(
     ] = None,
     higher: Annotated[list[str] | None, typer.Option(help=f"The class that a higher score means; {EACH}.")] = None,
     column: Annotated[list[str] | None, typer.Option(help="Our name = the file's column, `item=utt`.")] = None,
+    layout: Annotated[str | None, typer.Option(help="Layout of the files, where it is not seen (`triage`).")] = None,
     score_kind: Annotated[str | None, typer.Option(help="llr, logit, probability or raw.")] = None,
     positive: Annotated[str | None, typer.Option(help="Name of the positive class.")] = None,
     negative: Annotated[str | None, typer.Option(help="Name of the other class.")] = None,
@@ -60,6 +61,7 @@ def compare(
     chosen = find_protocol(protocol) if protocol else None
     reading: dict[str, Any] = {
         "columns": printing.pairs("--column", column or []),
+        "layout": layout,
         "score_kind": score_kind,
         "positive": positive,
         "negative": negative,

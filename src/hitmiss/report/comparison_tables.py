@@ -126,6 +126,8 @@ def _mcnemar(rows: Sequence[Discordance], correction: str) -> Table:
         for d in rows
     ]
     title = "McNemar: pairs whose decisions differ" + (f", by {' × '.join(names)}" if names else "")
+    if all(d.p_exact is None for d in rows):
+        title += " (no p: items repeat or units are drawn, so pairs are not independent)"
     return Table(title, (*header, *adjusted), tuple(lines), len(names) + 1)
 
 

@@ -9,8 +9,8 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.stats.forms import PairShare
-from hitmiss.tally import Array, Floats, Tally
+from hitmiss.stats.forms import CHUNK, PairShare
+from hitmiss.tally import Floats, Tally
 
 
 def auc_interval(tally: Tally, level: float = 0.95) -> tuple[float, float]:
@@ -31,15 +31,16 @@ def auc_variance(tally: Tally) -> float:
     n1, n0 = float(tally.n_positive), float(tally.n_negative)
     if n1 < 2 or n0 < 2:
         return math.nan
-    under = (0.5 / n0) * (tally.negatives[:-1] + tally.negatives[1:].astype(np.float64))
-    over = 1.0 - (0.5 / n1) * (tally.positives[:-1] + tally.positives[1:].astype(np.float64))
-    return _sample_variance(under, tally.positive_counts) / n1 + _sample_variance(over, tally.negative_counts) / n0
-
-
-def _sample_variance(values: Floats, counts: Array) -> float:
-    n, weights = float(counts.sum()), counts.astype(np.float64)  # BLAS knows no product of floats with integers
-    values = values - float(values @ weights) / n
-    return float((values * values) @ weights) / (n - 1)
+    area = PairShare().value(tally)  # the mean of both kinds of shares
+    by_positive = by_negative = 0.0
+    for start in range(0, len(tally.score), CHUNK):
+        p = tally.positives[start : start + CHUNK + 1].astype(np.float64)
+        q = tally.negatives[start : start + CHUNK + 1].astype(np.float64)
+        under = (0.5 / n0) * (q[:-1] + q[1:]) - area
+        over = 1.0 - area - (0.5 / n1) * (p[:-1] + p[1:])
+        by_positive += float(np.sum(np.diff(p) * under * under))
+        by_negative += float(np.sum(np.diff(q) * over * over))
+    return by_positive / (n1 - 1) / n1 + by_negative / (n0 - 1) / n0
 
 
 def placements(positive: NDArray[np.bool_], score: Floats) -> Floats:
@@ -50,19 +51,19 @@ def placements(positive: NDArray[np.bool_], score: Floats) -> Floats:
     >>> placements(np.array([True, True, False, False]), np.array([0.9, 0.4, 0.6, 0.1]))
     array([1. , 0.5, 0.5, 1. ])
     """
-    n1, n0 = int(positive.sum()), int((~positive).sum())
-    share = np.full(len(positive), np.nan)
-    if n0:
-        share[positive] = _mean_rank(np.sort(score[~positive]), score[positive]) / n0
-    if n1:
-        share[~positive] = 1.0 - _mean_rank(np.sort(score[positive]), score[~positive]) / n1
+    order = np.argsort(score, kind="stable")
+    ordered, is_positive = score[order], positive[order]
+    last = np.append(ordered[1:] != ordered[:-1], True) if len(ordered) else np.zeros(0, dtype=bool)
+    group = np.cumsum(last) - last  # of equal scores, counted from 0
+    ends = np.append(0, np.flatnonzero(last) + 1)
+    below = np.append(0, np.cumsum(is_positive))[ends]  # positives up to the end of each group, then negatives
+    sums = (ends - below, below)
+    n0, n1 = (float(total[-1]) for total in sums)
+    share = np.empty(len(score))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        under, over = (0.5 * (s[:-1] + s[1:]) / n for s, n in zip(sums, (n0, n1), strict=True))
+    share[order] = np.where(is_positive, under[group], 1.0 - over[group])
     return share
-
-
-def _mean_rank(ordered: Floats, score: Floats) -> Floats:
-    """How many of the ordered scores lie below each score, equal ones counting half."""
-    below, upto = (np.searchsorted(ordered, score, side=side) for side in ("left", "right"))
-    return np.asarray(0.5 * (below + upto), dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,11 @@ def auc_difference(positive: NDArray[np.bool_], score_a: Floats, score_b: Floats
     >>> round(found.delta, 6), round(found.error, 6), round(found.p_value, 6)
     (0.111111, 0.157135, 0.4795)
     """
-    first, second = placements(positive, score_a), placements(positive, score_b)
+    return difference_of_placements(positive, placements(positive, score_a), placements(positive, score_b))
+
+
+def difference_of_placements(positive: NDArray[np.bool_], first: Floats, second: Floats) -> AucDifference:
+    """`auc_difference` where the placements are known."""
     gained = second - first
     if not 1 < int(positive.sum()) < len(positive) - 1:
         error = math.nan
