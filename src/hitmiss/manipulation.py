@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
+import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.errors import DataError, UnknownName, UsageError
@@ -25,6 +26,7 @@ from hitmiss.trials import Threshold, Trials
 
 CLEAN_NAMES: Final = ("clean", "NONE", "-")
 CHANGED: Final = "fakes changed, reals as they were: an EER of this mix is no error rate of a detector, read FAR"
+BETWEEN: Final = " × "
 Mask = NDArray[np.bool_]
 
 
@@ -57,12 +59,13 @@ def drift(
     seed: int = 0,
     level: float = 0.95,
 ) -> Results:
-    """FAR, FRR, their drift from clean, and the shift of scores, for each value of a column, at one threshold.
+    """FAR, FRR, their drift from clean, and the shift of scores, for each value of a column (or of several, `codec,codec_q`), at one threshold.
 
     `clean` is the value of the untouched clips (by default one of clean, NONE, -), `pair_by` the column that says which
     clips belong together (by default `source`, else `codec_seed`). `threshold` is one that was chosen elsewhere; without it the clean
     clips' own EER threshold is frozen. Intervals are drawn over `unit` (by default the source clips).
     """
+    trials, by = _joined(trials, by)
     base = _base(trials, by, clean)
     linked = pair_by or next((c for c in ("source", "codec_seed") if c in trials.frame.columns), "item")
     start = _scores_by(trials.where(**{by: base}), linked, base)
@@ -80,6 +83,17 @@ def drift(
     return Results(tuple(rows), signature, tuple(notes))
 
 
+def _joined(trials: Trials, by: str) -> tuple[Trials, str]:
+    """Several columns, `codec,codec_q`, as one: codec × codec_q."""
+    names = [name.strip() for name in by.split(",")]
+    if len(names) == 1:
+        return trials, by
+    parts = [trials.column(name).to_list() for name in names]
+    together = [values[0] if len(set(values)) == 1 else BETWEEN.join(values) for values in zip(*parts, strict=True)]
+    name = BETWEEN.join(names)
+    return Trials(trials.frame.with_columns(pl.Series(name, together)), trials.header), name
+
+
 def _base(trials: Trials, by: str, clean: str | None) -> str:
     values = trials.column(by).unique().to_list()
     if clean is not None:
@@ -93,18 +107,26 @@ def _base(trials: Trials, by: str, clean: str | None) -> str:
 
 
 def _frozen(clean: Trials, threshold: float | None) -> Threshold:
+    """The given threshold, or one that decides as the clean EER's does, half-way to the next score.
+
+    At a clip's very score the smallest change of it, a rounding, would flip the decision.
+    """
     if threshold is not None:
         return Threshold(threshold, "that was given")
-    return Threshold(
-        equal_error(clean.label, clean.score)[1], "at the EER of these clean clips, so their own row is optimistic"
-    )
+    last = equal_error(clean.label, clean.score)[1]
+    above = clean.score[clean.score > last]
+    middle = (last + float(above.min())) / 2 if len(above) else last
+    found = middle if np.isfinite(middle) and middle > last else last
+    return Threshold(found, "at the EER of these clean clips, so their own row is optimistic")
 
 
 def _scores_by(trials: Trials, linked: str, value: str) -> Trials:
     """The trials in the order of what links them; each clip must be there once."""
     ordered = Trials(trials.frame.sort(linked), trials.header)
     if ordered.frame[linked].n_unique() != len(ordered):
-        raise DataError(f"{value}: a {linked} is there more than once; say pair_by=… or choose one quality")
+        raise DataError(
+            f"{value}: a {linked} is there more than once; name every column that tells the copies apart, as codec,codec_q"
+        )
     return ordered
 
 
@@ -184,5 +206,5 @@ class _Cell:
 
 
 def _fakes_only(rows: Sequence[Estimate]) -> list[str]:
-    marked = [next(iter(e.slice.values())) for e in rows if e.note == CHANGED]
-    return [f"{', '.join(marked)}: {CHANGED}"] if marked else []
+    marked = sum(e.note == CHANGED for e in rows)
+    return [f"† {marked} of {sum(e.metric == 'eer' for e in rows) - 1} conditions: {CHANGED}"] if marked else []

@@ -26,9 +26,9 @@ Transform = Callable[[Clip, int, Generator], Clip]
 
 SUITE: Final = (
     "gain(db=-10)", "gain(db=10)",
-    "noise(snr=25)", "noise(snr=20)", "noise(snr=15)", "noise(snr=20, color=pink)",
+    "noise(snr=25)", "noise(snr=20)", "noise(snr=15)", "noise(color=pink, snr=20)",
     "echo(delay=0.1, level=0.3)", "echo(delay=0.3, level=0.5)",
-    "shift(seconds=0.5)", "fade(share=0.3, shape=linear)", "fade(share=0.3, shape=exponential)",
+    "shift(seconds=0.5)", "fade(shape=linear, share=0.3)", "fade(shape=exponential, share=0.3)",
     "band(rate=8000)", "band(rate=11025)",
     "pitch(semitones=1)", "pitch(semitones=-1)", "tempo(factor=1.1)", "tempo(factor=0.9)",
 )  # fmt: skip

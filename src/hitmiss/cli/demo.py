@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -24,6 +26,12 @@ class Step:
     about: str
     simulate: Callable[[Path, float], Path]
     commands: Callable[[Path], list[list[str]]]
+    needs: tuple[str, ...] = ()
+
+    @property
+    def lacks(self) -> list[str]:
+        """The packages that it needs and this machine has not."""
+        return [name for name in self.needs if find_spec(name) is None]
 
 
 def simulate_asvspoof5(folder: Path, share: float) -> Path:
@@ -41,7 +49,40 @@ def score_asvspoof5(data: Path) -> list[list[str]]:
     return [["score", *files, "-p", "asvspoof5", "--score-kind", "llr", *slices, *intervals]]
 
 
-STEPS = (Step("asvspoof5", "ASVspoof 5 Track 1, per codec and quality", simulate_asvspoof5, score_asvspoof5),)
+def simulate_voices(folder: Path, share: float) -> Path:
+    """Speak a small corpus of voices, spoof half of it, and train a detector."""
+    from hitmiss.simulate.training import train
+    from hitmiss.simulate.voices import write
+
+    shutil.rmtree(folder / "run", ignore_errors=True)  # of an earlier demo, on other data
+    train(write(folder, share=share))
+    return folder
+
+
+def detect_voices(data: Path) -> list[list[str]]:
+    """Run the detector through codecs, score per codec and attack, and see what a frozen threshold does."""
+    from hitmiss.simulate.training import trained
+
+    run, each = str(data / "run"), ["--bootstrap", "1000", "--unit", "speaker"]
+    files = ["--data", str(data / "eval.tsv"), "--codecs", str(data / "codecs.tsv")]
+    way = ["--cut-length", "48000", "--workers", "2", "-o", run]
+    return [
+        ["detect", "--detector", trained(data), *files, "-p", "deepfake-audio", *way],
+        ["score", run, "-p", "deepfake-audio", "--by", "codec", "--by", "attack", *each],
+        ["drift", run, "--by", "codec", *each],
+    ]
+
+
+STEPS = (
+    Step("asvspoof5", "ASVspoof 5 Track 1, per codec and quality", simulate_asvspoof5, score_asvspoof5),
+    Step(
+        "voices",
+        "Deepfake audio: a detector over codecs, from sound to tables",
+        simulate_voices,
+        detect_voices,
+        ("soundfile", "soxr", "av"),
+    ),
+)
 """What the demo shows, in order."""
 
 
@@ -51,6 +92,9 @@ def demo(
 ) -> None:
     """Simulate evaluations at full size and score them, showing each command before it is run."""
     for step in STEPS:
+        if step.lacks:
+            printing.note(f"\n{step.about}: left out, it needs {', '.join(step.lacks)}: pip install 'hitmiss[audio]'")
+            continue
         printing.note(f"\n{step.about}: simulated data, made by hitmiss itself (see README.txt beside it)")
         data = step.simulate(output / (f"{step.name}_small" if small else step.name), SMALL if small else 1.0)
         for words in step.commands(data):

@@ -11,7 +11,9 @@ from hitmiss.cli import printing
 
 def drift(
     scores: Annotated[str, typer.Argument(help="A run folder of `hitmiss detect`, or a score file with labels.")],
-    by: Annotated[str, typer.Option(help="Column of the conditions, `codec` or `manipulation`.")] = "manipulation",
+    by: Annotated[
+        str, typer.Option(help="Column(s) of the conditions: `manipulation`, `codec,codec_q`.")
+    ] = "manipulation",
     key: Annotated[str | None, typer.Option(help="Key file with the labels.")] = None,
     protocol: Annotated[str, typer.Option("--protocol", "-p", help="How the file is read.")] = "deepfake-audio",
     clean: Annotated[str | None, typer.Option(help="The value of untouched clips (default: clean, NONE or -).")] = None,

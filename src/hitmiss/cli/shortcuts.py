@@ -12,7 +12,7 @@ from hitmiss.cli import printing
 
 def shortcuts(
     data: Annotated[str, typer.Argument(help="Manifest: a table with the file and the label of each clip.")],
-    by: Annotated[list[str] | None, typer.Option(help="Slice column(s), `attack`.")] = None,
+    by: Annotated[list[str] | None, typer.Option(help="Slice column, `attack`; may be repeated.")] = None,
     unit: Annotated[str | None, typer.Option(help="Column that folds and intervals keep whole, `speaker`.")] = None,
     protocol: Annotated[str, typer.Option("--protocol", "-p", help="How labels are read.")] = "deepfake-audio",
     root: Annotated[Path | None, typer.Option(help="Folder of the files (default: the manifest's).")] = None,
@@ -26,6 +26,7 @@ def shortcuts(
     from hitmiss.io.manifest import read_manifest
     from hitmiss.protocol import find_protocol
     from hitmiss.report import tables, text
+    from hitmiss.report.shortcut_table import shortcut_table
     from hitmiss.shortcuts import read_features, shortcut_probe
 
     options = find_protocol(protocol).options
@@ -36,7 +37,7 @@ def shortcuts(
     if json:
         printing.out(results.to_json())
         return
-    text.write(tables.tables(results, manifest.positive))
+    text.write([tables.overall(results, manifest.positive), *(shortcut_table(results, name) for name in by or ())])
     for warning in results.warnings:
         printing.out(f"\n! {warning}")
     printing.out(f"\n{results.signature}")

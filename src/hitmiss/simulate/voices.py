@@ -201,7 +201,7 @@ def write(folder: str | Path, *, share: float = 1.0, seed: int = 0) -> Path:
     """Write the corpus: clips, manifests, a codec plan and what it is. `share` of the full size, never too few to train."""
     folder = Path(folder)
     (folder / "flac").mkdir(parents=True, exist_ok=True)
-    sizes = {"train": (max(round(12 * share), 6), 4), "eval": (max(round(16 * share), 4), 4)}
+    sizes = {"train": (max(round(10 * share), 6), 4), "eval": (max(round(12 * share), 4), 4)}
     for split, (speakers, utterances) in sizes.items():
         rows = []
         for row, clip in corpus(split, speakers, utterances, seed):
