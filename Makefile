@@ -36,11 +36,8 @@ types: $(READY)  ## types only
 	$(BIN)/mypy
 
 .PHONY: bench
-bench: $(READY)  ## run every script in benchmarks/
-	@for script in benchmarks/[a-z]*.py; do \
-	    [ -e "$$script" ] || { echo "there is no benchmark yet"; exit 1; }; \
-	    echo "$$script"; $(BIN)/python "$$script"; \
-	done
+bench: $(READY)  ## measure, and write benchmarks/RESULTS.md (NAME=bootstrap for one of them)
+	$(BIN)/python benchmarks/run.py $(NAME)
 
 .PHONY: lock
 lock: $(READY)  ## choose the newest versions and write requirements.lock

@@ -57,8 +57,15 @@ def rows() -> list[dict[str, object]]:
 
 def main() -> None:
     """Print the table."""
-    for row in rows():
-        print(" | ".join(f"{k}: {v:.3g}" if isinstance(v, float) else f"{k}: {v}" for k, v in row.items()))
+    found = rows()
+    head = list(found[-1])
+    print(f"| {' | '.join(head)} |\n|{'---|' * len(head)}")
+    for row in found:
+        print(f"| {' | '.join(_shown(row.get(name, '')) for name in head)} |")
+
+
+def _shown(value: object) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 if __name__ == "__main__":
