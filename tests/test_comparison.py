@@ -347,3 +347,10 @@ def test_views() -> None:
     assert "&lt;old&gt;" in html and "<old>" not in html and html.count("<tr>") == len(made) + 1
     with pytest.raises(UsageError, match="0 differences of 'eer'"):
         made.one("eer", codec="C99")
+
+
+def test_what_else_is_asked_changes_no_digit() -> None:
+    a, b = two_runs(15, 100)
+    alone = {m: compare(a, b, [m]).one(m) for m in ("f1", "mcc", "accuracy")}
+    together = compare(a, b, ["mcc", "eer", "f1", "accuracy"], by="codec")
+    assert all(together.one(m) == row for m, row in alone.items())

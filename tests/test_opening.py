@@ -29,7 +29,7 @@ def test_a_run_is_chosen_by_columns(table: Path) -> None:
 def test_unknown_columns_and_values_are_errors(table: Path) -> None:
     with pytest.raises(UnknownName, match="'modell'; did you mean 'model'"):
         open_run(f"{table}[modell=m2]", None, None, positive="real")
-    with pytest.raises(UnknownName, match="'m3'. Known: m1, m2"):
+    with pytest.raises(UnknownName, match=r"'m3'\. Known: m1, m2"):
         open_run(f"{table}[model=m3]", None, None, positive="real")
     with pytest.raises(UsageError, match="choose a run by column=value"):
         split_choice("scores.csv[model=]")

@@ -139,8 +139,7 @@ class PairedDraws:
             second = self.b.replicates([q for _, q in questions], part.b)
             zeroed = [self.is_zeroed(q) for q in questions]
             return [_less(y, x, zero) for x, y, zero in zip(first, second, zeroed, strict=True)]
-        rng = generator(self.plan.seed, "pair", part.a.name)
-        return _trial_deltas(questions, part, self.plan.bootstrap, rng, self.zero_undefined)
+        return _trial_deltas(questions, part, self.plan, self.zero_undefined)
 
 
 def _less(second: Floats, first: Floats, zero: bool = False) -> Floats:
@@ -149,19 +148,23 @@ def _less(second: Floats, first: Floats, zero: bool = False) -> Floats:
         return np.nan_to_num(second) - np.nan_to_num(first) if zero else second - first
 
 
-def _trial_deltas(questions: Sequence[Both], part: Part, replicates: int, rng: Generator, zero: bool) -> list[Floats]:
-    """The runs are put in an order of their own, so that exchanging them changes signs and nothing else."""
+def _trial_deltas(questions: Sequence[Both], part: Part, plan: Plan, zero: bool) -> list[Floats]:
+    """The runs are put in an order of their own, so that exchanging them changes signs and nothing else.
+
+    Each kind of metric has its own stream, begun anew for every sample: what else is asked changes no digit of it.
+    """
     if _later(part):
         turned = [(q[1], q[0]) for q in questions]
-        return [-d for d in _trial_deltas(turned, Part(part.b, part.a), replicates, rng, zero)]
+        return [-d for d in _trial_deltas(turned, Part(part.b, part.a), plan, zero)]
     at = [i for i, (q, _) in enumerate(questions) if q.form is not None and not isinstance(q.form, OfCounts)]
-    found = dict(zip(at, _form_deltas([questions[i] for i in at], part, replicates, rng), strict=True)) if at else {}
+    replicates, name = plan.bootstrap, part.a.name
+    drawn = _form_deltas([questions[i] for i in at], part, replicates, generator(plan.seed, "pair", name)) if at else []
+    found = dict(zip(at, drawn, strict=True))
     for i, question in enumerate(questions):
-        if i not in found:
-            if isinstance(question[0].form, OfCounts):
-                found[i] = _count_deltas(question, part, replicates, rng, zero)
-            else:
-                found[i] = _plain_deltas(question, part, replicates, rng)
+        if i not in found and isinstance(question[0].form, OfCounts):
+            found[i] = _count_deltas(question, part, replicates, generator(plan.seed, "pair counts", name), zero)
+        elif i not in found:
+            found[i] = _plain_deltas(question, part, replicates, generator(plan.seed, "pair rows", name))
     return [found[i] for i in range(len(questions))]
 
 

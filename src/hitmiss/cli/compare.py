@@ -36,12 +36,8 @@ def compare(
     level: Annotated[float, typer.Option(help="Level of the intervals; a test's is one less it.")] = 0.95,
     test: Annotated[str, typer.Option(help="auto, mcnemar, delong, bootstrap or permutation.")] = "auto",
     correction: Annotated[str, typer.Option(help="holm, bh or none: over the slices of a table.")] = "holm",
-    threshold: Annotated[
-        list[float] | None, typer.Option(help=f"Decide at this threshold (score >= t); {EACH}.")
-    ] = None,
-    score_column: Annotated[
-        list[str] | None, typer.Option(help=f"The score column; {EACH}; or several of one file.")
-    ] = None,
+    threshold: Annotated[list[float] | None, typer.Option(help=f"Decide where score >= this; {EACH}.")] = None,
+    score_column: Annotated[list[str] | None, typer.Option(help=f"The score column; {EACH}, or of one file.")] = None,
     higher: Annotated[list[str] | None, typer.Option(help=f"The class that a higher score means; {EACH}.")] = None,
     column: Annotated[list[str] | None, typer.Option(help="Our name = the file's column, `item=utt`.")] = None,
     layout: Annotated[str | None, typer.Option(help="Layout of the files, where it is not seen (`triage`).")] = None,
@@ -81,14 +77,7 @@ def compare(
         "by": by or [],
     }
     made = _compare(opened, chosen, metric or [], options)
-    if output:
-        from pathlib import Path
-
-        Path(output).write_text(made.to_json() + "\n", encoding="utf-8")
-    if json:
-        printing.out(made.to_json())
-    else:
-        _show(made, opened)
+    _emit(made, opened, output, json)
 
 
 def _open(
@@ -152,6 +141,17 @@ def _compare(
         return compare_all(opened, wanted, choices=choices, **options)
     (name_a, a), (name_b, b) = opened.items()
     return compare_two(a, b, wanted, names=(name_a, name_b), choices=choices, **options)
+
+
+def _emit(made: Comparison | Ranking, opened: dict[str, Trials], output: str | None, json: bool) -> None:
+    from pathlib import Path
+
+    if output:
+        Path(output).write_text(made.to_json() + "\n", encoding="utf-8")
+    if json:
+        printing.out(made.to_json())
+    else:
+        _show(made, opened)
 
 
 def _show(made: Comparison | Ranking, opened: dict[str, Trials]) -> None:

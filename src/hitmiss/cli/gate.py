@@ -87,12 +87,10 @@ def _results(run: str, targets: list[Target], scoring: dict[str, Any]) -> Result
     from hitmiss.results import Results
 
     path = Path(run)
-    if path.is_dir():
-        if not (path / "results.json").is_file():
-            raise DataError(
-                f"the folder {run} has no results.json; write one with hitmiss score … -o {run}/results.json"
-            )
+    if (path / "results.json").is_file():
         return Results.load(path / "results.json")
+    if path.is_dir() and not (path / "manifest.json").is_file():
+        raise DataError(f"the folder {run} has no results.json; write one with hitmiss score … -o {run}/results.json")
     if path.suffix == ".json" and (is_results(path) or not (scoring["key"] or scoring["protocol"])):
         return Results.load(path)
     return _measured(run, targets, scoring)

@@ -82,7 +82,6 @@ def _by_slice(comparison: Comparison, names: tuple[str, ...], metric: str, posit
 
 
 def _slice_row(key: tuple[str, ...], d: Difference) -> tuple[Cell, ...]:
-    note = "; ".join(filter(None, ("slices won" if d.average else "", d.note or "")))
     return (
         *(Cell(k) for k in key),
         Cell(f"{d.n_pairs:,}"),
@@ -92,7 +91,7 @@ def _slice_row(key: tuple[str, ...], d: Difference) -> tuple[Cell, ...]:
         Cell(p_text(d.p_adjusted) if not d.average and d.slice else ""),
         Cell(_wins(d)),
         Cell(d.verdict, strong=d.verdict.endswith("better")),
-        Cell(note),
+        Cell(d.note or ""),
     )
 
 
@@ -107,7 +106,9 @@ def _titled(d: Difference) -> str:
 
 
 def _wins(d: Difference) -> str:
-    return f"{d.wins:,}/{d.ties:,}/{d.losses:,}" if d.delta is not None and d.wins + d.ties + d.losses else ""
+    if d.delta is None or not d.wins + d.ties + d.losses:
+        return ""
+    return f"{d.wins:,}/{d.ties:,}/{d.losses:,}{' slices' if d.average else ''}"
 
 
 def _mcnemar(rows: Sequence[Discordance], correction: str) -> Table:
