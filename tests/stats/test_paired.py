@@ -14,7 +14,7 @@ from scipy import stats
 
 from hitmiss.metrics.detection import cllr_form, dcf_at_form, eer_form, min_dcf_form
 from hitmiss.metrics.ranking import average_precision_of_tally, fpr_at_tpr_form, tpr_at_fpr_form
-from hitmiss.stats import windows
+from hitmiss.stats import joint, paired, windows
 from hitmiss.stats.bootstrap import stratified_replicates
 from hitmiss.stats.draws import uniform_counts
 from hitmiss.stats.forms import Form, PairShare, Whole
@@ -157,6 +157,43 @@ def test_law_of_figures_that_need_every_trial() -> None:
     assert same_law(fast[0][0] + fast[0][1], slow[0][0] + slow[0][1]) > 1e-4  # joint: EER and AUC of one replicate
 
 
+@pytest.mark.parametrize("blocks", [6, 2])
+def test_law_of_sums_drawn_by_category(blocks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in large samples: sums from the counts of joint categories, more of them or few and made up for by noise."""
+    monkeypatch.setattr(joint, "LEAST", 500)
+    monkeypatch.setattr(paired, "EVEN_BLOCKS", blocks)
+    trials, asked = two_systems(900, 1500, 22), [PairShare(), eer_form("grouped"), cllr_form()]
+    plan = Plan.of(trials[0], trials[1:], asked)
+    assert plan.summed == [0, 2]
+    assert len(plan.drawn) < 1800, "most of this must be about trials that are not drawn one by one"
+    fast = paired_replicates(*trials, asked, 10_000, np.random.default_rng(23))
+    slow = paired_by_trial(*trials, asked, 3000, np.random.default_rng(24))
+    for a, b, c, d in zip(*fast, *slow, strict=True):
+        assert min(same_law(a, c), same_law(b, d), same_law(b - a, d - c)) > 1e-4
+        assert (b - a).std() == pytest.approx((d - c).std(), rel=4.5 / np.sqrt(2 * 3000))
+    ours, theirs = np.corrcoef(np.vstack(fast)), np.corrcoef(np.vstack(slow))
+    assert np.abs(np.arctanh(ours - np.eye(6)) - np.arctanh(theirs - np.eye(6))).max() < 4.5 / np.sqrt(3000)
+
+
+def test_infinite_terms_of_sums_drawn_by_category(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One positive of system a has all evidence against it: infinite Cllr when drawn, and only for that system."""
+    monkeypatch.setattr(joint, "LEAST", 500)
+    positive, a, b = two_systems(600, 700, 25)
+    a[np.flatnonzero(positive)[17]] = -np.inf
+    first, second = paired_replicates(positive, a, b, [cllr_form()], 10_000, np.random.default_rng(26))
+    assert stats.binomtest(int(np.isfinite(first[0]).sum()), 10_000, (1 - 1 / 600) ** 600).pvalue > 1e-4
+    assert np.isfinite(second[0]).all()
+
+
+def test_sums_of_systems_that_hardly_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scores a millionth apart: the noise of both systems must be one and the same."""
+    monkeypatch.setattr(joint, "LEAST", 500)
+    positive, a, _ = two_systems(600, 900, 27)
+    first, second = paired_replicates(positive, a, a + 1e-6, [cllr_form()], 300, np.random.default_rng(28))
+    assert first[0].std() > 1e-3
+    assert np.abs(second[0] - first[0]).max() < 2e-6
+
+
 def test_frequencies_agree_with_the_exact_joint_law() -> None:
     """All resamples of 3 positives and 2 negatives: the pair (EER of a, EER of b)."""
     positive = np.array([True, True, True, False, False])
@@ -177,7 +214,8 @@ def test_frequencies_agree_with_the_exact_joint_law() -> None:
 
 def test_a_system_does_not_differ_from_itself() -> None:
     positive, a, _ = two_systems(400, 900, 9)
-    first, second = paired_replicates(positive, a, a, forms(), 300, np.random.default_rng(20))
+    asked = [*forms(), cllr_form()]
+    first, second = paired_replicates(positive, a, a, asked, 300, np.random.default_rng(20))
     assert all(np.array_equal(x, y) for x, y in zip(first, second, strict=True))
     assert len(np.unique(first[0])) > 10
 

@@ -4,8 +4,9 @@ Replicate r of both systems comes from one draw of trials within each class, so 
 replicate of the difference. Trials near a system's crossing or least cost are drawn one by one; all others only matter
 through how many fall between two scores of the one and two scores of the other system, which is one multinomial. Every
 replicate is certified: its crossings lie among trials that were drawn, and no cost elsewhere can undercut the least one
-found. The rare replicate that is not, and every replicate of figures that need all trials (AUC, Cllr, AP), is completed:
-its counts are dealt out to the trials. The distribution is exactly that of resampling trials.
+found. The rare replicate that is not, and every replicate of figures that need the whole curve (AP), is completed: its
+counts are dealt out to the trials. The distribution is exactly that of resampling trials. Sums over all trials (Cllr,
+Brier, AUC) are completed too in small samples, and drawn by category in large ones (see `joint`).
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from hitmiss.stats.draws import Counts, uniform_counts
-from hitmiss.stats.forms import Form
+from hitmiss.stats.forms import ClassSums, Form, PairShare
+from hitmiss.stats.joint import JointSums, by_category, extreme_trials
 from hitmiss.stats.pieces import Axis, Draw, read
 from hitmiss.stats.units import UnitSample, unit_replicates
 from hitmiss.stats.windows import Indices, Mask, choose_windows
@@ -27,6 +29,8 @@ from hitmiss.tally import Array, Floats, Tally
 
 Pair = tuple[list[Floats], list[Floats]]
 NUMBERS_AT_A_TIME = 1 << 22
+EVEN_BLOCKS = 24
+"""Parts into which the scores of each system are cut where sums over all trials are asked for."""
 DEAR_CATEGORY = 24
 """With fewer trials than this, drawing them one by one is cheaper than counting them as a category."""
 
@@ -44,6 +48,8 @@ def paired_replicates(
     for start in range(0, replicates, step):
         part = values[:, :, start : start + step]
         _fill(part, plan, forms, plan.draw(part.shape[2], rng), rng)
+    if np.array_equal(score_a, score_b):  # to the last bit, whatever the order of summing
+        values[1] = values[0]
     return list(values[0]), list(values[1])
 
 
@@ -103,17 +109,24 @@ class Plan:
     drawn: Indices
     category: NDArray[np.int32]
     sizes: list[Counts]
+    summed: list[int]
+    sums: JointSums | None
 
     @classmethod
     def of(cls, positive: Mask, scores: tuple[Floats, Floats], forms: Sequence[Form]) -> Plan:
         """Choose the windows of both systems and sort the trials into them."""
-        windows = [choose_windows(Tally.of_classes(s[positive], s[~positive]), forms) for s in scores]
+        summed = by_category(positive, forms)
+        of_sums = [f for f in (forms[i] for i in summed) if isinstance(f, ClassSums | PairShare)]
+        tallies = [Tally.of_classes(s[positive], s[~positive]) for s in scores]
+        windows = [choose_windows(t, forms, EVEN_BLOCKS if summed else 1) for t in tallies]
         stretch = [w.stretch_of(s) for w, s in zip(windows, scores, strict=True)]
         width = len(windows[1].is_open)
         joint = (stretch[0] * width + stretch[1]).astype(np.int32)
         one_by_one = (windows[0].is_open[:, None] | windows[1].is_open).reshape(-1)
         one_by_one |= np.bincount(joint, minlength=len(one_by_one)) < DEAR_CATEGORY
         active = one_by_one[joint]
+        if summed:
+            active[extreme_trials(positive, scores, of_sums)] = True
         drawn = np.flatnonzero(active)
         drawn = np.concatenate([drawn[positive[drawn]], drawn[~positive[drawn]]])
         used = [
@@ -123,7 +136,9 @@ class Plan:
         rank = np.full(len(one_by_one), -1, dtype=np.int32)
         rank[kept] = np.arange(len(kept))
         axes = [Axis.of(w, s[drawn], k) for w, s, k in zip(windows, scores, (kept // width, kept % width), strict=True)]
-        return cls(positive, scores, axes, drawn, rank[joint], [u[kept] for u in used])
+        category = np.where(active, -1, rank[joint]).astype(np.int32)
+        sums = JointSums.of(positive, scores, of_sums, drawn, category, len(kept)) if summed else None
+        return cls(positive, scores, axes, drawn, category, [u[kept] for u in used], summed, sums)
 
     def draw(self, replicates: int, rng: Generator) -> Draw:
         """New replicates, one column each."""
@@ -170,12 +185,15 @@ def _fill(values: Floats, plan: Plan, forms: Sequence[Form], draw: Draw, rng: Ge
     for system, axis in enumerate(plan.axes):
         curve = axis.curve(draw)
         answers = [read(form, curve) for form in forms]
-        unread = [i for i, answer in enumerate(answers) if answer is None]
+        unread = [i for i, answer in enumerate(answers) if answer is None and i not in plan.summed]
         for i, answer in enumerate(answers):
             if answer is not None:
                 values[system, i] = answer[0]
                 doubtful |= answer[1]
     for r in range(values.shape[2]) if unread else np.flatnonzero(doubtful):
         counts = plan.completed(draw, int(r), rng)
-        again = list(range(len(forms))) if doubtful[r] else unread
+        again = [i for i in range(len(forms)) if i not in plan.summed] if doubtful[r] else unread
         values[:, again, r] = _figures(plan.ordered, [forms[i] for i in again], counts)
+    if plan.sums:
+        for system, place, figures in plan.sums.figures(draw, rng):
+            values[system, plan.summed[place]] = figures

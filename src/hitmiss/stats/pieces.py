@@ -19,7 +19,7 @@ from hitmiss.stats.windows import Indices, Mask, Windows
 from hitmiss.tally import Floats
 
 Packed = NDArray[np.uint16]
-_UNPACK: tuple[Callable[[Packed], NDArray[Any]], ...] = (lambda counts: counts & 255, lambda counts: counts >> 8)
+UNPACK: tuple[Callable[[Packed], NDArray[Any]], ...] = (lambda counts: counts & 255, lambda counts: counts >> 8)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +94,7 @@ class Axis:
         first = packs.take(self.first_pack[:-1], axis=0)
         wide = np.flatnonzero(np.diff(self.first_pack) > 1)
         counts = []
-        for unpack, others in zip(_UNPACK, draw.others, strict=True):
+        for unpack, others in zip(UNPACK, draw.others, strict=True):
             each = unpack(first).astype(np.float64)
             for k in wide:
                 each[k] = unpack(packs[self.first_pack[k] : self.first_pack[k + 1]]).sum(axis=0)
@@ -148,7 +148,7 @@ class Curve:
     def look_inside(self, replicate: Indices, piece: Indices) -> tuple[Floats, Floats, Mask]:
         """Cumulative counts after each trial of small pieces, and which of them are points of the curve."""
         drawn = self.packed[self.axis.inside[piece], replicate[:, None]]
-        cp, cn = (np.cumsum(unpack(drawn), axis=1, dtype=np.float64) for unpack in _UNPACK)
+        cp, cn = (np.cumsum(unpack(drawn), axis=1, dtype=np.float64) for unpack in UNPACK)
         return self.cp[replicate, piece][:, None] + cp, self.cn[replicate, piece][:, None] + cn, self.axis.ends[piece]
 
 

@@ -55,10 +55,15 @@ class _Bound:
         return np.asarray(a * missed - b * rejected > DEVIATIONS * spread)
 
 
-def choose_windows(tally: Tally, forms: Sequence[Form]) -> Windows:
-    """Open where a crossing or a least cost can fall, elsewhere blocks as wide as the bound on their costs allows."""
+def choose_windows(tally: Tally, forms: Sequence[Form], even: int = 1) -> Windows:
+    """Open where a crossing or a least cost can fall, elsewhere blocks as wide as the bound on their costs allows.
+
+    Blocks hold at most about one part in `even` of the trials.
+    """
     bounds = [_Bound(tally, f, f.best_point(tally)) for f in forms if isinstance(f, MinimumCost)]
     fixed = np.array([tally.point_at(f.threshold) for f in forms if isinstance(f, AtThreshold)], dtype=np.intp)
+    shares = np.arange(1, even) / even * (float(tally.n_positive) + float(tally.n_negative))
+    fixed = np.append(fixed, np.searchsorted(tally.positives + tally.negatives, shares))
     groups = len(tally.score)
     grid = np.unique(np.concatenate([np.linspace(0, groups, min(groups, CELLS) + 1).astype(np.intp), fixed]))
     low, high = grid[:-1], grid[1:]
