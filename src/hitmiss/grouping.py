@@ -108,6 +108,16 @@ class Sample:
         """Its decisions counted."""
         return Counts(*(c.item() for c in self.outcomes))
 
+    @cached_property
+    def judged(self) -> tuple[Floats, NDArray[np.int64]]:
+        """Its distinct confidences, and for each trial 0 where it has no answer or none, else 1 + 2 · place + right."""
+        happened, stated = self.columns.outcome[self.rows], self.columns.named("confidence")[self.rows]
+        used = (happened < 4) & ~np.isnan(stated)
+        distinct, place = np.unique(stated[used], return_inverse=True)
+        code = np.zeros(self.n, dtype=np.int64)
+        code[used] = 1 + 2 * place + np.isin(happened[used], (0, 3))
+        return distinct, code
+
     def unit_sample(self, unit: NDArray[np.int64], n_units: int) -> UnitSample:
         """Its trials with the unit of each."""
         return UnitSample.of(self.positive, self.score, unit[self.rows], n_units)

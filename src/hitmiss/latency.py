@@ -32,7 +32,7 @@ def by_component(trials: Trials) -> Trials | None:
     if not parts or not any(part.height for part in parts):
         return None
     header = replace(head, runs=(*head.runs, "component"), slices=(SERVED,), numbers=("seconds",), notes=())
-    return Trials.from_frame(pl.concat(parts), header)
+    return Trials.from_frame(pl.concat(parts).sort("seconds"), header)
 
 
 def _served(trials: Trials) -> pl.Expr:

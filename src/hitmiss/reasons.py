@@ -35,7 +35,7 @@ def _what_is_missing(c: Counts, positive: str, negative: str) -> str:
         f"nothing was called {positive}": c.tp + c.fp,
         f"nothing was called {negative}": c.tn + c.fn,
     }
-    return next((text for text, n in sides.items() if not n), "too few answers with a confidence")
+    return next((text for text, n in sides.items() if not n), "fewer answers with a confidence than it asks for")
 
 
 def why_no_interval(plan: Plan, question: Question, sample: Sample, value: float) -> str | None:

@@ -41,6 +41,7 @@ class Metric:
     kinds: tuple[str, ...] = ()
     positive: str | None = None
     interval: bool = True
+    judged: Callable[..., Any] | None = None
 
     def settings(self, spec: Spec) -> dict[str, Setting]:
         """Defaults overlaid by the spec's settings; an unknown setting is an error."""
@@ -63,6 +64,7 @@ def metric(
     kinds: tuple[str, ...] = (),
     positive: str | None = None,
     interval: bool = True,
+    judged: Callable[..., Any] | None = None,
 ) -> Callable[[F], F]:
     """Register a metric function under its own name.
 
@@ -71,6 +73,7 @@ def metric(
     how the engine counts and resamples it fast; without it the metric is called on arrays.
     `kinds` lists the score kinds on which the metric makes sense (empty: any); `positive` is the class that its name
     takes to be the positive one (None: any). `interval=False`: replicates are no guide to how sure the figure is.
+    `judged` computes a metric of confidences from `metrics.confidence.Judged`, for many replicates at once.
 
     >>> @metric(best="low")
     ... def half_of_mean(score, weight=None, *, scale=0.5):
@@ -87,7 +90,7 @@ def metric(
             _load("hitmiss.metrics")  # so that a name that is taken is the newcomer's fault
         if name in _metrics and _metrics[name].function.__module__ != function.__module__:
             raise UsageError(f"metric {name!r} exists already, from {_metrics[name].function.__module__}")
-        _metrics[name] = Metric(name, function, best, range, columns, defaults, form, kinds, positive, interval)
+        _metrics[name] = Metric(name, function, best, range, columns, defaults, form, kinds, positive, interval, judged)
         return function
 
     return register

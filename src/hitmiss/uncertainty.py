@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hitmiss.errors import DataError, UnknownName, UsageError
 from hitmiss.grouping import Columns, Sample
+from hitmiss.metrics.confidence import Judged
 from hitmiss.metrics.counts import OUTCOMES, Counts
 from hitmiss.registry import Metric
 from hitmiss.spec import Setting
@@ -25,6 +26,8 @@ from hitmiss.tally import Array, Floats, Tally
 
 Method = Literal["percentile", "bca"]
 METHODS = ("percentile", "bca")
+MOST_CELLS = 10_000_000
+"""Counts that are held at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +122,8 @@ class Draws:
         if isinstance(q.form, OfCounts):
             drawn = self._outcome_counts(sample, rng)
             return np.asarray(q.form.function(Counts(*drawn.T)), dtype=np.float64)
+        if q.metric.judged is not None:
+            return self._judged(q, sample, rng)
         if self.weights is not None:
             return self._weighted(q, sample)
         arrays, settings = q.arrays(sample), q.settings
@@ -131,6 +136,35 @@ class Draws:
         place = self.unit[sample.rows] * OUTCOMES + sample.columns.outcome[sample.rows]
         table = np.bincount(place, minlength=self.n_units * OUTCOMES).reshape(self.n_units, OUTCOMES)
         return weighted_totals(self.weights, table)
+
+    def _judged(self, q: Question, sample: Sample, rng: np.random.Generator) -> Floats:
+        """Replicates of a metric of confidences, from how often each confidence was right and wrong."""
+        assert q.metric.judged is not None
+        confidence, code = sample.judged
+        cells = 1 + 2 * len(confidence)
+        values = []
+        for counts in self._cell_counts(sample, code, cells, rng):
+            judged = Judged(confidence, counts[:, 2::2], counts[:, 1::2], counts.sum(axis=1))
+            values.append(np.asarray(q.metric.judged(judged, **q.settings), dtype=np.float64))
+        return np.concatenate(values)
+
+    def _cell_counts(
+        self, sample: Sample, code: NDArray[np.int64], cells: int, rng: np.random.Generator
+    ) -> Iterator[Floats]:
+        """How often trials of each code are drawn (replicate × code), some replicates at a time."""
+        step = max(1, MOST_CELLS // cells)
+        if self.weights is None or self.unit is None:
+            sides = [np.bincount(code[side], minlength=cells) for side in (sample.positive, ~sample.positive)]
+            shares = [(int(have.sum()), have / max(1, have.sum())) for have in sides]
+            for start in range(0, self.plan.bootstrap, step):
+                size = min(step, self.plan.bootstrap - start)
+                drawn = [rng.multinomial(n, p, size=size).astype(np.float64) for n, p in shares if n]
+                yield np.sum(drawn, axis=0)
+            return
+        unit = self.unit[sample.rows]
+        for start in range(0, len(self.weights), step):
+            part = self.weights[start : start + step]
+            yield np.stack([np.bincount(code, weights=w[unit], minlength=cells) for w in part])
 
     def _weighted(self, q: Question, sample: Sample) -> Floats:
         assert self.weights is not None and self.unit is not None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -47,6 +47,40 @@ def judged(label: ArrayLike, decision: ArrayLike, confidence: ArrayLike, weight:
     weights = check_weight(weight, len(stated))
     right = (happened == 0) | (happened == 3)
     return Tally.of(right[used], stated[used], None if weights is None else weights[used])
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """Answered trials by confidence, ascending: how many were right and wrong at each, and how many trials there are in
+    all. Counts may have further axes in front, one entry a replicate."""
+
+    confidence: Floats
+    right: Floats
+    wrong: Floats
+    n_all: Any
+
+    @classmethod
+    def of(cls, tally: Tally, n_all: float = 0.0) -> Judged:
+        """What a tally of `judged` trials holds."""
+        return cls(
+            tally.score, tally.positive_counts.astype(np.float64), tally.negative_counts.astype(np.float64), n_all
+        )
+
+    @property
+    def n(self) -> Any:
+        """How many answered trials have a confidence."""
+        return self.right.sum(axis=-1) + self.wrong.sum(axis=-1)
+
+
+def per_trial(total: Any, n: Any) -> Any:
+    """A total by a number; NaN where there is none."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.true_divide(total, n)
+
+
+def brier_of(j: Judged) -> Any:
+    """Mean of (confidence − right)²."""
+    return per_trial(j.right @ (1.0 - j.confidence) ** 2 + j.wrong @ j.confidence**2, j.n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +172,7 @@ def max_calibration_error(
     return Over(float(gaps.max()) if len(gaps) else math.nan, _size(tally))
 
 
-@metric(best="low")
+@metric(best="low", judged=brier_of)
 def brier_confidence(
     label: ArrayLike, decision: ArrayLike, confidence: ArrayLike, weight: ArrayLike | None = None
 ) -> float:
@@ -151,10 +185,8 @@ def brier_confidence(
     >>> brier_confidence([1, 0, 0], [1, 1, -1], [0.5, 1.0, 0.2])
     Over(0.625 over 2)
     """
-    tally = judged(label, decision, confidence, weight)
-    total = tally.positive_counts @ (1.0 - tally.score) ** 2 + tally.negative_counts @ tally.score**2
-    n = _size(tally)
-    return Over(float(total) / n if n else math.nan, n)
+    j = Judged.of(judged(label, decision, confidence, weight))
+    return Over(float(brier_of(j)), float(j.n))
 
 
 @metric(best="low", interval=False)

@@ -7,16 +7,17 @@ wrong verdicts among the accepted.
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from hitmiss.errors import UsageError
-from hitmiss.metrics.confidence import judged
+from hitmiss.metrics.confidence import Judged, judged, per_trial
 from hitmiss.registry import metric
-from hitmiss.tally import Floats, Tally, check_weight
+from hitmiss.tally import Floats, check_weight
 from hitmiss.values import Over
 
 
@@ -44,23 +45,66 @@ class _Groups:
     failed: Floats
 
     @classmethod
-    def of(cls, tally: Tally) -> _Groups:
-        wrong = tally.negative_counts[::-1].astype(np.float64)
-        size = wrong + tally.positive_counts[::-1]
-        return cls(size, wrong, np.cumsum(size) - size, np.cumsum(wrong) - wrong)
+    def of(cls, j: Judged) -> _Groups:
+        wrong = j.wrong[..., ::-1]
+        size = wrong + j.right[..., ::-1]
+        return cls(size, wrong, np.cumsum(size, axis=-1) - size, np.cumsum(wrong, axis=-1) - wrong)
 
     @property
-    def n(self) -> float:
-        return float(self.size.sum())
+    def rise(self) -> Floats:
+        """Errors a trial inside each group; 0 in an empty one."""
+        return self.wrong / np.maximum(self.size, 1e-300)
 
     @property
-    def n_wrong(self) -> float:
-        return float(self.wrong.sum())
+    def n(self) -> Any:
+        return self.size.sum(axis=-1)
 
-    def wrong_among(self, accepted: float) -> float:
-        """Expected errors among the `accepted` most confident trials."""
-        at = min(int(np.searchsorted(self.taken, accepted, side="right")) - 1, len(self.size) - 1)
-        return float(self.failed[at] + self.wrong[at] * (accepted - self.taken[at]) / self.size[at])
+    @property
+    def n_wrong(self) -> Any:
+        return self.wrong.sum(axis=-1)
+
+
+def aurc_of(j: Judged) -> Any:
+    """(1/n) Σ_k expected risk of the k most confident.
+
+    Inside a group the expected errors rise evenly, so the sum over its places is a difference of digammas.
+    """
+    g = _Groups.of(j)
+    total = np.sum(g.wrong + (g.failed - g.rise * g.taken) * _harmonic(g.taken, g.size), axis=-1)
+    return per_trial(total, g.n)
+
+
+def e_aurc_of(j: Judged) -> Any:
+    """AURC less that of the best order."""
+    g = _Groups.of(j)
+    right, wrong = g.n - g.n_wrong, g.n_wrong
+    best = per_trial(wrong - right * _harmonic(right, wrong), g.n)
+    return np.maximum(0.0, aurc_of(j) - best)
+
+
+def augrc_of(j: Judged) -> Any:
+    """Mean share of trials that are accepted and wrong."""
+    g = _Groups.of(j)
+    return per_trial(np.sum(g.size * (g.failed + g.wrong / 2), axis=-1), g.n**2)
+
+
+def accuracy_at_coverage_of(j: Judged, coverage: float) -> Any:
+    """Expected accuracy of the most confident answers that cover a share of all trials."""
+    g = _Groups.of(j)
+    accepted = np.asarray(coverage * j.n_all)
+    within = (accepted > 0) & (accepted <= g.n * (1 + 1e-12))
+    part = np.clip((accepted[..., None] - g.taken) / np.maximum(g.size, 1e-300), 0.0, 1.0)
+    risk = per_trial(np.sum(g.wrong * part, axis=-1), accepted)
+    return np.where(within, 1.0 - risk, np.nan)
+
+
+def coverage_at_accuracy_of(j: Judged, accuracy: float) -> Any:
+    """Greatest share of all trials that a threshold can answer with this accuracy."""
+    g = _Groups.of(j)
+    accepted, wrong = g.taken + g.size, g.failed + g.wrong
+    reached = (g.size > 0) & (accepted - wrong >= accuracy * accepted * (1 - 1e-12))
+    most = np.max(np.where(reached, accepted, 0.0), axis=-1, initial=0.0)
+    return per_trial(most, j.n_all)
 
 
 def risk_coverage(
@@ -73,12 +117,12 @@ def risk_coverage(
     ([0.9, 0.8, 0.5], [0.5, 0.75, 1.0], [0.5, 0.333, 0.5])
     """
     tally = judged(label, decision, confidence, weight)
-    groups = _Groups.of(tally)
+    groups = _Groups.of(Judged.of(tally))
     accepted, wrong = groups.taken + groups.size, groups.failed + groups.wrong
     return RiskCoverage(tally.score[::-1], accepted / groups.n, wrong / accepted, wrong / groups.n)
 
 
-@metric(best="low")
+@metric(best="low", judged=aurc_of)
 def aurc(label: ArrayLike, decision: ArrayLike, confidence: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Area under the risk–coverage curve: the mean risk over all numbers of accepted trials.
 
@@ -89,26 +133,25 @@ def aurc(label: ArrayLike, decision: ArrayLike, confidence: ArrayLike, weight: A
     >>> aurc([1, 1], [1, 0], [0.9, 0.5])
     Over(0.25 over 2)
     """
-    groups = _Groups.of(judged(label, decision, confidence, weight))
-    return Over(_area(groups), groups.n)
+    return _over(aurc_of, _judged(label, decision, confidence, weight))
 
 
-def _area(g: _Groups) -> float:
-    """Inside a group the expected errors rise evenly, so the sum over its places is a difference of digammas."""
-    if not g.n:
-        return math.nan
-    rise = g.wrong / g.size
-    return float(np.sum(g.wrong + (g.failed - rise * g.taken) * _harmonic(g.taken, g.size)) / g.n)
+def _judged(label: ArrayLike, decision: ArrayLike, confidence: ArrayLike, weight: ArrayLike | None) -> Judged:
+    return Judged.of(judged(label, decision, confidence, weight), _all(label, weight))
 
 
-def _harmonic(taken: Floats, size: Floats) -> Floats:
+def _over(function: Callable[..., Any], j: Judged, **settings: float) -> Over:
+    return Over(float(function(j, **settings)), float(j.n))
+
+
+def _harmonic(taken: Any, size: Any) -> Floats:
     """1/(taken + 1) + … + 1/(taken + size)."""
     from scipy.special import digamma  # a fifth of a second that other metrics need not pay
 
     return np.asarray(digamma(taken + size + 1.0) - digamma(taken + 1.0))
 
 
-@metric(best="low")
+@metric(best="low", judged=e_aurc_of)
 def e_aurc(label: ArrayLike, decision: ArrayLike, confidence: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Excess area under the risk–coverage curve: `aurc` less that of the best order for as many errors, all of them last.
 
@@ -119,15 +162,10 @@ def e_aurc(label: ArrayLike, decision: ArrayLike, confidence: ArrayLike, weight:
     >>> e_aurc([1, 1], [1, 0], [0.9, 0.5]), e_aurc([1, 1], [1, 0], [0.5, 0.9])
     (Over(0 over 2), Over(0.5 over 2))
     """
-    groups = _Groups.of(judged(label, decision, confidence, weight))
-    if not groups.n:
-        return Over(math.nan, 0)
-    right, wrong = groups.n - groups.n_wrong, groups.n_wrong
-    best = (wrong - right * float(_harmonic(np.array([right]), np.array([wrong]))[0])) / groups.n
-    return Over(max(0.0, _area(groups) - best), groups.n)
+    return _over(e_aurc_of, _judged(label, decision, confidence, weight))
 
 
-@metric(best="low")
+@metric(best="low", judged=augrc_of)
 def augrc(label: ArrayLike, decision: ArrayLike, confidence: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Area under the generalized risk–coverage curve: the mean share of trials that are accepted and wrong.
 
@@ -138,11 +176,10 @@ def augrc(label: ArrayLike, decision: ArrayLike, confidence: ArrayLike, weight: 
     >>> augrc([1, 1], [1, 0], [0.9, 0.5])
     Over(0.125 over 2)
     """
-    g = _Groups.of(judged(label, decision, confidence, weight))
-    return Over(float(g.size @ (g.failed + g.wrong / 2)) / g.n**2 if g.n else math.nan, g.n)
+    return _over(augrc_of, _judged(label, decision, confidence, weight))
 
 
-@metric(best="high")
+@metric(best="high", judged=accuracy_at_coverage_of)
 def accuracy_at_coverage(
     label: ArrayLike,
     decision: ArrayLike,
@@ -162,14 +199,11 @@ def accuracy_at_coverage(
     """
     if not 0.0 < coverage <= 1.0:
         raise UsageError(f"coverage must lie in 0..1, 0 excluded; found {coverage}")
-    groups = _Groups.of(judged(label, decision, confidence, weight))
-    accepted = coverage * _all(label, weight)
-    if not 0.0 < accepted <= groups.n * (1 + 1e-12):
-        return Over(math.nan, 0)
-    return Over(1.0 - groups.wrong_among(min(accepted, groups.n)) / accepted, accepted)
+    j = _judged(label, decision, confidence, weight)
+    return Over(float(accuracy_at_coverage_of(j, coverage)), coverage * j.n_all)
 
 
-@metric(best="high")
+@metric(best="high", judged=coverage_at_accuracy_of)
 def coverage_at_accuracy(
     label: ArrayLike,
     decision: ArrayLike,
@@ -190,12 +224,8 @@ def coverage_at_accuracy(
     """
     if not 0.0 < accuracy <= 1.0:
         raise UsageError(f"accuracy must lie in 0..1, 0 excluded; found {accuracy}")
-    groups, n = _Groups.of(judged(label, decision, confidence, weight)), _all(label, weight)
-    if not n:
-        return Over(math.nan, 0)
-    accepted, wrong = groups.taken + groups.size, groups.failed + groups.wrong
-    reached = accepted[accepted - wrong >= accuracy * accepted * (1 - 1e-12)]
-    return Over(float(reached.max()) / n if len(reached) else 0.0, n)
+    j = _judged(label, decision, confidence, weight)
+    return Over(float(coverage_at_accuracy_of(j, accuracy)), j.n_all)
 
 
 def _all(label: ArrayLike, weight: ArrayLike | None) -> float:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import polars as pl
 
 from hitmiss.errors import UnknownName
@@ -22,6 +23,8 @@ from hitmiss.stability import flips, is_repeated, majority, measure_repeated
 from hitmiss.trials import Trials
 
 UNDEFINED: Final = ("null", "zero")
+CHANCE: Final = "ece_by_chance"
+"""The ECE that a calibrated detector with the same confidences exceeds in one of twenty cases."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,26 +128,38 @@ def _majority(trials: Trials, protocol: Protocol, options: Mapping[str, Any]) ->
 
 
 def _with_reference(results: Results, trials: Trials, level: float, seed: int) -> Results:
-    """Beside each ECE of a whole run, what a calibrated detector with the same confidences would show."""
+    """After each ECE of a whole run, what chance alone would show: the `level` quantile for a calibrated detector."""
     if not any(e.metric.startswith("ece") for e in results):
         return results
-    columns = Columns(trials)
-    tallies = {tuple(s.run.items()): s for s in samples_of_runs(columns)}
-    rows = [_referred(e, tallies.get(tuple(e.run.items())), level, seed) for e in results]
+    samples = {tuple(s.run.items()): s for s in samples_of_runs(Columns(trials))}
+    chance = {
+        (e.metric, run): _chance(e, samples[run], level, seed)
+        for e in results
+        if (run := tuple(e.run.items())) in samples and e.metric.startswith("ece") and not e.slice and e.average is None
+    }
+    rows = [row for e in results for row in (e, *_beside(e, chance))]
     return replace(results, estimates=tuple(rows))
 
 
-def _referred(e: Estimate, sample: Sample | None, level: float, seed: int) -> Estimate:
-    if sample is None or e.slice or e.value is None or e.average or not e.metric.startswith("ece"):
-        return e
-    c = sample.columns
+def _chance(e: Estimate, sample: Sample, level: float, seed: int) -> Estimate:
+    c, rule = sample.columns, {k: e.settings[k] for k in ("bins", "closed")}
     tally = judged(sample.label, c.named("decision")[sample.rows], c.named("confidence")[sample.rows])
-    settings = {k: e.settings[k] for k in ("bins", "closed")}
-    mean, most = calibrated_ece(tally, level=level, seed=seed, **settings)
-    verdict = "more than chance" if e.value > most else "within chance"
-    return replace(
-        e, note=f"{verdict}: a calibrated detector shows {mean:.4f} on average, {most:.4f} at most ({level:.0%})"
-    )
+    mean, most = calibrated_ece(tally, level=level, seed=seed, **rule)
+    note = f"a calibrated detector shows {mean:.4f} on average and more than this with odds {1 - level:.2g}"
+    return replace(e, metric=CHANCE, value=None if e.value is None else most, low=None, high=None, note=note)
+
+
+def _beside(e: Estimate, chance: Mapping[tuple[str, Any], Estimate]) -> list[Estimate]:
+    """The chance row that belongs after a row of ECE: its own, or the mean over the trials of a repeated run."""
+    if not e.metric.startswith("ece") or e.slice:
+        return []
+    if e.average is None:
+        return [chance[e.metric, tuple(e.run.items())]]
+    own = [c for (metric, run), c in chance.items() if metric == e.metric and e.run.items() <= dict(run).items()]
+    values = [c.value for c in own if c.value is not None]
+    if e.average != "mean" or not values:
+        return []
+    return [replace(e, metric=CHANCE, value=float(np.mean(values)), note="mean over trials", low=None, high=None)]
 
 
 def confusions(trials: Trials) -> list[Confusion]:

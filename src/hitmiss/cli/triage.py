@@ -1,0 +1,261 @@
+"""`hitmiss triage`: three-way verdicts to the document's figures, with intervals; thresholds, chosen or given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hitmiss.cli import printing
+
+if TYPE_CHECKING:
+    from hitmiss.bands import Choice
+    from hitmiss.protocols.triage import Triage
+    from hitmiss.report.tables import Table
+    from hitmiss.trials import Trials
+
+FILES = "Results (JSON lines of the document, or any table with id, label and a verdict or a score)."
+CHOOSE = "rates, guarantee, cost or budget: choose two thresholds on --choose-on, or on half of the items."
+
+
+def triage(
+    results: Annotated[list[str], typer.Argument(help=FILES)],
+    dataset: Annotated[str | None, typer.Option("--dataset", "--key", help="The dataset, for labels and meta.")] = None,
+    metric: Annotated[
+        list[str] | None, typer.Option("--metric", "-m", help="A metric instead of all; repeat it.")
+    ] = None,
+    by: Annotated[list[str] | None, typer.Option(help="Slice column(s), as a field of meta.")] = None,
+    thresholds: Annotated[
+        list[float] | None, typer.Option(help="Two numbers: real below the first, fake from the second on.")
+    ] = None,
+    choose: Annotated[str | None, typer.Option(help=CHOOSE)] = None,
+    choose_on: Annotated[str | None, typer.Option(help="Other rows to choose the thresholds on.")] = None,
+    max_slip: Annotated[float, typer.Option(help="For rates and guarantee: most fakes passed.")] = 0.05,
+    max_false_flag: Annotated[float, typer.Option(help="For rates and guarantee: most reals flagged.")] = 0.05,
+    confidence: Annotated[float, typer.Option(help="For guarantee: how sure.")] = 0.95,
+    guarantee: Annotated[str, typer.Option(help="binomial (exact), or mapie (needs the package).")] = "binomial",
+    costs: Annotated[list[float] | None, typer.Option(help="For cost: a slip, a false flag, a look.")] = None,
+    looks: Annotated[str | None, typer.Option(help="For budget: reviews of items, as 50/1000.")] = None,
+    sweep: Annotated[bool, typer.Option("--sweep", help="Show pairs of thresholds on these rows.")] = False,
+    recalibrate_on: Annotated[str | None, typer.Option(help="Other rows to fit a recalibration on.")] = None,
+    recalibration: Annotated[str, typer.Option(help="platt, temperature or isotonic.")] = "platt",
+    reliability: Annotated[
+        bool, typer.Option("--reliability", help="Show confidence against accuracy by bins.")
+    ] = False,
+    bins: Annotated[int, typer.Option(help="Bins of ece and of the reliability table.")] = 10,
+    closed: Annotated[str, typer.Option(help="left: [lo, hi), or right: (lo, hi].")] = "left",
+    undefined: Annotated[str, typer.Option(help="null, or zero as the document writes it.")] = "null",
+    metrics_output: Annotated[str | None, typer.Option(help="Write the document's metrics.json here.")] = None,
+    output: Annotated[str | None, typer.Option("--output", "-o", help="Write the results (JSON) here too.")] = None,
+    column: Annotated[list[str] | None, typer.Option(help="Our name = the file's column, `score=p_fake`.")] = None,
+    positive_value: Annotated[str | None, typer.Option(help="What the label column says for fake, as 1.")] = None,
+    score_kind: Annotated[str | None, typer.Option(help="llr, logit, probability or raw.")] = None,
+    dedupe: Annotated[bool, typer.Option("--dedupe", help="Merge identical rows.")] = False,
+    allow_missing: Annotated[bool, typer.Option("--allow-missing", help="Score what both files have.")] = False,
+    bootstrap: Annotated[int, typer.Option(help="Replicates of the bootstrap; 0 for none.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Seed of the bootstrap and of the split.")] = 0,
+    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
+    json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of tables.")] = False,
+) -> None:
+    """Score three-way verdicts (real, fake, uncertain): slip, false flag, coverage, calibration, repeats, times."""
+    from hitmiss.protocols.triage import evaluate_trials, write_metrics
+
+    reading: dict[str, Any] = {
+        "columns": printing.pairs("--column", column or []),
+        "positive_value": positive_value,
+        "score_kind": score_kind,
+        "dedupe": dedupe,
+        "allow_missing": allow_missing,
+    }
+    trials = _read(results, dataset, reading)
+    asked: dict[str, Any] = {
+        "choose": choose,
+        "on": choose_on,
+        "rates": (max_slip, max_false_flag),
+        "confidence": confidence,
+    }
+    asked |= {"guarantee": guarantee, "costs": costs, "looks": looks, "seed": seed}
+    extra: list[Table] = _swept(trials) if sweep else []
+    trials, choice = _decided(trials, thresholds, asked, dataset, reading)
+    trials = _recalibrated(trials, recalibrate_on, recalibration, dataset, reading)
+    rule = {"bins": bins, "closed": closed}
+    options: dict[str, Any] = {"bootstrap": bootstrap, "seed": seed, "level": level, "undefined": undefined}
+    evaluation = evaluate_trials(trials, metrics=_metrics(metric, trials, rule), by=by or (), **options)
+    if metrics_output:
+        import time
+
+        write_metrics(evaluation, metrics_output, undefined, time.time())
+    if output:
+        evaluation.figures.save(output)
+    if json:
+        printing.out_json({**evaluation.to_dict(), "choice": printing.plain(choice)})
+        return
+    if reliability:
+        extra.append(_reliability(trials, rule, options))
+    _show(evaluation, choice, asked, extra, rule)
+
+
+def _read(results: list[str], dataset: str | None, reading: dict[str, Any]) -> Trials:
+    from hitmiss.protocol import find_protocol, read_trials
+
+    return read_trials(results if len(results) > 1 else results[0], dataset, find_protocol("triage"), **reading)
+
+
+def _swept(trials: Trials) -> list[Table]:
+    from hitmiss.bands import sweep
+    from hitmiss.report.triage_tables import sweep_table
+
+    return [sweep_table(sweep(_tally(trials)))]
+
+
+def _tally(trials: Trials) -> Any:
+    from hitmiss.errors import UsageError
+    from hitmiss.tally import Tally
+
+    head = trials.header
+    if head.runs and trials.frame.select(head.runs).n_unique() > 1:
+        raise UsageError("thresholds are chosen for one run at a time; give the rows of one")
+    return Tally.of(trials.label, trials.score)
+
+
+def _decided(
+    trials: Trials, thresholds: list[float] | None, asked: dict[str, Any], dataset: str | None, reading: dict[str, Any]
+) -> tuple[Trials, Choice | None]:
+    """The trials with verdicts from their scores, where thresholds are given or to be chosen."""
+    from hitmiss.bands import Bands, at_bands, halves
+    from hitmiss.errors import DataError, UsageError
+
+    if thresholds is not None:
+        if len(thresholds) != 2:
+            raise UsageError(f"--thresholds takes two numbers, as 0.2 0.8; found {len(thresholds)}")
+        return at_bands(trials, Bands(thresholds[0], thresholds[1])), None
+    if asked["choose"] is None:
+        if "decision" not in trials.frame.columns:
+            raise DataError("there are scores and no verdicts; give --thresholds LOW HIGH, or --choose guarantee")
+        return trials, None
+    learned, judged = (_read([asked["on"]], dataset, reading), trials) if asked["on"] else halves(trials, asked["seed"])
+    choice = _chosen(_tally(learned), asked)
+    if choice.point is None:
+        raise DataError(f"no pair of thresholds meets the target: {choice.reason}")
+    bands = choice.point.bands
+    where = Path(asked["on"]).name if asked["on"] else f"{len(learned):,} of the {len(trials):,} rows"
+    origin = bands.origin.replace("this data", where)
+    return at_bands(judged, Bands(bands.low, bands.high, origin)), choice
+
+
+def _chosen(tally: Any, asked: dict[str, Any]) -> Choice:
+    from hitmiss import bands
+    from hitmiss.errors import UnknownName, UsageError
+
+    way, (slip, flag) = asked["choose"], asked["rates"]
+    if way == "rates":
+        return bands.by_rates(tally, slip, flag)
+    if way == "guarantee":
+        return bands.guaranteed(tally, slip, flag, asked["confidence"], asked["guarantee"])
+    if way == "cost":
+        if asked["costs"] is None or len(asked["costs"]) != 3:
+            raise UsageError("--choose cost needs --costs SLIP FALSE_FLAG LOOK, as 20 5 1")
+        return bands.by_cost(tally, *asked["costs"])
+    if way == "budget":
+        return bands.by_budget(tally, _share(asked["looks"]))
+    raise UnknownName("way to choose thresholds", way, ("rates", "guarantee", "cost", "budget"))
+
+
+def _share(looks: str | None) -> float:
+    """`50/1000`: 50 looks for every 1000 items."""
+    from hitmiss.errors import UsageError
+
+    try:
+        few, _, many = (looks or "").partition("/")
+        return float(few) / float(many)
+    except (ValueError, ZeroDivisionError):
+        raise UsageError(
+            f"--choose budget needs --looks, as 50/1000 (of 1000 items 50 are looked at); found {looks!r}"
+        ) from None
+
+
+def _recalibrated(trials: Trials, on: str | None, method: str, dataset: str | None, reading: dict[str, Any]) -> Trials:
+    if on is None:
+        return trials
+    from hitmiss.recalibration import recalibrate
+
+    return recalibrate(_read([on], dataset, reading), trials, method, "confidence")
+
+
+def _metrics(metric: list[str] | None, trials: Trials, rule: dict[str, Any]) -> list[str]:
+    """The metrics asked for; those of the document where the bins are its own, else with the bins that were asked for."""
+    if metric or rule == {"bins": 10, "closed": "left"} or "confidence" not in trials.frame.columns:
+        return metric or []
+    from hitmiss.protocol import find_protocol, fitting
+
+    settings = ", ".join(f"{k}={v}" for k, v in rule.items())
+    fits = fitting(list(find_protocol("triage").metrics), trials)[0]
+    return [f"{m}({settings})" if m in ("ece", "max_calibration_error") else m for m in fits]
+
+
+def _reliability(trials: Trials, rule: dict[str, Any], options: dict[str, Any]) -> Table:
+    from hitmiss.reliability import reliability
+    from hitmiss.report.triage_tables import reliability_table
+    from hitmiss.stability import pooled
+
+    plan = {k: options[k] for k in ("bootstrap", "seed", "level")}
+    return reliability_table(reliability(pooled(trials), **rule, **plan))
+
+
+def _show(
+    evaluation: Triage, choice: Choice | None, asked: dict[str, Any], extra: list[Table], rule: dict[str, Any]
+) -> None:
+    from hitmiss.report import text
+    from hitmiss.report.triage_tables import tables
+
+    printing.out(_title(evaluation, rule))
+    if choice is not None:
+        printing.out(_judgement(evaluation, choice, asked))
+    text.write([*tables(evaluation), *extra])
+    for warning in dict.fromkeys((*evaluation.figures.warnings, *_notes(evaluation), *evaluation.latency.warnings)):
+        printing.out(f"\n! {warning}")
+    printing.out(f"\n{evaluation.figures.signature}")
+
+
+def _title(evaluation: Triage, rule: dict[str, Any]) -> str:
+    trials, figures = evaluation.trials, evaluation.figures
+    items = trials.frame.unique(["item", "target"])
+    fakes = int(items["label"].sum())
+    n_runs = trials.frame.select(trials.header.runs).n_unique() if trials.header.runs else 1
+    many = f" × {n_runs} runs = {len(trials):,} trials" if n_runs > 1 else ""
+    lines = [
+        "Triage: three-way verdicts (real, fake, uncertain); positive = fake",
+        f"{items.height:,} items ({fakes:,} fake, {items.height - fakes:,} real){many}",
+    ]
+    if evaluation.repeated:
+        lines.append("value: mean over trials [interval over items]; sd: over trials, what comes from the run alone")
+    lines += [c for c in trials.header.choices if c.startswith(("thresholds", "recalibration", "undefined"))]
+    if any(e.metric.startswith("ece") for e in figures):
+        edges = "[lo, hi), the last closed" if rule["closed"] == "left" else "(lo, hi], the first closed"
+        lines.append(f"ece: {rule['bins']} equal bins, {edges}; no interval, as resampling inflates it")
+    return "\n".join(lines)
+
+
+def _judgement(evaluation: Triage, choice: Choice, asked: dict[str, Any]) -> str:
+    """Whether the rates that were asked for hold on rows that the thresholds were not chosen on."""
+    point = choice.point
+    assert point is not None
+    told = [f"where chosen: slip {point.slip:.4f}, false flag {point.false_flag:.4f}, review {point.review:.4f}"]
+    if asked["choose"] in ("rates", "guarantee"):
+        targets = dict(zip(("fake_slip_rate", "real_false_flag_rate"), asked["rates"], strict=True))
+        for e in evaluation.figures:
+            if e.metric in targets and not e.slice and e.value is not None:
+                held = "kept" if e.value <= targets[e.metric] else "BROKEN"
+                told.append(f"on the rows shown here: {e}; target {targets[e.metric]:g} {held}")
+    return "\n".join(told)
+
+
+def _notes(evaluation: Triage) -> list[str]:
+    """The reasons of undefined figures, once for all trials of a run."""
+    found: dict[str, None] = {}
+    for e in evaluation.figures:
+        if e.value is None and e.average is None and not e.slice and e.note:
+            where = "|".join(v for k, v in e.run.items() if k != "trial")
+            found[f"{f'{where}: ' if where else ''}{e.metric} is {e.note}"] = None
+    return list(found)
