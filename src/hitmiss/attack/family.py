@@ -26,7 +26,7 @@ from hitmiss.spec import Setting, Spec, parse
 
 Array = NDArray[Any]
 F = TypeVar("F", bound=Callable[..., Array])
-BUILT_IN = ("hitmiss.attack.audio",)
+BUILT_IN = ("hitmiss.attack.audio", "hitmiss.attack.ecg", "hitmiss.attack.text", "hitmiss.attack.image")
 """Modules that register the built-in perturbations when a name is first asked for."""
 
 

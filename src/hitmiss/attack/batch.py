@@ -1,0 +1,163 @@
+"""Records in batches: what a batched family of perturbations is given, and how one is registered.
+
+A family is written once, for a batch (record × sample × lead); each record brings its own strength, window and generator,
+so a record comes out the same in any company. Registered, it is also an attack of `family`: one record, one generator.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import ArrayLike, NDArray
+
+from hitmiss.attack.family import Array, attack, check_strength
+from hitmiss.attack.leads import consistent
+from hitmiss.attack.peaks import Ints, detect_all
+from hitmiss.attack.window import hann_windows
+from hitmiss.errors import DataError, UnknownName, UsageError
+
+Floats = NDArray[np.float64]
+PLACE: Final[Mapping[str, Any]] = {
+    "fs": 100.0,
+    "center_time": 0.0,
+    "window_seconds": None,
+    "r_peaks": None,
+    "lead_consistent": False,
+}
+"""Settings that every family takes: the sample rate, the window, R peaks, and whether the lead equations must hold."""
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """A batch: signals, and for each record its strength, generator, window and (where known) R peaks."""
+
+    x: Floats
+    strength: Floats
+    rngs: Sequence[Generator]
+    window: Floats
+    fs: float
+    peaks: Sequence[Ints] | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Samples and leads."""
+        return self.x.shape[1], self.x.shape[2]
+
+    @property
+    def deviation(self) -> Floats:
+        """The standard deviation of each lead: record × 1 × lead."""
+        return np.asarray(self.x.std(axis=1, keepdims=True))
+
+    def draw(self, function: Callable[[Generator], Any]) -> Floats:
+        """One draw a record, each from its own generator, stacked."""
+        return np.stack([np.asarray(function(rng), dtype=np.float64) for rng in self.rngs])
+
+
+Change = Callable[..., Floats]
+
+
+@dataclass(frozen=True)
+class Batched:
+    """A batched family: its name, its function, its settings, and whether it needs R peaks."""
+
+    name: str
+    function: Change
+    defaults: Mapping[str, Any]
+    needs_peaks: bool = False
+
+    def apply(self, records: Records, *, lead_consistent: bool = False, **settings: Any) -> Floats:
+        """The changed signals; a record of strength 0 is what it was, to the last bit."""
+        for key in settings:
+            if key not in self.defaults:
+                raise UnknownName(f"setting of {self.name}", key, self.defaults)
+        if self.needs_peaks and records.peaks is None:
+            records = replace(records, peaks=detect_all(records.x, records.fs))
+        delta = self.function(records, **settings)
+        changed = records.x + (consistent(delta) if lead_consistent else delta)
+        if not np.isfinite(changed).all():
+            raise DataError(f"{self.name} made values that are not finite")
+        return np.where(records.strength > 0.0, changed, records.x)
+
+
+BATCHED: dict[str, Batched] = {}
+
+
+def batched(*, needs_peaks: bool = False) -> Callable[[Change], Change]:
+    """Register a family `f(records, *, settings…) -> change`, as a batch and as a plain attack of one record."""
+
+    def register(function: Change) -> Change:
+        found = inspect.signature(function).parameters.values()
+        defaults = {p.name: p.default for p in found if p.kind is p.KEYWORD_ONLY}
+        entry = Batched(function.__name__, function, defaults, needs_peaks)
+        BATCHED[entry.name] = entry
+        attack(_single(entry))
+        return function
+
+    return register
+
+
+def _single(entry: Batched) -> Callable[..., Array]:
+    """A batched family as an attack of one record (sample × lead)."""
+
+    def single(x: Array, strength: float, rng: Generator, **given: Any) -> Array:
+        place = {**PLACE, **{k: v for k, v in given.items() if k in PLACE}}
+        settings = {k: v for k, v in given.items() if k not in PLACE}
+        consistent_leads, peaks = place.pop("lead_consistent"), place.pop("r_peaks")
+        records = make_records(x[None], strength, [rng], peaks=None if peaks is None else [peaks], **place)
+        return np.asarray(entry.apply(records, lead_consistent=consistent_leads, **settings)[0])
+
+    kinds = inspect.Parameter
+    positional = [kinds(name, kinds.POSITIONAL_OR_KEYWORD) for name in ("x", "strength", "rng")]
+    settings = {**PLACE, **entry.defaults}
+    single.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [*positional, *(kinds(k, kinds.KEYWORD_ONLY, default=v) for k, v in settings.items())]
+    )
+    single.__name__ = single.__qualname__ = entry.name
+    single.__module__, single.__doc__ = entry.function.__module__, entry.function.__doc__
+    return single
+
+
+def make_records(
+    x: Any,
+    strength: ArrayLike,
+    rngs: Sequence[Generator],
+    *,
+    fs: float,
+    center_time: ArrayLike = 0.0,
+    window_seconds: float | Sequence[float | None] | None = None,
+    peaks: Sequence[Any] | None = None,
+) -> Records:
+    """A batch from signals (record × sample × lead); strengths, windows and centres may be one a record."""
+    signals = check_signals(x)
+    n, samples = signals.shape[:2]
+    strengths = np.broadcast_to(np.asarray(strength, dtype=np.float64), n)
+    for value in np.unique(strengths):
+        check_strength("a perturbation", float(value))
+    seconds = list(window_seconds) if isinstance(window_seconds, Sequence) else [window_seconds] * n
+    window = hann_windows(samples, fs, center_time, seconds)
+    beats = None if peaks is None else [_check_peaks(p, samples) for p in peaks]
+    return Records(signals, strengths[:, None, None], rngs, window[:, :, None], fs, beats)
+
+
+def check_signals(x: Any) -> Floats:
+    """Signals as record × sample × lead in float64; other shapes and values that are no numbers are refused."""
+    signals = np.asarray(x, dtype=np.float64)
+    if signals.ndim != 3:
+        raise DataError(f"signals are record × sample × lead; found the shape {signals.shape}")
+    wrong = ~np.isfinite(signals).all(axis=(1, 2))
+    if wrong.any():
+        first = int(np.argmax(wrong))
+        raise DataError(f"{int(wrong.sum())} records hold values that are NaN or infinite, the first at place {first}")
+    return signals
+
+
+def _check_peaks(peaks: Any, samples: int) -> Ints:
+    found = np.asarray(peaks).reshape(-1)
+    if found.dtype.kind not in "iu" or (len(found) and not (found.min() >= 0 and found.max() < samples)):
+        raise UsageError(f"R peaks are sample numbers from 0 to {samples - 1}; found {found[:3]}")
+    return found.astype(np.int64)

@@ -1,0 +1,185 @@
+"""Families without a model: identity, laws, and the same record in any company."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hitmiss.attack.batch import BATCHED, make_records
+from hitmiss.attack.family import find_attack
+from hitmiss.attack.leads import LEADS, consistent, violation
+from hitmiss.attack.peaks import detect_r_peaks
+from hitmiss.attack.window import center_times, hann_window, salient_centers
+from hitmiss.errors import DataError, UnknownName, UsageError
+from hitmiss.stats.seeds import generator
+
+FAMILIES = (
+    "band_noise", "baseline_wander", "electrode_motion", "lead_loss", "lead_swap", "morph_amp", "morph_time", "muscle", "powerline",
+)  # fmt: skip
+each_family = pytest.mark.parametrize("name", FAMILIES)
+
+
+def heart(n: int = 4, seed: int = 0) -> np.ndarray:
+    """Records of ten seconds with a beat a second, twelve leads that obey the lead equations."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(1000) / 100.0
+    beats = sum(np.exp(-0.5 * ((t - c) / 0.02) ** 2) for c in np.arange(0.5, 10.0, 0.9))
+    x = beats[None, :, None] * rng.uniform(0.4, 1.5, (n, 1, 12)) + 0.02 * rng.standard_normal((n, 1000, 12))
+    return consistent(x)
+
+
+X = heart()
+
+
+def rngs(ids: range | list[int], name: str = "a") -> list[np.random.Generator]:
+    return [generator(0, name, i) for i in ids]
+
+
+@each_family
+def test_strength_nought_is_the_record_to_the_last_bit(name: str) -> None:
+    entry = find_attack(name)
+    out = entry.apply(X[0], 0.0, rngs([0])[0])
+    assert np.array_equal(out, X[0]) and out is not X[0]
+    mixed = BATCHED[name].apply(make_records(X, [0.0, 1.0, 0.0, 1.0], rngs(range(4)), fs=100.0))
+    assert np.array_equal(mixed[[0, 2]], X[[0, 2]])
+    assert not np.array_equal(mixed[1], X[1]) and not np.array_equal(mixed[3], X[3])
+
+
+@each_family
+def test_a_record_is_the_same_in_any_company_and_order(name: str) -> None:
+    whole = BATCHED[name].apply(make_records(X, [0.3, 0.5, 0.7, 1.0], rngs(range(4)), fs=100.0))
+    order = [2, 0, 3, 1]
+    turned = BATCHED[name].apply(make_records(X[order], [0.7, 0.3, 1.0, 0.5], rngs(order), fs=100.0))
+    assert np.array_equal(turned, whole[order])
+    for i, strength in enumerate((0.3, 0.5, 0.7, 1.0)):
+        alone = find_attack(name).apply(X[i], strength, rngs([i])[0], fs=100.0)
+        assert np.array_equal(alone, whole[i])
+
+
+@each_family
+def test_outside_the_window_nothing_changes(name: str) -> None:
+    where = {"center_time": 5.0, "window_seconds": 2.0}
+    changed = BATCHED[name].apply(make_records(X, 1.0, rngs(range(4)), fs=100.0, **where))
+    reach = 40 if name.startswith("morph") else 0  # a beat inside the window reaches beyond it
+    delta = np.abs(changed - X).max(axis=2)
+    assert delta[:, : 400 - reach].max() < 1e-3 and delta[:, 601 + reach :].max() < 1e-3
+    assert delta[:, 400:600].max() > 0
+
+
+@each_family
+def test_more_strength_is_a_larger_change(name: str) -> None:
+    sizes = []
+    for strength in (0.1, 0.3, 0.6, 1.0):
+        out = BATCHED[name].apply(make_records(X, strength, rngs(range(4)), fs=100.0))
+        sizes.append(np.linalg.norm((out - X).reshape(4, -1), axis=1))
+    assert (np.diff(sizes, axis=0) > 0).all()
+
+
+@each_family
+def test_leads_stay_consistent_when_asked(name: str) -> None:
+    out = BATCHED[name].apply(make_records(X, 1.0, rngs(range(4)), fs=100.0), lead_consistent=True)
+    assert violation(out) < 1e-9
+
+
+@pytest.mark.parametrize(("name", "setting"), [("band_noise", "beta"), ("powerline", "level"), ("muscle", "level")])
+def test_noise_has_the_deviation_it_promises(name: str, setting: str) -> None:
+    out = BATCHED[name].apply(make_records(X, 0.5, rngs(range(4)), fs=100.0), **{setting: 0.2})
+    np.testing.assert_allclose((out - X).std(axis=1), 0.5 * 0.2 * X.std(axis=1), rtol=1e-9)
+
+
+def test_wander_has_its_amplitude_and_frequency() -> None:
+    out = BATCHED["baseline_wander"].apply(make_records(X, 1.0, rngs(range(4)), fs=100.0))
+    delta = out - X
+    assert (np.abs(delta).max(axis=1) <= 0.1 * X.std(axis=1) + 1e-12).all()
+    power = np.abs(np.fft.rfft(delta * np.hanning(1000)[None, :, None], axis=1)) ** 2
+    assert power[:, :10].sum() / power.sum() > 0.99
+
+
+def test_band_noise_lies_in_its_band() -> None:
+    out = BATCHED["band_noise"].apply(make_records(X, 1.0, rngs(range(4)), fs=100.0), low=10.0, high=20.0)
+    power = np.abs(np.fft.rfft(out - X, axis=1)) ** 2
+    hertz = np.fft.rfftfreq(1000, 0.01)
+    assert power[:, (hertz < 10) | (hertz > 20)].sum() / power.sum() < 1e-20
+
+
+def test_morph_amp_is_a_gain_at_the_peaks() -> None:
+    peaks = [detect_r_peaks(x, 100.0) for x in X]
+    out = BATCHED["morph_amp"].apply(make_records(X, 1.0, rngs(range(4)), fs=100.0, peaks=peaks), sigma_ms=20.0)
+    ratio = out[0, peaks[0], 1] / X[0, peaks[0], 1]
+    drawn = rngs([0])[0].uniform(-1, 1, len(peaks[0]))
+    np.testing.assert_allclose(ratio, 1 + 0.15 * drawn, rtol=1e-6)
+
+
+def test_morph_time_leaves_the_peaks_and_makes_no_steps() -> None:
+    peaks = [detect_r_peaks(x, 100.0) for x in X]
+    smooth = consistent(np.repeat(np.sin(np.arange(1000) / 15.0)[None, :, None], 12, axis=2))
+    out = BATCHED["morph_time"].apply(make_records(smooth, 1.0, rngs([0]), fs=100.0, peaks=peaks[:1]), epsilon_max=0.3)
+    np.testing.assert_allclose(out[0, peaks[0]], smooth[0, peaks[0]], atol=1e-12)
+    assert np.abs(np.diff(out, axis=1)).max() < 2 * np.abs(np.diff(smooth, axis=1)).max()
+
+
+def test_arms_exchanged_twice_are_as_they_were() -> None:
+    for kind in ("la_ra", "la_ll", "v1_v2"):
+        once = BATCHED["lead_swap"].apply(make_records(X, 1.0, rngs(range(4)), fs=100.0), kind=kind)
+        twice = BATCHED["lead_swap"].apply(make_records(once, 1.0, rngs(range(4)), fs=100.0), kind=kind)
+        np.testing.assert_allclose(twice, X, atol=1e-12)
+        assert violation(once) < 1e-12  # an exchange of electrodes is a thing that bodies can send
+    np.testing.assert_allclose(
+        BATCHED["lead_swap"].apply(make_records(X, 1.0, rngs(range(4)), fs=100.0))[..., LEADS.index("I")], -X[..., 0]
+    )
+
+
+def test_lost_leads_are_flat() -> None:
+    out = BATCHED["lead_loss"].apply(make_records(X, 1.0, rngs(range(4)), fs=100.0), leads=3)
+    assert ((np.abs(out).max(axis=1) < 1e-12).sum(axis=1) == 3).all()
+
+
+@pytest.mark.parametrize("bad", [np.zeros((2, 3)), np.full((1, 10, 2), np.nan)])
+def test_strange_signals_are_refused(bad: np.ndarray) -> None:
+    with pytest.raises(DataError):
+        make_records(bad, 0.5, rngs(range(len(bad))), fs=100.0)
+
+
+def test_wrong_settings_are_named() -> None:
+    with pytest.raises(UnknownName, match="alpha"):
+        find_attack("Baseline_Wander").apply(X[0], 0.5, rngs([0])[0], alhpa=1.0)
+    with pytest.raises(UsageError, match="12 standard leads"):
+        find_attack("lead_swap").apply(X[0][:, :2], 0.5, rngs([0])[0])
+    with pytest.raises(UsageError, match="sample numbers"):
+        make_records(X, 0.5, rngs(range(4)), fs=100.0, peaks=[np.array([2000])] * 4)
+    with pytest.raises(UsageError, match="from 0 to 1"):
+        make_records(X, 1.5, rngs(range(4)), fs=100.0)
+
+
+@given(center=st.floats(0, 10), seconds=st.floats(0.05, 20))
+def test_windows_are_whole_tapers_cut_at_the_ends(center: float, seconds: float) -> None:
+    window = hann_window(1000, 100.0, center, seconds)
+    wide = hann_window(3000, 100.0, center + 10.0, seconds)
+    np.testing.assert_allclose(window, wide[1000:2000], atol=1e-9)
+    assert window.min() >= 0.0 and window.max() <= 1.0
+
+
+def test_windows_outside_are_refused() -> None:
+    with pytest.raises(UsageError, match="runs from 0 to 10"):
+        hann_window(1000, 100.0, 11.0, 2.0)
+    with pytest.raises(UsageError, match="does not fit"):
+        center_times(1000, 100.0, 30.0)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 4))
+def test_salient_windows_keep_their_distance(seed: int, count: int) -> None:
+    saliency = np.random.default_rng(seed).random((2, 1000))
+    for centers in salient_centers(saliency, 100.0, 2.0, count, 0.25):
+        assert len(centers) == count
+        gaps = np.abs(centers[:, None] - centers) + 99 * np.eye(len(centers))
+        assert gaps.min() >= 1.5 - 1e-9
+
+
+def test_peaks_of_simulated_beats_are_found() -> None:
+    found = detect_r_peaks(X[0], 100.0)
+    np.testing.assert_allclose(found, np.arange(50, 1000, 90), atol=1)
+    assert len(detect_r_peaks(np.zeros((1000, 12)), 100.0)) == 0
+    with pytest.raises(DataError, match="at least 1 s"):
+        detect_r_peaks(X[0][:50], 100.0)
