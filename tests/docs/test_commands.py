@@ -60,7 +60,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         data = write(Path("demo/asvspoof5_small"), share=0.02)
         shutil.copytree(data, "demo/asvspoof5")
         key = data / "ASVspoof5.eval.track_1.tsv"
-        copies = {"scores.tsv": "scores_a", "run_seed1.tsv": "scores_a", "run_seed2.tsv": "scores_b", "dev.tsv": "dev_scores_a"}
+        copies = {
+            "scores.tsv": "scores_a",
+            "run_seed1.tsv": "scores_a",
+            "run_seed2.tsv": "scores_b",
+            "dev.tsv": "dev_scores_a",
+        }
         for name, source in copies.items():
             shutil.copy(data / f"{source}.tsv", name)
         for name in ("key.tsv", "protocol.tsv", key.name):
@@ -70,11 +75,27 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         assert run(["score", "scores.tsv", "--key", "key.tsv", "-p", "asvspoof5", "-o", "results.json"]) == 0
         rng = np.random.default_rng(0)
         codec, speaker = np.repeat(["C01", "C02"], 60), np.tile(np.arange(20).astype(str), 6)
-        np.savez("embeddings.npz", layer_0=rng.normal(size=(120, 4)), layer_1=rng.normal(size=(120, 4)), codec=codec, speaker=speaker)
+        np.savez(
+            "embeddings.npz",
+            layer_0=rng.normal(size=(120, 4)),
+            layer_1=rng.normal(size=(120, 4)),
+            codec=codec,
+            speaker=speaker,
+        )
+        _toxicity_runs()
         extending = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
         Path("my_metrics.py").write_text(next(FENCE.finditer(extending))["text"], encoding="utf-8")
         Path("my-lab.toml").write_text(re.search(r"```toml\n(.*?)```", extending, re.S)[1], encoding="utf-8")  # type: ignore[index]
     return here
+
+
+def _toxicity_runs() -> None:
+    from hitmiss.simulate.toxicity import write
+
+    write("demo/toxicity")
+    for name in ("output/predictions", "output/validation"):
+        shutil.copytree("demo/toxicity/predictions", name)
+    shutil.copytree("demo/toxicity/configs", "configs")
 
 
 def _table_of_two_systems(data: Path, key: Path) -> None:

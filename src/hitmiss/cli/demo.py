@@ -73,6 +73,39 @@ def detect_voices(data: Path) -> list[list[str]]:
     ]
 
 
+def simulate_toxicity(folder: Path, share: float) -> Path:
+    """Write predictions that give the document's own table."""
+    from hitmiss.simulate.toxicity import write
+
+    return write(folder, share=share)
+
+
+def score_toxicity(data: Path) -> list[list[str]]:
+    """The document's own command, then its table as it prints it."""
+    where = ["--config", str(data / "configs" / "detoxify_multilingual.yaml"), "--pred_dir", str(data / "predictions")]
+    run = [*where, "--run_tag", "baseline", "--languages", "en", "es", "it", "tr"]
+    return [["toxicity", *run, "--output", str(data / "baseline_metrics.csv")], ["toxicity", *run, "--documented"]]
+
+
+def simulate_triage(folder: Path, share: float) -> Path:
+    """Write results of one agent with and without tools, three trials each."""
+    from hitmiss.simulate.triage import write
+
+    return write(folder, share=share)
+
+
+def score_triage(data: Path) -> list[list[str]]:
+    """Every figure of the document, the two configurations compared, and two thresholds with a guarantee."""
+    results = str(data / "results.jsonl")
+    runs = [f"{results}[tools={tools}]" for tools in ("no-tools", "tools")]
+    chosen = ["--choose", "guarantee", "--choose-on", str(data / "dev_scores.csv")]
+    return [
+        ["triage", results, "--by", "source", "--reliability"],
+        ["compare", *runs, "-p", "triage"],
+        ["triage", str(data / "scores.csv"), *chosen],
+    ]
+
+
 STEPS = (
     Step("asvspoof5", "ASVspoof 5 Track 1, per codec and quality", simulate_asvspoof5, score_asvspoof5),
     Step(
@@ -82,6 +115,10 @@ STEPS = (
         detect_voices,
         ("soundfile", "soxr", "av"),
     ),
+    Step(
+        "toxicity", "Toxicity in four languages: the document's own table, rebuilt", simulate_toxicity, score_toxicity
+    ),
+    Step("triage", "Triage: an agent with and without tools", simulate_triage, score_triage),
 )
 """What the demo shows, in order."""
 

@@ -1,0 +1,32 @@
+"""Command lines as documents write them."""
+
+from __future__ import annotations
+
+import pytest
+
+from hitmiss.cli.spaced import SPACED, settle
+
+
+@pytest.mark.parametrize(
+    ("typed", "known"),
+    [
+        ("toxicity --languages en es -o out", "toxicity --languages en --languages es -o out"),
+        ("toxicity --languages en", "toxicity --languages en"),
+        ("toxicity --languages=en es", "toxicity --languages=en es"),
+        ("toxicity --languages --json", "toxicity --languages --json"),
+        ("toxicity --pred_dir my_dir --run_tag=a_b", "toxicity --pred-dir my_dir --run-tag=a_b"),
+        ("score a_b.tsv --score_kind llr", "score a_b.tsv --score-kind llr"),
+        ("threshold v.csv --test a.csv b.csv --search grid", "threshold v.csv --test a.csv --test b.csv --search grid"),
+        ("toxicity --languages en es -- --odd_name", "toxicity --languages en --languages es -- --odd_name"),
+        ("score --threshold -0.5 x", "score --threshold -0.5 x"),
+        ("list", "list"),
+        ("", ""),
+    ],
+)
+def test_words_become_what_the_parser_knows(typed: str, known: str) -> None:
+    assert settle(typed.split()) == known.split()
+
+
+def test_negative_numbers_are_values_of_spaced_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SPACED, "sweep", ("--thresholds",))  # type: ignore[arg-type]
+    assert settle(["sweep", "--thresholds", "-1.5", "0.2"]) == ["sweep", "--thresholds", "-1.5", "--thresholds", "0.2"]
