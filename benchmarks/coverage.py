@@ -15,6 +15,8 @@ os.environ.update(dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL
 
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from itertools import repeat
 from statistics import NormalDist
 from typing import Any
 
@@ -81,21 +83,25 @@ def of_units(n: int, rng: np.random.Generator) -> tuple[Array, list[float], list
     return np.array(drawn), [f.value(sample.tally) for f in asked], accelerations
 
 
-def coverage(kind: str, n: int, data_sets: int) -> Iterator[Row]:
-    """Coverage of both intervals for all figures."""
+def one_data_set(kind: str, n: int, k: int) -> Array:
+    """For each figure and both intervals: whether the truth lies below, above, and the width."""
     make = {"trials": of_trials, "units": of_units}[kind]
-    held = {name: np.zeros((len(forms()), 2)) for name in ("percentile", "BCa")}  # below, above
-    widths = {name: np.zeros(len(forms())) for name in held}
-    for k in range(data_sets):
-        drawn, estimates, accelerations = make(n, np.random.default_rng([n, len(kind), k]))
-        for i, true in enumerate(truth()):
-            found = {"percentile": percentile(drawn[i]), "BCa": bca(drawn[i], estimates[i], accelerations[i])}
-            for name, (low, high) in found.items():
-                held[name][i] += (true < low, true > high)
-                widths[name][i] += high - low
+    drawn, estimates, accelerations = make(n, np.random.default_rng([n, len(kind), k]))
+    found = np.zeros((len(estimates), 2, 3))
+    for i, true in enumerate(truth()):
+        for j, (low, high) in enumerate((percentile(drawn[i]), bca(drawn[i], estimates[i], accelerations[i]))):
+            found[i, j] = true < low, true > high, high - low
+    return found
+
+
+def coverage(kind: str, n: int, data_sets: int, pool: ProcessPoolExecutor) -> Iterator[Row]:
+    """Coverage of both intervals for all figures."""
+    many = pool.map(one_data_set, repeat(kind), repeat(n), range(data_sets), chunksize=20)
+    means = np.mean(list(many), axis=0)
     for i, figure in enumerate(forms()):
-        for name, misses in held.items():
-            share = 1 - misses[i].sum() / data_sets
+        for j, name in enumerate(("percentile", "BCa")):
+            below, above, width = means[i, j]
+            share = 1 - below - above
             low, high = wilson(share * data_sets, data_sets)
             yield {
                 "resampled": kind,
@@ -104,15 +110,16 @@ def coverage(kind: str, n: int, data_sets: int) -> Iterator[Row]:
                 "interval": name,
                 "coverage": f"{share:.1%}",
                 "± (95 %)": f"{low:.1%} to {high:.1%}",
-                "truth below / above": f"{misses[i][0] / data_sets:.1%} / {misses[i][1] / data_sets:.1%}",
-                "mean width": f"{widths[name][i] / data_sets:.4f}",
+                "truth below / above": f"{below:.1%} / {above:.1%}",
+                "mean width": f"{width:.4f}",
                 "93 to 97 %": "yes" if TARGET[0] <= share <= TARGET[1] else "NO",
             }
 
 
 def rows(data_sets: int = DATA_SETS) -> list[Row]:
     """All simulations."""
-    return [r for kind in ("trials", "units") for n in SIZES for r in coverage(kind, n, data_sets)]
+    with ProcessPoolExecutor() as pool:
+        return [r for kind in ("trials", "units") for n in SIZES for r in coverage(kind, n, data_sets, pool)]
 
 
 def table(found: list[Row]) -> str:
