@@ -1,0 +1,228 @@
+"""A report put together: evaluations to the parts of a page. Nothing here knows of HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from hitmiss.metrics.counts import Counts
+from hitmiss.report import grids, views
+from hitmiss.report.evaluations import RUN, Evaluation, RunData, evaluations, signature_part
+from hitmiss.report.glossary import Entry, glossary
+from hitmiss.report.heat import HeatMap, heat_map
+from hitmiss.report.plotly import figure_of
+from hitmiss.report.readings import READINGS, Reading, numbers_of
+from hitmiss.report.summary import Summary, summarize
+from hitmiss.report.tables import Cell, Table, groupings, runs
+from hitmiss.report.versus import versus
+from hitmiss.report.worst_errors import BUDGET, MOST, Errors, worst_errors
+from hitmiss.values import FAILED
+
+MOST_HISTOGRAMS: Final = 4
+MOST_MAPS: Final = 2
+"""Metrics that get a heat map: the first ones of the slices."""
+FOLDED: Final = 24
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a report shows: samples or none, their texts, how many bytes of them, and how runs are compared."""
+
+    title: str = ""
+    samples: bool = True
+    texts: bool = True
+    most: int = MOST
+    budget: int = BUDGET
+    compare: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class FigureView:
+    """A figure: its kind and lines for whoever draws it, the words around it, and its numbers."""
+
+    id: str
+    kind: str
+    reading: Reading
+    lines: tuple[tuple[str, Any], ...]
+    numbers: views.TableView
+    subtitle: str = ""
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """The figure for Plotly."""
+        return figure_of(self.kind, self.lines)
+
+
+@dataclass(frozen=True, eq=False)
+class Domain:
+    """One grouping of one run: its table, and heat maps where it crosses two columns."""
+
+    title: str
+    table: views.TableView
+    maps: tuple[HeatMap, ...]
+    folded: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Everything about one evaluation."""
+
+    id: str
+    summary: Summary
+    overall: views.TableView
+    figures: tuple[FigureView, ...]
+    confusion: views.TableView | None
+    domains: tuple[Domain, ...]
+    repeats: views.TableView | None
+    gaps: views.TableView | None
+    verdicts: tuple[str, ...]
+    comparison: tuple[views.TableView, ...]
+    comparison_notes: tuple[str, ...]
+    errors: tuple[Errors, ...]
+    warnings: tuple[str, ...]
+    provenance: views.TableView
+    signatures: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Page:
+    """A whole report."""
+
+    title: str
+    parts: tuple[Part, ...]
+    glossary: tuple[Entry, ...]
+    embeds: tuple[str, ...]
+
+
+def compose(sources: Sequence[RunData], options: Options | None = None) -> Page:
+    """The page of some runs."""
+    chosen = options or Options()
+    found = evaluations(sources)
+    budget = chosen.budget
+    parts = []
+    for i, evaluation in enumerate(found, start=1):
+        errors, budget = _errors(evaluation, chosen, budget)
+        parts.append(_part(f"e{i}", evaluation, errors, chosen))
+    metrics = [e.metric for evaluation in found for e in evaluation.results]
+    title = chosen.title or (found[0].title if len(found) == 1 else f"{len(found)} evaluations")
+    return Page(title, tuple(parts), tuple(glossary(metrics)), tuple(_embeds(parts, chosen)))
+
+
+def _part(id: str, evaluation: Evaluation, errors: tuple[Errors, ...], options: Options) -> Part:
+    results, positive = evaluation.results, evaluation.classes[0]
+    whole = grids.overall(results)
+    compared = versus(evaluation, options.compare)
+    repeats, gaps = grids.repeats(results), grids.gaps(results)
+    return Part(
+        id,
+        summarize(evaluation),
+        views.by_metric(whole, positive)
+        if len(whole.rows) == 1 and not whole.names
+        else views.of_grid(whole, positive),
+        tuple(_figures(id, evaluation)),
+        _confusion(evaluation),
+        tuple(_domains(evaluation)),
+        views.of_grid(repeats, positive) if repeats is not None else None,
+        views.of_grid(gaps, positive) if gaps is not None else None,
+        compared.verdicts,
+        compared.tables,
+        compared.notes,
+        errors,
+        results.warnings,
+        _provenance(evaluation),
+        (*results.signature.splitlines(), *filter(None, (compared.signature,))),
+    )
+
+
+def _figures(id: str, evaluation: Evaluation) -> list[FigureView]:
+    found = []
+    for kind, reading in READINGS.items():
+        lines = evaluation.lines(kind)
+        alone = [(line,) for line in lines[:MOST_HISTOGRAMS]] if reading.single else [tuple(lines)] if lines else []
+        for i, own in enumerate(alone):
+            subtitle = own[0][0] if len(own) == 1 and len(evaluation.lanes) > 1 else ""
+            numbers = views.of_table(numbers_of(kind, own))
+            found.append(FigureView(f"{id}-{kind}-{i}", kind, reading, own, numbers, subtitle))
+    return found
+
+
+def _domains(evaluation: Evaluation) -> list[Domain]:
+    results, found = evaluation.results, []
+    for names in groupings(results):
+        for run in runs(results):
+            grid = grids.by_slice(results, names, run)
+            if not grid.rows:
+                continue
+            named = f" · {run[RUN]}" if RUN in run else ""
+            maps: list[HeatMap] = []
+            if len(names) == 2:
+                made = [heat_map(results, (names[0], names[1]), metric, run) for metric in _mapped(evaluation, grid)]
+                maps = [m for m in made if m is not None]
+            table = views.of_grid(grid, evaluation.classes[0], bars=not maps)
+            found.append(Domain(grid.title + named, table, tuple(maps), bool(maps) or len(grid.rows) > 2 * FOLDED))
+    return found
+
+
+def _mapped(evaluation: Evaluation, grid: grids.Grid) -> list[str]:
+    """The metrics that get a map: the one that counts most, then those that come first."""
+    first = [evaluation.primary] if evaluation.primary in grid.metrics else []
+    return [*first, *(m for m in grid.metrics if m not in first)][:MOST_MAPS]
+
+
+def _confusion(evaluation: Evaluation) -> views.TableView | None:
+    """What was decided for each class, where decisions were made."""
+    positive, negative = evaluation.classes
+    rows: list[tuple[Cell, ...]] = []
+    for lane in evaluation.lanes:
+        if lane.trials is None or "decision" not in lane.trials.frame.columns:
+            continue
+        c = Counts.of(lane.trials.label, lane.trials.column("decision").fill_null(FAILED).to_numpy())
+        lines = (
+            (positive, c.tp, c.fn, c.abstained_positive, c.failed_positive),
+            (negative, c.fp, c.tn, c.abstained_negative, c.failed_negative),
+        )
+        rows += [(Cell(lane.name), Cell(name), *(Cell(f"{n:,}") for n in counts)) for name, *counts in lines]
+    if not rows:
+        return None
+    header = ("run", "in truth", f"called {positive}", f"called {negative}", "abstained", "failed")
+    note = "Abstained: the detector declined to decide. Failed: its call gave no answer."
+    return views.of_table(Table("decisions", header, tuple(rows), 2), note)
+
+
+def _errors(evaluation: Evaluation, options: Options, budget: int) -> tuple[tuple[Errors, ...], int]:
+    if not options.samples:
+        return (), budget
+    found = []
+    for lane in evaluation.lanes:
+        if lane.trials is not None:
+            own = worst_errors(lane.trials, lane.name, most=options.most, texts=options.texts, budget=budget)
+            budget -= sum(s.size for s in (*own.false_alarms, *own.misses))
+            found.append(own)
+    return tuple(found), budget
+
+
+def _provenance(evaluation: Evaluation) -> views.TableView:
+    """Where the figures come from: per run its data, its settings, its files with their hashes; never a folder."""
+    rows = []
+    for lane in evaluation.lanes:
+        signature = lane.source.results.signature
+        said = [
+            (name, signature_part(signature, name)) for name in ("hitmiss", "protocol", "kind", "boot", "data", "out")
+        ]
+        rows += [(Cell(lane.name), Cell(name), Cell(value)) for name, value in said if value]
+        sources = lane.source.trials.header.sources if lane.source.trials is not None else ()
+        rows += [(Cell(lane.name), Cell("file"), Cell(s.name, f"SHA-256 {s.sha256}")) for s in sources]
+    return views.of_table(Table("provenance", ("run", "what", "value"), tuple(rows), 3))
+
+
+def _embeds(parts: Sequence[Part], options: Options) -> list[str]:
+    """What is inside the file, so that whoever passes it on knows."""
+    shown = [s for part in parts for e in part.errors for s in (*e.false_alarms, *e.misses)]
+    said = ["Figures, thinned curves, names of runs, classes and slices, file names without folders, and hashes."]
+    if not options.samples:
+        return [*said, "No samples: the report was made with --no-samples."]
+    texts = sum(bool(s.text) for s in shown)
+    if shown:
+        said.append(f"{len(shown):,} ids of wrongly answered trials, {texts:,} of them with their text.")
+    return said

@@ -1,0 +1,104 @@
+"""What a report or an export is made from, as a user writes it: results files, folders of them, or scores with a key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from hitmiss.decisions import at_threshold
+from hitmiss.errors import DataError, UsageError
+from hitmiss.io.runs import MANIFEST
+from hitmiss.opening import is_results, name_runs, open_run
+from hitmiss.protocol import Protocol, measure_trials
+from hitmiss.report.evaluations import RunData
+from hitmiss.report.pictures import load, pictures
+from hitmiss.report.worst_errors import TEXTS
+from hitmiss.trials import Trials
+
+MOST_SLICES: Final = 40
+"""A column with more values than this is no domain to split by unasked."""
+MOST_GROUPINGS: Final = 6
+CROSSED: Final = (("codec", "codec_q"), ("attack", "codec"), ("attack", "strength"), ("language", "identity"))
+"""Pairs of columns that say more together than alone."""
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """How scores are measured for a report."""
+
+    protocol: Protocol | None = None
+    metrics: tuple[str, ...] = ()
+    by: tuple[str, ...] = ()
+    threshold: float | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    reading: dict[str, Any] = field(default_factory=dict)
+
+
+def open_sources(
+    texts: Sequence[str], keys: Sequence[str], measuring: Measuring, names: Sequence[str] = ()
+) -> list[RunData]:
+    """Every run that was named: a results file as it is, scores measured now."""
+    paths = [path for text in texts for path in _expanded(text)]
+    scored = [p for p in paths if not is_results(p)]
+    if len(keys) not in (0, 1, len(scored)):
+        raise UsageError(
+            f"--key was given {len(keys)} times for {len(scored)} score files; give it once, or once a file"
+        )
+    if names and len(names) != len(paths):
+        raise UsageError(f"--name was given {len(names)} times for {len(paths)} runs; name each or none")
+    key_of = dict(zip(scored, list(keys) * (len(scored) if len(keys) == 1 else 1), strict=False))
+    called = list(names) or [_short(n) for n in name_runs(paths)]
+    return [_open(path, name, key_of.get(path), measuring) for path, name in zip(paths, called, strict=True)]
+
+
+def _expanded(text: str) -> list[str]:
+    """A folder of results as the results files inside it; everything else as it is."""
+    folder = Path(text)
+    if not folder.is_dir() or (folder / MANIFEST).is_file():
+        return [text]
+    inside = sorted(str(p) for p in folder.rglob("*.json") if is_results(p))
+    if not inside:
+        raise DataError(f"the folder {folder.name} holds no results; write some there with `hitmiss score … -o`")
+    return inside
+
+
+def _short(name: str) -> str:
+    """A run's name without the ending of its file."""
+    return name.removesuffix(".json").removesuffix(".gz").removesuffix(".tsv").removesuffix(".csv").removesuffix(".txt")
+
+
+def _open(path: str, name: str, key: str | None, measuring: Measuring) -> RunData:
+    if is_results(path):
+        results, drawn = load(path)
+        return RunData(name, results, tuple(drawn))
+    if Path(path).suffix == ".json" and Path(path).is_file():
+        raise DataError(
+            f"{Path(path).name} holds no results; a report takes what `hitmiss score -o` writes, or score files"
+        )
+    trials = open_run(path, key, measuring.protocol, **measuring.reading)
+    return measured(trials, name, measuring)
+
+
+def measured(trials: Trials, name: str, measuring: Measuring) -> RunData:
+    """Trials measured for a report: the protocol's metrics, split by the columns that look like domains."""
+    decided = trials if measuring.threshold is None else at_threshold(trials, measuring.threshold)
+    by = list(measuring.by) or groupings_of(decided, measuring.protocol)
+    results = measure_trials(decided, measuring.protocol, metrics=measuring.metrics, by=by, **measuring.options)
+    return RunData(name, results, tuple(pictures(decided, results)), decided)
+
+
+def groupings_of(trials: Trials, protocol: Protocol | None = None) -> list[str]:
+    """The columns worth splitting by: few values, more than one; and pairs of them that are known to belong together.
+
+    A column that the protocol warns of is split by only together with another.
+
+    >>> t = Trials.of([1, 0, 1, 0], [1.0, 2.0, 3.0, 0.0], codec=["A", "A", "B", "B"], codec_q=["1", "2", "1", "2"], speaker=["w", "x", "y", "z"])
+    >>> groupings_of(t)
+    ['codec', 'codec_q', 'speaker', 'codec,codec_q']
+    """
+    counts = {name: trials.frame[name].n_unique() for name in trials.header.slices if name not in TEXTS}
+    fit = [name for name, n in counts.items() if 1 < n <= MOST_SLICES]
+    alone = [name for name in fit if protocol is None or name not in protocol.remarks][:MOST_GROUPINGS]
+    return [*alone, *(f"{a},{b}" for a, b in CROSSED if a in fit and b in fit)]

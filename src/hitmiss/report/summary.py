@@ -1,0 +1,175 @@
+"""The summary of an evaluation for people with one minute: what was tested, the headline, what to worry about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from hitmiss.report.evaluations import RUN, Evaluation
+from hitmiss.report.glossary import explain, is_share
+from hitmiss.report.grids import figure, interval, places
+from hitmiss.results import Estimate
+
+TILES: Final = 5
+MOST_WORRIES: Final = 7
+MISCALIBRATED: Final = 0.1
+"""Share of the minimum cost above which the excess of the actual cost is worth a worry."""
+MOST_SLICES: Final = 2
+LOUD: Final = ("REVERSED", "INVALID", "every score is", "optimistic")
+"""Words of warnings after which a figure may be wrong."""
+STANDS_OUT: Final = 1.25
+"""How many times worse than the pooled figure a slice must be to be named."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A figure as a headline shows it."""
+
+    title: str
+    value: str
+    interval: str
+    gist: str
+    metric: str = ""
+
+
+@dataclass(frozen=True)
+class Worry:
+    """Something to worry about; `loud` where a figure may be wrong, not merely bad. The lowest rank comes first."""
+
+    text: str
+    loud: bool = False
+    rank: int = 2
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One evaluation in a card."""
+
+    title: str
+    tested: str
+    headlines: tuple[tuple[str, Shown], ...]
+    tiles: tuple[Shown, ...]
+    worries: tuple[Worry, ...]
+
+
+def summarize(evaluation: Evaluation) -> Summary:
+    """The card of an evaluation."""
+    whole = [e for e in evaluation.results if not e.slice and e.average is None]
+    primary = [e for e in whole if e.metric == evaluation.primary]
+    heads = tuple((e.run.get(RUN, ""), shown(e)) for e in sorted(primary, key=_rank))
+    others = [e for e in whole if e.metric != evaluation.primary] if len(primary) == 1 else []
+    found = (*_warned(evaluation), *_weak_spots(evaluation), *_unsure(whole))
+    worries = tuple(sorted(dict.fromkeys(found), key=lambda worry: worry.rank))[:MOST_WORRIES]
+    return Summary(evaluation.title, _tested(evaluation), heads, tuple(map(shown, others[:TILES])), worries)
+
+
+def _rank(e: Estimate) -> tuple[bool, float]:
+    value = e.value if e.value is not None else 0.0
+    return e.value is None, value if e.best == "low" else -value
+
+
+def shown(e: Estimate) -> Shown:
+    """An estimate for a headline: shares in per cent, everything with the digits that its interval allows."""
+    entry, scale = explain(e.metric), 100.0 if is_share(e.metric) else 1.0
+    digits = places([e], scale)
+    unit = " %" if scale != 1.0 and e.value is not None else ""
+    value = f"{figure(e.value, digits, scale)}{unit}" if e.value is not None else "undefined"
+    ends = interval(e, digits, scale)
+    better = "lower is better" if e.best == "low" else "higher is better"
+    said = e.note if e.value is None and e.note else entry.gist
+    gist = f"{said[:1].upper()}{said[1:].rstrip('.')}; {better}." if said else f"{better.capitalize()}."
+    return Shown(entry.title, value, f"{ends}{unit}" if ends else "", gist, e.metric)
+
+
+def _tested(evaluation: Evaluation) -> str:
+    first = next((e for e in evaluation.results if not e.slice and e.average is None), None)
+    if first is None:
+        return ""
+    positive, negative = evaluation.classes
+    counts = f"{first.n:,} trials ({first.n_positive:,} {positive}, {first.n - first.n_positive:,} {negative})"
+    n = len(evaluation.lanes)
+    return f"{n} runs on {counts}" if n > 1 else f"{evaluation.lanes[0].name} · {counts}"
+
+
+def _warned(evaluation: Evaluation) -> list[Worry]:
+    loud = [any(word in text for word in LOUD) for text in evaluation.results.warnings]
+    return [
+        Worry(text, is_loud, 0 if is_loud else 3)
+        for text, is_loud in zip(evaluation.results.warnings, loud, strict=True)
+    ]
+
+
+def _weak_spots(evaluation: Evaluation) -> list[Worry]:
+    """The worst slices where they stand out, the gap to unseen domains, and what miscalibration costs."""
+    pooled = {(e.metric, e.run.get(RUN)): e for e in evaluation.results if not e.slice and e.average is None}
+    own = [e for e in evaluation.results if e.metric == evaluation.primary]
+    weak = [e for e in own if e.average == "worst" and _stands_out(e, pooled[e.metric, e.run.get(RUN)])]
+    weak = sorted(weak, key=_rank, reverse=True)[:MOST_SLICES]
+    found = [Worry(_weak(e, pooled[e.metric, e.run.get(RUN)])) for e in weak]
+    for e in own:
+        if e.average == "gap" and _is_above_zero(e):
+            domain = ", ".join(f"{k}: {v}" for k, v in e.slice.items())
+            title = explain(e.metric).title.lower()
+            found.append(Worry(f"{_who(e)}Worse outside the known domain: {title} {_signed(e)} ({domain}).", rank=1))
+    return [*found, *_miscalibrated(pooled.values())]
+
+
+def _weak(e: Estimate, whole: Estimate) -> str:
+    where = ", ".join(f"{k} {v}" for k, v in e.slice.items())
+    return (
+        f"{_who(e)}Weakest spot: {where}. {explain(e.metric).title} {_text(e)}; over all trials {shown(whole).value}."
+    )
+
+
+def _stands_out(e: Estimate, whole: Estimate) -> bool:
+    if not e.value or not whole.value or min(e.value, whole.value) <= 0:
+        return False
+    return (e.value / whole.value if e.best == "low" else (1 - e.value) / max(1 - whole.value, 1e-12)) >= STANDS_OUT
+
+
+def _is_above_zero(e: Estimate) -> bool:
+    """Whether a gap is clearly on the bad side."""
+    if e.value is None or e.low is None or e.high is None:
+        return False
+    return e.low > 0 if e.best == "low" else e.high < 0
+
+
+def _miscalibrated(whole: Iterable[Estimate]) -> list[Worry]:
+    by_run: dict[str | None, dict[str, Estimate]] = {}
+    for e in whole:
+        by_run.setdefault(e.run.get(RUN), {})[e.metric] = e
+    found = []
+    for own in by_run.values():
+        least, actual = own.get("min_dcf"), own.get("act_dcf")
+        if least is None or actual is None or not least.value or actual.value is None:
+            continue
+        if actual.value - least.value > MISCALIBRATED * least.value:
+            text = f"Miscalibrated: decisions by these scores cost {_text(actual)}, the best threshold would {shown(least).value}"
+            found.append(Worry(f"{_who(actual)}{text}; calibrate on a development set.", rank=1))
+    return found
+
+
+def _unsure(whole: list[Estimate]) -> list[Worry]:
+    """Figures without interval, and classes with few trials."""
+    bare = [e for e in whole if e.value is not None and e.low is None]
+    found = (
+        [Worry("These figures have no interval; add --bootstrap 1000 to see how sure they are.")]
+        if len(bare) == len(whole) and whole
+        else []
+    )
+    return found + [Worry(f"{_who(e)}{e.metric}: {e.note}.") for e in whole if e.note and e.note.startswith("only")]
+
+
+def _who(e: Estimate) -> str:
+    return f"{e.run[RUN]}: " if RUN in e.run else ""
+
+
+def _text(e: Estimate) -> str:
+    made = shown(e)
+    return f"{made.value} {made.interval}".strip()
+
+
+def _signed(e: Estimate) -> str:
+    made = shown(e)
+    return f"{'+' if e.value is not None and e.value > 0 else ''}{made.value} {made.interval}".strip()

@@ -1,0 +1,187 @@
+"""Tables as the page shows them: what each cell says, which stands out, and where its interval lies on a common scale."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from hitmiss.report.glossary import explain
+from hitmiss.report.grids import Grid, Row, figure, interval, places
+from hitmiss.report.tables import ARROW, Table
+from hitmiss.results import Estimate
+
+MOST_ROWS: Final = 400
+"""Rows of a table on the page; of more the first and the last half are shown, and the number left out."""
+MARGIN: Final = 0.04
+LABEL, COUNT, FIGURE = "label", "count", "figure"
+
+
+@dataclass(frozen=True)
+class Bar:
+    """An interval on a scale of 0..100: its ends, the figure, and the pooled figure to compare with."""
+
+    low: float
+    high: float
+    at: float
+    pooled: float | None = None
+
+
+@dataclass(frozen=True)
+class CellView:
+    """A cell: its text, what stands below it, whether it stands out or is the best, what it is sorted by, its bar."""
+
+    text: str
+    below: str = ""
+    strong: bool = False
+    best: bool = False
+    sort: str = ""
+    bar: Bar | None = None
+    about: str = ""
+
+
+@dataclass(frozen=True)
+class RowView:
+    """A row; `kind` is `pooled`, `macro`, … for averages."""
+
+    kind: str
+    cells: tuple[CellView, ...]
+
+
+@dataclass(frozen=True)
+class TableView:
+    """A table of the page: a caption, heads as (text, kind, explanation), rows, and a note below."""
+
+    caption: str
+    heads: tuple[tuple[str, str, str], ...]
+    rows: tuple[RowView, ...]
+    note: str = ""
+    sortable: bool = False
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it is better folded."""
+        return len(self.rows) > 24
+
+
+def of_table(table: Table, note: str = "") -> TableView:
+    """A table of texts, as the terminal shows it."""
+    heads = tuple((head, LABEL if i < table.labels else FIGURE, "") for i, head in enumerate(table.header))
+    rows = tuple(RowView("", tuple(CellView(c.text, c.below, c.strong) for c in row)) for row in table.rows)
+    shown, left_out = _cut(rows)
+    return TableView(table.title, heads, shown, _joined(note, left_out))
+
+
+def of_grid(grid: Grid, positive: str, note: str = "", *, bars: bool = True) -> TableView:
+    """A grid with its sizes, each figure with its interval in numbers and (`bars`) drawn."""
+    digits = [places(grid.column(i)) for i in range(len(grid.metrics))]
+    scales = [_scale(grid.column(i)) if bars else None for i in range(len(grid.metrics))]
+    best = [_best(grid, i) for i in range(len(grid.metrics))]
+    pooled = next((row for row in grid.rows if row.average == "pooled"), None)
+    sized = any(row.n is not None for row in grid.rows)
+
+    def view(row: Row) -> RowView:
+        counts = [CellView(f"{n:,}" if n is not None else "", sort=str(n or "")) for n in (row.n, row.n_positive)]
+        figures = []
+        for i, e in enumerate(row.cells):
+            whole = pooled.cells[i] if pooled is not None and i < len(pooled.cells) else None
+            figures.append(_figure(e, row, digits[i], scales[i], whole, best[i]))
+        return RowView(
+            row.average or "", (*(CellView(text) for text in row.labels), *(counts if sized else ()), *figures)
+        )
+
+    heads = [(name, LABEL, "") for name in grid.names]
+    heads += [("n", COUNT, "trials"), (positive, COUNT, f"trials that are {positive}")] if sized else []
+    heads += [(f"{m} {ARROW[b]}", FIGURE, explain(m).gist) for m, b in zip(grid.metrics, grid.best, strict=True)]
+    shown, left_out = _cut(tuple(map(view, grid.rows)))
+    return TableView(grid.title, tuple(heads), shown, _joined(note, left_out), sortable=len(shown) > 3)
+
+
+def by_metric(grid: Grid, positive: str) -> TableView:
+    """A grid of one run turned round: a row a metric, with its title."""
+    row = grid.rows[0]
+    heads = (
+        ("metric", LABEL, ""),
+        ("", LABEL, ""),
+        ("value", FIGURE, ""),
+        ("n", COUNT, "trials"),
+        (positive, COUNT, ""),
+        ("", LABEL, ""),
+    )
+    rows = []
+    for e in filter(None, row.cells):
+        entry, digits = explain(e.metric), places([e])
+        cells = (
+            CellView(f"{e.metric} {ARROW[e.best]}", strong=True),
+            CellView(entry.title if entry.title != e.metric else ""),
+            _figure(e, row, digits, None, None, None),
+            CellView(f"{e.n:,}"),
+            CellView(f"{e.n_positive:,}"),
+            CellView(e.note or ""),
+        )
+        rows.append(RowView("", cells))
+    return TableView(grid.title, heads, tuple(rows))
+
+
+def _figure(
+    e: Estimate | None,
+    row: Row,
+    digits: int,
+    scale: tuple[float, float] | None,
+    pooled: Estimate | None,
+    best: float | None,
+) -> CellView:
+    if e is None:
+        return CellView("")
+    if e.value is None:
+        return CellView("–", about=e.note or "undefined")
+    mark = "*" if e.note and e.note.startswith("only") else ""
+    below = " × ".join(e.slice.values()) if row.average == "worst" else interval(e, digits)
+    is_best = best is not None and e.value == best and row.average is None
+    text = f"{figure(e.value, digits)}{mark}"
+    return CellView(text, below, True, is_best, f"{e.value:.6g}", _bar(e, row, scale, pooled), e.note or "")
+
+
+def _bar(e: Estimate, row: Row, scale: tuple[float, float] | None, pooled: Estimate | None) -> Bar | None:
+    if scale is None or e.low is None or e.high is None or e.value is None or row.average == "worst":
+        return None
+    if not all(math.isfinite(v) for v in (e.low, e.high, e.value)):
+        return None
+    start, width = scale[0], scale[1] - scale[0]
+
+    def place(value: float) -> float:
+        return round(min(max(100 * (value - start) / width, 0.0), 100.0), 1)
+
+    beside = place(pooled.value) if pooled is not None and pooled.value is not None else None
+    return Bar(place(e.low), place(e.high), place(e.value), beside)
+
+
+def _scale(own: Sequence[Estimate]) -> tuple[float, float] | None:
+    """The ends of a column's common scale."""
+    ends = [v for e in own for v in (e.low, e.high) if v is not None and math.isfinite(v)]
+    if not ends or min(ends) == max(ends):
+        return None
+    room = MARGIN * (max(ends) - min(ends))
+    return min(ends) - room, max(ends) + room
+
+
+def _best(grid: Grid, i: int) -> float | None:
+    values = [
+        e.value for row in grid.rows if row.average is None and (e := row.cells[i]) is not None and e.value is not None
+    ]
+    if len(values) < 2:
+        return None
+    return min(values) if grid.best[i] == "low" else max(values)
+
+
+def _cut(rows: tuple[RowView, ...]) -> tuple[tuple[RowView, ...], int]:
+    if len(rows) <= MOST_ROWS:
+        return rows, 0
+    half = MOST_ROWS // 2
+    return (*rows[:half], *rows[-half:]), len(rows) - 2 * half
+
+
+def _joined(note: str, left_out: int) -> str:
+    said = f"{left_out:,} rows in the middle are left out; the results file has them all." if left_out else ""
+    return " ".join(filter(None, (note, said)))
