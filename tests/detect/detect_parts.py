@@ -66,3 +66,8 @@ def expected(manifest: Manifest, load: Any = clip) -> NDArray[np.float64]:
     rows = [manifest.row(i) for i in range(len(manifest))]
     outputs = np.concatenate([two_logits(load(row)[None]) for row in rows])
     return np.asarray(outputs[:, 1] - outputs[:, 0])
+
+
+def ones(row: Mapping[str, Any]) -> Clip:
+    """As many ones as the row says."""
+    return np.ones(row["n"], dtype=np.float32)

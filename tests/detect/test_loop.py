@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 import pytest
-from detect_parts import broken_clip, clip, corpus, deadly_clip, expected, louder, two_logits
+from detect_parts import broken_clip, clip, corpus, deadly_clip, expected, louder, ones, two_logits
 
 import hitmiss as hm
 from hitmiss.detect.batching import Budget, Piece, Pool, collate
@@ -419,3 +419,43 @@ def test_no_alarm_where_all_is_well() -> None:
     rng = np.random.default_rng(0)
     label = np.arange(200) % 2
     assert alarms(rng.normal(size=200) + label, label, "real", "fake") == []
+
+
+class Async(Padded):
+    """A detector that answers later, as a GPU does; it notes what was asked before what was answered."""
+
+    is_async = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.events: list[str] = []
+
+    def launch(self, batch: Any) -> Any:
+        if len(batch) > 6:
+            raise MemoryError
+        self.events.append("launch")
+        return [one.copy() for one in batch]
+
+    def collect(self, launched: Any) -> Any:
+        self.events.append("collect")
+        return np.concatenate([two_logits(one[None]) for one in launched])
+
+    def outputs(self, batch: Any) -> Any:
+        return self.collect(self.launch(batch))
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_detector_that_answers_later_has_the_next_batch_under_way(tmp_path: Path, workers: int) -> None:
+    manifest, detector = corpus(60), Async()
+    found = scores(tmp_path / "run", manifest, detector, batch_items=5, check=0, workers=workers)
+    assert found == pytest.approx(expected(manifest).tolist(), abs=1e-9)
+    assert detector.events[:4] == ["launch", "launch", "collect", "launch"] and detector.events[-1] == "collect"
+    too_large = Async()
+    found = scores(tmp_path / "large", manifest, too_large, batch_items=16, batch_seconds=1e6, check=0)
+    assert found == pytest.approx(expected(manifest).tolist(), abs=1e-9)
+
+
+def test_a_clip_too_large_for_the_shared_memory_travels_all_the_same() -> None:
+    tasks = [(at, {"n": n}) for at, n in enumerate((10, 3_000_000, 20))]
+    found = {f.at: f.parts[0] for f in feed(Preparation(ones), iter(tasks), 1) if not isinstance(f, Failed)}
+    assert [len(found[at]) for at in range(3)] == [10, 3_000_000, 20] and all(found[1] == 1.0)

@@ -18,11 +18,19 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.detect.detector import Base, Batch, file_digest, need
 from hitmiss.detect.fbank import SAMPLE_RATE, fbank, n_frames
-from hitmiss.detect.torch_model import GPU_SECONDS, TorchDetector, load_checkpoint, pick_device, pick_precision
+from hitmiss.detect.torch_model import (
+    CPU_SECONDS,
+    GPU_SECONDS,
+    TorchDetector,
+    load_checkpoint,
+    pick_device,
+    pick_precision,
+)
 from hitmiss.errors import DataError, UnknownName, UsageError
 
 Array = NDArray[Any]
@@ -101,16 +109,16 @@ class Beats:
     def forward(self, waves: Any, lengths: Sequence[int] | None = None, keep: bool = False) -> tuple[Any, list[Any]]:
         """Logits, and with `keep` each layer's average over the patches of each clip (the first: before the layers)."""
         x, mask = self.patches(waves, lengths)
-        share = (~mask).to(x.dtype) / (~mask).sum(dim=1, keepdim=True)
+        share = ((~mask).float() / (~mask).sum(dim=1, keepdim=True))[..., None]
         kept = []
         x = self._positions(x.masked_fill(mask[..., None], 0.0))
         bias = self._relative_bias(x.shape[1], x.device)
         for layer in range(self.config.encoder_layers):
-            kept += [self.torch.einsum("btc,bt->bc", x.float(), share)] if keep else []
+            kept += [(x.float() * share).sum(dim=1)] if keep else []
             x = self._layer(x, f"encoder.layers.{layer}.", bias, mask)
-        kept += [self.torch.einsum("btc,bt->bc", x.float(), share)] if keep else []
-        logits = self._linear(x, "predictor")
-        return self.torch.einsum("btc,bt->bc", logits.float(), share), kept
+        average = (x.float() * share).sum(dim=1)
+        with self.torch.autocast(x.device.type, enabled=False):  # the head is linear: the average may come before it
+            return self._linear(average, "predictor"), [*kept, average] if keep else []
 
     def patches(self, waves: Any, lengths: Sequence[int] | None = None) -> tuple[Any, Any]:
         """Embedded patches (clip × patch × width), and which of them are padding."""
@@ -207,7 +215,8 @@ class BeatsDetector(Base):
         self.precision = pick_precision(precision, self.device)
         self.network = network.to(self.device)
         self.name, self.labels, self._digest = "beats", labels, digest
-        self.batch_seconds = GPU_SECONDS if self.device.startswith("cuda") else 16.0
+        self.is_async = self.device.startswith("cuda")
+        self.batch_seconds = GPU_SECONDS if self.is_async else CPU_SECONDS
         known = [f"layer.{i}" for i in range(network.config.encoder_layers + 1)]
         self.layers = tuple(known) if "layer.*" in layers else layers
         for layer in self.layers:
@@ -238,29 +247,37 @@ class BeatsDetector(Base):
         if isinstance(batch, tuple):
             return batch
         lengths = [len(clip) for clip in batch]
-        padded = self.torch.zeros((len(lengths), max(lengths)), pin_memory=self.device.startswith("cuda"))
+        padded = self.torch.zeros((len(lengths), max(lengths)), pin_memory=self.is_async)
         for row, clip in zip(padded.numpy(), batch, strict=True):
             row[: len(clip)] = clip
         return padded.to(self.device, non_blocking=True), lengths
 
+    def launch(self, batch: Batch) -> Any:
+        """Start the network on a batch; on CUDA this returns before it is done."""
+        return self._forward(batch)[0]
+
+    def collect(self, launched: Any) -> Array:
+        """The logits of a batch on the CPU."""
+        return np.asarray(launched.float().cpu().numpy())
+
     def outputs(self, batch: Batch) -> Array:
         """The logits: not the sigmoid of them, which saturates."""
-        return self._forward(batch)[0]
+        return self.collect(self.launch(batch))
 
     def with_layers(self, batch: Batch) -> tuple[Array, dict[str, Array]]:
         """The logits, and the average of each layer over the patches of each clip."""
         logits, kept = self._forward(batch, keep=True)
-        return logits, {name: kept[int(name.removeprefix("layer."))] for name in self.layers}
+        chosen = {name: kept[int(name.removeprefix("layer."))] for name in self.layers}
+        return self.collect(logits), {name: self.collect(layer) for name, layer in chosen.items()}
 
     def is_out_of_memory(self, error: BaseException) -> bool:
         """Whether the GPU had too little memory."""
         return TorchDetector.is_out_of_memory(self, error)  # type: ignore[arg-type]
 
-    def _forward(self, batch: Batch, keep: bool = False) -> tuple[Array, list[Array]]:
+    def _forward(self, batch: Batch, keep: bool = False) -> tuple[Any, list[Any]]:
         waves, lengths = self.prepare(batch)
         with self.torch.inference_mode(), TorchDetector.autocast(self):  # type: ignore[arg-type]
-            logits, kept = self.network.forward(waves, lengths, keep)
-        return logits.float().cpu().numpy(), [layer.float().cpu().numpy() for layer in kept]
+            return self.network.forward(waves, lengths, keep)
 
 
 def relative_buckets(distance: Any, n: int, most: int) -> Any:

@@ -6,6 +6,7 @@ A detector takes a batch and gives outputs; `extract` makes scores of them. Anyt
     ragged        whether clips of different lengths may share a batch without one changing another's outputs
     labels        the classes that its columns stand for, where the model says so
     max_batch     the most clips that it takes at once
+    is_async      whether `launch` returns before the model is done, and `collect` waits: the next batch is then under way
     identity      what pins it in the configuration of a run: a resumed run refuses another
     prepare       moves a batch to where the model wants it; runs beside the model, in another thread
     with_layers   outputs and pooled hidden layers, for `hitmiss probe`
@@ -55,6 +56,7 @@ class Base:
     ragged: bool = False
     labels: tuple[str, ...] | None = None
     max_batch: int | None = None
+    is_async: bool = False
     layers: tuple[str, ...] = ()
 
     @property
@@ -69,6 +71,14 @@ class Base:
     def outputs(self, batch: Batch) -> Array:
         """The raw outputs of the model, one row a clip."""
         raise NotImplementedError(f"{type(self).__name__} must give outputs for {len(batch)} clips")
+
+    def launch(self, batch: Batch) -> Any:
+        """Start the model on a batch."""
+        return self.outputs(batch)
+
+    def collect(self, launched: Any) -> Array:
+        """The raw outputs of a batch that was launched."""
+        return np.asarray(launched)
 
     def with_layers(self, batch: Batch) -> tuple[Array, dict[str, Array]]:
         """The outputs, and each layer asked for as clip × dimension."""

@@ -5,26 +5,34 @@ A file that cannot be read becomes a `Failed` and the run goes on; so does one t
 
 from __future__ import annotations
 
+import math
+import mmap
 import multiprocessing
+import os
 import pickle
 import queue
 import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from multiprocessing.connection import Connection, wait
 from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hitmiss.errors import EnvironmentFault, UsageError
 
 Row = Mapping[str, Any]
+Array = NDArray[Any]
 T = TypeVar("T")
 IN_FLIGHT: Final = 4
 """Tasks that a worker has before it, so that it need not wait for the next."""
+SLOT: Final = 2**23
+"""Bytes for the clip of one task in the memory that is shared with a worker: two minutes at 16 kHz."""
 SMALL: Final = 8192
 """A larger task is sent to an idle worker only: one that is busy may itself be waiting for us to read."""
 
@@ -103,6 +111,7 @@ class Worker:
 
     process: Any
     pipe: Connection
+    desk: Desk | None
     tasks: deque[tuple[int, Row]] = field(default_factory=deque)
 
 
@@ -132,7 +141,7 @@ class Crew:
             for pipe in wait(list(busy)):
                 worker = busy[pipe]  # type: ignore[index]
                 try:
-                    result = _receive(worker.pipe)
+                    result = _receive(worker.pipe, worker.desk)
                 except (EOFError, OSError):
                     yield self._replace(worker, again)
                     continue
@@ -150,17 +159,24 @@ class Crew:
             if worker.process.is_alive():
                 worker.process.kill()
                 worker.process.join()
+            if worker.desk is not None:
+                worker.desk.close()
 
     def _hire(self) -> Worker:
         ours, theirs = self._context.Pipe()
-        process = self._context.Process(target=_serve, args=(theirs, self._preparation), daemon=True)
+        desk = Desk.make()
+        place = desk.place if desk is not None else None
+        process = self._context.Process(target=_serve, args=(theirs, self._preparation, place), daemon=True)
         process.start()
         theirs.close()
-        return Worker(process, ours)
+        return Worker(process, ours, desk)
 
     def _replace(self, worker: Worker, again: deque[tuple[int, Row]]) -> Failed:
         """A worker died: the task that it had is to blame, the others are for somebody else."""
         worker.process.join()
+        worker.pipe.close()
+        if worker.desk is not None:
+            worker.desk.close()
         code = worker.process.exitcode
         at, _ = worker.tasks.popleft()
         again.extend(worker.tasks)
@@ -184,45 +200,92 @@ def _fill(worker: Worker, again: deque[tuple[int, Row]], source: Iterator[tuple[
             return
 
 
-def _serve(pipe: Connection, pickled: bytes) -> None:
-    """The life of a worker: a task in, a clip out, until the pipe is closed. Arrays travel as they are."""
+def _serve(pipe: Connection, pickled: bytes, place: str | None) -> None:
+    """The life of a worker: a task in, a clip out, until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is told, and closes the pipe
     try:
+        desk = Desk.open(place) if place is not None else None
         preparation: Preparation = pickle.loads(pickled)  # our own bytes
-        while True:
+        for turn in count():
             at, row = pickle.loads(pipe.recv_bytes())
             try:
-                _send(pipe, preparation(at, row))
+                _send(pipe, preparation(at, row), desk, turn % IN_FLIGHT)
             except EnvironmentFault as error:
                 pipe.send(error)
     except (EOFError, OSError):
         return
 
 
-def _send(pipe: Connection, result: Prepared | Failed) -> None:
-    if isinstance(result, Failed) or not all(isinstance(p, np.ndarray) for p in result.parts):
+def _send(pipe: Connection, result: Prepared | Failed, desk: Desk | None, slot: int) -> None:
+    """Arrays are laid on the desk, in the slot of this turn; what is too large for it goes through the pipe."""
+    arrays = (
+        []
+        if isinstance(result, Failed)
+        else [np.ascontiguousarray(p) for p in result.parts if isinstance(p, np.ndarray)]
+    )
+    fits = desk is not None and sum(a.nbytes for a in arrays) <= SLOT
+    if isinstance(result, Failed) or len(arrays) != len(result.parts) or desk is None or not fits:
         pipe.send(result)
         return
-    arrays = [np.ascontiguousarray(p) for p in result.parts]
-    forms = [(a.shape, a.dtype.str) for a in arrays]
-    pipe.send((Prepared(result.at, [], result.length, result.decode, result.augment), forms))
-    for array in arrays:
-        pipe.send_bytes(array.reshape(-1).view(np.uint8).data if array.size else b"")
+    forms = desk.lay(slot, arrays)
+    pipe.send((Prepared(result.at, [], result.length, result.decode, result.augment), slot, forms))
 
 
-def _receive(pipe: Connection) -> Any:
+def _receive(pipe: Connection, desk: Desk | None) -> Any:
     message = pipe.recv()
-    if not isinstance(message, tuple):
+    if not isinstance(message, tuple) or desk is None:
         return message
-    prepared, forms = message
-    for shape, kind in forms:
-        array = np.empty(shape, dtype=np.dtype(kind))
-        if array.size:
-            pipe.recv_bytes_into(array.reshape(-1).view(np.uint8).data)
-        else:
-            pipe.recv_bytes()
-        prepared.parts.append(array)
+    prepared, slot, forms = message
+    prepared.parts.extend(desk.take(slot, forms))
     return prepared
+
+
+class Desk:
+    """Memory that a worker and its parent share: clips are laid on it and copied off, which is cheaper than a pipe.
+
+    It has as many slots as a worker may have tasks before it. A worker gets a task only after an earlier result was
+    taken, so the slot of its turn is free: nothing has to be said about that.
+    """
+
+    def __init__(self, fd: int, place: str) -> None:
+        self._memory = mmap.mmap(fd, SLOT * IN_FLIGHT)
+        self._fd, self.place = fd, place
+
+    @classmethod
+    def make(cls) -> Desk | None:
+        """A new one, or None where the system has no such memory."""
+        if not hasattr(os, "memfd_create"):
+            return None
+        fd = os.memfd_create("hitmiss")
+        os.ftruncate(fd, SLOT * IN_FLIGHT)
+        return cls(fd, f"/proc/{os.getpid()}/fd/{fd}")
+
+    @classmethod
+    def open(cls, place: str) -> Desk:
+        """The parent's, seen from the worker."""
+        return cls(os.open(place, os.O_RDWR), place)
+
+    def lay(self, slot: int, arrays: Sequence[Array]) -> list[tuple[tuple[int, ...], str]]:
+        """Put arrays into a slot; their shapes and types."""
+        start = slot * SLOT
+        for array in arrays:
+            np.frombuffer(self._memory, array.dtype, array.size, start)[...] = array.reshape(-1)
+            start += array.nbytes
+        return [(array.shape, array.dtype.str) for array in arrays]
+
+    def take(self, slot: int, forms: Sequence[tuple[tuple[int, ...], str]]) -> list[Array]:
+        """Copies of the arrays in a slot."""
+        start, found = slot * SLOT, []
+        for shape, kind in forms:
+            array = np.frombuffer(self._memory, np.dtype(kind), math.prod(shape), start).reshape(shape)
+            found.append(array.copy())
+            start += array.nbytes
+        return found
+
+    def close(self) -> None:
+        """Give the memory back."""
+        self._memory.close()
+        os.close(self._fd)
 
 
 class Ahead(Generic[T]):

@@ -21,7 +21,7 @@ from hitmiss.io.runs import Run
 
 HOPELESS: Final = 20
 """So many failures before the first success, and the run stops: it is not the files."""
-CPU_SECONDS: Final = 16.0
+CPU_SECONDS: Final = 8.0
 BATCH_ITEMS: Final = 256
 
 
@@ -63,16 +63,42 @@ class Loop:
         self.report(self.clock)
 
     def _consume(self, events: Iterator[Failed | tuple[list[Piece], Any]]) -> None:
+        under_way: tuple[list[Piece], Any] | None = None
+        is_async = bool(getattr(self.detector, "is_async", False)) and self.keeper is None
         while True:
             with self.clock.time("wait"):
                 event = next(events, None)
             if event is None:
-                return
+                break
             if isinstance(event, Failed):
                 self._fail(event.at, event.reason)
+            elif is_async:
+                launched = self._launch(*event)
+                self._land(under_way)
+                under_way = launched
             else:
                 self._score(*event)
             self.report(self.clock)
+        self._land(under_way)
+
+    def _launch(self, pieces: list[Piece], batch: Any) -> tuple[list[Piece], Any] | None:
+        """Start a batch while the one before is still under way; one that cannot be started is scored in parts."""
+        try:
+            with self.clock.time("model"):
+                return pieces, self.detector.launch(batch)  # type: ignore[attr-defined]
+        except (EnvironmentFault, UsageError):
+            raise
+        except Exception as error:
+            self._divide(pieces, error)
+            return None
+
+    def _land(self, under_way: tuple[list[Piece], Any] | None) -> None:
+        if under_way is None:
+            return
+        pieces, launched = under_way
+        with self.clock.time("model"):
+            outputs = self._checked(self.detector.collect(launched), len(pieces))  # type: ignore[attr-defined]
+        self._write(pieces, outputs, {})
 
     def _events(self) -> Iterator[Failed | tuple[list[Piece], Any]]:
         """Failures, and batches ready for the model."""
@@ -108,25 +134,34 @@ class Loop:
         except (EnvironmentFault, UsageError):
             raise
         except Exception as error:
-            if len(pieces) == 1:
-                self._fail(pieces[0].at, reason(error))
-                return
-            if _is_memory(self.detector, error):
-                self.budget.shrink(len(pieces), max(p.length for p in pieces))
-            half = len(pieces) // 2
-            for part in (pieces[:half], pieces[half:]):
-                self._score(*self.ready(part))
+            self._divide(pieces, error)
             return
+        self._write(pieces, outputs, layers)
+
+    def _divide(self, pieces: list[Piece], error: Exception) -> None:
+        """A batch failed: score its halves. A clip that fails alone is to blame."""
+        if len(pieces) == 1:
+            self._fail(pieces[0].at, reason(error))
+            return
+        if _is_memory(self.detector, error):
+            self.budget.shrink(len(pieces), max(p.length for p in pieces))
+        half = len(pieces) // 2
+        for part in (pieces[:half], pieces[half:]):
+            self._score(*self.ready(part))
+
+    def _write(self, pieces: list[Piece], outputs: NDArray[Any], layers: dict[str, NDArray[Any]]) -> None:
         with self.clock.time("write"):
             for i, piece in enumerate(pieces):
                 self._collect(piece, outputs[i], {name: values[i] for name, values in layers.items()})
 
     def _outputs(self, batch: Any, n: int) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
-        layers: dict[str, NDArray[Any]] = {}
-        if self.keeper is not None:
-            raw, layers = self.detector.with_layers(batch)  # type: ignore[attr-defined]
-        else:
-            raw = self.detector.outputs(batch)
+        if self.keeper is None:
+            return self._checked(self.detector.outputs(batch), n), {}
+        raw, layers = self.detector.with_layers(batch)  # type: ignore[attr-defined]
+        return self._checked(raw, n), layers
+
+    def _checked(self, raw: Any, n: int) -> NDArray[Any]:
+        """Outputs as clip × column; their number of columns is looked at once."""
         outputs = pick_output(raw)
         if outputs.shape[:1] != (n,):
             raise DataError(f"{self.detector.name} gave outputs of shape {outputs.shape} for {n} clips")
@@ -134,7 +169,7 @@ class Loop:
         if not self._has_checked_width:
             self.extraction(outputs.shape[1])
             self._has_checked_width = True
-        return outputs, layers
+        return outputs
 
     def _collect(self, piece: Piece, output: NDArray[Any], layers: dict[str, NDArray[Any]]) -> None:
         """Keep a piece's output until its clip is whole, then write the record."""

@@ -24,6 +24,8 @@ Array = NDArray[Any]
 PRECISIONS: Final = ("auto", "float32", "bfloat16", "float16")
 STATE_KEYS: Final = ("state_dict", "model_state_dict", "model", "net")
 GPU_SECONDS: Final = 640.0
+CPU_SECONDS: Final = 8.0
+"""Seconds of sound in a batch: a processor is fastest where a batch stays in its cache."""
 CHANNELS_FIRST: Final = (
     "Conv",
     "BatchNorm",
@@ -57,7 +59,8 @@ class TorchDetector(Base):
         self.module = module.to(self.device).eval()
         self.name = name or type(module).__name__
         self.sample_rate = sample_rate or getattr(module, "sample_rate", None)
-        self.batch_seconds = GPU_SECONDS if self.device == "cuda" else 16.0
+        self.batch_seconds = GPU_SECONDS if self.device.startswith("cuda") else CPU_SECONDS
+        self.is_async = self.device.startswith("cuda")
         self.layers = tuple(_find_layers(module, layers))
         self._pinned = dict(pinned or {})
 
@@ -72,15 +75,23 @@ class TorchDetector(Base):
         if not isinstance(batch, np.ndarray):
             return batch
         tensor = self.torch.from_numpy(np.ascontiguousarray(batch))
-        if self.device != "cuda":
+        if not self.is_async:
             return tensor
         return tensor.pin_memory().to(self.device, non_blocking=True)
 
-    def outputs(self, batch: Batch) -> Array:
-        """The outputs on the CPU, in float32."""
+    def launch(self, batch: Batch) -> Any:
+        """Start the model on a batch; on CUDA this returns before it is done, and `collect` waits for it."""
         ready = self.prepare(batch)
         with self.torch.inference_mode(), self.autocast():
-            return pick_output(self.module(ready))
+            return self.module(ready)
+
+    def collect(self, launched: Any) -> Array:
+        """The outputs of a batch on the CPU, in float32."""
+        return pick_output(launched)
+
+    def outputs(self, batch: Batch) -> Array:
+        """The outputs on the CPU, in float32."""
+        return self.collect(self.launch(batch))
 
     def with_layers(self, batch: Batch) -> tuple[Array, dict[str, Array]]:
         """The outputs, and each layer averaged over time."""
@@ -100,7 +111,7 @@ class TorchDetector(Base):
         if self.precision == "float32":
             return nullcontext()
         kind = getattr(self.torch, self.precision)
-        return self.torch.autocast(self.device, dtype=kind)  # type: ignore[no-any-return]
+        return self.torch.autocast(self.device.partition(":")[0], dtype=kind)  # type: ignore[no-any-return]
 
     def is_out_of_memory(self, error: BaseException) -> bool:
         """Whether the GPU or the machine had too little memory; what the failed batch held is freed."""

@@ -1,0 +1,1 @@
+"""Running detectors over corpora: items in, trials out."""
