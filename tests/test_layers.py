@@ -23,6 +23,8 @@ LAYERS = (
         "alarms",
         "signature",
         "reasons",
+        "asking",
+        "averages",
         "measurement",
         "repeats",
         "stability",
