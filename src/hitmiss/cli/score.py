@@ -11,6 +11,7 @@ from hitmiss.cli import printing
 if TYPE_CHECKING:
     from hitmiss.measurement import Gap
     from hitmiss.protocol import Protocol
+    from hitmiss.report.pictures import Picture
     from hitmiss.results import Results
     from hitmiss.trials import Trials
 
@@ -58,6 +59,9 @@ def score(
     decimal: Annotated[str | None, typer.Option(help="Decimal sign, `.` or `,`.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Reversed or constant scores are a failure.")] = False,
     output: Annotated[str | None, typer.Option("--output", "-o", help="Write the results (JSON) here too.")] = None,
+    report: Annotated[
+        str | None, typer.Option(help="Write a report (HTML) here too; more in `hitmiss report`.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of tables.")] = False,
 ) -> None:
     """Score files to figures: pooled, per domain, with intervals, averages, warnings and a signature."""
@@ -93,12 +97,18 @@ def score(
         "stratify": stratify,
         "gap": _gap(gap),
     }
-    results = _measure(trials, chosen, options, _development(calibrate_on, calibrate_key, chosen, reading), calibration)
+    development = _development(calibrate_on, calibrate_key, chosen, reading)
+    results = _measure(trials, chosen, options, development, calibration)
     if seeds:
         from hitmiss.repeats import over_repeats
 
         results = over_repeats(results, "seed")
-    _emit(results, trials, json, output, matrix, chosen)
+    if output or report:
+        from hitmiss.report.pictures import drawn_of
+
+        drawn = drawn_of(trials, results, development, calibration)
+        _keep(results, trials, drawn, output, report, {k: options[k] for k in ("bootstrap", "unit", "seed", "level")})
+    _emit(results, trials, json, matrix, chosen)
     _refuse_alarms(results, strict)
 
 
@@ -159,11 +169,33 @@ def _matrix_groupings(matrix: str | None) -> list[str]:
     return [names[0], names[1], f"{names[0]},{names[1]}"]
 
 
-def _emit(
-    results: Results, trials: Trials, json: bool, output: str | None, matrix: str | None, protocol: Protocol | None
+def _keep(
+    results: Results,
+    trials: Trials,
+    drawn: list[Picture],
+    output: str | None,
+    report: str | None,
+    compare: dict[str, Any],
 ) -> None:
+    """Write the results with their pictures, and a report of them."""
+    from pathlib import Path
+
+    from hitmiss.io.outfiles import write_text
+    from hitmiss.report.pictures import to_json
+
     if output:
-        results.save(output)
+        write_text(to_json(results, drawn) + "\n", output)
+    if report:
+        from hitmiss.report.evaluations import RunData
+        from hitmiss.report.html import write_report
+        from hitmiss.report.page import Options
+
+        name = Path(trials.header.sources[0].name).stem if trials.header.sources else "scores"
+        size = write_report([RunData(name, results, tuple(drawn), trials)], report, Options(compare=compare))
+        printing.note(f"wrote {report}: {size / 1e6:.2f} MB")
+
+
+def _emit(results: Results, trials: Trials, json: bool, matrix: str | None, protocol: Protocol | None) -> None:
     if json:
         printing.out(results.to_json())
         return

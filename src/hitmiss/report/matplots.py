@@ -126,7 +126,7 @@ def draw_det(d: DetDisplay, ax: Axes | None, name: str | None, color: str | None
         ax.plot(ndtri(d.far), ndtri(d.frr), color=shade, label=label_of(name) if name else None)
     for p in d.points:
         if 0 < p.far < 1 and 0 < p.frr < 1:
-            text = f"{p.label} {(p.far + p.frr) / 2:.2%}" if p.label == "EER" else p.label
+            text = f"{p.label} {(p.far + p.frr) / 2:.2%}" if p.label == "EER" and not name else p.label
             marker = MARKS.get(p.label, "o")
             ax.plot(
                 [ndtri(p.far)], [ndtri(p.frr)], marker, color=shade, ms=4.5, mfc="white", label=text if fresh else None

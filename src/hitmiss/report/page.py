@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from hitmiss.metrics.counts import Counts
@@ -159,7 +159,8 @@ def _domains(evaluation: Evaluation) -> list[Domain]:
             if len(names) == 2:
                 made = [heat_map(results, (names[0], names[1]), metric, run) for metric in _mapped(evaluation, grid)]
                 maps = [m for m in made if m is not None]
-            table = views.of_grid(grid, evaluation.classes[0], bars=not maps)
+            table = replace(views.of_grid(grid, evaluation.classes[0], bars=not maps), caption=grid.title + named)
+            maps = [replace(m, title=m.title + named) for m in maps]
             found.append(Domain(grid.title + named, table, tuple(maps), bool(maps) or len(grid.rows) > 2 * FOLDED))
     return found
 

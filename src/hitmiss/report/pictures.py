@@ -48,6 +48,19 @@ def pictures(trials: Trials, results: Results | None = None) -> list[Picture]:
     return [Picture(run, tuple(displays(own, costs))) for run, own in runs_of(trials)[:MOST_RUNS]]
 
 
+def drawn_of(
+    trials: Trials, results: Results, development: Trials | None = None, method: str = "affine"
+) -> list[Picture]:
+    """The pictures of a measurement; of a calibrated one before and after, as `measure_calibrated` names the two runs."""
+    if development is None:
+        return pictures(trials, results)
+    from hitmiss.calibration import calibrate
+
+    sides = {"before": trials, f"after {method}": calibrate(development, trials, method)}
+    made = [(name, p) for name, side in sides.items() for p in pictures(side, results)]
+    return [Picture({"calibration": name, **p.run}, p.displays) for name, p in made]
+
+
 def runs_of(trials: Trials) -> list[tuple[dict[str, str], Trials]]:
     """The trials of each run (and target, where there are several)."""
     names = [*trials.header.runs, *(["target"] if trials.frame["target"].n_unique() > 1 else [])]
