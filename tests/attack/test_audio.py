@@ -38,9 +38,7 @@ def decibels(ratio: float) -> float:
 @given(st.floats(-30, 30), st.floats(0.05, 1), st.integers(0, 50))
 def test_gain_is_exact(db: float, strength: float, seed: int) -> None:
     x = clip(seed, 400)
-    assert run(f"gain(db={db!r}, strength={strength!r})", x) == pytest.approx(
-        x * 10 ** (strength * db / 20), rel=1e-6
-    )
+    assert run(f"gain(db={db!r}, strength={strength!r})", x) == pytest.approx(x * 10 ** (strength * db / 20), rel=1e-6)
 
 
 @given(st.floats(-5, 40), st.sampled_from(["white", "pink"]), st.integers(0, 50), st.floats(0.001, 0.9))

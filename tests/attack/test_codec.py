@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -65,7 +66,7 @@ def test_more_bits_come_nearer_to_the_source(name: str) -> None:
     codec = find_codec(name)
     mean = [np.mean([snr(speech(i), code(speech(i), codec, q).clip) for i in range(3)]) for q in codec.qualities]
     assert mean[-1] > mean[0] + 4
-    assert all(later > earlier - 0.5 for earlier, later in zip(mean, mean[1:], strict=False))
+    assert all(later > earlier - 0.5 for earlier, later in pairwise(mean))
 
 
 @pytest.mark.parametrize("name", ["opus_wb", "mp3_wb", "m4a_wb", "opus_nb", "amr_nb"])
