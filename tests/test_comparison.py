@@ -354,3 +354,10 @@ def test_what_else_is_asked_changes_no_digit() -> None:
     alone = {m: compare(a, b, [m]).one(m) for m in ("f1", "mcc", "accuracy")}
     together = compare(a, b, ["mcc", "eer", "f1", "accuracy"], by="codec")
     assert all(together.one(m) == row for m, row in alone.items())
+
+
+def test_wins_of_precision_are_right_answers() -> None:
+    """Whether a trial counts for precision depends on the answer itself, so wins cannot be counted among hits."""
+    a, b = (Trials.of([1, 1, 0, 0], decision=d) for d in ([1, 0, 1, 1], [1, 1, 0, 1]))
+    row = compare(a, b, ["precision"]).one("precision")
+    assert (row.wins, row.ties, row.losses) == (2, 2, 0)

@@ -196,7 +196,7 @@ def _merits(question: Question, sample: Sample) -> Floats | None:
     form = question.form
     if isinstance(form, OfCounts):
         code, share = outcomes(sample), share_of(form)
-        if share is None:
+        if share is None or share[1][:2] != share[1][2:4]:  # of precision, what is said decides whether it counts
             return np.asarray(np.isin(code, RIGHT), dtype=np.float64)
         hits = np.asarray(share[0])[code] * (1.0 if question.metric.best == "high" else -1.0)
         return np.where(np.asarray(share[1])[code] > 0, hits, np.nan)

@@ -24,8 +24,6 @@ from hitmiss.spec import parse
 from hitmiss.trials import Trials
 
 CHOSEN: Final = re.compile(r"^(?P<path>.*?)\[(?P<cells>[^\[\]]*=[^\[\]]*)\]$", re.DOTALL)
-LAYOUTS: Final = {"triage": "triage"}
-"""Protocols whose files have a layout of their own."""
 
 
 def open_run(
@@ -75,8 +73,7 @@ def _open(
     if protocol and protocol.name == "toxicity" and colon and Path(folder).is_dir():
         return read_run(folder, tag, list(languages) or None)
     _refuse_results(path)
-    layout = reading.pop("layout", None) or (LAYOUTS.get(protocol.name) if protocol else None)
-    return read_trials(path, key, protocol, layout=layout, **reading)
+    return read_trials(path, key, protocol, **reading)
 
 
 def _refuse_results(path: str) -> None:
