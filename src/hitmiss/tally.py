@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.errors import DataError
 
+LONG = 2**16
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
 
@@ -52,7 +53,7 @@ class Tally:
     @classmethod
     def of_classes(cls, positive: Floats, negative: Floats) -> Tally:
         """Count trials given as the scores of each class."""
-        pos, neg = np.sort(positive), np.sort(negative)
+        pos, neg = ascending(positive), ascending(negative)
         n = len(pos) + len(neg)
         # Where each positive lands in the merged order; sorting values and merging beats any argsort.
         is_positive = np.zeros(n, dtype=bool)
@@ -137,6 +138,15 @@ class Tally:
         keep = np.append(score[1:] != score[:-1], True) if len(score) else np.zeros(0, dtype=bool)
         ends = np.flatnonzero(keep) + 1
         return Tally(score[keep], _from_zero(self.positives[ends]), _from_zero(self.negatives[ends]))
+
+
+def ascending(values: Floats) -> Floats:
+    """The values in ascending order. Long arrays are sorted by polars, which takes half the time on many machines."""
+    if len(values) < LONG:
+        return np.sort(values)
+    import polars as pl
+
+    return pl.Series(values).sort().to_numpy()
 
 
 def merge(tallies: Iterable[Tally]) -> Tally:

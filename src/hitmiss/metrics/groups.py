@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +12,7 @@ from hitmiss.metrics.counts import OUTCOMES, Counts, outcome
 from hitmiss.registry import Metric, resolve
 from hitmiss.spec import Setting, Spec
 from hitmiss.stats.forms import OfCounts, PairShare
-from hitmiss.stats.runs import Runs
+from hitmiss.stats.runs import PIECE, Runs, counted
 from hitmiss.tally import check_label, check_trials
 
 
@@ -56,7 +55,7 @@ def _codes(group: ArrayLike) -> tuple[NDArray[np.integer], list[str]]:
     """Groups as numbers from 0, and the sorted names that they stand for."""
     given = np.asarray(group)
     if given.dtype.kind in "iu" and len(given) and given.min() >= 0 and given.max() < 2**16:
-        held = np.flatnonzero(np.bincount(given))
+        held = np.flatnonzero(counted(given, int(given.max()) + 1))
         if len(held) == held[-1] + 1:
             return given, [str(g) for g in held]
         place = np.zeros(held[-1] + 1, dtype=np.int64)
@@ -78,9 +77,11 @@ def _refuse_absent(asked: list[tuple[Spec, Metric, dict[str, Setting]]], score: 
 
 def _counts(positive: NDArray[np.bool_], decision: ArrayLike, codes: NDArray[np.integer], n: int) -> Counts:
     """The outcomes of every group: each field an array with one entry a group."""
-    kind: Any = np.uint16 if n * OUTCOMES < 2**16 else np.int64
-    place = codes.astype(kind) * kind(OUTCOMES) + outcome(positive, decision).view(np.uint8)
-    table = np.bincount(place, minlength=n * OUTCOMES)
+    happened, table = outcome(positive, decision), np.zeros(n * OUTCOMES, dtype=np.int64)
+    for start in range(0, len(codes), PIECE):
+        piece = slice(start, start + PIECE)
+        place = codes[piece].astype(np.int64) * OUTCOMES + happened[piece]
+        table += np.bincount(place, minlength=n * OUTCOMES)
     return Counts(*table.reshape(n, OUTCOMES).T)
 
 

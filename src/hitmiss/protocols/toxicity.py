@@ -18,14 +18,15 @@ import polars as pl
 from hitmiss.bias import measure_bias
 from hitmiss.decisions import Deciding, Rule, decide_groups, decided_trials
 from hitmiss.errors import UsageError
-from hitmiss.grouping import Columns, Sample, samples_of_slices
+from hitmiss.grouping import Columns
 from hitmiss.io.findings import Ledger
 from hitmiss.io.notes import note_oddities
 from hitmiss.io.predictions import PredictionRules, Predictions, read_predictions
 from hitmiss.io.runfiles import find_run
-from hitmiss.metrics.counts import Counts
+from hitmiss.metrics.counts import OUTCOMES, Counts
 from hitmiss.protocol import find_protocol, measure_trials
 from hitmiss.results import Estimate, Results, merged
+from hitmiss.stats.runs import counted
 from hitmiss.trials import Header, Trials
 
 LANGUAGE: Final = "language"
@@ -224,8 +225,9 @@ def _rows(run: Run, results: Results) -> list[Row]:
 
 def _counts(run: Run) -> dict[str, Counts]:
     columns = Columns(run.trials)
-    whole = Sample(columns, np.arange(len(run.trials)))
-    return {s.slice[run.group]: s.counts for s in samples_of_slices(whole, (run.group,))}
+    codes, groups = columns.codes(run.group)
+    table = counted(codes * OUTCOMES + columns.outcome, len(groups) * OUTCOMES).reshape(-1, OUTCOMES)
+    return {group: Counts(*row) for group, row in zip(groups, table.tolist(), strict=True)}
 
 
 def _group_row(name: str, cells: Sequence[Estimate], counts: Counts, rule: Rule) -> Row:
