@@ -80,7 +80,7 @@ def fit_platt(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = Non
         return Platt(0.0, float(logit(np.average(target, weights=weights))))
     centre, spread = float(values.mean()), float(values.std())
     slope, offset = _newton(np.stack([(values - centre) / spread, np.ones_like(values)], axis=1), target, weights)
-    return Platt(slope / spread, offset - slope * centre / spread)
+    return Platt(float(slope / spread), float(offset - slope * centre / spread))
 
 
 def _newton(design: Floats, target: Floats, weights: Floats) -> Floats:

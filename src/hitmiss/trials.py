@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.errors import DataError, UnknownName, UsageError
 from hitmiss.tally import check_label
-from hitmiss.values import ABSTAIN, SCORE_KINDS, ScoreKind
+from hitmiss.values import ABSTAIN, FAILED, SCORE_KINDS, ScoreKind
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -118,6 +118,8 @@ class Trials:
         if any(np.ma.is_masked(v) for v, _ in given.values()):
             raise DataError("some values are masked; drop them first")
         data |= {name: np.array(v, dtype=kind) for name, (v, kind) in given.items() if v is not None}
+        if decision is not None and (data["decision"].dtype == np.object_ or (data["decision"] == FAILED).any()):
+            data["decision"] = [None if d == FAILED else d for d in data["decision"].tolist()]
         head = header or Header()
         named = {*head.runs, *head.slices, *head.numbers}
         head = replace(head, slices=(*head.slices, *(c for c in columns if c not in named)))
