@@ -76,8 +76,10 @@ def alarms(scores: Floats, label: Any, positive: str, negative: str, n_failed: i
 
 
 def _saturated(scores: Floats) -> list[str]:
-    ends = float(np.mean((scores == scores.max()) | (scores == scores.min())))
-    if ends <= max(SATURATED, 2.5 / len(scores)):
+    at_ends = (scores == scores.max()) | (scores == scores.min())
+    ends, between = float(at_ends.mean()), scores[~at_ends]
+    is_continuous = len(np.unique(between)) > len(between) / 2  # a detector with few different scores ties everywhere
+    if ends <= max(SATURATED, 2.5 / len(scores)) or not is_continuous:
         return []
     return [
         f"{ends:.1%} of the scores are tied at the ends ({scores.min():g} and {scores.max():g}): the outputs saturate, "

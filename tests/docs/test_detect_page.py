@@ -1,0 +1,71 @@
+"""The page about detect: its commands print what it shows, its Python runs, and its settings are those of the code."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hitmiss.cli.main import run
+from hitmiss.detect import batching, checks, scoring
+from hitmiss.detect.torch_model import CPU_SECONDS, GPU_SECONDS
+from hitmiss.io import runs, segments
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "detect.md").read_text(encoding="utf-8")
+SCORER = """
+import numpy as np
+
+def logits(texts):
+    marks = np.array([text.count("!") for text in texts])
+    length = np.array([len(text) for text in texts])
+    toxic = 1.3 * marks - 1.5 - 0.01 * length
+    return np.stack([-toxic, toxic], axis=1)
+"""
+
+
+def comments() -> str:
+    rng, rows = np.random.default_rng(0), ["id\ttext\tlabel\tlanguage"]
+    for i in range(400):
+        toxic = rng.random() < 0.4
+        marks = rng.poisson(2.2 if toxic else 0.6)
+        words, language = "well " * rng.integers(1, 9), rng.choice(["en", "no"])
+        rows.append(f"c{i:03d}\t{words}{'!' * marks}\t{'toxic' if toxic else 'non-toxic'}\t{language}")
+    return "\n".join(rows) + "\n"
+
+
+def fenced(kind: str) -> str:
+    (found,) = re.findall(rf"```{kind}\n(.*?)```", PAGE, re.S)
+    return str(found)
+
+
+def test_the_commands_print_what_the_page_shows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "scorer.py").write_text(SCORER)
+    (tmp_path / "comments.tsv").write_text(comments())
+    blocks = re.split(r"^\$ hitmiss ", fenced("console"), flags=re.M)[1:]
+    assert len(blocks) == 2
+    with contextlib.chdir(tmp_path):
+        for block in blocks:
+            command, _, shown = block.partition("\n")
+            assert run(shlex.split(command)) == 0, capsys.readouterr().err
+            printed = capsys.readouterr().out
+            steady = [line for line in shown.strip().splitlines() if "/s, " not in line]
+            assert [line for line in steady if line not in printed.splitlines()] == []
+
+
+def test_the_block_of_python_runs(tmp_path: Path) -> None:
+    names: dict[str, object] = {"__name__": "block"}
+    with contextlib.chdir(tmp_path):
+        exec(fenced("python"), names)
+    assert len(names["trials"]) == 4  # type: ignore[arg-type]
+
+
+def test_the_page_states_the_settings_of_the_code() -> None:
+    assert f"{CPU_SECONDS:g} on a processor, {GPU_SECONDS:g} on CUDA" in PAGE
+    assert scoring.CPU_SECONDS == CPU_SECONDS and batching.POOL > 1
+    assert f"above {checks.TOLERANCE:g} is reported" in PAGE
+    assert f"each takes {runs.PART} items" in PAGE and f"the first {scoring.HOPELESS} items" in PAGE
+    assert f"every {segments.SYNC_SECONDS} s or {segments.SYNC_LINES} lines" in PAGE
