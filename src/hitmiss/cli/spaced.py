@@ -12,6 +12,7 @@ from typing import Final
 SPACED: Final[Mapping[str, tuple[str, ...]]] = {
     "toxicity": ("--languages", "--identity", "--texts"),
     "threshold": ("--test", "--languages"),
+    "compare": ("--languages",),
     "triage": ("--thresholds", "--costs"),
 }
 """For each verb the options that take all the words up to the next option; `--` ends them before an argument."""

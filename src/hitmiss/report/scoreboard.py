@@ -82,27 +82,45 @@ def _short(value: Any) -> str:
 
 
 def tables(board: Board) -> list[Table]:
-    """The figures with their intervals, the errors, and the bias by identity where it was asked for."""
-    found = [_figures(board), _errors(board)]
+    """Ranking and F1, decisions, counts, each narrow enough for a terminal; bias by identity where it was asked for."""
+    found = [_ranking(board), _decided(board), _counted(board)]
     return [*found, _bias(board)] if any("identity" in e.slice for e in board.results) else found
 
 
-def _figures(board: Board) -> Table:
+def _ranking(board: Board) -> Table:
     rows = []
     for row in board.rows:
-        worst = _where_worst(board, row)
-        cells = [_cell(row.figures.get(name), worst.get(name)) for name in FIRST]
-        always = Cell(number(row.always_f1) if row.always_f1 is not None else "")
-        sizes = (
-            _count(row.n),
-            _count(row.n_positive),
-            Cell(number(row.positive_rate) if row.positive_rate is not None else ""),
-        )
-        rows.append((Cell(row.name), *sizes, *cells[:2], always, *cells[2:], Cell(_threshold(row))))
-    arrow = ARROW["high"]
-    names = [f"{name} {arrow}" for name in FIRST]
-    header = (board.run.group, "n", "toxic", "rate", *names[:2], "always f1", *names[2:], "threshold")
-    return Table(f"by {board.run.group}", header, tuple(rows))
+        sizes = (_count(row.n), _count(row.n_positive), _share(row.positive_rate))
+        rows.append((Cell(row.name), *sizes, *_cells(board, row, FIRST[:2]), _share(row.always_f1)))
+    header = (board.run.group, "n", "toxic", "rate", *map(_titled, FIRST[:2]), "always")
+    return Table(f"by {board.run.group} (always: the F1 of calling every text toxic)", header, tuple(rows))
+
+
+def _decided(board: Board) -> Table:
+    rows = [(Cell(row.name), Cell(_threshold(row)), *_cells(board, row, FIRST[2:])) for row in board.rows]
+    return Table("decisions", (board.run.group, "threshold", *map(_titled, FIRST[2:])), tuple(rows))
+
+
+def _counted(board: Board) -> Table:
+    rows = []
+    for row in board.rows:
+        c = row.counts
+        four = [Cell(f"{n:,}") for n in (c.tp, c.fp, c.fn, c.tn)] if c is not None else [Cell("")] * len(COUNTS)
+        rows.append((Cell(row.name), *four, *(Cell(cell.text) for cell in _cells(board, row, LATER))))
+    return Table("errors", (board.run.group, "TP", "FP", "FN", "TN", *map(_titled, LATER)), tuple(rows))
+
+
+def _titled(name: str) -> str:
+    return f"{name} {ARROW['low' if name in ('fpr', 'fnr') else 'high']}"
+
+
+def _share(value: float | None) -> Cell:
+    return Cell(number(value) if value is not None else "")
+
+
+def _cells(board: Board, row: Row, names: Sequence[str]) -> list[Cell]:
+    worst = _where_worst(board, row)
+    return [_cell(row.figures.get(name), worst.get(name)) for name in names]
 
 
 def _where_worst(board: Board, row: Row) -> dict[str, str]:
@@ -129,20 +147,6 @@ def _threshold(row: Row) -> str:
     if row.rule is None:
         return ""
     return f"{row.rule.threshold:.4g}" if row.rule.threshold is not None else row.rule.origin.removeprefix("column ")
-
-
-def _errors(board: Board) -> Table:
-    rows = []
-    for row in board.rows:
-        c, worst = row.counts, _where_worst(board, row)
-        four = [_plain_count(n) for n in (c.tp, c.fp, c.fn, c.tn)] if c is not None else [Cell("")] * len(COUNTS)
-        rows.append((Cell(row.name), *four, *(_cell(row.figures.get(n), worst.get(n)) for n in LATER)))
-    names = tuple(f"{n} {ARROW['high' if n == 'specificity' else 'low']}" for n in LATER)
-    return Table("decisions", (board.run.group, "TP", "FP", "FN", "TN", *names), tuple(rows))
-
-
-def _plain_count(n: int) -> Cell:
-    return Cell(f"{n:,}")
 
 
 def _bias(board: Board) -> Table:
