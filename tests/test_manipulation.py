@@ -43,7 +43,11 @@ def test_the_figures_by_hand() -> None:
     assert found.one("frr", manipulation="louder").value == 0.0
     assert found.one("far_drift", manipulation="louder").value == 0.25
     assert found.one("frr_drift", manipulation="louder").value == -0.25
-    assert found.one("shift_real", manipulation="louder").value == found.one("shift_fake", manipulation="louder").value == 1
+    assert (
+        found.one("shift_real", manipulation="louder").value
+        == found.one("shift_fake", manipulation="louder").value
+        == 1
+    )
     assert found.one("eer", manipulation="louder").value == 0.25  # the EER sees nothing of it
     assert "optimistic" in found.warnings[0]
 
