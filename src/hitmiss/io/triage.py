@@ -151,6 +151,13 @@ def _number(value: Any) -> float | None:
         return None
 
 
+def _plain(value: Any) -> Any:
+    """A setting that is written as a number, as that number; the door keeps all numbers of a file as their text."""
+    if not isinstance(value, str) or _number(value) is None:
+        return value
+    return int(value) if value.lstrip("-").isdecimal() else float(value)
+
+
 def _slices(rows: Sequence[Row]) -> dict[str, list[Any]]:
     """The fields of `meta`, as they are called there."""
     metas = [row["meta"] if isinstance(row.get("meta"), Mapping) else {} for row in rows]
@@ -229,7 +236,7 @@ def _settings(row: Row) -> list[tuple[str, Any]]:
     """How one row was made: dotted name and value."""
     nested = {"models": "models.", "prompt_hashes": "prompt_hashes.", "run_config": ""}
     told = [
-        (f"{prefix}{name}", value)
+        (f"{prefix}{name}", value if prefix else _plain(value))
         for field, prefix in nested.items()
         if isinstance(row.get(field), Mapping)
         for name, value in row[field].items()

@@ -142,11 +142,13 @@ def _with_reference(results: Results, trials: Trials, level: float, seed: int) -
 
 
 def _chance(e: Estimate, sample: Sample, level: float, seed: int) -> Estimate:
+    if e.value is None:
+        return replace(e, metric=CHANCE)
     c, rule = sample.columns, {k: e.settings[k] for k in ("bins", "closed")}
     tally = judged(sample.label, c.named("decision")[sample.rows], c.named("confidence")[sample.rows])
     mean, most = calibrated_ece(tally, level=level, seed=seed, **rule)
     note = f"a calibrated detector shows {mean:.4f} on average and more than this with odds {1 - level:.2g}"
-    return replace(e, metric=CHANCE, value=None if e.value is None else most, low=None, high=None, note=note)
+    return replace(e, metric=CHANCE, value=most, low=None, high=None, note=note)
 
 
 def _beside(e: Estimate, chance: Mapping[tuple[str, Any], Estimate]) -> list[Estimate]:
