@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from hitmiss.errors import UsageError
+from hitmiss.grouping import parse_by
 from hitmiss.measurement import Choices, measure
 from hitmiss.results import Estimate, Results, merged
 from hitmiss.signature import digest_of
@@ -64,7 +65,7 @@ def measure_repeated(
     sliced = measure(pooled(trials, column), metrics, by=by, unit="item", **own) if by else Results(())
     rows = (*each, *means, *_deviations(each, column), *(e for e in sliced if e.slice))
     return replace(
-        each, estimates=rows, warnings=merged(each.warnings, sliced.warnings), signature=_signed(together, rows)
+        each, estimates=rows, warnings=merged(each.warnings, sliced.warnings), signature=_signed(together, rows, by)
     )
 
 
@@ -87,9 +88,11 @@ def _deviation(own: list[Estimate]) -> Estimate:
     return replace(row, value=float(np.std(values, ddof=1)) if len(values) > 1 else None)
 
 
-def _signed(together: Results, rows: tuple[Estimate, ...]) -> str:
+def _signed(together: Results, rows: tuple[Estimate, ...], by: Sequence[str | Sequence[str]]) -> str:
     parts = [p for p in together.signature.split("|") if not p.startswith(("out:", "by:"))]
-    return "|".join([*parts, f"repeats:{TRIAL}", f"out:{digest_of(rows)}"])
+    groupings = ",".join("*".join(g) for g in parse_by(by))
+    sliced = [f"by:{groupings}"] if groupings else []
+    return "|".join([*parts, *sliced, f"repeats:{TRIAL}", f"out:{digest_of(rows)}"])
 
 
 def flips(trials: Trials, column: str = TRIAL, level: float = 0.95) -> Results:

@@ -13,6 +13,7 @@ from hitmiss.measurement import Choices, Gap, measure
 from hitmiss.protocol import find_protocol, read_trials
 from hitmiss.results import Estimate, Results
 from hitmiss.signature import read_signature
+from hitmiss.trials import Trials
 
 TOLERANCE = 1e-9
 """Figures that differ by less are the same figure."""
@@ -73,8 +74,25 @@ def _recompute(parts: dict[str, str], scores: Any, key: Any, reading: dict[str, 
         trials = at_threshold(trials, float(value), origin.strip("()"))
     choices = replace(protocol.choices, both_eers=False) if protocol else Choices()
     by = [g.split("*") for g in parts["by"].split(",")] if "by" in parts else []
+    if protocol is not None and protocol.name == "triage":
+        return _triage(parts, trials, by)
     gap = Gap.parse(parts["gap"]) if "gap" in parts else None
     return measure(trials, _metrics(parts), by=by, gap=gap, choices=choices, **_plan(parts.get("boot")))
+
+
+def _triage(parts: dict[str, str], trials: Trials, by: list[list[str]]) -> Results:
+    """A triage evaluation again: verdicts by the same two thresholds, repeated runs as repeated runs."""
+    from hitmiss.bands import Bands, at_bands
+    from hitmiss.protocols.triage import evaluate_trials
+
+    told = parts.get("choices", "")
+    pair = re.search(r"thresholds=([^,]+),(\S+) \((.*)\)(?=\+undefined|$)", told)
+    if pair is not None:
+        trials = at_bands(trials, Bands(float(pair[1]), float(pair[2]), pair[3]))
+    plan = _plan(parts.get("boot")) or {"bootstrap": 0}
+    options = {name: plan[name] for name in ("bootstrap", "seed", "level") if name in plan}
+    undefined = "zero" if "undefined:zero" in told else "null"
+    return evaluate_trials(trials, metrics=_metrics(parts), by=by, undefined=undefined, **options).figures
 
 
 def _metrics(parts: dict[str, str]) -> list[str]:

@@ -51,6 +51,24 @@ def test_files_are_written(data: Path, tmp_path: Path, capsys: Capture) -> None:
     assert json.loads(results.read_text())["protocol"] == "triage"
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("results.jsonl", ["--by", "source"]),
+        ("scores.csv", ["--thresholds", "0.2", "0.8"]),
+        ("scores.csv", ["--thresholds", "0.0", "1.0", "--undefined", "zero"]),
+    ],
+)
+def test_a_claim_can_be_verified(name: str, words: list[str], data: Path, tmp_path: Path, capsys: Capture) -> None:
+    claim = tmp_path / "claim.json"
+    said(capsys, str(data / name), *words, "-o", str(claim), *FEW)
+    assert run(["verify", str(claim), str(data / name)]) == 0, capsys.readouterr()
+    told = json.loads(claim.read_text())
+    told["estimates"][0]["value"] += 0.001
+    claim.write_text(json.dumps(told))
+    assert run(["verify", str(claim), str(data / name)]) == 1
+
+
 def test_two_thresholds_make_verdicts(data: Path, capsys: Capture) -> None:
     out, _ = said(capsys, str(data / "scores.csv"), "--thresholds", "0.2", "0.8", *FEW)
     assert "thresholds=0.2,0.8 (given)" in out and "left out: there is no confidence" in out
