@@ -10,7 +10,7 @@ import pytest
 from hitmiss.cli.demo import SMALL, STEPS, Step
 from hitmiss.cli.main import VERBS, run
 
-REPEATABLE = tuple(f"$ hitmiss {verb}" for verb in ("score", "drift", "toxicity"))
+REPEATABLE = tuple(f"$ hitmiss {verb}" for verb in ("score", "drift", "toxicity", "triage"))
 
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: str(step.name))

@@ -83,6 +83,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             speaker=speaker,
         )
         _toxicity_runs()
+        _triage_results()
         extending = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
         Path("my_metrics.py").write_text(next(FENCE.finditer(extending))["text"], encoding="utf-8")
         Path("my-lab.toml").write_text(re.search(r"```toml\n(.*?)```", extending, re.S)[1], encoding="utf-8")  # type: ignore[index]
@@ -96,6 +97,12 @@ def _toxicity_runs() -> None:
     for name in ("output/predictions", "output/validation"):
         shutil.copytree("demo/toxicity/predictions", name)
     shutil.copytree("demo/toxicity/configs", "configs")
+
+
+def _triage_results() -> None:
+    from hitmiss.simulate.triage import write
+
+    write("demo/triage")
 
 
 def _table_of_two_systems(data: Path, key: Path) -> None:

@@ -23,3 +23,16 @@ def test_asvspoof5(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = capsys.readouterr().out
     for part in ("min_dcf = ", "eer [codec=C04] = ", "unit=speaker", "NONE", "MinDcf("):
         assert part in text
+
+
+def test_triage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run_example("triage", tmp_path)
+    text = capsys.readouterr().out
+    for part in (
+        "no-tools fake_slip_rate",
+        "tools flip_rate",
+        "guarantee 0.95 (binomial)",
+        "real_false_flag_rate = 0.",
+    ):
+        assert part in text
+    assert (tmp_path / "metrics.json").is_file()
