@@ -32,6 +32,8 @@ PALETTE: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E
 DASHES: Final = ("-", (0, (5, 2)), (0, (1, 1.4)))
 FORMATS: Final = (".svg", ".pdf", ".png")
 MARKS: Final = {"EER": "s", "min DCF": "v", "act DCF": "o", "threshold": "D"}
+LONGEST: Final = 48
+"""Characters of a name that a figure has room for."""
 STYLE: Any = {
     "font.size": 8,
     "axes.titlesize": 8.5,
@@ -80,7 +82,8 @@ def label_of(text: str) -> str:
     >>> label_of("$x$"), label_of("_a"), label_of("fine")
     ('\\\\$x\\\\$', ' _a', 'fine')
     """
-    shown = visible(text).replace("$", "\\$")
+    whole = visible(text)
+    shown = (whole if len(whole) <= LONGEST else f"{whole[: LONGEST - 1]}…").replace("$", "\\$")
     return f" {shown}" if shown.startswith("_") else shown
 
 
@@ -99,7 +102,7 @@ def finish(ax: Axes, x: str, y: str, place: Any = "above") -> Axes:
     ax.set_ylabel(label_of(y), fontsize=STYLE["axes.labelsize"])
     labels = ax.get_legend_handles_labels()[1]
     if labels and place == "above":
-        columns = 2 if max(map(len, labels)) > 14 else 3
+        columns = 1 if max(map(len, labels)) > 26 else 2 if max(map(len, labels)) > 14 else 3
         ax.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=columns, frameon=False, fontsize=small)
     elif labels:
         ax.legend(loc=place, frameon=False, fontsize=small)

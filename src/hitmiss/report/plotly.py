@@ -29,6 +29,8 @@ SYMBOLS: Final = {"EER": "square", "min DCF": "triangle-down", "act DCF": "circl
 DASHES: Final = ("solid", "dash", "dot")
 COLORS: Final = 7
 MUTED: Final = "@muted"
+LONGEST: Final = 64
+"""Characters of a name that a figure has room for."""
 
 
 def safe(text: str) -> str:
@@ -37,7 +39,9 @@ def safe(text: str) -> str:
     >>> safe("<b>C01</b> & co")
     '&lt;b&gt;C01&lt;/b&gt; &amp; co'
     """
-    return visible(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    whole = visible(text)
+    shown = whole if len(whole) <= LONGEST else f"{whole[: LONGEST - 1]}…"
+    return shown.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def numbers(values: ArrayLike, digits: int = 5) -> list[float | None]:
@@ -119,7 +123,7 @@ def _mark(p: Point, name: str, i: int, place: Callable[[float], float], down: bo
     return {
         "type": "scatter", "mode": "markers", "x": numbers([place(p.far)]), "y": numbers([place(y)]), "name": p.label,
         "marker": {"symbol": SYMBOLS.get(p.label, "x"), "size": 10, "color": "@surface", "line": {"color": f"@{i % COLORS}", "width": 2}},
-        "hovertemplate": f"<b>{p.label}</b>, {safe(name)}<br>{rates}<extra></extra>", "legendgroup": p.label,
+        "hovertemplate": f"{p.label}, {safe(name)}<br>{rates}<extra></extra>", "legendgroup": p.label,
     }  # fmt: skip
 
 
@@ -137,7 +141,7 @@ def _shared_marks(data: list[Figure], lines: Lines) -> list[Figure]:
 
 
 def _hover(name: str, text: str) -> str:
-    return f"<b>{safe(name)}</b><br>{text}<extra></extra>"
+    return f"{safe(name)}<br>{text}<extra></extra>"
 
 
 def roc(lines: Lines) -> Figure:

@@ -53,6 +53,15 @@ def open_sources(
     return [_open(path, name, key_of.get(path), measuring) for path, name in zip(paths, called, strict=True)]
 
 
+def open_results(texts: Sequence[str], names: Sequence[str] = ()) -> list[RunData]:
+    """Results files, and nothing that would have to be measured first."""
+    for path in (path for text in texts for path in _expanded(text)):
+        if not is_results(path):
+            kind = "is not there" if not Path(path).exists() else "holds no results"
+            raise DataError(f"{Path(path).name} {kind}; an export takes what `hitmiss score … -o FILE` writes")
+    return open_sources(texts, [], Measuring(), names)
+
+
 def _expanded(text: str) -> list[str]:
     """A folder of results as the results files inside it; everything else as it is."""
     folder = Path(text)

@@ -1,0 +1,98 @@
+"""`hitmiss export`: results to LaTeX, Markdown, CSV, XLSX, JSON or a model card."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hitmiss.cli import printing
+
+ENDINGS = {".tex": "latex", ".md": "markdown", ".csv": "csv", ".xlsx": "xlsx", ".json": "json", ".yaml": "model-card"}
+
+
+def export(
+    results: Annotated[
+        list[str] | None, typer.Argument(help="Results (`hitmiss score -o`) or folders of them.")
+    ] = None,
+    to: Annotated[str | None, typer.Option(help="latex, markdown, csv, xlsx, json or model-card.")] = None,
+    output: Annotated[str | None, typer.Option("--output", "-o", help="Where to write; its ending tells --to.")] = None,
+    metric: Annotated[
+        list[str] | None, typer.Option("--metric", "-m", help="Only this metric; may be repeated.")
+    ] = None,
+    table: Annotated[
+        list[str] | None, typer.Option(help="Only this table: all, codec, `codec,codec_q`, runs, gap; may be repeated.")
+    ] = None,
+    percent: Annotated[list[str] | None, typer.Option(help="A metric to write in per cent; may be repeated.")] = None,
+    no_intervals: Annotated[bool, typer.Option("--no-intervals", help="Figures without their intervals.")] = False,
+    comparison: Annotated[
+        str | None, typer.Option(help="A comparison (`hitmiss compare -o`) that marks significant figures.")
+    ] = None,
+    raw: Annotated[bool, typer.Option("--raw", help="CSV and XLSX: texts as they are, formulas not defused.")] = False,
+    name: Annotated[list[str] | None, typer.Option(help="A name for each run, in order.")] = None,
+    model: Annotated[str, typer.Option(help="Model card: the model's name.")] = "model",
+    dataset: Annotated[str | None, typer.Option(help="Model card: the dataset's name.")] = None,
+    schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of results and stop.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="The same as --to json.")] = False,
+) -> None:
+    """Results to what people paste: digits from the interval's width, significance marked, no formula let through."""
+    from hitmiss.errors import UsageError
+
+    if schema:
+        from hitmiss.report.schema import results_schema
+
+        printing.out_json(results_schema())
+        return
+    if not results:
+        raise UsageError("say which results to export: the file that `hitmiss score … -o FILE` wrote")
+    from hitmiss.report.exports import Export
+    from hitmiss.report.exports import export as exported
+    from hitmiss.report.sources import open_results
+
+    how = Export(
+        "json" if json else _format(to, output),
+        tuple(metric or ()),
+        tuple(table or ()),
+        tuple(percent or ()),
+        not no_intervals,
+        comparison,
+        raw,
+        model,
+        dataset,
+    )
+    _write(exported(open_results(results, name or []), how), output)
+
+
+def _format(to: str | None, output: str | None) -> str:
+    from hitmiss.errors import UsageError
+
+    known = to or ENDINGS.get(Path(output or "").suffix.lower())
+    if known is None:
+        raise UsageError(
+            "say into what: --to latex|markdown|csv|xlsx|json|model-card, or an -o that ends in .tex, .md, .csv, .xlsx"
+        )
+    return known
+
+
+def _write(made: str | bytes, output: str | None) -> None:
+    from hitmiss.errors import UsageError
+
+    if isinstance(made, bytes):
+        if output is None:
+            raise UsageError("a workbook is not for the terminal; write it with -o FILE.xlsx")
+        from hitmiss.report.sheets import write_bytes
+
+        write_bytes(made, output)
+    elif output is not None:
+        from hitmiss.io.outfiles import write_text
+
+        write_text(made, output)
+    elif sys.stdout.isatty():
+        printing.out(made.rstrip("\n"))  # a terminal obeys control characters, so they are shown
+        return
+    else:
+        sys.stdout.write(made)
+        return
+    printing.note(f"wrote {output}")

@@ -1,0 +1,79 @@
+"""The JSON Schema of results, made from the dataclass itself: what `--json`, `-o` and `Results.to_json()` write."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, fields
+from typing import Any, Final
+
+from hitmiss.report.readings import READINGS
+from hitmiss.results import SCHEMA, Estimate
+
+NUMBER: Final = {"anyOf": [{"type": "number"}, {"enum": ["inf", "-inf"]}, {"type": "null"}]}
+CELL: Final = {"type": "object", "additionalProperties": {"type": "string"}}
+SETTINGS: Final = {
+    "type": "object",
+    "additionalProperties": {"type": ["number", "string", "boolean", "null", "array"]},
+}
+KINDS: Final[dict[str, dict[str, Any]]] = {
+    "str": {"type": "string"},
+    "int": {"type": "integer", "minimum": 0},
+    "float | None": NUMBER,
+    "str | None": {"type": ["string", "null"]},
+    "Mapping[str, str]": CELL,
+    "Mapping[str, Any]": SETTINGS,
+}
+ABOUT: Final = {
+    "metric": "the metric's text; settings that differ from the protocol's are written in it",
+    "value": "null where undefined (the note says why); infinities as text",
+    "low": "lower end of the interval, null without one",
+    "high": "upper end of the interval, null without one",
+    "n": "trials",
+    "n_positive": "positive trials",
+    "n_failed": "failed calls",
+    "run": "who answered: system, seed, calibration …",
+    "slice": 'which trials; "*" in a macro average',
+    "average": "null, macro, within, worst, gap; over runs mean, sd, min, max",
+    "method": "how the interval was made",
+    "note": "why undefined, how many slices, few trials",
+    "settings": "every setting of the metric",
+    "best": "low or high",
+    "of": "over how many trials, where the figure says",
+}
+
+
+def results_schema() -> dict[str, Any]:
+    """The schema of a results file.
+
+    >>> results_schema()["properties"]["schema"]
+    {'const': 1}
+    """
+    properties = {f.name: {**KINDS[str(f.type)], "description": ABOUT.get(f.name, f.name)} for f in fields(Estimate)}
+    properties["best"] = {"enum": ["low", "high"], "description": ABOUT["best"]}
+    required = [f.name for f in fields(Estimate) if f.default is MISSING and f.default_factory is MISSING]
+    display = {"type": "object", "required": ["kind"], "properties": {"kind": {"enum": list(READINGS)}}}
+    picture = {
+        "type": "object",
+        "required": ["run", "displays"],
+        "properties": {"run": CELL, "displays": _list(display)},
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "hitmiss results",
+        "description": f"Results of hitmiss, schema version {SCHEMA}. Another shape has another number.",
+        "type": "object",
+        "required": ["schema", "signature", "warnings", "estimates"],
+        "properties": {
+            "schema": {"const": SCHEMA},
+            "signature": {"type": "string", "description": "pins every choice; `hitmiss verify` recomputes it"},
+            "protocol": {"type": ["string", "null"]},
+            "warnings": _list({"type": "string"}),
+            "estimates": _list(
+                {"type": "object", "required": required, "additionalProperties": False, "properties": properties}
+            ),
+            "pictures": {**_list(picture), "description": "thinned curves, for a report drawn later; may be missing"},
+        },
+    }
+
+
+def _list(items: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": items}

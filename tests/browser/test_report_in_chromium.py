@@ -1,0 +1,167 @@
+"""The report in a real browser: nothing hostile happens, nothing is asked of the network, and it can be read at any width."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.report.hostile import HOSTILE, hostile_trials
+
+from hitmiss.report.html import render
+from hitmiss.report.page import Options, compose
+from hitmiss.report.sources import Measuring, measured
+
+pytestmark = pytest.mark.extras
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+FLAGS = (
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+METRICS = ("eer", "min_dcf", "act_dcf", "roc_auc", "accuracy", "ece")
+
+
+@contextmanager
+def browser() -> Iterator[Any]:
+    if CHROMIUM is None:
+        pytest.skip("there is no chromium on this machine; apt-get install -y chromium")
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed; make test-extras")
+    with playwright.sync_playwright() as started:
+        opened = started.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+        try:
+            yield opened
+        finally:
+            opened.close()
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The hostile report: as it is, without its policy, and static."""
+    folder = tmp_path_factory.mktemp("pages")
+    by = ("codec", "<i>codec</i>", "codec,codec_q")
+    data = [
+        measured(hostile_trials(), HOSTILE[i], Measuring(None, METRICS, by, options={"bootstrap": 20})) for i in (1, 2)
+    ]
+    whole, static = render(compose(data, Options(title=HOSTILE[3]))), render(compose(data), static=True)
+    bare = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", whole)
+    assert bare != whole
+    made = {}
+    for name, text in (("whole", whole), ("no-policy", bare), ("static", static)):
+        made[name] = folder / f"{name}.html"
+        made[name].write_text(text, encoding="utf-8")
+    return made
+
+
+def opened(context: Any, path: Path) -> tuple[Any, list[str], list[str]]:
+    """A page that is ready, what it complained of, and what it asked for."""
+    page = context.new_page()
+    said: list[str] = []
+    asked: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("dialog", lambda dialog: said.append("dialog"))
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(path.as_uri())
+    if "static" not in path.name:
+        page.wait_for_selector("html[data-ready]", timeout=30_000)
+    return page, said, asked
+
+
+def through(page: Any) -> None:
+    """Scroll through the whole page, open everything that opens, point at the figures, sort, change the theme."""
+    page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+    for box in page.query_selector_all("figure, .scroll"):
+        box.scroll_into_view_if_needed()
+        page.wait_for_timeout(30)
+    for box in page.query_selector_all(".plot"):
+        box.scroll_into_view_if_needed()
+        box.hover(position={"x": 150, "y": 200})
+        page.wait_for_timeout(40)
+    for button in page.query_selector_all("thead button")[:6]:
+        button.click()
+    for button in page.query_selector_all("#theme"):
+        button.click()
+    page.wait_for_timeout(200)
+
+
+@pytest.mark.parametrize("name", ["whole", "no-policy", "static"])
+def test_hostile_names_do_nothing_and_nothing_leaves(pages: dict[str, Path], name: str) -> None:
+    with browser() as chromium:
+        page, said, asked = opened(chromium.new_context(), pages[name])
+        through(page)
+        assert page.evaluate("window.pwned") is None
+        assert (
+            page.evaluate("document.querySelectorAll('[onerror],[onload],[onmouseover],iframe,object,embed').length")
+            == 0
+        )
+        assert page.evaluate("[...document.querySelectorAll('[href],[src]')].filter((e) => /^(javascript|https?):/i.test(e.getAttribute('href') || e.getAttribute('src') || '')).length") == 0  # fmt: skip
+        assert [a for a in asked if not a.startswith(("file:", "data:", "blob:"))] == []
+        assert said == []
+        if name != "static":
+            drawn = page.evaluate("document.querySelectorAll('.plot svg.main-svg').length")
+            assert drawn >= page.evaluate("document.querySelectorAll('.plot').length")
+            assert "<b>bold</b>" not in page.evaluate(
+                "[...document.querySelectorAll('.plot')].map((p) => p.innerHTML).join('')"
+            )
+
+
+def test_the_policy_stops_a_script_that_is_not_ours(pages: dict[str, Path], tmp_path: Path) -> None:
+    """The check above can fail: the same page with a script put in runs it without the policy, and does not with it."""
+    with browser() as chromium:
+        for name, ran in (("no-policy", 9), ("whole", None)):
+            broken = tmp_path / f"{name}.html"
+            broken.write_text(pages[name].read_text().replace("</main>", "<script>window.pwned=9</script></main>", 1))
+            page, _, _ = opened(chromium.new_context(), broken)
+            assert page.evaluate("window.pwned") == ran
+
+
+@pytest.mark.parametrize("width", [360, 800, 1600])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_width_and_theme_can_be_read(pages: dict[str, Path], width: int, scheme: str) -> None:
+    with browser() as chromium:
+        context = chromium.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        page, said, _ = opened(context, pages["whole"])
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "the page scrolls sideways"
+        contrast = page.evaluate(CONTRAST)
+        assert contrast["body"] >= 7 and contrast["quiet"] >= 4.5 and contrast["heat"] >= 4.3, contrast
+        assert said == []
+
+
+CONTRAST = """() => {
+  const rgb = (c) => c.match(/[\\d.]+/g).map(Number);
+  const over = (top, under) => { const a = top[3] ?? 1; return [0, 1, 2].map((i) => top[i] * a + under[i] * (1 - a)); };
+  const light = (c) => { const [r, g, b] = c.map((v) => { v /= 255; return v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4; }); return .2126 * r + .7152 * g + .0722 * b; };
+  const ratio = (a, b) => { const [x, y] = [light(a), light(b)].sort((m, n) => n - m); return (x + .05) / (y + .05); };
+  const ground = (e) => { let c = [0, 0, 0, 0]; const chain = []; for (; e; e = e.parentElement) chain.push(rgb(getComputedStyle(e).backgroundColor)); let made = [255, 255, 255]; for (const top of chain.reverse()) made = over(top, made); return made; };
+  const of = (e) => ratio(rgb(getComputedStyle(e).color), ground(e));
+  return { body: of(document.querySelector('h1')), quiet: Math.min(...[...document.querySelectorAll('.quiet')].map(of)), heat: Math.min(...[...document.querySelectorAll('.heat td')].filter((e) => e.textContent).map(of)) };
+}"""
+
+
+def test_figures_stay_readable_without_scripts_and_on_paper(pages: dict[str, Path]) -> None:
+    with browser() as chromium:
+        page = chromium.new_context(java_script_enabled=False).new_page()
+        page.goto(pages["whole"].as_uri())
+        assert "Scripts are off" in page.inner_text("figure")
+        assert page.locator("figure details").count() >= 8
+        printed, _, _ = opened(chromium.new_context(), pages["whole"])
+        printed.emulate_media(media="print")
+        printed.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+        printed.wait_for_timeout(800)
+        every = printed.evaluate("[...document.querySelectorAll('.plot')].every((p) => p.querySelector('svg'))")
+        assert every and len(printed.pdf()) > 50_000
+
+
+def test_tables_can_be_used_by_keyboard(pages: dict[str, Path]) -> None:
+    with browser() as chromium:
+        page, _, _ = opened(chromium.new_context(), pages["whole"])
+        button = page.locator("table.sortable thead button").nth(1)
+        button.focus()
+        page.keyboard.press("Enter")
+        assert page.locator("th[aria-sort=ascending]").count() == 1
+        assert page.evaluate("document.querySelectorAll('.scroll:not([tabindex=\"0\"])').length") == 0
+        assert page.evaluate("[...document.querySelectorAll('table')].every((t) => t.querySelector('th[scope=col]'))")

@@ -1,0 +1,245 @@
+"""The report as a file: whole, deterministic, without anything that a name could make it do."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.report.hostile import HOSTILE, hostile_trials
+
+import hitmiss as hm
+from hitmiss.errors import UsageError
+from hitmiss.report.evaluations import RunData, evaluations
+from hitmiss.report.html import PLOTLY, PLOTLY_SHA256, render, write_report
+from hitmiss.report.page import Options, compose
+from hitmiss.report.pictures import pictures
+from hitmiss.report.sources import Measuring, measured
+from hitmiss.trials import Header, Trials
+from hitmiss.visible import visible
+
+METRICS = ("eer", "min_dcf", "act_dcf", "roc_auc", "accuracy", "ece", "aurc")
+
+
+class Seen(HTMLParser):
+    """Every tag with its attributes, and the text of scripts, styles and everything else."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.inside: dict[str, list[str]] = {"script": [], "style": [], "": []}
+        self._at = ""
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._at = tag if tag in ("script", "style") else ""
+
+    def handle_endtag(self, tag: str) -> None:
+        self._at = "" if self._at == tag else self._at
+
+    def handle_data(self, data: str) -> None:
+        self.inside[self._at].append(data)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.inside[""])
+
+
+@pytest.fixture(scope="module")
+def hostile() -> RunData:
+    measuring = Measuring(None, METRICS, ("codec", "<i>codec</i>", "codec,codec_q"), options={"bootstrap": 20})
+    return measured(hostile_trials(), HOSTILE[1], measuring)
+
+
+@pytest.fixture(scope="module")
+def page(hostile: RunData) -> str:
+    return render(compose([hostile], Options(title=HOSTILE[3])))
+
+
+@pytest.mark.parametrize("static", [False, True])
+def test_names_are_text_and_nothing_else(hostile: RunData, static: bool) -> None:
+    seen = Seen(render(compose([hostile, replace(hostile, name="b")], Options(title=HOSTILE[3])), static=static))
+    known = {
+        "html", "head", "meta", "title", "link", "style", "body", "a", "header", "div", "button", "nav", "ul", "li", "main", "h1", "h2",
+        "h3", "h4", "section", "p", "b", "ol", "span", "table", "caption", "thead", "tbody", "tr", "th", "td", "small", "svg", "path",
+        "circle", "figure", "figcaption", "noscript", "details", "summary", "i", "dl", "dt", "dd", "code", "footer", "script", "br",
+        "img", "bdi",
+    }  # fmt: skip
+    assert {tag for tag, _ in seen.tags} <= known
+    for tag, attributes in seen.tags:
+        assert not [name for name in attributes if name.startswith("on") or name == "style"], (tag, attributes)
+        for name in ("href", "src"):
+            address = attributes.get(name) or "#"
+            assert address.startswith(("#", "data:image/svg+xml;base64,", "data:,")), address
+    for word in HOSTILE:
+        shown = visible(word, keep="\n")
+        assert shown.splitlines()[0][:20] in seen.text.replace("\n", " ") or shown[:20] in seen.text, word
+    assert "\x1b" not in seen.text and "\u202e" not in seen.text and "\x00" not in seen.text
+    assert "49" not in re.findall(r"\{\{ 7\*7 \}\}|49\{", seen.text)
+
+
+def test_the_policy_names_the_very_scripts_and_styles(page: str) -> None:
+    seen = Seen(page)
+    policy = next(a["content"] or "" for t, a in seen.tags if t == "meta" and a.get("http-equiv"))
+    rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
+    assert rules["default-src"] == rules["base-uri"] == rules["form-action"] == "'none'"
+    run = [
+        text
+        for (_, a), text in zip([t for t in seen.tags if t[0] == "script"], seen.inside["script"], strict=True)
+        if "type" not in a
+    ]
+    (script,), (style,) = run, seen.inside["style"]
+
+    def digest(content: bytes) -> str:
+        return f"'sha256-{base64.b64encode(hashlib.sha256(content).digest()).decode()}'"
+
+    unpacked = gzip.decompress(base64.b64decode(seen.inside["script"][1]))
+    assert rules["script-src"].split() == [digest(script.encode()), digest(unpacked)]
+    assert rules["style-src"].split() == [digest(style.encode()), digest(b"")]
+    assert "unsafe" not in policy and "http" not in policy.replace("http-equiv", "")
+
+
+def test_plotly_is_the_published_bundle_with_its_licence() -> None:
+    assert hashlib.sha256(gzip.decompress(PLOTLY.read_bytes())).hexdigest() == PLOTLY_SHA256
+    assert "MIT License" in (PLOTLY.parent / "plotly-LICENSE.txt").read_text()
+    assert b"plotly.js (basic - minified) v4.1.1" in gzip.decompress(PLOTLY.read_bytes())[:200]
+
+
+def test_figures_are_data_with_escaped_names(page: str) -> None:
+    figures = json.loads(Seen(page).inside["script"][0])
+    kinds = {name.split("-")[1] for name in figures}
+    assert kinds == {"det", "roc", "pr", "histogram", "bayes_error", "tippett", "reliability", "risk_coverage"}
+    names = [trace["name"] for figure in figures.values() for trace in figure["data"]]
+    assert any("&lt;script&gt;" in name for name in names) and not any("<" in name for name in names)
+    assert "</script" not in json.dumps(figures).lower().replace("\\u003c", "<").replace("&lt;", "")
+
+
+def test_the_numbers_are_there_without_scripts(page: str) -> None:
+    assert page.count("<noscript>") == page.count('class="plot"') > 7
+    plain = Seen(page).text
+    for words in (
+        "miss rate",
+        "false-alarm rate",
+        "AUC",
+        "average precision",
+        "by the prior alone",
+        "stated",
+        "likelihood ratio at least",
+    ):
+        assert words in plain
+
+
+def test_static_pages_have_no_script(hostile: RunData) -> None:
+    static = render(compose([hostile]), static=True)
+    assert "<script" not in static and "script-src 'none'" in static.replace("&#39;", "'")
+    images = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', static)
+    assert len(images) == 8
+    for image in images:
+        svg = base64.b64decode(image).decode()
+        assert svg.startswith("<?xml") and "<script" not in svg and "onload" not in re.sub(r">[^<]*<", "><", svg)
+
+
+def test_the_same_runs_give_the_same_bytes(hostile: RunData, tmp_path: Path) -> None:
+    sizes = [write_report([hostile], tmp_path / f"{i}.html", Options()) for i in (0, 1)]
+    assert sizes[0] == (tmp_path / "0.html").stat().st_size < 1_000_000
+    assert (tmp_path / "0.html").read_bytes() == (tmp_path / "1.html").read_bytes()
+
+
+def secret_trials() -> Trials:
+    rng = np.random.default_rng(0)
+    label = np.arange(400) % 2
+    text = [f"private {i} " + "x" * 3000 for i in range(400)]
+    return Trials.of(
+        label, rng.normal(size=400) + label, item=[f"ID{i:04d}" for i in range(400)], text=text, codec=["a", "b"] * 200
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "ids", "texts"),
+    [(Options(), True, True), (Options(texts=False), True, False), (Options(samples=False), False, False)],
+)
+def test_samples_are_shown_only_as_asked(options: Options, ids: bool, texts: bool) -> None:
+    made = render(compose([measured(secret_trials(), "run", Measuring(None, ("eer",), ("codec",)))], options))
+    assert bool(re.search(r"ID\d{4}", made)) == ids and ("private " in made) == texts
+    assert ("ids of wrongly answered trials" in made) == ids
+    if texts:
+        assert "x" * 600 not in made and "3,0" in made  # cut, and said so
+
+
+def test_the_budget_of_bytes_holds() -> None:
+    data = measured(secret_trials(), "run", Measuring(None, ("eer",), ("codec",)))
+    page = compose([data, replace(data, name="again")], Options(most=50, budget=5_000))
+    shown = [s for part in page.parts for e in part.errors for s in (*e.false_alarms, *e.misses)]
+    assert 0 < sum(s.size for s in shown) <= 5_000
+    assert sum(e.left_out for part in page.parts for e in part.errors) == 200 - len(shown)
+    assert "did not fit into the budget" in render(page)
+
+
+def test_nothing_of_the_machine_is_inside(tmp_path: Path) -> None:
+    folder = tmp_path / "secret-folder"
+    folder.mkdir()
+    lines = [f"u{i}\t{'bonafide' if i % 3 else 'spoof'}\t{i % 7 + (i % 3 > 0)}" for i in range(90)]
+    (folder / "s.tsv").write_text("utt\tkey\tscore\n" + "\n".join(lines) + "\n")
+    trials = hm.read(folder / "s.tsv", positive="bonafide")
+    made = render(compose([measured(trials, "s", Measuring(None, ("eer",)))]))
+    assert "secret-folder" not in made and str(Path.home()) not in made and "s.tsv" in made
+
+
+def two(shift: float, name: str, n: int = 600) -> RunData:
+    rng = np.random.default_rng(1)
+    label = np.arange(n) % 3 == 0
+    score = rng.normal(size=n) + shift * label
+    header = Header("bonafide", "spoof", "llr")
+    return measured(
+        Trials.of(label, score, header=header), name, Measuring(None, ("eer", "roc_auc"), options={"bootstrap": 100})
+    )
+
+
+def test_several_runs_stand_side_by_side_and_are_tested() -> None:
+    page = compose([two(3.0, "good"), two(0.6, "bad")])
+    (part,) = page.parts
+    assert [name for name, _ in part.summary.headlines] == ["good", "bad"]
+    assert any("good does better than bad" in v for v in part.verdicts)
+    det = next(f for f in part.figures if f.kind == "det")
+    assert [name for name, _ in det.lines] == ["good", "bad"] and part.comparison
+    three = compose([two(3.0, "x"), two(2.9, "y"), two(0.6, "z")])
+    assert any("share a letter" in note for note in three.parts[0].comparison_notes)
+
+
+def test_results_without_trials_are_not_tested_and_say_so() -> None:
+    bare = [replace(two(s, name), trials=None) for s, name in ((3.0, "a"), (0.6, "b"))]
+    (part,) = compose(bare).parts
+    assert not part.comparison and "nothing was tested" in part.comparison_notes[0]
+
+
+def test_runs_on_other_trials_are_never_put_side_by_side() -> None:
+    found = evaluations([two(3.0, "a"), two(3.0, "b", n=900)])
+    assert [len(e.lanes) for e in found] == [1, 1]
+    with pytest.raises(UsageError, match="nothing to report"):
+        evaluations([])
+
+
+def test_reversed_scores_are_the_first_worry() -> None:
+    data = two(-3.0, "turned")
+    worries = compose([data]).parts[0].summary.worries
+    assert worries[0].loud and "REVERSED" in worries[0].text
+    assert 'class="loud"' in render(compose([data]))
+
+
+def test_undefined_figures_are_dashes_with_a_reason() -> None:
+    label, codec = [1, 1, 0, 0, 1, 1], ["a", "a", "a", "a", "b", "b"]
+    trials = Trials.of(label, [3.0, 1.0, 2.0, 0.0, 1.0, 2.0], codec=codec)
+    data = RunData("r", hm.measure(trials, ["eer"], by=["codec"]), tuple(pictures(trials)), trials)
+    made = render(compose([data]))
+    assert (
+        'title="undefined: only positive here">–</td>' in made.replace("<b>–</b>", "–") or "only positive here" in made
+    )
