@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 
@@ -19,7 +20,7 @@ def test_each_command_names_files_that_are_there(step: Step, tmp_path: Path) -> 
     assert "SIMULATED" in (data / "README.txt").read_text()
     for words in step.commands(data):
         assert words[0] in VERBS
-        paths = [Path(word.split(":")[0]) for word in words if word.startswith(str(tmp_path))]
+        paths = [Path(re.split(r"[:\[]", word)[0]) for word in words if word.startswith(str(tmp_path))]
         made = ("run", "baseline_metrics.csv")  # there once the command has run
         assert paths and all(path.exists() for path in paths if path.name not in made)
 
