@@ -12,6 +12,7 @@ from typing import Final
 SPACED: Final[Mapping[str, tuple[str, ...]]] = {
     "toxicity": ("--languages", "--identity", "--texts"),
     "threshold": ("--test", "--languages"),
+    "attack": ("--strengths", "--center", "--threshold"),
     "compare": ("--languages",),
     "triage": ("--thresholds", "--costs"),
 }

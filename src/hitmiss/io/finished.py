@@ -41,6 +41,7 @@ def open_finished(source: Any, options: ReadOptions) -> FinishedRun | None:
     declared: dict[str, Any] = {
         "columns": {"item": "item", "score": "score", **options.columns},
         "numbers": tuple(dict.fromkeys((*options.numbers, *facts.get("numbers", ())))),
+        "runs": tuple(dict.fromkeys((*options.runs, *facts.get("runs", ())))),
         "positive": options.positive or facts.get("positive"),
         "negative": options.negative or facts.get("negative"),
     }

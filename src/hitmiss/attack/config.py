@@ -1,0 +1,164 @@
+"""One perturbation, as the ECG document configures it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from hitmiss.attack import blackbox, ecg
+from hitmiss.attack.batch import BATCHED
+from hitmiss.attack.criterion import Criterion, find_criterion, for_mode
+from hitmiss.attack.family import check_strength
+from hitmiss.attack.gradient import METHODS, SETTINGS, Method
+from hitmiss.errors import UnknownName, UsageError
+
+Mode = Literal["force", "suppress"]
+MODES: Final = ("force", "suppress")
+STEERING: Final = (
+    "target_mode",
+    "target_value",
+    "attack_from",
+    "target_loss",
+    "early_stop",
+    "criterion",
+    "lead_consistent",
+)
+"""Keys of `extra` that say how an attack aims, whatever the family."""
+ABOUT: Final = ("record_id", "note")
+"""Keys of `extra` that say something about the record and change nothing."""
+FROM: Final = ("y_true", "prediction")
+LOSSES: Final = ("bit", "vector")
+
+
+@dataclass(frozen=True)
+class PerturbationConfig:
+    """What to do to a record, how strongly and where.
+
+    `ptype` is a family, in any case; `strength` runs from 0 (nothing) to 1. A window is a Hann taper of `window_seconds`
+    around `center_time`; None is the whole record. `target_class` with `target_mode` aims at one class: `force` its bit to 1 (the
+    default) or `suppress` it. `extra` holds the family's own settings (`beta`, `steps`, …), and:
+
+    attack_from      y_true (default): climb away from the truth; prediction: away from the clean prediction
+    target_loss      bit (default): the target bit alone; vector: y_true with that bit set, as the document has it
+    early_stop       stop with a record once it has flipped
+    lead_consistent  change the eight independent leads and derive the other four
+
+    >>> PerturbationConfig("Band_Noise", 0.5, center_time=5.0).family
+    'band_noise'
+    """
+
+    ptype: str
+    strength: float
+    center_time: float
+    window_seconds: float | None = None
+    target_class: str | None = None
+    target_mode: str | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        if self.family not in families():
+            raise UnknownName("perturbation", self.ptype, families())
+        check_strength(self.ptype, self.strength)
+        told = self.extra.get("target_mode")
+        if told is not None and self.target_mode is not None and told != self.target_mode:
+            raise UsageError(f"target_mode is {self.target_mode!r} and extra says {told!r}; say one of them")
+        for key, value, known in (
+            ("target_mode", self.mode, MODES),
+            ("attack_from", self.attack_from, FROM),
+            ("target_loss", self.target_loss, LOSSES),
+        ):
+            if value is not None and value not in known:
+                raise UnknownName(key, str(value), known)
+        if self.target_class is None and (self.target_mode or told):
+            raise UsageError(f"target_mode {self.target_mode or told!r} needs a target_class")
+        for key in self.settings:
+            if key not in settings_of(self.family):
+                raise UnknownName(
+                    f"key of extra for {self.family}", key, [*settings_of(self.family), *STEERING, *ABOUT]
+                )
+
+    @property
+    def family(self) -> str:
+        """The family's name."""
+        return self.ptype.lower()
+
+    @property
+    def mode(self) -> str | None:
+        """`force` or `suppress`; None without a target class."""
+        if self.target_class is None:
+            return None
+        return str(self.target_mode or self.extra.get("target_mode") or "force")
+
+    @property
+    def target_value(self) -> float:
+        """What the target bit is to become; `extra` may say it, else the mode does."""
+        own = 0.0 if self.mode == "suppress" else 1.0
+        return float(self.extra.get("target_value", own))
+
+    @property
+    def attack_from(self) -> str:
+        """What an untargeted attack climbs away from."""
+        return str(self.extra.get("attack_from", "y_true"))
+
+    @property
+    def target_loss(self) -> str:
+        """What a targeted attack optimises."""
+        return str(self.extra.get("target_loss", "bit"))
+
+    @property
+    def criterion(self) -> Criterion:
+        """When it has succeeded."""
+        return find_criterion(self.extra["criterion"]) if "criterion" in self.extra else for_mode(self.mode)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of the family itself."""
+        return {k: v for k, v in self.extra.items() if k not in (*STEERING, *ABOUT)}
+
+    @property
+    def needs_gradient(self) -> bool:
+        """Whether the model must have gradients."""
+        return self.family in METHODS
+
+    @property
+    def needs_model(self) -> bool:
+        """Whether the model is asked at all while the perturbation is made."""
+        return self.family not in BATCHED
+
+    @property
+    def kind(self) -> str:
+        """A text that is the same for configurations that may share a batch: all but strength, place and target."""
+        shared = {k: str(v) for k, v in sorted(self.extra.items()) if k not in (*ABOUT, "target_mode", "target_value")}
+        return json.dumps([self.family, shared])
+
+    def __str__(self) -> str:
+        where = "" if self.window_seconds is None else f" @{self.center_time:g}s±{self.window_seconds / 2:g}"
+        aim = "" if self.target_class is None else f" {self.mode} {self.target_class}"
+        shown = {k: v for k, v in self.extra.items() if k not in (*ABOUT, "target_mode")}
+        extra = f" {json.dumps(shown, sort_keys=True, default=str)}" if shown else ""
+        return f"{self.family} {self.strength:g}{where}{aim}{extra}"
+
+
+def families() -> list[str]:
+    """Every family that a configuration may name."""
+    assert ecg.DOCUMENTED  # importing `ecg` is what registers its families
+    return sorted({*BATCHED, *METHODS, *blackbox.SETTINGS})
+
+
+def settings_of(family: str) -> list[str]:
+    """The settings that a family takes."""
+    if family in BATCHED:
+        return list(BATCHED[family].defaults)
+    if family in METHODS:
+        return [*(f for f in Method.__dataclass_fields__ if f not in ("norm", "smooth")), *SETTINGS]
+    return list(blackbox.SETTINGS[family])
+
+
+def same_kind(configs: Sequence[PerturbationConfig]) -> dict[str, list[int]]:
+    """Places of configurations by kind: those of one kind go through in one batch."""
+    groups: dict[str, list[int]] = {}
+    for at, config in enumerate(configs):
+        groups.setdefault(config.kind, []).append(at)
+    return groups

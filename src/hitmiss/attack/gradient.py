@@ -1,0 +1,310 @@
+"""Attacks along the gradient, in batches: `fgsm`, `pgd`, `pgd_l2`, `sap` (Han et al. 2020) and `smooth_adv`.
+
+Every record has its own budget, window and aim; records that have flipped leave the batch (early stop). What is optimised
+is a field z; the change of the signal is `shape(z)`: smoothed (sap), spread over the twelve leads (lead-consistent) and put
+under the window. z is kept where the change is within budget; the final change is projected once more in float64, so
+its norm keeps the budget to rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hitmiss.attack.leads import INDEPENDENT, expansion, need_twelve
+from hitmiss.attack.model import Classifier
+from hitmiss.attack.window import moving_mean
+from hitmiss.detect.detector import need
+from hitmiss.errors import UnknownName
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+SAP_SIZES: Final = (5, 7, 11, 15, 19)
+SAP_SIGMAS: Final = (1.0, 3.0, 5.0, 7.0, 10.0)
+SAP_RATE: Final = 300.0
+"""Kernels of Han et al. 2020: in samples at 300 Hz."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """How a gradient attack steps. `eps_max` is the budget at strength 1, in mV (L∞) or the L2 norm of the change."""
+
+    norm: Literal["linf", "l2"] = "linf"
+    eps_max: float = 0.05
+    steps: int = 20
+    step: float | None = None
+    """The size of a step as a share of the budget; None: 2.5 / steps, and the whole budget for one step."""
+    smooth: bool = False
+    adam: float | None = None
+    """The rate of Adam, which steps instead of the plain gradient."""
+    lambda_smooth: float = 0.0
+    lambda_energy: float = 0.0
+
+    @property
+    def share(self) -> float:
+        """A step as a share of the budget."""
+        return self.step if self.step is not None else min(1.0, 2.5 / self.steps)
+
+
+METHODS: Final[dict[str, Method]] = {
+    "fgsm": Method(steps=1),
+    "pgd": Method(),
+    "pgd_l2": Method(norm="l2", eps_max=1.0),
+    "sap": Method(steps=40, step=0.1, smooth=True),
+    "smooth_adv": Method(norm="l2", eps_max=0.5, steps=200, adam=0.01, lambda_smooth=10.0, lambda_energy=0.5),
+}
+SETTINGS: Final = {"eps_global_max": "eps_max", "lr": "adam"}
+"""Names of the document, and ours."""
+
+
+def find_method(name: str, **settings: Any) -> Method:
+    """A method by the name of its family, with settings of the caller.
+
+    >>> find_method("smooth_adv", eps_global_max=0.8, steps=50).eps_max
+    0.8
+    """
+    if name not in METHODS:
+        raise UnknownName("gradient family", name, METHODS)
+    ours = {SETTINGS.get(key, key): value for key, value in settings.items()}
+    known = {f for f in Method.__dataclass_fields__ if f not in ("norm", "smooth")}
+    for key in ours:
+        if key not in known:
+            raise UnknownName(f"setting of {name}", key, {*known, *SETTINGS})
+    return replace(METHODS[name], **ours)
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What is asked, record by record.
+
+    `reference`: the bits that the untargeted loss climbs away from. `target`: the class aimed at, −1 for none; `value`: what
+    its bit is to become. `whole`: descend towards `reference` with that one bit set (the document's form) instead of the
+    one bit alone. `succeeded` judges probabilities (rows of the batch, probabilities) for the early stop.
+    """
+
+    x: Floats
+    reference: Floats
+    target: Ints
+    value: Floats
+    budget: Floats
+    window: Floats
+    fs: float = 100.0
+    lead_consistent: bool = False
+    whole: bool = False
+    succeeded: Callable[[Ints, Floats], Mask] | None = None
+
+    def part(self, rows: slice) -> Problem:
+        """Some of the records."""
+        judge = self.succeeded
+        shifted = None if judge is None else (lambda at, p: judge(at + (rows.start or 0), p))
+        names = ("x", "reference", "target", "value", "budget", "window")
+        return replace(self, succeeded=shifted, **{name: getattr(self, name)[rows] for name in names})
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """The change of each record, how many records went through the model, and whose gradient was nothing at first."""
+
+    delta: Floats
+    n_forward: int
+    zero_gradient: Mask
+    steps: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+
+def solve(model: Classifier, problem: Problem, method: Method, name: str = "pgd", batch: int = 32) -> Outcome:
+    """The changes that a method finds, `batch` records at a time."""
+    function = model.need_gradient(name)
+    parts = [
+        _Solver(function, model.device, problem.part(slice(i, i + batch)), method).run()
+        for i in range(0, len(problem.x), batch)
+    ]
+    n_forward = sum(p.n_forward for p in parts)
+    model.n_forward += n_forward
+    return Outcome(
+        np.concatenate([p.delta for p in parts]),
+        n_forward,
+        np.concatenate([p.zero_gradient for p in parts]),
+        np.concatenate([p.steps for p in parts]),
+    )
+
+
+class _Solver:
+    """One batch on its way: tensors are record × lead × sample."""
+
+    def __init__(self, function: Any, device: str, problem: Problem, method: Method) -> None:
+        self.torch = need("torch", "torch")
+        self.function, self.device, self.problem, self.method = function, device, problem, method
+        self.x = self._tensor(problem.x.transpose(0, 2, 1))
+        self.window = self._tensor(problem.window[:, None, :])
+        self.budget = self._tensor(problem.budget[:, None, None])
+        self.reference, self.value = self._tensor(problem.reference), self._tensor(problem.value)
+        self.target = self.torch.as_tensor(problem.target, device=device)
+        self.kernel = self._tensor(sap_kernel(problem.fs))[None, None] if method.smooth else None
+        self.spread = self._spread()
+
+    def _tensor(self, values: Any) -> Any:
+        return self.torch.as_tensor(np.ascontiguousarray(values, dtype=np.float32), device=self.device)
+
+    def _spread(self) -> Any:
+        if not self.problem.lead_consistent:
+            return None
+        need_twelve(self.problem.x.shape[2])
+        return self._tensor(expansion())
+
+    def run(self) -> Outcome:
+        """Step until all have flipped or the steps are used up."""
+        n, leads, samples = self.x.shape
+        rows = np.arange(n)
+        z = self.torch.zeros((n, len(INDEPENDENT) if self.spread is not None else leads, samples), device=self.device)
+        moments = (self.torch.zeros_like(z), self.torch.zeros_like(z)) if self.method.adam else None
+        delta, zero, steps = np.zeros(self.problem.x.shape), np.zeros(n, dtype=bool), np.zeros(n, dtype=np.int64)
+        n_forward = 0
+        for step in range(self.method.steps):
+            gradient, p = self._gradient(z, rows)
+            n_forward += len(rows)
+            if step == 0:
+                zero = (gradient.abs().amax(dim=(1, 2)) == 0).cpu().numpy()
+            gone = self._flipped(rows, p)
+            if gone.any():
+                delta[rows[gone]] = self._final(z[self._place(gone)], rows[gone])
+                kept = self._place(~gone)
+                rows, z, gradient = rows[~gone], z[kept], gradient[kept]
+                moments = None if moments is None else (moments[0][kept], moments[1][kept])
+            if not len(rows):
+                break
+            steps[rows] += 1
+            z = self._project(self._moved(z, gradient, moments, step, rows), rows)
+        if len(rows):
+            delta[rows] = self._final(z, rows)
+        return Outcome(delta, n_forward, zero, steps)
+
+    def _place(self, mask: Mask) -> Any:
+        return self.torch.as_tensor(np.flatnonzero(mask), device=self.device)
+
+    def _flipped(self, rows: Ints, p: Any) -> Mask:
+        if self.problem.succeeded is None:
+            return np.zeros(len(rows), dtype=bool)
+        return self.problem.succeeded(rows, p.detach().double().sigmoid().cpu().numpy())
+
+    def _gradient(self, z: Any, rows: Ints) -> tuple[Any, Any]:
+        """The direction in which the loss of each record falls most, and the logits."""
+        variable = z.detach().requires_grad_(True)
+        at = self.torch.as_tensor(rows, device=self.device)
+        delta = self.shape(variable, at)
+        logits = self.function(self.x[at] + delta)
+        loss = self._loss(logits, at)
+        if self.method.lambda_smooth or self.method.lambda_energy:
+            loss = loss + self.method.lambda_smooth * delta.diff(dim=2).square().mean(dim=(1, 2))
+            loss = loss + self.method.lambda_energy * delta.square().mean(dim=(1, 2))
+        (gradient,) = self.torch.autograd.grad(loss.sum(), variable)
+        return gradient, logits
+
+    def _loss(self, logits: Any, at: Any) -> Any:
+        """What is to fall: minus the distance from the reference, or the distance of the target bit from its aim."""
+        entropy = self.torch.nn.functional.binary_cross_entropy_with_logits
+        reference, target, value = self.reference[at], self.target[at], self.value[at]
+        away = -entropy(logits, reference, reduction="none").mean(dim=1)
+        aimed = target >= 0
+        if not bool(aimed.any()):
+            return away
+        place = target.clamp(min=0)[:, None]
+        if self.problem.whole:
+            aim = reference.scatter(1, place, value[:, None])
+            near = entropy(logits, aim, reduction="none").mean(dim=1)
+        else:
+            near = entropy(logits.gather(1, place)[:, 0], value, reduction="none")
+        return self.torch.where(aimed, near, away)
+
+    def shape(self, z: Any, at: Any) -> Any:
+        """The change of the signal that a field stands for."""
+        if self.kernel is not None:
+            flat = z.reshape(-1, 1, z.shape[2])
+            z = self.torch.nn.functional.conv1d(flat, self.kernel, padding=self.kernel.shape[2] // 2).reshape(z.shape)
+        if self.spread is not None:
+            z = self.torch.einsum("ij,njt->nit", self.spread, z)
+        return z * self.window[at]
+
+    def _moved(self, z: Any, gradient: Any, moments: Any, step: int, rows: Ints) -> Any:
+        """One step downhill."""
+        size = self.method.share * self.budget[self.torch.as_tensor(rows, device=self.device)]
+        if self.method.adam is not None:
+            return z - self.method.adam * self._adam(gradient, moments, step)
+        if self.method.norm == "linf":
+            return z - size * gradient.sign()
+        length = gradient.flatten(1).norm(dim=1).clamp(min=1e-20)[:, None, None]
+        return z - size * gradient / length
+
+    def _adam(self, gradient: Any, moments: Any, step: int) -> Any:
+        first, second = moments
+        first.mul_(0.9).add_(gradient, alpha=0.1)
+        second.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
+        return (first / (1 - 0.9 ** (step + 1))) / ((second / (1 - 0.999 ** (step + 1))).sqrt() + 1e-8)
+
+    def _project(self, z: Any, rows: Ints) -> Any:
+        """The field moved back to where its change is within budget."""
+        at = self.torch.as_tensor(rows, device=self.device)
+        budget = self.budget[at]
+        if self.method.norm == "l2":
+            length = self.shape(z, at).flatten(1).norm(dim=1)[:, None, None]
+            return z * (budget / length.clamp(min=1e-20)).clamp(max=1.0)
+        if self.spread is None:
+            return self.torch.maximum(self.torch.minimum(z, budget), -budget)
+        highest = self.torch.einsum("ij,njt->nit", self.spread, z).abs().amax(dim=1, keepdim=True)
+        return z * (budget / highest.clamp(min=1e-20)).clamp(max=1.0)
+
+    def _final(self, z: Any, rows: Ints) -> Floats:
+        """The change in float64, within budget to rounding."""
+        with self.torch.no_grad():
+            shaped = self.shape(z, self.torch.as_tensor(rows, device=self.device))
+        delta = shaped.double().cpu().numpy().transpose(0, 2, 1)
+        return within_budget(delta, self.problem.budget[rows], self.method.norm)
+
+
+def within_budget(delta: Floats, budget: Floats, norm: str) -> Floats:
+    """Changes scaled down, record by record, where they are over budget; scaling keeps the lead equations."""
+    flat = np.abs(delta).reshape(len(delta), -1)
+    size = flat.max(axis=1, initial=0.0) if norm == "linf" else np.linalg.norm(flat, axis=1)
+    return np.asarray(delta * np.minimum(1.0, budget / np.maximum(size, 1e-300))[:, None, None])
+
+
+def sap_kernel(fs: float) -> Floats:
+    """The mean of the 25 Gaussian kernels of Han et al., brought from 300 Hz to another rate; its sum is 1.
+
+    >>> round(float(sap_kernel(100.0).sum()), 12), len(sap_kernel(300.0))
+    (1.0, 19)
+    """
+    scale = fs / SAP_RATE
+    half = max(round(max(SAP_SIZES) // 2 * scale), 1)
+    at, kernel = np.arange(-half, half + 1), np.zeros(2 * half + 1)
+    for size in SAP_SIZES:
+        for sigma in SAP_SIGMAS:
+            bell = np.exp(-0.5 * (at / (sigma * scale)) ** 2) * (np.abs(at) <= max(round(size // 2 * scale), 1))
+            kernel += bell / bell.sum() / (len(SAP_SIZES) * len(SAP_SIGMAS))
+    return kernel
+
+
+def gradient_of(model: Classifier, x: Any, reference: Any, *, batch: int = 32) -> Floats:
+    """The gradient of the untargeted loss (mean binary cross-entropy to `reference`) at each signal: record × sample × lead."""
+    torch = need("torch", "torch")
+    function = model.need_gradient("a gradient")
+    signals, bits = np.asarray(x, dtype=np.float32), np.asarray(reference, dtype=np.float32)
+    found = []
+    for i in range(0, len(signals), batch):
+        part = np.ascontiguousarray(signals[i : i + batch].transpose(0, 2, 1))
+        variable = torch.as_tensor(part, device=model.device).requires_grad_(True)
+        aim = torch.as_tensor(bits[i : i + batch], device=model.device)
+        losses = torch.nn.functional.binary_cross_entropy_with_logits(function(variable), aim, reduction="none")
+        (gradient,) = torch.autograd.grad(losses.mean(dim=1).sum(), variable)
+        found.append(gradient.double().cpu().numpy().transpose(0, 2, 1))
+    model.n_forward += len(signals)
+    return np.concatenate(found)
+
+
+def saliency(model: Classifier, x: Any, reference: Any, size: int = 11) -> Floats:
+    """Where in time the model looks: the gradient's norm over the leads, smoothed over `size` samples; record × sample."""
+    return moving_mean(np.linalg.norm(gradient_of(model, x, reference), axis=2), size)

@@ -1,0 +1,255 @@
+"""The model under attack, whatever it is: signals (record × sample × lead) in, one log-odds a class out.
+
+| given                              | what it must give               | gradients |
+|------------------------------------|---------------------------------|-----------|
+| torch module                       | logits, or probabilities        | yes       |
+| ONNX file, ONNX session            | logits, or probabilities        | with torch and onnx, where its operators are known |
+| scikit-learn estimator             | probabilities or decision function of flattened records | no |
+| anything with `.predict`, callable | probabilities                   | no        |
+
+Whether outputs are logits or probabilities is declared (`outputs=`), or told by the last layer, the name of the output or
+values outside 0..1; where nothing tells, it is asked for. Predictions go through in parts of a fixed size.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hitmiss.detect.detector import CallableDetector, Detector, EstimatorDetector, need
+from hitmiss.detect.extract import OutputKind, pick_output, to_probability
+from hitmiss.errors import DataError, UnknownName, UsageError
+
+Floats = NDArray[np.float64]
+Layout = Literal["sample_lead", "lead_sample"]
+LAYOUTS: Final = ("sample_lead", "lead_sample")
+PART: Final = 64
+"""Records in one call of the model."""
+
+
+@dataclass(eq=False)
+class Classifier:
+    """A model as the attacks see it. `differentiable` is a torch function from signals (record × lead × sample) to logits."""
+
+    function: Callable[[NDArray[Any]], Any]
+    name: str = "model"
+    outputs: OutputKind = "auto"
+    layout: Layout = "sample_lead"
+    classes: tuple[str, ...] | None = None
+    differentiable: Any = None
+    device: str = "cpu"
+    identity: dict[str, Any] = field(default_factory=dict)
+    part: int = PART
+    n_forward: int = 0
+    """Records that went through the model so far."""
+
+    def log_odds(self, x: Any) -> Floats:
+        """One log-odds a record and class."""
+        signals = np.asarray(x)
+        if not len(signals):
+            return np.zeros((0, len(self.classes or ())))
+        turned = signals.transpose(0, 2, 1) if self.layout == "lead_sample" else signals
+        parts = [self._part(turned[i : i + self.part]) for i in range(0, len(turned), self.part)]
+        return self._settled(np.concatenate(parts))
+
+    def proba(self, x: Any) -> Floats:
+        """One probability a record and class."""
+        return to_probability(self.log_odds(x))
+
+    def _part(self, x: NDArray[Any]) -> Floats:
+        self.n_forward += len(x)
+        raw = self.function(np.ascontiguousarray(x, dtype=np.float32))
+        found = np.asarray(pick_output(raw), dtype=np.float64)
+        if found.ndim == 1 and len(found) == len(x):
+            found = found[:, None]
+        if found.ndim != 2 or len(found) != len(x):
+            raise DataError(
+                f"{self.name} gave the shape {found.shape} for {len(x)} records; one row a record is needed"
+            )
+        if not np.isfinite(found).all():
+            raise DataError(f"{self.name} gave values that are not finite")
+        return found
+
+    def _settled(self, outputs: Floats) -> Floats:
+        if self.outputs == "auto":
+            self.outputs = self._told(outputs)
+        if self.outputs == "logit":
+            return outputs
+        if ((outputs < 0) | (outputs > 1)).any():
+            raise DataError(f"{self.name} is to give probabilities and gave {outputs.min():g} to {outputs.max():g}")
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(outputs) - np.log1p(-outputs))
+
+    def _told(self, outputs: Floats) -> OutputKind:
+        if ((outputs < 0) | (outputs > 1)).any():
+            return "logit"
+        raise DataError(
+            f"all outputs of {self.name} lie in 0..1: they may be probabilities or logits; say which (outputs='probability' or 'logit')"
+        )
+
+    def need_gradient(self, family: str) -> Any:
+        """The torch function, or an error that says why there is none."""
+        if self.differentiable is None:
+            raise UsageError(
+                f"{family} needs gradients and {self.name} gives none: hand over a torch module (or an ONNX model, with torch "
+                f"and onnx installed), or use a family that needs none, as random_search"
+            )
+        return self.differentiable
+
+
+def as_classifier(
+    model: Any,
+    *,
+    outputs: OutputKind = "auto",
+    layout: Layout = "sample_lead",
+    classes: Sequence[str] | None = None,
+    device: str = "cpu",
+) -> Classifier:
+    """A classifier from whatever the caller has (see the table above).
+
+    >>> as_classifier(lambda x: x.mean(axis=1)).proba(np.full((1, 10, 2), 0.25)).tolist()
+    [[0.25, 0.25]]
+    """
+    if isinstance(model, Classifier):
+        return model
+    if layout not in LAYOUTS:
+        raise UnknownName("layout", layout, LAYOUTS)
+    made = _made(model, outputs, layout, device)
+    made.classes = tuple(classes) if classes is not None else made.classes
+    return made
+
+
+def _made(model: Any, outputs: OutputKind, layout: Layout, device: str) -> Classifier:
+    if isinstance(model, EstimatorDetector):
+        return _made(model.estimator, outputs, layout, device)
+    if isinstance(model, CallableDetector):
+        return _made(model.function, outputs, layout, device)
+    if hasattr(model, "module") and hasattr(model, "autocast"):  # a TorchDetector, of `hitmiss detect`
+        return _of_torch(model.module, outputs, layout, model.device)
+    if _is_torch(model):
+        return _of_torch(model, outputs, layout, device)
+    if hasattr(model, "get_inputs") and hasattr(model, "run"):
+        return _of_session(model, outputs, layout)
+    if hasattr(model, "_session") and hasattr(model, "path"):
+        return _of_onnx(model, outputs, layout, device)
+    if isinstance(model, Detector) and not isinstance(model, type):
+        return _of_detector(model, outputs, layout)
+    if hasattr(model, "fit") and (hasattr(model, "predict_proba") or hasattr(model, "decision_function")):
+        return _of_estimator(model, layout)
+    kind: OutputKind = "probability" if outputs == "auto" else outputs
+    if hasattr(model, "predict"):
+        return Classifier(_predict(model), type(model).__name__, kind, layout)
+    if callable(model):
+        name = getattr(model, "__name__", type(model).__name__)
+        return Classifier(model, name, kind, layout, differentiable=getattr(model, "differentiable", None))
+    raise UsageError(
+        f"a {type(model).__name__} is no model; give something with .predict, a callable or a torch module"
+    )
+
+
+def _of_detector(model: Any, outputs: OutputKind, layout: Layout) -> Classifier:
+    """Anything with `outputs`; it may say what they are (`output_kind`) and bring a torch function (`differentiable`)."""
+    kind: OutputKind = getattr(model, "output_kind", "auto") if outputs == "auto" else outputs
+    made = Classifier(model.outputs, model.name, kind, layout, getattr(model, "labels", None))
+    made.differentiable = getattr(model, "differentiable", None)
+    made.identity = dict(getattr(model, "identity", {}))
+    return made
+
+
+def _predict(model: Any) -> Callable[[NDArray[Any]], Any]:
+    """`.predict` as a function, told to be quiet where it can be."""
+    try:
+        is_quiet = "verbose" in inspect.signature(model.predict).parameters
+    except (TypeError, ValueError):
+        is_quiet = False
+    return (lambda x: model.predict(x, verbose=0)) if is_quiet else model.predict
+
+
+def _of_estimator(model: Any, layout: Layout) -> Classifier:
+    """An estimator on flattened records; a list of probabilities a class (multi-output) becomes columns."""
+
+    def positive(x: NDArray[Any]) -> Any:
+        found = model.predict_proba(x.reshape(len(x), -1))
+        return np.stack([p[:, -1] for p in found], axis=1) if isinstance(found, list) else np.asarray(found)
+
+    def decide(x: NDArray[Any]) -> Any:
+        return np.asarray(model.decision_function(x.reshape(len(x), -1)))
+
+    name = type(model).__name__
+    if hasattr(model, "predict_proba"):
+        return Classifier(positive, name, "probability", layout)
+    return Classifier(decide, name, "logit", layout)
+
+
+def _of_session(session: Any, outputs: OutputKind, layout: Layout) -> Classifier:
+    """An onnxruntime session: its first input, its first output."""
+    given, answer = session.get_inputs()[0].name, session.get_outputs()[0].name
+    kind = _kind_of_name(answer) if outputs == "auto" else outputs
+    return Classifier(lambda x: session.run([answer], {given: x})[0], "onnx session", kind, layout)
+
+
+def _of_onnx(detector: Any, outputs: OutputKind, layout: Layout, device: str) -> Classifier:
+    """An ONNX detector; with gradients where torch, onnx and its operators allow it."""
+    from hitmiss.attack.onnx_torch import torch_function
+
+    kind = _kind_of_name(detector._answer) if outputs == "auto" else outputs
+    made = Classifier(detector.outputs, detector.name, kind, layout, detector.labels, identity=dict(detector.identity))
+    made.differentiable = _oriented(torch_function(detector.path, detector._answer, device), layout, kind)
+    made.device = device
+    return made
+
+
+def _kind_of_name(name: str) -> OutputKind:
+    """Whether an output is called logits or probabilities; any other name tells nothing."""
+    lower = name.lower()
+    return "logit" if "logit" in lower else "probability" if lower.startswith("prob") else "auto"
+
+
+def _of_torch(module: Any, outputs: OutputKind, layout: Layout, device: str) -> Classifier:
+    """A torch module in evaluation mode."""
+    from hitmiss.detect.torch_model import parameters_digest, pick_device
+
+    torch = need("torch", "torch")
+    place = pick_device(device)
+    module = module.to(place).eval()
+    kind = _kind_of_module(module) if outputs == "auto" else outputs
+
+    def forward(x: NDArray[Any]) -> Any:
+        with torch.inference_mode():
+            return module(torch.from_numpy(x).to(place))
+
+    name = type(module).__name__
+    identity = {"name": name, "parameters": parameters_digest(module)}
+    made = Classifier(forward, name, kind, layout, device=place, identity=identity)
+    made.differentiable = _oriented(module, layout, kind)
+    return made
+
+
+def _kind_of_module(module: Any) -> OutputKind:
+    """Probabilities where the last layer is a sigmoid; otherwise the values tell."""
+    leaves = [m for m in module.modules() if not list(m.children())]
+    return "probability" if leaves and type(leaves[-1]).__name__ == "Sigmoid" else "auto"
+
+
+def _oriented(function: Any, layout: Layout, kind: OutputKind) -> Any:
+    """A torch function from record × lead × sample to logits, for a model of either layout and kind."""
+    if function is None:
+        return None
+
+    def logits(x: Any) -> Any:
+        raw = function(x if layout == "lead_sample" else x.transpose(1, 2))
+        return raw.clamp(1e-7, 1 - 1e-7).logit() if kind == "probability" else raw
+
+    return logits
+
+
+def _is_torch(thing: Any) -> bool:
+    import sys
+
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(thing, torch.nn.Module)

@@ -1,0 +1,232 @@
+"""Perturbations carried out: any mix of configurations on any records, those of one kind together in one batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import ArrayLike, NDArray
+
+from hitmiss.attack import blackbox
+from hitmiss.attack.batch import BATCHED, Floats, check_signals, make_records
+from hitmiss.attack.config import PerturbationConfig, same_kind
+from hitmiss.attack.gradient import METHODS, Mask, Method, Problem, find_method, solve, within_budget
+from hitmiss.attack.leads import consistent, need_twelve
+from hitmiss.attack.model import Classifier
+from hitmiss.attack.peaks import detect_all
+from hitmiss.attack.window import hann_windows
+from hitmiss.detect.extract import to_probability
+from hitmiss.errors import DataError, UnknownName, UsageError
+
+DETECTED = "R peaks detected by hitmiss"
+Bits = NDArray[np.int8]
+
+
+def binarize(proba: ArrayLike, threshold: ArrayLike = 0.5) -> Bits:
+    """1 where `proba >= threshold`; the threshold may be one a class.
+
+    >>> binarize([0.2, 0.5, 0.9]).tolist(), binarize([[0.2, 0.5]], [0.1, 0.6]).tolist()
+    ([0, 1, 1], [[1, 0]])
+    """
+    return np.asarray(np.asarray(proba) >= np.asarray(threshold), dtype=np.int8)
+
+
+@dataclass(eq=False)
+class Records:
+    """Records with what is known of them: signals, truth, the model, and the clean predictions, computed once."""
+
+    x: Floats
+    y: Floats | None
+    fs: float
+    model: Classifier | None = None
+    classes: tuple[str, ...] = ()
+    threshold: ArrayLike = 0.5
+    peaks: Sequence[Any] | None = None
+    batch: int = 32
+    _clean: Floats | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        self.x = check_signals(self.x)
+        if self.y is not None:
+            self.y = np.atleast_2d(np.asarray(self.y, dtype=np.float64))
+            if len(self.y) != len(self.x):
+                raise DataError(f"{len(self.x)} records and {len(self.y)} rows of truth")
+
+    @cached_property
+    def clean(self) -> Floats:
+        """Log-odds of the records as they are."""
+        if self._clean is not None:
+            return self._clean
+        if self.model is None:
+            raise UsageError("this needs a model")
+        return self.model.log_odds(self.x)
+
+    @property
+    def clean_bits(self) -> Bits:
+        """The clean predictions, decided."""
+        return binarize(to_probability(self.clean), self.threshold)
+
+    def target_of(self, config: PerturbationConfig) -> int:
+        """The place of the class that a configuration aims at, −1 for none."""
+        if config.target_class is None:
+            return -1
+        if config.target_class not in self.classes:
+            raise UnknownName("class", config.target_class, self.classes)
+        return self.classes.index(config.target_class)
+
+
+@dataclass(frozen=True, eq=False)
+class Performed:
+    """The changed signals, and what there is to say about each record."""
+
+    x: Floats
+    zero_gradient: Mask
+    budget: Floats
+    """The norm that was allowed; infinite where a family has no budget."""
+    norm: list[str]
+    notes: list[tuple[str, ...]]
+
+
+def perform(
+    records: Records, rows: Sequence[int], configs: Sequence[PerturbationConfig], rngs: Sequence[Generator]
+) -> Performed:
+    """Carry out one configuration on each of some records (by place), each with its own generator."""
+    n = len(rows)
+    if not n == len(configs) == len(rngs):
+        raise UsageError(f"{n} records, {len(configs)} configurations and {len(rngs)} generators; one each is needed")
+    out = Performed(records.x[list(rows)].copy(), np.zeros(n, dtype=bool), np.full(n, np.inf), [""] * n, [()] * n)
+    for places in same_kind(configs).values():
+        acting = [at for at in places if configs[at].strength > 0.0]
+        if acting:
+            _Group(
+                records, [rows[at] for at in acting], [configs[at] for at in acting], [rngs[at] for at in acting]
+            ).into(out, acting)
+    return out
+
+
+@dataclass(eq=False)
+class _Group:
+    """Configurations of one kind, and the records that they are for."""
+
+    records: Records
+    rows: list[int]
+    configs: list[PerturbationConfig]
+    rngs: list[Generator]
+
+    @property
+    def first(self) -> PerturbationConfig:
+        return self.configs[0]
+
+    @property
+    def strength(self) -> Floats:
+        return np.array([c.strength for c in self.configs])
+
+    @cached_property
+    def window(self) -> Floats:
+        """Record × sample."""
+        centers = [c.center_time for c in self.configs]
+        return hann_windows(self.records.x.shape[1], self.records.fs, centers, [c.window_seconds for c in self.configs])
+
+    @cached_property
+    def target(self) -> NDArray[np.int64]:
+        return np.array([self.records.target_of(c) for c in self.configs], dtype=np.int64)
+
+    @property
+    def value(self) -> Floats:
+        return np.array([c.target_value for c in self.configs])
+
+    @property
+    def is_consistent(self) -> bool:
+        return bool(self.first.extra.get("lead_consistent", False))
+
+    def into(self, out: Performed, places: Sequence[int]) -> None:
+        """Do it and put what came of it where it belongs."""
+        if self.first.family in BATCHED:
+            found, budget, norm, zero, notes = self._without_model()
+        elif self.first.family in METHODS:
+            found, budget, norm, zero, notes = self._by_gradient()
+        else:
+            found, budget, norm, zero, notes = self._by_asking()
+        out.x[places], out.budget[places], out.zero_gradient[places] = found, budget, zero
+        for at in places:
+            out.norm[at], out.notes[at] = norm, notes
+
+    def _without_model(self) -> tuple[Floats, Any, str, Any, tuple[str, ...]]:
+        entry, records, x = BATCHED[self.first.family], self.records, self.records.x[self.rows]
+        peaks = None if records.peaks is None else [records.peaks[at] for at in self.rows]
+        notes: tuple[str, ...] = ()
+        if entry.needs_peaks and (peaks is None or any(p is None for p in peaks)):
+            found = detect_all(x, records.fs)
+            peaks = found if peaks is None else [f if p is None else p for p, f in zip(peaks, found, strict=True)]
+            notes = (DETECTED,)
+        batch = make_records(
+            x, self.strength, self.rngs, fs=records.fs, center_time=[c.center_time for c in self.configs],
+            window_seconds=[c.window_seconds for c in self.configs], peaks=peaks if entry.needs_peaks else None,
+        )  # fmt: skip
+        changed = entry.apply(batch, lead_consistent=self.is_consistent, **self.first.settings)
+        return changed, np.inf, "", False, notes
+
+    def _by_gradient(self) -> tuple[Floats, Any, str, Any, tuple[str, ...]]:
+        method = find_method(self.first.family, **self.first.settings)
+        budget = self.strength * method.eps_max
+        outcome = solve(self._model, self._problem(method), method, self.first.family, self.records.batch)
+        return self.records.x[self.rows] + outcome.delta, budget, method.norm, outcome.zero_gradient, ()
+
+    def _problem(self, method: Method) -> Problem:
+        records = self.records
+        return Problem(
+            records.x[self.rows], self._reference(), self.target, self.value, self.strength * method.eps_max, self.window,
+            records.fs, self.is_consistent, self.first.target_loss == "vector",
+            self._judge() if self.first.extra.get("early_stop") else None,
+        )  # fmt: skip
+
+    @property
+    def _model(self) -> Classifier:
+        if self.records.model is None:
+            raise UsageError(f"{self.first.family} needs a model")
+        return self.records.model
+
+    def _reference(self) -> Floats:
+        """The bits that an untargeted attack climbs away from."""
+        records = self.records
+        if self.first.attack_from == "prediction":
+            return records.clean_bits[self.rows].astype(np.float64)
+        if records.y is None:
+            raise UsageError(f"{self.first.family} needs y_true, or extra={{'attack_from': 'prediction'}}")
+        return records.y[self.rows]
+
+    def _judge(self) -> Callable[[Any, Floats], Mask]:
+        """Whether records (by place in the group) have flipped at these probabilities."""
+        clean, criterion, target = self.records.clean_bits[self.rows], self.first.criterion, self.target
+        return lambda at, p: criterion(clean[at], binarize(p, self.records.threshold), target[at])
+
+    def _by_asking(self) -> tuple[Floats, Any, str, Any, tuple[str, ...]]:
+        settings = {**blackbox.SETTINGS[self.first.family], **self.first.settings}
+        budget, x = self.strength * settings.pop("eps_max"), self.records.x[self.rows]
+        if self.first.family == "hop_skip_jump":
+            if (self.target >= 0).any():
+                raise UsageError("hop_skip_jump flips any bit; it cannot aim at a class")
+            seeds = [int(rng.integers(2**32)) for rng in self.rngs]
+            delta = blackbox.hop_skip_jump(x, self._bits, seeds=seeds, **settings)
+            return x + within_budget(delta, budget, "l2"), budget, "l2", False, ()
+        shape = consistent if self.is_consistent else (lambda delta: delta)
+        if self.is_consistent:
+            need_twelve(x.shape[2])
+        delta, _ = blackbox.random_search(
+            x, self._margin, budget, self.window[:, :, None], self.rngs, shape=shape, **settings
+        )
+        return x + within_budget(delta, budget, "linf"), budget, "linf", False, ()
+
+    def _bits(self, x: Any) -> Bits:
+        return binarize(self._model.proba(x), self.records.threshold)
+
+    def _margin(self, at: NDArray[np.int64], x: Floats) -> Floats:
+        cut = np.broadcast_to(np.asarray(self.records.threshold, dtype=np.float64), self.records.clean.shape[1:])
+        clean = self.records.clean_bits[self.rows][at]
+        with np.errstate(divide="ignore"):
+            limits = np.log(cut) - np.log1p(-cut)
+        return blackbox.margins(self._model.log_odds(x), limits, clean, self.target[at], self.value[at])

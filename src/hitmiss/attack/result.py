@@ -1,0 +1,88 @@
+"""What came of one perturbation of one record: the documented fields, and a few that they cannot be read without."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+
+
+@dataclass
+class AttackResult:
+    """One attempt on one record.
+
+    The first eighteen fields are the document's. `threshold` is what the bits were decided at; `classes` name the columns of
+    the vectors; `notes` say what was done on the way; `budget` is the norm (`budget_norm`) that was allowed.
+    """
+
+    record_id: Any
+    ptype: str
+    strength: float
+    center_time: float
+    window_seconds: float | None
+    target_class: str | None
+    target_mode: str | None
+    config_extra: dict[str, Any]
+    y_true: NDArray[Any]
+    y_hat_clean: NDArray[Any]
+    y_hat_adv: NDArray[Any]
+    y_proba_clean: NDArray[Any]
+    y_proba_adv: NDArray[Any]
+    delta_norm_l2: float
+    delta_norm_linf: float
+    delta_smoothness: float | None
+    untargeted_success: bool
+    targeted_success: bool | None
+    threshold: Any = 0.5
+    classes: tuple[str, ...] = ()
+    snr_db: float = float("nan")
+    budget: float = float("inf")
+    budget_norm: str = ""
+    zero_gradient: bool = False
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def target_index(self) -> int | None:
+        """The column of the class that was aimed at."""
+        return self.classes.index(self.target_class) if self.target_class in self.classes else None
+
+    @property
+    def is_eligible(self) -> bool | None:
+        """Whether the bit aimed at could change: off before a force, on before a suppression; None without an aim."""
+        at = self.target_index
+        if at is None:
+            return None
+        return bool(self.y_hat_clean[at] == (1 if self.target_mode == "suppress" else 0))
+
+
+def smoothness(delta: ArrayLike, fs: float | None = None) -> float:
+    """The mean squared first difference along time (axis 0), over all leads; with `fs`, of the change per second.
+
+    >>> smoothness([[0.0], [1.0], [3.0]]), smoothness([[0.0], [1.0], [3.0]], fs=10.0)
+    (2.5, 250.0)
+    """
+    steps = np.diff(np.asarray(delta, dtype=np.float64), axis=0)
+    return float(np.mean(steps**2)) * (1.0 if fs is None else fs**2) if steps.size else float("nan")
+
+
+def snr_db(x: ArrayLike, delta: ArrayLike) -> float:
+    """The power of the signal (without its mean a lead) over that of the change, in decibels; infinite without a change.
+
+    >>> round(snr_db(np.array([[1.0], [-1.0]]), np.array([[0.1], [0.1]])), 6)
+    20.0
+    """
+    signal, change = np.asarray(x, dtype=np.float64), np.asarray(delta, dtype=np.float64)
+    power, noise = float(np.mean((signal - signal.mean(axis=0)) ** 2)), float(np.mean(change**2))
+    if noise == 0.0:
+        return float("inf")
+    return 10.0 * float(np.log10(power / noise)) if power > 0.0 else float("-inf")
+
+
+def norms(delta: ArrayLike) -> tuple[float, float]:
+    """The L2 and the L∞ norm of a change, over the whole array, in float64."""
+    change = np.asarray(delta, dtype=np.float64).ravel()
+    return float(np.linalg.norm(change)), float(np.abs(change).max(initial=0.0))

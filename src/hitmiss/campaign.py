@@ -1,0 +1,97 @@
+"""The trials of attacks taken apart: one cell an attack and strength, all about the same records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from hitmiss.errors import DataError, UsageError
+from hitmiss.metrics.robustness import Bits, Floats
+from hitmiss.trials import Trials
+
+CLEAN: Final = "clean"
+CONTROL: Final = "noise ~ "
+"""What the name of a control begins with."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """One attack at one strength: bits, scores and numbers of every record, in the order of the records."""
+
+    run: Mapping[str, str]
+    bits: Bits
+    score: Floats
+    numbers: Mapping[str, Floats]
+
+    @property
+    def is_control(self) -> bool:
+        """Whether it is the noise beside an attack."""
+        return self.run["attack"].startswith(CONTROL)
+
+
+@dataclass(frozen=True, eq=False)
+class Campaign:
+    """All cells of a run on the same records: their truth, their classes, and what else is known of them."""
+
+    records: list[str]
+    classes: list[str]
+    truth: Bits
+    clean: Cell
+    cells: list[Cell]
+    columns: Mapping[str, list[str]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, trials: Trials) -> Campaign:
+        """Take the trials apart; records that some attack lacks, or classes that some record lacks, are refused."""
+        for name in ("attack", "strength"):
+            if name not in trials.header.runs:
+                raise DataError(f"these trials have no run column {name!r}: make them with `hitmiss attack`")
+        frame = trials.frame.sort("item", "target")
+        runs = frame.select(trials.header.runs).unique(maintain_order=False).sort("attack", "strength").to_dicts()
+        parts = [(run, frame.filter(*(pl.col(k) == v for k, v in run.items()))) for run in runs]
+        whole = next((part for run, part in parts if run["attack"] == CLEAN), None)
+        if whole is None:
+            raise DataError(f"there are no {CLEAN} records among the trials, so nothing can be compared with them")
+        classes = whole["target"].unique().sort().to_list()
+        shape = (-1, len(classes))
+        records = whole["item"].unique().sort().to_list()
+        for run, part in parts:
+            if not part["item"].equals(whole["item"]) or not part["target"].equals(whole["target"]):
+                raise DataError(
+                    f"{', '.join(run.values())} is not about the same records and classes as the clean ones"
+                )
+        cells = [_cell(run, part, trials, shape) for run, part in parts]
+        columns = {name: whole[name].to_list()[:: len(classes)] for name in trials.header.slices}
+        clean = next(c for c in cells if c.run["attack"] == CLEAN)
+        truth = whole["label"].to_numpy().reshape(shape)
+        others = sorted((c for c in cells if c is not clean), key=_order)
+        return cls(records, classes, truth, clean, others, columns)
+
+    def unit_codes(self, unit: str | None) -> tuple[str, NDArray[np.int64]]:
+        """What is drawn as a whole, and which one each record belongs to: the patient where that is known."""
+        name = unit or next((c for c in ("patient", "patient_id") if c in self.columns), "item")
+        if name != "item" and name not in self.columns:
+            raise UsageError(f"there is no column {name!r} to draw by; there are {', '.join(['item', *self.columns])}")
+        values = self.records if name == "item" else self.columns[name]
+        return name, np.unique(values, return_inverse=True)[1].astype(np.int64)
+
+
+def _cell(run: dict[str, str], part: pl.DataFrame, trials: Trials, shape: tuple[int, int]) -> Cell:
+    numbers = {n: part[n].cast(pl.Float64).to_numpy().reshape(shape)[:, 0] for n in trials.header.numbers}
+    return Cell(run, part["decision"].to_numpy().reshape(shape), part["score"].to_numpy().reshape(shape), numbers)
+
+
+def _order(cell: Cell) -> tuple[str, ...]:
+    """Attacks by name, each followed by its control, strengths as numbers."""
+    run = cell.run
+    try:
+        strength = f"{float(run['strength']):020.9f}"
+    except ValueError:
+        strength = f"~{run['strength']}"
+    others = tuple(v for k, v in sorted(run.items()) if k not in ("attack", "strength"))
+    return (run["attack"].removeprefix(CONTROL), *others, strength, str(cell.is_control))

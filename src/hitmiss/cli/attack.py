@@ -1,0 +1,165 @@
+"""`hitmiss attack`: perturbations and attacks on a classifier of signals, into a run folder that `hitmiss score` reads."""
+
+from __future__ import annotations
+
+import json as json_text
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hitmiss.cli import printing
+
+if TYPE_CHECKING:
+    from hitmiss.attack.data import Recordings
+    from hitmiss.attack.run import Plan
+
+DETECTOR = "model.onnx, module:name or file.py:name (a torch module, an estimator, a function to probabilities)."
+DATA = "An .npz with x (record × sample × lead, mV), y, classes, fs, and perhaps record, patient, sex …"
+FAMILY = "A family, as band_noise, or with settings, band_noise(beta=0.5); may be repeated."
+STRENGTHS = "Strengths from 0 to 1, several after one another."
+
+
+def attack(
+    detector: Annotated[str, typer.Option(help=DETECTOR)],
+    data: Annotated[str, typer.Option(metavar="FILE", help=DATA)],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="The run folder.")],
+    family: Annotated[list[str] | None, typer.Option(help=FAMILY)] = None,
+    strengths: Annotated[list[float] | None, typer.Option(help=STRENGTHS)] = None,
+    minimal: Annotated[
+        list[str] | None, typer.Option(help="Search a family's least strength per record; may be repeated.")
+    ] = None,
+    target: Annotated[
+        list[str] | None, typer.Option(help="Aim at a class, `MI` or `MI:suppress`; may be repeated.")
+    ] = None,
+    window: Annotated[float | None, typer.Option(help="Seconds of the window (default: the whole record).")] = None,
+    center: Annotated[list[float] | None, typer.Option(help="Centre(s) of the window in seconds.")] = None,
+    attack_from: Annotated[str, typer.Option(help="Climb away from y_true or from the clean prediction.")] = "y_true",
+    early_stop: Annotated[bool, typer.Option(help="Stop with a record once it has flipped.")] = True,
+    lead_consistent: Annotated[
+        bool, typer.Option("--lead-consistent", help="Change eight leads, derive the other four.")
+    ] = False,
+    control: Annotated[bool, typer.Option(help="Noise of the same norm beside each attack.")] = True,
+    threshold: Annotated[list[float] | None, typer.Option(help="Decide at this probability, or one a class.")] = None,
+    weights: Annotated[Path | None, typer.Option(help="Checkpoint for a torch module.")] = None,
+    layout: Annotated[str, typer.Option(help="What the model takes: sample_lead or lead_sample.")] = "sample_lead",
+    outputs: Annotated[str, typer.Option(help="What the model gives: auto, logit or probability.")] = "auto",
+    device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "cpu",
+    batch: Annotated[int, typer.Option(help="Records in a batch of a gradient attack.")] = 32,
+    limit: Annotated[int | None, typer.Option(help="Only the first records.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of everything that is drawn.")] = 0,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
+    figures: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Draw the curves into this folder.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
+) -> None:
+    """Perturb and attack a multi-label classifier: batched, resumable, each attack beside noise of the same norm."""
+    from hitmiss.attack.data import read_recordings
+    from hitmiss.attack.run import Campaigner, run_campaign
+
+    recordings = read_recordings(data)
+    recordings = recordings if limit is None else recordings.first(limit)
+    steering = {"attack_from": attack_from, "early_stop": early_stop, "lead_consistent": lead_consistent}
+    plan = _plan(
+        family or [], strengths or [], minimal or [], target or [], window, center or [], steering, control, seed
+    )
+    model = _model(detector, weights, device, outputs, layout, recordings)
+    cut: Any = 0.5 if not threshold else threshold[0] if len(threshold) == 1 else threshold
+    campaigner = Campaigner(recordings, model, plan, cut, batch=batch)
+    trials = run_campaign(campaigner, output, resume=resume, report=_report)
+    if figures is not None:
+        from hitmiss.report.attack_figures import save_figures
+        from hitmiss.robustness import measure_attacks
+
+        save_figures(figures, trials, measure_attacks(trials))
+    _emit(output, len(recordings.ids), plan, model.n_forward, json)
+
+
+def _model(detector: str, weights: Path | None, device: str, outputs: str, layout: str, recordings: Recordings) -> Any:
+    from hitmiss.attack.model import as_classifier
+    from hitmiss.detect.detector import open_detector
+
+    opened = open_detector(detector, weights=weights, device=device)
+    model = as_classifier(opened, outputs=outputs, layout=layout, device=device)  # type: ignore[arg-type]
+    if model.classes is not None and tuple(model.classes) != tuple(recordings.classes):
+        from hitmiss.errors import DataError
+
+        raise DataError(
+            f"the model's classes are {', '.join(model.classes)} and the data's {', '.join(recordings.classes)}"
+        )
+    return model
+
+
+def _plan(
+    families: list[str],
+    strengths: list[float],
+    minimal: list[str],
+    targets: list[str],
+    window: float | None,
+    centers: list[float],
+    steering: dict[str, Any],
+    control: bool,
+    seed: int,
+) -> Plan:
+    from hitmiss.attack.run import Plan
+    from hitmiss.errors import UsageError
+
+    if not families and not minimal:
+        raise UsageError("say what to do: --family band_noise, or --minimal pgd")
+    if families and not strengths:
+        raise UsageError("say how strongly: --strengths 0.1 0.2 0.35 0.5")
+    if window is not None and not centers:
+        raise UsageError("a window needs a centre: --center 5")
+    aims = [(name, mode or "force") for name, _, mode in (text.partition(":") for text in targets)]
+    where: list[tuple[float, float | None]] = [(c, window) for c in centers] if window is not None else [(0.0, None)]
+    configs = [c for text in families for c in _configs(text, strengths, where, aims, steering)]
+    searches = [c for text in minimal for c in _configs(text, [1.0], where, aims, steering)]
+    return Plan(tuple(configs), tuple(searches), control, seed=seed)
+
+
+def _configs(
+    text: str,
+    strengths: list[float],
+    where: list[tuple[float, float | None]],
+    aims: list[tuple[str, str]],
+    steering: dict[str, Any],
+) -> list[Any]:
+    """A family's configurations; steering that means nothing to it is left out, so that its name stays short."""
+    from hitmiss.attack.batch import BATCHED
+    from hitmiss.attack.config import families
+    from hitmiss.attack.run import sweep
+    from hitmiss.errors import UnknownName
+    from hitmiss.spec import parse
+
+    spec = parse(text)
+    name = spec.name.lower()
+    if name not in families():
+        raise UnknownName("perturbation", spec.name, families())
+    own = {k: v for k, v in steering.items() if k == "lead_consistent" or name not in BATCHED}
+    own = {k: v for k, v in own.items() if v not in (False, "y_true")}
+    extra = {name: {**own, **dict(spec.settings)}}
+    found: list[Any] = []
+    for center, seconds in where:
+        found += sweep(
+            [name],
+            strengths,
+            center_time=center,
+            window_seconds=seconds,
+            aims=aims if name not in BATCHED else (),
+            extra=extra,
+        )
+    return found
+
+
+def _report(done: int, total: int) -> None:
+    if done == total or done % 512 < 64:
+        printing.note(f"{done:,} of {total:,}")
+
+
+def _emit(folder: Path, n: int, plan: Plan, n_forward: int, json: bool) -> None:
+    attacks = [name for name, _ in plan.steps]
+    if json:
+        about = {"records": n, "attacks": attacks, "forward_passes": n_forward, "control": plan.control}
+        printing.out(json_text.dumps({"schema": 1, "run": str(folder), **about}, indent=1))
+        return
+    printing.out(f"{n:,} records × {len(attacks)} conditions, {n_forward:,} records through the model: {folder}")
+    printing.out(f"score them: hitmiss score {folder} -p ecg-attacks")

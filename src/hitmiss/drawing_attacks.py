@@ -1,0 +1,228 @@
+"""Pictures of attacks, from results alone: success, norms, classes, a record before and after, where and how little it takes.
+
+Below the protocols, because documented functions draw; reports use it too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hitmiss.attack.leads import LEADS
+from hitmiss.attack.result import AttackResult, snr_db
+from hitmiss.errors import DataError, UnknownName
+from hitmiss.metrics.robustness import surviving
+from hitmiss.stats.binomial import wilson
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+PALETTE: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+"""Okabe & Ito: colours that people with colour-blindness can tell apart."""
+MARKS: Final = "os^Dv<>P"
+CLEAN, CHANGED, DIFFERENCE, GREY = PALETTE[0], PALETTE[1], "#444444", "#888888"
+
+
+def _axes(ax: Any, size: tuple[float, float] = (5.4, 3.8)) -> tuple[Any, Axes]:
+    """These axes with their figure, or new ones."""
+    if ax is not None:
+        return ax.figure, ax
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, layout="constrained")
+    return figure, _plain(figure.add_subplot())
+
+
+def _plain(axes: Axes) -> Axes:
+    axes.grid(color="#dddddd", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    return axes
+
+
+def _some(results: Sequence[AttackResult]) -> Sequence[AttackResult]:
+    if not results:
+        raise DataError("there are no results to draw")
+    return results
+
+
+def asr_vs_strength(results: Sequence[AttackResult], ax: Any = None) -> tuple[Any, Axes]:
+    """The share of records whose prediction changed, against strength, a line a family, with Wilson's 95 % intervals."""
+    figure, axes = _axes(ax)
+    families = sorted({r.ptype for r in _some(results)})
+    for i, family in enumerate(families):
+        own = [r for r in results if r.ptype == family]
+        strengths = sorted({r.strength for r in own})
+        counts = [
+            (sum(r.untargeted_success for r in own if r.strength == s), sum(r.strength == s for r in own))
+            for s in strengths
+        ]
+        rates = [hits / of for hits, of in counts]
+        ends = np.array([wilson(hits, of) for hits, of in counts])
+        shift = 0.004 * (i - (len(families) - 1) / 2)  # so that intervals on one strength do not hide each other
+        errors = np.abs(ends.T - np.array(rates))
+        axes.errorbar(
+            np.array(strengths) + shift, rates, yerr=errors, color=PALETTE[i % 7], marker=MARKS[i % 8], markersize=5, linewidth=1.6,
+            elinewidth=1.0, capsize=2.5, label=f"{family} (n = {max(of for _, of in counts)})",
+        )  # fmt: skip
+    axes.set(xlabel="strength", ylabel="success rate (any bit changed)", ylim=(-0.03, 1.03))
+    axes.legend(frameon=False, fontsize=8.5, loc="best")
+    return figure, axes
+
+
+def norm_distributions(results: Sequence[AttackResult], ax: Any = None) -> tuple[Any, Any]:
+    """Box plots of the norms by family and strength: L2 on the left, L∞ on the right (or L2 alone into given axes)."""
+    keys = sorted({(r.ptype, r.strength) for r in _some(results)})
+    names = [f"{family}\n{strength:g}" for family, strength in keys]
+    if ax is not None:
+        _boxes(ax, results, keys, names, "delta_norm_l2", "L2 norm of the change (mV)")
+        return ax.figure, ax
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(max(7.0, 1.5 + 1.1 * len(keys)), 3.8), layout="constrained")
+    both = figure.subplots(1, 2)
+    _boxes(_plain(both[0]), results, keys, names, "delta_norm_l2", "L2 norm of the change (mV)")
+    _boxes(_plain(both[1]), results, keys, names, "delta_norm_linf", "L∞ norm of the change (mV)")
+    return figure, both
+
+
+def _boxes(
+    axes: Axes,
+    results: Sequence[AttackResult],
+    keys: Sequence[tuple[str, float]],
+    names: list[str],
+    field: str,
+    title: str,
+) -> None:
+    families = sorted({family for family, _ in keys})
+    values = [[getattr(r, field) for r in results if (r.ptype, r.strength) == key] for key in keys]
+    drawn = axes.boxplot(
+        values, patch_artist=True, widths=0.6, medianprops={"color": "#000000"}, flierprops={"markersize": 3}
+    )
+    for box, (family, _) in zip(drawn["boxes"], keys, strict=True):
+        box.set(facecolor=PALETTE[families.index(family) % 7], alpha=0.45)
+    crowded: dict[str, Any] = {"rotation": 60, "ha": "right"} if len(names) > 5 else {}
+    axes.set_xticks(
+        range(1, len(names) + 1), [n.replace("\n", " ") for n in names] if crowded else names, fontsize=7.5, **crowded
+    )
+    axes.set_ylabel(title)
+    axes.set_ylim(bottom=0)
+
+
+def classwise_metric_bars(
+    metrics: Mapping[str, Mapping[str, Mapping[str, float]]], metric: str = "auc", ax: Any = None
+) -> tuple[Any, Axes]:
+    """One group of bars a class, one bar a condition; a figure that is not defined has a cross instead of a bar."""
+    if not metrics:
+        raise DataError("there are no metrics to draw")
+    figure, axes = _axes(ax, (6.4, 3.6))
+    first = next(iter(metrics.values()))
+    classes = [name for name in first if name != "macro"] + (["macro"] if "macro" in first else [])
+    if metric not in first[classes[0]]:
+        raise UnknownName("metric of the bars", metric, first[classes[0]])
+    width = 0.8 / len(metrics)
+    for i, (condition, figures) in enumerate(metrics.items()):
+        values = np.array([figures[name][metric] for name in classes], dtype=np.float64)
+        places = np.arange(len(classes)) + (i - (len(metrics) - 1) / 2) * width
+        axes.bar(places, np.nan_to_num(values), width * 0.92, color=PALETTE[i % 7], label=condition)
+        axes.plot(
+            places[np.isnan(values)], np.full(int(np.isnan(values).sum()), 0.02), "x", color="#000000", markersize=6
+        )
+    axes.set_xticks(range(len(classes)), classes)
+    axes.set(ylabel=metric.upper() if metric == "auc" else metric, ylim=(0, 1.03))
+    axes.grid(axis="x", visible=False)
+    figure.legend(
+        *axes.get_legend_handles_labels(),
+        loc="outside upper center",
+        ncols=min(len(metrics), 5),
+        frameon=False,
+        fontsize=8.5,
+    )
+    return figure, axes
+
+
+def triptych(x: ArrayLike, changed: ArrayLike, fs: float, *, lead: int = 1, title: str = "") -> Figure:
+    """One lead of a record: clean, perturbed, and their difference on a scale of its own."""
+    from matplotlib.figure import Figure
+
+    before, after = np.asarray(x, dtype=np.float64), np.asarray(changed, dtype=np.float64)
+    if before.shape != after.shape or before.ndim != 2:
+        raise DataError(f"both records are sample × lead; found {before.shape} and {after.shape}")
+    t = np.arange(len(before)) / fs
+    figure = Figure(figsize=(8.0, 5.0), layout="constrained")
+    rows: Any = figure.subplots(3, 1, sharex=True)
+    name = LEADS[lead] if before.shape[1] == 12 else f"lead {lead}"
+    difference = 1000.0 * (after - before)[:, lead]
+    shown = (
+        (before[:, lead], CLEAN, "clean (mV)"),
+        (after[:, lead], CHANGED, "perturbed (mV)"),
+        (difference, DIFFERENCE, "difference (µV)"),
+    )
+    for axes, (values, color, label) in zip(rows, shown, strict=True):
+        _plain(axes).plot(t, values, color=color, linewidth=0.9)
+        axes.set_ylabel(label)
+    low, high = min(before[:, lead].min(), after[:, lead].min()), max(before[:, lead].max(), after[:, lead].max())
+    for axes in rows[:2]:
+        axes.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))
+    rows[2].set_xlabel("time (s)")
+    rows[0].set_title(
+        f"{title + ': ' if title else ''}{name}, SNR {snr_db(before, after - before):.1f} dB", fontsize=10.5, loc="left"
+    )
+    return figure
+
+
+def asr_over_time(results: Sequence[AttackResult], ax: Any = None) -> tuple[Any, Axes]:
+    """Success by where the window was (across) and which true class the record has (down), as a map with its counts."""
+    classes = _some(results)[0].classes
+    places = sorted({r.center_time for r in results})
+    rate = np.full((len(classes), len(places)), np.nan)
+    count = np.zeros(rate.shape, dtype=int)
+    for k in range(len(classes)):
+        for j, place in enumerate(places):
+            own = [r.untargeted_success for r in results if r.center_time == place and r.y_true[k] == 1]
+            count[k, j] = len(own)
+            rate[k, j] = np.mean(own) if own else np.nan
+    figure, axes = _axes(ax, (max(5.0, 1.8 + 0.62 * len(places)), 3.4))
+    image = axes.imshow(np.ma.masked_invalid(rate), cmap="cividis", vmin=0.0, vmax=1.0, aspect="auto")
+    for k, j in np.ndindex(*rate.shape):
+        text = f"{rate[k, j]:.2f}\n({count[k, j]})" if count[k, j] else "none"
+        axes.text(
+            j, k, text, ha="center", va="center", fontsize=6.5, color="#000000" if rate[k, j] > 0.55 else "#ffffff"
+        )
+    axes.grid(visible=False)
+    axes.set_facecolor("#777777")
+    axes.set_xticks(range(len(places)), [f"{p:g}" for p in places])
+    axes.set_yticks(range(len(classes)), classes)
+    axes.set(xlabel="centre of the window (s)", ylabel="true class")
+    figure.colorbar(image, ax=axes, label="success rate (records)")
+    return figure, axes
+
+
+def minimal_strength_histogram(minimal: ArrayLike, ax: Any = None, *, bins: int = 20) -> tuple[Any, Axes]:
+    """How many records flip at which least strength, and the share that no weaker attack flips."""
+    least = np.asarray(minimal, dtype=np.float64)
+    if not len(least) or np.isnan(least).any():
+        raise DataError("minimal strengths are numbers or infinite, one a record")
+    figure, axes = _axes(ax)
+    edges = np.linspace(0.0, 1.0, bins + 1)
+    axes.hist(least[np.isfinite(least)], edges.tolist(), color=PALETTE[0], alpha=0.6, label="records that flip")
+    axes.set(xlabel="least strength that flips the record", ylabel="records", xlim=(0, 1))
+    right = axes.twinx()
+    at = np.linspace(0.0, 1.0, 201)
+    right.plot(at, surviving(least, at), color=PALETTE[1], linewidth=1.8, label="share not flipped yet")
+    right.set(ylabel="share not flipped yet", ylim=(0, 1.03))
+    right.spines["top"].set_visible(False)
+    never = int(np.isinf(least).sum())
+    axes.set_title(f"{len(least)} records, {never} never flip", fontsize=10.5, loc="left")
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=8.5)
+    return figure, axes
+
+
+def save(figure: Any, path: str | Path, dpi: int = 150) -> None:
+    """Write a figure; the ending decides the format."""
+    (figure[0] if isinstance(figure, tuple) else figure).savefig(path, dpi=dpi)

@@ -1,0 +1,286 @@
+"""Perturbations of ECGs under the names of the document on evaluation utilities.
+
+Conventions
+-----------
+Signals are (sample, lead) in mV; a model is anything with `.predict`, a callable to probabilities, a torch module, an ONNX
+session or a scikit-learn estimator; bits are `proba >= threshold`. Untargeted success is any bit that differs from the clean
+prediction. A rate of nothing is NaN with the count 0. For many records at once see `attack.run`; its figures
+and those here are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import ArrayLike, NDArray
+
+from hitmiss.attack.config import PerturbationConfig
+from hitmiss.attack.model import LAYOUTS, Classifier, as_classifier
+from hitmiss.attack.perform import Performed, Records, binarize, perform
+from hitmiss.attack.result import AttackResult, norms, smoothness, snr_db
+from hitmiss.detect.extract import to_probability
+from hitmiss.errors import DataError, UnknownName
+from hitmiss.metrics.counts import Counts, f1_of, precision_of, recall_of
+from hitmiss.metrics.ranking import roc_auc
+from hitmiss.protocols.ecg_summaries import (
+    compute_targeted_success,
+    compute_untargeted_asr,
+    results_to_dataframe,
+    summarize_norms,
+    summarize_smoothness,
+    summarize_success,
+)
+from hitmiss.stats.seeds import generator
+
+CLASSES = ("CD", "HYP", "MI", "NORM", "STTC")
+"""The document's classes, in the order of its label binarizer; any others may be named with `classes=`."""
+
+__all__ = [
+    "AttackResult", "PerturbationConfig", "apply_perturbation", "binarize_predictions", "compute_global_metrics",
+    "compute_smoothness", "compute_targeted_success", "compute_untargeted_asr", "plot_asr_vs_strength",
+    "plot_classwise_metric_bars", "plot_norm_distributions", "predict_proba_batch", "predict_proba_single", "results_to_dataframe",
+    "run_attack_on_sample", "run_attacks_on_samples", "summarize_norms", "summarize_smoothness", "summarize_success",
+]  # fmt: skip
+
+
+def predict_proba_single(model: Any, x: ArrayLike) -> NDArray[np.float64]:
+    """The probabilities of one record (sample × lead): one a class.
+
+    >>> predict_proba_single(lambda X: X.mean(axis=1), np.full((10, 2), 0.25)).tolist()
+    [0.25, 0.25]
+    """
+    record = np.asarray(x)
+    if record.ndim != 2:
+        raise DataError(f"one record is sample × lead; found the shape {record.shape}")
+    return np.asarray(predict_proba_batch(model, record[None])[0])
+
+
+def predict_proba_batch(model: Any, X: ArrayLike) -> NDArray[np.float64]:
+    """The probabilities of records (record × sample × lead): record × class."""
+    return as_classifier(model).proba(X)
+
+
+def binarize_predictions(proba: ArrayLike, threshold: ArrayLike = 0.5) -> NDArray[np.int8]:
+    """1 where `proba >= threshold`, else 0; the threshold is one number or one a class.
+
+    >>> binarize_predictions([0.2, 0.5]).tolist()
+    [0, 1]
+    """
+    return binarize(proba, threshold)
+
+
+def compute_smoothness(delta: ArrayLike, fs: float | None = None) -> float:
+    """The mean squared first difference of a change across time and leads (mV² per sample²; with `fs` per second²).
+
+    >>> compute_smoothness([[0.0, 0.0], [1.0, 0.0]])
+    0.5
+    """
+    return smoothness(delta, fs)
+
+
+def apply_perturbation(
+    x: ArrayLike,
+    config: PerturbationConfig,
+    *,
+    fs: float,
+    model: Any = None,
+    y_true: ArrayLike | None = None,
+    r_peaks: ArrayLike | None = None,
+    rng: Generator | None = None,
+    threshold: ArrayLike = 0.5,
+    classes: Sequence[str] = CLASSES,
+    layout: str = "sample_lead",
+) -> NDArray[np.float64]:
+    """The perturbed record, in float64 and the layout of `x`; at strength 0 it is `x`, number for number.
+
+    Without `rng` the generator is named after the configuration, so the same call gives the same signal.
+    """
+    record = _turned(x, layout)
+    records = _records(model, record, y_true, fs, r_peaks, threshold, classes)
+    return _turned(_performed(records, config, rng).x[0], layout)
+
+
+def _turned(x: ArrayLike, layout: str) -> NDArray[np.float64]:
+    if layout not in LAYOUTS:
+        raise UnknownName("layout", layout, LAYOUTS)
+    record = np.asarray(x, dtype=np.float64)
+    if record.ndim != 2:
+        raise DataError(f"one record is sample × lead; found the shape {record.shape}")
+    return record.T if layout == "lead_sample" else record
+
+
+def _records(
+    model: Any,
+    x: NDArray[np.float64],
+    y_true: ArrayLike | None,
+    fs: float,
+    r_peaks: ArrayLike | None,
+    threshold: ArrayLike,
+    classes: Sequence[str],
+) -> Records:
+    wrapped = None if model is None else as_classifier(model)
+    truth = None if y_true is None else np.atleast_2d(np.asarray(y_true, dtype=np.float64))
+    peaks = None if r_peaks is None else [np.asarray(r_peaks)]
+    return Records(x[None], truth, fs, wrapped, tuple(classes), threshold, peaks)
+
+
+def _performed(records: Records, config: PerturbationConfig, rng: Generator | None) -> Performed:
+    own = generator(0, "attack", config.extra.get("record_id"), str(config)) if rng is None else rng
+    return perform(records, [0], [config], [own])
+
+
+def run_attack_on_sample(
+    model: Any,
+    x_clean: ArrayLike,
+    y_true: ArrayLike,
+    config: PerturbationConfig,
+    *,
+    fs: float,
+    rng: Generator | None = None,
+    threshold: ArrayLike = 0.5,
+    compute_delta_smoothness: bool = True,
+    r_peaks: ArrayLike | None = None,
+    classes: Sequence[str] = CLASSES,
+    layout: str = "sample_lead",
+) -> tuple[AttackResult, NDArray[np.float64]]:
+    """Perturb one record, predict before and after, and give the result with the perturbed signal.
+
+    `morph_*` families use `r_peaks`, or find R peaks themselves and say so in the result's `notes`.
+    """
+    record = _turned(x_clean, layout)
+    wrapped = as_classifier(model)
+    records = _records(wrapped, record, y_true, fs, r_peaks, threshold, classes)
+    done = _performed(records, config, rng)
+    result = _result(records, 0, config, done, 0, to_probability(wrapped.log_odds(done.x))[0], compute_delta_smoothness)
+    return result, _turned(done.x[0], layout)
+
+
+def run_attacks_on_samples(
+    model: Any,
+    X: ArrayLike,
+    y_true: ArrayLike,
+    configs: PerturbationConfig | Sequence[PerturbationConfig],
+    *,
+    fs: float,
+    seed: int = 0,
+    threshold: ArrayLike = 0.5,
+    r_peaks: Sequence[Any] | None = None,
+    record_ids: Sequence[Any] | None = None,
+    classes: Sequence[str] = CLASSES,
+    batch: int = 32,
+) -> tuple[list[AttackResult], NDArray[np.float64]]:
+    """Many records at once: one configuration for all, or one each (own strength, window and target a record).
+
+    Each record draws from a generator named after its id and its configuration: the results are the same in any batch.
+    """
+    model = as_classifier(model)
+    signals = np.asarray(X, dtype=np.float64)
+    each = [configs] * len(signals) if isinstance(configs, PerturbationConfig) else list(configs)
+    ids = list(range(len(signals))) if record_ids is None else list(record_ids)
+    truth = np.asarray(y_true, dtype=np.float64)
+    records = Records(signals, truth, fs, model, tuple(classes), threshold, r_peaks, batch)
+    rngs = [generator(seed, "attack", name, str(config)) for name, config in zip(ids, each, strict=True)]
+    done = perform(records, range(len(signals)), each, rngs)
+    after = model.proba(done.x)
+    results = [_result(records, i, each[i], done, i, after[i], True) for i in range(len(signals))]
+    for result, name in zip(results, ids, strict=True):
+        result.record_id = name
+    return results, done.x
+
+
+def _result(
+    records: Records, row: int, config: PerturbationConfig, done: Performed, at: int, after: NDArray[Any], smooth: bool
+) -> AttackResult:
+    """One result from what was done to one record."""
+    before = to_probability(records.clean[row])
+    bits = binarize(np.stack([before, after]), records.threshold)
+    if records.y is None or records.y.shape[1] != len(before):
+        raise DataError(f"y_true must have one value for each of the {len(before)} outputs of the model")
+    delta = done.x[at] - records.x[row]
+    l2, linf = norms(delta)
+    target = records.target_of(config)
+    aimed = None if target < 0 else bool(config.criterion(bits[:1], bits[1:], [target])[0])
+    return AttackResult(
+        config.extra.get("record_id"), config.family, config.strength, config.center_time, config.window_seconds,
+        config.target_class, config.mode, dict(config.extra), records.y[row], bits[0], bits[1], before, after, l2, linf,
+        smoothness(delta) if smooth else None, bool((bits[0] != bits[1]).any()), aimed,
+        records.threshold, records.classes, snr_db(records.x[row], delta), float(done.budget[at]), done.norm[at],
+        bool(done.zero_gradient[at]), done.notes[at],
+    )  # fmt: skip
+
+
+class GlobalMetrics(dict[str, dict[str, float]]):
+    """Figures a class, `metrics["MI"]["auc"]`, with the mean over the classes under "macro"; `undefined` names the rest."""
+
+    undefined: dict[str, str]
+
+    def __init__(self, figures: Mapping[str, dict[str, float]], undefined: dict[str, str]) -> None:
+        super().__init__(figures)
+        self.undefined = undefined
+
+
+def compute_global_metrics(
+    y_true: ArrayLike, y_proba: ArrayLike, threshold: ArrayLike = 0.5, *, classes: Sequence[str] | None = None
+) -> GlobalMetrics:
+    """ROC AUC, precision, recall and F1 of each class at a threshold (`proba >= threshold`, one number or one a class).
+
+    A class with one label only has no AUC: it is NaN and named in `.undefined`; the others stay.
+
+    >>> m = compute_global_metrics([[1, 1], [0, 1]], [[0.9, 0.8], [0.2, 0.7]], classes=("MI", "CD"))
+    >>> m["MI"]["auc"], m["CD"]["auc"], m.undefined
+    (1.0, nan, {'CD': 'only positives'})
+    """
+    truth, proba = np.atleast_2d(np.asarray(y_true)), np.atleast_2d(np.asarray(y_proba, dtype=np.float64))
+    if truth.shape != proba.shape:
+        raise DataError(f"truth and probabilities must have one shape; found {truth.shape} and {proba.shape}")
+    names = tuple(classes) if classes is not None else CLASSES if truth.shape[1] == len(CLASSES) else None
+    names = names or tuple(str(k) for k in range(truth.shape[1]))
+    bits, undefined = binarize(proba, threshold), {}
+    figures: dict[str, dict[str, float]] = {}
+    for k, name in enumerate(names):
+        positives = int(truth[:, k].sum())
+        if positives in (0, len(truth)):
+            undefined[name] = "only positives" if positives else "no positives"
+        counts = Counts.of(truth[:, k], bits[:, k])
+        auc = float("nan") if name in undefined else float(roc_auc(truth[:, k], proba[:, k]))
+        scores = {"precision": precision_of(counts), "recall": recall_of(counts), "f1": f1_of(counts)}
+        figures[name] = {"auc": auc, **{key: float(v) for key, v in scores.items()}, "support": float(positives)}
+    keys = ("auc", "precision", "recall", "f1")
+    figures["macro"] = {key: _mean([figures[name][key] for name in names]) for key in keys}
+    return GlobalMetrics(figures, undefined)
+
+
+def _mean(values: Sequence[float]) -> float:
+    known = [v for v in values if v == v]
+    return float(np.mean(known)) if known else float("nan")
+
+
+def plot_asr_vs_strength(results: Sequence[AttackResult], ax: Any = None) -> tuple[Any, Any]:
+    """Success against strength, a line a family, with Wilson's intervals; gives `(figure, axes)`."""
+    from hitmiss.drawing_attacks import asr_vs_strength
+
+    return asr_vs_strength(results, ax)
+
+
+def plot_norm_distributions(results: Sequence[AttackResult], ax: Any = None) -> tuple[Any, Any]:
+    """Box plots of the L2 and L∞ norms a family and strength; gives `(figure, axes)`."""
+    from hitmiss.drawing_attacks import norm_distributions
+
+    return norm_distributions(results, ax)
+
+
+def plot_classwise_metric_bars(
+    metrics: Mapping[str, Mapping[str, Mapping[str, float]]], metric: str = "auc", ax: Any = None
+) -> tuple[Any, Any]:
+    """Bars a class, side by side for each condition: `{"clean": compute_global_metrics(…), "pgd": …}`."""
+    from hitmiss.drawing_attacks import classwise_metric_bars
+
+    return classwise_metric_bars(metrics, metric, ax)
+
+
+def classifier(model: Any, **settings: Any) -> Classifier:
+    """A model with what it needs said: `classifier(net, layout="lead_sample", outputs="logit", device="cuda")`."""
+    return as_classifier(model, **settings)

@@ -1,0 +1,116 @@
+"""Success rates and summaries of attack results, under the document's names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hitmiss.attack.result import AttackResult
+from hitmiss.detect.detector import need
+from hitmiss.errors import UnknownName
+from hitmiss.values import Rate
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def compute_untargeted_asr(results: Sequence[AttackResult]) -> float:
+    """The share of results whose prediction changed in any bit; NaN of nothing.
+
+    >>> compute_untargeted_asr([])
+    Rate(0/0 = nan)
+    """
+    return Rate(sum(bool((r.y_hat_clean != r.y_hat_adv).any()) for r in results), len(results))
+
+
+def compute_targeted_success(
+    results: Sequence[AttackResult], class_name: str, mode: str, *, eligible_only: bool = False
+) -> tuple[float, int]:
+    """(success rate, count) among the results that aimed at a class in a mode; (NaN, 0) where none did.
+
+    As documented, `force` counts records whose bit was 1 already and `suppress` divides by records that had no bit to lose;
+    `eligible_only` divides by the records that could change. `summarize_success` shows both beside the base rate.
+    """
+    if mode not in ("force", "suppress"):
+        raise UnknownName("target mode", mode, ("force", "suppress"))
+    aimed = [r for r in results if r.target_class == class_name and r.target_mode == mode]
+    if eligible_only:
+        aimed = [r for r in aimed if r.is_eligible]
+    return Rate(sum(bool(r.targeted_success) for r in aimed), len(aimed)), len(aimed)
+
+
+def _pandas() -> Any:
+    return need("pandas", "frames")
+
+
+def results_to_dataframe(
+    results: Sequence[AttackResult], include_probabilities: bool = False, include_vectors: bool = False
+) -> pd.DataFrame:
+    """One row a result; keys of `config_extra` as columns that begin with `extra_`. The flags add the vectors as they are."""
+    names = (
+        "record_id", "ptype", "strength", "center_time", "window_seconds", "target_class", "target_mode", "delta_norm_l2",
+        "delta_norm_linf", "delta_smoothness", "snr_db", "untargeted_success", "targeted_success", "threshold",
+    )  # fmt: skip
+    vectors: tuple[str, ...] = ("y_true", "y_hat_clean", "y_hat_adv") if include_vectors else ()
+    vectors += ("y_proba_clean", "y_proba_adv") if include_probabilities else ()
+    rows = [
+        {
+            **{name: getattr(r, name) for name in (*names, *vectors)},
+            **{f"extra_{k}": v for k, v in r.config_extra.items()},
+        }
+        for r in results
+    ]
+    columns = list(dict.fromkeys([*names, *vectors, *(key for row in rows for key in row)]))
+    return _pandas().DataFrame(rows, columns=columns)
+
+
+def summarize_norms(results: Sequence[AttackResult]) -> pd.DataFrame:
+    """Mean and standard deviation of the L2 and L∞ norms by (ptype, strength); with one record the deviation is NaN."""
+    return _summary(results, ("delta_norm_l2", "delta_norm_linf"))
+
+
+def summarize_smoothness(results: Sequence[AttackResult]) -> pd.DataFrame:
+    """The same of the smoothness."""
+    return _summary(results, ("delta_smoothness",))
+
+
+def _summary(results: Sequence[AttackResult], names: Sequence[str]) -> pd.DataFrame:
+    groups: dict[tuple[str, float], list[AttackResult]] = {}
+    for r in results:
+        groups.setdefault((r.ptype, r.strength), []).append(r)
+    rows = []
+    for (ptype, strength), group in sorted(groups.items()):
+        row: dict[str, Any] = {"ptype": ptype, "strength": strength, "count": len(group)}
+        for name in names:
+            values = np.array(
+                [np.nan if getattr(r, name) is None else getattr(r, name) for r in group], dtype=np.float64
+            )
+            row[f"{name}_mean"] = float(values.mean())
+            row[f"{name}_std"] = float(values.std(ddof=1)) if len(values) > 1 else float("nan")
+        rows.append(row)
+    columns = ["ptype", "strength", "count", *(f"{n}_{k}" for n in names for k in ("mean", "std"))]
+    return _pandas().DataFrame(rows, columns=columns)
+
+
+def summarize_success(results: Sequence[AttackResult]) -> pd.DataFrame:
+    """By (ptype, strength, target): changed, changed among clean-correct, exact match; targeted rates with eligible counts and base rate."""
+    groups: dict[tuple[Any, ...], list[AttackResult]] = {}
+    for r in results:
+        groups.setdefault((r.ptype, r.strength, r.target_class or "", r.target_mode or ""), []).append(r)
+    rows = [_success_row(key, group) for key, group in sorted(groups.items())]
+    return _pandas().DataFrame(rows)
+
+
+def _success_row(key: tuple[Any, ...], group: Sequence[AttackResult]) -> dict[str, Any]:
+    right = [r for r in group if np.array_equal(r.y_true, r.y_hat_clean)]
+    row = dict(zip(("ptype", "strength", "target_class", "target_mode"), key, strict=True))
+    row |= {"count": len(group), "changed": float(compute_untargeted_asr(group))}
+    row |= {"changed_correct": float(compute_untargeted_asr(right)), "n_correct": len(right)}
+    row["exact_match"] = float(np.mean([np.array_equal(r.y_true, r.y_hat_adv) for r in group]))
+    if key[2]:
+        eligible, n = compute_targeted_success(group, key[2], key[3], eligible_only=True)
+        row |= {"targeted": float(compute_targeted_success(group, key[2], key[3])[0])}
+        row |= {"targeted_eligible": float(eligible), "n_eligible": n, "base_rate": 1 - n / len(group)}
+    return row
