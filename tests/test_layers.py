@@ -41,8 +41,11 @@ LAYERS = (
         "rankings",
         "gates",
         "manipulation",
+        "campaign",
+        "robustness_health",
+        "robustness",
     ),  # fmt: skip
-    ("detect", "attack", "probe", "cluster", "simulate", "shortcuts", "drawing"),
+    ("detect", "attack", "probe", "cluster", "simulate", "shortcuts", "drawing", "drawing_attacks"),
     ("protocol", "protocols", "opening", "verification"),
     ("report", "review"),
     ("cli",),

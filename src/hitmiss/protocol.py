@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
@@ -60,6 +61,8 @@ class Protocol(_Strict):
     zero_undefined: bool = False
     delong: bool = False
     within: bool = False
+    measured_by: Literal["", "hitmiss.robustness:measure_attacks"] = ""
+    """What measures the trials instead, where a figure is about several trials together; only code of ours is called."""
     negative_only: tuple[str, ...] = ()
     read: ReadRules
     settings: dict[str, dict[str, str | bool | int | float | None]] = {}
@@ -193,6 +196,10 @@ def measure_trials(
     """`measure` by a protocol: its metrics where the score kind allows them, its settings, its gap, its remarks."""
     if not metrics and protocol is None:
         raise UsageError("say what to measure: a protocol (-p asvspoof5) or metrics (-m eer -m min_dcf)")
+    if protocol and protocol.measured_by and not metrics:
+        module, _, name = protocol.measured_by.partition(":")
+        measured: Results = getattr(import_module(module), name)(trials, **options)
+        return measured
     wanted = list(metrics) or list(protocol.metrics if protocol else ())
     warnings: list[str] = []
     if protocol and not metrics:

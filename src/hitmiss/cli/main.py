@@ -30,6 +30,7 @@ VERBS = (
     "validate",
     "verify",
     "detect",
+    "attack",
     "drift",
     "shortcuts",
     "probe",
