@@ -29,7 +29,7 @@ def measure(
     unit: str | Sequence[str] | None = None,
     seed: int = 0,
     level: float = 0.95,
-    interval: Method = "percentile",
+    interval: Method = "auto",
     stratify: bool | None = None,
     gap: Gap | None = None,
     choices: Choices | None = None,

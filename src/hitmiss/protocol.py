@@ -61,6 +61,8 @@ class Protocol(_Strict):
     zero_undefined: bool = False
     delong: bool = False
     within: bool = False
+    reader: Literal["", "hitmiss.protocols.toxicity:read_files"] = ""
+    """Who reads files of the protocol's own kind (None for others); only code of ours is called."""
     measured_by: Literal["", "hitmiss.robustness:measure_attacks"] = ""
     """What measures the trials instead, where a figure is about several trials together; only code of ours is called."""
     negative_only: tuple[str, ...] = ()
@@ -143,7 +145,7 @@ def evaluate(
     unit: str | Sequence[str] | None = None,
     seed: int = 0,
     level: float = 0.95,
-    interval: Method = "percentile",
+    interval: Method = "auto",
     gap: Gap | bool | None = None,
     **reading: Any,
 ) -> Results:
@@ -161,6 +163,11 @@ def evaluate(
 
 def read_trials(scores: Any, key: Any, protocol: Protocol | None, **reading: Any) -> Trials:
     """Trials from files, read by the rules of a protocol; what the caller declares comes first."""
+    if protocol is not None and protocol.reader and key is None:
+        module, _, name = protocol.reader.partition(":")
+        found: Trials | None = getattr(import_module(module), name)(scores, reading)
+        if found is not None:
+            return found
     options = protocol.options if protocol else ReadOptions()
     trials = read(scores, key, options.changed(**{k: v for k, v in reading.items() if v is not None}))
     return _name_themselves(trials, protocol.read.itself) if protocol else trials

@@ -53,22 +53,27 @@ class Tally:
     @classmethod
     def of_classes(cls, positive: Floats, negative: Floats) -> Tally:
         """Count trials given as the scores of each class."""
-        pos, neg = ascending(positive), ascending(negative)
-        n = len(pos) + len(neg)
+        positive, negative = ascending(positive), ascending(negative)
+        n = len(positive) + len(negative)
         # Where each positive lands in the merged order; sorting values and merging beats any argsort.
+        place = np.searchsorted(negative, positive, side="left")
+        place += np.arange(len(positive))
         is_positive = np.zeros(n, dtype=bool)
-        is_positive[np.searchsorted(neg, pos, side="left") + np.arange(len(pos))] = True
+        is_positive[place] = True
         merged = np.empty(n)
-        merged[is_positive], merged[~is_positive] = pos, neg
-        cumulative = np.cumsum(is_positive, dtype=_count_type(n))
-        last = np.flatnonzero(merged[1:] != merged[:-1]) if n else np.zeros(0, dtype=np.intp)
-        if n and len(last) == n - 1:
-            return cls(
-                merged, _from_zero(cumulative), _from_zero(np.arange(1, n + 1, dtype=cumulative.dtype) - cumulative)
-            )
-        ends = np.append(last, n - 1) if n else last
-        counts = cumulative[ends]
-        return cls(merged[ends], _from_zero(counts), _from_zero((ends + 1).astype(counts.dtype) - counts))
+        merged[place] = positive
+        merged[~is_positive] = negative
+        del positive, negative, place  # a tally of many trials should not need three copies of them
+        positives = np.zeros(n + 1, dtype=_count_type(n))
+        np.cumsum(is_positive, out=positives[1:])
+        is_last = merged[1:] != merged[:-1]
+        if is_last.all():
+            negatives = np.arange(n + 1, dtype=positives.dtype)
+            negatives -= positives
+            return cls(merged, positives, negatives)
+        ends = np.append(np.flatnonzero(is_last), n - 1)
+        at = np.append(0, ends + 1)
+        return cls(merged[ends], positives[at], at.astype(positives.dtype) - positives[at])
 
     @classmethod
     def of_counts(cls, score: ArrayLike, positive: ArrayLike, negative: ArrayLike) -> Tally:

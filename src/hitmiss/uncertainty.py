@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -19,13 +20,15 @@ from hitmiss.spec import Setting
 from hitmiss.stats import intervals
 from hitmiss.stats.bootstrap import count_replicates, stratified_replicates, trial_draws
 from hitmiss.stats.cells import cut
-from hitmiss.stats.forms import Form, OfCounts
+from hitmiss.stats.forms import AtThreshold, Form, MinimumCost, OfCounts
 from hitmiss.stats.seeds import generator
 from hitmiss.stats.units import UnitSample, draw_units, refuse_mixed_strata, unit_replicates, weighted_totals
-from hitmiss.tally import Array, Floats, Tally
+from hitmiss.tally import Array, Floats
 
-Method = Literal["percentile", "bca"]
-METHODS = ("percentile", "bca")
+Method = Literal["auto", "percentile", "bca"]
+METHODS = ("auto", "percentile", "bca")
+MOST_BLOCKS = 100
+"""Blocks of units that are left out in turn for the acceleration of a BCa interval."""
 MOST_CELLS = 10_000_000
 """Counts that are held at a time."""
 
@@ -60,7 +63,7 @@ class Plan:
     unit: tuple[str, ...] = ()
     seed: int = 0
     level: float = 0.95
-    method: Method = "percentile"
+    method: Method = "auto"
     stratify: bool | None = None
 
     def __post_init__(self) -> None:
@@ -90,6 +93,7 @@ class Draws:
     weights: Array | None = None
     n_units: int = 0
     _unit_samples: dict[str, UnitSample] = field(default_factory=dict)
+    _at_best: dict[tuple[str, str], tuple[AtThreshold, Floats]] = field(default_factory=dict)
 
     @classmethod
     def prepare(cls, plan: Plan, columns: Columns) -> Draws:
@@ -103,8 +107,20 @@ class Draws:
         """Replicates of each question for one sample, from the same draws."""
         rng = generator(self.plan.seed, sample.name)
         forms = [q.form for q in questions if q.form is not None and not isinstance(q.form, OfCounts)]
-        by_form = dict(zip(map(id, forms), self._of_forms(forms, sample, rng), strict=True)) if forms else {}
+        chosen = self._chosen_thresholds(forms, sample)
+        every = [*forms, *chosen.values()]
+        by_form = dict(zip(map(id, every), self._of_forms(every, sample, rng), strict=True)) if every else {}
+        for q in questions:
+            if id(q.form) in chosen:
+                fixed = chosen[id(q.form)]
+                self._at_best[sample.name, q.text] = fixed, by_form[id(fixed)]
         return [by_form[id(q.form)] if id(q.form) in by_form else self._others(q, sample, rng) for q in questions]
+
+    def _chosen_thresholds(self, forms: Sequence[Form], sample: Sample) -> dict[int, AtThreshold]:
+        """For each least cost, the cost at the sample's best threshold: its interval needs both."""
+        if self.plan.method != "auto" or not 0 < sample.n_positive < sample.n:
+            return {}
+        return {id(f): f.at_best(sample.tally) for f in forms if isinstance(f, MinimumCost)}
 
     def _of_forms(self, forms: list[Form], sample: Sample, rng: np.random.Generator) -> list[Floats]:
         if self.weights is None:
@@ -172,28 +188,34 @@ class Draws:
         return np.array([q.metric.function(**arrays, weight=w[unit], **q.settings) for w in self.weights])
 
     def interval(self, question: Question, sample: Sample, value: float, replicates: Floats) -> tuple[float, float]:
-        """The interval of a figure from its replicates."""
-        if self.plan.method == "bca" and not math.isnan(value):
-            return intervals.bca(replicates, value, self._acceleration(question, sample), self.plan.level)
-        return intervals.percentile(replicates, self.plan.level)
+        """The interval of a figure from its replicates.
 
-    def _acceleration(self, question: Question, sample: Sample) -> float:
-        form = question.form
-        if form is None or isinstance(form, OfCounts):
+        `auto`: BCa, for least costs the interval that knows their optimism, percentile where neither can be had.
+        """
+        form, plan = question.form, self.plan
+        has_form = form is not None and not isinstance(form, OfCounts)
+        if plan.method == "bca" and not has_form:
             raise UsageError(f"a BCa interval of {question.text} is not available; use percentile")
+        if plan.method == "percentile" or not has_form or math.isnan(value):
+            return intervals.percentile(replicates, plan.level)
+        if (sample.name, question.text) in self._at_best and isinstance(form, MinimumCost):
+            fixed, costs = self._at_best[sample.name, question.text]
+            low, high = intervals.of_least_cost(replicates, costs, value, self._acceleration(fixed, sample), plan.level)
+            return low, min(high, max(form.trivial, value))
+        assert form is not None and not isinstance(form, OfCounts)
+        return intervals.bca(replicates, value, self._acceleration(form, sample), plan.level)
+
+    def _acceleration(self, form: Form, sample: Sample) -> float:
         if self.weights is None:
             return intervals.acceleration_of_trials(form, cut(sample.tally, [form]))
-        return _acceleration_of_units(form, self.unit_sample(sample))
+        return intervals.acceleration_of_units(unit_replicates(self.unit_sample(sample), [form], self._without_blocks)[0])
 
-
-def _acceleration_of_units(form: Form, sample: UnitSample) -> float:
-    def value_without(unit: int) -> float:
-        rest = sample.unit != unit
-        positive, score = sample.positive[rest], sample.score[rest]
-        return form.value(Tally.of_classes(score[positive], score[~positive]))
-
-    held = np.unique(sample.unit)
-    return intervals.acceleration_of_units(lambda i: value_without(int(held[i])), len(held))
+    @cached_property
+    def _without_blocks(self) -> Array:
+        """Weights (block × unit) that leave out one block of units each; every unit alone where there are few."""
+        block = np.arange(self.n_units) % MOST_BLOCKS
+        left_out = np.arange(min(self.n_units, MOST_BLOCKS))
+        return np.asarray(block[None, :] != left_out[:, None], dtype=np.uint16)
 
 
 def _draw(plan: Plan, columns: Columns) -> tuple[NDArray[np.int64], Array]:

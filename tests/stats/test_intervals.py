@@ -12,7 +12,14 @@ from scipy import stats
 from hitmiss.metrics.calibration import brier_form
 from hitmiss.metrics.detection import cllr_form, eer_form
 from hitmiss.stats.cells import cut
-from hitmiss.stats.intervals import acceleration_of_trials, acceleration_of_units, bca, percentile
+from hitmiss.stats.intervals import (
+    OPTIMISM,
+    acceleration_of_trials,
+    acceleration_of_units,
+    bca,
+    of_least_cost,
+    percentile,
+)
 from hitmiss.tally import Tally
 
 Floats = NDArray[np.float64]
@@ -108,7 +115,7 @@ def test_acceleration_of_units_is_the_jackknife_of_scipy() -> None:
     rng = np.random.default_rng(7)
     x = rng.exponential(size=30)
     theirs = stats.bootstrap((x,), np.mean, method="BCa", n_resamples=999, rng=rng)
-    a = acceleration_of_units(lambda u: float(np.delete(x, u).mean()), len(x))
+    a = acceleration_of_units(np.array([np.delete(x, u).mean() for u in range(len(x))]))
     assert a > 0.01
     ours = bca(theirs.bootstrap_distribution, float(x.mean()), a)
     assert ours == pytest.approx(tuple(theirs.confidence_interval), abs=1e-9)
@@ -116,11 +123,33 @@ def test_acceleration_of_units_is_the_jackknife_of_scipy() -> None:
 
 def test_acceleration_of_units_skips_units_without_which_nothing_is_defined() -> None:
     values = [1.0, math.nan, 2.0, 4.0]
-    assert acceleration_of_units(lambda u: values[u], 4) == acceleration_of_units(lambda u: [1.0, 2.0, 4.0][u], 3)
-    assert acceleration_of_units(lambda _: math.nan, 3) == 0.0
+    assert acceleration_of_units(np.array(values)) == acceleration_of_units(np.array([1.0, 2.0, 4.0]))
+    assert acceleration_of_units(np.full(3, math.nan)) == 0.0
 
 
 def test_constant_scores_have_no_acceleration() -> None:
     form = eer_form("grouped")
     tally = Tally.of([1, 1, 0, 0], [5, 5, 5, 5])
     assert acceleration_of_trials(form, cut(tally, [form])) == 0.0
+
+
+def test_optimism_of_a_minimum_over_a_parabola_and_noise() -> None:
+    """The constant from its definition: how deep random walks plus a parabola go, with the noise once and twice."""
+    rng = np.random.default_rng(1)
+    t = np.linspace(-4, 4, 4001)
+    steps = rng.normal(0, math.sqrt(t[1] - t[0]), size=(2, 1500, len(t)))
+    walk = np.cumsum(steps, axis=2)
+    walk -= walk[:, :, [len(t) // 2]]  # two-sided, 0 at the middle
+    sample, replicate = t**2 + walk[0], t**2 + walk[0] + walk[1]
+    in_sample, seen = -sample.min(axis=1).mean(), (sample.min(axis=1) - replicate.min(axis=1)).mean()
+    assert in_sample / seen == pytest.approx(OPTIMISM, rel=0.1)
+
+
+def test_a_least_cost_is_moved_up_by_its_optimism_and_holds_the_estimate() -> None:
+    rng = np.random.default_rng(0)
+    fixed = rng.normal(0.2, 0.01, 4000)
+    low, high = of_least_cost(fixed - 0.01, fixed, 0.2, 0.0)
+    plain = bca(fixed, 0.2, 0.0)
+    growth = 1 + OPTIMISM * (0.2 - (fixed - 0.01).mean()) / 0.2
+    assert (low, high) == pytest.approx((min(plain[0] * growth, 0.2), plain[1] * growth))
+    assert of_least_cost(np.zeros(9), np.zeros(9), 0.0, 0.0) == (0.0, 0.0)

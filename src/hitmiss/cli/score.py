@@ -29,7 +29,7 @@ def score(
     unit: Annotated[str | None, typer.Option(help="Column drawn as a whole, `speaker` or `speaker,attack`.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the bootstrap.")] = 0,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
-    interval: Annotated[str, typer.Option(help="percentile or bca.")] = "percentile",
+    interval: Annotated[str, typer.Option(help="auto, percentile or bca.")] = "auto",
     stratify: Annotated[
         bool | None, typer.Option(help="Draw units within each class (refused if they hold both).")
     ] = None,

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from hitmiss.errors import DataError, UsageError
 from hitmiss.registry import metric
+from hitmiss.stats.focus import tally_for
 from hitmiss.stats.forms import AtThreshold, ClassSums, Form, MinimumCost, Number, Whole, equal_error, tie_steps
 from hitmiss.tally import Floats, Tally
 
@@ -46,10 +47,11 @@ def eer(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None, *, 
     >>> eer([1, 1, 0, 0], [5, 5, 5, 5], ties="official"), eer([1, 1, 0, 0], [5, 5, 5, 5])
     (1.0, 0.5)
     """
-    tally = Tally.of(label, score, weight)
+    form = eer_form(ties)
+    tally = tally_for(form, label, score, weight)
     if ties == "official":
         _refuse_fractions(tally)
-    return eer_form(ties).value(tally)
+    return form.value(tally)
 
 
 @metric(best="high", range=(-math.inf, math.inf))
@@ -144,7 +146,8 @@ def min_dcf(
     >>> round(min_dcf([1, 1, 0, 0], [0.9, 0.4, 0.6, 0.1]), 12)      # reject the lowest: 10 · 0.05 · 0.5 / 0.5
     0.5
     """
-    return min_dcf_form(p_target, c_miss, c_fa, normalize).value(Tally.of(label, score, weight))
+    form = min_dcf_form(p_target, c_miss, c_fa, normalize)
+    return form.value(tally_for(form, label, score, weight))
 
 
 def bayes_threshold(p_target: float, c_miss: float, c_fa: float) -> float:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from hitmiss.errors import UsageError
 from hitmiss.registry import metric
+from hitmiss.stats.focus import tally_for
 from hitmiss.stats.forms import Crossing, Form, PairShare, Whole
 from hitmiss.tally import Tally
 
@@ -74,7 +75,8 @@ def tpr_at_fpr(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = No
     >>> tpr_at_fpr([1, 1, 0, 0], [0.9, 0.4, 0.6, 0.1], fpr=0.0)
     0.5
     """
-    return tpr_at_fpr_form(fpr).value(Tally.of(label, score, weight))
+    form = tpr_at_fpr_form(fpr)
+    return form.value(tally_for(form, label, score, weight))
 
 
 def fpr_at_tpr_form(tpr: float) -> Form:
@@ -96,7 +98,8 @@ def fpr_at_tpr(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = No
     >>> fpr_at_tpr([1, 1, 0, 0], [0.9, 0.4, 0.6, 0.1], tpr=1.0)
     0.5
     """
-    return fpr_at_tpr_form(tpr).value(Tally.of(label, score, weight))
+    form = fpr_at_tpr_form(tpr)
+    return form.value(tally_for(form, label, score, weight))
 
 
 def _check_share(name: str, value: float) -> None:

@@ -84,6 +84,19 @@ class MinimumCost:
         accepted = (tally.n_negative - float(tally.negatives[point])) / tally.n_negative
         return (self.miss * missed + self.false_alarm * accepted) / self.unit
 
+    def at_best(self, tally: Tally) -> AtThreshold:
+        """The cost at the threshold that is best for these trials: what is left when the choice is made."""
+
+        def cost(missed: Number, positives: Number, accepted: Number, negatives: Number) -> Number:
+            return (self.miss * (missed / positives) + self.false_alarm * (accepted / negatives)) / self.unit
+
+        return AtThreshold(tally.threshold_of(self.best_point(tally)), cost)
+
+    @property
+    def trivial(self) -> float:
+        """The cost of the better trivial system: no least cost is higher."""
+        return min(self.miss, self.false_alarm) / self.unit
+
     def best_point(self, tally: Tally) -> int:
         """The first point of least cost."""
         a, b = self.miss / tally.n_positive, self.false_alarm / tally.n_negative

@@ -113,15 +113,20 @@ def begin_search(
     cells: Cells, p: Floats, q: Floats, crossings: Sequence[Crossing], costs: Sequence[MinimumCost]
 ) -> tuple[Search, Stretches]:
     """What the cuts alone tell, and the cells that are still open."""
-    replicates, width = p.shape
     cp, cn = _before(p), _before(q)
     search = Search.start(crossings, costs, cp[:, -1], cn[:, -1])
-    every = np.repeat(np.arange(replicates), width + 1)
-    search.note_point(every, cp.ravel(), cn.ravel())
-    rows = np.repeat(np.arange(replicates), width)
-    low, high = np.tile(cells.cuts[:-1], replicates), np.tile(cells.cuts[1:], replicates)
-    all_ = Stretches(rows, low, high, cp[:, :-1].ravel(), cn[:, :-1].ravel(), p.ravel(), q.ravel())
-    return search, _unsettled(all_, search)
+    n1, n0 = cp[:, -1:], cn[:, -1:]
+    is_open = np.zeros(p.shape, dtype=bool)
+    for form, least in zip(costs, search.least, strict=True):
+        missed, accepted = form.miss * (cp / n1), form.false_alarm * ((n0 - cn) / n0)
+        np.minimum(least, ((missed + accepted) / form.unit).min(axis=1), out=least)
+        is_open |= (missed[:, :-1] + accepted[:, 1:]) / form.unit < least[:, None]
+    for crossing in crossings:
+        passed = crossing.passed(cp, cn, n1, n0)
+        is_open |= ~passed[:, :-1] & passed[:, 1:]
+    row, cell = np.nonzero(is_open)
+    inside = (cp[row, cell], cn[row, cell], p[row, cell], q[row, cell])
+    return search, _unsettled(Stretches(row, cells.cuts[cell], cells.cuts[cell + 1], *inside), search)
 
 
 def _unsettled(s: Stretches, search: Search) -> Stretches:
