@@ -106,6 +106,19 @@ def test_texts_are_joined_by_id(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "1 wrongly decided ids have no text, the first is '02'" in capsys.readouterr().err
 
 
+def test_columns_of_any_name_are_kept(tmp_path: Path) -> None:
+    (tmp_path / "run_en.csv").write_text("item,order,row,y_true,y_prob,threshold\na,x,7,1,0.2,0.5\nb,y,8,0,0.9,0.5\n")
+    rows = dumped(tmp_path)
+    assert [(r["item"], r["order"], r["row"]) for r in rows] == [("b", "y", "8"), ("a", "x", "7")]
+    assert list(rows[0]) == ["item", "order", "row", "y_true", "y_prob", "threshold", "error_type", "margin"]
+
+
+def test_a_dump_of_a_dump_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "run_en.csv").write_text("id,y_true,y_prob,margin\na,1,0.2,1\nb,0,0.1,1\n")
+    assert run(["toxicity", "--pred_dir", str(tmp_path), "--run_tag", "run", "--bootstrap", "0", "--dump_errors"]) == 3
+    assert "have a column 'margin' already" in capsys.readouterr().err
+
+
 TEXT = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"), max_size=20)
 
 

@@ -60,3 +60,14 @@ def test_the_page_shows_what_the_command_prints(rebuilt: Path, capsys: pytest.Ca
     page = (ROOT / "docs" / "toxicity.md").read_text(encoding="utf-8")
     block = page.split("```text\n")[1].split("```")[0]
     assert block in printed
+
+
+def test_a_signature_can_be_verified_from_its_files(rebuilt: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = rebuilt / "predictions"
+    words = ["--pred_dir", str(folder), "--run_tag", "baseline", "--languages", "es", "it", "--bootstrap", "200"]
+    assert run(["toxicity", *words]) == 0
+    signature = capsys.readouterr().out.strip().splitlines()[-1]
+    files = [str(folder / f"baseline_{language}.csv") for language in ("es", "it")]
+    assert run(["verify", signature, *files]) == 0
+    assert "verified" in capsys.readouterr().out
+    assert run(["verify", signature, files[0], str(folder / "baseline_tr.csv")]) == 1

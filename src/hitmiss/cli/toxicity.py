@@ -58,25 +58,17 @@ def toxicity(
 
     Options may be written with dashes or underscores: --pred_dir is --pred-dir.
     """
-    from hitmiss.errors import DataError, UnknownName
+    from hitmiss.errors import DataError
 
-    for what, value, known in (
-        ("kind of scores", scores, ("probability", "any")),
-        ("rule for undefined figures", undefined, ("zero", "null")),
-    ):
-        if value not in known:
-            raise UnknownName(what, value, known)
+    _refuse_unknown(scores, undefined)
     reading: dict[str, Any] = {
-        "columns": printing.pairs("--column", column or []),
         "missing": missing,
-        "any_scores": scores == "any",
         "threshold_rule": threshold_rule,
-        "identities": tuple(identity or ()),
-        "dedupe": dedupe,
         "decimal": decimal,
-        "encoding": encoding,
-        "separator": separator,
+        "dedupe": dedupe,
     }
+    reading |= {"encoding": encoding, "separator": separator, "any_scores": scores == "any"}
+    reading |= {"columns": printing.pairs("--column", column or []), "identities": tuple(identity or ())}
     settings = _config(config)
     where = {"pred_dir": pred_dir, "run_tag": run_tag, "group": group, "languages": languages}
     try:
@@ -89,6 +81,15 @@ def toxicity(
     if dump_errors:
         folder = errors_dir or pred_dir or settings.evaluation.output_dir or str(Path((files or ["."])[0]).parent)
         _dump(run, folder, max_errors, spreadsheet_safe, texts)
+
+
+def _refuse_unknown(scores: str, undefined: str) -> None:
+    from hitmiss.errors import UnknownName
+
+    if scores not in ("probability", "any"):
+        raise UnknownName("kind of scores", scores, ("probability", "any"))
+    if undefined not in ("zero", "null"):
+        raise UnknownName("rule for undefined figures", undefined, ("zero", "null"))
 
 
 def _config(path: str | None) -> ToxicityConfig:

@@ -22,7 +22,7 @@ from hitmiss.grouping import Columns
 from hitmiss.io.findings import Ledger
 from hitmiss.io.notes import note_oddities
 from hitmiss.io.predictions import PredictionRules, Predictions, read_predictions
-from hitmiss.io.runfiles import find_run
+from hitmiss.io.runfiles import find_run, language_of
 from hitmiss.metrics.counts import OUTCOMES, Counts
 from hitmiss.protocol import find_protocol, measure_trials
 from hitmiss.results import Estimate, Results, merged
@@ -87,6 +87,33 @@ def read_run(pred_dir: str | Path, run_tag: str, languages: Sequence[str] | None
     Two run tags read in this way pair by item; see `load_run` for the options.
     """
     return load_run(pred_dir, run_tag, languages, **options).trials
+
+
+def read_files(sources: Any, reading: Mapping[str, Any]) -> Trials | None:
+    """The trials of files whose names end in languages; None where they do not, or where the caller asks for more."""
+    paths = sources if isinstance(sources, list | tuple) else [sources]
+    known = ("columns", "dedupe", "encoding", "separator", "decimal")
+    asked = {name: value for name, value in reading.items() if value and value != "probability"}
+    if not all(isinstance(p, str | Path) and language_of(p) for p in paths) or set(asked) - set(known):
+        return None
+    return load_files(paths, rules=PredictionRules(**asked)).trials
+
+
+def load_files(
+    paths: Sequence[str | Path],
+    *,
+    rules: PredictionRules | None = None,
+    deciding: Deciding | None = None,
+    whole: bool = False,
+) -> Run:
+    """Files whose names end in languages, as `baseline_en.csv`; they may lie in different folders."""
+    named = [(str(language_of(path)), path) for path in paths]
+    languages = tuple(language for language, _ in named)
+    twice = [language for language in languages if languages.count(language) > 1]
+    if twice:
+        raise UsageError(f"two files are of the language {twice[0]!r}; give one of each")
+    predictions = read_predictions(named, rules, whole=whole)
+    return run_of(predictions, LANGUAGE, languages, rules=rules, deciding=deciding)
 
 
 def load_run(

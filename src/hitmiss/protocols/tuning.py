@@ -12,9 +12,9 @@ import polars as pl
 from hitmiss.decisions import Deciding
 from hitmiss.errors import DataError, UsageError
 from hitmiss.io.outfiles import write_csv
-from hitmiss.io.predictions import PredictionRules, read_predictions
+from hitmiss.io.predictions import PredictionRules
 from hitmiss.io.runfiles import language_of, without_own_outputs
-from hitmiss.protocols.toxicity import LANGUAGE, Run, load_table, run_of
+from hitmiss.protocols.toxicity import Run, load_files, load_table
 from hitmiss.tuning import Tuned, tune
 
 WRITABLE: Final = ".csv"
@@ -49,8 +49,8 @@ def tune_files(
     rules = PredictionRules(columns=columns or {}, missing=missing)  # type: ignore[arg-type]
     kept, left = without_own_outputs(validation)
     kept_test, left_test = without_own_outputs(test)
-    own = load_files(kept, group, rules)
-    other = load_files(kept_test, group, rules, whole=True) if test else None
+    own = load_sides(kept, group, rules)
+    other = load_sides(kept_test, group, rules, whole=True) if test else None
     if other is not None and set(own.groups) != set(other.groups):
         raise DataError(
             f"validation has {', '.join(own.groups)} and test has {', '.join(other.groups)}; give both for the same ones"
@@ -63,20 +63,14 @@ def tune_files(
     return Tuning(tuple(rows), maximize, search, own.group, other, paths, (*said, *_warnings(rows, own, other)))
 
 
-def load_files(paths: Sequence[str], group: str | None, rules: PredictionRules, *, whole: bool = False) -> Run:
+def load_sides(paths: Sequence[str], group: str | None, rules: PredictionRules, *, whole: bool = False) -> Run:
     """Files whose names end in a language, or files with a column that tells it; decisions are made at 0.5."""
     if not paths:
         raise UsageError("no file of predictions was given")
-    named = {path: language_of(path) for path in paths}
     deciding = Deciding(given=0.5)
-    if group is not None or not all(named.values()):
+    if group is not None or not all(language_of(path) for path in paths):
         return load_table(paths, group, rules=rules, deciding=deciding, whole=whole)
-    languages = [language for language in named.values() if language is not None]
-    if len(set(languages)) < len(languages):
-        twice = next(x for x in languages if languages.count(x) > 1)
-        raise UsageError(f"two files are of the language {twice!r}; give one of each")
-    predictions = read_predictions([(named[path], path) for path in paths], rules, whole=whole)
-    return run_of(predictions, LANGUAGE, tuple(languages), rules=rules, deciding=deciding)
+    return load_files(paths, rules=rules, deciding=deciding, whole=whole)
 
 
 def _warnings(rows: Sequence[Tuned], own: Run, other: Run | None) -> list[str]:

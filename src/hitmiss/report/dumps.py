@@ -24,27 +24,20 @@ def errors_of(run: Run, group: str, texts: pl.DataFrame | None = None) -> pl.Dat
     if not run.predictions.raw:
         raise UsageError("the files were not kept whole; load the run with whole=True")
     wrong = _wrong(run, group)
-    raw = (
-        pl.concat(
-            [run.predictions.raw[file[0]][rows["row"]] for file, rows in wrong.group_by("file", maintain_order=True)]
-        )
-        if wrong.height
-        else run.predictions.raw[0].clear()
-    )
+    raw = _rows_of(run, wrong)
     clash = [c for c in ("error_type", "margin") if c in raw.columns]
     if clash:
         raise DataError(f"the predictions have a column {clash[0]!r} already, which the dump would add; rename it")
-    side = wrong.select("error_type", "threshold", "margin", "order", "item")
     if texts is not None and "text" not in raw.columns:
-        side = side.with_columns(text=_texts(side["item"], texts, group))
-    added = [c for c in (*ADDED, "text") if c in side.columns]
-    kept = raw.drop([c for c in added if c in raw.columns])
-    whole = pl.concat([kept, side], how="horizontal").sort("order", descending=True, maintain_order=True)
-    return (
-        whole.select(*(["text"] if "text" in side.columns else []), *kept.columns, *ADDED)
-        if "text" not in kept.columns
-        else whole.select(*kept.columns, *ADDED)
-    )
+        raw = raw.insert_column(0, _texts(wrong["item"], texts, group))
+    whole = raw.with_columns(wrong[name] for name in ADDED)
+    return whole[wrong["order"].arg_sort(descending=True)]
+
+
+def _rows_of(run: Run, wrong: pl.DataFrame) -> pl.DataFrame:
+    """All columns of the wrongly decided rows, as text."""
+    parts = [run.predictions.raw[file[0]][rows["row"]] for file, rows in wrong.group_by("file", maintain_order=True)]
+    return pl.concat(parts, how="diagonal") if parts else run.predictions.raw[0].clear()
 
 
 def _wrong(run: Run, group: str) -> pl.DataFrame:
