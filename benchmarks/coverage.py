@@ -40,6 +40,7 @@ UNITS = 150
 UNIT_SPREAD = 0.5
 SIZES = (500, 5000)
 TARGET = (0.93, 0.97)
+KINDS = ("auto", "BCa", "percentile")
 LEAST_COST = 1  # the place of minDCF among the figures
 
 Row = dict[str, Any]
@@ -98,12 +99,23 @@ def intervals_of(i: int, drawn: Array, estimates: list[float], accelerations: li
     return {"auto": auto, "BCa": ours, "percentile": percentile(drawn[i])}
 
 
+def one_data_set(kind: str, n: int, k: int) -> Array:
+    """For each figure and each interval: whether the truth lies below, above, and the width."""
+    make = {"trials": of_trials, "units": of_units}[kind]
+    made = make(n, np.random.default_rng([n, len(kind), k]))
+    found = np.zeros((len(truth()), len(KINDS), 3))
+    for i, true in enumerate(truth()):
+        for j, (low, high) in enumerate(intervals_of(i, *made)[name] for name in KINDS):
+            found[i, j] = true < low, true > high, high - low
+    return found
+
+
 def coverage(kind: str, n: int, data_sets: int, pool: ProcessPoolExecutor) -> Iterator[Row]:
-    """Coverage of both intervals for all figures."""
+    """Coverage of the intervals of all figures."""
     many = pool.map(one_data_set, repeat(kind), repeat(n), range(data_sets), chunksize=20)
     means = np.mean(list(many), axis=0)
     for i, figure in enumerate(forms()):
-        for j, name in enumerate(("percentile", "BCa")):
+        for j, name in enumerate(KINDS):
             below, above, width = means[i, j]
             share = 1 - below - above
             low, high = wilson(share * data_sets, data_sets)
