@@ -44,6 +44,7 @@ class _Draws:
     """Weights a replicate and record, and how an interval is made."""
 
     weights: Floats
+    codes: NDArray[np.int64]
     unit: str
     is_independent: bool
     level: float
@@ -57,7 +58,7 @@ class _Draws:
         n = int(codes.max()) + 1
         drawn = generator(seed, "attacks").multinomial(n, np.full(n, 1 / n), size=bootstrap)
         text = f"bootstrap {bootstrap},unit={name},percentile,{level:g},seed={seed}"
-        return cls(drawn[:, codes].astype(np.float64), name, n == len(codes), level, text)
+        return cls(drawn[:, codes].astype(np.float64), codes, name, n == len(codes), level, text)
 
     def rate(self, terms: Terms, mask: NDArray[np.bool_]) -> dict[str, Any]:
         """The value and the interval of a share of some of the records."""
@@ -66,6 +67,10 @@ class _Draws:
         if math.isnan(rate):
             return {"value": None, "note": "undefined: no record counts here"}
         found: dict[str, Any] = {"value": float(rate), "of": rate.of}
+        if rate in (0.0, 1.0) and not self.is_independent:  # every replicate would say the same, which is no interval
+            n = len(np.unique(self.codes[kept.of > 0]))
+            low, high = wilson(float(rate) * n, n, self.level)
+            return found | {"low": low, "high": high, "method": f"wilson over {n} of {self.unit}"}
         if len(self.weights) and not self.is_independent:
             return found | self._ends(kept.replicates(self.weights))
         if self.is_independent:
