@@ -70,6 +70,11 @@ def test_without_that_rule_a_slice_of_one_class_is_undefined_and_says_so() -> No
     assert results.one("eer", average="macro", attack="*").value is None
 
 
+def test_a_slice_of_one_class_is_undefined_under_units_too() -> None:
+    results = measure(simulated(), ["eer", "min_dcf", "roc_auc"], by=["attack"], bootstrap=20, unit="speaker")
+    assert results.one("eer", attack="A17").value is None and results.one("eer").low is not None
+
+
 def test_macro_says_how_many_slices_it_used() -> None:
     trials = hm.Trials.of([1, 0, 1, 0, 1], [2, 1, 3, 0, 1], codec=["a", "a", "b", "b", "c"])
     macro = measure(trials, ["roc_auc"], by=["codec"]).one("roc_auc", average="macro", codec="*")

@@ -84,6 +84,8 @@ def refuse_mixed_strata(unit: Ints, positive: NDArray[np.bool_], n_units: int, n
 
 def unit_replicates(sample: UnitSample, forms: Sequence[Form], weights: Array) -> list[Floats]:
     """Replicates of each form under given unit weights (replicate × unit), so many at a time as memory allows."""
+    if not sample.tally.has_both_classes:
+        return [np.full(len(weights), np.nan) for _ in forms]
     held = np.unique(sample.unit)
     sample = replace(sample, unit=np.searchsorted(held, sample.unit), n_units=len(held))
     cells = cut_for_units(sample.tally, forms)
