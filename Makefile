@@ -25,7 +25,14 @@ test: $(READY)  ## all tests that need no heavy packages
 
 .PHONY: test-extras
 test-extras: $(EXTRAS_READY)  ## the tests that compare with heavy packages (installs them)
+	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && { echo "installing chromium"; \
+	    apt-get update -qq >/dev/null 2>&1; apt-get install -y -qq chromium >/dev/null 2>&1; }; } \
+	    || echo "there is no chromium here; the tests that open reports in it are skipped"
 	$(PYTEST) -m extras
+
+.PHONY: docs
+docs: $(READY)  ## the documentation as plain HTML in site/, for reading offline
+	$(BIN)/python docs/site.py
 
 .PHONY: lint
 lint: $(READY) types  ## style and types
@@ -47,7 +54,7 @@ lock: $(READY)  ## choose the newest versions and write requirements.lock
 
 .PHONY: clean
 clean:  ## remove the environment, the caches and the demo
-	rm -rf $(VENV) demo dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) demo site dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(BIN)/python:
 	@for python in python3.11 python3.12 python3.13 python3; do \

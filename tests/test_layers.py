@@ -47,7 +47,7 @@ LAYERS = (
     ),  # fmt: skip
     ("detect", "attack", "probe", "cluster", "simulate", "shortcuts", "drawing", "drawing_attacks"),
     ("protocol", "protocols", "opening", "verification"),
-    ("report", "review"),
+    ("report", "review", "bridges"),
     ("cli",),
 )
 LAYER_OF = {name: height for height, names in enumerate(LAYERS) for name in names}

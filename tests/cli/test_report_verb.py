@@ -60,7 +60,7 @@ def test_scores_become_a_report(data: Path, tmp_path: Path, capsys: pytest.Captu
     said = json.loads(capsys.readouterr().out)
     assert said == {"schema": 1, "report": str(out), "bytes": out.stat().st_size, "runs": ["first", "second"]}
     page = out.read_text()
-    assert "first does better than second" in page and "Minimum detection cost" in page and "by codec" in page
+    assert "first does better than second" in page and "Minimum detection cost" in page and "By codec" in page
 
 
 def test_a_folder_of_results_becomes_a_report_with_curves(results: Path, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from hitmiss.report.html import PLOTLY, PLOTLY_SHA256, render, write_report
 from hitmiss.report.page import Options, compose
 from hitmiss.report.pictures import pictures
 from hitmiss.report.sources import Measuring, measured
-from hitmiss.trials import Header, Trials
+from hitmiss.trials import Header, Trials, stack
 from hitmiss.visible import visible
 
 METRICS = ("eer", "min_dcf", "act_dcf", "roc_auc", "accuracy", "ece", "aurc")
@@ -213,6 +213,18 @@ def test_several_runs_stand_side_by_side_and_are_tested() -> None:
     assert [name for name, _ in det.lines] == ["good", "bad"] and part.comparison
     three = compose([two(3.0, "x"), two(2.9, "y"), two(0.6, "z")])
     assert any("share a letter" in note for note in three.parts[0].comparison_notes)
+
+
+def test_repetitions_of_one_run_are_not_compared() -> None:
+    one = two(2.0, "x").trials
+    assert one is not None
+    seeds = stack({"1": one, "2": one}, "seed")
+    data = RunData("x", hm.measure(seeds, ["eer"]), tuple(pictures(seeds)), seeds)
+    (part,) = compose([data]).parts
+    assert not part.comparison and "repetitions of one run" in part.comparison_notes[0]
+    both = stack({"1": one, "2": one}, "system")
+    (part,) = compose([RunData("x", hm.measure(both, ["eer"]), (), both)]).parts
+    assert part.verdicts == ("The two are identical: eer.",)
 
 
 def test_results_without_trials_are_not_tested_and_say_so() -> None:

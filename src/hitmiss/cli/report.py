@@ -8,7 +8,10 @@ import typer
 
 from hitmiss.cli import printing
 
-RUNS = "Results (`hitmiss score -o`), folders with results, run folders, or score files with --key and -p."
+RUNS = (
+    "Results (`hitmiss score -o`), folders with results, run folders, or score files with --key and -p. "
+    "`toxicity=predictions:baseline` names a protocol for one run."
+)
 BUDGET = 200_000
 
 

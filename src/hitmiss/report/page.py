@@ -159,9 +159,18 @@ def _domains(evaluation: Evaluation) -> list[Domain]:
             if len(names) == 2:
                 made = [heat_map(results, (names[0], names[1]), metric, run) for metric in _mapped(evaluation, grid)]
                 maps = [m for m in made if m is not None]
-            table = replace(views.of_grid(grid, evaluation.classes[0], bars=not maps), caption=grid.title + named)
+            table = replace(
+                views.of_grid(grid, evaluation.classes[0], bars=not maps), caption=f"B{grid.title[1:]}{named}"
+            )
             maps = [replace(m, title=m.title + named) for m in maps]
-            found.append(Domain(grid.title + named, table, tuple(maps), bool(maps) or len(grid.rows) > 2 * FOLDED))
+            found.append(
+                Domain(
+                    grid.title + named,
+                    table,
+                    tuple(maps),
+                    bool(maps) or len(grid.rows) > 2 * FOLDED or len(evaluation.lanes) > 2,
+                )
+            )
     return found
 
 
@@ -188,7 +197,7 @@ def _confusion(evaluation: Evaluation) -> views.TableView | None:
         return None
     header = ("run", "in truth", f"called {positive}", f"called {negative}", "abstained", "failed")
     note = "Abstained: the detector declined to decide. Failed: its call gave no answer."
-    return views.of_table(Table("decisions", header, tuple(rows), 2), note)
+    return views.of_table(Table("Decisions", header, tuple(rows), 2), note)
 
 
 def _errors(evaluation: Evaluation, options: Options, budget: int) -> tuple[tuple[Errors, ...], int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,7 +11,7 @@ from hitmiss.decisions import at_threshold
 from hitmiss.errors import DataError, UsageError
 from hitmiss.io.runs import MANIFEST
 from hitmiss.opening import is_results, name_runs, open_run
-from hitmiss.protocol import Protocol, measure_trials
+from hitmiss.protocol import Protocol, find_protocol, measure_trials, protocols
 from hitmiss.report.evaluations import RunData
 from hitmiss.report.pictures import load, pictures
 from hitmiss.report.worst_errors import TEXTS
@@ -40,7 +40,9 @@ def open_sources(
     texts: Sequence[str], keys: Sequence[str], measuring: Measuring, names: Sequence[str] = ()
 ) -> list[RunData]:
     """Every run that was named: a results file as it is, scores measured now."""
-    paths = [path for text in texts for path in _expanded(text)]
+    split = [split_protocol(text) for text in texts]
+    paths = [path for _, text in split for path in _expanded(text)]
+    own = {path: replace(measuring, protocol=p) for p, text in split if p is not None for path in _expanded(text)}
     scored = [p for p in paths if not is_results(p)]
     if len(keys) not in (0, 1, len(scored)):
         raise UsageError(
@@ -50,7 +52,22 @@ def open_sources(
         raise UsageError(f"--name was given {len(names)} times for {len(paths)} runs; name each or none")
     key_of = dict(zip(scored, list(keys) * (len(scored) if len(keys) == 1 else 1), strict=False))
     called = list(names) or [_short(n) for n in name_runs(paths)]
-    return [_open(path, name, key_of.get(path), measuring) for path, name in zip(paths, called, strict=True)]
+    return [_open(p, n, key_of.get(p), own.get(p, measuring)) for p, n in zip(paths, called, strict=True)]
+
+
+def split_protocol(text: str) -> tuple[Protocol | None, str]:
+    """`toxicity=predictions:baseline` is a run with a protocol of its own; a file of such a name is that file.
+
+    >>> protocol, rest = split_protocol("toxicity=predictions:baseline")
+    >>> protocol.name, rest
+    ('toxicity', 'predictions:baseline')
+    >>> split_protocol("scores.tsv")
+    (None, 'scores.tsv')
+    """
+    name, equals, rest = text.partition("=")
+    if not equals or Path(text).exists() or name not in protocols():
+        return None, text
+    return find_protocol(name), rest
 
 
 def open_results(texts: Sequence[str], names: Sequence[str] = ()) -> list[RunData]:

@@ -9,7 +9,7 @@ from typing import Any
 from hitmiss.comparison import compare
 from hitmiss.differences import A_BETTER, B_BETTER, IDENTICAL, NO_DIFFERENCE, Comparison
 from hitmiss.errors import DataError, UsageError
-from hitmiss.opening import fitting
+from hitmiss.opening import fitting, runs_inside
 from hitmiss.rankings import Ranking, compare_all
 from hitmiss.report import comparison_tables, views
 from hitmiss.report.evaluations import Evaluation
@@ -19,6 +19,9 @@ UNTESTED = (
     "Two intervals that overlap do not show that two runs are alike, nor that they differ: these results hold figures "
     "without trials, so nothing was tested. Give the score files, or see `hitmiss compare`."
 )
+REPEATED = "These are repetitions of one run: their spread is shown above, there is nothing to compare."
+MOST_METRICS = 4
+"""Metrics that are compared where there are more than two runs: a matrix each."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +38,11 @@ def versus(evaluation: Evaluation, settings: Mapping[str, Any]) -> Versus:
     """The runs compared where their trials are at hand; otherwise a sentence that says what is lacking."""
     if len(evaluation.lanes) < 2:
         return Versus()
-    trials = {lane.name: lane.trials for lane in evaluation.lanes if lane.trials is not None}
-    if len(trials) < len(evaluation.lanes):
+    if any(lane.trials is None for lane in evaluation.lanes):
         return Versus(notes=(UNTESTED,))
+    trials = contenders(evaluation)
+    if len(trials) < 2:
+        return Versus(notes=(REPEATED,))
     choices = evaluation.protocol.choices if evaluation.protocol is not None else None
     try:
         made = _compared(trials, _metrics(evaluation, list(trials.values())), {"choices": choices, **settings})
@@ -59,11 +64,26 @@ def _compared(trials: Mapping[str, Trials], metrics: list[str], settings: dict[s
     return compare(a, b, metrics, names=(name_a, name_b), **settings)
 
 
+def contenders(evaluation: Evaluation) -> dict[str, Trials]:
+    """The runs to compare by name; repetitions of one run (seeds, trials) stay together."""
+    sources = list(dict.fromkeys(lane.source for lane in evaluation.lanes))
+    found: dict[str, Trials] = {}
+    for source in sources:
+        assert source.trials is not None
+        inside = runs_inside(source.trials)
+        for name, own in (inside or {"": source.trials}).items():
+            found[" · ".join(filter(None, (source.name if len(sources) > 1 or not name else "", name)))] = own
+    return found
+
+
 def _metrics(evaluation: Evaluation, trials: list[Trials]) -> list[str]:
-    """The metrics that both the protocol and the scores allow, else those that were measured."""
-    if evaluation.protocol is not None:
-        return fitting(evaluation.protocol, trials)
-    return list(dict.fromkeys(e.metric for e in evaluation.results if not e.slice and e.average is None))
+    """Those that both the protocol and the scores allow, else those that were measured; the most telling of many."""
+    measured = list(dict.fromkeys(e.metric for e in evaluation.results if not e.slice and e.average is None))
+    known = fitting(evaluation.protocol, trials) if evaluation.protocol is not None else measured
+    if len(trials) == 2:
+        return known
+    telling = [evaluation.primary, *(evaluation.protocol.slice_metrics if evaluation.protocol is not None else ())]
+    return [m for m in dict.fromkeys((*telling, *known)) if m in known][:MOST_METRICS]
 
 
 def verdicts_of(made: Comparison) -> tuple[str, ...]:

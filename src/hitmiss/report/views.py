@@ -95,7 +95,7 @@ def of_grid(grid: Grid, positive: str, note: str = "", *, bars: bool = True) -> 
     heads += [("n", COUNT, "trials"), (positive, COUNT, f"trials that are {positive}")] if sized else []
     heads += [(f"{m} {ARROW[b]}", FIGURE, explain(m).gist) for m, b in zip(grid.metrics, grid.best, strict=True)]
     shown, left_out = _cut(tuple(map(view, grid.rows)))
-    return TableView(grid.title, tuple(heads), shown, _joined(note, left_out), sortable=len(shown) > 3)
+    return TableView(_capital(grid.title), tuple(heads), shown, _joined(note, left_out), sortable=len(shown) > 3)
 
 
 def by_metric(grid: Grid, positive: str) -> TableView:
@@ -121,7 +121,11 @@ def by_metric(grid: Grid, positive: str) -> TableView:
             CellView(e.note or ""),
         )
         rows.append(RowView("", cells))
-    return TableView(grid.title, heads, tuple(rows))
+    return TableView(_capital(grid.title), heads, tuple(rows))
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _figure(

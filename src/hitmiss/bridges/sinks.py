@@ -1,0 +1,113 @@
+"""Results to where a team keeps its experiments: MLflow, Weights & Biases, TensorBoard, as the user has set them up.
+
+    log(results, "mlflow", report="report.html")     # into the active run
+    log(results, "wandb", step=3)
+    log(results, writer, step=3)                     # a TensorBoard SummaryWriter
+
+Every defined figure becomes a number under a name such as `eer`, `eer_low`, `codec=C04/eer` or `codec/eer_macro` (no name is
+the folder of another: stores of files refuse that); MLflow and W&B also get the table and the report as artifacts.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from hitmiss.errors import EnvironmentFault, UsageError
+from hitmiss.results import Estimate, Results
+
+ALLOWED: Final = re.compile(r"[^\w\-. /=+]")
+LONGEST: Final = 200
+
+
+def figures_of(results: Results, *, prefix: str = "", slices: bool = True) -> dict[str, float]:
+    """Figures by name; undefined ones are left out, names that would collide are numbered.
+
+    >>> figures_of(Results((Estimate("eer", 0.1, low=0.05, high=0.2), Estimate("eer", None, slice={"codec": "C01"}))))
+    {'eer': 0.1, 'eer_low': 0.05, 'eer_high': 0.2}
+    """
+    found: dict[str, float] = {}
+    for e in results:
+        if e.value is None or (not slices and e.slice):
+            continue
+        name = _free(_name(e, prefix), found)
+        found[name] = float(e.value)
+        if e.low is not None and e.high is not None:
+            found |= {f"{name}_low": float(e.low), f"{name}_high": float(e.high)}
+    return found
+
+
+def _name(e: Estimate, prefix: str) -> str:
+    parts = [prefix, *(f"{k}={v}" for k, v in e.run.items())]
+    parts += [k if v == "*" else f"{k}={v}" for k, v in e.slice.items()]
+    parts.append(f"{e.metric}_{e.average}" if e.average else e.metric)
+    return ALLOWED.sub("_", "/".join(p.replace("/", "_") for p in parts if p))[:LONGEST]
+
+
+def _free(name: str, taken: dict[str, float]) -> str:
+    if name not in taken:
+        return name
+    return next(f"{name}.{i}" for i in range(2, len(taken) + 3) if f"{name}.{i}" not in taken)
+
+
+def log(
+    results: Results,
+    to: Any,
+    *,
+    step: int | None = None,
+    prefix: str = "",
+    slices: bool = True,
+    report: str | Path | None = None,
+) -> None:
+    """Log results to `"mlflow"`, `"wandb"` or a TensorBoard writer (anything with `add_scalar`)."""
+    named = figures_of(results, prefix=prefix, slices=slices)
+    if hasattr(to, "add_scalar"):
+        _tensorboard(to, results, named, step, prefix)
+        return
+    known: dict[str, Callable[..., None]] = {"mlflow": _mlflow, "wandb": _wandb}
+    if to not in known:
+        raise UsageError(f"cannot log to {to!r}; known: mlflow, wandb, or a TensorBoard SummaryWriter")
+    known[to](results, named, step, prefix, Path(report) if report is not None else None)
+
+
+def _tensorboard(writer: Any, results: Results, named: dict[str, float], step: int | None, prefix: str) -> None:
+    for name, value in named.items():
+        writer.add_scalar(name, value, step)
+    writer.add_text("/".join(filter(None, (prefix, "signature"))), f"`{results.signature}`", step)
+
+
+def _mlflow(results: Results, named: dict[str, float], step: int | None, prefix: str, report: Path | None) -> None:
+    mlflow = _imported("mlflow")
+    mlflow.log_metrics({name.replace("=", ":").replace("+", "_"): v for name, v in named.items()}, step=step)
+    mlflow.set_tag("/".join(filter(None, (prefix, "hitmiss.signature"))), results.signature[:5000])
+    with tempfile.TemporaryDirectory() as folder:
+        saved = Path(folder) / "results.json"
+        results.save(saved)
+        mlflow.log_artifact(str(saved), prefix or None)
+    if report is not None:
+        mlflow.log_artifact(str(report), prefix or None)
+
+
+def _wandb(results: Results, named: dict[str, float], step: int | None, prefix: str, report: Path | None) -> None:
+    wandb = _imported("wandb")
+    if wandb.run is None:
+        raise UsageError("no W&B run is active: call wandb.init first")
+    frame = results.to_polars()
+    table = wandb.Table(columns=frame.columns, data=[list(row) for row in frame.iter_rows()])
+    shown: dict[str, Any] = {**named, "/".join(filter(None, (prefix, "results"))): table}
+    if report is not None:
+        shown["/".join(filter(None, (prefix, "report")))] = wandb.Html(str(report))
+    wandb.log(shown, step=step)
+    wandb.run.summary["hitmiss.signature"] = results.signature
+
+
+def _imported(name: str) -> Any:
+    import importlib
+
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise EnvironmentFault(f"logging to {name} needs the package: pip install {name}") from None
