@@ -4,6 +4,9 @@ Every record has its own budget, window and aim; records that have flipped leave
 is a field z; the change of the signal is `shape(z)`: smoothed (sap), spread over the twelve leads (lead-consistent) and put
 under the window. z is kept where the change is within budget; the final change is projected once more in float64, so
 its norm keeps the budget to rounding.
+
+Records do not touch each other. A model in float32 rounds differently in batches of another size, though, so where a
+gradient is nearly 0 its sign, and with it single samples of the change, may differ between batch sizes.
 """
 
 from __future__ import annotations
