@@ -90,6 +90,11 @@ class Work:
             self.replicates[sample.name] = [np.nan_to_num(r) if self._is_zeroed(q) else r for q, r in pairs]
         return [self._estimate(i, q, sample) for i, q in enumerate(self.questions)]
 
+    def drawn(self, sample: Sample, index: int) -> Floats:
+        """Replicates of a question for a sample that was asked, for an average or a difference of figures."""
+        question = self.questions[index]
+        return self.draws.for_averages(question, sample, question.value(sample), self.replicates[sample.name][index])
+
     def _replicates(self, sample: Sample) -> list[Floats]:
         """Replicates of every question; nothing is known from those of a figure that gets no interval."""
         drawn = iter(self.draws.replicates([q for q in self.questions if q.metric.interval], sample))

@@ -88,7 +88,7 @@ def _macro(
             f"no interval: these slices share their {work.columns.trials.header.positive} trials; draw a --unit for one"
         )
         return replace(row, note="; ".join(filter(None, (note, shared))))
-    drawn = np.mean([work.replicates[s.name][i] for s, _ in defined], axis=0)
+    drawn = np.mean([work.drawn(s, i) for s, _ in defined], axis=0)
     return with_interval(row, drawn, work.draws)
 
 
@@ -160,5 +160,5 @@ def _gap_row(work: Work, i: int, gap: Gap, sides: list[Sample], within: Estimate
     row = replace(row, value=beyond.value - within.value, note=f"{beyond.value:.4f} out, {within.value:.4f} in")
     if not work.draws.plan.bootstrap:
         return row
-    drawn = work.replicates[sides[1].name][i] - work.replicates[sides[0].name][i]
+    drawn = work.drawn(sides[1], i) - work.drawn(sides[0], i)
     return with_interval(row, drawn, work.draws)

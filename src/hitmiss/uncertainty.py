@@ -93,6 +93,7 @@ class Draws:
     weights: Array | None = None
     n_units: int = 0
     _unit_samples: dict[str, UnitSample] = field(default_factory=dict)
+    _accelerations: dict[tuple[str, int], float] = field(default_factory=dict)
     _at_best: dict[tuple[str, str], tuple[AtThreshold, Floats]] = field(default_factory=dict)
 
     @classmethod
@@ -110,6 +111,7 @@ class Draws:
         chosen = self._chosen_thresholds(forms, sample)
         every = [*forms, *chosen.values()]
         by_form = dict(zip(map(id, every), self._of_forms(every, sample, rng), strict=True)) if every else {}
+        self._note_accelerations(every, sample)
         for q in questions:
             if id(q.form) in chosen:
                 fixed = chosen[id(q.form)]
@@ -205,10 +207,24 @@ class Draws:
         assert form is not None and not isinstance(form, OfCounts)
         return intervals.bca(replicates, value, self._acceleration(form, sample), plan.level)
 
+    def for_averages(self, question: Question, sample: Sample, value: float, replicates: Floats) -> Floats:
+        """Replicates as figures made of several figures need them: those of a least cost without its optimism."""
+        if (sample.name, question.text) not in self._at_best:
+            return replicates
+        return self._at_best[sample.name, question.text][1] * intervals.growth_of_least_cost(replicates, value)
+
+    def _note_accelerations(self, forms: list[Form], sample: Sample) -> None:
+        """The accelerations of all forms under units, from one pass over the blocks that are left out."""
+        if self.weights is None or self.plan.method == "percentile" or not forms:
+            return
+        without = unit_replicates(self.unit_sample(sample), forms, self._without_blocks)
+        for form, values in zip(forms, without, strict=True):
+            self._accelerations[sample.name, id(form)] = intervals.acceleration_of_units(values)
+
     def _acceleration(self, form: Form, sample: Sample) -> float:
         if self.weights is None:
             return intervals.acceleration_of_trials(form, cut(sample.tally, [form]))
-        return intervals.acceleration_of_units(unit_replicates(self.unit_sample(sample), [form], self._without_blocks)[0])
+        return self._accelerations[sample.name, id(form)]
 
     @cached_property
     def _without_blocks(self) -> Array:

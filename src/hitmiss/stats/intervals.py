@@ -73,10 +73,17 @@ def of_least_cost(
     first order), moved up by the optimism, `OPTIMISM` · (estimate − mean of `least`), as a share of the estimate.
     """
     low, high = bca(at_best, estimate, acceleration, level)
-    if not estimate > 0.0 or math.isnan(low):
+    if math.isnan(low):
         return low, high
-    growth = 1.0 + OPTIMISM * max(estimate - float(np.nanmean(least)), 0.0) / estimate
+    growth = growth_of_least_cost(least, estimate)
     return min(low * growth, estimate), max(high * growth, estimate)
+
+
+def growth_of_least_cost(least: Floats, estimate: float) -> float:
+    """By how much a least cost is too low, as a factor; 1 where it is 0."""
+    if not estimate > 0.0:
+        return 1.0
+    return 1.0 + OPTIMISM * max(estimate - float(np.nanmean(least)), 0.0) / estimate
 
 
 def acceleration_of_trials(form: Form, cells: Cells) -> float:
