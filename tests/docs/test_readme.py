@@ -1,0 +1,26 @@
+"""The README's first screen is what the command really prints, at full size."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from hitmiss.cli.main import run
+from hitmiss.simulate.asvspoof5 import write
+
+README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_table_is_real(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    block = re.search(r"<!-- demo: asvspoof5 -->\n```console\n\$ hitmiss (.*?)\n(.*?)```", README, re.S)
+    assert block is not None
+    with contextlib.chdir(tmp_path):
+        write("demo/asvspoof5")
+        assert run(shlex.split(block[1])) == 0
+    printed = capsys.readouterr().out.splitlines()
+    for line in block[2].splitlines():
+        assert line.strip() == "…" or line in printed or any(p.startswith(line.removesuffix("…")) for p in printed), line
