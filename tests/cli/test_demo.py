@@ -21,7 +21,7 @@ def test_each_command_names_files_that_are_there(step: Step, tmp_path: Path) -> 
     for words in step.commands(data):
         assert words[0] in VERBS
         paths = [Path(re.split(r"[:\[]", word)[0]) for word in words if word.startswith(str(tmp_path))]
-        made = ("run", "baseline_metrics.csv")  # there once the command has run
+        made = ("run", "baseline_metrics.csv", "results.json")  # there once the command has run
         assert paths and all(path.exists() for path in paths if path.name not in made)
 
 
@@ -29,6 +29,7 @@ def test_the_demo_shows_what_it_runs(tmp_path: Path, capsys: pytest.CaptureFixtu
     pytest.importorskip("hitmiss.cli.score", reason="the verb score is not there yet", exc_type=ModuleNotFoundError)
     assert run(["demo", "--small", "--output", str(tmp_path)]) == 0
     seen = capsys.readouterr()
+    assert "Triage" in (tmp_path / "report_small.html").read_text() and f"The report is {tmp_path}" in seen.err
     typed = [line for line in seen.err.splitlines() if line.startswith(REPEATABLE)]
     assert len(typed) >= len([step for step in STEPS if not step.lacks])
     for line in typed:

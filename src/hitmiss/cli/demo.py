@@ -27,6 +27,7 @@ class Step:
     simulate: Callable[[Path, float], Path]
     commands: Callable[[Path], list[list[str]]]
     needs: tuple[str, ...] = ()
+    reports: str = ""
 
     @property
     def lacks(self) -> list[str]:
@@ -46,7 +47,8 @@ def score_asvspoof5(data: Path) -> list[list[str]]:
     files = [str(data / "scores_a.tsv"), "--key", str(data / "ASVspoof5.eval.track_1.tsv")]
     slices = ["--by", "codec", "--by", "codec_q", "--by", "codec,codec_q"]
     intervals = ["--bootstrap", "1000", "--unit", "speaker"]
-    return [["score", *files, "-p", "asvspoof5", "--score-kind", "llr", *slices, *intervals]]
+    kept = ["-o", str(data / "results.json")]
+    return [["score", *files, "-p", "asvspoof5", "--score-kind", "llr", *slices, *intervals, *kept]]
 
 
 def simulate_voices(folder: Path, share: float) -> Path:
@@ -64,11 +66,12 @@ def detect_voices(data: Path) -> list[list[str]]:
     from hitmiss.simulate.training import trained
 
     run, each = str(data / "run"), ["--bootstrap", "1000", "--unit", "speaker"]
+    kept = ["-o", str(data / "results.json")]
     files = ["--data", str(data / "eval.tsv"), "--codecs", str(data / "codecs.tsv")]
     way = ["--cut-length", "48000", "--workers", "2", "-o", run]
     return [
         ["detect", "--detector", trained(data), *files, "-p", "deepfake-audio", *way],
-        ["score", run, "-p", "deepfake-audio", "--by", "codec", "--by", "attack", *each],
+        ["score", run, "-p", "deepfake-audio", "--by", "codec", "--by", "attack", *each, *kept],
         ["drift", run, "--by", "codec", *each],
     ]
 
@@ -107,18 +110,35 @@ def score_triage(data: Path) -> list[list[str]]:
 
 
 STEPS = (
-    Step("asvspoof5", "ASVspoof 5 Track 1, per codec and quality", simulate_asvspoof5, score_asvspoof5),
+    Step(
+        "asvspoof5",
+        "ASVspoof 5 Track 1, per codec and quality",
+        simulate_asvspoof5,
+        score_asvspoof5,
+        reports="{data}/results.json",
+    ),
     Step(
         "voices",
         "Deepfake audio: a detector over codecs, from sound to tables",
         simulate_voices,
         detect_voices,
         ("soundfile", "soxr", "av"),
+        reports="{data}/results.json",
     ),
     Step(
-        "toxicity", "Toxicity in four languages: the document's own table, rebuilt", simulate_toxicity, score_toxicity
+        "toxicity",
+        "Toxicity in four languages: the document's own table, rebuilt",
+        simulate_toxicity,
+        score_toxicity,
+        reports="toxicity={data}/predictions:baseline",
     ),
-    Step("triage", "Triage: an agent with and without tools", simulate_triage, score_triage),
+    Step(
+        "triage",
+        "Triage: an agent with and without tools",
+        simulate_triage,
+        score_triage,
+        reports="triage={data}/results.jsonl",
+    ),
 )
 """What the demo shows, in order."""
 
@@ -127,7 +147,8 @@ def demo(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where it goes.")] = Path("demo"),
     small: Annotated[bool, typer.Option("--small", help="A fiftieth of the size.")] = False,
 ) -> None:
-    """Simulate evaluations at full size and score them, showing each command before it is run."""
+    """Simulate evaluations at full size, score them and report on them, showing each command before it is run."""
+    reported: list[str] = []
     for step in STEPS:
         if step.lacks:
             printing.note(f"\n{step.about}: left out, it needs {', '.join(step.lacks)}: pip install 'hitmiss[audio]'")
@@ -137,6 +158,10 @@ def demo(
         for words in step.commands(data):
             _run_as_typed(words)
         printing.note(f"\nThe data is in {data}; change the command and run it again.")
+        reported += [step.reports.format(data=data)] if step.reports else []
+    report = output / ("report_small.html" if small else "report.html")
+    _run_as_typed(["report", *reported, "--title", "hitmiss demo: simulated evaluations", "-o", str(report)])
+    printing.note(f"\nThe report is {report}; open it in a browser.")
 
 
 def _run_as_typed(words: list[str]) -> None:

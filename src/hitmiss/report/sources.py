@@ -91,8 +91,14 @@ def _expanded(text: str) -> list[str]:
 
 
 def _short(name: str) -> str:
-    """A run's name without the ending of its file."""
-    return name.removesuffix(".json").removesuffix(".gz").removesuffix(".tsv").removesuffix(".csv").removesuffix(".txt")
+    """A run's name without the ending of its file; results are called by their folder.
+
+    >>> _short("main/results.json"), _short("scores_a.tsv.gz")
+    ('main', 'scores_a')
+    """
+    for ending in (".gz", ".json", ".jsonl", ".tsv", ".csv", ".txt"):
+        name = name.removesuffix(ending)
+    return name.removesuffix("/results")
 
 
 def _open(path: str, name: str, key: str | None, measuring: Measuring) -> RunData:

@@ -11,8 +11,10 @@ from hitmiss.differences import A_BETTER, B_BETTER, IDENTICAL, NO_DIFFERENCE, Co
 from hitmiss.errors import DataError, UsageError
 from hitmiss.opening import fitting, runs_inside
 from hitmiss.rankings import Ranking, compare_all
+from hitmiss.registry import find_metric
 from hitmiss.report import comparison_tables, views
 from hitmiss.report.evaluations import Evaluation
+from hitmiss.spec import parse
 from hitmiss.trials import Trials
 
 UNTESTED = (
@@ -20,8 +22,8 @@ UNTESTED = (
     "without trials, so nothing was tested. Give the score files, or see `hitmiss compare`."
 )
 REPEATED = "These are repetitions of one run: their spread is shown above, there is nothing to compare."
-MOST_METRICS = 4
-"""Metrics that are compared where there are more than two runs: a matrix each."""
+MOST_METRICS, MOST_OF_TWO = 4, 12
+"""Metrics that are compared where there are more than two runs (a matrix each), and where there are two (a row each)."""
 
 
 @dataclass(frozen=True)
@@ -77,13 +79,16 @@ def contenders(evaluation: Evaluation) -> dict[str, Trials]:
 
 
 def _metrics(evaluation: Evaluation, trials: list[Trials]) -> list[str]:
-    """Those that both the protocol and the scores allow, else those that were measured; the most telling of many."""
+    """Those that both the protocol and the scores allow, else those that were measured; the most telling of many.
+
+    Figures that get no interval (calibration errors) get no test either.
+    """
     measured = list(dict.fromkeys(e.metric for e in evaluation.results if not e.slice and e.average is None))
     known = fitting(evaluation.protocol, trials) if evaluation.protocol is not None else measured
-    if len(trials) == 2:
-        return known
+    known = [m for m in known if find_metric(parse(m).name).interval]
     telling = [evaluation.primary, *(evaluation.protocol.slice_metrics if evaluation.protocol is not None else ())]
-    return [m for m in dict.fromkeys((*telling, *known)) if m in known][:MOST_METRICS]
+    ordered = [m for m in dict.fromkeys((*telling, *known)) if m in known]
+    return ordered[: MOST_METRICS if len(trials) > 2 else MOST_OF_TWO]
 
 
 def verdicts_of(made: Comparison) -> tuple[str, ...]:
