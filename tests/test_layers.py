@@ -44,7 +44,7 @@ LAYERS = (
         "campaign",
         "robustness_health",
         "robustness",
-    ),  # fmt: skip
+    ),
     ("detect", "attack", "probe", "cluster", "simulate", "shortcuts", "drawing", "drawing_attacks"),
     ("protocol", "protocols", "opening", "verification"),
     ("report", "review", "bridges"),

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import roc_auc_score, roc_curve
 
-COLUMNS = "speaker filename gender codec codec_q codec_seed attack_tag attack key tmp".split()
+COLUMNS = ["speaker", "filename", "gender", "codec", "codec_q", "codec_seed", "attack_tag", "attack", "key", "tmp"]
 
 
 def eer_and_min_dcf(positive, score):

@@ -84,8 +84,10 @@ def norm_distributions(results: Sequence[AttackResult], ax: Any = None) -> tuple
         return ax.figure, ax
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(max(7.0, 1.5 + 1.1 * len(keys)), 3.8), layout="constrained")
-    both = figure.subplots(1, 2)
+    is_crowded = len(keys) > 6
+    size = (max(6.0, 1.5 + 0.55 * len(keys)), 6.4) if is_crowded else (8.4, 3.8)
+    figure = Figure(figsize=size, layout="constrained")
+    both: Any = figure.subplots(2, 1) if is_crowded else figure.subplots(1, 2)
     _boxes(_plain(both[0]), results, keys, names, "delta_norm_l2", "L2 norm of the change (mV)")
     _boxes(_plain(both[1]), results, keys, names, "delta_norm_linf", "L∞ norm of the change (mV)")
     return figure, both

@@ -111,8 +111,9 @@ class Campaigner:
             data.x, data.y.astype(np.float64), data.fs, self.model, data.classes, self.threshold, self.peaks, self.batch
         )
         for _, config in self.plan.steps:
-            if config is not None and config.needs_gradient:
-                self.model.need_gradient(config.family)
+            if config is not None:
+                self.records.target_of(config)
+                self.model.need_gradient(config.family) if config.needs_gradient else None
         width = self.records.clean.shape[1]
         if width != len(data.classes):
             raise DataError(f"{self.model.name} gives {width} outputs and the data has {len(data.classes)} classes")

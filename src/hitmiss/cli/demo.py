@@ -109,6 +109,30 @@ def score_triage(data: Path) -> list[list[str]]:
     ]
 
 
+def simulate_ecg(folder: Path, share: float) -> Path:
+    """Simulate 12-lead ECGs with five diagnoses and train a small classifier on them."""
+    from hitmiss.simulate.ecg import write
+    from hitmiss.simulate.ecg_model import train
+
+    shutil.rmtree(folder / "run", ignore_errors=True)
+    train(write(folder, share=share))
+    return folder
+
+
+def attack_ecg(data: Path) -> list[list[str]]:
+    """Noise, morphology and a black-box search, with gradients where torch is installed; each beside noise of its norm."""
+    from hitmiss.simulate.ecg_model import trained
+
+    run, has_torch = str(data / "run"), find_spec("torch") is not None
+    families = ["band_noise(beta=0.5)", "morph_amp", "random_search(queries=100)", *(["pgd", "smooth_adv"] if has_torch else [])]
+    chosen = [word for family in families for word in ("--family", family)]
+    files = ["--detector", trained(data), "--data", str(data / "test.npz")]
+    return [
+        ["attack", *files, *chosen, "--strengths", "0.2", "0.5", "1", "--output", run],
+        ["score", run, "-p", "ecg-attacks", "--bootstrap", "1000", "-o", str(data / "results.json")],
+    ]
+
+
 STEPS = (
     Step(
         "asvspoof5",
@@ -138,6 +162,13 @@ STEPS = (
         simulate_triage,
         score_triage,
         reports="triage={data}/results.jsonl",
+    ),
+    Step(
+        "ecg",
+        "ECGs: perturbations and attacks on a classifier of five diagnoses",
+        simulate_ecg,
+        attack_ecg,
+        reports="{data}/results.json",
     ),
 )
 """What the demo shows, in order."""

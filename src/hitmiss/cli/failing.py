@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from typer import Abort, TyperException
 
-from hitmiss.cli.printing import visible
 from hitmiss.errors import DataError, EnvironmentFault, HitmissError
+from hitmiss.visible import visible
 
 INTERRUPTED = 130
 SHOWN_FAULTS = 5

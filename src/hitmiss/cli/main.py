@@ -17,6 +17,7 @@ import typer
 
 from hitmiss._version import __version__
 from hitmiss.cli import failing, printing, spaced
+from hitmiss.visible import visible
 
 VERBS = (
     "score",
@@ -122,7 +123,7 @@ def _plain_warnings() -> Iterator[None]:
     """Warnings of libraries as one line on stderr instead of two with a place in the code."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        printing.note(f"hitmiss: warning: {printing.visible(str(message))}")
+        printing.note(f"hitmiss: warning: {visible(str(message))}")
 
     with warnings.catch_warnings():
         warnings.showwarning = show

@@ -16,6 +16,7 @@ from typing import Any, TextIO
 
 from hitmiss.visible import visible
 
+
 def out(text: str = "") -> None:
     """A line, or several, of the result: to stdout."""
     _write(sys.stdout, visible(text, keep="\n"))
