@@ -85,7 +85,7 @@ def _literal(node: ast.expr, text: str) -> Setting:
 
 def _text(value: Setting) -> str:
     if isinstance(value, str):
-        plain = value.isidentifier() and not keyword.iskeyword(value) and value not in NOT_WORDS
+        plain = value.isascii() and value.isidentifier() and not keyword.iskeyword(value) and value not in NOT_WORDS
         return value if plain else repr(value)
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         return str(int(value))
