@@ -1,0 +1,143 @@
+"""The report of a million trials: how long it takes to build, how large it is, when a browser first paints it.
+
+    python benchmarks/report.py
+
+Trials are simulated (two classes, 12 codecs × 5 qualities, 16 attacks, LLRs); measuring is not counted, thinning the
+curves and writing the page is. First paint and the time until every figure is drawn are those of headless Chromium
+through playwright, the median of five; a dash where it is not installed. "All points" is one DET curve as Plotly would get it without thinning.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hitmiss.metrics.curves import det_curve
+from hitmiss.report.evaluations import RunData
+from hitmiss.report.html import render
+from hitmiss.report.page import compose
+from hitmiss.report.pictures import pictures
+from hitmiss.report.sources import Measuring, measured
+from hitmiss.trials import Header, Trials
+
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
+
+
+def simulated(n: int) -> Trials:
+    """Trials with domains that matter."""
+    rng = np.random.default_rng(0)
+    label = rng.random(n) < 0.2
+    codec, quality, attack = rng.integers(0, 12, n), rng.integers(1, 6, n), rng.integers(17, 33, n)
+    score = 2.2 * (rng.normal(size=n) + label * (3.0 - codec / 12 + quality / 10) - 1.5)
+    names = {"codec": np.char.add("C", codec.astype(str)), "codec_q": quality.astype(str)}
+    attacks = np.where(label, "-", np.char.add("A", attack.astype(str)))
+    return Trials.of(label, score, header=Header("bonafide", "spoof", "llr"), attack=attacks, **names)
+
+
+def timed(work: Callable[[], Any], repeats: int = 3) -> tuple[float, Any]:
+    """The best time of some runs, and what came out."""
+    best, made = float("inf"), None
+    for _ in range(repeats):
+        start = time.perf_counter()
+        made = work()
+        best = min(best, time.perf_counter() - start)
+    return best, made
+
+
+def painted(page: str, ready: str) -> tuple[float, float] | None:
+    """Milliseconds to the first paint, and until every figure is drawn."""
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        return None
+    if chromium is None:
+        return None
+    first, whole = [], []
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as started:
+        path = Path(folder) / "report.html"
+        path.write_text(page, encoding="utf-8")
+        browser = started.chromium.launch(executable_path=chromium, args=FLAGS)
+        for _ in range(5):
+            tab = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
+            start = time.perf_counter()
+            tab.goto(path.as_uri())
+            tab.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+            tab.wait_for_function(ready)
+            whole.append(1000 * (time.perf_counter() - start))
+            first.append(tab.wait_for_function(PAINTED).json_value())
+            tab.context.close()
+        browser.close()
+    return statistics.median(first), statistics.median(whole)
+
+
+PAINTED = "() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
+READY = """() => document.documentElement.dataset.ready && [...document.querySelectorAll('.plot')].every((p) => {
+  if (!p.querySelector('svg')) p.scrollIntoView(); return p.querySelector('svg'); })"""
+
+
+def rows(n: int = 1_000_000) -> list[dict[str, object]]:
+    """The table: what, seconds to build, bytes, milliseconds to paint."""
+    trials = simulated(n)
+    run = measured(trials, "simulated", Measuring(None, ("min_dcf", "eer", "act_dcf", "cllr", "roc_auc")))
+    found = []
+    for what, names, static in (
+        ("one run", ["a"], False),
+        ("one run, --static", ["a"], True),
+        ("two runs side by side (not compared)", ["a", "b"], False),
+    ):
+        seconds, page = timed(lambda who=names, f=static: _built(run, who, f))  # type: ignore[misc]
+        paint = painted(page, "() => true" if static else READY)
+        found.append(
+            {
+                "what": f"{n:,} trials, {what}",
+                "build s": seconds,
+                "MB": len(page.encode()) / 1e6,
+                "first paint ms": paint[0] if paint else "–",
+                "every figure drawn ms": paint[1] if paint else "–",
+            }
+        )
+    curve = det_curve(trials.label, trials.score)
+    whole = len(json.dumps([curve.far.tolist(), curve.frr.tolist(), curve.thresholds[:-1].tolist()])) / 1e6
+    points = len(run.pictures[0].displays[0].far)  # type: ignore[attr-defined]
+    found.append(
+        {
+            "what": f"all points of the DET curve alone, in place of {points}",
+            "build s": "–",
+            "MB": whole,
+            "first paint ms": "–",
+        }
+    )
+    return found
+
+
+def _built(run: RunData, names: list[str], static: bool) -> str:
+    """Curves thinned and the page written; trials only for one run, as two would be compared."""
+    assert run.trials is not None
+    trials = run.trials if len(names) == 1 else None
+    sources = [RunData(name, run.results, tuple(pictures(run.trials, run.results)), trials) for name in names]
+    return render(compose(sources), static=static)
+
+
+def main() -> None:
+    """Print the table."""
+    found = rows()
+    heads = list(found[0])
+    print(f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
+    for row in found:
+        cells = (row.get(head, "–") for head in heads)
+        print(
+            f"| {' | '.join(f'{v:.0f}' if isinstance(v, float) and v >= 100 else f'{v:.3g}' if isinstance(v, float | int) else str(v) for v in cells)} |"
+        )
+
+
+if __name__ == "__main__":
+    main()
