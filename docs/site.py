@@ -22,7 +22,7 @@ STYLE = """
 nav{padding:1.2rem 0;border-bottom:1px solid var(--line);font-size:.93rem}nav a{color:var(--muted);text-decoration:none;margin-right:.9rem;white-space:nowrap}
 nav a[aria-current]{color:var(--fg);font-weight:600}nav b{display:none}main{min-width:0;padding-bottom:4rem}
 @media(min-width:900px){.frame{grid-template-columns:210px minmax(0,1fr);gap:2.5rem}nav{border:0;position:sticky;top:0;align-self:start;max-height:100vh;overflow:auto}
-nav a,nav b{display:block;margin:.18rem 0}nav b{margin-top:1rem;font-size:.8rem;color:var(--muted);text-transform:uppercase;letter-spacing:.05em}}
+nav a,nav b{display:block;margin:.18rem 0;white-space:normal}nav b{margin-top:1rem;font-size:.8rem;color:var(--muted);text-transform:uppercase;letter-spacing:.05em}}
 a{color:var(--accent)}h1{font-size:1.9rem;letter-spacing:-.02em;line-height:1.2}h2{margin-top:2.4rem}
 code{font:.9em ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;background:var(--code);padding:.1em .3em;border-radius:4px}
 pre{background:var(--code);border:1px solid var(--line);border-radius:8px;padding:.9rem 1rem;overflow-x:auto;line-height:1.45}pre code{background:none;padding:0}

@@ -7,12 +7,15 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from hitmiss.errors import UsageError
 from hitmiss.results import SCHEMA, finite
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 A_BETTER, B_BETTER, NO_DIFFERENCE, IDENTICAL = "A better", "B better", "no difference shown", "identical"
 ALL, WRONG, BOTH = "all answered", "abstention = wrong", "both answered"
@@ -131,6 +134,12 @@ class Comparison:
         for row in rows:
             del row["slice"]
         return pl.DataFrame(rows, infer_schema_length=None)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row a difference, as a pandas frame (needs pandas)."""
+        import pandas as pd
+
+        return pd.DataFrame(self.to_polars().to_dicts())
 
     def __str__(self) -> str:
         lines = [f"{_named(d)} {_number(d.delta)} {_interval(d)} {d.verdict}" for d in self]
