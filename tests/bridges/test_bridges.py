@@ -146,6 +146,23 @@ def test_mlflow_keeps_figures_and_artifacts(results: Results, tmp_path: Path, mo
 
 
 @pytest.mark.extras
+def test_wandb_keeps_figures_offline(results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wandb = pytest.importorskip("wandb", reason="wandb is not installed; make test-extras")
+    monkeypatch.setenv("WANDB_SILENT", "true")
+    with pytest.raises(UsageError, match=r"call wandb\.init"):
+        log(results, "wandb")
+    report = tmp_path / "report.html"
+    report.write_text("<p>report</p>")
+    run = wandb.init(project="hitmiss", dir=tmp_path, mode="offline")
+    try:
+        log(results, "wandb", step=3, report=report)
+        assert run.summary["eer"] == results.one("eer").value and run.summary["results"]["nrows"] == len(results)
+        assert run.summary["hitmiss.signature"] == results.signature
+    finally:
+        run.finish()
+
+
+@pytest.mark.extras
 def test_tensorboard_keeps_figures(results: Results, tmp_path: Path) -> None:
     writers = pytest.importorskip("tensorboardX", reason="tensorboardX is not installed; make test-extras")
     reading = pytest.importorskip(

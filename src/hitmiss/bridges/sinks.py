@@ -100,7 +100,7 @@ def _wandb(results: Results, named: dict[str, float], step: int | None, prefix: 
     shown: dict[str, Any] = {**named, "/".join(filter(None, (prefix, "results"))): table}
     if report is not None:
         shown["/".join(filter(None, (prefix, "report")))] = wandb.Html(str(report))
-    wandb.log(shown, step=step)
+    wandb.log(shown, step=step, commit=True)  # with a step given it would wait for the next one
     wandb.run.summary["hitmiss.signature"] = results.signature
 
 
