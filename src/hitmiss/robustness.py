@@ -189,9 +189,11 @@ def _numbers(cell: Cell, draws: _Draws, mask: NDArray[np.bool_], common: dict[st
         values = factor * cell.numbers.get(column, np.zeros(0))
         known = mask & np.isfinite(values) if len(values) else mask & False
         if known.any():
-            terms = Terms(np.where(known, values, 0.0), known.astype(np.float64))
-            found = draws.figure(float(terms.rate), lambda t=terms: t.replicates(draws.weights), float(known.sum()))  # type: ignore[misc]
-            yield Estimate(name, **found, best="high" if name == "snr_db" else "low", **common)
+            mean, of = (
+                float(values[known].mean()),
+                float(known.sum()),
+            )  # it describes the attack; nothing is inferred from it
+            yield Estimate(name, mean, of=of, best="high" if name == "snr_db" else "low", **common)
     least = cell.numbers.get(LEAST)
     if least is not None and not np.isnan(least[mask]).any():
         ordered = np.sort(least[mask])

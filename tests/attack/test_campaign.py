@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from hitmiss.attack.config import PerturbationConfig
 from hitmiss.attack.criterion import find_criterion
 from hitmiss.attack.data import Recordings, read_recordings
 from hitmiss.attack.model import as_classifier
+from hitmiss.attack.perform import binarize, perform
 from hitmiss.attack.run import Campaigner, Plan, run_campaign, same_norm_noise, sweep
 from hitmiss.attack.search import minimal_strength
 from hitmiss.campaign import Campaign
@@ -135,24 +137,26 @@ def test_the_control_has_the_norm_of_its_attack(trials: Trials) -> None:
             np.testing.assert_allclose(control.numbers["delta_l2"], cell.numbers["delta_l2"], rtol=1e-9)
 
 
-def test_minimal_strengths_flip_and_lesser_ones_were_tried(model: ConvBaseline, data: Recordings) -> None:
+def test_minimal_strengths_flip_the_records(model: ConvBaseline, data: Recordings) -> None:
     campaigner = Campaigner(data, as_classifier(model), Plan((), SEARCH))
-    rows = list(range(len(data.ids)))
-    least = campaigner.least(SEARCH[0], rows)
-    assert np.isfinite(least).any()
-    from dataclasses import replace
-
-    from hitmiss.attack.perform import binarize, perform
-
-    some = [i for i in rows if np.isfinite(least[i])]
-    done = perform(
+    least, done = campaigner.search(SEARCH[0], range(len(data.ids)))
+    flips = (binarize(campaigner.model.proba(done.x)) != campaigner.records.clean_bits).any(axis=1)
+    assert flips.any() and np.array_equal(flips, np.isfinite(least))
+    again = perform(
         campaigner.records,
-        some,
-        [replace(SEARCH[0], strength=float(least[i])) for i in some],
-        [campaigner.rng(i, f"minimal {SEARCH[0]}") for i in some],
+        np.flatnonzero(flips).tolist(),
+        [replace(SEARCH[0], strength=float(s)) for s in least[flips]],
+        [campaigner.rng(i, f"minimal {SEARCH[0]}") for i in np.flatnonzero(flips).tolist()],
     )
-    bits = binarize(campaigner.model.proba(done.x))
-    assert (bits != campaigner.records.clean_bits[some]).any(axis=1).all()
+    assert np.array_equal(again.x, done.x[flips])
+
+
+def test_a_flip_with_less_than_the_budget_counts_for_less() -> None:
+    least = np.array([0.05, 0.5])
+    found = minimal_strength(
+        lambda at, s: np.where(s >= least[at], np.maximum(0.6 * s, least[at]), np.inf), 2, rounds=7
+    )
+    assert (found >= least).all() and (found - least <= 2**-7).all()
 
 
 def test_bisection_brackets_the_step() -> None:

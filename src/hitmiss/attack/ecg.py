@@ -182,7 +182,8 @@ def _banded(noise: Floats, low: float, high: float, fs: float) -> Floats:
     keep: NDArray[np.bool_] = (hertz >= low) & (hertz <= high)
     if not keep.any():
         raise UsageError(f"a record of {noise.shape[1]} samples has no frequency from {low:g} to {high:g} Hz")
-    return np.fft.irfft(spectrum * keep[None, :, None], noise.shape[1], axis=1)
+    spectrum[:, ~keep] = 0.0
+    return np.fft.irfft(spectrum, noise.shape[1], axis=1)
 
 
 def _unit(wave: Floats) -> Floats:

@@ -22,6 +22,7 @@ from hitmiss.attack.window import hann_windows
 from hitmiss.detect.extract import to_probability
 from hitmiss.errors import DataError, UnknownName, UsageError
 
+FEW = 8
 DETECTED = "R peaks detected by hitmiss"
 Bits = NDArray[np.int8]
 
@@ -89,6 +90,20 @@ class Performed:
     """The norm that was allowed; infinite where a family has no budget."""
     norm: list[str]
     notes: list[tuple[str, ...]]
+
+    def share_used(self, x: Floats) -> Floats:
+        """How much of its budget each record used, 0 to 1; 1 where a family has none."""
+        flat = np.abs(self.x - x).reshape(len(x), -1)
+        is_l2 = np.array([norm == "l2" for norm in self.norm])
+        used = np.where(is_l2, np.linalg.norm(flat, axis=1), flat.max(axis=1, initial=0.0))
+        return np.where(np.isinf(self.budget), 1.0, np.minimum(used / np.maximum(self.budget, 1e-300), 1.0))
+
+    def take(self, places: NDArray[np.int64], other: Performed, which: Mask) -> None:
+        """Put some records of another outcome in the place of ours."""
+        for name in ("x", "zero_gradient", "budget"):
+            getattr(self, name)[places] = getattr(other, name)[which]
+        for at, source in zip(places.tolist(), np.flatnonzero(which).tolist(), strict=True):
+            self.norm[at], self.notes[at] = other.norm[source], other.notes[source]
 
 
 def perform(
@@ -163,12 +178,16 @@ class _Group:
             found = detect_all(x, records.fs)
             peaks = found if peaks is None else [f if p is None else p for p, f in zip(peaks, found, strict=True)]
             notes = (DETECTED,)
-        batch = make_records(
-            x, self.strength, self.rngs, fs=records.fs, center_time=[c.center_time for c in self.configs],
-            window_seconds=[c.window_seconds for c in self.configs], peaks=peaks if entry.needs_peaks else None,
-        )  # fmt: skip
-        changed = entry.apply(batch, lead_consistent=self.is_consistent, **self.first.settings)
-        return changed, np.inf, "", False, notes
+        parts = []
+        for i in range(0, len(x), FEW):  # so few that they stay in the processor's cache
+            at = slice(i, i + FEW)
+            batch = make_records(
+                x[at], self.strength[at], self.rngs[at], fs=records.fs, center_time=[c.center_time for c in self.configs[at]],
+                window_seconds=[c.window_seconds for c in self.configs[at]],
+                peaks=peaks[at] if entry.needs_peaks and peaks is not None else None,
+            )  # fmt: skip
+            parts.append(entry.apply(batch, lead_consistent=self.is_consistent, **self.first.settings))
+        return np.concatenate(parts), np.inf, "", False, notes
 
     def _by_gradient(self) -> tuple[Floats, Any, str, Any, tuple[str, ...]]:
         method = find_method(self.first.family, **self.first.settings)

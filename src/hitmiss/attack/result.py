@@ -65,8 +65,8 @@ def smoothness(delta: ArrayLike, fs: float | None = None) -> float:
     >>> smoothness([[0.0], [1.0], [3.0]]), smoothness([[0.0], [1.0], [3.0]], fs=10.0)
     (2.5, 250.0)
     """
-    steps = np.diff(np.asarray(delta, dtype=np.float64), axis=0)
-    return float(np.mean(steps**2)) * (1.0 if fs is None else fs**2) if steps.size else float("nan")
+    steps = np.diff(np.asarray(delta, dtype=np.float64), axis=0).ravel()
+    return float(steps @ steps / steps.size) * (1.0 if fs is None else fs**2) if steps.size else float("nan")
 
 
 def snr_db(x: ArrayLike, delta: ArrayLike) -> float:
@@ -76,7 +76,7 @@ def snr_db(x: ArrayLike, delta: ArrayLike) -> float:
     20.0
     """
     signal, change = np.asarray(x, dtype=np.float64), np.asarray(delta, dtype=np.float64)
-    power, noise = float(np.mean((signal - signal.mean(axis=0)) ** 2)), float(np.mean(change**2))
+    power, noise = float(signal.var(axis=0).mean()), float(np.vdot(change, change)) / max(change.size, 1)
     if noise == 0.0:
         return float("inf")
     return 10.0 * float(np.log10(power / noise)) if power > 0.0 else float("-inf")
@@ -86,3 +86,13 @@ def norms(delta: ArrayLike) -> tuple[float, float]:
     """The L2 and the L∞ norm of a change, over the whole array, in float64."""
     change = np.asarray(delta, dtype=np.float64).ravel()
     return float(np.linalg.norm(change)), float(np.abs(change).max(initial=0.0))
+
+
+def describe(x: Floats, changed: Floats) -> dict[str, Floats]:
+    """Both norms, the signal-to-noise ratio and the smoothness of each change (record × sample × lead), in float64."""
+    rows = []
+    for before, after in zip(x, changed, strict=True):  # one at a time: a record stays in the processor's cache
+        delta = after - before
+        rows.append((*norms(delta), snr_db(before, delta), smoothness(delta)))
+    table = np.array(rows, dtype=np.float64).reshape(-1, 4)
+    return dict(zip(("delta_l2", "delta_linf", "snr_db", "smoothness"), table.T, strict=True))

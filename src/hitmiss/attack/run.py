@@ -21,20 +21,18 @@ from hitmiss.attack.batch import Floats
 from hitmiss.attack.config import PerturbationConfig
 from hitmiss.attack.data import Recordings
 from hitmiss.attack.model import Classifier
-from hitmiss.attack.perform import Records, binarize, perform
-from hitmiss.attack.result import norms, smoothness, snr_db
+from hitmiss.attack.perform import Performed, Records, binarize, perform
+from hitmiss.attack.result import describe
 from hitmiss.attack.search import minimal_strength
+from hitmiss.attack.table import MINIMAL, header_of, table_of
 from hitmiss.attack.window import hann_windows
-from hitmiss.campaign import CLEAN, CONTROL
-from hitmiss.detect.extract import to_probability
+from hitmiss.campaign import CLEAN
 from hitmiss.errors import DataError, UsageError
 from hitmiss.io.runs import start
-from hitmiss.results import finite, infinite
+from hitmiss.results import finite
 from hitmiss.stats.seeds import generator
-from hitmiss.trials import Header, Trials
+from hitmiss.trials import Trials
 
-MINIMAL: Final = "minimal"
-NUMBERS: Final = ("delta_l2", "delta_linf", "snr_db", "smoothness", "zero_gradient", "budget", "budget_used")
 PART: Final = 64
 """Records that are worked on together; it changes no result."""
 Report = Callable[[int, int], None]
@@ -134,16 +132,16 @@ class Campaigner:
 
     def _attack(self, configs: Sequence[PerturbationConfig], rows: Sequence[int], name: str) -> list[dict[str, Any]]:
         done = perform(self.records, rows, configs, [self.rng(row, name) for row in rows])
-        log_odds = self.model.log_odds(done.x)
-        made = []
-        for i, row in enumerate(rows):
-            facts = _facts(self.recordings.x[row], done.x[i], done.norm[i], float(done.budget[i]))
-            facts |= {
-                "log_odds": _stored(log_odds[i]),
-                "zero_gradient": float(done.zero_gradient[i]),
-                "notes": list(done.notes[i]),
-            }
-            made.append(facts)
+        return self._described(configs, rows, done, name)
+
+    def _described(
+        self, configs: Sequence[PerturbationConfig], rows: Sequence[int], done: Performed, name: str
+    ) -> list[dict[str, Any]]:
+        """What was done as the run store keeps it, with the control beside it."""
+        x, log_odds = self.recordings.x[list(rows)], self.model.log_odds(done.x)
+        made = _facts(x, done)
+        for i, facts in enumerate(made):
+            facts |= {"log_odds": _stored(log_odds[i]), "notes": list(done.notes[i])}
         if self.plan.control:
             self._beside(made, configs, rows, done.x, name)
         return made
@@ -165,32 +163,38 @@ class Campaigner:
             size = float(np.linalg.norm(x[i] - noisy[i]))
             noisy[i] += same_norm_noise(noisy[i].shape, windows[i], size, self.rng(row, name, "control"))
         log_odds = self.model.log_odds(noisy)
-        for i, row in enumerate(rows):
-            made[i]["control"] = {**_facts(self.recordings.x[row], noisy[i]), "log_odds": _stored(log_odds[i])}
+        numbers = describe(self.recordings.x[list(rows)], noisy)
+        for i, facts in enumerate(made):
+            own = {key: finite(float(values[i])) for key, values in numbers.items()}
+            facts["control"] = {**own, "log_odds": _stored(log_odds[i])}
 
     def _search(self, config: PerturbationConfig, rows: Sequence[int]) -> list[dict[str, Any]]:
-        """The least strength of each record, and what it does there (at strength 1 where it never flips)."""
-        least = self.least(config, rows)
-        there = [replace(config, strength=float(min(s, 1.0))) for s in least]
-        made = self._attack(there, rows, f"{MINIMAL} {config}")
+        """The least strength of each record, and the change that flipped it there (at strength 1 where it never flips)."""
+        least, done = self.search(config, rows)
+        made = self._described([config] * len(rows), rows, done, f"{MINIMAL} {config}")
         for record, strength in zip(made, least.tolist(), strict=True):
             record["minimal_strength"] = finite(strength)
         return made
 
-    def least(self, config: PerturbationConfig, rows: Sequence[int]) -> Floats:
-        """The least strength at which each record was seen to flip; infinite where it never does."""
-        criterion, places = config.criterion, np.asarray(rows)
-        target = self.records.target_of(config)
+    def search(self, config: PerturbationConfig, rows: Sequence[int]) -> tuple[Floats, Performed]:
+        """The least strength at which each record was seen to flip (infinite where it never does), and what flipped it.
+
+        An attack that flips a record with less than its budget has found a flip at that lesser strength.
+        """
+        criterion, places, name = config.criterion, np.asarray(rows), f"{MINIMAL} {config}"
+        target, clean = self.records.target_of(config), self.records.clean_bits
         quick = replace(config, extra={**config.extra, "early_stop": True}) if config.needs_gradient else config
+        best: list[Performed] = []
 
-        def attempt(at: NDArray[np.int64], strength: Floats) -> Any:
+        def attempt(at: NDArray[np.int64], strength: Floats) -> Floats:
             tried = [replace(quick, strength=float(s)) for s in strength]
-            rngs = [self.rng(int(row), f"{MINIMAL} {config}") for row in places[at]]
-            done = perform(self.records, places[at].tolist(), tried, rngs)
+            done = perform(self.records, places[at].tolist(), tried, [self.rng(int(row), name) for row in places[at]])
             bits = binarize(self.model.proba(done.x), self.threshold)
-            return criterion(self.records.clean_bits[places[at]], bits, target)
+            flips = criterion(clean[places[at]], bits, target)
+            best.append(done) if not best else best[0].take(at[flips], done, flips)
+            return np.where(flips, strength * done.share_used(self.recordings.x[places[at]]), np.inf)
 
-        return minimal_strength(attempt, len(places), rounds=self.plan.rounds)
+        return minimal_strength(attempt, len(places), rounds=self.plan.rounds), best[0]
 
 
 def same_norm_noise(shape: tuple[int, ...], window: Floats, size: float, rng: Generator) -> Floats:
@@ -205,13 +209,12 @@ def same_norm_noise(shape: tuple[int, ...], window: Floats, size: float, rng: Ge
     return signs * (size / length) if length > 0 else signs
 
 
-def _facts(x: Floats, changed: Floats, norm: str = "", budget: float = np.inf) -> dict[str, Any]:
-    """Norms, signal-to-noise ratio and smoothness of a change."""
-    delta = changed - x
-    l2, linf = norms(delta)
-    used = {"linf": linf, "l2": l2}.get(norm, float("nan"))
-    numbers = {"delta_l2": l2, "delta_linf": linf, "snr_db": snr_db(x, delta), "smoothness": smoothness(delta)}
-    return {name: finite(float(v)) for name, v in {**numbers, "budget": budget, "budget_used": used}.items()}
+def _facts(x: Floats, done: Performed) -> list[dict[str, Any]]:
+    """Norms, signal-to-noise ratio, smoothness and budget of each change."""
+    numbers = describe(x, done.x)
+    used = np.array([numbers[f"delta_{n}"][i] if n else np.nan for i, n in enumerate(done.norm)])
+    columns = {**numbers, "budget": done.budget, "budget_used": used, "zero_gradient": done.zero_gradient}
+    return [{name: finite(float(values[i])) for name, values in columns.items()} for i in range(len(x))]
 
 
 def _stored(log_odds: Floats) -> list[Any]:
@@ -228,13 +231,13 @@ def run_campaign(
     if output is None:
         for at, record in _work(campaigner, iter(range(n * len(steps))), report):
             made[at] = record
-        return Trials.from_frame(_table(campaigner, made), _header(campaigner, made))
+        return Trials.from_frame(table_of(campaigner, made), header_of(campaigner, made))
     items = [f"{name} / {record}" for name, _ in steps for record in campaigner.recordings.ids]
     with start(output, kind="attack", config=_pinned(campaigner), items=items, resume=resume) as run:
         for at, record in _work(campaigner, run.todo(), report):
             run.add(at, record)
         made = dict(run.records())
-        table, header = _table(campaigner, made), _header(campaigner, made)
+        table, header = table_of(campaigner, made), header_of(campaigner, made)
         facts: dict[str, Any] = {
             "positive": header.positive,
             "negative": header.negative,
@@ -285,63 +288,3 @@ def _pinned(campaigner: Campaigner) -> dict[str, Any]:
         "outputs": model.outputs,
         "threshold": threshold,
     }
-
-
-def _header(campaigner: Campaigner, made: dict[int, dict[str, Any]]) -> Header:
-    notes = sorted({note for record in made.values() for note in record.get("notes", ())})
-    least = ("minimal_strength",) if campaigner.plan.searches else ()
-    return Header(
-        "present", "absent", "logit", runs=_runs(campaigner), slices=tuple(campaigner.recordings.columns),
-        numbers=(*NUMBERS, *least), notes=tuple(notes),
-    )  # fmt: skip
-
-
-def _runs(campaigner: Campaigner) -> tuple[str, ...]:
-    """The run columns: aim and place only where some attack has one."""
-    configs = [c for _, c in campaigner.plan.steps if c is not None]
-    aims = ("aim",) if any(c.target_class for c in configs) else ()
-    return ("attack", "strength", *aims, *(("place",) if any(c.window_seconds for c in configs) else ()))
-
-
-def _table(campaigner: Campaigner, made: dict[int, dict[str, Any]]) -> pl.DataFrame:
-    """One row a record, class, attack and strength."""
-    n, rows = len(campaigner.recordings.ids), []
-    for at in sorted(made):
-        step, row = divmod(at, n)
-        name, config = campaigner.plan.steps[step]
-        run = _run_of(name, config)
-        rows.append((run, row, made[at]))
-        if "control" in made[at]:
-            rows.append(({**run, "attack": CONTROL + run["attack"]}, row, made[at]["control"]))
-    return _frame(campaigner, rows)
-
-
-def _run_of(name: str, config: PerturbationConfig | None) -> dict[str, str]:
-    if config is None:
-        return {"attack": CLEAN, "strength": "0", "aim": "any", "place": "whole"}
-    aim = "any" if config.target_class is None else f"{config.mode} {config.target_class}"
-    place = "whole" if config.window_seconds is None else f"{config.center_time:g} s"
-    strength = MINIMAL if name.startswith(f"{MINIMAL} ") else f"{config.strength:g}"
-    return {"attack": config.family, "strength": strength, "aim": aim, "place": place}
-
-
-def _frame(campaigner: Campaigner, rows: Sequence[tuple[dict[str, str], int, dict[str, Any]]]) -> pl.DataFrame:
-    data, header = campaigner.recordings, _header(campaigner, {})
-    classes, at = len(data.classes), np.array([row for _, row, _ in rows], dtype=np.int64)
-    score = np.array([[infinite(v) for v in record["log_odds"]] for _, _, record in rows], dtype=np.float64)
-    decision = binarize(to_probability(score), campaigner.threshold)
-    columns: dict[str, Any] = {
-        "item": np.repeat(np.array(data.ids, dtype=object)[at], classes).tolist(),
-        "target": list(data.classes) * len(rows),
-        "label": data.y[at].reshape(-1).astype(np.int8),
-        "score": score.reshape(-1),
-        "decision": decision.reshape(-1),
-    }
-    for name in header.runs:
-        columns[name] = [run[name] for run, _, _ in rows for _ in range(classes)]
-    for name, values in data.columns.items():
-        columns[name] = np.repeat(np.array(values, dtype=object)[at], classes).tolist()
-    for name in header.numbers:
-        own = [infinite(record.get(name)) for _, _, record in rows]
-        columns[name] = np.repeat(np.array([np.nan if v is None else v for v in own], dtype=np.float64), classes)
-    return pl.DataFrame(columns)
