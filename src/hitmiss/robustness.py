@@ -85,6 +85,24 @@ class _Draws:
         ends = self._ends(replicates()) if len(self.weights) and math.isfinite(value) else {}
         return {"value": value, "of": of} | ends
 
+    def median(self, values: Floats, mask: NDArray[np.bool_]) -> dict[str, Any]:
+        """The (lower) median of some of the records; infinite values are values."""
+        order = np.flatnonzero(mask)[np.argsort(values[mask], kind="stable")]
+        ordered = values[order]
+        never = f"{int(np.isinf(ordered).sum())} of {len(ordered)} records never flip"
+        found: dict[str, Any] = {
+            "value": float(ordered[(len(ordered) - 1) // 2]),
+            "of": float(len(ordered)),
+            "note": never,
+        }
+        if self.is_independent:
+            low, high = quantile_interval(ordered.tolist(), 0.5, self.level)
+            return found if math.isnan(low) else found | {"low": low, "high": high, "method": "order statistics"}
+        if not len(self.weights):
+            return found
+        below = np.cumsum(self.weights[:, order], axis=1)
+        return found | self._ends(ordered[np.argmax(below >= below[:, -1:] / 2, axis=1)])
+
     def _ends(self, replicates: Floats) -> dict[str, Any]:
         low, high = percentile(replicates, self.level)
         return {} if math.isnan(low) else {"low": low, "high": high, "method": self.text}
@@ -196,12 +214,7 @@ def _numbers(cell: Cell, draws: _Draws, mask: NDArray[np.bool_], common: dict[st
             yield Estimate(name, mean, of=of, best="high" if name == "snr_db" else "low", **common)
     least = cell.numbers.get(LEAST)
     if least is not None and not np.isnan(least[mask]).any():
-        ordered = np.sort(least[mask])
-        value = float(ordered[(len(ordered) - 1) // 2])
-        low, high = quantile_interval(ordered.tolist(), 0.5, draws.level)
-        never = f"{int(np.isinf(ordered).sum())} of {len(ordered)} records never flip"
-        ends: dict[str, Any] = {} if math.isnan(low) else {"low": low, "high": high, "method": "order statistics"}
-        yield Estimate(f"median_{LEAST}", value, **ends, best="high", note=never, **common)
+        yield Estimate(f"median_{LEAST}", **draws.median(least, mask), best="high", **common)
 
 
 def _macro_auc(campaign: Campaign, cell: Cell, draws: _Draws, mask: NDArray[np.bool_]) -> dict[str, Any]:

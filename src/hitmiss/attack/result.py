@@ -77,9 +77,7 @@ def snr_db(x: ArrayLike, delta: ArrayLike) -> float:
     """
     signal, change = np.asarray(x, dtype=np.float64), np.asarray(delta, dtype=np.float64)
     power, noise = float(signal.var(axis=0).mean()), float(np.vdot(change, change)) / max(change.size, 1)
-    if noise == 0.0:
-        return float("inf")
-    return 10.0 * float(np.log10(power / noise)) if power > 0.0 else float("-inf")
+    return _decibels(power, noise)
 
 
 def norms(delta: ArrayLike) -> tuple[float, float]:
@@ -90,9 +88,18 @@ def norms(delta: ArrayLike) -> tuple[float, float]:
 
 def describe(x: Floats, changed: Floats) -> dict[str, Floats]:
     """Both norms, the signal-to-noise ratio and the smoothness of each change (record × sample × lead), in float64."""
-    rows = []
-    for before, after in zip(x, changed, strict=True):  # one at a time: a record stays in the processor's cache
+    table = np.zeros((4, len(x)))
+    for i, (before, after) in enumerate(zip(x, changed, strict=True)):  # one at a time: a record stays in the cache
         delta = after - before
-        rows.append((*norms(delta), snr_db(before, delta), smoothness(delta)))
-    table = np.array(rows, dtype=np.float64).reshape(-1, 4)
-    return dict(zip(("delta_l2", "delta_linf", "snr_db", "smoothness"), table.T, strict=True))
+        squares, steps, middle = float(np.vdot(delta, delta)), np.diff(delta, axis=0), before.mean(axis=0)
+        power = float(np.vdot(before, before)) / before.size - float(middle @ middle) / len(middle)
+        table[0, i], table[1, i] = squares**0.5, max(delta.max(), -delta.min())
+        table[2, i] = _decibels(power, squares / delta.size)
+        table[3, i] = float(np.vdot(steps, steps)) / steps.size
+    return dict(zip(("delta_l2", "delta_linf", "snr_db", "smoothness"), table, strict=True))
+
+
+def _decibels(power: float, noise: float) -> float:
+    if noise == 0.0:
+        return float("inf")
+    return 10.0 * float(np.log10(power / noise)) if power > 0.0 else float("-inf")

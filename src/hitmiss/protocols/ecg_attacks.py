@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from hitmiss.attack.config import PerturbationConfig
 from hitmiss.attack.model import LAYOUTS, Classifier, as_classifier
 from hitmiss.attack.perform import Performed, Records, binarize, perform
-from hitmiss.attack.result import AttackResult, norms, smoothness, snr_db
+from hitmiss.attack.result import AttackResult, describe, smoothness
 from hitmiss.detect.extract import to_probability
 from hitmiss.errors import DataError, UnknownName
 from hitmiss.metrics.counts import Counts, f1_of, precision_of, recall_of
@@ -154,7 +154,8 @@ def run_attack_on_sample(
     wrapped = as_classifier(model)
     records = _records(wrapped, record, y_true, fs, r_peaks, threshold, classes)
     done = _performed(records, config, rng)
-    result = _result(records, 0, config, done, 0, to_probability(wrapped.log_odds(done.x))[0], compute_delta_smoothness)
+    after = to_probability(wrapped.log_odds(done.x))[0]
+    result = _result(records, 0, config, done, after, describe(records.x, done.x), compute_delta_smoothness)
     return result, _turned(done.x[0], layout)
 
 
@@ -184,30 +185,36 @@ def run_attacks_on_samples(
     records = Records(signals, truth, fs, model, tuple(classes), threshold, r_peaks, batch)
     rngs = [generator(seed, "attack", name, str(config)) for name, config in zip(ids, each, strict=True)]
     done = perform(records, range(len(signals)), each, rngs)
-    after = model.proba(done.x)
-    results = [_result(records, i, each[i], done, i, after[i], True) for i in range(len(signals))]
+    after, numbers = model.proba(done.x), describe(records.x, done.x)
+    results = [_result(records, i, each[i], done, after[i], numbers, True) for i in range(len(signals))]
     for result, name in zip(results, ids, strict=True):
         result.record_id = name
     return results, done.x
 
 
 def _result(
-    records: Records, row: int, config: PerturbationConfig, done: Performed, at: int, after: NDArray[Any], smooth: bool
+    records: Records,
+    at: int,
+    config: PerturbationConfig,
+    done: Performed,
+    after: NDArray[Any],
+    numbers: Mapping[str, NDArray[np.float64]],
+    smooth: bool,
 ) -> AttackResult:
     """One result from what was done to one record."""
-    before = to_probability(records.clean[row])
+    before = to_probability(records.clean[at])
     bits = binarize(np.stack([before, after]), records.threshold)
     if records.y is None or records.y.shape[1] != len(before):
         raise DataError(f"y_true must have one value for each of the {len(before)} outputs of the model")
-    delta = done.x[at] - records.x[row]
-    l2, linf = norms(delta)
+    about = {name: float(values[at]) for name, values in numbers.items()}
     target = records.target_of(config)
     aimed = None if target < 0 else bool(config.criterion(bits[:1], bits[1:], [target])[0])
     return AttackResult(
         config.extra.get("record_id"), config.family, config.strength, config.center_time, config.window_seconds,
-        config.target_class, config.mode, dict(config.extra), records.y[row], bits[0], bits[1], before, after, l2, linf,
-        smoothness(delta) if smooth else None, bool((bits[0] != bits[1]).any()), aimed,
-        records.threshold, records.classes, snr_db(records.x[row], delta), float(done.budget[at]), done.norm[at],
+        config.target_class, config.mode, dict(config.extra), records.y[at], bits[0], bits[1], before, after,
+        about["delta_l2"], about["delta_linf"],
+        about["smoothness"] if smooth else None, bool((bits[0] != bits[1]).any()), aimed,
+        records.threshold, records.classes, about["snr_db"], float(done.budget[at]), done.norm[at],
         bool(done.zero_gradient[at]), done.notes[at],
     )  # fmt: skip
 

@@ -82,7 +82,8 @@ def save_figures(folder: str | Path, trials: Trials, results: Results) -> list[P
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     drawn = []
-    for metric in ("changed", "exact_match", "macro_auc"):
+    has_strengths = any(e.metric == "changed" and _strength(e) is not None for e in results)
+    for metric in ("changed", "exact_match", "macro_auc") if has_strengths else ():
         drawn.append(target / f"{metric}.png")
         curves_over_strength(results, metric).savefig(drawn[-1], dpi=150)
     if "minimal_strength" in trials.header.numbers:
