@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -90,11 +91,11 @@ def rows(device: str = "cpu", records: int = 224, threads: int = 2) -> list[dict
     module = train(train_part, epochs=4, device=device)
     x, y = test.x, test.y
     model = as_classifier(module, layout="lead_sample", outputs="logit", device=device)
-    batch = 32 if device == "cpu" else 256
+    batch = 64 if device == "cpu" else 256
     table = [
         *_fixed(model, module, x, y, device, batch),
         _early(model, x, y, batch),
-        _minimal(model, module, test, device, batch),
+        *_minimal(model, module, test, device, batch),
         *_corruption(model, module, test, device),
     ]
     for line in table:
@@ -138,17 +139,36 @@ def _early(model: Any, x: Any, y: Any, batch: int) -> dict[str, object]:
     return row("PGD 50 µV, forward passes with early stop; all steps", float(passes[0]), float(passes[1]), agree)
 
 
-def _minimal(model: Any, module: Any, test: Any, device: str, batch: int) -> dict[str, object]:
+def _minimal(model: Any, module: Any, test: Any, device: str, batch: int) -> list[dict[str, object]]:
     config = PerturbationConfig("pgd", 1.0, 0.0, extra={"eps_max": EPS, "steps": 10})
     campaigner = Campaigner(test, model, Plan((), (config,)), batch=batch)
     ours, least = seconds(lambda: campaigner.search(config, range(len(test.x)))[0], device, 1)
     few = range(12)
+    scale = len(test.x) / len(few)
+    said, _ = seconds(lambda: [_documented_least(model, test.x[i], test.y[i], config) for i in few], device, 1)
     loop, looped = seconds(
         lambda: [ecg_loops.least(module, test.x[i], test.y[i], EPS, 10, 7, device) for i in few], device, 1
     )
     medians = [1000 * EPS * float(np.median(v)) for v in (least[: len(few)], looped)]
-    agree = f"theirs: {len(few)} records, scaled; median of these {medians[0]:.2f} and {medians[1]:.2f} µV, of all {1000 * EPS * np.median(least):.2f}"
-    return row("least strength, 7 rounds of PGD-10, s; the loop", ours, loop / len(few) * len(test.x), agree)
+    agree = f"theirs: {len(few)} records, scaled; their median {medians[0]:.2f} and {medians[1]:.2f} µV"
+    what = "least strength, 7 rounds of PGD-10, s"
+    return [
+        row(f"{what}; the document's loop", ours, said * scale, agree),
+        row(f"{what}; a bare loop", ours, loop * scale, agree),
+    ]
+
+
+def _documented_least(model: Any, x: Any, y: Any, config: PerturbationConfig) -> float:
+    """Bisection for one record with the documented function."""
+
+    def flips(strength: float) -> bool:
+        return run_attack_on_sample(model, x, y, replace(config, strength=strength), fs=100)[0].untargeted_success
+
+    low, high = 0.0, 1.0 if flips(1.0) else float("inf")
+    for _ in range(7 if high == 1.0 else 0):
+        middle = (low + high) / 2
+        low, high = (low, middle) if flips(middle) else (middle, high)
+    return high
 
 
 def _corruption(model: Any, module: Any, test: Any, device: str) -> list[dict[str, object]]:

@@ -143,7 +143,7 @@ class _Solver:
         self.torch = need("torch", "torch")
         self.function, self.device, self.problem, self.method = function, device, problem, method
         self.x = self._tensor(problem.x.transpose(0, 2, 1))
-        self.window = self._tensor(problem.window[:, None, :])
+        self.window = None if (problem.window == 1.0).all() else self._tensor(problem.window[:, None, :])
         self.budget = self._tensor(problem.budget[:, None, None])
         self.reference, self.value = self._tensor(problem.reference), self._tensor(problem.value)
         self.target = self.torch.as_tensor(problem.target, device=device)
@@ -168,73 +168,76 @@ class _Solver:
         delta, zero, steps = np.zeros(self.problem.x.shape), np.zeros(n, dtype=bool), np.zeros(n, dtype=np.int64)
         n_forward = 0
         for step in range(self.method.steps):
-            gradient, p = self._gradient(z, rows)
+            gradient, p = self._gradient(z)
             n_forward += len(rows)
             if step == 0:
                 zero = (gradient.abs().amax(dim=(1, 2)) == 0).cpu().numpy()
             gone = self._flipped(rows, p)
             if gone.any():
-                delta[rows[gone]] = self._final(z[self._place(gone)], rows[gone])
-                kept = self._place(~gone)
+                delta[rows[gone]] = self._final(z, rows)[gone]
+                kept = self._keep(~gone)
                 rows, z, gradient = rows[~gone], z[kept], gradient[kept]
                 moments = None if moments is None else (moments[0][kept], moments[1][kept])
             if not len(rows):
                 break
             steps[rows] += 1
-            z = self._project(self._moved(z, gradient, moments, step, rows), rows)
+            z = self._project(self._moved(z, gradient, moments, step))
         if len(rows):
             delta[rows] = self._final(z, rows)
         return Outcome(delta, n_forward, zero, steps)
 
-    def _place(self, mask: Mask) -> Any:
-        return self.torch.as_tensor(np.flatnonzero(mask), device=self.device)
+    def _keep(self, mask: Mask) -> Any:
+        """Go on with some of the records; their places."""
+        kept = self.torch.as_tensor(np.flatnonzero(mask), device=self.device)
+        for name in ("x", "window", "budget", "reference", "value", "target"):
+            value = getattr(self, name)
+            setattr(self, name, None if value is None else value[kept])
+        return kept
 
     def _flipped(self, rows: Ints, p: Any) -> Mask:
         if self.problem.succeeded is None:
             return np.zeros(len(rows), dtype=bool)
         return self.problem.succeeded(rows, p.detach().double().sigmoid().cpu().numpy())
 
-    def _gradient(self, z: Any, rows: Ints) -> tuple[Any, Any]:
+    def _gradient(self, z: Any) -> tuple[Any, Any]:
         """The direction in which the loss of each record falls most, and the logits."""
         variable = z.detach().requires_grad_(True)
-        at = self.torch.as_tensor(rows, device=self.device)
-        delta = self.shape(variable, at)
-        logits = self.function(self.x[at] + delta)
-        loss = self._loss(logits, at)
+        delta = self.shape(variable)
+        logits = self.function(self.x + delta)
+        loss = self._loss(logits)
         if self.method.lambda_smooth or self.method.lambda_energy:
             loss = loss + self.method.lambda_smooth * delta.diff(dim=2).square().mean(dim=(1, 2))
             loss = loss + self.method.lambda_energy * delta.square().mean(dim=(1, 2))
         (gradient,) = self.torch.autograd.grad(loss.sum(), variable)
         return gradient, logits
 
-    def _loss(self, logits: Any, at: Any) -> Any:
+    def _loss(self, logits: Any) -> Any:
         """What is to fall: minus the distance from the reference, or the distance of the target bit from its aim."""
         entropy = self.torch.nn.functional.binary_cross_entropy_with_logits
-        reference, target, value = self.reference[at], self.target[at], self.value[at]
-        away = -entropy(logits, reference, reduction="none").mean(dim=1)
-        aimed = target >= 0
+        away = -entropy(logits, self.reference, reduction="none").mean(dim=1)
+        aimed = self.target >= 0
         if not bool(aimed.any()):
             return away
-        place = target.clamp(min=0)[:, None]
+        place = self.target.clamp(min=0)[:, None]
         if self.problem.whole:
-            aim = reference.scatter(1, place, value[:, None])
+            aim = self.reference.scatter(1, place, self.value[:, None])
             near = entropy(logits, aim, reduction="none").mean(dim=1)
         else:
-            near = entropy(logits.gather(1, place)[:, 0], value, reduction="none")
+            near = entropy(logits.gather(1, place)[:, 0], self.value, reduction="none")
         return self.torch.where(aimed, near, away)
 
-    def shape(self, z: Any, at: Any) -> Any:
+    def shape(self, z: Any) -> Any:
         """The change of the signal that a field stands for."""
         if self.kernel is not None:
             flat = z.reshape(-1, 1, z.shape[2])
             z = self.torch.nn.functional.conv1d(flat, self.kernel, padding=self.kernel.shape[2] // 2).reshape(z.shape)
         if self.spread is not None:
             z = self.torch.einsum("ij,njt->nit", self.spread, z)
-        return z * self.window[at]
+        return z if self.window is None else z * self.window
 
-    def _moved(self, z: Any, gradient: Any, moments: Any, step: int, rows: Ints) -> Any:
+    def _moved(self, z: Any, gradient: Any, moments: Any, step: int) -> Any:
         """One step downhill."""
-        size = self.method.share * self.budget[self.torch.as_tensor(rows, device=self.device)]
+        size = self.method.share * self.budget
         if self.method.adam is not None:
             return z - self.method.adam * self._adam(gradient, moments, step)
         if self.method.norm == "linf":
@@ -248,12 +251,11 @@ class _Solver:
         second.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
         return (first / (1 - 0.9 ** (step + 1))) / ((second / (1 - 0.999 ** (step + 1))).sqrt() + 1e-8)
 
-    def _project(self, z: Any, rows: Ints) -> Any:
+    def _project(self, z: Any) -> Any:
         """The field moved back to where its change is within budget."""
-        at = self.torch.as_tensor(rows, device=self.device)
-        budget = self.budget[at]
+        budget = self.budget
         if self.method.norm == "l2":
-            length = self.shape(z, at).flatten(1).norm(dim=1)[:, None, None]
+            length = self.shape(z).flatten(1).norm(dim=1)[:, None, None]
             return z * (budget / length.clamp(min=1e-20)).clamp(max=1.0)
         if self.spread is None:
             return self.torch.maximum(self.torch.minimum(z, budget), -budget)
@@ -263,7 +265,7 @@ class _Solver:
     def _final(self, z: Any, rows: Ints) -> Floats:
         """The change in float64, within budget to rounding."""
         with self.torch.no_grad():
-            shaped = self.shape(z, self.torch.as_tensor(rows, device=self.device))
+            shaped = self.shape(z)
         delta = shaped.double().cpu().numpy().transpose(0, 2, 1)
         return within_budget(delta, self.problem.budget[rows], self.method.norm)
 
