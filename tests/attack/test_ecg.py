@@ -172,7 +172,9 @@ def test_windows_outside_are_refused() -> None:
 def test_salient_windows_keep_their_distance(seed: int, count: int) -> None:
     saliency = np.random.default_rng(seed).random((2, 1000))
     for centers in salient_centers(saliency, 100.0, 2.0, count, 0.25):
-        assert len(centers) == count
+        everywhere = np.arange(1.0, 9.01, 0.1)
+        is_free = np.abs(everywhere[:, None] - centers).min(axis=1) >= 1.5 - 1e-9
+        assert len(centers) == count or not is_free.any()  # fewer only where no further window has room
         gaps = np.abs(centers[:, None] - centers) + 99 * np.eye(len(centers))
         assert gaps.min() >= 1.5 - 1e-9
 
