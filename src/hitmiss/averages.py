@@ -10,6 +10,7 @@ import numpy as np
 from hitmiss.asking import Work, blank, with_interval
 from hitmiss.errors import UsageError
 from hitmiss.grouping import Grouping, Sample, samples_of_slices
+from hitmiss.progress import each
 from hitmiss.results import Estimate
 from hitmiss.stats.forms import PairShare
 from hitmiss.uncertainty import Question
@@ -52,7 +53,7 @@ def by_slices(work: Work, whole: Sample, grouping: Grouping, warnings: list[str]
         value = ", ".join(f"{k}={v}" for k, v in samples[0].slice.items())
         warnings.append(f"a table by {' × '.join(grouping)} is trivial here: every trial has {value}")
         return []
-    rows = [e for sample in samples for e in work.estimates(sample)]
+    rows = [e for sample in each(samples, f"by {' × '.join(grouping)}") for e in work.estimates(sample)]
     size = len(work.questions)
     averages = []
     for i, question in enumerate(work.questions):

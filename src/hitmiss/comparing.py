@@ -28,6 +28,7 @@ from hitmiss.grouping import Grouping
 from hitmiss.measurement import FEW
 from hitmiss.paired_samples import Both, PairedDraws, PairedSample, outcomes, slices
 from hitmiss.pairing import Pair
+from hitmiss.progress import each
 from hitmiss.stats import intervals, mcnemar
 from hitmiss.stats.differences import detectable, p_of_replicates
 from hitmiss.stats.multiple import adjusted
@@ -74,7 +75,7 @@ class Work:
         for grouping in groupings:
             for whole in samples:
                 parts = slices(whole, grouping)
-                cells = [self.cells(sample, asked) for sample in parts]
+                cells = [self.cells(sample, asked) for sample in each(parts, f"by {' × '.join(grouping)}")]
                 rows += [self.row(cell) for own in cells for cell in own]
                 averages += [self.macro(whole, grouping, [own[i] for own in cells]) for i in range(len(asked))]
                 inside += parts

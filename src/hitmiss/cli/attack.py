@@ -55,6 +55,7 @@ def attack(
     """Perturb and attack a multi-label classifier: batched, resumable, each attack beside noise of the same norm."""
     from hitmiss.attack.data import read_recordings
     from hitmiss.attack.run import Campaigner, run_campaign
+    from hitmiss.cli.progressing import Progress
 
     recordings = read_recordings(data)
     recordings = recordings if limit is None else recordings.first(limit)
@@ -65,7 +66,7 @@ def attack(
     model = _model(detector, weights, device, outputs, layout, recordings)
     cut: Any = 0.5 if not threshold else threshold[0] if len(threshold) == 1 else threshold
     campaigner = Campaigner(recordings, model, plan, cut, batch=batch)
-    trials = run_campaign(campaigner, output, resume=resume, report=_report)
+    trials = run_campaign(campaigner, output, resume=resume, report=Progress().count)
     if figures is not None:
         from hitmiss.report.attack_figures import save_figures
         from hitmiss.robustness import measure_attacks
@@ -148,11 +149,6 @@ def _configs(
             extra=extra,
         )
     return found
-
-
-def _report(done: int, total: int) -> None:
-    if done == total or done % 512 < 64:
-        printing.note(f"{done:,} of {total:,}")
 
 
 def _emit(folder: Path, n: int, plan: Plan, n_forward: int, json: bool) -> None:

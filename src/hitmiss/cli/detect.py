@@ -90,17 +90,16 @@ def detect(
     pinned = {"input": input_, "sample_rate": rate, "length": fitting, "codecs": coding}
     windows = {"window": _samples(window, rate), "hop": _samples(hop, rate), "pooling": pooling}
     settings = _settings(positive_index, outputs, higher, manifest, {**running, **windows, "pinned": pinned})
-    with _progress() as report:
-        outcome = run_detector(
-            model,
-            manifest,
-            settings,
-            output=output,
-            load=_loader(input_, manifest, rate, text_column),
-            transform=transform,
-            fit=_fit(fitting),
-            report=report,
-        )
+    outcome = run_detector(
+        model,
+        manifest,
+        settings,
+        output=output,
+        load=_loader(input_, manifest, rate, text_column),
+        transform=transform,
+        fit=_fit(fitting),
+        report=_progress(),
+    )
     if scores is not None and outcome.is_complete:
         _export(output, scores, score_form)
     _emit(outcome, json)

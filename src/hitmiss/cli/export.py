@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from hitmiss import progress
 from hitmiss.cli import printing
 
 ENDINGS = {".tex": "latex", ".md": "markdown", ".csv": "csv", ".xlsx": "xlsx", ".json": "json", ".yaml": "model-card"}
@@ -93,6 +94,7 @@ def _write(made: str | bytes, output: str | None) -> None:
         printing.out(made.rstrip("\n"))  # a terminal obeys control characters, so they are shown
         return
     else:
+        progress.hush()
         sys.stdout.write(made)
         return
     printing.note(f"wrote {output}")

@@ -7,7 +7,8 @@ import sys
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
+from copy import copy
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Annotated, Any
 import typer
 
 from hitmiss._version import __version__
-from hitmiss.cli import failing, printing, spaced
+from hitmiss.cli import failing, printing, progressing, spaced
 from hitmiss.visible import visible
 
 VERBS = (
@@ -41,6 +42,8 @@ VERBS = (
     "doctor",
 )
 """Each verb is a file of this folder with a function of the same name (`list_` where the name is Python's own)."""
+UNCOUNTED = ("review", "llm", "demo")
+"""Verbs that show themselves how far they are: a server, a run with a display of its own, and other verbs one by one."""
 
 ABOUT_PLUGIN = "A Python file that registers metrics, readers or protocols; may be repeated."
 
@@ -106,9 +109,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 def _dispatch(words: list[str]) -> int:
     """Parse and call the verb. Interrupts come back as a code, a broken pipe as SystemExit: both are undone here."""
-    command = typer.main.get_command(app)
+    command = typer.main.get_command(_with_one_verb(words[0]) if words and words[0] in VERBS else app)
+    verb = next((word for word in words if word in VERBS), "")
     try:
-        code = command.main(words, prog_name="hitmiss", standalone_mode=False)
+        with nullcontext() if verb in ("", *UNCOUNTED) else progressing.shown(verb):
+            code = command.main(words, prog_name="hitmiss", standalone_mode=False)
     except SystemExit as stop:
         if isinstance(stop.__context__, BrokenPipeError):
             raise stop.__context__ from None
@@ -116,6 +121,13 @@ def _dispatch(words: list[str]) -> int:
     if code == failing.INTERRUPTED:
         raise KeyboardInterrupt
     return code if isinstance(code, int) else 0
+
+
+def _with_one_verb(verb: str) -> typer.Typer:
+    """The command with no verb but one: to build the options of all takes longer than many verbs run."""
+    alone = copy(app)
+    alone.registered_commands = [command for command in app.registered_commands if command.name == verb]
+    return alone
 
 
 @contextmanager

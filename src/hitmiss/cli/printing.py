@@ -14,6 +14,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
+from hitmiss import progress
 from hitmiss.visible import visible
 
 
@@ -81,6 +82,7 @@ def is_styled(stream: TextIO) -> bool:
 
 
 def _write(stream: TextIO, text: str) -> None:
+    progress.hush()
     encoding = stream.encoding or "utf-8"
     stream.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
 

@@ -7,6 +7,7 @@ import shutil
 import sys
 from typing import TYPE_CHECKING, TextIO
 
+from hitmiss import progress
 from hitmiss.report.tables import Cell, Table
 from hitmiss.visible import visible
 
@@ -19,6 +20,7 @@ AVERAGES = ("pooled", "macro")
 
 def write(tables: list[Table], stream: TextIO | None = None) -> None:
     """Write tables to a stream in the form that suits it."""
+    progress.hush()
     out = stream or sys.stdout
     draw = _draw if out.isatty() and os.environ.get("TERM") != "dumb" else _plain
     for table in tables:
