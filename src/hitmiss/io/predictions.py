@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from hitmiss.errors import UnknownName, UsageError, nearest
 from hitmiss.io import cells, tables
@@ -19,6 +21,7 @@ from hitmiss.io.findings import Ledger, Place, Stop, quoted
 from hitmiss.io.names import plain
 from hitmiss.io.options import ReadOptions
 from hitmiss.io.shapes import Shape
+from hitmiss.io.sound import read_sound
 from hitmiss.trials import Source
 
 ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -108,7 +111,7 @@ def read_predictions(
     return Predictions(
         frame,
         tuple(s for f in files if (s := f.source) is not None) if all(f.source for f in files) else (),
-        tuple(f.stack.theirs for f in files),
+        tuple(f.theirs for f in files),
         tuple(dict.fromkeys(ledger.notes)),
         tuple(ledger.choices),
         tuple(f.shape_as_text(ledger) for f in files) if whole else (),
@@ -120,8 +123,9 @@ class _File:
     """One file, read and checked."""
 
     shape: Shape
-    stack: tables.Stack
     frame: pl.DataFrame
+    theirs: Mapping[str, str]
+    rows: NDArray[np.int64] | None = None
 
     @property
     def source(self) -> Source | None:
@@ -132,7 +136,7 @@ class _File:
         """Every column of the file as text, in its own order."""
         names = self.shape.names or self.shape.first[0]
         frame = tables.load(self.shape, True, {name: at for at, name in enumerate(names)}, frozenset(), ledger).frame
-        return frame if self.stack.rows is None else frame[self.stack.rows]
+        return frame if self.rows is None else frame[self.rows]
 
 
 def _try(at: int, group: str | None, source: Any, rules: PredictionRules, ledger: Ledger) -> _File | None:
@@ -149,8 +153,12 @@ def _read(at: int, group: str | None, source: Any, rules: PredictionRules, ledge
     shape = tables.look(source, rules.reading, ledger)
     names = shape.names or shape.first[0]
     picks = _picks(names, group, rules, shape.name, ledger)
+    theirs = {ours: names[position] for ours, position in picks.items()}
+    sound = read_sound(shape, picks, rules)
+    if sound is not None:
+        return _File(shape, _numbered(_whole(sound, group), at), theirs)
     table = tables.load(shape, True, picks, frozenset(("score", "threshold", *rules.identities)), ledger)
-    stack = tables.Stack.of([table], {ours: names[position] for ours, position in picks.items()})
+    stack = tables.Stack.of([table], theirs)
     if "item" not in picks:
         ledger.notes.append(f"{shape.name}: it has no ids; rows are numbered and cannot be paired with another run's")
         stack = stack.put(pl.int_range(1, pl.len() + 1).cast(pl.String).alias("item"))
@@ -158,9 +166,27 @@ def _read(at: int, group: str | None, source: Any, rules: PredictionRules, ledge
     if group is not None:
         stack = stack.put(pl.lit(group).alias("group"))
     stack = check_repeats(stack, ["group", "item"], False, rules.reading, ledger)
-    frame = _clean(stack, rules, ledger).with_columns(file=pl.lit(at, dtype=pl.Int32), row=pl.int_range(pl.len()))
+    frame = _numbered(_clean(stack, rules, ledger), at)
     cells.check_thresholds(frame, stack, rules.threshold_rule, ledger)
-    return _File(shape, stack, frame)
+    return _File(shape, frame, theirs, stack.rows)
+
+
+def _numbered(frame: pl.DataFrame, at: int) -> pl.DataFrame:
+    """Rows that know the file and the row that they come from."""
+    return frame.with_columns(file=pl.lit(at, dtype=pl.Int32), row=pl.int_range(pl.len()))
+
+
+def _whole(frame: pl.DataFrame, group: str | None) -> pl.DataFrame:
+    """Values that need no cleaning, with every column that cleaned ones have."""
+    has = frame.columns
+    return frame.select(
+        "item",
+        pl.col("group") if group is None else pl.lit(group).alias("group"),
+        "label",
+        "score",
+        pl.col("decision") if "decision" in has else pl.lit(None, dtype=pl.Int8).alias("decision"),
+        pl.col("threshold") if "threshold" in has else pl.lit(None, dtype=pl.Float64).alias("threshold"),
+    )
 
 
 def _picks(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -153,7 +153,7 @@ def _sample_lines(data: bytes) -> list[str]:
     head = data[:SAMPLE_BYTES].decode("utf-8", "ignore")
     lines = head.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     whole = lines[:-1] if len(data) > SAMPLE_BYTES and len(lines) > 1 else lines
-    return [line for line in whole if line.strip(" ")][: typed.SAMPLE_ROWS]
+    return list(islice((line for line in whole if line.strip(" ")), typed.SAMPLE_ROWS))
 
 
 def _sample_rows(lines: Sequence[str], separator: str) -> tuple[Row, ...]:

@@ -19,6 +19,7 @@ from hitmiss.metrics.ranking import roc_auc
 from hitmiss.tally import Array, check_label, check_trials, check_weight
 
 POWER = -5.0
+SMALL_POWER, NO_POWER = 1e-3, 1e-30
 KINDS = ("subgroup_auc", "bpsn_auc", "bnsp_auc")
 
 
@@ -75,10 +76,15 @@ def power_mean(values: ArrayLike, p: float = POWER) -> float:
         return math.nan
     if p <= 0 and (held == 0).any():
         return 0.0
-    if p == 0:
+    if abs(p) < NO_POWER:
         return float(np.exp(np.mean(np.log(held))))
     top = float(held.max())  # scaled, so that no power overflows
-    return top * float(np.mean((held / top) ** p)) ** (1.0 / p) if top else 0.0
+    if not top:
+        return 0.0
+    if abs(p) < SMALL_POWER:  # powers near 1 would lose their digits
+        with np.errstate(divide="ignore"):
+            return top * math.exp(math.log1p(float(np.mean(np.expm1(p * np.log(held / top))))) / p)
+    return top * float(np.mean((held / top) ** p)) ** (1.0 / p)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,62 @@
+"""The quick way for prediction files in which nothing is odd: their numbers are parsed as numbers at once.
+
+A blank, a word, a score beyond 0..1, an id that stands there twice, two thresholds: whatever would be worth a word, and the
+file is read as text instead, cell by cell, by the way that says what is wrong. So nothing is ever reported from here, and
+what is read here is what that way would have read, to the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from hitmiss.io.plain import read_typed
+from hitmiss.io.shapes import Shape
+
+if TYPE_CHECKING:
+    from hitmiss.io.predictions import PredictionRules
+
+KINDS: Final[Mapping[str, Any]] = {
+    "label": pl.Int8,
+    "score": pl.Float64,
+    "decision": pl.Int8,
+    "threshold": pl.Float64,
+}
+
+
+def read_sound(shape: Shape, picks: Mapping[str, int], rules: PredictionRules) -> pl.DataFrame | None:
+    """The columns `picks` (our name -> position) of separated text, or None where anything is odd."""
+    content = shape.content
+    if content is None or shape.frame is not None or "item" not in picks or rules.decimal != "." or rules.identities:
+        return None
+    if b'"' in content.data:
+        return None
+    kinds = {position: KINDS[ours] for ours, position in picks.items() if ours in KINDS}
+    frame = read_typed(shape, content.data, picks, kinds)
+    return frame if frame is not None and _is_sound(frame, rules) else None
+
+
+def _is_sound(frame: pl.DataFrame, rules: PredictionRules) -> bool:
+    has = frame.columns
+    binary = [pl.col(c).is_between(0, 1).all() for c in ("label", "decision") if c in has]
+    score = pl.col("score")
+    bounded = score.is_finite().all() if rules.any_scores else score.is_between(0.0, 1.0).all()  # NaN is not between
+    checks = [*binary, bounded, (pl.col("item").str.len_bytes() > 0).all()]
+    if "threshold" in has:
+        first = frame["threshold"][0] if frame.height else None
+        checks.append((pl.col("threshold") == first).all() & pl.lit(first is not None and 0.0 <= first <= 1.0))
+    if "group" in has:
+        checks.append((pl.col("group").str.strip_chars().str.len_bytes() > 0).all())
+    if not frame.height or any(frame[c].null_count() for c in has) or not frame.select(pl.all_horizontal(checks)).item():
+        return False
+    return _is_unique(frame)
+
+
+def _is_unique(frame: pl.DataFrame) -> bool:
+    """Whether no row stands for the same text as another. As many hashes as rows prove as many ids; fewer prove nothing."""
+    items = frame["item"]
+    if items.hash().n_unique() == len(items):
+        return True
+    return "group" in frame.columns and not frame.select(pl.struct("group", "item").is_duplicated().any()).item()
