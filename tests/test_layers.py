@@ -15,7 +15,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "hitmiss"
 LAYERS = (
     ("_version", "visible", "progress", "errors", "values", "spec", "registry"),
     ("tally", "metrics", "stats"),
-    ("trials", "results"),
+    ("trials", "stretches", "results"),
     ("io", "decisions", "thresholds", "calibration", "recalibration", "bands", "pairing", "validity"),
     (
         "grouping",
@@ -45,8 +45,8 @@ LAYERS = (
         "robustness_health",
         "robustness",
     ),
-    ("detect", "attack", "probe", "cluster", "simulate", "shortcuts", "drawing", "drawing_attacks"),
-    ("protocol", "protocols", "opening", "verification"),
+    ("detect", "attack", "probe", "cluster", "simulate", "shortcuts", "drawing", "drawing_attacks", "llm"),
+    ("protocol", "protocols", "opening", "verification", "scale"),
     ("report", "review", "bridges"),
     ("cli",),
 )

@@ -28,6 +28,7 @@ class Rule:
 
 RULES: Final = (
     Rule("different datasets", ("dataset", "dataset_digest", "dataset_sha256"), "different difficulty"),
+    Rule("different contents", ("dataset_content",), "the same ids stand for other files"),
     Rule("mixed cache states", ("cache", "cache_state", "tool_cache"), "latency is not comparable"),
     Rule("different prompts", ("prompts", "prompt_hashes", "prompt_hash"), "different behaviour"),
     Rule("different temperatures", ("temperature",), "one run is more random than the other"),
@@ -66,7 +67,7 @@ def breaches(a: Trials, b: Trials, *, same_items: bool = True) -> list[Breach]:
     mixed cache states (on and off): latency is not comparable
     """
     known = facts(a), facts(b)
-    rules = RULES if same_items else RULES[1:]
+    rules = RULES if same_items else RULES[2:]
     found = [Breach(rule.name, rule.problem, pair) for rule in rules for pair in _differing(rule, *known)]
     return found + _two_factors(*known)
 

@@ -25,6 +25,7 @@ VERBS = (
     "toxicity",
     "threshold",
     "triage",
+    "llm",
     "compare",
     "gate",
     "report",

@@ -15,6 +15,7 @@ SPACED: Final[Mapping[str, tuple[str, ...]]] = {
     "attack": ("--strengths", "--center", "--threshold"),
     "compare": ("--languages",),
     "triage": ("--thresholds", "--costs"),
+    "llm": ("--models", "--thresholds"),
 }
 """For each verb the options that take all the words up to the next option; `--` ends them before an argument."""
 

@@ -2,7 +2,8 @@
 
 A result row becomes one trial. Its verdict (`prediction`) becomes the decision: fake, real, uncertain; a row with an
 `error` has none; a verdict that is empty or not understood is an abstention, marked `unparsed`. `model`, `use_tools` and
-`trial` name the run, the fields of `meta` are slices, `timings`, `latency_seconds` and the tools' seconds are numbers.
+`trial` name the run, the fields of `meta` are slices, `timings`, `latency_seconds`, the tools' seconds, `tokens` and `cost`
+are numbers.
 How the run was made (models by role, prompt hashes, settings, cache, times, the dataset's digest) goes into the header.
 """
 
@@ -25,15 +26,16 @@ from hitmiss.trials import Trials
 
 Row = Mapping[str, Any]
 RUNS: Final = ("model", "tools", "trial")
-NESTED: Final = ("meta", "run_config", "models", "prompt_hashes", "timings", "tool_usage", "tool_details")
+NESTED: Final = ("meta", "run_config", "models", "prompt_hashes", "timings", "tool_usage", "tool_details", "tokens")
 VERDICTS: Final = ("analysis_verdict", "parsed_verdict")
 TEXTS: Final = ("image", "image_path", "rationale", "raw_analysis", "raw_parsed", "visual_description", "full_text")
+TEXTS_OF_RUNS: Final = ("audio", "audio_path", "problem", "cost_reason")
 OTHERS: Final = ("prompts", "forensic_summary", "tool_results", "use_tools", "ground_truth", "error_type", "error")
-MADE: Final = ("prediction", "verdict", "decision", "id", "item", "label", "latency_seconds", "retries", "seconds")
+MADE: Final = ("prediction", "verdict", "decision", "id", "item", "label", "latency_seconds", "retries", "seconds", "cost")
 CACHE: Final = ("cache", "cache_hit", "cached", "from_cache")
 TIMES: Final = ("timestamp", "created_at")
 STATES: Final = ("cache_state", "tool_cache")
-KNOWN: Final = frozenset((*NESTED, *VERDICTS, *TEXTS, *OTHERS, *MADE, *CACHE, *TIMES, *STATES))
+KNOWN: Final = frozenset((*NESTED, *VERDICTS, *TEXTS, *TEXTS_OF_RUNS, *OTHERS, *MADE, *CACHE, *TIMES, *STATES))
 SECONDS: Final = "_seconds"
 
 
@@ -119,7 +121,10 @@ def _numbers(rows: Sequence[Row]) -> dict[str, list[Any]]:
     timings = [row["timings"] if isinstance(row.get("timings"), Mapping) else {} for row in rows]
     names = dict.fromkeys(name for timing in timings for name in timing if name.endswith(SECONDS))
     found: dict[str, list[Any]] = {name: [_number(timing.get(name)) for timing in timings] for name in names}
-    for name in ("latency_seconds", "retries", "seconds"):
+    tokens = [row["tokens"] if isinstance(row.get("tokens"), Mapping) else {} for row in rows]
+    for name in dict.fromkeys(name for own in tokens for name in own):
+        found[f"tokens_{name}"] = [_number(own.get(name)) for own in tokens]
+    for name in ("latency_seconds", "retries", "seconds", "cost"):
         if any(row.get(name) for row in rows):
             found[name] = [_number(row.get(name)) for row in rows]
     if any(isinstance(row.get("tool_usage"), list) for row in rows):

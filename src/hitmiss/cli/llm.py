@@ -1,0 +1,192 @@
+"""`hitmiss llm`: a dataset put to language models, functions and classic detectors, into the triage document's rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from hitmiss.cli import printing
+
+if TYPE_CHECKING:
+    from hitmiss.llm.items import Item
+    from hitmiss.llm.plan import Plan
+    from hitmiss.llm.run import Outcome
+
+MODELS = "gpt-5.1, provider/name, a name behind --base-url; or module:function, model.onnx, hf-image:…"
+DATASET = "JSON lines: id, image (or audio, or text), label, meta."
+KEY = "Environment variable with the key (default: the provider's own, as OPENAI_API_KEY)."
+BANDS = "For functions and detectors: real below the first, fake from the second on."
+
+
+def llm(
+    dataset: Annotated[Path, typer.Option(metavar="FILE", help=DATASET)],
+    models: Annotated[list[str], typer.Option(help=MODELS)],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The result rows (JSON lines).")],
+    tools: Annotated[str, typer.Option(help="both, tools or no-tools.")] = "no-tools",
+    trials: Annotated[int, typer.Option(help="How often each item is asked.")] = 1,
+    temperature: Annotated[float, typer.Option(help="Of the answers; 0 where the model allows it.")] = 0.0,
+    metrics_output: Annotated[Path | None, typer.Option(help="Write the document's metrics.json here.")] = None,
+    base_url: Annotated[str | None, typer.Option(help="Any server that speaks the OpenAI protocol.")] = None,
+    api_key_env: Annotated[str | None, typer.Option(metavar="NAME", help=KEY)] = None,
+    provider: Annotated[str | None, typer.Option(help="Provider of inspect_ai for all models.")] = None,
+    prompt: Annotated[Path | None, typer.Option(metavar="FILE", help="Rules of your own (the system turn).")] = None,
+    limit: Annotated[int | None, typer.Option(help="Only the first items.")] = None,
+    root: Annotated[Path | None, typer.Option(help="Folder of the files (default: the dataset's).")] = None,
+    canaries: Annotated[int, typer.Option(help="Items with an order inside, to measure obedience.")] = 0,
+    disable_tool_cache: Annotated[bool, typer.Option("--disable-tool-cache", help="Compute every tool call.")] = False,
+    tool_cache_dir: Annotated[Path | None, typer.Option(help="Where results of tools are kept.")] = None,
+    answer_cache: Annotated[bool, typer.Option("--answer-cache", help="Take known answers from inspect_ai's cache.")] = False,
+    max_iterations: Annotated[int, typer.Option(help="Most requests about one item.")] = 15,
+    max_tokens: Annotated[int | None, typer.Option(help="Most tokens of an answer.")] = None,
+    reasoning_effort: Annotated[str | None, typer.Option(help="As the provider has it, low to high.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed for providers that take one.")] = None,
+    max_connections: Annotated[int | None, typer.Option(help="Requests at once (default: adaptive).")] = None,
+    max_retries: Annotated[int, typer.Option(help="How often a failed request is sent again.")] = 6,
+    timeout: Annotated[int, typer.Option(help="Seconds for one request with its retries.")] = 600,
+    thresholds: Annotated[list[float] | None, typer.Option(help=BANDS)] = None,
+    weights: Annotated[Path | None, typer.Option(help="Checkpoint for a torch module.")] = None,
+    outputs: Annotated[str, typer.Option(help="What a detector gives: auto, logit or probability.")] = "auto",
+    positive_index: Annotated[int | None, typer.Option(help="Output column that means fake.")] = None,
+    image_size: Annotated[int | None, typer.Option(help="Pixels a side that a detector wants.")] = None,
+    prices: Annotated[Path | None, typer.Option(metavar="FILE", help="TOML or JSON: a million tokens, by model.")] = None,
+    run: Annotated[Path | None, typer.Option("--run", metavar="FOLDER", help="The run folder (default: beside the output).")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run.")] = False,
+    retry: Annotated[bool, typer.Option("--retry", help="With --resume: ask failed calls again.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
+) -> None:
+    """Ask language models (or functions, or detectors) whether items are real or fake; crash-safe, resumable."""
+    from hitmiss.cli.progressing import Progress
+    from hitmiss.llm.items import read_items
+    from hitmiss.llm.leaks import find_leaks
+    from hitmiss.llm.plan import Settings
+    from hitmiss.llm.prices import read_prices
+    from hitmiss.llm.run import run_llm
+    from hitmiss.llm.secrets import checked_address, key_of
+
+    address, doubt = checked_address(base_url) if base_url else (None, None)
+    bands = _bands(thresholds)
+    asking: dict[str, Any] = {"temperature": temperature, "max_tokens": max_tokens, "seed": seed, "timeout": timeout}
+    asking |= {"reasoning_effort": reasoning_effort, "max_iterations": max_iterations, "max_retries": max_retries}
+    asking |= {"base_url": address, "provider": provider, "max_connections": max_connections}
+    settings = Settings(thresholds=bands, tool_cache=not disable_tool_cache, answer_cache=answer_cache, **asking)
+    items = read_items(dataset, root=root, limit=limit)
+    for warning in (doubt, *find_leaks(items)):
+        if warning:
+            printing.note(f"! {warning}")
+    opened = _opened(models, weights, {"thresholds": bands, "image_size": image_size}, outputs, positive_index)
+    plan = _plan(items, models, tools, trials, settings, prompt, canaries, opened)
+    with Progress() as progress:
+        outcome = run_llm(
+            plan,
+            output=output,
+            folder=run,
+            models=opened,
+            key=key_of(api_key_env),
+            prices=read_prices(prices),
+            tool_cache=tool_cache_dir,
+            resume=resume,
+            retry=retry,
+            report=lambda recorder: progress(cast(Any, recorder)),
+        )
+    if metrics_output is not None:
+        _write_metrics(outcome, metrics_output)
+    _emit(outcome, canaries, json)
+
+
+def _bands(thresholds: list[float] | None) -> tuple[float, float]:
+    from hitmiss.errors import UsageError
+
+    if thresholds is None:
+        return 0.5, 0.5
+    if len(thresholds) != 2:
+        raise UsageError(f"--thresholds takes two numbers, as 0.2 0.8; found {len(thresholds)}")
+    return thresholds[0], thresholds[1]
+
+
+def _opened(models: list[str], weights: Path | None, how: dict[str, Any], outputs: str, index: int | None) -> Any:
+    from hitmiss.detect.extract import Extraction
+    from hitmiss.llm.callables import open_models
+
+    return open_models(models, weights, extraction=Extraction(index, outputs), **how)  # type: ignore[arg-type]
+
+
+def _plan(
+    items: list[Item],
+    models: list[str],
+    tools: str,
+    trials: int,
+    settings: Any,
+    prompt: Path | None,
+    canaries: int,
+    opened: Any,
+) -> Plan:
+    from hitmiss.llm.canaries import make_canaries
+    from hitmiss.llm.plan import Plan, modes_of
+    from hitmiss.llm.prompts import Prompts
+
+    words = Prompts() if prompt is None else Prompts(system=prompt.read_text(encoding="utf-8"))
+    identities = {name: model.identity for name, model in opened.items()}
+    return Plan(
+        items, models, modes_of(tools), trials, settings, words, make_canaries(items, canaries), detectors=identities
+    )
+
+
+def _write_metrics(outcome: Outcome, path: Path) -> None:
+    import time
+
+    from hitmiss.protocols.triage import evaluate_trials, write_metrics
+
+    write_metrics(evaluate_trials(outcome.trials, bootstrap=0), path, made_at=time.time())
+
+
+def _emit(outcome: Outcome, canaries: int, json: bool) -> None:
+    cells = _cells(outcome)
+    if json:
+        told = [printing.plain(o) for o in outcome.obedience]
+        about = {"run": str(outcome.folder), "output": str(outcome.output), "canaries": told}
+        printing.out_json({"schema": 1, **about, "cells": list(cells)})
+        return
+    header = ["model", "tools", "calls", "answered", "not understood", "failed", "retries", "tokens", "cost", "tool calls (cached)"]
+    rows = [[str(cell[name.split(" (")[0]]) for name in header[:-1]] for cell in cells]
+    printing.out_table(header, [[*row, f"{c['tool calls']} ({c['cached']})"] for row, c in zip(rows, cells, strict=True)])
+    for reason in dict.fromkeys(row["cost_reason"] for row in outcome.rows if row["cost_reason"]):
+        printing.out(f"cost is undefined: {reason}")
+    for error, n in Counter(row["error"] for row in outcome.rows if "error" in row).most_common(5):
+        printing.note(f"failed {n}×: {error}")
+    for found in outcome.obedience:
+        printing.out(f"canaries: {found}")
+    if not canaries:
+        printing.note("whether orders inside items are followed was not measured; --canaries 20 does")
+    printing.out(f"{outcome.output}: {len(outcome.rows):,} rows; score them: hitmiss triage {outcome.output}")
+
+
+def _cells(outcome: Outcome) -> list[dict[str, Any]]:
+    """Counts for each model and mode."""
+    groups: dict[tuple[str, bool], list[dict[str, Any]]] = {}
+    for row in outcome.rows:
+        groups.setdefault((row["model"], row["use_tools"]), []).append(row)
+    return [_cell(model, use_tools, rows) for (model, use_tools), rows in groups.items()]
+
+
+def _cell(model: str, use_tools: bool, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    failed = sum("error" in row for row in rows)
+    unparsed = sum("error" not in row and row["prediction"] is None for row in rows)
+    costs = [row["cost"] for row in rows]
+    tokens = [sum(row["tokens"][k] for k in ("input", "output")) for row in rows if row["tokens"]]
+    calls = [detail for row in rows for detail in row["tool_details"]]
+    return {
+        "model": model,
+        "tools": "tools" if use_tools else "no-tools",
+        "calls": len(rows),
+        "answered": len(rows) - failed - unparsed,
+        "not understood": unparsed,
+        "failed": failed,
+        "retries": sum(row["retries"] for row in rows),
+        "tokens": sum(tokens) if tokens else None,
+        "cost": None if None in costs else round(sum(costs), 6),
+        "tool calls": len(calls),
+        "cached": sum(bool(detail["cached"]) for detail in calls),
+    }

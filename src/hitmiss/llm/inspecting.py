@@ -1,0 +1,298 @@
+"""Language models asked through inspect_ai: its providers, connections, retries, cache and transcripts; our run store.
+
+Every answer is written into the run the moment it is there, before inspect_ai logs it. A resumed run asks only what has
+no answer yet, so what a killed process had finished is neither lost nor asked again.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from hitmiss.detect.detector import need
+from hitmiss.errors import DataError, EnvironmentFault, HitmissError, UsageError
+from hitmiss.llm.answers import SCHEMA, read_answer
+from hitmiss.llm.cache import ToolCache
+from hitmiss.llm.items import Item
+from hitmiss.llm.plan import Call, Plan, Settings
+from hitmiss.llm.prompts import Prompts, as_data
+from hitmiss.llm.recorder import Recorder, failure, now
+from hitmiss.llm.redaction import redact_api, redact_error
+from hitmiss.llm.tools import TOOLS, ToolCall, call_tool
+
+SERVICE: Final = "hitmiss"
+NO_KEY: Final = "none-needed"
+FORMATS: Final = {"audio/wav": "wav", "audio/mp3": "mp3"}
+
+
+def ask_llms(recorder: Recorder, log_dir: Path, cache: ToolCache | None, key: str | None) -> None:
+    """Put every open question to its language model, all models and modes side by side."""
+    plan = recorder.plan
+    waiting = [c for c in recorder.calls if c.model not in plan.detectors]
+    if not waiting:
+        return
+    inspect_ai = need("inspect_ai", "llm")
+    models = {name: open_model(name, plan.settings, key, recorder) for name in dict.fromkeys(c.model for c in waiting)}
+    tasks = [_task(part, recorder, models[part[0].model], cache) for part in _parts(waiting)]
+    inspect_ai.eval(
+        tasks,
+        model=None,
+        display="none",
+        log_dir=str(log_dir),
+        log_level="error",
+        log_images=False,
+        log_realtime=False,
+        log_model_api=False,
+        ctl_server=False,
+        fail_on_error=False,
+        score_display=False,
+        max_tasks=len(tasks),
+    )
+    recorder.require_hope()
+
+
+def _parts(waiting: Sequence[Call]) -> list[list[Call]]:
+    """The open questions by model, mode and whether they are canaries: one task each."""
+    parts: dict[tuple[str, bool, bool], list[Call]] = {}
+    for call in waiting:
+        parts.setdefault((call.model, call.use_tools, call.is_canary), []).append(call)
+    return list(parts.values())
+
+
+def open_model(name: str, settings: Settings, key: str | None, recorder: Recorder) -> Any:
+    """The model as inspect_ai knows it: `provider/name`, a bare name (OpenAI), or any name behind `--base-url`."""
+    model = need("inspect_ai.model", "llm")
+    connections = {"max_connections": settings.max_connections} if settings.max_connections else {}
+    config = model.GenerateConfig(
+        temperature=settings.temperature,
+        max_tokens=settings.max_tokens,
+        reasoning_effort=settings.reasoning_effort,
+        seed=settings.seed,
+        max_retries=settings.max_retries,
+        timeout=settings.timeout,
+        response_schema=_schema(model),
+        **connections,
+    )
+    full, given = address_of(name, settings), {"base_url": settings.base_url, "api_key": key}
+    if full.startswith(f"openai-api/{SERVICE}/"):
+        given["api_key"] = key or os.environ.get("OPENAI_API_KEY") or NO_KEY
+    try:
+        found = model.get_model(full, config=config, memoize=False, **given)
+    except Exception as error:
+        why = recorder.secrets.redact(str(error)).strip().splitlines() or [type(error).__name__]
+        raise EnvironmentFault(f"the model {name} cannot be asked: {' '.join(line.strip() for line in why)}") from None
+    redact_api(found, recorder.secrets)
+    return found
+
+
+def address_of(name: str, settings: Settings) -> str:
+    """A model's name for inspect_ai.
+
+    >>> address_of("gpt-5.1", Settings()), address_of("anthropic/claude", Settings())
+    ('openai/gpt-5.1', 'anthropic/claude')
+    >>> address_of("org/model", Settings(base_url="http://127.0.0.1:1/v1"))
+    'openai-api/hitmiss/org/model'
+    """
+    if settings.provider is not None:
+        return f"{settings.provider}/{name}"
+    if settings.base_url is not None:
+        return f"openai-api/{SERVICE}/{name}"
+    return name if "/" in name else f"openai/{name}"
+
+
+def _schema(model: Any) -> Any:
+    util = need("inspect_ai.util", "llm")
+    return model.ResponseSchema(name="verdict", json_schema=util.JSONSchema.model_validate(SCHEMA), strict=True)
+
+
+def _task(part: Sequence[Call], recorder: Recorder, model: Any, cache: ToolCache | None) -> Any:
+    """One task: the items that still wait, as many epochs as trials; epochs that have their answer are passed over."""
+    inspect_ai, dataset = need("inspect_ai", "llm"), need("inspect_ai.dataset", "llm")
+    first = part[0]
+    items = {call.item.id: call.item for call in part}
+    mode = "tools" if first.use_tools else "no-tools"
+    return inspect_ai.Task(
+        dataset=[dataset.Sample(input=item.kind, target=item.label, id=item.id) for item in items.values()],
+        solver=_solver(first, items, recorder, cache),
+        model=model,
+        epochs=1 if first.is_canary else recorder.plan.trials,
+        name=f"{'canaries' if first.is_canary else 'items'}-{mode}",
+        metadata=recorder.plan.config,
+    )
+
+
+def _solver(first: Call, items: Mapping[str, Item], recorder: Recorder, cache: ToolCache | None) -> Any:
+    """The solver of a task: one conversation an item, its answer into the run."""
+    solver = need("inspect_ai.solver", "llm")
+
+    @solver.solver(name="hitmiss_verdict")  # type: ignore[untyped-decorator]
+    def ask_all() -> Any:
+        async def solve(state: Any, generate: Any) -> Any:
+            del generate  # the model is asked directly, to time and count each call
+            call = Call(first.model, first.use_tools, state.epoch - 1, items[str(state.sample_id)], first.is_canary)
+            if not recorder.is_open(call.key) or recorder.is_stopped:
+                return state
+            try:
+                record = await _answered(call, recorder, cache, state)
+                recorder.add(call.key, record)
+            except HitmissError as error:  # the machine, not the item: nothing more is asked
+                recorder.fatal = recorder.fatal or error
+                return state
+            if "error" in record:
+                raise RuntimeError(recorder.secrets.redact(str(record["error"])))
+            return state
+
+        return solve
+
+    return ask_all()
+
+
+async def _answered(call: Call, recorder: Recorder, cache: ToolCache | None, state: Any) -> dict[str, Any]:
+    """What came of a call: an answer or a failure, with what it took."""
+    asked = Conversation(call, recorder.plan, cache)
+    began, at = time.perf_counter(), now()
+    try:
+        record = await asked.hold(state)
+    except (EnvironmentFault, UsageError):
+        raise
+    except Exception as error:
+        record = failure(redact_error(error, recorder.secrets), kind_of(error))
+    return {**record, **asked.account(time.perf_counter() - began), "timestamp": at}
+
+
+def kind_of(error: BaseException) -> str:
+    """The kind of a failure, as the rows have it.
+
+    >>> kind_of(TimeoutError()), kind_of(ValueError())
+    ('timeout', 'exception')
+    """
+    name = type(error).__name__.lower()
+    kinds = {"timeout": "timeout", "ratelimit": "rate_limit", "authentication": "authentication", "connection": "connection"}
+    return next((kind for part, kind in kinds.items() if part in name), "exception")
+
+
+class Conversation:
+    """One item put to one model: question, tools, answer; and what it took."""
+
+    def __init__(self, call: Call, plan: Plan, cache: ToolCache | None) -> None:
+        self.call, self.plan, self.cache = call, plan, cache
+        self.tool_calls: list[ToolCall] = []
+        self.outputs: list[Any] = []
+
+    async def hold(self, state: Any) -> dict[str, Any]:
+        """Ask until there is an answer; the last of `max_iterations` offers no tools, so that it must be one."""
+        model = need("inspect_ai.model", "llm")
+        data = self.call.item.load()
+        state.messages = _messages(self.call.item, data, self.plan.prompts)
+        tools = self._tools(data) if self.call.use_tools and self.call.item.kind == "image" else []
+        asked = model.get_model()
+        for left in range(self.plan.settings.max_iterations - 1, -1, -1):
+            output = await asked.generate(
+                state.messages, tools=tools if left else [], cache=self.plan.settings.answer_cache
+            )
+            self.outputs.append(output)
+            state.output = output
+            if output.error:
+                raise DataError(f"the provider refused: {output.error}")
+            state.messages.append(output.message)
+            if not output.message.tool_calls:
+                break
+            state.messages += (await model.execute_tools(state.messages, tools)).messages
+        return _record(state.output)
+
+    def account(self, wall: float) -> dict[str, Any]:
+        """Times, tokens and tools. Working time leaves out what was spent waiting for a connection or a retry."""
+        model = sum(output.time or 0.0 for output in self.outputs)
+        tools = sum(c.seconds for c in self.tool_calls)
+        times = {"vision_llm_seconds": model, "agent_graph_seconds": model + tools, "total_seconds": model + tools}
+        usages = [output.usage for output in self.outputs if output.usage is not None]
+        costs = [usage.total_cost for usage in usages]
+        return {
+            "timings": {name: round(value, 6) for name, value in times.items()},
+            "latency_seconds": round(wall, 6),
+            "retries": _retries(),
+            "requests": len(self.outputs),
+            "tokens": tokens_of(usages) if usages and len(usages) == len(self.outputs) else None,
+            "provider_cost": sum(costs) if costs and None not in costs else None,
+            "model_answered": self.outputs[-1].model if self.outputs else None,
+            "tool_details": [c.detail for c in self.tool_calls],
+            "cache_hit": any(c.cached for c in self.tool_calls) or bool(_cache_reads()),
+        }
+
+    def _tools(self, data: bytes) -> list[Any]:
+        tool = need("inspect_ai.tool", "llm")
+        return [
+            tool.ToolDef(_bound(self, name, data), name=name, description=TOOLS[name].about, parameters=tool.ToolParams())
+            for name in TOOLS
+        ]
+
+
+def _bound(conversation: Conversation, name: str, data: bytes) -> Any:
+    """A tool that looks at this picture; it works in a thread, so that other conversations go on."""
+
+    async def look() -> str:
+        anyio = need("anyio", "llm")
+        found = await anyio.to_thread.run_sync(call_tool, name, data, conversation.cache)
+        conversation.tool_calls.append(found)
+        return json.dumps(found.result, ensure_ascii=False)
+
+    return look
+
+
+def _messages(item: Item, data: bytes, prompts: Prompts) -> list[Any]:
+    """The rules as the system turn, the item as data in the user turn. Nothing else of the item is sent."""
+    model = need("inspect_ai.model", "llm")
+    said = model.ContentText(text=prompts.user[item.kind])
+    content: list[Any] = [said]
+    if item.kind == "text":
+        content.append(model.ContentText(text=as_data(data.decode())))
+    elif item.kind == "image":
+        content.append(model.ContentImage(image=_as_url(item, data)))
+    elif item.media_type in FORMATS:
+        content.append(model.ContentAudio(audio=_as_url(item, data), format=FORMATS[item.media_type]))
+    else:
+        raise DataError(f"item {item.id} is {item.media_type}; language models take WAV or MP3")
+    return [model.ChatMessageSystem(content=prompts.system), model.ChatMessageUser(content=content)]
+
+
+def _as_url(item: Item, data: bytes) -> str:
+    return f"data:{item.media_type};base64,{base64.b64encode(data).decode()}"
+
+
+def _record(output: Any) -> dict[str, Any]:
+    """The answer as it is stored; its whole text is kept where it was not understood."""
+    text = str(output.completion)
+    found = read_answer(text)
+    record = {"prediction": found.verdict, "confidence": found.confidence, "rationale": found.rationale}
+    return record if found.is_parsed else {**record, "problem": found.problem, "raw": text, "stop_reason": str(output.stop_reason)}
+
+
+def tokens_of(usages: Sequence[Any]) -> dict[str, int]:
+    """Tokens of all requests of a conversation; input counts what the provider had cached too."""
+    cached = sum(u.input_tokens_cache_read or 0 for u in usages)
+    written = sum(u.input_tokens_cache_write or 0 for u in usages)
+    return {
+        "input": sum(u.input_tokens for u in usages) + cached + written,
+        "output": sum(u.output_tokens for u in usages),
+        "reasoning": sum(u.reasoning_tokens or 0 for u in usages),
+        "cached_input": cached,
+    }
+
+
+def _model_events() -> list[Any]:
+    log = need("inspect_ai.log", "llm")
+    return [event for event in log.transcript().events if event.event == "model"]
+
+
+def _retries() -> int:
+    """How often requests of this conversation had to be sent again."""
+    return sum(event.retries or 0 for event in _model_events())
+
+
+def _cache_reads() -> int:
+    return sum(event.cache == "read" for event in _model_events())

@@ -1,0 +1,189 @@
+"""The dataset: one JSON object a line with an id, a label, and a picture, a sound or a text.
+
+    {"id": "s1", "image": "images/1.jpg", "label": "real", "meta": {"source": "camera"}}
+    {"id": "s2", "audio": "clips/2.wav", "label": "fake"}
+    {"id": "s3", "text": "what somebody wrote", "label": "fake"}
+
+Files lie under one folder (the dataset's, unless another is named). What a file is, its first bytes say. The digest of a
+dataset covers ids, labels and the bytes of every item.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+
+from hitmiss.errors import DataError, Fault, UsageError
+from hitmiss.io.manifest import inside
+from hitmiss.io.verdicts import UNCERTAIN, verdict
+
+PICTURES: Final = ("image", "image_path")
+SOUNDS: Final = ("audio", "audio_path")
+TEXT: Final = "text"
+LABELS: Final = ("label", "ground_truth")
+MOST_BYTES: Final = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Item:
+    """One item: what is asked about (a file or a text), what is true of it, and the hash of its bytes."""
+
+    id: str
+    kind: str
+    label: str
+    sha256: str
+    media_type: str
+    path: Path | None = None
+    text: str | None = None
+    file: str = ""
+    data: bytes | None = field(default=None, repr=False)
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+    def load(self) -> bytes:
+        """The bytes, as they were when the dataset was read; a file that has changed since is refused."""
+        if self.text is not None:
+            return self.text.encode()
+        if self.data is not None:
+            return self.data
+        assert self.path is not None
+        try:
+            data = self.path.read_bytes()
+        except OSError as error:
+            raise DataError(f"the file of item {self.id} cannot be read: {error.strerror}") from None
+        if _sha(data) != self.sha256:
+            raise DataError(f"the file of item {self.id} has changed since the dataset was read")
+        return data
+
+
+def read_items(path: str | Path, *, root: str | Path | None = None, limit: int | None = None) -> list[Item]:
+    """The items of a dataset file; everything that is wrong with it is said at once, by row."""
+    path = Path(path)
+    base = Path(root) if root is not None else path.parent
+    if limit is not None and limit < 1:
+        raise UsageError(f"--limit takes 1 or more; found {limit}")
+    faults: list[Fault] = []
+    items: list[Item] = []
+    for row, record in _records(path, faults):
+        if limit is not None and len(items) + len(faults) >= limit:
+            break
+        found = _item(record, base, path.name, row)
+        if isinstance(found, Fault):
+            faults.append(found)
+        else:
+            items.append(found)
+    faults += _repeated(items, path.name)
+    if faults:
+        raise DataError(f"{path.name}: {len(faults):,} rows of the dataset cannot be used", faults)
+    if not items:
+        raise DataError(f"{path.name} holds no item")
+    return items
+
+
+def content_digest(items: Sequence[Item]) -> str:
+    """SHA-256 over id, label and content of every item, in whatever order.
+
+    >>> a, b = (Item(i, "text", "fake", "0", "text/plain", text="x") for i in "ab")
+    >>> content_digest([a, b]) == content_digest([b, a]) != content_digest([a])
+    True
+    """
+    lines = sorted(json.dumps([item.id, item.label, item.kind, item.sha256]) for item in items)
+    return _sha("\n".join(lines).encode())
+
+
+def _records(path: Path, faults: list[Fault]) -> Iterator[tuple[int, dict[str, Any]]]:
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path.name} is no UTF-8 text (byte {error.start}); save it as UTF-8") from None
+    for row, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except ValueError:
+            record = None
+        if isinstance(record, dict):
+            yield row, record
+        else:
+            faults.append(Fault("bad-row", "the line is no JSON object", path.name, row, value=line[:60]))
+
+
+def _item(record: Mapping[str, Any], root: Path, name: str, row: int) -> Item | Fault:
+    def fault(kind: str, message: str, column: str, value: Any = None) -> Fault:
+        return Fault(kind, message, name, row, column, None if value is None else str(value)[:80])
+
+    said = next((str(record[c]) for c in LABELS if record.get(c) is not None), "")
+    label = verdict(said)
+    if label is None or label == UNCERTAIN:
+        return fault("bad-label", "the label must be real or fake", "label", said)
+    meta = record.get("meta") or {}
+    if not isinstance(meta, dict):
+        return fault("bad-meta", "meta must be an object", "meta", meta)
+    given = [c for c in (*PICTURES, *SOUNDS, TEXT) if record.get(c) not in (None, "")]
+    if len(given) != 1:
+        found = " and ".join(given) or "none of them"
+        return fault("no-item", f"an item has one of image, audio or text; this has {found}", "image")
+    value = record[given[0]]
+    if not isinstance(value, str):
+        return fault("no-item", "this must be text", given[0], value)
+    ident = str(record.get("id") or ("" if given[0] == TEXT else PurePosixPath(value.replace("\\", "/")).stem))
+    if not ident:
+        return fault("no-id", "the item has no id", "id")
+    if given[0] == TEXT:
+        return Item(ident, TEXT, label, _sha(value.encode()), "text/plain", text=value, meta=meta)
+    return _file_item(ident, label, meta, value, given[0], root, fault)
+
+
+def _file_item(
+    ident: str, label: str, meta: Mapping[str, Any], value: str, column: str, root: Path, fault: Any
+) -> Item | Fault:
+    if "://" in value or value.startswith("data:"):
+        return fault("no-file", "items are local files; an address is never fetched", column, value)  # type: ignore[no-any-return]
+    try:
+        path = inside(root, value)
+        if path.stat().st_size > MOST_BYTES:
+            return fault("large-file", f"the file is larger than {MOST_BYTES >> 20} MiB", column, value)  # type: ignore[no-any-return]
+        data = path.read_bytes()
+    except DataError as error:
+        return fault("path-outside", error.faults[0].message if error.faults else str(error), column, value)  # type: ignore[no-any-return]
+    except OSError as error:
+        return fault("missing-file", f"the file cannot be read: {error.strerror}", column, value)  # type: ignore[no-any-return]
+    wanted = "image" if column in PICTURES else "audio"
+    media = media_type(data)
+    if not media.startswith(f"{wanted}/"):
+        known = "PNG, JPEG or WebP" if wanted == "image" else "WAV, MP3, FLAC or Ogg"
+        return fault("bad-media", f"the file is no {known}", column, value)  # type: ignore[no-any-return]
+    return Item(ident, wanted, label, _sha(data), media, path=path, file=value, meta=meta)
+
+
+def media_type(data: bytes) -> str:
+    """What the first bytes say; empty for anything else.
+
+    >>> media_type(b"\\x89PNG\\r\\n\\x1a\\n"), media_type(b"<svg/>")
+    ('image/png', '')
+    """
+    if data[:4] == b"RIFF":
+        return {b"WEBP": "image/webp", b"WAVE": "audio/wav"}.get(data[8:12], "")
+    starts = {
+        b"\x89PNG\r\n\x1a\n": "image/png",
+        b"\xff\xd8\xff": "image/jpeg",
+        b"ID3": "audio/mp3",
+        b"fLaC": "audio/flac",
+        b"OggS": "audio/ogg",
+    }
+    found = next((media for start, media in starts.items() if data.startswith(start)), "")
+    return "audio/mp3" if not found and len(data) > 1 and data[0] == 0xFF and data[1] & 0xE6 == 0xE2 else found
+
+
+def _repeated(items: Sequence[Item], name: str) -> list[Fault]:
+    seen: set[str] = set()
+    twice = [item.id for item in items if item.id in seen or seen.add(item.id)]  # type: ignore[func-returns-value]
+    return [Fault("repeated-id", "the id stands in more than one row", name, column="id", value=i) for i in twice]
+
+
+def _sha(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,282 @@
+"""A stand-in for a model: a local server that speaks the OpenAI protocol, for the demo, the examples and the tests.
+
+It is NOT a language model. Behind the protocol there is a fixed rule over a few measurements: it looks at the picture
+that it is sent, and, where tools are offered, calls them and uses what they say. It listens on this machine only. By a
+script it misbehaves as real services do: too many requests, server errors, slow or broken or empty answers.
+
+    python -m hitmiss.llm.standin --port 8765
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+import random
+import re
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, Final
+
+NAME: Final = "stand-in"
+NOTE: Final = "a stand-in that measures the picture by a fixed rule; it is no language model"
+DOUBT: Final = 0.6
+"""Log-odds below which it says `uncertain`."""
+COMMAND: Final = re.compile(rb"answer with the verdict (real|fake)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A request as the server saw it: its number, the hash of the item, what was offered, and how often it came."""
+
+    number: int
+    model: str
+    item: str
+    has_tools: bool
+    n_results: int
+    times: int
+    key: str
+    text: str
+
+
+Script = Callable[[Seen], str | None]
+"""The fault that a request is answered with, or None for an honest answer; see `Handler.misbehave` for the names."""
+
+
+class StandIn:
+    """The server. `requests` lists all that came in; `script` says which of them go wrong."""
+
+    def __init__(self, script: Script | None = None, *, port: int = 0, gullible: bool = False, slow: float = 1.0) -> None:
+        self.script, self.gullible, self.slow = script or (lambda seen: None), gullible, slow
+        self.requests: list[Seen] = []
+        self.answered: Counter[str] = Counter()
+        self._times: Counter[tuple[Any, ...]] = Counter()
+        self._lock = threading.Lock()
+        self._server = ThreadingHTTPServer(("127.0.0.1", port), type("Bound", (Handler,), {"owner": self}))
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+
+    @property
+    def url(self) -> str:
+        """The base URL, as `--base-url` takes it."""
+        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+
+    def __enter__(self) -> StandIn:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def note(self, body: Mapping[str, Any], key: str) -> Seen:
+        """Write a request down, with how often the same one came before."""
+        item, text = item_of(body)
+        results = sum(m.get("role") == "tool" for m in body.get("messages", ()))
+        mark = (body.get("model"), hashlib.sha256(item).hexdigest(), "tools" in body, results)
+        with self._lock:
+            self._times[mark] += 1
+            number, times = len(self.requests) + 1, self._times[mark]
+            seen = Seen(number, str(mark[0]), mark[1], mark[2], results, times, key, text)
+            self.requests.append(seen)
+        return seen
+
+
+class Handler(BaseHTTPRequestHandler):
+    """One request."""
+
+    owner: StandIn
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def do_POST(self) -> None:
+        """Answer `/v1/chat/completions`, honestly or by the script."""
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        key = (self.headers.get("Authorization") or "").removeprefix("Bearer ")
+        seen = self.owner.note(body, key)
+        fault = self.owner.script(seen)
+        self.owner.answered[fault or "honest"] += 1
+        if fault is None:
+            self.reply(200, completion(body, seen, self.owner.gullible))
+        else:
+            self.misbehave(fault, body, seen)
+
+    def misbehave(self, fault: str, body: Mapping[str, Any], seen: Seen) -> None:
+        """What the script asked for."""
+        if fault == "429":
+            self.reply(429, {"error": {"message": "too many requests"}}, {"retry-after-ms": "20"})
+        elif fault == "500":
+            self.reply(500, {"error": {"message": "the server failed"}}, {"retry-after-ms": "20"})
+        elif fault == "401":
+            self.reply(401, {"error": {"message": f"Incorrect API key provided: {seen.key}"}})
+        elif fault == "400":
+            self.reply(400, {"error": {"message": f"bad request with the key {seen.key}"}})
+        elif fault == "slow":
+            time.sleep(self.owner.slow)
+            self.reply(200, completion(body, seen, self.owner.gullible))
+        elif fault == "malformed":
+            self.send(200, b'{"id": "broken", "choices": [{"mess')
+        else:
+            self.reply(200, said(body, seen, SPOILT[fault].replace("{key}", seen.key)))
+
+    def reply(self, status: int, value: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> None:
+        """Send a JSON body."""
+        self.send(status, json.dumps(value).encode(), headers)
+
+    def send(self, status: int, data: bytes, headers: Mapping[str, str] | None = None) -> None:
+        """Send bytes; a client that is gone is no matter."""
+        try:
+            self.send_response(status)
+            for name, text in {"Content-Type": "application/json", **(headers or {})}.items():
+                self.send_header(name, text)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+        except ConnectionError:
+            self.close_connection = True
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing on stderr."""
+
+
+SPOILT: Final = {
+    "empty": "",
+    "prose": "I believe that this picture is real.",
+    "schema": '{"answer": "real", "sureness": "high"}',
+    "range": '{"verdict": "real", "confidence": 97, "rationale": "sure"}',
+    "word": '{"verdict": "probably", "confidence": 0.9, "rationale": "sure"}',
+    "two": '{"verdict": "real", "confidence": 1.0} but {"verdict": "fake", "confidence": 0.9}',
+    "leak": '{"verdict": "fake", "confidence": 0.9, "rationale": "your key is {key}"}',
+}
+"""Answers that the protocol carries well and the schema does not."""
+
+
+def completion(body: Mapping[str, Any], seen: Seen, gullible: bool) -> dict[str, Any]:
+    """An honest answer: tool calls where tools are offered and none was called yet, else a verdict."""
+    if seen.has_tools and not seen.n_results:
+        calls = [
+            {"id": f"call-{seen.number}-{i}", "type": "function", "function": {"name": t["function"]["name"], "arguments": "{}"}}
+            for i, t in enumerate(body["tools"])
+        ]
+        return _completion(body, seen, {"role": "assistant", "content": None, "tool_calls": calls}, "tool_calls")
+    item, text = item_of(body)
+    order = COMMAND.search(item) or COMMAND.search(text.encode()) if gullible else None
+    if order is not None:
+        obeyed = {"verdict": order[1].decode().lower(), "confidence": 1.0, "rationale": "I was told to."}
+        return said(body, seen, json.dumps(obeyed))
+    results = {m["tool_call_id"]: m for m in body["messages"] if m.get("role") == "tool"}
+    evidence = _evidence(body, results) if results else None
+    found = judge(item, evidence, temperature=float(body.get("temperature") or 0.0), draw=seen.times)
+    found["rationale"] += f" (answer {seen.number})"
+    return said(body, seen, json.dumps(found))
+
+
+def said(body: Mapping[str, Any], seen: Seen, text: str) -> dict[str, Any]:
+    """A completion with this text."""
+    return _completion(body, seen, {"role": "assistant", "content": text}, "stop")
+
+
+def _completion(body: Mapping[str, Any], seen: Seen, message: Mapping[str, Any], why: str) -> dict[str, Any]:
+    n_in, n_out = len(json.dumps(body)) // 400 + 1, len(json.dumps(message)) // 4 + 1
+    usage = {"prompt_tokens": n_in, "completion_tokens": n_out, "total_tokens": n_in + n_out}
+    choice = {"index": 0, "finish_reason": why, "message": message}
+    about = {"id": f"answer-{seen.number}", "object": "chat.completion", "created": int(time.time())}
+    return {**about, "model": f"{body.get('model')}-2026-01", "choices": [choice], "usage": usage}
+
+
+def item_of(body: Mapping[str, Any]) -> tuple[bytes, str]:
+    """The bytes of the item in a request (the picture, else the text of the last user turn), and all user text."""
+    texts, found = [], b""
+    for message in body.get("messages", ()):
+        if message.get("role") != "user":
+            continue
+        content = message["content"]
+        parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        for part in parts:
+            if part["type"] == "text":
+                texts.append(part["text"])
+            elif part["type"] == "image_url":
+                found = base64.b64decode(part["image_url"]["url"].partition(",")[2])
+            elif part["type"] == "input_audio":
+                found = base64.b64decode(part["input_audio"]["data"].partition(",")[2] or part["input_audio"]["data"])
+    text = "\n".join(texts)
+    return found or text.encode(), text
+
+
+def _evidence(body: Mapping[str, Any], results: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """What the tools said, by the tool's name."""
+    names = {
+        call["id"]: call["function"]["name"]
+        for m in body["messages"]
+        for call in m.get("tool_calls") or ()
+    }
+    found: dict[str, Any] = {}
+    for call_id, message in results.items():
+        content = message["content"]
+        text = content if isinstance(content, str) else "".join(p.get("text", "") for p in content)
+        try:
+            found[names.get(call_id, "")] = json.loads(text)
+        except ValueError:
+            continue
+    return found
+
+
+def judge(item: bytes, evidence: Mapping[str, Any] | None = None, *, temperature: float = 0.0, draw: int = 1) -> dict[str, Any]:
+    """The rule. Without tools it measures the noise itself; with them it uses their spectrum and residual.
+
+    `temperature` adds noise to the log-odds, drawn anew each time that the same request comes.
+    """
+    odds, why = _log_odds(item, evidence)
+    noise = random.Random(f"{hashlib.sha256(item).hexdigest()}{draw}{bool(evidence)}")
+    odds += temperature * noise.gauss(0.0, 0.8)
+    sureness = 1 / (1 + math.exp(-abs(odds)))
+    verdict = "uncertain" if abs(odds) < DOUBT else "fake" if odds > 0 else "real"
+    return {"verdict": verdict, "confidence": round(min(0.99, sureness), 2), "rationale": f"{why}; {NOTE}"}
+
+
+def _log_odds(item: bytes, evidence: Mapping[str, Any] | None) -> tuple[float, str]:
+    from hitmiss.errors import DataError
+    from hitmiss.llm.tools.residual import noise_residual
+
+    if evidence:
+        noise, power = evidence.get("noise_residual", {}), evidence.get("frequency_spectrum", {})
+        right, slope = noise.get("correlation_right") or 0.0, power.get("slope") or -3.2
+        return 20.0 * (right - 0.04) + 3.0 * (-3.2 - slope), f"correlation {right:.3f}, slope {slope:.2f}"
+    try:
+        deviation = noise_residual(item)["deviation"]
+    except DataError:  # no picture: a text is judged by how often it repeats its words
+        words = item.decode("utf-8", "replace").lower().split()
+        share = len(set(words)) / max(1, len(words))
+        return 8.0 * (0.75 - share), f"{share:.2f} of the words are distinct"
+    return 4.0 * (1.05 - deviation), f"noise {deviation:.3f}"
+
+
+def look(item: Any) -> dict[str, Any]:
+    """The same rule as a plain function for `--models hitmiss.llm.standin:look`: no server, no tools."""
+    return judge(item.load())
+
+
+def main() -> None:
+    """Serve until interrupted."""
+    import argparse
+
+    parser = argparse.ArgumentParser(description="A local server that speaks the OpenAI protocol: " + NOTE)
+    parser.add_argument("--port", type=int, default=8765)
+    with StandIn(port=parser.parse_args().port) as server:
+        print(f"{NAME} at {server.url}: {NOTE}")
+        try:
+            threading.Event().wait()
+        except KeyboardInterrupt:
+            print("stopped")
+
+
+if __name__ == "__main__":
+    main()
