@@ -77,7 +77,7 @@ def fetch(path: str | Path, encoding: str | None, ledger: Ledger) -> Content:
     if data.startswith(PARQUET) and data.endswith(PARQUET):
         return Content(name, sha, data, "parquet")
     text, used = _settle(data, name, encoding, ledger)
-    return Content(name, sha, _one_line_end(text, name, ledger), used)
+    return Content(name, sha, one_line_end(text, name, ledger), used)
 
 
 def _unpack(raw: bytes, name: str, ledger: Ledger) -> bytes:
@@ -164,7 +164,7 @@ def _unreadable(what: str, data: bytes, at: int, name: str, ledger: Ledger, fix:
     return ledger.stop("unreadable-encoding", what, fix, [Place(name, row, value)])
 
 
-def _one_line_end(text: bytes, name: str, ledger: Ledger) -> bytes:
+def one_line_end(text: bytes, name: str, ledger: Ledger) -> bytes:
     """`\\r\\n` and the lone `\\r` of old files become `\\n`; quoted fields may hold either, so those files stay."""
     if b"\r" not in text or b'"' in text:
         return text

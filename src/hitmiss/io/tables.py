@@ -18,7 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from hitmiss.io import typed
-from hitmiss.io.files import fetch
+from hitmiss.io.files import Content, fetch
 from hitmiss.io.findings import Ledger, Place
 from hitmiss.io.options import ReadOptions
 from hitmiss.io.plain import read_plain
@@ -34,8 +34,11 @@ def look(source: Any, options: ReadOptions, ledger: Ledger) -> Shape:
     if not isinstance(source, str | Path):
         return typed.look_at_frame(source, ledger)
     content = fetch(source, options.encoding, ledger)
-    if content.is_parquet:
-        return typed.look_at_parquet(content, ledger)
+    return typed.look_at_parquet(content, ledger) if content.is_parquet else look_at_text(content, options, ledger)
+
+
+def look_at_text(content: Content, options: ReadOptions, ledger: Ledger) -> Shape:
+    """What a text shows at first sight."""
     if content.data.lstrip(b" \n")[:1] == b"{":
         return typed.look_at_json_lines(content, ledger)
     sample = _sample_lines(content.data)

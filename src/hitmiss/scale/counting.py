@@ -1,0 +1,259 @@
+"""One pass over a shard: read, check as the door does, count."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from hitmiss import progress
+from hitmiss.io.checks import ABSTAINED, check_ids, check_labels, check_scores
+from hitmiss.io.findings import Finding, Ledger, Place, Stop, quoted
+from hitmiss.io.options import ReadOptions
+from hitmiss.io.tables import Stack
+from hitmiss.io.words import Reading, understand
+from hitmiss.scale.counters import Codes, counter
+from hitmiss.scale.plan import Shard, ShardPlan, Window
+from hitmiss.scale.reading import Opened, Read, open_shard, pieces
+from hitmiss.scale.tallies import Binned, Cell, ShardFact, ShardTally, ordered
+from hitmiss.stats.keys import EXACT, Keys, bins_of, keys_of
+
+ENOUGH: Final = 1000
+"""Faults after which a shard is not read any further."""
+
+
+def count(shard: Shard, plan: ShardPlan, window: Window | None) -> ShardTally:
+    """Count a shard by a plan: all trials, or those in a window by their whole keys."""
+    ledger, read = Ledger(), Read()
+    names = ("label", *plan.keep)
+    counting = _Counting(plan, window, ledger)
+    facts: dict[str, object] = {}
+    try:
+        opened = open_shard(shard, plan.options, ledger)
+        facts = {"layout": opened.match.layout, "columns": dict(opened.match.theirs), "has_ids": "item" in opened.match.picks}
+        wanted = needed(opened, plan, ledger)
+        for table in pieces(opened, wanted, read, ledger):
+            counting.add(Stack.of([table], opened.match.theirs))
+            progress.tell(f"{opened.name}: {read.rows:,} rows, {read.bytes / 1e6:,.0f} MB", read.rows)
+            if sum(len(f.places) for f in ledger.findings) >= ENOUGH:
+                break
+    except Stop:
+        pass
+    fact = ShardFact(_name(shard), read.sha256, read.rows, read.bytes, facts)
+    cells = {} if ledger.findings else counting.cells()
+    ids = counting.ids() if plan.ids and window is None and not ledger.findings else None
+    made_by = plan.fingerprint + (_mark(window) if window is not None else "")
+    return ShardTally(made_by, names, (fact,), cells, ids, joined(ledger.findings), counting.noted)
+
+
+def needed(opened: Opened, plan: ShardPlan, ledger: Ledger) -> dict[str, int]:
+    """The columns that a pass reads; one that the plan keeps and the file lacks is a fault."""
+    picks = opened.match.picks
+    has_decision = plan.threshold is not None or "decision" in picks
+    absent = [name for name in plan.keep if name not in picks and not (name == "decision" and has_decision)]
+    if absent:
+        there = ", ".join(map(quoted, picks))
+        what = f"there is no column {quoted(absent[0])}; there are {there}"
+        raise ledger.stop("missing-column", what, f"say which one it is with --column {absent[0]}=NAME", [Place(opened.name, 1)], absent[0])
+    names = ["item", "target", "label", "score", *plan.keep, *plan.options.runs]
+    return {name: picks[name] for name in dict.fromkeys(names) if name in picks}
+
+
+class _Counting:
+    """A pass under way."""
+
+    def __init__(self, plan: ShardPlan, window: Window | None, ledger: Ledger) -> None:
+        self.plan, self.ledger = plan, ledger
+        self.noted: dict[str, int] = {}
+        self._window = _Opening(window, plan) if window is not None else None
+        self._counter = counter(EXACT if window is not None else plan.bits, plan.cuts)
+        self._columns: dict[str, list[str]] = {name: [] for name in ("label", *plan.keep)}
+        self._cells: dict[Cell, int] = {}
+        self._ids: list[Keys] = []
+
+    def add(self, stack: Stack) -> None:
+        """Check and count some rows."""
+        options, ledger = self.plan.options, self.ledger
+        for name, values in options.rename.items():
+            if name in stack.frame.columns:
+                stack = stack.put(pl.col(name).replace(dict(values)))
+        if "item" in stack.frame.columns:
+            check_ids(stack, ledger)
+        stack = check_scores(stack, options, ledger)
+        reading = self._check_words(stack)
+        if ledger.findings:
+            return
+        if self.plan.ids and self._window is None and "item" in stack.frame.columns:
+            self._ids.append(hashes(stack.frame, options))
+        frame = _settled(stack.frame, self.plan, reading, self.noted)
+        cell = self._codes(frame)
+        keys = keys_of(frame["score"].to_numpy()) if "score" in frame.columns else np.zeros(frame.height, dtype=np.uint64)
+        if self._window is not None:
+            inside = self._window.holds(cell, keys, list(self._cells))
+            cell, keys = cell[inside], keys[inside]
+        if len(keys):
+            self._counter.add(cell, keys)
+
+    def _check_words(self, stack: Stack) -> Reading:
+        options = self.plan.options
+        columns = [name for name in ("label", "decision") if name in stack.frame.columns]
+        words = [*self._columns["label"], *(w for name in columns for w in stack.frame[name].unique().to_list())]
+        reading = understand(sorted(set(words)), options.positive, options.negative, options.positive_value)
+        if reading.problems:
+            for name in columns:
+                check_labels(stack, name, reading, self.ledger)
+        return reading
+
+    def _codes(self, frame: pl.DataFrame) -> Codes:
+        """The number of each row's cell."""
+        code = np.zeros(frame.height, dtype=np.int64)
+        for name, known in self._columns.items():
+            column = frame[name]
+            fresh = set(column.unique().to_list()) - set(known)
+            known += sorted(fresh)
+            code = code * len(known) + column.cast(pl.Enum(known)).to_physical().to_numpy()
+        size = int(np.prod([len(known) for known in self._columns.values()]))
+        held, place = _distinct(code, size)
+        numbers = np.array([self._number(int(c)) for c in held], dtype=np.int64)
+        return numbers[place]
+
+    def _number(self, code: int) -> int:
+        values: list[str] = []
+        for known in reversed(self._columns.values()):
+            code, at = divmod(code, len(known))
+            values.append(known[at])
+        return self._cells.setdefault(tuple(reversed(values)), len(self._cells))
+
+    def cells(self) -> dict[Cell, Binned]:
+        """The bins of each cell."""
+        found = self._counter.result()
+        return {cell: found[i] for cell, i in self._cells.items() if i < len(found) and len(found[i].bins)}
+
+    def ids(self) -> Keys:
+        """The hashes of all ids, ascending."""
+        parts, self._ids = self._ids, []
+        return ordered(np.concatenate(parts)) if parts else np.zeros(0, dtype=np.uint64)
+
+
+class _Opening:
+    """Which trials lie in a window."""
+
+    def __init__(self, window: Window, plan: ShardPlan) -> None:
+        self._bits = plan.bits
+        self._low, self._high = np.uint64(window.low), np.uint64(window.high)
+        self._bins = dict(zip(window.cells, window.bins, strict=True))
+        self._any = np.zeros(1 << plan.bits, dtype=bool)
+        for bins in window.bins:
+            self._any[list(bins)] = True
+
+    def holds(self, cell: Codes, keys: Keys, cells: Sequence[Cell]) -> NDArray[np.bool_]:
+        """Whether each trial lies in the window."""
+        bins = bins_of(keys, self._bits)
+        inside = (bins >= self._low) & (bins < self._high)
+        likely = np.flatnonzero(self._any[bins] & ~inside)
+        for number in np.unique(cell[likely]):
+            own = likely[cell[likely] == number]
+            inside[own] = np.isin(bins[own], np.array(self._bins.get(cells[number], ()), dtype=np.uint64))
+        return inside
+
+
+def hashes(frame: pl.DataFrame, options: ReadOptions) -> Keys:
+    """A hash of what must be there once: the id, with its target and run where there are any."""
+    key = [name for name in ("item", "target", *options.runs) if name in frame.columns]
+    if key == ["item"]:
+        return frame["item"].hash().to_numpy()
+    return frame.select(pl.struct(key).hash().alias("id"))["id"].to_numpy()
+
+
+def _settled(frame: pl.DataFrame, plan: ShardPlan, reading: Reading, noted: dict[str, int]) -> pl.DataFrame:
+    """What the door does to scores when told to: NaN settled, scores turned round; and decisions made."""
+    if "score" in frame.columns:
+        frame = _without_nan(frame, plan, reading, noted)
+        if plan.turned:
+            turned = 1 - pl.col("score") if plan.options.score_kind == "probability" else -pl.col("score")
+            frame = frame.with_columns(score=turned)
+    if "decision" in plan.keep:
+        frame = frame.with_columns(decision=_decision(plan, reading))
+    if "target" in plan.keep and "target" not in frame.columns:
+        frame = frame.with_columns(target=pl.lit(reading.positive))
+    return frame
+
+
+def _without_nan(frame: pl.DataFrame, plan: ShardPlan, reading: Reading, noted: dict[str, int]) -> pl.DataFrame:
+    rule = plan.options.on_nan
+    n = 0 if rule == "refuse" else int(frame["score"].is_nan().sum())
+    if not n:
+        return frame
+    noted[f"on-nan:{rule}"] = noted.get(f"on-nan:{rule}", 0) + n
+    nan = pl.col("score").is_nan()
+    if rule == "drop":
+        return frame.filter(~nan)
+    low_is_worst = pl.col("label").is_in(list(reading.positive_words))
+    if plan.turned:  # the worst score is still to be turned round
+        low_is_worst = ~low_is_worst
+    worst = pl.when(low_is_worst).then(-float("inf")).otherwise(float("inf"))
+    return frame.with_columns(score=pl.when(nan).then(worst).otherwise(pl.col("score")))
+
+
+def _decision(plan: ShardPlan, reading: Reading) -> pl.Expr:
+    """The decision as text: 1, 0, -1 where it was withheld, empty where the call failed."""
+    if plan.threshold is not None:
+        return pl.when(pl.col("score") >= plan.threshold).then(pl.lit("1")).otherwise(pl.lit("0"))
+    words = pl.col("decision")
+    said = pl.when(words.is_in(list(reading.positive_words))).then(pl.lit("1")).otherwise(pl.lit("0"))
+    return pl.when(words == "").then(words).when(words.is_in(list(ABSTAINED))).then(pl.lit("-1")).otherwise(said)
+
+
+def _distinct(code: Codes, size: int) -> tuple[Codes, Codes]:
+    """The distinct codes and the place of each among them."""
+    if size > 1 << 20:
+        held, place = np.unique(code, return_inverse=True)
+        return held, place
+    present = np.zeros(size, dtype=bool)
+    present[code] = True
+    held = np.flatnonzero(present)
+    at = np.zeros(size, dtype=np.int64)
+    at[held] = np.arange(len(held))
+    return held, at[code]
+
+
+def joined(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Findings of one kind as one, with all their places.
+
+    >>> a, b = (Finding("nan-score", "{n} NaN score{s}", "mend", (Place("s.tsv", row),)) for row in (2, 9))
+    >>> [len(f.places) for f in joined([a, b])]
+    [2]
+    """
+    groups: dict[tuple[object, ...], Finding] = {}
+    for found in findings:
+        key = (found.kind, found.what, found.fix if found.kind != "not-a-number" else "", found.column, found.each)
+        known = groups.get(key)
+        groups[key] = found if known is None else replace(known, places=(*known.places, *found.places))
+    return tuple(groups.values())
+
+
+def _mark(window: Window) -> str:
+    return "+" + hashlib.sha256(repr(window).encode()).hexdigest()[:8]
+
+
+def _name(shard: Shard) -> str:
+    return shard.path.replace("\\", "/").rpartition("/")[2]
+
+
+def locate(shard: Shard, plan: ShardPlan, wanted: frozenset[int]) -> list[tuple[int, Place]]:
+    """The rows of a shard whose ids have these hashes: (hash, place), in the order of the file."""
+    ledger, read = Ledger(), Read()
+    opened = open_shard(shard, plan.options, ledger)
+    picks = {name: at for name, at in opened.match.picks.items() if name in ("item", "target", *plan.options.runs)}
+    found: list[tuple[int, Place]] = []
+    among = np.array(sorted(wanted), dtype=np.uint64)
+    for table in pieces(opened, picks, read, ledger):
+        hashed = hashes(table.frame, plan.options)
+        for row in np.flatnonzero(np.isin(hashed, among)).tolist():
+            found.append((int(hashed[row]), Place(table.name, table.line(row), item=table.frame["item"][row])))
+    return found

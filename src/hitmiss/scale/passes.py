@@ -1,0 +1,24 @@
+"""The two passes over a shard, as plain functions: whoever runs them, wherever, gets the same tallies.
+
+first_pass    every trial counted, by score or by bin of scores
+second_pass   the trials of some bins again, each with its whole score
+locate        where ids stand, given their hashes: for telling what is repeated
+"""
+
+from __future__ import annotations
+
+from hitmiss.scale.counting import count, locate
+from hitmiss.scale.plan import Shard, ShardPlan, Window
+from hitmiss.scale.tallies import ShardTally
+
+__all__ = ["first_pass", "locate", "second_pass"]
+
+
+def first_pass(shard: Shard, plan: ShardPlan) -> ShardTally:
+    """Count every trial of a shard: cell by cell, how many have which key (or bin). Faults are in the tally's findings."""
+    return count(shard, plan, None)
+
+
+def second_pass(shard: Shard, plan: ShardPlan, window: Window) -> ShardTally:
+    """The trials of a shard that lie in a window, counted by their whole keys: what `first_pass` keeps of exact plans."""
+    return count(shard, plan, window)

@@ -1,0 +1,68 @@
+"""What a pass over a shard does, settled once for all shards: a value that travels to whoever makes the pass."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field, fields
+
+from hitmiss.io.options import ReadOptions
+from hitmiss.stats.keys import EXACT
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One file of trials. Shards are told apart by their content, never by their place."""
+
+    path: str
+
+
+@dataclass(frozen=True)
+class ShardPlan:
+    """How shards are read and counted. Tallies made by different plans do not merge.
+
+    options      how files are read, as at the door
+    keep         the columns that cells are told apart by, besides the label: runs, slices of the groupings, `decision`
+    bits         of the key that scores are counted by: `EXACT`, or fewer (bins)
+    cuts         keys at which bins are cut in two: fixed thresholds, so that counts at them are exact
+    turned       whether a higher score means the negative class in the file
+    threshold    decide at it (score >= threshold), where `decision` is kept and no column has it
+    ids          whether the hash of every id is carried along, for finding repeats
+    """
+
+    options: ReadOptions
+    keep: tuple[str, ...] = ()
+    bits: int = EXACT
+    cuts: tuple[float, ...] = ()
+    turned: bool = False
+    threshold: float | None = None
+    ids: bool = True
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether every score is kept."""
+        return self.bits == EXACT
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of every setting: tallies with the same one are of one kind.
+
+        >>> ShardPlan(ReadOptions()).fingerprint == ShardPlan(ReadOptions()).fingerprint
+        True
+        >>> ShardPlan(ReadOptions()).fingerprint == ShardPlan(ReadOptions(), bits=20).fingerprint
+        False
+        """
+        settings = [(f.name, getattr(self, f.name)) for f in fields(self) if f.name != "ids"]
+        return hashlib.sha256(repr(settings).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Window:
+    """The trials that a second pass fetches: those whose bin lies in low .. high − 1, or is among the bins of their cell.
+
+    `cells` lists cells by their values (label first, then `ShardPlan.keep`); `bins` the open bins of each.
+    """
+
+    low: int = 0
+    high: int = 0
+    cells: tuple[tuple[str, ...], ...] = ()
+    bins: tuple[tuple[int, ...], ...] = field(default=())

@@ -1,0 +1,278 @@
+"""A shard read piece by piece: the same cells as the door reads, never more of them at a time than a few hundred thousand."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Final
+
+import numpy as np
+import polars as pl
+
+from hitmiss.io import typed
+from hitmiss.io.files import GZIP, NUL, NUL_FIX, PARQUET, STDIN, Content, one_line_end
+from hitmiss.io.findings import Ledger, Place
+from hitmiss.io.options import ReadOptions
+from hitmiss.io.plain import read_plain
+from hitmiss.io.quoting import read_quoted
+from hitmiss.io.scorefiles import Match, recognise
+from hitmiss.io.shapes import Shape, Table
+from hitmiss.io.tables import look_at_text
+from hitmiss.scale.plan import Shard
+
+BLOCK: Final = 2**25
+"""Bytes of text that are read at a time."""
+ROWS: Final = 2**19
+"""Rows of a Parquet file that are read at a time."""
+HEAD: Final = 2**17
+BOM: Final = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A shard whose columns are known: its first rows and what they were recognised as."""
+
+    shard: Shard
+    shape: Shape
+    match: Match
+
+    @property
+    def name(self) -> str:
+        """The file's name, without its folder."""
+        return Path(self.shard.path).name
+
+    @property
+    def is_parquet(self) -> bool:
+        """Whether the file is a Parquet file."""
+        return self.shape.content is None
+
+
+class Meter(io.RawIOBase):
+    """A file whose bytes are hashed and counted as they are read."""
+
+    def __init__(self, path: str) -> None:
+        self._file = Path(path).open("rb")  # noqa: SIM115  # closed by close()
+        self._sha = hashlib.sha256()
+        self.bytes = 0
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        """Read, hash and count."""
+        view = memoryview(buffer).cast("B")  # type: ignore[arg-type]
+        n = self._file.readinto(view)
+        self._sha.update(view[:n])
+        self.bytes += n
+        return n
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+        super().close()
+
+    @property
+    def sha256(self) -> str:
+        """The hash of what was read."""
+        return self._sha.hexdigest()
+
+
+def open_shard(shard: Shard, options: ReadOptions, ledger: Ledger) -> Opened:
+    """Look at the beginning of a file and recognise its columns, as the door does."""
+    if str(shard.path) == STDIN:
+        what = "stdin can be read once, and streaming may read a file twice"
+        raise ledger.stop("unreadable-file", what, "write it to a file, or leave --stream out", [Place("stdin")])
+    with Path(shard.path).open("rb") as file:
+        is_parquet = file.read(4) == PARQUET
+    shape = _look_at_parquet(shard, ledger) if is_parquet else _look_at_text(shard, options, ledger)
+    return Opened(shard, shape, recognise(shape, "both", options, ledger))
+
+
+def rows_of_parquet(path: str) -> int:
+    """How many rows a Parquet file says that it has."""
+    return int(pl.scan_parquet(path, glob=False).select(pl.len()).collect().item())
+
+
+def _look_at_parquet(shard: Shard, ledger: Ledger) -> Shape:
+    name = Path(shard.path).name
+    try:
+        head = pl.scan_parquet(shard.path, glob=False).head(typed.SAMPLE_ROWS).collect()
+    except (pl.exceptions.PolarsError, OSError) as error:
+        what = f"the Parquet file is damaged ({str(error).splitlines()[0]})"
+        raise ledger.stop("unreadable-file", what, "make or fetch it again", [Place(name)]) from None
+    if not head.height:
+        raise ledger.stop("empty-file", "the file holds no rows", "give a file with rows", [Place(name)])
+    return Shape(name, typed.head_of(head), tuple(head.columns))
+
+
+def _look_at_text(shard: Shard, options: ReadOptions, ledger: Ledger) -> Shape:
+    name = Path(shard.path).name
+    with Path(shard.path).open("rb") as file, _unpacked(file, shard.path) as text:
+        try:
+            head = text.read(HEAD).removeprefix(BOM)
+        except (OSError, EOFError, zlib.error) as error:
+            raise _damaged(name, error, ledger) from None
+    lines = head if len(head) < HEAD - len(BOM) or b"\n" not in head else head[: head.rindex(b"\n") + 1]
+    if not lines.strip():
+        raise ledger.stop("empty-file", "the file holds no rows", "give a file with rows", [Place(name)])
+    settled = one_line_end(_utf8(lines, name, 0, ledger), name, ledger)
+    return look_at_text(Content(name, "", settled, "utf-8"), options, ledger)
+
+
+def _unpacked(file: IO[bytes] | Meter, path: str) -> IO[bytes]:
+    with Path(path).open("rb") as start:
+        is_packed = start.read(2) == GZIP
+    if is_packed:
+        return gzip.GzipFile(fileobj=file)  # type: ignore[return-value]
+    return io.BufferedReader(file, HEAD) if isinstance(file, Meter) else file
+
+
+def _damaged(name: str, error: Exception, ledger: Ledger) -> Exception:
+    what = f"the gzip archive is damaged ({error})"
+    return ledger.stop("unreadable-file", what, "make or fetch it again", [Place(name)])
+
+
+def _utf8(data: bytes, name: str, lines_before: int, ledger: Ledger) -> bytes:
+    at = data.find(b"\0")
+    if at < 0 and not data.isascii():
+        try:
+            data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            at = error.start
+    if at >= 0:
+        row = lines_before + data.count(b"\n", 0, at) + 1
+        what = NUL if data[at] == 0 else "the text is not UTF-8, and only UTF-8 is streamed"
+        fix = NUL_FIX if data[at] == 0 else "convert the file, or leave --stream out"
+        raise ledger.stop("unreadable-encoding", what, fix, [Place(name, row, f"byte 0x{data[at]:02x}")])
+    return data
+
+
+@dataclass
+class Read:
+    """A reading under way: what was read so far, for the record and for progress."""
+
+    rows: int = 0
+    bytes: int = 0
+    sha256: str = ""
+
+
+def pieces(opened: Opened, picks: Mapping[str, int], read: Read, ledger: Ledger) -> Iterator[Table]:
+    """The columns `picks` (our name -> position) of a shard, piece by piece; every row once, in order."""
+    parts = _of_parquet(opened, picks, read) if opened.is_parquet else _of_text(opened, picks, read, ledger)
+    for table in parts:
+        read.rows += table.frame.height
+        yield table
+
+
+def _of_parquet(opened: Opened, picks: Mapping[str, int], read: Read) -> Iterator[Table]:
+    path, names = opened.shard.path, opened.shape.names
+    assert names is not None
+    with Meter(path) as meter:
+        while meter.read(HEAD * 8):
+            pass
+        read.sha256, read.bytes = meter.sha256, meter.bytes
+    lazy = pl.scan_parquet(path, glob=False).select(pl.col(names[at]).alias(ours) for ours, at in picks.items())
+    row = 0
+    for frame in lazy.collect_batches(chunk_size=ROWS, maintain_order=True):
+        series = [typed.settle(s, s.name in opened.match.numeric) for s in frame.iter_columns()]
+        yield Table(opened.name, pl.DataFrame(series), first_line=1 + row)
+        row += frame.height
+
+
+def _of_text(opened: Opened, picks: Mapping[str, int], read: Read, ledger: Ledger) -> Iterator[Table]:
+    lines, has_header, shape = 0, opened.match.has_header, opened.shape
+    with Meter(opened.shard.path) as meter, _unpacked(meter, opened.shard.path) as text:
+        for block in _blocks(text, opened.name, ledger):
+            data = one_line_end(_utf8(block, opened.name, lines, ledger), opened.name, ledger)
+            if data.strip():
+                table = _table(shape, data, has_header and not lines, picks, opened.match, ledger)
+                yield _moved(table, lines)
+            lines += block.count(b"\n")
+            read.bytes = meter.bytes
+        while meter.read(HEAD):  # what stands behind an archive belongs to the file too
+            pass
+        read.sha256, read.bytes = meter.sha256, meter.bytes
+
+
+def _blocks(text: IO[bytes], name: str, ledger: Ledger) -> Iterator[bytes]:
+    """Whole lines, many at a time; a line end inside quotes ends nothing."""
+    rest = b""
+    is_first = True
+    while True:
+        try:
+            new = text.read(BLOCK)
+        except (OSError, EOFError, zlib.error) as error:
+            raise _damaged(name, error, ledger) from None
+        if is_first:
+            new, is_first = new.removeprefix(BOM), False
+        data = rest + new if rest else new
+        if not new:
+            if data:
+                yield data
+            return
+        end = data.rfind(b"\n") + 1
+        if b'"' in data and data.count(b'"', 0, end) % 2:
+            end = 0  # a field goes on in the next block
+        if end:
+            yield data[:end]
+        rest = data[end:]
+
+
+def _table(
+    shape: Shape, data: bytes, has_header: bool, picks: Mapping[str, int], match: Match, ledger: Ledger
+) -> Table:
+    if shape.names is not None:
+        return _of_json(shape, data, picks, match, ledger)
+    return (read_quoted if b'"' in data else read_plain)(shape, data, has_header, picks, ledger)
+
+
+def _of_json(shape: Shape, data: bytes, picks: Mapping[str, int], match: Match, ledger: Ledger) -> Table:
+    """JSON lines: by polars where its reading is surely the door's, else line by line."""
+    assert shape.names is not None
+    wanted = {ours: shape.names[at] for ours, at in picks.items()}
+    quick = _quick_json(data, wanted, match)
+    if quick is not None:
+        return Table(shape.name, quick)
+    seen = typed.look_at_json_lines(Content(shape.name, "", data, "utf-8"), ledger)
+    assert seen.frame is not None
+    empty = pl.lit("")
+    frame = seen.frame.select(
+        (pl.col(theirs) if theirs in seen.frame.columns else empty).alias(ours) for ours, theirs in wanted.items()
+    )
+    return Table(shape.name, frame, lines=seen.lines)
+
+
+def _quick_json(data: bytes, wanted: Mapping[str, str], match: Match) -> pl.DataFrame | None:
+    n = data.count(b"\n") + (not data.endswith(b"\n"))
+    if b"\n\n" in data or any(data.count(f'"{theirs}"'.encode()) != n for theirs in wanted.values()):
+        return None
+    try:
+        frame = pl.read_ndjson(io.BytesIO(data), infer_schema_length=None)
+    except pl.exceptions.PolarsError:
+        return None
+    if frame.height != n or any(theirs not in frame.columns for theirs in wanted.values()):
+        return None
+    kinds = {ours: frame.schema[theirs] for ours, theirs in wanted.items()}
+    fits = all(
+        kind.is_float() or kind.is_integer() if ours in match.numeric else kind in (pl.String, pl.Int64)
+        for ours, kind in kinds.items()
+    )
+    if not fits or any(frame[theirs].null_count() for theirs in wanted.values()):
+        return None
+    series = [typed.settle(frame[theirs].alias(ours), ours in match.numeric) for ours, theirs in wanted.items()]
+    return pl.DataFrame(series)
+
+
+def _moved(table: Table, lines: int) -> Table:
+    """The same rows that many lines further down."""
+    if not lines:
+        return table
+    if table.lines is not None:
+        return replace(table, lines=np.asarray(table.lines + lines))
+    return replace(table, first_line=table.first_line + lines)

@@ -1,0 +1,239 @@
+"""The tally of a shard: how many of its trials have which score, cell by cell. It serialises, and merges exactly.
+
+A cell is a combination of the label's word and the values of the columns that are kept (codec, decision …). Counts are
+whole numbers, so merging is exact and in any order the same; a tally knows which shards and which settings it is of, so
+that a shard counted twice, or in another way than the others, is found.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hitmiss.errors import DataError
+from hitmiss.io.findings import Finding, Place
+from hitmiss.stats.keys import Keys
+
+Cell = tuple[str, ...]
+Counts = NDArray[np.int64]
+FORMAT: Final = 1
+
+
+@dataclass(frozen=True)
+class ShardFact:
+    """A file that was counted: its name, the hash of its bytes, its size, and what the door says of it."""
+
+    name: str
+    sha256: str
+    rows: int
+    bytes: int
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Binned:
+    """Bins (or whole keys), ascending, and how many trials each holds; None: one each."""
+
+    bins: Keys
+    counts: Counts | None = None
+
+    @property
+    def total(self) -> int:
+        """How many trials."""
+        return len(self.bins) if self.counts is None else int(self.counts.sum())
+
+    @property
+    def each(self) -> Counts:
+        """How many trials each bin holds."""
+        return np.ones(len(self.bins), dtype=np.int64) if self.counts is None else self.counts
+
+
+@dataclass(frozen=True, eq=False)
+class ShardTally:
+    """What one pass over some shards found.
+
+    plan        fingerprint of the plan that it was made by (`ShardPlan.fingerprint`, and the window of a second pass)
+    names       the columns that cells are told apart by, `label` first
+    shards      the files that were counted
+    cells       bins and counts of each cell
+    ids         hashes of all ids in ascending order, where the plan asks for them
+    findings    what the door found wrong; where there are any, the counts are of no use
+    noted       what the door counted: trials dropped or given a score (`on-nan`)
+    """
+
+    plan: str
+    names: tuple[str, ...]
+    shards: tuple[ShardFact, ...]
+    cells: Mapping[Cell, Binned]
+    ids: Keys | None = None
+    findings: tuple[Finding, ...] = ()
+    noted: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def n(self) -> int:
+        """How many trials."""
+        return sum(cell.total for cell in self.cells.values())
+
+    def to_bytes(self) -> bytes:
+        """The tally as a file holds it: a zip of arrays and a JSON header; no code is ever loaded from it."""
+        order = sorted(self.cells)
+        header = {
+            "format": FORMAT,
+            "plan": self.plan,
+            "names": self.names,
+            "shards": [vars(shard) | {"facts": dict(shard.facts)} for shard in self.shards],
+            "cells": order,
+            "findings": [vars(f) | {"places": [vars(p) for p in f.places]} for f in self.findings],
+            "noted": dict(self.noted),
+        }
+        arrays: dict[str, NDArray[Any]] = {"header": np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)}
+        for i, cell in enumerate(order):
+            arrays[f"bins{i}"] = self.cells[cell].bins
+            counts = self.cells[cell].counts
+            if counts is not None:
+                arrays[f"counts{i}"] = counts
+        if self.ids is not None:
+            arrays["ids"] = self.ids
+        out = io.BytesIO()
+        np.savez(out, allow_pickle=False, **arrays)
+        return out.getvalue()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> ShardTally:
+        """A tally from its bytes; anything else is refused."""
+        try:
+            with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+                header = json.loads(arrays["header"].tobytes())
+                if header["format"] != FORMAT:
+                    raise DataError(f"the tally has format {header['format']}, this version reads {FORMAT}; count again")
+                held = set(arrays.files)
+                cells = {
+                    tuple(cell): Binned(arrays[f"bins{i}"], arrays[f"counts{i}"] if f"counts{i}" in held else None)
+                    for i, cell in enumerate(header["cells"])
+                }
+                ids = arrays["ids"] if "ids" in held else None
+        except (KeyError, ValueError, TypeError, OSError, zipfile.BadZipFile) as error:
+            if isinstance(error, DataError):
+                raise
+            raise DataError("the tally is damaged, or is none; count its shard again") from None
+        return cls(
+            header["plan"],
+            tuple(header["names"]),
+            tuple(ShardFact(**fact) for fact in header["shards"]),
+            cells,
+            ids,
+            tuple(Finding(**{**f, "places": tuple(Place(**p) for p in f["places"])}) for f in header["findings"]),
+            header["noted"],
+        )
+
+
+def merge_tallies(tallies: Iterable[ShardTally]) -> ShardTally:
+    """One tally of all shards. Different settings and a shard that is there twice are refused.
+
+    Two files with the same bytes are one shard given twice: their trials would count double.
+    """
+    merged: ShardTally | None = None
+    waiting: list[ShardTally] = []
+    held = 0
+    for tally in tallies:
+        _refuse_mixture(merged or (waiting[0] if waiting else None), tally)
+        waiting.append(tally)
+        held += sum(len(cell.bins) for cell in tally.cells.values())
+        # Merging sorts: it is put off until there is as much to merge as there is already.
+        if held > 2 * (0 if merged is None else sum(len(cell.bins) for cell in merged.cells.values())):
+            merged, waiting, held = _merge([merged, *waiting] if merged else waiting), [], 0
+    if waiting:
+        merged = _merge([merged, *waiting] if merged else waiting)
+    if merged is None:
+        raise DataError("there is no tally to merge; count at least one shard")
+    _refuse_twice(merged)
+    return merged
+
+
+def refuse_missing(merged: ShardTally, expected: Iterable[str]) -> None:
+    """Refuse a merger that lacks a shard, given the SHA-256 of every one that belongs to it."""
+    absent = sorted(set(expected) - {shard.sha256 for shard in merged.shards})
+    if absent:
+        raise DataError(
+            f"{len(absent)} of the shards have no tally, the first has the SHA-256 {absent[0][:12]}…; count them and merge again"
+        )
+
+
+def _refuse_mixture(first: ShardTally | None, other: ShardTally) -> None:
+    if first is not None and (first.plan, first.names) != (other.plan, other.names):
+        raise DataError(
+            f"{other.shards[0].name} was counted with other settings than {first.shards[0].name}; "
+            "tallies merge only where every setting is the same, so count them again alike"
+        )
+
+
+def _refuse_twice(merged: ShardTally) -> None:
+    seen: dict[str, str] = {}
+    for shard in merged.shards:
+        if shard.sha256 in seen:
+            raise DataError(
+                f"{shard.name} has the same content as {seen[shard.sha256]}: the shard was given twice; leave one out"
+            )
+        seen[shard.sha256] = shard.name
+
+
+def _merge(parts: list[ShardTally]) -> ShardTally:
+    if len(parts) == 1:
+        return parts[0]
+    keys = sorted({cell for part in parts for cell in part.cells})
+    cells = {cell: merge_binned([part.cells[cell] for part in parts if cell in part.cells]) for cell in keys}
+    ids = [part.ids for part in parts if part.ids is not None]
+    noted: dict[str, int] = {}
+    for part in parts:
+        for name, count in part.noted.items():
+            noted[name] = noted.get(name, 0) + count
+    shards = sorted((s for part in parts for s in part.shards), key=lambda s: (s.name, s.sha256))
+    findings = tuple(f for part in parts for f in part.findings)
+    joined = ordered(np.concatenate(ids)) if ids else None
+    return ShardTally(parts[0].plan, parts[0].names, tuple(shards), cells, joined, findings, noted)
+
+
+def merge_binned(parts: list[Binned]) -> Binned:
+    """The same bins counted together.
+
+    >>> a, b = Binned(np.array([1, 4], dtype=np.uint64)), Binned(np.array([4, 9], dtype=np.uint64))
+    >>> merge_binned([a, b]).bins.tolist(), merge_binned([a, b]).each.tolist()
+    ([1, 4, 9], [1, 2, 1])
+    """
+    if len(parts) == 1:
+        return parts[0]
+    if all(part.counts is None for part in parts):
+        return counted(ordered(np.concatenate([part.bins for part in parts])))
+    bins = np.concatenate([part.bins for part in parts])
+    counts = np.concatenate([part.each for part in parts])
+    order = np.argsort(bins, kind="stable")
+    bins, counts = bins[order], counts[order]
+    first = np.append(True, bins[1:] != bins[:-1])
+    return Binned(bins[first], np.add.reduceat(counts, np.flatnonzero(first)))
+
+
+def counted(keys: Keys) -> Binned:
+    """Ascending keys with repeats, counted."""
+    if len(keys) < 2:
+        return Binned(keys)
+    first = np.append(True, keys[1:] != keys[:-1])
+    if first.all():
+        return Binned(keys)
+    starts = np.flatnonzero(first)
+    return Binned(keys[starts], np.diff(np.append(starts, len(keys))).astype(np.int64))
+
+
+def ordered(keys: Keys) -> Keys:
+    """Keys in ascending order; polars sorts long arrays in half the time."""
+    if len(keys) < 2**16:
+        return np.sort(keys)
+    import polars as pl
+
+    return pl.Series(keys).sort().to_numpy()
