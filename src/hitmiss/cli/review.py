@@ -1,0 +1,212 @@
+"""`hitmiss review`: a page on which people judge the items that a detector was not sure of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hitmiss.cli import printing
+
+if TYPE_CHECKING:
+    from hitmiss.review.media import Library
+    from hitmiss.review.store import Store
+    from hitmiss.review.summary import Summary
+    from hitmiss.stats.agreement import Agreement
+
+RUN = "Results (JSON lines, CSV …), one run of them as results.jsonl[tools=tools], or a folder of `hitmiss detect`."
+VERDICTS = "What the system said of the items: uncertain, unparsed, error, a class, all."
+SHOWN_FAULTS = 5
+
+
+def review(
+    run: Annotated[str, typer.Argument(help=RUN)],
+    dataset: Annotated[str | None, typer.Option("--dataset", "--data", help="A table that names the media.")] = None,
+    root: Annotated[
+        Path | None, typer.Option(help="Folder of the media (default: of the table that names them).")
+    ] = None,
+    media: Annotated[str | None, typer.Option(help="Column with the file or the text of an item.")] = None,
+    suffix: Annotated[str, typer.Option(help="Added to each file name, as .flac.")] = "",
+    ecg: Annotated[str | None, typer.Option(help="Recordings (.npz) with a record for each item.")] = None,
+    fs: Annotated[float | None, typer.Option(help="Samples a second of .npy files of ECGs.")] = None,
+    verdicts: Annotated[list[str] | None, typer.Option(help=VERDICTS)] = None,
+    items: Annotated[list[str] | None, typer.Option(help="These ids instead, or a file with one a line.")] = None,
+    sample: Annotated[int | None, typer.Option(help="So many of them, drawn by chance.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the sample and of the order.")] = 0,
+    thresholds: Annotated[list[float] | None, typer.Option(help="For scores: uncertain between these two.")] = None,
+    per_item: Annotated[int, typer.Option(help="Verdicts that each item gets, of different people.")] = 1,
+    question: Annotated[str | None, typer.Option(help="What is asked (default: `Real or fake?`).")] = None,
+    positive: Annotated[str | None, typer.Option(help="Name of the positive class.")] = None,
+    negative: Annotated[str | None, typer.Option(help="Name of the other class.")] = None,
+    not_blind: Annotated[bool, typer.Option("--not-blind", help="Show the label and what the system said.")] = False,
+    allow_missing: Annotated[bool, typer.Option("--allow-missing", help="Leave out what cannot be shown.")] = False,
+    adjudicator: Annotated[list[str] | None, typer.Option(help="Who decides where others disagree.")] = None,
+    store: Annotated[Path | None, typer.Option(help="The review's file (default: beside RUN).")] = None,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 for any that is free.")] = 8765,
+    allow_remote: Annotated[
+        bool, typer.Option("--allow-remote", help="Let other machines in, with the token in a file.")
+    ] = False,
+    allow_host: Annotated[list[str] | None, typer.Option(help="A further name of this server.")] = None,
+    token_file: Annotated[Path | None, typer.Option(help="File with the token; made where there is none.")] = None,
+    lease: Annotated[float, typer.Option(help="Minutes that an item is kept for whoever looks at it.")] = 15.0,
+    export: Annotated[Path | None, typer.Option(help="Write the verdicts (.jsonl, .csv, .parquet) and stop.")] = None,
+    status: Annotated[bool, typer.Option("--status", help="Print how far it is and stop.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="JSON on stdout, with --status or --export.")] = False,
+) -> None:
+    """Have people judge items on a page: blind, with the keyboard, several at once, exactly k verdicts an item."""
+    from hitmiss.errors import UsageError
+    from hitmiss.review.store import open_store
+
+    path = store or _beside(run)
+    if export is not None or status:
+        _report(open_store(path), export, json)
+        return
+    if per_item < 1 or lease <= 0:
+        raise UsageError("--per-item and --lease are at least 1 and above 0")
+    library = _library(run, dataset, root, ecg, fs)
+    wish: dict[str, Any] = {"sample": sample, "seed": seed, "positive": positive, "negative": negative}
+    wish |= {"media": media, "suffix": suffix, "blind": not not_blind, "allow_missing": allow_missing}
+    wish |= {"items": _items(items), "thresholds": _pair(thresholds)}
+    wish |= {"verdicts": _words(verdicts)} if verdicts else {}
+    opened = _begin(run, dataset, wish, library, path, per_item, question, adjudicator or [])
+    network: dict[str, Any] = {"host": host, "port": port, "allow_remote": allow_remote}
+    network |= {"names": tuple(allow_host or ()), "token_file": token_file, "lease_seconds": 60 * lease}
+    _serve(opened, library, network)
+
+
+def _beside(run: str) -> Path:
+    """The review's file where none is named: after the results, beside them."""
+    from hitmiss.opening import split_choice
+
+    path = Path(split_choice(run)[0])
+    return path.with_name(f"{path.name if path.is_dir() else path.stem}.review.sqlite")
+
+
+def _library(run: str, dataset: str | None, root: Path | None, ecg: str | None, fs: float | None) -> Library:
+    from hitmiss.opening import split_choice
+    from hitmiss.review.media import Library
+
+    recordings = None
+    if ecg is not None:
+        from hitmiss.attack.data import read_recordings
+
+        recordings = read_recordings(ecg, fs=fs)
+    return Library(root or Path(dataset or split_choice(run)[0]).parent, recordings, fs)
+
+
+def _items(given: list[str] | None) -> tuple[str, ...]:
+    """Ids as they are, or the lines of a file."""
+    if given and len(given) == 1 and Path(given[0]).is_file():
+        lines = Path(given[0]).read_text(encoding="utf-8-sig").splitlines()
+        return tuple(line.strip() for line in lines if line.strip())
+    return tuple(given or ())
+
+
+def _words(given: list[str]) -> tuple[str, ...]:
+    return tuple(word.strip() for text in given for word in text.split(",") if word.strip())
+
+
+def _pair(given: list[float] | None) -> tuple[float, float] | None:
+    if given is None:
+        return None
+    if len(given) != 2:
+        from hitmiss.errors import UsageError
+
+        raise UsageError(f"--thresholds takes two numbers, as 0.2 0.8; found {len(given)}")
+    return given[0], given[1]
+
+
+def _begin(
+    run: str,
+    dataset: str | None,
+    wish: dict[str, Any],
+    library: Library,
+    path: Path,
+    per_item: int,
+    question: str | None,
+    adjudicators: list[str],
+) -> Store:
+    import time
+
+    from hitmiss.review.answers import Wish
+    from hitmiss.review.choosing import choose
+    from hitmiss.review.store import begin
+
+    chosen = choose(run, Wish(**wish), library, dataset)
+    for fault in chosen.left_out[:SHOWN_FAULTS]:
+        printing.note(f"left out: {fault}")
+    asked = question or f"{chosen.pinned['negative']} or {chosen.pinned['positive']}?".capitalize()
+    opened = begin(path, {**chosen.pinned, "per_item": per_item, "question": asked}, chosen.entries)
+    for name in adjudicators:
+        opened.appoint(name, time.time())
+    return opened
+
+
+def _serve(opened: Store, library: Library, network: dict[str, Any]) -> None:
+    import sys
+
+    from hitmiss.review.serving import serve
+
+    def ready(address: str) -> None:
+        each = "a verdict" if opened.per_item == 1 else f"{opened.per_item} verdicts"
+        printing.out(f"{opened.n_items:,} items to judge, {each} each: {address}")
+        if network["allow_remote"] or network["token_file"]:
+            token = network["token_file"] or opened.path.with_suffix(".token")
+            printing.out(f"the token is in {token.name}; others sign in with it")
+        printing.out("stop with Ctrl-C; every verdict is kept, and the same command goes on")
+        sys.stdout.flush()
+
+    try:
+        serve(opened, library, ready=ready, **network)
+    except KeyboardInterrupt:
+        printing.note("stopped")
+    finally:
+        opened.close()
+
+
+def _report(opened: Store, export: Path | None, json: bool) -> None:
+    from dataclasses import asdict
+
+    from hitmiss.review.exporting import write_verdicts
+    from hitmiss.review.summary import summarise
+
+    summary = summarise(opened)
+    if export is not None:
+        n = write_verdicts(opened, export)
+        printing.note(f"wrote {n:,} verdicts to {export}")
+        if not summary.is_done:
+            printing.note(f"the review is not finished: {summary.done:,} of {summary.items:,} items have all verdicts")
+    if json:
+        printing.out_json({"schema": 1, **printing.plain(asdict(summary))})
+    elif export is None:
+        _show(summary, opened.config)
+    opened.close()
+
+
+def _show(summary: Summary, config: dict[str, Any]) -> None:
+    said = {**summary.said}
+    words = {"negative": config["negative"], "positive": config["positive"], "uncertain": "cannot tell"}
+    counts = ", ".join(f"{n:,} {words[name]}" for name, n in said.items())
+    printing.out(f"{summary.done:,} of {summary.items:,} items have all verdicts ({summary.per_item} each)")
+    printing.out(f"{summary.verdicts:,} of {summary.wanted:,} verdicts: {counts}")
+    if summary.per_item > 1:
+        printing.out(f"people disagree on {summary.disputed:,} items, {summary.decided:,} of them decided")
+        printing.out(f"Krippendorff's alpha: {_alpha(summary.agreement)}")
+        printing.out(f'… leaving out "cannot tell": {_alpha(summary.decided_agreement)}')
+    if summary.reviewers:
+        rows = [[p.name, p.role, f"{p.n:,}", _time(p.seconds)] for p in summary.reviewers]
+        printing.out()
+        printing.out_table(["name", "role", "verdicts", "median time"], rows)
+
+
+def _alpha(a: Agreement) -> str:
+    if a.alpha is None:
+        return f"undefined ({a.note})"
+    ends = f"[{a.low:.4f}, {a.high:.4f}]" if a.low is not None and a.high is not None else f"no interval: {a.note}"
+    return f"{a.alpha:.4f} {ends} over {a.n_items:,} items"
+
+
+def _time(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds:.1f} s"

@@ -1,0 +1,141 @@
+"""Who judges what: each item is judged by exactly k people, never twice by the same one.
+
+A reviewer holds at most one lease, and an item is handed out while its verdicts and the leases of others are fewer than k.
+A lease that runs out goes back to the queue; a verdict that comes too late is still taken where its place is free. Undo
+turns the last verdict into a lease again, so nobody takes the place meanwhile. Everything happens in one transaction
+that nobody else writes during, so the same holds for several servers on one file.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from hitmiss.errors import UnknownName
+from hitmiss.review.store import Item, Reviewer, Store
+
+POSITIVE, NEGATIVE, UNSURE = "positive", "negative", "uncertain"
+VERDICTS: Final = (NEGATIVE, POSITIVE, UNSURE)
+LEASE_SECONDS: Final = 900.0
+LONGEST_NOTE: Final = 2000
+Outcome = Literal["saved", "already", "taken", "unknown"]
+
+OPEN: Final = """
+SELECT at FROM items
+WHERE (SELECT count(*) FROM verdicts v WHERE v.item = at) + (SELECT count(*) FROM leases l WHERE l.item = at) < :k
+  AND NOT EXISTS (SELECT 1 FROM verdicts v WHERE v.item = at AND v.reviewer = :who)
+ORDER BY at LIMIT 1
+"""
+TAKEN: Final = """
+SELECT (SELECT count(*) FROM verdicts v WHERE v.item = :at)
+     + (SELECT count(*) FROM leases l WHERE l.item = :at AND l.reviewer <> :who)
+"""
+
+
+@dataclass(frozen=True)
+class Said:
+    """A verdict that stands: by whom, on which item, what, with which note."""
+
+    item: Item
+    verdict: str
+    note: str
+
+
+class Queue:
+    """Hands out items and takes verdicts. `now` is given by the caller, in seconds since 1970."""
+
+    def __init__(self, store: Store, lease_seconds: float = LEASE_SECONDS) -> None:
+        self.store, self.lease_seconds = store, lease_seconds
+
+    def take(self, who: Reviewer, now: float) -> Item | None:
+        """The item that a reviewer has, or the next one that is open to them; None where there is none."""
+        with self.store.change() as db:
+            self._expire(db, now)
+            held = db.execute("SELECT item FROM leases WHERE reviewer = ?", (who.id,)).fetchone()
+            if held is None:
+                held = db.execute(OPEN, {"k": self.store.per_item, "who": who.id}).fetchone()
+                if held is None:
+                    return None
+                self._lease(db, who, held[0], now)
+            else:
+                db.execute("UPDATE leases SET until = ? WHERE reviewer = ?", (now + self.lease_seconds, who.id))
+        return self.store.item_at(held[0])
+
+    def judge(
+        self, who: Reviewer, key: str, verdict: str, *, note: str = "", seconds: float | None = None, now: float
+    ) -> Outcome:
+        """Take a verdict. `saved`; `already`: the same person has judged the item; `taken`: others have; `unknown` item.
+
+        `seconds` is how long the item was looked at, as far as the browser knows; never more than since it was shown.
+        """
+        if verdict not in VERDICTS:
+            raise UnknownName("verdict", verdict, VERDICTS)
+        item = self.store.item(key)
+        if item is None:
+            return "unknown"
+        with self.store.change() as db:
+            took = spent(db, who, item.at, seconds, now)
+            self._expire(db, now)
+            if db.execute("SELECT 1 FROM verdicts WHERE item = ? AND reviewer = ?", (item.at, who.id)).fetchone():
+                return "already"
+            if db.execute(TAKEN, {"at": item.at, "who": who.id}).fetchone()[0] >= self.store.per_item:
+                db.execute("DELETE FROM leases WHERE reviewer = ? AND item = ?", (who.id, item.at))
+                return "taken"
+            said = (item.at, who.id, verdict, note[:LONGEST_NOTE], took)
+            event = log(db, "verdict", now, *said)
+            db.execute("INSERT INTO verdicts VALUES (?, ?, ?, ?, ?, ?, ?)", (*said, now, event))
+            db.execute("DELETE FROM leases WHERE reviewer = ?", (who.id,))
+        return "saved"
+
+    def last(self, who: Reviewer) -> Said | None:
+        """The verdict that undo would take back: the latest that stands and that no adjudicator has decided on."""
+        found = self.store.rows(
+            "SELECT item, verdict, note FROM verdicts v WHERE reviewer = ? "
+            "AND NOT EXISTS (SELECT 1 FROM decisions d WHERE d.item = v.item) ORDER BY event DESC LIMIT 1",
+            who.id,
+        )
+        return Said(self.store.item_at(found[0][0]), found[0][1], found[0][2]) if found else None
+
+    def undo(self, who: Reviewer, now: float) -> Said | None:
+        """Take the last verdict back: its item is the reviewer's again. What they held goes back to the queue."""
+        with self.store.change() as db:
+            said = self.last(who)
+            if said is None:
+                return None
+            log(db, "undo", now, said.item.at, who.id, said.verdict, said.note, None)
+            db.execute("DELETE FROM verdicts WHERE item = ? AND reviewer = ?", (said.item.at, who.id))
+            db.execute("DELETE FROM leases WHERE reviewer = ?", (who.id,))
+            self._lease(db, who, said.item.at, now)
+        return said
+
+    def leave(self, who: Reviewer) -> None:
+        """Give back what a reviewer holds."""
+        with self.store.change() as db:
+            db.execute("DELETE FROM leases WHERE reviewer = ?", (who.id,))
+
+    def _expire(self, db: sqlite3.Connection, now: float) -> None:
+        """Leases that ran out, and those from a future that a clock has left again."""
+        db.execute("DELETE FROM leases WHERE until <= ? OR until > ?", (now, now + self.lease_seconds))
+
+    def _lease(self, db: sqlite3.Connection, who: Reviewer, at: int, now: float) -> None:
+        db.execute("INSERT INTO leases VALUES (?, ?, ?, ?)", (who.id, at, now, now + self.lease_seconds))
+
+
+def spent(db: sqlite3.Connection, who: Reviewer, at: int, seconds: float | None, now: float) -> float | None:
+    """The seconds of looking: what the browser says, at most what has passed since the item was shown; None: unknown."""
+    shown = db.execute("SELECT shown FROM leases WHERE reviewer = ? AND item = ?", (who.id, at)).fetchone()
+    told = None if seconds is None else max(0.0, seconds)
+    if shown is None:
+        return told
+    passed = max(0.0, now - float(shown[0]))
+    return round(passed if told is None else min(passed, told), 3)
+
+
+def log(
+    db: sqlite3.Connection, kind: str, now: float, item: int, who: int, verdict: str, note: str, seconds: float | None
+) -> int:
+    """Write down what happened; its number."""
+    values = (now, kind, item, who, verdict, note, seconds)
+    found = db.execute("INSERT INTO events VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)", values)
+    return int(found.lastrowid or 0)

@@ -1,0 +1,76 @@
+"""The site on a socket: bound first, so that the address is known and taken, then served until it is told to stop."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from hitmiss.errors import EnvironmentFault, UsageError
+from hitmiss.review.guard import Hosts, is_loopback
+from hitmiss.review.media import Library
+from hitmiss.review.queue import LEASE_SECONDS, Queue
+from hitmiss.review.sessions import Sessions, token_of
+from hitmiss.review.store import Store
+
+
+def serve(
+    store: Store,
+    library: Library,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    allow_remote: bool = False,
+    names: tuple[str, ...] = (),
+    token_file: Path | None = None,
+    lease_seconds: float = LEASE_SECONDS,
+    ready: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Serve a review until interrupted. `ready` is told the address once it can be opened."""
+    if not is_loopback(host) and not allow_remote:
+        raise UsageError(f"{host} can be reached from other machines; that needs --allow-remote, and a token")
+    uvicorn, _ = _need("uvicorn"), _need("starlette")
+    token = token_of(token_file or store.path.with_suffix(".token")) if allow_remote or token_file else None
+    with _bound(host, port) as listener:
+        taken = listener.getsockname()[1]
+        from hitmiss.review.server import application
+
+        hosts = Hosts(taken, tuple(n.lower() for n in names), allow_remote)
+        sessions = Sessions(store.meta("secret"), token)
+        app = application(store, library, sessions, hosts, Queue(store, lease_seconds))
+        config = uvicorn.Config(
+            app,
+            log_level="error",
+            access_log=False,
+            server_header=False,
+            lifespan="off",
+            proxy_headers=False,
+            ws="none",
+        )
+        shown = f"[{host}]" if ":" in host else host
+        ready(f"http://{shown}:{taken}/")
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise EnvironmentFault(
+            f"cannot listen on {host} port {port}: {error.strerror or error}; try --port 0"
+        ) from None
+    listener.listen(128)
+    return listener
+
+
+def _need(package: str) -> Any:
+    try:
+        return import_module(package)
+    except ImportError:
+        raise EnvironmentFault(f"the page needs the package {package!r}: pip install 'hitmiss[review]'") from None

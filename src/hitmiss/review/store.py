@@ -1,0 +1,278 @@
+"""The file that holds a review: one SQLite database, safe against kill -9 once a verdict was acknowledged.
+
+    items       what is to be judged, in the order of asking; `key` is the name under which a browser knows it
+    reviewers   who has signed in, and as what
+    leases      who looks at which item now; one a reviewer
+    verdicts    what stands: one a reviewer and item
+    decisions   what an adjudicator decided: one an item
+    events      everything that ever happened, in order; nothing is ever taken out of it
+    meta        how the review was begun
+
+It is written ahead (WAL) and synced at every commit. No label and no verdict of a model is in it where a review is blind.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sqlite3
+import threading
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from hitmiss._version import __version__
+from hitmiss.errors import DataError, EnvironmentFault, IncompleteRun, UsageError
+from hitmiss.io.runs import differences
+
+SCHEMA: Final = 1
+APPLICATION: Final = 0x484D5256
+"""Marks the file as a review of hitmiss: "HMRV"."""
+BUSY_SECONDS: Final = 30.0
+LONGEST_NAME: Final = 60
+REVIEWER, ADJUDICATOR = "reviewer", "adjudicator"
+
+TABLES: Final = """
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE items (at INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, item TEXT NOT NULL UNIQUE, kind TEXT NOT NULL,
+    source TEXT NOT NULL, shown TEXT NOT NULL);
+CREATE TABLE reviewers (id INTEGER PRIMARY KEY, name TEXT NOT NULL, folded TEXT NOT NULL UNIQUE, role TEXT NOT NULL,
+    since REAL NOT NULL);
+CREATE TABLE leases (reviewer INTEGER PRIMARY KEY REFERENCES reviewers, item INTEGER NOT NULL REFERENCES items,
+    shown REAL NOT NULL, until REAL NOT NULL);
+CREATE TABLE verdicts (item INTEGER NOT NULL REFERENCES items, reviewer INTEGER NOT NULL REFERENCES reviewers,
+    verdict TEXT NOT NULL, note TEXT NOT NULL, seconds REAL, time REAL NOT NULL, event INTEGER NOT NULL,
+    PRIMARY KEY (item, reviewer));
+CREATE TABLE decisions (item INTEGER PRIMARY KEY REFERENCES items, reviewer INTEGER NOT NULL REFERENCES reviewers,
+    verdict TEXT NOT NULL, note TEXT NOT NULL, seconds REAL, time REAL NOT NULL, event INTEGER NOT NULL);
+CREATE TABLE events (id INTEGER PRIMARY KEY AUTOINCREMENT, time REAL NOT NULL, kind TEXT NOT NULL, item INTEGER NOT NULL,
+    reviewer INTEGER NOT NULL, verdict TEXT NOT NULL, note TEXT NOT NULL, seconds REAL);
+CREATE INDEX leases_of_item ON leases (item);
+CREATE INDEX verdicts_of_reviewer ON verdicts (reviewer);
+"""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An item to be judged: its id, what it is (image, audio, text, ecg), where it lies, and what may be told of it."""
+
+    item: str
+    kind: str
+    source: str
+    shown: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Item(Entry):
+    """An entry in its place of the queue, with the name under which a browser knows it."""
+
+    at: int = 0
+    key: str = ""
+
+
+@dataclass(frozen=True)
+class Reviewer:
+    """Somebody who has signed in."""
+
+    id: int
+    name: str
+    role: str
+
+    @property
+    def is_adjudicator(self) -> bool:
+        """Whether they decide where others disagree."""
+        return self.role == ADJUDICATOR
+
+
+class Store:
+    """An open review. Threads share it; processes may have one each of the same file."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._connection = connection
+        self._lock = threading.RLock()
+        self.config: dict[str, Any] = json.loads(self.meta("config"))
+
+    @contextmanager
+    def change(self) -> Iterator[sqlite3.Connection]:
+        """A transaction that nobody else writes during; it is on the disk when this returns, or undone."""
+        with self._lock:
+            _run(self._connection, "BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+                _run(self._connection, "COMMIT")
+            except BaseException as error:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                if isinstance(error, sqlite3.OperationalError):
+                    raise _unwritten(error) from None
+                raise
+
+    def rows(self, question: str, *values: Any) -> list[Any]:
+        """What a question gives."""
+        with self._lock:
+            return _run(self._connection, question, values).fetchall()
+
+    def meta(self, name: str) -> str:
+        """One fact about the review."""
+        return str(self.rows("SELECT value FROM meta WHERE name = ?", name)[0][0])
+
+    def close(self) -> None:
+        """Leave the file."""
+        with self._lock:
+            self._connection.close()
+
+    @property
+    def n_items(self) -> int:
+        """How many items are to be judged."""
+        return int(self.rows("SELECT count(*) FROM items")[0][0])
+
+    @property
+    def per_item(self) -> int:
+        """How many verdicts each item gets."""
+        return int(self.config["per_item"])
+
+    def item(self, key: str) -> Item | None:
+        """The item that a browser knows by this name."""
+        return next(iter(self._items("key = ?", key)), None)
+
+    def item_at(self, at: int) -> Item:
+        """The item in a place of the queue."""
+        return self._items("at = ?", at)[0]
+
+    def items(self) -> list[Item]:
+        """All items, in the order of asking."""
+        return self._items("1 ORDER BY at")
+
+    def _items(self, where: str, *values: Any) -> list[Item]:
+        found = self.rows(f"SELECT item, kind, source, shown, at, key FROM items WHERE {where}", *values)
+        return [Item(i, kind, source, json.loads(shown), at, key) for i, kind, source, shown, at, key in found]
+
+    def reviewer(self, id_: int) -> Reviewer | None:
+        """Somebody by their number."""
+        found = self.rows("SELECT id, name, role FROM reviewers WHERE id = ?", id_)
+        return Reviewer(*found[0]) if found else None
+
+    def sign_in(self, name: str, now: float) -> Reviewer:
+        """Somebody by their name, who may be new. Case, spaces and ways to write a letter do not make another person."""
+        shown = cleaned(name)
+        with self.change() as db:
+            db.execute(
+                "INSERT INTO reviewers (name, folded, role, since) VALUES (?, ?, ?, ?) ON CONFLICT (folded) DO NOTHING",
+                (shown, shown.casefold(), REVIEWER, now),
+            )
+            found = db.execute("SELECT id, name, role FROM reviewers WHERE folded = ?", (shown.casefold(),)).fetchone()
+        return Reviewer(*found)
+
+    def appoint(self, name: str, now: float) -> None:
+        """Make somebody an adjudicator; who has judged items does not decide on them."""
+        who = self.sign_in(name, now)
+        with self.change() as db:
+            if db.execute("SELECT 1 FROM verdicts WHERE reviewer = ?", (who.id,)).fetchone():
+                raise UsageError(f"{who.name} has given verdicts and cannot adjudicate them; name somebody else")
+            db.execute("UPDATE reviewers SET role = ? WHERE id = ?", (ADJUDICATOR, who.id))
+            db.execute("DELETE FROM leases WHERE reviewer = ?", (who.id,))
+
+
+def cleaned(name: str) -> str:
+    """A name as it is kept; one that is empty, too long or holds what cannot be seen is refused.
+
+    >>> cleaned("  Ann   Lee ")
+    'Ann Lee'
+    """
+    shown = " ".join(unicodedata.normalize("NFKC", name).split())
+    if not shown or len(shown) > LONGEST_NAME or not shown.isprintable():
+        raise UsageError(f"a name has 1 to {LONGEST_NAME} letters that can be seen")
+    return shown
+
+
+def open_store(path: str | Path) -> Store:
+    """A review that was begun; anything else is refused with a sentence."""
+    path = Path(path)
+    if not path.is_file():
+        raise UsageError(f"there is no review {path.name}; begin one with `hitmiss review RUN`")
+    connection = _connect(path)
+    try:
+        application, version = (
+            connection.execute(f"PRAGMA {p}").fetchone()[0] for p in ("application_id", "user_version")
+        )
+    except sqlite3.DatabaseError:
+        connection.close()
+        raise DataError(f"{path.name} is no review: it is no SQLite file, or a damaged one") from None
+    if application != APPLICATION or version != SCHEMA:
+        connection.close()
+        found = f"schema {version}" if application == APPLICATION else "another program's tables"
+        raise DataError(f"{path.name} holds {found}; this version of hitmiss reads reviews of schema {SCHEMA}")
+    return Store(path, connection)
+
+
+def begin(path: str | Path, config: Mapping[str, Any], entries: Sequence[Entry]) -> Store:
+    """A review: a new one, or the one in the file where it was begun in the same way; else the difference is told."""
+    path, wanted = Path(path), json.loads(json.dumps(config))
+    if path.exists():
+        store = open_store(path)
+        differing = differences(store.config, wanted)
+        if differing:
+            store.close()
+            raise IncompleteRun(
+                f"{path.name} was begun in another way: {'; '.join(differing)}; "
+                "give what it was begun with, or another file with --store"
+            )
+        return store
+    if not entries:
+        raise DataError("there is nothing to review: no item was chosen")
+    if not path.parent.is_dir():
+        raise UsageError(f"there is no folder {path.parent} to keep the review in")
+    _create(path, wanted, entries)
+    return open_store(path)
+
+
+def _create(path: Path, config: Mapping[str, Any], entries: Sequence[Entry]) -> None:
+    """Make the file beside its place and move it there whole: a review half begun is none."""
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    beside.touch(mode=0o600)
+    try:
+        connection = sqlite3.connect(beside, isolation_level=None)
+        try:
+            connection.executescript(f"BEGIN;{TABLES}")
+            facts = {"config": json.dumps(config), "secret": secrets.token_hex(32), "hitmiss": __version__}
+            connection.executemany("INSERT INTO meta VALUES (?, ?)", facts.items())
+            rows = [
+                (at, secrets.token_urlsafe(12), e.item, e.kind, e.source, json.dumps(dict(e.shown)))
+                for at, e in enumerate(entries)
+            ]
+            connection.executemany("INSERT INTO items VALUES (?, ?, ?, ?, ?, ?)", rows)
+            connection.execute(f"PRAGMA application_id = {APPLICATION}")
+            connection.execute(f"PRAGMA user_version = {SCHEMA}")
+            connection.execute("COMMIT")
+        finally:
+            connection.close()
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+    except sqlite3.DatabaseError:
+        connection.close()
+        raise DataError(f"{path.name} is no review: it is no SQLite file, or a damaged one") from None
+    return connection
+
+
+def _run(connection: sqlite3.Connection, statement: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
+    try:
+        return connection.execute(statement, values)
+    except sqlite3.OperationalError as error:
+        raise _unwritten(error) from None
+
+
+def _unwritten(error: sqlite3.OperationalError) -> EnvironmentFault:
+    return EnvironmentFault(f"the review could not be written or read: {error}")
