@@ -19,6 +19,7 @@ LAYERS = (
     ("io", "decisions", "thresholds", "calibration", "recalibration", "bands", "pairing", "validity"),
     (
         "grouping",
+        "tallied",
         "uncertainty",
         "alarms",
         "signature",
@@ -28,6 +29,7 @@ LAYERS = (
         "measurement",
         "repeats",
         "stability",
+        "people",
         "latency",
         "reliability",
         "testing",

@@ -32,6 +32,7 @@ VERBS = (
     "export",
     "validate",
     "verify",
+    "review",
     "detect",
     "attack",
     "drift",
@@ -43,8 +44,8 @@ VERBS = (
     "doctor",
 )
 """Each verb is a file of this folder with a function of the same name (`list_` where the name is Python's own)."""
-UNCOUNTED = ("review", "llm", "demo")
-"""Verbs that show themselves how far they are: a server, a run with a display of its own, and other verbs one by one."""
+UNCOUNTED = ("review", "demo")
+"""Verbs without a bar: a server has no end, and the demo shows other verbs one by one."""
 
 ABOUT_PLUGIN = "A Python file that registers metrics, readers or protocols; may be repeated."
 
