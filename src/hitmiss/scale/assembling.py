@@ -1,0 +1,129 @@
+"""Counted shards to trials as `measure` takes them: labels understood, the header written, oddities noted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from hitmiss.errors import DataError
+from hitmiss.io.findings import Ledger, quoted
+from hitmiss.io.notes import SATURATED
+from hitmiss.io.words import Reading, same_class, understand
+from hitmiss.scale.cells import ExactCells
+from hitmiss.scale.plan import ShardPlan
+from hitmiss.scale.tallies import Binned, Cell, ShardTally
+from hitmiss.stats.keys import keys_of, scores_of
+from hitmiss.tallied import TalliedTrials
+from hitmiss.trials import Header, Source, Threshold
+
+
+def assemble(tally: ShardTally, plan: ShardPlan) -> TalliedTrials:
+    """The trials of a merged tally."""
+    if not tally.cells:
+        raise DataError("there are no trials to measure")
+    reading = _read_words(tally, plan)
+    order = sorted(tally.cells)
+    binned = [tally.cells[cell] for cell in order]
+    header = _header(tally, plan, reading, _notes(order, binned, plan, reading))
+    frame = _frame(order, tally.names, reading)
+    size = np.array([b.total for b in binned], dtype=np.int64)
+    return TalliedTrials.of_cells(frame, header, size, ExactCells(binned))
+
+
+def _read_words(tally: ShardTally, plan: ShardPlan) -> Reading:
+    """What the labels of all shards mean, understood together."""
+    options = plan.options
+    words = sorted({cell[0] for cell in tally.cells})
+    reading = understand(words, options.positive, options.negative, options.positive_value)
+    if reading.problems:
+        word = reading.problems[0].word
+        n = sum(binned.total for cell, binned in tally.cells.items() if cell[0] == word)
+        known = ", ".join((*reading.positive_words, *reading.negative_words)) or "none"
+        raise DataError(
+            f"{n:,} rows have the label {quoted(word)}, which beside the labels of the other shards names no class; known "
+            f"here: {known}. Declare the classes with --positive and --negative, or say --positive-value"
+        )
+    higher = options.higher
+    is_turned = higher is not None and same_class(higher, reading.negative) and not same_class(higher, reading.positive)
+    if is_turned != plan.turned:
+        raise DataError(
+            "the first rows of the shards do not show which class is positive; declare it with --positive and --negative"
+        )
+    return reading
+
+
+def _frame(order: Sequence[Cell], names: Sequence[str], reading: Reading) -> pl.DataFrame:
+    columns: dict[str, Any] = {name: [cell[i] for cell in order] for i, name in enumerate(names)}
+    columns["label"] = [int(word in reading.positive_words) for word in columns["label"]]
+    if "decision" in columns:
+        columns["decision"] = [None if text == "" else int(text) for text in columns["decision"]]
+    frame = pl.DataFrame(columns, schema_overrides={"label": pl.Int8, "decision": pl.Int8} if "decision" in columns else None)
+    return frame.with_columns(score=pl.lit(0.0))
+
+
+def _header(tally: ShardTally, plan: ShardPlan, reading: Reading, notes: tuple[str, ...]) -> Header:
+    options = plan.options
+    fixed = ("label", "target", "decision", *options.runs)
+    choices = [f"{name}({n})" for name, n in sorted(tally.noted.items())]
+    if plan.turned:
+        choices.append(f"higher:{reading.negative}")
+    files = [{"name": s.name, "sha256": s.sha256, "rows": s.rows, "bytes": s.bytes, **s.facts} for s in tally.shards]
+    return Header(
+        positive=reading.positive,
+        negative=reading.negative,
+        score_kind=options.score_kind,
+        runs=options.runs,
+        slices=tuple(name for name in tally.names if name not in fixed),
+        threshold=None if plan.threshold is None else Threshold(plan.threshold, "given"),
+        sources=tuple(Source(s.name, s.sha256) for s in tally.shards),
+        choices=(*choices, "stream"),
+        notes=notes,
+        provenance={
+            "files": files,
+            "rename": {name: dict(values) for name, values in options.rename.items()},
+            "stream": {"plan": tally.plan, "bits": plan.bits},
+        },
+    )
+
+
+def _notes(order: Sequence[Cell], binned: Sequence[Binned], plan: ShardPlan, reading: Reading) -> tuple[str, ...]:
+    """What the door says about trials that are sound but odd (see `io.notes`)."""
+    ledger = Ledger()
+    positive = sum(b.total for cell, b in zip(order, binned, strict=True) if cell[0] in reading.positive_words)
+    n = sum(b.total for b in binned)
+    if positive in (0, n):
+        name = reading.positive if positive else reading.negative
+        ledger.notes.append(f"all {n:,} trials are {name}: nothing that compares the classes is defined")
+    if plan.turned:
+        how = "1 - p" if plan.options.score_kind == "probability" else "their sign changed"
+        ledger.notes.append(f"a higher score meant {reading.negative} in the file: the scores were turned round ({how})")
+    ends = [(b.bins[0], b.bins[-1]) for b in binned if len(b.bins)]
+    low, high = min(e[0] for e in ends), max(e[1] for e in ends)
+    if low == high and n > 1 and plan.is_exact:
+        value = scores_of(np.array([low], dtype=np.uint64))[0].item()
+        ledger.notes.append(f"all {n:,} scores are {value!r}: they do not tell the classes apart")
+    infinite = _count_at(binned, -np.inf) + _count_at(binned, np.inf)
+    if infinite:
+        ledger.notes.append(
+            f"{infinite:,} scores are infinite: metrics of the order are defined, those of the value are not"
+        )
+    stuck = (_count_at(binned, 0.0) + _count_at(binned, 1.0)) / n
+    if plan.options.score_kind == "probability" and stuck > SATURATED:
+        ledger.notes.append(
+            f"{stuck:.1%} of the probabilities are exactly 0 or 1, so their order is lost; give log-odds if there are any"
+        )
+    return tuple(ledger.notes)
+
+
+def _count_at(binned: Sequence[Binned], score: float) -> int:
+    """How many trials have this score. Bins of the infinities, of 0 and (for probabilities) of 1 hold nothing else."""
+    key = keys_of([score])[0]
+    total = 0
+    for b in binned:
+        at = int(np.searchsorted(b.bins, key))
+        if at < len(b.bins) and b.bins[at] == key:
+            total += int(b.each[at])
+    return total

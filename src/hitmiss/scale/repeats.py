@@ -1,0 +1,55 @@
+"""Ids that stand in the shards more than once: found by their hashes, told with file and row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from hitmiss.io.findings import Ledger, Place
+from hitmiss.scale.passes import locate
+from hitmiss.scale.plan import Shard, ShardPlan
+from hitmiss.scale.running import Executor
+from hitmiss.scale.tallies import ShardTally
+from hitmiss.stats.keys import Keys
+
+MOST = 1000
+"""Repeated ids that are looked up; more would say nothing new."""
+
+
+def refuse_repeats(tally: ShardTally, shards: Sequence[Shard], plan: ShardPlan, run: Executor) -> None:
+    """Refuse where an id occurs twice in all shards. Equal hashes prove nothing: the ids themselves are compared."""
+    if tally.ids is not None:
+        refuse_hashes(repeated(tally.ids), shards, plan, run)
+
+
+def repeated(ordered: Keys) -> Keys:
+    """The hashes that occur more than once, of hashes in ascending order.
+
+    >>> repeated(np.array([1, 4, 4, 4, 9], dtype=np.uint64)).tolist()
+    [4]
+    """
+    return np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+
+
+def refuse_hashes(twice: Keys, shards: Sequence[Shard], plan: ShardPlan, run: Executor) -> None:
+    """Look repeated hashes up in the shards, and refuse the ids that really are repeated."""
+    if not len(twice):
+        return
+    wanted = frozenset(twice[:MOST].tolist())
+    groups: dict[tuple[int, str], list[Place]] = {}
+    for found in run(locate, [(shard, plan, wanted) for shard in shards]):
+        for hashed, place in found:
+            groups.setdefault((hashed, place.item or ""), []).append(place)
+    places = [place for group in groups.values() if len(group) > 1 for place in group]
+    if places:
+        ledger = Ledger()
+        ledger.add(
+            "duplicate-id",
+            "{n} row{s} of repeated ids",
+            "each trial must be there once: take the others out, or merge identical rows without --stream and with --dedupe",
+            places,
+            "item",
+            "the id stands there more than once",
+        )
+        raise ledger.error()

@@ -1,0 +1,175 @@
+"""From shards to Results: the evaluation of files that need not fit into memory, by the engine that measures in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from hitmiss import progress
+from hitmiss.errors import UsageError
+from hitmiss.grouping import parse_by
+from hitmiss.io.files import GZIP, expand
+from hitmiss.io.findings import Ledger, Place, Stop
+from hitmiss.io.options import ReadOptions
+from hitmiss.io.reshaping import find_reshaping
+from hitmiss.io.words import same_class, understand
+from hitmiss.measurement import Gap
+from hitmiss.protocol import Protocol, find_protocol, measure_trials
+from hitmiss.registry import find_metric, resolve
+from hitmiss.results import Results
+from hitmiss.scale.assembling import assemble
+from hitmiss.scale.passes import first_pass
+from hitmiss.scale.plan import Shard, ShardPlan
+from hitmiss.scale.reading import Opened, open_shard, rows_of_parquet
+from hitmiss.scale.repeats import refuse_repeats
+from hitmiss.scale.running import Executor, sequential
+from hitmiss.scale.tallies import ShardTally, merge_tallies
+from hitmiss.spec import parse
+from hitmiss.stats.keys import EXACT
+from hitmiss.tallied import TalliedTrials
+
+MEMORY: Final = 10**9
+BYTES_A_TRIAL: Final = 56
+"""What a trial costs where every score is kept: its key, the tallies of all and of its slice, and what sorting takes."""
+PACKED: Final = 6
+"""How many times a packed text is longer unpacked, roughly."""
+
+
+@dataclass(frozen=True, eq=False)
+class Streamed:
+    """The figures of a streamed evaluation, and the counted trials behind them."""
+
+    results: Results
+    trials: TalliedTrials
+
+
+def evaluate_streamed(
+    scores: Any,
+    protocol: str | Path | Protocol | None = None,
+    *,
+    run: Executor = sequential,
+    memory: int = MEMORY,
+    metrics: Sequence[str] = (),
+    by: Sequence[str | Sequence[str]] | str = (),
+    gap: Gap | bool | None = None,
+    threshold: float | None = None,
+    unit: str | Sequence[str] | None = None,
+    reading: dict[str, Any] | None = None,
+    **options: Any,
+) -> Streamed:
+    """As `evaluate`, for files that need not fit into memory.
+
+    `scores` is a path, a pattern or a list of these; the files carry their labels. `memory` bounds (in bytes) what is
+    kept of them. `run` makes the passes over the shards: here one after the other, or any executor of the same shape.
+    Further keywords are those of `measure`: bootstrap, seed, level, interval.
+    """
+    chosen = find_protocol(protocol) if protocol is not None else None
+    wanted = list(metrics) or list(chosen.metrics if chosen else ())
+    read_options = _read_options(chosen, reading or {})
+    _refuse_what_needs_trials(chosen, bool(metrics), wanted, unit, read_options)
+    shards = [Shard(str(path)) for path in expand(scores)]
+    opened = _look(shards, read_options)
+    groupings = parse_by(by)
+    gap_columns = [gap.column] if isinstance(gap, Gap) else []
+    keep = _kept(opened[0], wanted, [c for g in groupings for c in g] + gap_columns, threshold, read_options)
+    plan = ShardPlan(read_options, keep, EXACT, turned=_is_turned(opened, read_options), threshold=threshold)
+    tally = _count(shards, plan, run)
+    trials = assemble(tally, plan)
+    results = measure_trials(trials, chosen, metrics=list(metrics), by=by, gap=gap, **options)
+    return Streamed(results, trials)
+
+
+def _read_options(protocol: Protocol | None, reading: dict[str, Any]) -> ReadOptions:
+    options = protocol.options if protocol else ReadOptions()
+    return options.changed(**{k: v for k, v in reading.items() if v is not None})
+
+
+def _refuse_what_needs_trials(
+    protocol: Protocol | None, has_metrics: bool, wanted: Sequence[str], unit: Any, options: ReadOptions
+) -> None:
+    """One sentence for what cannot be told from counts."""
+    if not wanted:
+        raise UsageError("say what to measure: a protocol (-p asvspoof5) or metrics (-m eer -m min_dcf)")
+    if protocol is not None and (protocol.reader or (protocol.measured_by and not has_metrics)):
+        raise UsageError(f"the protocol {protocol.name} reads and measures its files as a whole; leave --stream out")
+    if unit:
+        raise UsageError("drawing a --unit needs the unit of every trial at once; leave --stream or --unit out")
+    if options.dedupe or options.allow_missing or options.score_columns or find_reshaping(options) is not None:
+        raise UsageError(
+            "--dedupe, --allow-missing, --score-column and layouts of nested files need the whole table; leave --stream out"
+        )
+    if options.encoding not in (None, "utf-8"):
+        raise UsageError("only UTF-8 is streamed; convert the files, or leave --stream out")
+    unfit = [text for text in wanted if resolve(text)[1].form is None]
+    if unfit:
+        raise UsageError(f"{unfit[0]} needs every trial at once and cannot be streamed; leave --stream out, or the metric")
+
+
+def _look(shards: Sequence[Shard], options: ReadOptions) -> list[Opened]:
+    """Recognise the columns of every shard; all must be of one kind."""
+    ledger = Ledger()
+    found: list[Opened] = []
+    for shard in progress.each(shards, "looking at the shards"):
+        try:
+            found.append(open_shard(shard, options, ledger))
+            if set(found[-1].match.picks) != set(found[0].match.picks):
+                what = f"its columns differ from those of {found[0].name}"
+                ledger.add("shards-differ", what, "give shards of one kind", [Place(found[-1].name, 1)])
+        except Stop:
+            continue
+    if ledger.findings:
+        raise ledger.error()
+    return found
+
+
+def _kept(
+    opened: Opened, wanted: Sequence[str], columns: Sequence[str], threshold: float | None, options: ReadOptions
+) -> tuple[str, ...]:
+    """The columns that cells are told apart by."""
+    has_decision = threshold is not None or "decision" in opened.match.picks
+    asks = any("decision" in find_metric(parse(text).name).columns for text in wanted)
+    others = ["target"] if "target" in opened.match.picks else []
+    others += ["decision"] if has_decision and asks else []
+    return tuple(dict.fromkeys((*options.runs, *others, *columns)))
+
+
+def _is_turned(opened: Sequence[Opened], options: ReadOptions) -> bool:
+    """Whether a higher score means the negative class, as far as the caller and the first rows tell."""
+    if options.higher is None:
+        return False
+    rows = {row[o.match.picks["label"]] for o in opened for row in o.shape.first[o.match.has_header and o.shape.names is None :]}
+    read = understand(sorted(rows), options.positive, options.negative, options.positive_value)
+    return same_class(options.higher, read.negative) and not same_class(options.higher, read.positive)
+
+
+def _count(shards: Sequence[Shard], plan: ShardPlan, run: Executor) -> ShardTally:
+    tally = merge_tallies(_told(run(first_pass, [(shard, plan) for shard in shards]), len(shards)))
+    if tally.findings:
+        ledger = Ledger(list(tally.findings))
+        raise ledger.error()
+    refuse_repeats(tally, shards, plan, run)
+    return tally
+
+
+def _told(tallies: Iterator[ShardTally], total: int) -> Iterator[ShardTally]:
+    """The tallies as they come, with a word on how far the work is."""
+    rows = size = 0
+    for done, tally in enumerate(tallies, 1):
+        rows, size = rows + tally.shards[0].rows, size + tally.shards[0].bytes
+        progress.tell(f"shards counted: {rows:,} rows, {size / 1e6:,.0f} MB", done, total)
+        yield tally
+
+
+def trials_expected(opened: Sequence[Opened]) -> int:
+    """About how many trials there are: what Parquet files say, and texts by their size."""
+    return sum(rows_of_parquet(o.shard.path) if o.is_parquet else _lines_expected(o) for o in opened)
+
+
+def _lines_expected(opened: Opened) -> int:
+    path = Path(opened.shard.path)
+    with path.open("rb") as file:
+        times = PACKED if file.read(2) == GZIP else 1
+    shown = opened.shape.content.data if opened.shape.content else b"\n"
+    return int(path.stat().st_size * times * max(shown.count(b"\n"), 1) / max(len(shown), 1)) + 1
