@@ -38,6 +38,7 @@ class Recordings:
     ids: list[str]
     columns: Mapping[str, list[str]] = field(default_factory=dict)
     digest: str = ""
+    path: Path | None = None
 
     def __post_init__(self) -> None:
         if len(set(self.ids)) != len(self.ids):
@@ -57,7 +58,7 @@ class Recordings:
         at = np.flatnonzero(mask).tolist()
         kept = {name: [values[i] for i in at] for name, values in self.columns.items()}
         return Recordings(
-            self.x[mask], self.y[mask], self.fs, self.classes, [self.ids[i] for i in at], kept, self.digest
+            self.x[mask], self.y[mask], self.fs, self.classes, [self.ids[i] for i in at], kept, self.digest, self.path
         )
 
 
@@ -88,7 +89,7 @@ def read_recordings(path: str | Path, *, layout: str = "sample_lead", fs: float 
     }
     classes = tuple(map(str, arrays["classes"]))
     return Recordings(
-        x, np.asarray(arrays["y"]), rate, classes, list(map(str, ids.tolist())), columns, file_digest(path)
+        x, np.asarray(arrays["y"]), rate, classes, list(map(str, ids.tolist())), columns, file_digest(path), Path(path)
     )
 
 

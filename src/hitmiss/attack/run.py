@@ -7,6 +7,7 @@ with the same L2 norm, so that what a mere disturbance of that size does stands 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,7 +29,7 @@ from hitmiss.attack.table import MINIMAL, header_of, table_of
 from hitmiss.attack.window import hann_windows
 from hitmiss.campaign import CLEAN
 from hitmiss.errors import DataError, UsageError
-from hitmiss.io.runs import start
+from hitmiss.io.runs import MEDIA, start
 from hitmiss.results import finite
 from hitmiss.stats.seeds import generator
 from hitmiss.trials import Trials
@@ -243,6 +244,8 @@ def run_campaign(
             "negative": header.negative,
             "score_kind": header.score_kind,
         }
+        if campaigner.recordings.path is not None:
+            facts[MEDIA] = os.path.relpath(campaigner.recordings.path, output)
         words = [
             pl.col(c).replace_strict({1: header.positive, 0: header.negative}, return_dtype=pl.String)
             for c in ("label", "decision")

@@ -115,6 +115,12 @@ class Progress:
     def __init__(self) -> None:
         self._said = time.monotonic()
 
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """The bar belongs to the command and ends with it."""
+
     def __call__(self, clock: Clock) -> None:
         """Show the clock of a run."""
         done = clock.n_before + clock.n_done

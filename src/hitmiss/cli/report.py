@@ -12,7 +12,11 @@ RUNS = (
     "Results (`hitmiss score -o`), folders with results, run folders, or score files with --key and -p. "
     "`toxicity=predictions:baseline` names a protocol for one run."
 )
-BUDGET = 200_000
+MEDIA = (
+    "Where the sounds, images or signals of the trials lie: a folder, a manifest, or an .npz; by default where the run "
+    "says. May be repeated."
+)
+BUDGET = 300_000
 
 
 def report(
@@ -38,12 +42,15 @@ def report(
     static: Annotated[
         bool, typer.Option("--static", help="No scripts: figures as SVG, for mail and archives.")
     ] = False,
-    no_samples: Annotated[bool, typer.Option("--no-samples", help="No ids and no texts of single trials.")] = False,
+    no_samples: Annotated[bool, typer.Option("--no-samples", help="Nothing of single trials: no ids, no texts.")] = False,
     redact_text: Annotated[
-        bool, typer.Option("--redact-text", help="Ids of the worst errors, not their texts.")
+        bool, typer.Option("--redact-text", help="Ids of the worst errors alone: no text, sound, image or signal.")
     ] = False,
     samples: Annotated[int, typer.Option(help="Worst errors of each kind to show.")] = 10,
-    budget: Annotated[int, typer.Option(help="Bytes that samples may take in the file.")] = BUDGET,
+    budget: Annotated[
+        int, typer.Option("--samples-budget", "--budget", help="Bytes that samples may take in the file.")
+    ] = BUDGET,
+    media: Annotated[list[str] | None, typer.Option(metavar="PLACE", help=MEDIA)] = None,
     json: Annotated[bool, typer.Option("--json", help="What was written, as JSON to stdout.")] = False,
 ) -> None:
     """One self-contained HTML file: summary, curves, domains, comparison, worst errors, provenance, glossary."""
@@ -62,7 +69,7 @@ def report(
     }
     drawn: dict[str, Any] = {"bootstrap": bootstrap, "unit": unit, "seed": seed, "level": level}
     chosen = find_protocol(protocol) if protocol else None
-    measuring = Measuring(chosen, tuple(metric or ()), tuple(by or ()), threshold, drawn, reading)
+    measuring = Measuring(chosen, tuple(metric or ()), tuple(by or ()), threshold, drawn, reading, tuple(media or ()))
     sources = open_sources(runs, key or [], measuring, name or [])
     shown = Options(title, not no_samples, not redact_text, samples, budget, drawn)
     size = write_report(sources, output, shown, static=static)

@@ -107,7 +107,8 @@ def score(
         from hitmiss.report.pictures import drawn_of
 
         drawn = drawn_of(trials, results, development, calibration)
-        _keep(results, trials, drawn, output, report, {k: options[k] for k in ("bootstrap", "unit", "seed", "level")})
+        compare = {k: options[k] for k in ("bootstrap", "unit", "seed", "level")}
+        _keep(results, trials, drawn, output, report, compare, scores[0])
     _emit(results, trials, json, matrix, chosen)
     _refuse_alarms(results, strict)
 
@@ -176,6 +177,7 @@ def _keep(
     output: str | None,
     report: str | None,
     compare: dict[str, Any],
+    source: str,
 ) -> None:
     """Write the results with their pictures, and a report of them."""
     from pathlib import Path
@@ -189,9 +191,11 @@ def _keep(
         from hitmiss.report.evaluations import RunData
         from hitmiss.report.html import write_report
         from hitmiss.report.page import Options
+        from hitmiss.report.shelves import shelf_beside
 
         name = Path(trials.header.sources[0].name).stem if trials.header.sources else "scores"
-        size = write_report([RunData(name, results, tuple(drawn), trials)], report, Options(compare=compare))
+        run = RunData(name, results, tuple(drawn), trials, shelf_beside(source, trials))
+        size = write_report([run], report, Options(compare=compare))
         printing.note(f"wrote {report}: {size / 1e6:.2f} MB")
 
 

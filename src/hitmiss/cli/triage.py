@@ -87,7 +87,9 @@ def triage(
 
         write_metrics(evaluation, metrics_output, undefined, time.time())
     if output:
-        evaluation.figures.save(output)
+        from hitmiss.report.pictures import save
+
+        save(evaluation.figures, evaluation.trials, output)
     if json:
         printing.out_json({**evaluation.to_dict(), "choice": printing.plain(choice)})
         return

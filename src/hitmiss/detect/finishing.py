@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from typing import Any
 
@@ -17,6 +18,8 @@ from hitmiss.detect.scoring import Loop
 from hitmiss.detect.settings import Outcome
 from hitmiss.detect.table import FAILURES, NUMBERS, WINDOWS, Answers, failures_text, make_table, window_table
 from hitmiss.errors import DataError, EnvironmentFault
+from hitmiss.io.manifest import has_files
+from hitmiss.io.runs import FILES, MEDIA
 from hitmiss.io.segments import replace_file
 
 
@@ -100,7 +103,14 @@ def _save(
         notes=found,
         invariance=str(invariance) if invariance else None,
         seconds={name: round(getattr(clock, name), 3) for name in ("decode", "augment", "model", "write", "wait")},
+        **_media(loop),
     )
+
+
+def _media(loop: Loop) -> dict[str, str]:
+    """Where the files lay, seen from the run, so that a report can show some of them."""
+    root = loop.manifest.root
+    return {MEDIA: os.path.relpath(root, loop.run.folder)} if root is not None and has_files(loop.manifest) else {}
 
 
 def _save_files(loop: Loop, table: pl.DataFrame, answers: Answers, rule: Extraction) -> list[str]:
@@ -113,6 +123,9 @@ def _save_files(loop: Loop, table: pl.DataFrame, answers: Answers, rule: Extract
     if answers.failed:
         replace_file(folder / FAILURES, failures_text(loop.manifest, answers.failed).encode())
         files.append(FAILURES)
+    if has_files(loop.manifest):
+        loop.manifest.frame.select("item", "file").write_parquet(folder / FILES)
+        files.append(FILES)
     if answers.rows:
         about = {c: table[c].to_list() for c in ("item", "label", *loop.manifest.slices) if c in table.columns}
         files.append(gather(folder, answers.rows, about))

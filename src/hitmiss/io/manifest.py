@@ -122,6 +122,16 @@ def inside(root: Path | None, file: str) -> Path:
     return path
 
 
+def has_files(manifest: Manifest) -> bool:
+    """Whether the rows name files that are there (texts of a column have none): the first one tells."""
+    if manifest.root is None or not len(manifest):
+        return False
+    try:
+        return inside(manifest.root, manifest.row(0)["file"]).is_file()
+    except (DataError, OSError, ValueError):
+        return False
+
+
 def read_manifest(
     source: Any,
     *,

@@ -40,6 +40,8 @@ SCHEMA: Final = 1
 PART: Final = 64
 """How many items a process claims at once."""
 MANIFEST, TABLE, ITEMS, OWNER, CLAIMS = "manifest.json", "trials.parquet", "items", "owner.json", "claims"
+FILES, MEDIA = "files.parquet", "media"
+"""The table with the file of each item, and the fact that says where those files lay, seen from the run's folder."""
 
 
 class Run:

@@ -42,7 +42,7 @@ def _rows_of(run: Run, wrong: pl.DataFrame) -> pl.DataFrame:
 
 def _wrong(run: Run, group: str) -> pl.DataFrame:
     frame = run.predictions.frame.select("item", "group", "label", "score", "file", "row")
-    frame = frame.with_columns(decision=run.trials.frame["decision"], bound=run.bounds)
+    frame = frame.with_columns(decision=run.measured.frame["decision"], bound=run.bounds)
     frame = frame.filter(pl.col("group") == group, pl.col("decision") != pl.col("label")).sort("file", "row")
     said = pl.col("decision") == 1
     beyond = pl.col("score") - pl.col("bound").fill_null(MIDDLE)

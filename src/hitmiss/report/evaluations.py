@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -10,9 +10,11 @@ from hitmiss.errors import UsageError
 from hitmiss.protocol import Protocol, find_protocol
 from hitmiss.report.displays import Display
 from hitmiss.report.pictures import Picture, runs_of
+from hitmiss.report.shelves import Shelf
 from hitmiss.report.tables import runs
 from hitmiss.results import Estimate, Results
 from hitmiss.signature import read_signature
+from hitmiss.stability import TRIAL, pooled
 from hitmiss.trials import Trials
 
 RUN: Final = "run"
@@ -21,12 +23,13 @@ RUN: Final = "run"
 
 @dataclass(frozen=True, eq=False)
 class RunData:
-    """One file's worth: its name, its results, its pictures, and the trials where they are at hand."""
+    """One file's worth: its name, its results, its pictures, the trials where they are at hand, and where their files lie."""
 
     name: str
     results: Results
     pictures: tuple[Picture, ...] = ()
     trials: Trials | None = None
+    shelf: Shelf | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +76,18 @@ class Evaluation:
             return self.protocol.primary
         return measured[0] if measured else ""
 
+    @property
+    def is_campaign(self) -> bool:
+        """Whether it is one detector under attacks, not several detectors."""
+        return is_campaign(self.results)
+
+    @property
+    def wholes(self) -> list[Estimate]:
+        """The figures over all trials of each run; of repeated ones the mean over the repetitions."""
+        own = [e for e in self.results if not e.slice]
+        means = [e for e in own if e.average == "mean"]
+        return means or [e for e in own if e.average is None]
+
     def lines(self, kind: str) -> list[tuple[str, Display]]:
         """The displays of one kind, by the name of their run."""
         found = [(lane.name, lane.picture.of(kind)) for lane in self.lanes if lane.picture is not None]
@@ -89,8 +104,16 @@ def evaluations(sources: Sequence[RunData]) -> list[Evaluation]:
     return [_together(own) for own in groups.values()]
 
 
+def is_campaign(results: Results) -> bool:
+    """Whether the runs of some results are attacks at strengths."""
+    found = runs(results)
+    return bool(found) and all({"attack", "strength"} <= set(run) for run in found)
+
+
 def _kin(results: Results) -> tuple[object, ...]:
     """What results must share to stand side by side: protocol, class, metrics, and the trials by number."""
+    if is_campaign(results):
+        return (id(results),)
     whole = [e for e in results if not e.slice and e.average is None]
     metrics = frozenset(e.metric for e in whole)
     return (
@@ -110,23 +133,47 @@ def signature_part(signature: str, name: str) -> str | None:
 
 
 def _together(sources: Sequence[RunData]) -> Evaluation:
+    first = sources[0].results
+    if is_campaign(first):
+        return Evaluation(first, (Lane(sources[0].name, sources[0], None, None),), _protocol(first.protocol))
     lanes: list[Lane] = []
     rows: list[Estimate] = []
-    n_runs = sum(len(runs(s.results)) for s in sources)
+    n_runs = sum(len(configurations(s.results)) for s in sources)
     for source in sources:
-        inner = runs(source.results)
+        inner = configurations(source.results)
+        names = {tuple(run.items()): _name(source, run, len(sources) > 1, len(inner) > 1) for run in inner}
         for run in inner:
-            name = _name(source, run, len(sources) > 1, len(inner) > 1)
+            name = names[tuple(run.items())]
             lanes.append(Lane(name, source, _picture(source, run), _trials(source, run)))
-            own = [e for e in source.results if dict(e.run) == run]
-            rows += [replace(e, run={RUN: name} if n_runs > 1 else {}) for e in own]
-        rows += [e for e in source.results if dict(e.run) not in inner]
+        rows += [replace(e, run=_renamed(e.run, names) if n_runs > 1 else _repetition(e.run, names)) for e in source.results]
     warnings = _warnings(sources)
-    first = sources[0].results
     results = Results(
         tuple(rows), "\n".join(dict.fromkeys(s.results.signature for s in sources)), warnings, first.protocol
     )
     return Evaluation(results, tuple(lanes), _protocol(first.protocol))
+
+
+def configurations(results: Results) -> list[dict[str, str]]:
+    """The runs that stand side by side; trials of one configuration are no runs of their own where their mean is there."""
+    means = [dict(e.run) for e in results if e.average == "mean" and not e.slice]
+    found = [{k: v for k, v in run.items() if k != TRIAL} if TRIAL in run else run for run in runs(results)]
+    collapsed = all(run in means for run in found)
+    return [dict(r) for r in dict.fromkeys(tuple(r.items()) for r in (found if collapsed else runs(results)))]
+
+
+def _repetition(run: Mapping[str, str], names: Mapping[tuple[tuple[str, str], ...], str]) -> dict[str, str]:
+    """What is left of a run beside its configuration: which trial it is; a summary over runs is left as it is."""
+    if tuple(run.items()) in names:
+        return {}
+    rest = tuple((k, v) for k, v in run.items() if k != TRIAL)
+    return {TRIAL: run[TRIAL]} if TRIAL in run and rest in names else dict(run)
+
+
+def _renamed(run: Mapping[str, str], names: Mapping[tuple[tuple[str, str], ...], str]) -> dict[str, str]:
+    """A run under its name in this report."""
+    left = _repetition(run, names)
+    key = tuple((k, v) for k, v in run.items() if k not in left or tuple(run.items()) in names)
+    return {RUN: names[key], **left} if key in names else dict(run)
 
 
 def _warnings(sources: Sequence[RunData]) -> tuple[str, ...]:
@@ -152,7 +199,8 @@ def _picture(source: RunData, run: dict[str, str]) -> Picture | None:
 def _trials(source: RunData, run: dict[str, str]) -> Trials | None:
     if source.trials is None:
         return None
-    return next((own for key, own in runs_of(source.trials) if key == run), None)
+    every = [*runs_of(source.trials), *(runs_of(pooled(source.trials)) if TRIAL in source.trials.header.runs else [])]
+    return next((own for key, own in every if key == run), None)
 
 
 def _protocol(name: str | None) -> Protocol | None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from hitmiss.errors import DataError
 from hitmiss.report.displays import Costs, DetDisplay, Display, Point, PrDisplay, RocDisplay
 from hitmiss.report.matplots import PALETTE, STYLE, save
+from hitmiss.report.robustness_display import RobustnessDisplay
 from hitmiss.report.score_displays import (
     BayesErrorDisplay,
     HistogramDisplay,
@@ -35,6 +36,7 @@ __all__ = [
     "PrDisplay",
     "ReliabilityDisplay",
     "RiskCoverageDisplay",
+    "RobustnessDisplay",
     "RocDisplay",
     "TippettDisplay",
     "displays",

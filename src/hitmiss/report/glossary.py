@@ -9,6 +9,7 @@ from typing import Final
 
 from hitmiss.errors import UsageError
 from hitmiss.registry import find_metric
+from hitmiss.report import attack_words
 from hitmiss.spec import parse
 
 SHARES: Final = frozenset(
@@ -43,7 +44,8 @@ def explain(metric: str) -> Entry:
     try:
         entry = find_metric(parse(metric).name)
     except UsageError:
-        return Entry(metric, metric, "")
+        title, gist, text = attack_words.WORDS.get(metric, (metric, "", ""))
+        return Entry(metric, title, gist, text)
     first, _, rest = (inspect.getdoc(entry.function) or entry.name).partition("\n")
     title, colon, gist = first.partition(": ")
     body = "\n".join(" ".join(part.split()) for part in rest.split(">>>")[0].strip().split("\n\n"))
@@ -55,7 +57,7 @@ def explain(metric: str) -> Entry:
 def is_share(metric: str) -> bool:
     """Whether a metric is a share of trials."""
     try:
-        return parse(metric).name in SHARES
+        return parse(metric).name in SHARES | attack_words.SHARES
     except UsageError:
         return False
 

@@ -81,8 +81,11 @@ def by_slice(results: Results, names: tuple[str, ...], run: Mapping[str, str]) -
     rows = [_row(key, [e for e in cells if tuple(e.slice.values()) == key], cells) for key in keys]
     ends = {kind: [e for e in inside if e.average == kind] for kind in AVERAGES}
     ends["pooled"] = [e for e in own if not e.slice and e.average is None]
+    called = {kind: kind for kind in AVERAGES}
+    if not ends["pooled"]:  # of repeated trials the mean stands for the whole
+        ends["pooled"], called["pooled"] = [e for e in own if not e.slice and e.average == "mean"], "mean of the trials"
     blank = ("",) * (len(names) - 1)
-    rows += [_row((kind, *blank), found, cells, kind) for kind, found in ends.items() if found]
+    rows += [_row((called[kind], *blank), found, cells, kind) for kind, found in ends.items() if found]
     title = f"by {' × '.join(names)}"
     return Grid(title, names, _metrics(cells), tuple(row for row in rows if any(row.cells)))
 

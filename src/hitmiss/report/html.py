@@ -43,7 +43,7 @@ def write_report(
 def render(page: Page, *, static: bool = False) -> str:
     """The whole file as text. `static`: figures as SVG images, no script at all."""
     css, js = _asset("report.css"), _asset("report.js")
-    figures = [f for part in page.parts for f in part.figures]
+    figures = [f for part in page.parts for f in (*part.figures, *part.levels)]
     context: dict[str, Any] = {
         "page": page,
         "version": __version__,
@@ -71,6 +71,7 @@ def policy(css: str, scripts: Sequence[str], static: bool, *, plotly: bool = Fal
         "script-src": " ".join(hashes) or "'none'",
         "style-src": " ".join(styles),
         "img-src": "data:" if static else "data: blob:",
+        "media-src": "data:",
         "base-uri": "'none'",
         "form-action": "'none'",
     }

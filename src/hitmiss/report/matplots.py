@@ -10,6 +10,7 @@ from scipy.special import ndtri
 
 from hitmiss.drawing import FAKE, GREY, REAL, TICKS
 from hitmiss.errors import UsageError
+from hitmiss.report.glossary import explain
 from hitmiss.visible import visible
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from hitmiss.report.displays import DetDisplay, PrDisplay, RocDisplay
+    from hitmiss.report.robustness_display import RobustnessDisplay
     from hitmiss.report.score_displays import (
         BayesErrorDisplay,
         HistogramDisplay,
@@ -248,3 +250,21 @@ def draw_risk_coverage(d: RiskCoverageDisplay, ax: Axes | None, name: str | None
         ax.set(xlim=(0, 1))
     ax.set_ylim(0, max(1.1 * float(d.risk.max()), 0.01, ax.get_ylim()[1] if not fresh else 0))
     return finish(ax, "share of answers kept, most confident first", "share of them that is wrong", "best")
+
+
+def draw_robustness(d: RobustnessDisplay, ax: Axes | None, name: str | None, color: str | None) -> Axes:
+    """A figure over strength: a line an attack in its interval, its control dotted in the same colour."""
+    ax = axes_for(ax)
+    shade = {of: PALETTE[i % len(PALETTE)] for i, of in enumerate(dict.fromkeys(own.of for own in d.lines))}
+    prefix = f"{name}: " if name else ""
+    for own in d.lines:
+        tone = color or shade[own.of]
+        style: dict[str, Any] = {"ls": ":", "lw": 1.0} if own.is_control else {"marker": "o", "ms": 3.5}
+        ax.plot(own.x, own.value, color=tone, label=label_of(f"{prefix}{own.name}") if not own.is_control else None, **style)
+        if not own.is_control:
+            ax.fill_between(own.x, own.low, own.high, color=tone, alpha=0.13, lw=0)
+    if any(own.is_control for own in d.lines):
+        ax.plot([], [], color=GREY, ls=":", lw=1.0, label="noise of the same norm")
+    if d.clean is not None:
+        ax.axhline(d.clean, color=GREY, lw=0.8, ls="--", label="clean")
+    return finish(ax, d.across, explain(d.metric).title)

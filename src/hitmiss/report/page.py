@@ -7,12 +7,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from hitmiss.metrics.counts import Counts
-from hitmiss.report import grids, views
+from hitmiss.progress import each
+from hitmiss.report import campaigns, grids, views
 from hitmiss.report.evaluations import RUN, Evaluation, RunData, evaluations, signature_part
-from hitmiss.report.glossary import Entry, glossary
+from hitmiss.report.glossary import Entry, explain, glossary
 from hitmiss.report.heat import HeatMap, heat_map
 from hitmiss.report.plotly import figure_of
-from hitmiss.report.readings import READINGS, Reading, numbers_of
+from hitmiss.report.readings import LEVELS, READINGS, ROBUSTNESS, Reading, numbers_of
+from hitmiss.report.robustness_display import RobustnessDisplay
 from hitmiss.report.summary import Summary, summarize
 from hitmiss.report.tables import Cell, Table, groupings, runs
 from hitmiss.report.versus import versus
@@ -23,6 +25,8 @@ MOST_HISTOGRAMS: Final = 4
 MOST_MAPS: Final = 2
 """Metrics that get a heat map: the first ones of the slices."""
 FOLDED: Final = 24
+MOST_LEVELS: Final = 12
+"""Small figures of manipulations at several levels."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,7 @@ class Part:
     verdicts: tuple[str, ...]
     comparison: tuple[views.TableView, ...]
     comparison_notes: tuple[str, ...]
+    levels: tuple[FigureView, ...]
     errors: tuple[Errors, ...]
     warnings: tuple[str, ...]
     provenance: views.TableView
@@ -101,8 +106,9 @@ def compose(sources: Sequence[RunData], options: Options | None = None) -> Page:
     found = evaluations(sources)
     budget = chosen.budget
     parts = []
-    for i, evaluation in enumerate(found, start=1):
-        errors, budget = _errors(evaluation, chosen, budget)
+    for i, evaluation in enumerate(each(found, "figures"), start=1):
+        errors = _errors(evaluation, chosen, budget // (len(found) - i + 1))
+        budget -= sum(own.n_bytes for own in errors)
         parts.append(_part(f"e{i}", evaluation, errors, chosen))
     metrics = [e.metric for evaluation in found for e in evaluation.results]
     title = chosen.title or (found[0].title if len(found) == 1 else f"{len(found)} evaluations")
@@ -110,29 +116,36 @@ def compose(sources: Sequence[RunData], options: Options | None = None) -> Page:
 
 
 def _part(id: str, evaluation: Evaluation, errors: tuple[Errors, ...], options: Options) -> Part:
-    results, positive = evaluation.results, evaluation.classes[0]
+    results, positive = evaluation.results, _counted(evaluation)
     whole = grids.overall(results)
     compared = versus(evaluation, options.compare)
+    campaign = evaluation.is_campaign
     repeats, gaps = grids.repeats(results), grids.gaps(results)
     return Part(
         id,
-        summarize(evaluation),
+        campaigns.summarize(evaluation) if campaign else summarize(evaluation),
         views.by_metric(whole, positive)
         if len(whole.rows) == 1 and not whole.names
         else views.of_grid(whole, positive),
-        tuple(_figures(id, evaluation)),
+        tuple(_strengths(id, evaluation) if campaign else _figures(id, evaluation)),
         _confusion(evaluation),
-        tuple(_domains(evaluation)),
+        tuple(_campaign_domains(evaluation) if campaign else _domains(evaluation)),
         views.of_grid(repeats, positive) if repeats is not None else None,
         views.of_grid(gaps, positive) if gaps is not None else None,
         compared.verdicts,
         compared.tables,
         compared.notes,
+        tuple(_levels(id, evaluation)),
         errors,
         results.warnings,
         _provenance(evaluation),
         (*results.signature.splitlines(), *filter(None, (compared.signature,))),
     )
+
+
+def _counted(evaluation: Evaluation) -> str:
+    """What stands over the number of positives; of records with several labels it is their labels."""
+    return "labels" if evaluation.is_campaign else evaluation.classes[0]
 
 
 def _figures(id: str, evaluation: Evaluation) -> list[FigureView]:
@@ -144,6 +157,47 @@ def _figures(id: str, evaluation: Evaluation) -> list[FigureView]:
             subtitle = own[0][0] if len(own) == 1 and len(evaluation.lanes) > 1 else ""
             numbers = views.of_table(numbers_of(kind, own))
             found.append(FigureView(f"{id}-{kind}-{i}", kind, reading, own, numbers, subtitle))
+    return found
+
+
+def _strengths(id: str, evaluation: Evaluation) -> list[FigureView]:
+    """Attacks: one figure a metric over strength."""
+    made = []
+    for i, display in enumerate(campaigns.curves(evaluation.results)):
+        entry = explain(display.metric)
+        reading = Reading(f"{entry.title} over strength", f"{entry.gist}. {ROBUSTNESS.text}")
+        made.append(_robustness(f"{id}-robustness-{i}", display, reading))
+    return made
+
+
+def _levels(id: str, evaluation: Evaluation) -> list[FigureView]:
+    """Manipulations that were tried at several levels: one small figure a family, of the metric that counts most."""
+    if evaluation.is_campaign:
+        return []
+    results, made = evaluation.results, list[FigureView]()
+    for names in groupings(results):
+        for run in runs(results) if len(names) == 1 else []:
+            sliced = {e.metric for e in results if tuple(e.slice) == names and e.average is None and dict(e.run) == run}
+            metric = evaluation.primary if evaluation.primary in sliced else next(iter(sorted(sliced)), "")
+            for display in RobustnessDisplay.from_slices(results, names[0], metric, run):
+                title = f"{explain(metric).title} under {display.title}"
+                reading = Reading(title, LEVELS.text)
+                view = _robustness(f"{id}-levels-{len(made)}", display, reading)
+                made.append(replace(view, subtitle=run.get(RUN, "")))
+    return made[:MOST_LEVELS]
+
+
+def _robustness(id: str, display: RobustnessDisplay, reading: Reading) -> FigureView:
+    lines = (("", display),)
+    return FigureView(id, display.kind, reading, lines, views.of_table(numbers_of(display.kind, lines)))
+
+
+def _campaign_domains(evaluation: Evaluation) -> list[Domain]:
+    """Attacks by class or group of records: one table a grouping, and a map at each attack's greatest strength."""
+    found = []
+    for grid in campaigns.grids(evaluation.results):
+        table = replace(views.of_grid(grid, _counted(evaluation)), caption=f"B{grid.title[1:]}")
+        found.append(Domain(grid.title, table, tuple(campaigns.maps(evaluation.results, grid)), True))
     return found
 
 
@@ -200,16 +254,22 @@ def _confusion(evaluation: Evaluation) -> views.TableView | None:
     return views.of_table(Table("Decisions", header, tuple(rows), 2), note)
 
 
-def _errors(evaluation: Evaluation, options: Options, budget: int) -> tuple[tuple[Errors, ...], int]:
+def _errors(evaluation: Evaluation, options: Options, budget: int) -> tuple[Errors, ...]:
+    """The worst errors of each run, the budget shared evenly between those that are still to come."""
     if not options.samples:
-        return (), budget
-    found = []
-    for lane in evaluation.lanes:
-        if lane.trials is not None:
-            own = worst_errors(lane.trials, lane.name, most=options.most, texts=options.texts, budget=budget)
-            budget -= sum(s.size for s in (*own.false_alarms, *own.misses))
-            found.append(own)
-    return tuple(found), budget
+        return ()
+    if evaluation.is_campaign:
+        lane = evaluation.lanes[0]
+        shelf = lane.source.shelf if options.texts else None
+        trials = lane.source.trials
+        return (campaigns.fragile(trials, lane.name, options.most, budget, shelf),) if trials is not None else ()
+    lanes = [(lane, lane.trials) for lane in evaluation.lanes if lane.trials is not None]
+    found: list[Errors] = []
+    for i, (lane, own) in enumerate(lanes):
+        share = (budget - sum(e.n_bytes for e in found)) // (len(lanes) - i)
+        told: dict[str, Any] = {"texts": options.texts, "shelf": lane.source.shelf}
+        found.append(worst_errors(own, lane.name, most=options.most, budget=share, **told))
+    return tuple(found)
 
 
 def _provenance(evaluation: Evaluation) -> views.TableView:
@@ -228,11 +288,13 @@ def _provenance(evaluation: Evaluation) -> views.TableView:
 
 def _embeds(parts: Sequence[Part], options: Options) -> list[str]:
     """What is inside the file, so that whoever passes it on knows."""
-    shown = [s for part in parts for e in part.errors for s in (*e.false_alarms, *e.misses)]
+    shown = [s for part in parts for e in part.errors for s in e.samples]
     said = ["Figures, thinned curves, names of runs, classes and slices, file names without folders, and hashes."]
     if not options.samples:
         return [*said, "No samples: the report was made with --no-samples."]
     texts = sum(bool(s.text) for s in shown)
     if shown:
-        said.append(f"{len(shown):,} ids of wrongly answered trials, {texts:,} of them with their text.")
+        kinds = [s.media.kind for s in shown if s.media is not None]
+        with_media = [f", {kinds.count(kind):,} with their {kind}" for kind in dict.fromkeys(kinds)]
+        said.append(f"{len(shown):,} ids of wrongly answered trials, {texts:,} of them with their text{''.join(with_media)}.")
     return said

@@ -20,6 +20,7 @@ from hitmiss.report.displays import Costs, Display
 from hitmiss.report.figures import displays
 from hitmiss.report.score_displays import read_display
 from hitmiss.results import Results
+from hitmiss.stability import is_repeated, pooled
 from hitmiss.trials import Trials
 
 MOST_RUNS: Final = 12
@@ -45,6 +46,8 @@ def pictures(trials: Trials, results: Results | None = None) -> list[Picture]:
     [{}]
     """
     costs = costs_of(results) if results is not None else None
+    if results is not None and is_repeated(trials) and any(e.average == "mean" for e in results):
+        trials = pooled(trials)  # trials of one detector in one setting; their mean stands in the results
     return [Picture(run, tuple(displays(own, costs))) for run, own in runs_of(trials)[:MOST_RUNS]]
 
 

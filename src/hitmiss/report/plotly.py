@@ -13,6 +13,8 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from hitmiss.report.displays import DetDisplay, Display, Point, PrDisplay, RocDisplay
+from hitmiss.report.glossary import explain, is_share
+from hitmiss.report.robustness_display import RobustnessDisplay, StrengthLine
 from hitmiss.report.score_displays import (
     BayesErrorDisplay,
     HistogramDisplay,
@@ -280,6 +282,43 @@ def risk_coverage(lines: Lines) -> Figure:
     }
 
 
+def robustness(lines: Lines) -> Figure:
+    """A figure over strength: a line an attack with its intervals, its control dotted in the same colour.
+
+    Attacks stand a little beside each other, so that intervals at one strength can be told apart.
+    """
+    d: RobustnessDisplay = lines[0][1]
+    shade = {name: i for i, name in enumerate(dict.fromkeys(own.of for own in d.lines))}
+    every = np.unique(np.concatenate([own.x for own in d.lines]))
+    step = 0.012 * float(every[-1] - every[0] or 1.0)
+    aside = {name: step * (i - (len(shade) - 1) / 2) for name, i in shade.items()}
+    drawn = [_strength_line(d, own, shade[own.of], aside[own.of]) for own in d.lines]
+    clean = [reference(every[[0, -1]], [d.clean] * 2, "clean")] if d.clean is not None else []
+    if any(own.is_control for own in d.lines):
+        dotted = {"color": MUTED, "width": 1.5, "dash": "dot"}
+        drawn.append({**reference([np.nan], [np.nan], "noise of the same norm"), "line": dotted})
+    share = {"tickformat": ".0%"} if is_share(d.metric) else {}
+    y = axis(explain(d.metric).title, **share, **({"rangemode": "tozero"} if d.best == "low" else {}))
+    x = axis(d.across, tickvals=numbers(every))
+    return {"data": [*clean, *drawn], "layout": layout(x, y, legend=True)}
+
+
+def _strength_line(d: RobustnessDisplay, own: StrengthLine, i: int, aside: float) -> Figure:
+    unit = ":.2%" if is_share(d.metric) else ":.4f"
+    ends = [f"[{a:.3f}, {b:.3f}]" if np.isfinite(a) else "" for a, b in zip(own.low, own.high, strict=True)]
+    told = [list(pair) for pair in zip(numbers(own.x), ends, strict=True)]
+    hover = _hover(own.name, f"{safe(d.across)} %{{customdata[0]}}: %{{y{unit}}} %{{customdata[1]}}")
+    more: Figure = {"mode": "lines+markers", "marker": {"size": 4 if own.is_control else 7}, "customdata": told}
+    more |= {"hovertemplate": hover, "legendgroup": safe(own.of), "showlegend": not own.is_control}
+    if own.is_control:
+        return line(own.x + aside, own.value, own.name, i, line={"dash": "dot", "width": 1.5}, **more)
+    if np.isfinite(own.low).any():
+        above, below = own.high - own.value, own.value - own.low
+        bars = {"type": "data", "symmetric": False, "thickness": 1.2, "width": 3}
+        more["error_y"] = {**bars, "array": numbers(np.maximum(above, 0), 4), "arrayminus": numbers(np.maximum(below, 0), 4)}
+    return line(own.x + aside, own.value, own.name, i, **more)
+
+
 FIGURES: Final[dict[str, Callable[[Lines], Figure]]] = {
     "det": det,
     "roc": roc,
@@ -289,6 +328,7 @@ FIGURES: Final[dict[str, Callable[[Lines], Figure]]] = {
     "bayes_error": bayes_error,
     "tippett": tippett,
     "risk_coverage": risk_coverage,
+    "robustness": robustness,
 }
 
 

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from hitmiss.report.displays import Display
 from hitmiss.report.tables import Cell, Table
 
 Lines = Sequence[tuple[str, Any]]
@@ -53,14 +52,19 @@ READINGS: Final = {
         "Wrong verdicts among the most confident answers. A line that rises late means useful confidence.",
     ),
 }
-"""Every kind of figure in the order of the report."""
+"""Every kind of figure of trials in the order of the report."""
+ROBUSTNESS: Final = Reading(
+    "Robustness", "Each attack in its interval. An attack that does no more than noise of the same norm has found nothing."
+)
+LEVELS: Final = Reading("Robustness", "The figure at each level of this manipulation; dotted, the untouched items.")
 
 
-def numbers_of(kind: str, lines: Sequence[tuple[str, Display]]) -> Table:
+def numbers_of(kind: str, lines: Lines) -> Table:
     """The numbers behind a figure."""
     header, rows = TABLES[kind](lines)
     cells = tuple((Cell(name), *(Cell(text) for text in texts)) for name, texts in rows)
-    return Table(READINGS[kind].title, ("run", *header), cells)
+    title = READINGS[kind].title if kind in READINGS else ROBUSTNESS.title
+    return Table(title, (FIRST.get(kind, "run"), *header), cells)
 
 
 Rows = tuple[tuple[str, ...], list[tuple[str, list[str]]]]
@@ -135,6 +139,16 @@ def _risk_coverage(lines: Lines) -> Rows:
     return tuple(f"wrong at {a:.0%} coverage" for a in at), rows
 
 
+def _robustness(lines: Lines) -> Rows:
+    d = lines[0][1]
+    rows = [
+        (own.name, [f"{x:g}", f"{v:.4f}", f"[{low:.4f}, {high:.4f}]" if np.isfinite(low) else ""])
+        for own in d.lines
+        for x, v, low, high in zip(own.x, own.value, own.low, own.high, strict=True)
+    ]
+    return (d.across, d.metric, "interval"), rows
+
+
 def _share(value: float) -> str:
     return f"{value:.2%}"
 
@@ -148,4 +162,7 @@ TABLES: Final[dict[str, Callable[[Lines], Rows]]] = {
     "bayes_error": _bayes_error,
     "tippett": _tippett,
     "risk_coverage": _risk_coverage,
+    "robustness": _robustness,
 }
+FIRST: Final = {"robustness": "attack"}
+"""What the first column is, where it is not the run."""

@@ -10,11 +10,15 @@ from typing import Any, Final
 from hitmiss.decisions import at_threshold
 from hitmiss.errors import DataError, UsageError
 from hitmiss.io.runs import MANIFEST
-from hitmiss.opening import is_results, name_runs, open_run
+from hitmiss.opening import is_results, name_runs, open_run, split_choice
+from hitmiss.progress import each
 from hitmiss.protocol import Protocol, find_protocol, measure_trials, protocols
+from hitmiss.protocols.triage import evaluate_trials
 from hitmiss.report.evaluations import RunData
 from hitmiss.report.pictures import load, pictures
+from hitmiss.report.shelves import COLUMNS, Shelf, Shelves, open_shelf, shelf_beside
 from hitmiss.report.worst_errors import TEXTS
+from hitmiss.stability import is_repeated
 from hitmiss.trials import Trials
 
 MOST_SLICES: Final = 40
@@ -34,6 +38,7 @@ class Measuring:
     threshold: float | None = None
     options: dict[str, Any] = field(default_factory=dict)
     reading: dict[str, Any] = field(default_factory=dict)
+    media: tuple[str, ...] = ()
 
 
 def open_sources(
@@ -52,7 +57,8 @@ def open_sources(
         raise UsageError(f"--name was given {len(names)} times for {len(paths)} runs; name each or none")
     key_of = dict(zip(scored, list(keys) * (len(scored) if len(keys) == 1 else 1), strict=False))
     called = list(names) or [_short(n) for n in name_runs(paths)]
-    return [_open(p, n, key_of.get(p), own.get(p, measuring)) for p, n in zip(paths, called, strict=True)]
+    pairs = list(zip(paths, called, strict=True))
+    return [_open(p, n, key_of.get(p), own.get(p, measuring)) for p, n in each(pairs, "runs")]
 
 
 def split_protocol(text: str) -> tuple[Protocol | None, str]:
@@ -110,14 +116,25 @@ def _open(path: str, name: str, key: str | None, measuring: Measuring) -> RunDat
             f"{Path(path).name} holds no results; a report takes what `hitmiss score -o` writes, or score files"
         )
     trials = open_run(path, key, measuring.protocol, **measuring.reading)
-    return measured(trials, name, measuring)
+    return replace(measured(trials, name, measuring), shelf=_shelf(path, trials, measuring.media))
+
+
+def _shelf(path: str, trials: Trials, places: Sequence[str]) -> Shelf | None:
+    """Where the files lie: as the user says, else as the run says."""
+    if places:
+        return Shelves(tuple(map(open_shelf, places)))
+    return shelf_beside(split_choice(path)[0], trials)
 
 
 def measured(trials: Trials, name: str, measuring: Measuring) -> RunData:
     """Trials measured for a report: the protocol's metrics, split by the columns that look like domains."""
     decided = trials if measuring.threshold is None else at_threshold(trials, measuring.threshold)
     by = list(measuring.by) or groupings_of(decided, measuring.protocol)
-    results = measure_trials(decided, measuring.protocol, metrics=measuring.metrics, by=by, **measuring.options)
+    if measuring.protocol is not None and measuring.protocol.name == "triage" and is_repeated(decided):
+        plan = {k: v for k, v in measuring.options.items() if k != "unit"}
+        results = evaluate_trials(decided, metrics=measuring.metrics, by=by, **plan).figures
+    else:
+        results = measure_trials(decided, measuring.protocol, metrics=measuring.metrics, by=by, **measuring.options)
     return RunData(name, results, tuple(pictures(decided, results)), decided)
 
 
@@ -130,7 +147,7 @@ def groupings_of(trials: Trials, protocol: Protocol | None = None) -> list[str]:
     >>> groupings_of(t)
     ['codec', 'codec_q', 'speaker', 'codec,codec_q']
     """
-    counts = {name: trials.frame[name].n_unique() for name in trials.header.slices if name not in TEXTS}
+    counts = {name: trials.frame[name].n_unique() for name in trials.header.slices if name not in (*TEXTS, *COLUMNS)}
     fit = [name for name, n in counts.items() if 1 < n <= MOST_SLICES]
     alone = [name for name in fit if protocol is None or name not in protocol.remarks][:MOST_GROUPINGS]
     return [*alone, *(f"{a},{b}" for a, b in CROSSED if a in fit and b in fit)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from hitmiss.report.evaluations import RUN, Evaluation
@@ -16,7 +16,7 @@ MOST_WORRIES: Final = 7
 MISCALIBRATED: Final = 0.1
 """Share of the minimum cost above which the excess of the actual cost is worth a worry."""
 MOST_SLICES: Final = 2
-LOUD: Final = ("REVERSED", "INVALID", "every score is", "optimistic")
+LOUD: Final = ("REVERSED", "INVALID", "ATTACK FAILED", "every score is", "optimistic")
 """Words of warnings after which a figure may be wrong."""
 STANDS_OUT: Final = 1.25
 """How many times worse than the pooled figure a slice must be to be named."""
@@ -55,13 +55,28 @@ class Summary:
 
 def summarize(evaluation: Evaluation) -> Summary:
     """The card of an evaluation."""
-    whole = [e for e in evaluation.results if not e.slice and e.average is None]
+    whole = evaluation.wholes
     primary = [e for e in whole if e.metric == evaluation.primary]
-    heads = tuple((e.run.get(RUN, ""), shown(e)) for e in sorted(primary, key=_rank))
+    deviations = {(e.metric, e.run.get(RUN)): e for e in evaluation.results if e.average == "sd" and not e.slice}
+    heads = tuple(
+        (e.run.get(RUN, ""), _with_spread(shown(e), e, deviations.get((e.metric, e.run.get(RUN)))))
+        for e in sorted(primary, key=_rank)
+    )
     others = [e for e in whole if e.metric != evaluation.primary] if len(primary) == 1 else []
-    found = (*_warned(evaluation), *_weak_spots(evaluation), *_unsure(whole))
+    found = (*warned(evaluation), *_weak_spots(evaluation), *_unsure(whole))
     worries = tuple(sorted(dict.fromkeys(found), key=lambda worry: worry.rank))[:MOST_WORRIES]
     return Summary(evaluation.title, _tested(evaluation), heads, tuple(map(shown, others[:TILES])), worries)
+
+
+def _with_spread(made: Shown, e: Estimate, deviation: Estimate | None) -> Shown:
+    """A mean over repetitions says so, with their standard deviation."""
+    if e.average != "mean":
+        return made
+    scale, unit = (100.0, " %") if is_share(e.metric) else (1.0, "")
+    sd = deviation.value if deviation is not None else None
+    spread = f"sd {scale * sd:.2g}{unit}" if sd is not None else ""
+    ends = ", ".join(filter(None, (made.interval, spread)))
+    return replace(made, interval=ends, gist=f"Mean over repeated runs. {made.gist}")
 
 
 def _rank(e: Estimate) -> tuple[bool, float]:
@@ -92,7 +107,8 @@ def _tested(evaluation: Evaluation) -> str:
     return f"{n} runs on {counts}" if n > 1 else f"{evaluation.lanes[0].name} · {counts}"
 
 
-def _warned(evaluation: Evaluation) -> list[Worry]:
+def warned(evaluation: Evaluation) -> list[Worry]:
+    """The warnings of the results; those after which a figure may be wrong come first."""
     loud = [any(word in text for word in LOUD) for text in evaluation.results.warnings]
     return [
         Worry(text, is_loud, 0 if is_loud else 3)
@@ -102,9 +118,13 @@ def _warned(evaluation: Evaluation) -> list[Worry]:
 
 def _weak_spots(evaluation: Evaluation) -> list[Worry]:
     """The worst slices where they stand out, the gap to unseen domains, and what miscalibration costs."""
-    pooled = {(e.metric, e.run.get(RUN)): e for e in evaluation.results if not e.slice and e.average is None}
+    pooled = {(e.metric, e.run.get(RUN)): e for e in evaluation.wholes}
     own = [e for e in evaluation.results if e.metric == evaluation.primary]
-    weak = [e for e in own if e.average == "worst" and _stands_out(e, pooled[e.metric, e.run.get(RUN)])]
+    weak = [
+        e
+        for e in own
+        if e.average == "worst" and (whole := pooled.get((e.metric, e.run.get(RUN)))) and _stands_out(e, whole)
+    ]
     weak = sorted(weak, key=_rank, reverse=True)[:MOST_SLICES]
     found = [Worry(_weak(e, pooled[e.metric, e.run.get(RUN)])) for e in weak]
     for e in own:

@@ -1,0 +1,181 @@
+"""Attacks on one detector as parts of a page: the summary, the curves over strength, tables and maps, records that flip."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hitmiss.campaign import CLEAN, CONTROL, Campaign, Cell
+from hitmiss.report.evaluations import Evaluation
+from hitmiss.report.glossary import explain
+from hitmiss.report.grids import Grid, Row
+from hitmiss.report.heat import HeatMap, heat_map
+from hitmiss.report.robustness_display import RobustnessDisplay, attack_name
+from hitmiss.report.shelves import Shelf
+from hitmiss.report.summary import MOST_WORRIES, Shown, Summary, Worry, shown, warned
+from hitmiss.report.tables import groupings
+from hitmiss.report.worst_errors import Errors, Sample, within
+from hitmiss.results import Estimate, Results
+from hitmiss.tally import Floats
+from hitmiss.trials import Trials
+
+CURVES: Final = ("changed", "robust_accuracy", "exact_match", "macro_auc", "target_success", "target_eligible")
+HEADLINE: Final = "robust_accuracy"
+MAPPED: Final = ("flipped", "lost", "changed")
+NO_LABEL: Final = "nothing"
+
+
+def summarize(evaluation: Evaluation) -> Summary:
+    """What is left of the detector under the worst attack, how it does without one, and what each attack changes."""
+    results = evaluation.results
+    whole = [e for e in results if not e.slice and e.average is None and e.value is not None]
+    clean = [e for e in whole if e.run["attack"] == CLEAN]
+    attacked = [e for e in whole if not e.run["attack"].startswith((CLEAN, CONTROL))]
+    worst = min((e for e in attacked if e.metric == HEADLINE), key=_value, default=None)
+    heads: list[tuple[str, Shown]] = []
+    if worst is not None:
+        heads.append(("", replace(shown(worst), title=f"Robust accuracy under the worst attack, {_where(worst)}")))
+    tiles = [replace(shown(e), title=f"{explain(e.metric).title}, clean") for e in clean]
+    strongest = sorted(_strongest(attacked, "changed"), key=_value, reverse=True)
+    tiles += [replace(shown(e), title=f"Changed by {_where(e)}") for e in strongest[: 6 - len(tiles)]]
+    worries = tuple(sorted((*_harmful(worst, clean), *warned(evaluation)), key=lambda worry: worry.rank))
+    return Summary(evaluation.title, _tested(evaluation, whole), tuple(heads), tuple(tiles), worries[:MOST_WORRIES])
+
+
+def _value(e: Estimate) -> float:
+    return e.value if e.value is not None else math.nan
+
+
+def _where(e: Estimate) -> str:
+    return f"{attack_name(e.run)} at {e.run['strength']}"
+
+
+def _tested(evaluation: Evaluation, whole: list[Estimate]) -> str:
+    first = whole[0]
+    attacks = list(dict.fromkeys(attack_name(e.run) for e in whole if e.run["attack"] != CLEAN))
+    strengths = list(dict.fromkeys(e.run["strength"] for e in whole if e.run["attack"] != CLEAN))
+    named = ", ".join(attacks[:6]) + (f" and {len(attacks) - 6} more" if len(attacks) > 6 else "")
+    return (
+        f"{evaluation.lanes[0].name} · {first.n:,} records with {first.n_positive:,} labels, "
+        f"under {named} at {len(strengths)} strength{'s' if len(strengths) != 1 else ''}"
+    )
+
+
+def _strongest(own: list[Estimate], metric: str) -> list[Estimate]:
+    """Each attack's row at its greatest strength."""
+    found: dict[str, Estimate] = {}
+    for e in own:
+        name = attack_name(e.run)
+        if e.metric == metric and (name not in found or _strength(e) > _strength(found[name])):
+            found[name] = e
+    return list(found.values())
+
+
+def _strength(e: Estimate) -> float:
+    try:
+        return float(e.run["strength"])
+    except ValueError:
+        return math.inf
+
+
+def _harmful(worst: Estimate | None, clean: list[Estimate]) -> list[Worry]:
+    """How much of the clean accuracy the worst attack takes, where its interval shows that it takes any."""
+    before = next((e for e in clean if e.metric == "exact_match"), None)
+    if worst is None or before is None or before.value is None or worst.high is None or worst.high >= before.value:
+        return []
+    return [
+        Worry(
+            f"{_where(worst)} leaves {shown(worst).value} {shown(worst).interval} of the records right; untouched, "
+            f"{shown(before).value} are.",
+            rank=1,
+        )
+    ]
+
+
+def curves(results: Results) -> list[RobustnessDisplay]:
+    """Every figure that was measured at strengths."""
+    measured = {
+        e.metric
+        for e in results
+        if not e.slice and e.average is None and e.value is not None and e.run["attack"] != CLEAN and math.isfinite(_strength(e))
+    }
+    return [RobustnessDisplay.from_results(results, metric) for metric in CURVES if metric in measured]
+
+
+def grids(results: Results) -> list[Grid]:
+    """One grid a grouping: a row an attack, strength and slice."""
+    made = []
+    for names in groupings(results):
+        own = [e for e in results if tuple(e.slice) == names and e.average is None]
+        metrics = tuple(dict.fromkeys(e.metric for e in own))
+        columns = tuple(dict.fromkeys(k for e in own for k in e.run))
+        cells: dict[tuple[str, ...], dict[str, Estimate]] = {}
+        for e in own:
+            key = (*(e.run.get(k, "") for k in columns), *e.slice.values())
+            cells.setdefault(key, {})[e.metric] = e
+        rows = tuple(Row(key, tuple(found.get(m) for m in metrics)) for key, found in cells.items())
+        made.append(Grid(f"by {' × '.join(names)}", (*columns, *names), metrics, rows))
+    return made
+
+
+def maps(results: Results, grid: Grid) -> list[HeatMap]:
+    """Attack × slice at each attack's greatest strength."""
+    names = tuple(n for n in grid.names if n not in ("attack", "strength", "aim", "place"))
+    metric = next((m for m in MAPPED if m in grid.metrics), None)
+    if metric is None or len(names) != 1:
+        return []
+    own = [e for e in results if e.metric == metric and tuple(e.slice) == names and e.average is None]
+    kept = []
+    for value in dict.fromkeys(e.slice[names[0]] for e in own):
+        attacked = [e for e in own if e.slice[names[0]] == value and not e.run["attack"].startswith((CLEAN, CONTROL))]
+        kept += _strongest(attacked, metric)
+    crossed = tuple(replace(e, run={}, slice={"attack": _where(e), **e.slice}) for e in kept)
+    made = heat_map(Results(crossed), ("attack", names[0]), metric, {})
+    title = f"{explain(metric).title} by attack at its greatest strength and {names[0]}"
+    return [replace(made, title=title)] if made is not None else []
+
+
+def fragile(trials: Trials, run: str, most: int, budget: int, shelf: Shelf | None) -> Errors:
+    """The records whose answer flips most easily: under the most attacks, then at the least strength."""
+    campaign = Campaign.of(trials)
+    cells = [c for c in campaign.cells if not c.is_control]
+    flips = np.array([(c.bits != campaign.clean.bits).any(axis=1) for c in cells]).reshape(len(cells), -1)
+    strengths = np.array([_cell_strength(c) for c in cells])
+    least = np.where(flips, strengths[:, None], np.inf).min(axis=0, initial=np.inf)
+    order = np.lexsort((np.arange(len(least)), least, -flips.sum(axis=0)))
+    chosen = [int(i) for i in order if flips[:, i].any()][:most]
+    samples: list[tuple[Sample, Mapping[str, Any]]] = [
+        (_fragile(campaign, cells, flips[:, i], strengths, i), {"item": campaign.records[i]}) for i in chosen
+    ]
+    never = int((~flips.any(axis=0)).sum())
+    rule = f"{never:,} of {len(least):,} records kept their answer under every attack; these lost it most often"
+    return within(Errors(run, rule, ("Records whose answer flips most easily", ""), (), ()), (samples, []), budget, shelf)
+
+
+def _fragile(campaign: Campaign, cells: list[Cell], flips: NDArray[np.bool_], strengths: Floats, i: int) -> Sample:
+    first = min(np.flatnonzero(flips), key=lambda at: strengths[at])
+    cell = cells[first]
+    said = (
+        ("clean answer", _labels(campaign, campaign.clean, i)),
+        ("flips in", f"{int(flips.sum())} of {len(cells)}"),
+        ("first at", f"{attack_name(cell.run)} {cell.run['strength']}"),
+        ("then", _labels(campaign, cell, i)),
+    )
+    truth = ", ".join(name for name, bit in zip(campaign.classes, campaign.truth[i], strict=True) if bit) or NO_LABEL
+    return Sample(campaign.records[i], truth, None, None, said)
+
+
+def _labels(campaign: Campaign, cell: Cell, i: int) -> str:
+    return ", ".join(name for name, bit in zip(campaign.classes, cell.bits[i], strict=True) if bit) or NO_LABEL
+
+
+def _cell_strength(cell: Cell) -> float:
+    try:
+        return float(cell.run["strength"])
+    except ValueError:
+        return math.inf

@@ -1,0 +1,170 @@
+"""Sounds, images and signals small enough to travel inside a report: decoded, cut down, and written anew.
+
+Nothing is passed through: an image is read as PNG, JPEG or WebP and nothing else, shrunk and written as JPEG; a sound is
+decoded and written as MP3; a signal becomes a line. So whatever a file holds beside pixels, samples or numbers stays out.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from hitmiss.errors import DataError, EnvironmentFault
+from hitmiss.report.thinning import thin
+
+SECONDS: Final = 6.0
+"""Seconds of a sound that are kept."""
+RATE: Final = 16000
+LONGEST: Final = 600.0
+"""Seconds beyond which a sound is not opened at all."""
+SIDE: Final = 224
+"""Pixels of the longer side of a thumbnail."""
+MOST_PIXELS: Final = 50_000_000
+MOST_BYTES: Final = 64_000_000
+IMAGES: Final = ("PNG", "JPEG", "WEBP")
+TRACE_WIDTH, TRACE_HEIGHT = 480, 56
+"""Units of a drawn signal, a lead."""
+MOST_LEADS: Final = 3
+SHOWN_LEADS: Final = {"II": 1, "V1": 6, "V5": 10}
+"""The leads of the standard twelve that a small picture shows."""
+
+
+@dataclass(frozen=True)
+class Media:
+    """A sound or an image as a data address, or a signal as paths of an SVG; `about` says what it is."""
+
+    kind: str
+    address: str = ""
+    about: str = ""
+    size: tuple[int, int] = (0, 0)
+    traces: tuple[tuple[str, str], ...] = ()
+    ticks: tuple[float, ...] = ()
+
+    @property
+    def n_bytes(self) -> int:
+        """What it adds to the page."""
+        return len(self.address) + len(self.about) + sum(len(name) + len(path) + 60 for name, path in self.traces)
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a file is not shown."""
+
+    name: str
+    reason: str
+
+
+def open_media(path: Path) -> Media | Refusal:
+    """What a file is by its first bytes, made small; or why it is not shown."""
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            return Refusal(path.name, f"it is larger than {MOST_BYTES // 1_000_000} MB")
+        with path.open("rb") as file:
+            kind = kind_of(file.read(16))
+        if kind == "image":
+            return image_of(path)
+        if kind == "sound":
+            return sound_of(path)
+    except (DataError, EnvironmentFault, OSError) as error:
+        return Refusal(path.name, getattr(error, "strerror", None) or _without_name(str(error), path.name))
+    return Refusal(path.name, "it is no PNG, JPEG or WebP image and no sound that is known here")
+
+
+def _without_name(text: str, name: str) -> str:
+    return text.replace(f"{name}: ", "").replace(f" in {name}", "")
+
+
+def kind_of(start: bytes) -> str:
+    """`image`, `sound` or nothing, by how a file begins; its name says nothing.
+
+    >>> kind_of(b"<svg xmlns='ht"), kind_of(b"\\x89PNG\\r\\n\\x1a\\n"), kind_of(b"RIFF....WAVEfmt ")
+    ('', 'image', 'sound')
+    """
+    if start.startswith((b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff")) or (start[:4] == b"RIFF" and start[8:12] == b"WEBP"):
+        return "image"
+    sounds = (b"fLaC", b"OggS", b"ID3", b"#!AMR", b"FORM", b".snd", b"\x1aE\xdf\xa3")
+    if start.startswith(sounds) or (start[:4] == b"RIFF" and start[8:12] == b"WAVE") or start[4:8] == b"ftyp":
+        return "sound"
+    return "sound" if len(start) > 1 and start[0] == 0xFF and start[1] & 0xE0 == 0xE0 else ""
+
+
+def image_of(path: Path) -> Media | Refusal:
+    """A thumbnail."""
+    from PIL import Image, ImageOps
+
+    try:
+        with Image.open(path, formats=IMAGES) as opened:
+            width, height = opened.size
+            if width * height > MOST_PIXELS:
+                return Refusal(path.name, f"it has {width} × {height} pixels")
+            opened.draft("RGB", (2 * SIDE, 2 * SIDE))
+            small = ImageOps.exif_transpose(opened)
+            small.thumbnail((SIDE, SIDE))
+            flat = Image.new("RGB", small.size, (255, 255, 255))
+            shown = small.convert("RGBA")
+            flat.paste(shown, mask=shown.getchannel("A"))
+    except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError, Image.DecompressionBombWarning):
+        return Refusal(path.name, "it is a broken image")
+    packed = io.BytesIO()
+    flat.save(packed, "JPEG", quality=74, optimize=True)
+    return Media("image", _address("image/jpeg", packed.getvalue()), f"{width} × {height} pixels", flat.size)
+
+
+def sound_of(path: Path) -> Media | Refusal:
+    """The first seconds of a sound."""
+    from hitmiss.io.media import load_audio, need
+
+    clip = load_audio(path, RATE, max_seconds=LONGEST)
+    seconds = len(clip) / RATE
+    kept = clip[: int(SECONDS * RATE)]
+    peak = float(np.abs(kept).max(initial=0.0))
+    packed = io.BytesIO()
+    form = {"format": "MP3", "subtype": "MPEG_LAYER_III", "compression_level": 0.6}
+    try:
+        need("soundfile").write(packed, kept / max(peak, 1.0), RATE, **form)
+    except (TypeError, ValueError, RuntimeError):
+        return Refusal(path.name, "this soundfile cannot write MP3")
+    about = f"first {SECONDS:g} of {seconds:.1f} s" if seconds > SECONDS else f"{seconds:.1f} s"
+    return Media("sound", _address("audio/mpeg", packed.getvalue()), about)
+
+
+def trace_of(x: Any, rate: float) -> Media:
+    """A signal (sample × lead) as thin lines, of the standard twelve leads three.
+
+    >>> drawn = trace_of(np.sin(np.arange(500) / 20)[:, None], 100.0)
+    >>> drawn.kind, len(drawn.traces), drawn.ticks[:2]
+    ('trace', 1, (96.0, 192.0))
+    """
+    signal = np.asarray(x, dtype=np.float64)
+    chosen = list(SHOWN_LEADS.items()) if signal.shape[1] == 12 else _numbered(signal.shape[1])
+    kept = signal[:, [at for _, at in chosen]]
+    kept = kept - np.median(kept, axis=0)
+    scale = (TRACE_HEIGHT / 2 - 2) / max(float(np.abs(kept).max(initial=0.0)), 1e-9)
+    across = np.linspace(0.0, TRACE_WIDTH, len(kept))
+    traces = tuple((name, _path(across, TRACE_HEIGHT / 2 - scale * kept[:, i])) for i, (name, _) in enumerate(chosen))
+    seconds = len(kept) / rate
+    ticks = tuple(round(TRACE_WIDTH * s / seconds, 1) for s in range(1, int(np.ceil(seconds))))
+    return Media("trace", about=f"{seconds:.3g} s, a line a second", size=(TRACE_WIDTH, TRACE_HEIGHT * len(traces)), traces=traces, ticks=ticks)
+
+
+def _numbered(n: int) -> list[tuple[str, int]]:
+    return [(f"lead {i + 1}" if n > 1 else "", i) for i in range(min(n, MOST_LEADS))]
+
+
+def _path(x: Any, y: Any) -> str:
+    """An SVG path through the points that the eye can tell, as steps from each to the next, in tenths of a unit."""
+    at = thin(x, y)
+    points: Sequence[tuple[int, int]] = [(round(10 * a), round(10 * b)) for a, b in zip(x[at], y[at], strict=True)]
+    steps = [f"{b[0] - a[0]} {b[1] - a[1]}" for a, b in pairwise(points)]
+    return f"M{points[0][0]} {points[0][1]}l{' '.join(steps).replace(' -', '-')}" if points else ""
+
+
+def _address(kind: str, content: bytes) -> str:
+    return f"data:{kind};base64,{base64.b64encode(content).decode()}"

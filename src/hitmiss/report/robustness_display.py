@@ -1,0 +1,165 @@
+"""A figure over the strength of an attack or the level of a manipulation, as an object that holds numbers and draws itself.
+
+    RobustnessDisplay.from_results(results, "robust_accuracy").plot()      # of `hitmiss score run -p ecg-attacks`
+    for display in RobustnessDisplay.from_slices(results, "manipulation", "eer"):
+        display.plot()                                                     # of `hitmiss detect --manipulate`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+import numpy as np
+
+from hitmiss.campaign import CLEAN, CONTROL
+from hitmiss.errors import DataError, UsageError
+from hitmiss.manipulation import CLEAN_NAMES
+from hitmiss.results import Estimate, Results
+from hitmiss.spec import Spec, parse
+from hitmiss.tally import Floats
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+AIMLESS: Final = ("any", "whole")
+"""Values of `aim` and `place` that every attack without one has."""
+
+
+@dataclass(frozen=True, eq=False)
+class StrengthLine:
+    """One attack: a figure and its interval (NaN where it has none) at each strength."""
+
+    name: str
+    x: Floats
+    value: Floats
+    low: Floats
+    high: Floats
+    is_control: bool = False
+    of: str = ""
+    """The attack that a control belongs to."""
+
+
+@dataclass(frozen=True, eq=False)
+class RobustnessDisplay:
+    """Lines over strength, and the figure of the untouched items to compare with.
+
+    >>> rows = [Estimate("changed", v, run={"attack": "pgd", "strength": s}) for s, v in (("0.5", 0.8), ("0.1", 0.2))]
+    >>> display = RobustnessDisplay.from_results(Results(tuple(rows)), "changed")
+    >>> display.lines[0].x.tolist(), display.lines[0].value.tolist()
+    ([0.1, 0.5], [0.2, 0.8])
+    """
+
+    kind: ClassVar[str] = "robustness"
+    metric: str
+    across: str
+    lines: tuple[StrengthLine, ...]
+    clean: float | None = None
+    best: str = "high"
+    title: str = ""
+
+    @classmethod
+    def from_results(cls, results: Results, metric: str) -> RobustnessDisplay:
+        """One metric of an attack run; a line an attack (and aim, and place), its control beside it."""
+        own = [e for e in results if e.metric == metric and not e.slice and e.average is None and e.value is not None]
+        groups: dict[tuple[str, bool], list[tuple[float, Estimate]]] = {}
+        for e in own:
+            strength = _number(e.run.get("strength"))
+            if strength is not None and e.run.get("attack", CLEAN) != CLEAN:
+                key = attack_name(e.run), e.run["attack"].startswith(CONTROL)
+                groups.setdefault(key, []).append((strength, e))
+        if not groups:
+            raise DataError(f"these results hold no {metric} of an attack at a strength")
+        order = list(dict.fromkeys(name for name, _ in groups))
+        lines = [
+            _line(f"{CONTROL}{name}" if control else name, groups[name, control], control, name)
+            for name in order
+            for control in (False, True)
+            if (name, control) in groups
+        ]
+        clean = next((e.value for e in own if e.run.get("attack") == CLEAN), None)
+        return cls(metric, "strength", tuple(lines), clean, own[0].best)
+
+    @classmethod
+    def from_slices(
+        cls, results: Results, column: str, metric: str, run: Mapping[str, str] | None = None
+    ) -> list[RobustnessDisplay]:
+        """One display a family of manipulations that was tried at several levels, as noise(snr=20) and noise(snr=15).
+
+        Where several settings differ, the one with the most levels is the axis.
+        """
+        own = {
+            e.slice[column]: e
+            for e in results
+            if e.metric == metric and tuple(e.slice) == (column,) and e.average is None and dict(e.run) == dict(run or {})
+        }
+        clean = next((own[name].value for name in CLEAN_NAMES if name in own), None)
+        families: dict[str, list[tuple[Spec, Estimate]]] = {}
+        for text, e in own.items():
+            spec = _spec(text)
+            if spec is not None and e.value is not None:
+                families.setdefault(spec.name, []).append((spec, e))
+        made = [_family(cls, name, found, clean) for name, found in families.items()]
+        return [display for display in made if display is not None]
+
+    def plot(self, ax: Axes | None = None, *, name: str | None = None, color: str | None = None) -> Axes:
+        """Draw into these axes, or into new ones of a paper's column width."""
+        from hitmiss.report.matplots import draw_robustness
+
+        return draw_robustness(self, ax, name, color)
+
+
+def attack_name(run: Mapping[str, str]) -> str:
+    """An attack with its aim and its place, without its strength.
+
+    >>> attack_name({"attack": "noise ~ pgd", "strength": "1", "aim": "force MI", "place": "whole"})
+    'pgd, force MI'
+    """
+    rest = [v for k, v in run.items() if k not in ("attack", "strength") and v not in AIMLESS]
+    return ", ".join([run["attack"].removeprefix(CONTROL), *rest])
+
+
+def _line(name: str, points: Iterable[tuple[float, Estimate]], control: bool = False, of: str = "") -> StrengthLine:
+    ordered = sorted(points, key=lambda pair: pair[0])
+    ends = [[np.nan if v is None else v for v in (e.value, e.low, e.high)] for _, e in ordered]
+    value, low, high = np.array(ends, dtype=np.float64).T
+    return StrengthLine(name, np.array([x for x, _ in ordered]), value, low, high, control, of or name)
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        found = float(text or "")
+    except ValueError:
+        return None
+    return found if np.isfinite(found) else None
+
+
+def _spec(text: str) -> Spec | None:
+    try:
+        return parse(text)
+    except UsageError:
+        return None
+
+
+def _family(
+    cls: type[RobustnessDisplay], name: str, found: list[tuple[Spec, Estimate]], clean: float | None
+) -> RobustnessDisplay | None:
+    """The display of one family: the setting with most levels across, a line each value of its word settings."""
+    levels: dict[str, set[float]] = {}
+    for spec, _ in found:
+        for key, value in dict(spec.settings).items():
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                levels.setdefault(key, set()).add(float(value))
+    across = max(levels, key=lambda key: len(levels[key]), default="")
+    if not across or len(levels[across]) < 2:
+        return None
+    lines: dict[str, list[tuple[float, Estimate]]] = {}
+    for spec, e in found:
+        settings = dict(spec.settings)
+        level = settings.get(across)
+        if isinstance(level, int | float):
+            words = [str(v) for v in settings.values() if isinstance(v, str)]
+            lines.setdefault(", ".join([name, *words]), []).append((float(level), e))
+    made = tuple(_line(label, points) for label, points in lines.items())
+    return cls(found[0][1].metric, across, made, clean, found[0][1].best, name)

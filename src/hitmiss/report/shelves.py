@@ -1,0 +1,165 @@
+"""Where the files behind trials lie: beside a score file that names them, in the folder of a run's manifest, in an `.npz`.
+
+A file is looked up by the id of a trial, and shown only if it lies inside the folder after every link is followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import polars as pl
+
+from hitmiss.errors import DataError, UsageError
+from hitmiss.io.manifest import inside, read_manifest
+from hitmiss.io.runs import FILES, MANIFEST, MEDIA, load_manifest
+from hitmiss.report.media import Media, Refusal, open_media, trace_of
+from hitmiss.trials import Trials
+
+COLUMNS: Final = ("file", "path", "filename", "audio", "image", "media")
+ENDINGS: Final = ("", ".flac", ".wav", ".mp3", ".ogg", ".m4a", ".png", ".jpg", ".jpeg", ".webp")
+"""What an id may lack of a file's name."""
+TABLES: Final = (".tsv", ".csv", ".txt", ".jsonl", ".parquet")
+TRIED: Final = 20
+
+
+class Shelf(Protocol):
+    """Finds what belongs to a row of trials."""
+
+    def find(self, row: Mapping[str, Any]) -> Media | Refusal | None:
+        """The sound, image or signal of a row; a refusal with its reason; None where there is nothing to look for."""
+
+
+@dataclass(frozen=True, eq=False)
+class FileShelf:
+    """Files in a folder, named by a table, by a column of the trials, or by the ids themselves."""
+
+    root: Path
+    files: Mapping[str, str] = field(default_factory=dict)
+    column: str | None = None
+
+    def find(self, row: Mapping[str, Any]) -> Media | Refusal | None:
+        """See `Shelf`."""
+        name = self._name(row)
+        if name is None:
+            return None
+        shown = Path(name).name[:120]
+        try:
+            path = next((p for p in (inside(self.root, name + e) for e in ENDINGS) if p.is_file()), None)
+        except (DataError, OSError, ValueError):
+            return Refusal(shown, "its path leads out of the folder of the files")
+        if path is None:
+            return Refusal(shown, "there is no such file")
+        found = open_media(path)
+        return _before(found, row) if isinstance(found, Media) else Refusal(shown, found.reason)
+
+    def _name(self, row: Mapping[str, Any]) -> str | None:
+        item = str(row["item"])
+        named = self.files.get(item) or (row.get(self.column) if self.column else None)
+        if named or self.files:
+            return str(named) if named else None
+        return str(row.get("source") or item)
+
+    def holds_any(self, trials: Trials) -> bool:
+        """Whether some of the first files are there."""
+        rows = trials.frame.head(TRIED).iter_rows(named=True)
+        return any(self._is_there(name) for row in rows if (name := self._name(row)) is not None)
+
+    def _is_there(self, name: str) -> bool:
+        try:
+            return any(inside(self.root, name + ending).is_file() for ending in ENDINGS)
+        except (DataError, OSError, ValueError):
+            return False
+
+
+def _before(found: Media, row: Mapping[str, Any]) -> Media:
+    """A clip that was coded or changed on its way to the detector is shown as it was before, and says so."""
+    source, item = str(row.get("source") or ""), str(row["item"])
+    if not source or item == source or not item.startswith(f"{source}@"):
+        return found
+    how = item.removeprefix(f"{source}@")
+    about = found.about if how in ("clean", "NONE", "NONE-NONE", "NONE--") else f"{found.about}, before {how[:60]}"
+    return Media(found.kind, found.address, about, found.size, found.traces, found.ticks)
+
+
+@dataclass(frozen=True, eq=False)
+class SignalShelf:
+    """Recordings in one `.npz`, by their ids."""
+
+    path: Path
+
+    @cached_property
+    def _recordings(self) -> Any:
+        from hitmiss.attack.data import read_recordings
+
+        return read_recordings(self.path)
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {item: i for i, item in enumerate(self._recordings.ids)}
+
+    def find(self, row: Mapping[str, Any]) -> Media | Refusal | None:
+        """See `Shelf`."""
+        at = self._places.get(str(row["item"]))
+        if at is None:
+            return Refusal(str(row["item"])[:120], f"{self.path.name} has no such record")
+        return trace_of(self._recordings.x[at], self._recordings.fs)
+
+
+@dataclass(frozen=True, eq=False)
+class Shelves:
+    """Several shelves, looked through in turn; what the last of them says counts where none has it."""
+
+    shelves: tuple[Shelf, ...]
+
+    def find(self, row: Mapping[str, Any]) -> Media | Refusal | None:
+        """See `Shelf`."""
+        found: Media | Refusal | None = None
+        for shelf in self.shelves:
+            found = shelf.find(row) or found
+            if isinstance(found, Media):
+                return found
+        return found
+
+
+def open_shelf(place: str | Path) -> Shelf:
+    """What `--media` names: a folder of files, a manifest that tells the file of each item, or an `.npz` of signals."""
+    path = Path(place)
+    if path.is_dir():
+        return FileShelf(path)
+    if not path.is_file():
+        raise UsageError(f"there is no {path.name} to take sounds, images or signals from")
+    if path.suffix == ".npz":
+        return SignalShelf(path)
+    if path.suffix.lower() not in TABLES:
+        raise UsageError(f"--media {path.name}: give a folder, a manifest ({', '.join(TABLES)}) or an .npz of signals")
+    manifest = read_manifest(str(path))
+    return FileShelf(path.parent, dict(zip(manifest.items, manifest.frame["file"].to_list(), strict=True)))
+
+
+def shelf_beside(source: str | Path, trials: Trials) -> Shelf | None:
+    """The files that a run or a score file tells of itself; None where it tells of none, or they are not there any more."""
+    path = Path(source)
+    if (path / MANIFEST).is_file():
+        return _of_run(path)
+    column = next((c for c in COLUMNS if c in trials.header.slices), None)
+    if column is None or not path.is_file():
+        return None
+    shelf = FileShelf(path.parent, column=column)
+    return shelf if shelf.holds_any(trials) else None
+
+
+def _of_run(folder: Path) -> Shelf | None:
+    told = load_manifest(folder).get("facts", {}).get(MEDIA)
+    if not isinstance(told, str):
+        return None
+    place = folder / told
+    if place.suffix == ".npz":
+        return SignalShelf(place) if place.is_file() else None
+    if not place.is_dir() or not (folder / FILES).is_file():
+        return None
+    table = pl.read_parquet(folder / FILES)
+    return FileShelf(place, dict(zip(table["item"].to_list(), table["file"].to_list(), strict=True)))
