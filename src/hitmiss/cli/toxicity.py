@@ -27,6 +27,7 @@ def toxicity(
     run_tag: Annotated[str | None, typer.Option(help="Beginning of the names of the files.")] = None,
     languages: Annotated[list[str] | None, typer.Option(help="Languages, in the order of the table.")] = None,
     output: Annotated[str | None, typer.Option("--output", "-o", help="The metrics file (CSV) to write.")] = None,
+    results: Annotated[str | None, typer.Option(help="Write the results (JSON) with their curves, for reports.")] = None,
     dump_errors: Annotated[bool, typer.Option("--dump-errors", help="Write the mistakes of each language.")] = False,
     errors_dir: Annotated[str | None, typer.Option(help="Where to; the folder of the predictions if not said.")] = None,
     max_errors: Annotated[int | None, typer.Option(help="At most so many of each kind (FP, FN).")] = None,
@@ -75,9 +76,8 @@ def toxicity(
         run = _load(files, where, settings, reading, threshold, dump_errors)
     except DataError as error:
         raise _listed(error) from None
-    _evaluate(
-        run, output, documented, json, {"bootstrap": bootstrap, "seed": seed, "level": level, "undefined": undefined}
-    )
+    drawn: dict[str, Any] = {"bootstrap": bootstrap, "seed": seed, "level": level, "undefined": undefined}
+    _evaluate(run, output, results, documented, json, drawn)
     if dump_errors:
         folder = errors_dir or pred_dir or settings.evaluation.output_dir or str(Path((files or ["."])[0]).parent)
         _dump(run, folder, max_errors, spreadsheet_safe, texts)
@@ -144,7 +144,9 @@ def _listed(error: Any) -> Exception:
     return DataError(str(error))
 
 
-def _evaluate(run: Run, output: str | None, documented: bool, json: bool, options: dict[str, Any]) -> None:
+def _evaluate(
+    run: Run, output: str | None, results: str | None, documented: bool, json: bool, options: dict[str, Any]
+) -> None:
     from hitmiss.protocols.toxicity import evaluate_run
 
     if documented:
@@ -156,6 +158,11 @@ def _evaluate(run: Run, output: str | None, documented: bool, json: bool, option
 
         write_text(csv_text(board), output)
         printing.note(f"wrote {output}")
+    if results:
+        from hitmiss.report.pictures import save
+
+        save(board.results, run.trials, results)
+        printing.note(f"wrote {results}")
     _print(board, documented, json)
 
 
