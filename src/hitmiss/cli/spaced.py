@@ -16,6 +16,7 @@ SPACED: Final[Mapping[str, tuple[str, ...]]] = {
     "compare": ("--languages",),
     "triage": ("--thresholds", "--costs"),
     "llm": ("--models", "--thresholds"),
+    "review": ("--thresholds", "--items"),
 }
 """For each verb the options that take all the words up to the next option; `--` ends them before an argument."""
 

@@ -11,6 +11,7 @@ from hitmiss.cli import printing
 
 if TYPE_CHECKING:
     from hitmiss.bands import Choice
+    from hitmiss.people import Teamwork
     from hitmiss.protocols.triage import Triage
     from hitmiss.report.tables import Table
     from hitmiss.trials import Trials
@@ -26,6 +27,10 @@ def triage(
         list[str] | None, typer.Option("--metric", "-m", help="A metric instead of all; repeat it.")
     ] = None,
     by: Annotated[list[str] | None, typer.Option(help="Slice column(s), as a field of meta.")] = None,
+    human: Annotated[str | None, typer.Option(help="Verdicts of people (`hitmiss review --export`).")] = None,
+    human_decides: Annotated[
+        str, typer.Option(help="unanswered (what the system left open), or reviewed (all that people judged).")
+    ] = "unanswered",
     thresholds: Annotated[
         list[float] | None, typer.Option(help="Two numbers: real below the first, fake from the second on.")
     ] = None,
@@ -82,6 +87,7 @@ def triage(
     rule = {"bins": bins, "closed": closed}
     options: dict[str, Any] = {"bootstrap": bootstrap, "seed": seed, "level": level, "undefined": undefined}
     evaluation = evaluate_trials(trials, metrics=_metrics(metric, trials, rule), by=by or (), **options)
+    team = _team(trials, human, human_decides, options)
     if metrics_output:
         import time
 
@@ -91,8 +97,13 @@ def triage(
 
         save(evaluation.figures, evaluation.trials, output)
     if json:
-        printing.out_json({**evaluation.to_dict(), "choice": printing.plain(choice)})
+        people = {"people": printing.plain(team.to_dict())} if team is not None else {}
+        printing.out_json({**evaluation.to_dict(), "choice": printing.plain(choice), **people})
         return
+    if team is not None:
+        from hitmiss.report.people_tables import people_tables
+
+        extra += people_tables(team)
     if reliability:
         extra.append(_reliability(trials, rule, options))
     _show(evaluation, choice, asked, extra, rule)
@@ -102,6 +113,18 @@ def _read(results: list[str], dataset: str | None, reading: dict[str, Any]) -> T
     from hitmiss.protocol import find_protocol, read_trials
 
     return read_trials(results if len(results) > 1 else results[0], dataset, find_protocol("triage"), **reading)
+
+
+def _team(trials: Trials, human: str | None, where: str, options: dict[str, Any]) -> Teamwork | None:
+    """The system, people and both, where people's verdicts are given."""
+    if human is None:
+        return None
+    from hitmiss.io.people import read_verdicts
+    from hitmiss.people import evaluate_teamwork
+
+    said = read_verdicts(human, trials.header.positive, trials.header.negative)
+    plan = {k: options[k] for k in ("bootstrap", "seed", "level")}
+    return evaluate_teamwork(trials, said, where=where, **plan)  # type: ignore[arg-type]
 
 
 def _swept(trials: Trials) -> list[Table]:
