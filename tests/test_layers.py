@@ -47,7 +47,7 @@ LAYERS = (
         "robustness_health",
         "robustness",
     ),
-    ("detect", "attack", "probe", "cluster", "simulate", "shortcuts", "drawing", "drawing_attacks", "llm"),
+    ("ray_cluster", "detect", "attack", "probe", "simulate", "shortcuts", "drawing", "drawing_attacks", "llm"),
     ("protocol", "protocols", "opening", "verification", "scale"),
     ("report", "review", "bridges"),
     ("cli",),

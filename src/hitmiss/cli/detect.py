@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,6 +21,7 @@ DETECTOR = (
     "model.onnx, module:name, file.py:name, beats:checkpoint.pt, hf-audio:FOLDER, hf-text:…, hf-image:…, program:'cmd'."
 )
 DATA = "Manifest: a table with the file, the label and what else is known of each item."
+CLUSTER = "Score on a Ray cluster: auto (this machine's cores), HOST:PORT or ray://HOST:PORT."
 SHOWN_FAILURES = 5
 
 
@@ -60,6 +63,8 @@ def detect(
     batch_items: Annotated[int | None, typer.Option(help="Most items in a batch.")] = None,
     pad: Annotated[bool, typer.Option("--pad", help="Pad clips of unlike lengths into one batch.")] = False,
     workers: Annotated[int, typer.Option(help="Processes that load; 0: none.")] = 0,
+    cluster: Annotated[str | None, typer.Option(metavar="auto|ADDRESS", help=CLUSTER)] = None,
+    actors: Annotated[int | None, typer.Option(help="With --cluster: processes that have the model.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     precision: Annotated[str, typer.Option(help="auto (bfloat16 on CUDA), float32, bfloat16, float16.")] = "auto",
     check: Annotated[int, typer.Option(help="Clips scored again alone, as a check.")] = 8,
@@ -71,35 +76,33 @@ def detect(
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:
     """Run a detector over files: crash-safe, resumable, the same scores for any batch size and worker count."""
-    from hitmiss.detect.detector import open_detector
     from hitmiss.detect.loop import run_detector
 
     reading = {"positive": positive, "negative": negative, "positive_value": positive_value}
     manifest = _manifest(data, protocol, reading, root, suffix, file_column, column or [], where or [], limit)
     rate = sample_rate or (16000 if input_ == "audio" else None)
-    model = open_detector(
-        detector, weights=weights, device=device, precision=precision, sample_rate=rate, layers=embed or ()
-    )
-    rate = _agree_on_rate(model, sample_rate, input_)
-    transform, manifest, coding = _coded(codecs, manifest, rate)
-    if manipulate is not None:
-        transform, manifest, coding = _manipulated(manipulate, only, codecs, manifest, rate)
-    running: dict[str, Any] = {"workers": workers, "resume": resume, "join": join, "retry": retry, "check": check}
-    running |= {"batch_seconds": batch_seconds, "batch_items": batch_items, "pad": pad}
-    fitting = {"cut_length": cut_length, "rule": length_rule} if cut_length is not None else None
-    pinned = {"input": input_, "sample_rate": rate, "length": fitting, "codecs": coding}
-    windows = {"window": _samples(window, rate), "hop": _samples(hop, rate), "pooling": pooling}
-    settings = _settings(positive_index, outputs, higher, manifest, {**running, **windows, "pinned": pinned})
-    outcome = run_detector(
-        model,
-        manifest,
-        settings,
-        output=output,
-        load=_loader(input_, manifest, rate, text_column),
-        transform=transform,
-        fit=_fit(fitting),
-        report=_progress(),
-    )
+    placed = {"weights": weights, "device": device, "precision": precision, "sample_rate": rate, "layers": embed or ()}
+    with _opened(detector, placed, cluster, actors, workers, len(manifest)) as model:
+        rate = _agree_on_rate(model, sample_rate, input_)
+        transform, manifest, coding = _coded(codecs, manifest, rate)
+        if manipulate is not None:
+            transform, manifest, coding = _manipulated(manipulate, only, codecs, manifest, rate)
+        running: dict[str, Any] = {"workers": workers, "resume": resume, "join": join, "retry": retry, "check": check}
+        running |= {"batch_seconds": batch_seconds, "batch_items": batch_items, "pad": pad}
+        fitting = {"cut_length": cut_length, "rule": length_rule} if cut_length is not None else None
+        pinned = {"input": input_, "sample_rate": rate, "length": fitting, "codecs": coding}
+        windows = {"window": _samples(window, rate), "hop": _samples(hop, rate), "pooling": pooling}
+        settings = _settings(positive_index, outputs, higher, manifest, {**running, **windows, "pinned": pinned})
+        outcome = run_detector(
+            model,
+            manifest,
+            settings,
+            output=output,
+            load=_loader(input_, manifest, rate, text_column),
+            transform=transform,
+            fit=_fit(fitting),
+            report=_progress(),
+        )
     if scores is not None and outcome.is_complete:
         _export(output, scores, score_form)
     _emit(outcome, json)
@@ -129,6 +132,30 @@ def _manifest(
     manifest = read_manifest(data, root=root, suffix=suffix, file_column=file_column, options=options)
     manifest = manifest.where(**printing.pairs("--where", where))
     return manifest if limit is None else manifest.first(limit)
+
+
+@contextmanager
+def _opened(
+    text: str, placed: dict[str, Any], cluster: str | None, actors: int | None, decoders: int, n_items: int
+) -> Iterator[Detector]:
+    """The detector in this process, or in those of a cluster."""
+    from hitmiss.detect.detector import open_detector
+    from hitmiss.errors import UsageError
+
+    opening = partial(open_detector, text, **placed)
+    if cluster is None:
+        if actors is not None:
+            raise UsageError("--actors goes with --cluster")
+        yield opening()
+        return
+    from hitmiss.detect.fleet import Fleet
+    from hitmiss.ray_cluster.connection import joined
+
+    with joined(cluster) as found:
+        printing.note(f"cluster: {found}")
+        with Fleet(found, opening, actors=actors, decoders=decoders, device=placed["device"], most=n_items) as fleet:
+            yield fleet
+        printing.note(fleet.words())
 
 
 def _agree_on_rate(model: Detector, asked: int | None, kind: str) -> int | None:

@@ -10,6 +10,7 @@ A detector takes a batch and gives outputs; `extract` makes scores of them. Anyt
     identity      what pins it in the configuration of a run: a resumed run refuses another
     prepare       moves a batch to where the model wants it; runs beside the model, in another thread
     with_layers   outputs and pooled hidden layers, for `hitmiss probe`
+    loop_class    what drives it over a run, where that is not the loop of one process (see `fleet`)
 """
 
 from __future__ import annotations

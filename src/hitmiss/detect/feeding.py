@@ -56,6 +56,10 @@ class Failed:
     reason: str
 
 
+Prepare = Callable[[int, Row], Prepared | Failed]
+"""What makes an item ready: a `Preparation`, or something that has one done elsewhere."""
+
+
 @dataclass(frozen=True)
 class Preparation:
     """What is done to an item before the model sees it. For worker processes its parts must be importable functions.
@@ -93,7 +97,7 @@ def reason(error: BaseException) -> str:
     return (text if known else f"{type(error).__name__}: {text}")[:500]
 
 
-def feed(preparation: Preparation, tasks: Iterator[tuple[int, Row]], workers: int) -> Iterator[Prepared | Failed]:
+def feed(preparation: Prepare, tasks: Iterator[tuple[int, Row]], workers: int) -> Iterator[Prepared | Failed]:
     """Every task made ready: in order in this process, or as they come from `workers` others."""
     if workers <= 0:
         yield from (preparation(at, row) for at, row in tasks)
@@ -118,7 +122,7 @@ class Worker:
 class Crew:
     """Worker processes that prepare items."""
 
-    def __init__(self, preparation: Preparation, n: int) -> None:
+    def __init__(self, preparation: Prepare, n: int) -> None:
         try:
             self._preparation = pickle.dumps(preparation)
         except Exception as error:
@@ -205,7 +209,7 @@ def _serve(pipe: Connection, pickled: bytes, place: str | None) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is told, and closes the pipe
     try:
         desk = Desk.open(place) if place is not None else None
-        preparation: Preparation = pickle.loads(pickled)  # our own bytes
+        preparation: Prepare = pickle.loads(pickled)  # our own bytes
         for turn in count():
             at, row = pickle.loads(pipe.recv_bytes())
             try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,16 @@ from hitmiss.io.segments import write_whole
 Array = NDArray[Any]
 FOLDER: Final = "embeddings"
 GATHERED: Final = "embeddings.npz"
+
+
+class Keeping(Protocol):
+    """Takes rows of layers."""
+
+    def add(self, layers: Mapping[str, Array]) -> dict[str, Any]:
+        """Take one item's row of each layer; what its record must say to find them again."""
+
+    def close(self) -> None:
+        """No more will come."""
 
 
 class Keeper:

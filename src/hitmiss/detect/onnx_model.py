@@ -86,7 +86,7 @@ class OnnxDetector(Base):
     def _open(self, device: str, threads: int | None) -> Any:
         options = self._runtime.SessionOptions()
         options.log_severity_level = 3
-        options.intra_op_num_threads = threads or len(os.sched_getaffinity(0))
+        options.intra_op_num_threads = threads or _limit() or len(os.sched_getaffinity(0))
         wanted = "CUDAExecutionProvider" if device in ("auto", "cuda") else "CPUExecutionProvider"
         available = self._runtime.get_available_providers()
         providers = [p for p in (wanted, "CPUExecutionProvider") if p in available]
@@ -126,6 +126,12 @@ class OnnxDetector(Base):
         if len(chosen) != 1:
             raise UsageError(f"{self.name} has the outputs {', '.join(names)}; name the one with the scores 'logits'")
         return chosen[0]
+
+
+def _limit() -> int:
+    """The threads that the process may use, as OMP_NUM_THREADS says; 0 where it says nothing."""
+    text = os.environ.get("OMP_NUM_THREADS", "")
+    return int(text) if text.isdigit() else 0
 
 
 def _rows(answer: Any) -> Array:

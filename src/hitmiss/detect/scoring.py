@@ -12,8 +12,8 @@ from hitmiss.detect.batching import Budget, Piece, Pool, collate
 from hitmiss.detect.clock import Clock
 from hitmiss.detect.detector import Base, Detector
 from hitmiss.detect.extract import Extraction, pick_output, positive_index_of
-from hitmiss.detect.feeding import Ahead, Failed, Preparation, Prepared, feed, reason
-from hitmiss.detect.keeping import Keeper
+from hitmiss.detect.feeding import Ahead, Failed, Prepare, Prepared, feed, reason
+from hitmiss.detect.keeping import Keeper, Keeping
 from hitmiss.detect.settings import Report, Settings
 from hitmiss.errors import DataError, EnvironmentFault, UsageError
 from hitmiss.io.manifest import Manifest
@@ -33,19 +33,22 @@ class Loop:
         run: Run,
         detector: Detector,
         manifest: Manifest,
-        preparation: Preparation,
+        preparation: Prepare,
         settings: Settings,
         report: Report,
+        *,
+        keeper: Keeping | None = None,
+        gives_up: bool = True,
     ) -> None:
         self.run, self.detector, self.manifest = run, detector, manifest
         self.preparation, self.settings, self.report = preparation, settings, report
         self.clock = Clock(n_total=len(manifest), n_before=run.n_done)
-        self.keeper = Keeper(run) if getattr(detector, "layers", ()) else None
+        self.keeper: Keeping | None = (keeper or Keeper(run)) if getattr(detector, "layers", ()) else None
         self.budget = self._budget()
         self._waiting: dict[int, list[Any]] = {}
         self._lengths: dict[int, int] = {}
         self._first_failure: str | None = None
-        self._is_first_try = bool(run.has_error.sum() == run.n_done)
+        self._is_first_try = gives_up and bool(run.has_error.sum() == run.n_done)
         self._has_checked_width = False
 
     def score_all(self) -> None:
@@ -71,7 +74,7 @@ class Loop:
             if event is None:
                 break
             if isinstance(event, Failed):
-                self._fail(event.at, event.reason)
+                self.fail(event.at, event.reason)
             elif is_async:
                 launched = self._launch(*event)
                 self._land(under_way)
@@ -141,7 +144,7 @@ class Loop:
     def _divide(self, pieces: list[Piece], error: Exception) -> None:
         """A batch failed: score its halves. A clip that fails alone is to blame."""
         if len(pieces) == 1:
-            self._fail(pieces[0].at, reason(error))
+            self.fail(pieces[0].at, reason(error))
             return
         if _is_memory(self.detector, error):
             self.budget.shrink(len(pieces), max(p.length for p in pieces))
@@ -180,7 +183,7 @@ class Loop:
         del self._waiting[piece.at]
         found = np.asarray([p[0] for p in parts], dtype=np.float64)
         if not np.isfinite(found).all():
-            self._fail(
+            self.fail(
                 piece.at, f"the detector's output is not finite: {found.ravel()[~np.isfinite(found.ravel())][0]}"
             )
             return
@@ -188,13 +191,17 @@ class Loop:
         record: dict[str, Any] = {"outputs": found.tolist()}
         if rate:
             record["seconds"] = length / rate
+        names = parts[0][1]
+        self.keep(piece.at, record, {n: np.mean([p[1][n] for p in parts], axis=0) for n in names})
+
+    def keep(self, at: int, record: dict[str, Any], layers: dict[str, NDArray[Any]]) -> None:
+        """Write down what an item got, its row of each layer first."""
         if self.keeper is not None:
-            names = parts[0][1]
-            record |= self.keeper.add({n: np.mean([p[1][n] for p in parts], axis=0) for n in names})
-        self.run.add(piece.at, record)
+            record |= self.keeper.add(layers)
+        self.run.add(at, record)
         self.clock.count(sound=record.get("seconds", 0.0))
 
-    def _fail(self, at: int, why: str) -> None:
+    def fail(self, at: int, why: str) -> None:
         """Write down that an item failed; many failures and no success stop the run."""
         self._waiting.pop(at, None)
         self._lengths.pop(at, None)

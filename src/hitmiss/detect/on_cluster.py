@@ -1,0 +1,128 @@
+"""The loop of a run whose items are scored by the processes of a cluster: hand out parts, write what comes back.
+
+The process that owns the run is the only one that writes it, an item at a time, so a run store from a cluster is that of
+one process: it survives the owner's death, is resumed with or without a cluster, and holds no item twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from hitmiss.detect.feeding import Failed, Prepare, Prepared
+from hitmiss.detect.parts import PATIENCE, Book, Part, part_size
+from hitmiss.detect.scorer import LAYERS, Scored, Work
+from hitmiss.detect.scoring import Loop
+from hitmiss.detect.settings import Report, Settings
+from hitmiss.errors import EnvironmentFault
+from hitmiss.io.manifest import Manifest
+from hitmiss.io.runs import Run
+from hitmiss.ray_cluster.carrying import accepted
+from hitmiss.ray_cluster.connection import need_ray
+
+if TYPE_CHECKING:
+    from hitmiss.detect.fleet import Fleet
+
+FUTILE: Final = 12
+"""So many deaths without a part done between them, and the run stops: it is not the items."""
+WAIT_SECONDS: Final = 1.0
+
+
+class ClusterLoop(Loop):
+    """The owner's work on a run."""
+
+    def __init__(
+        self,
+        run: Run,
+        fleet: Fleet,
+        manifest: Manifest,
+        preparation: Prepare,
+        settings: Settings,
+        report: Report,
+    ) -> None:
+        super().__init__(run, fleet, manifest, preparation, settings, report)
+        self.fleet = fleet
+        alone = replace(settings, workers=0, resume=False, join=False, retry=False)
+        fleet.begin(Work(preparation, alone, fleet.sample_rate, manifest.positive, manifest.negative))
+        self.preparation = self._prepared_elsewhere
+        self._futile = 0
+
+    def score_all(self) -> None:
+        """Score every item that nobody has scored."""
+        if not self.run.is_done or self.settings.retry:
+            n_left = len(self.manifest) if self.settings.retry else len(self.manifest) - self.run.n_done
+            try:
+                self._work(Book(self.run.todo(self.settings.retry), part_size(n_left, self.fleet.size)))
+            finally:
+                if self.keeper is not None:
+                    self.keeper.close()
+        self.report(self.clock)
+
+    def _work(self, book: Book) -> None:
+        ray = need_ray()
+        while book.has_more or any(member.parts for member in self.fleet.members):
+            self._hand_out(book)
+            with self.clock.time("wait"):
+                done, _ = ray.wait(self.fleet.references(), num_returns=1, timeout=WAIT_SECONDS)
+            for reference in done:
+                self._take(reference, book)
+            self.report(self.clock)
+
+    def _hand_out(self, book: Book) -> None:
+        """Give every process what it may have, the least busy first."""
+        for depth in range(self.fleet.in_flight):
+            for member in self.fleet.members:
+                part = book.next(is_idle=depth == 0) if member.takes and len(member.parts) == depth else None
+                if part is not None:
+                    self.fleet.give(member, part, self.manifest.frame[list(part.positions)])
+
+    def _take(self, reference: Any, book: Book) -> None:
+        """Write what a process has sent, or find out who was to blame for its death."""
+        failed = need_ray().exceptions
+        member = self.fleet.owner_of(reference)
+        try:
+            result = accepted(need_ray().get(reference))
+        except failed.RayActorError as error:
+            self._lost(self.fleet.replace(member), book, error)
+        except (failed.WorkerCrashedError, failed.ObjectLostError, failed.OutOfMemoryError) as error:
+            self.fleet.deaths += 1  # one that decodes
+            self._lost([member.parts.pop(reference)], book, error)
+        else:
+            if reference == member.opened:
+                self.fleet.admit(member, result)
+            else:
+                self._write_down(member.parts.pop(reference), result)
+
+    def _lost(self, parts: list[Part], book: Book, error: BaseException) -> None:
+        self._futile += 1
+        if self._futile > FUTILE:
+            raise EnvironmentFault(
+                f"{self._futile} processes died one after the other and none did its work ({_why(error)}); "
+                f"what was scored is safe: go on with --resume, with fewer --actors or a smaller --batch-seconds"
+            )
+        for at in book.died(parts):
+            self.fail(at, f"{PATIENCE} processes that scored it died ({_why(error)})")
+
+    def _write_down(self, part: Part, scored: Scored) -> None:
+        if len(scored.records) != len(part.positions):
+            raise EnvironmentFault(f"a process gave {len(scored.records)} records for {len(part.positions)} items")
+        self._futile = 0
+        for activity in ("decode", "augment", "model"):
+            setattr(self.clock, activity, getattr(self.clock, activity) + getattr(scored.clock, activity))
+        with self.clock.time("write"):
+            for at, record in zip(part.positions, scored.records, strict=True):
+                if "error" in record:
+                    self.fail(at, record["error"])
+                else:
+                    self.keep(at, record, record.pop(LAYERS, {}))
+
+    def _prepared_elsewhere(self, at: int, row: Mapping[str, Any]) -> Prepared | Failed:
+        item = self.fleet.prepare_one(row)
+        return cast("Prepared | Failed", replace(item, at=at))
+
+
+def _why(error: BaseException) -> str:
+    """The reason in a few words; Ray's own fill a screen."""
+    is_memory = "OutOfMemory" in type(error).__name__ or "low on memory" in str(error)
+    return "out of memory" if is_memory else "killed, or a crash in native code"
