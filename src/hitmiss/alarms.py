@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hitmiss.grouping import Sample
-from hitmiss.stats.delong import auc_interval
-from hitmiss.stats.forms import MinimumCost, PairShare, equal_error
+from hitmiss.stats.forms import MinimumCost, equal_error
 from hitmiss.uncertainty import Question
 
 TIE_EFFECT = 1e-4
@@ -24,16 +23,17 @@ def alarms(sample: Sample, questions: Sequence[Question]) -> list[str]:
 
 
 def _constant(sample: Sample) -> str | None:
-    if len(sample.tally.score) > 1:
+    first = sample.score[0]
+    if (sample.score != first).any():
         return None
-    return f"every score is {sample.tally.score[0]:g}: the detector says nothing, whatever the figures are"
+    return f"every score is {first:g}: the detector says nothing, whatever the figures are"
 
 
 def _reversed(sample: Sample) -> str | None:
-    area = PairShare().value(sample.tally)
+    area = sample.steps.area
     if area >= 0.5:
         return None
-    low, high = auc_interval(sample.tally)
+    low, high = sample.steps.interval()
     if not high < 0.5:
         return None
     head = sample.columns.trials.header

@@ -17,7 +17,6 @@ from hitmiss.results import Estimate
 from hitmiss.spec import Setting, Spec
 from hitmiss.stats import intervals
 from hitmiss.stats.binomial import wilson
-from hitmiss.stats.delong import auc_interval
 from hitmiss.stats.forms import OfCounts, PairShare
 from hitmiss.stats.quantiles import quantile_interval
 from hitmiss.tally import Floats
@@ -134,7 +133,7 @@ class Work:
             ends = self.draws.interval(question, sample, value, drawn)
             return *_known(ends), f"bootstrap {plan}", int(np.isnan(drawn).sum())
         if is_area:
-            return *_known(auc_interval(sample.tally, plan.level)), "delong", 0
+            return *_known(sample.steps.interval(plan.level)), "delong", 0
         return None, None, None, 0
 
 

@@ -10,6 +10,7 @@ import polars as pl
 
 from hitmiss.errors import UsageError
 from hitmiss.metrics.counts import Counts, f1_of
+from hitmiss.stretches import stretches
 from hitmiss.trials import Threshold, Trials
 
 
@@ -86,6 +87,9 @@ def decide_groups(frame: pl.DataFrame, deciding: Deciding, titles: Mapping[str, 
 def _facts(frame: pl.DataFrame) -> pl.DataFrame:
     """For each group whether it came decided, and its first threshold."""
     if not frame["decision"].null_count() and not frame["threshold"].null_count():
+        found = stretches(frame["group"])
+        if found is not None:  # only the first row of each stretch can be the first of its group
+            frame = frame[np.cumsum(found[1]) - found[1]]
         firsts = frame.select("group", "threshold").unique("group", keep="first", maintain_order=True)
         return firsts.select("group", decided=pl.lit(True), bound="threshold")
     return frame.group_by("group", maintain_order=True).agg(

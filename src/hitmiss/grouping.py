@@ -5,20 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from hitmiss.errors import UnknownName, UsageError
 from hitmiss.metrics.counts import OUTCOMES, Counts, outcome
+from hitmiss.stats.condensing import LARGE, condense
+from hitmiss.stats.delong import Steps
+from hitmiss.stats.forms import Form
 from hitmiss.stats.units import UnitSample
-from hitmiss.tally import Array, Floats, Tally
+from hitmiss.stretches import blocks, text_codes
+from hitmiss.tally import Array, Floats, Tally, ascending
 from hitmiss.trials import Trials
 from hitmiss.values import FAILED
 
 Rows = NDArray[np.intp]
 Grouping = tuple[str, ...]
+Span = slice
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,14 +60,13 @@ class Columns:
 
     def codes(self, name: str) -> tuple[NDArray[np.int64], list[str]]:
         """A text column as numbers, and the sorted values that they stand for."""
-        return self._codes(name)
-
-    def _codes(self, name: str) -> tuple[NDArray[np.int64], list[str]]:
         if name not in self._known:
-            values = self.trials.column(name)
-            distinct = sorted(values.unique().to_list())
-            self._known[name] = values.cast(pl.Enum(distinct)).to_physical().to_numpy().astype(np.int64), distinct
+            self._known[name] = text_codes(self.trials.column(name))
         return self._known[name]
+
+    def sample(self, rows: Rows, run: Mapping[str, str] | None = None, slice: Mapping[str, str] | None = None) -> Sample:
+        """The sample of some rows."""
+        return Sample(self, rows, run or {}, slice or {})
 
     @cached_property
     def _known(self) -> dict[str, tuple[NDArray[np.int64], list[str]]]:
@@ -81,7 +85,7 @@ class Sample:
     @cached_property
     def positive(self) -> NDArray[np.bool_]:
         """Which of its trials are positive."""
-        return self.columns.positive[self.rows]
+        return self._own(self.columns.positive)
 
     @property
     def label(self) -> NDArray[np.int8]:
@@ -91,17 +95,34 @@ class Sample:
     @cached_property
     def score(self) -> Floats:
         """Its scores."""
-        return self.columns.score[self.rows]
+        return self._own(self.columns.score)
+
+    @cached_property
+    def ordered(self) -> tuple[Floats, Floats]:
+        """The scores of its positives and of its negatives, each ascending."""
+        score, positive = self.score, self.positive
+        return ascending(score[positive]), ascending(score[~positive])
 
     @cached_property
     def tally(self) -> Tally:
         """Its scores counted."""
-        return Tally.of_classes(self.score[self.positive], self.score[~self.positive])
+        counted = Tally.of_sorted(*self.ordered)
+        self.__dict__.pop("ordered")  # the tally holds them all
+        return counted
+
+    def condensed(self, forms: Sequence[Form]) -> Tally:
+        """The tally that replicates are drawn on: of very many trials a short one (see `stats.condensing`)."""
+        return condense(self.tally, forms) if len(self.columns.trials) > LARGE else self.tally
+
+    @cached_property
+    def steps(self) -> Steps:
+        """What its AUC and the variance of that need; far less than a tally where nothing else is asked."""
+        return Steps.of_tally(self.tally) if "tally" in self.__dict__ else Steps.of_classes(*self.ordered)
 
     @cached_property
     def outcomes(self) -> NDArray[np.int64]:
         """How often each outcome of a decision happened."""
-        return np.bincount(self.columns.outcome[self.rows], minlength=OUTCOMES)
+        return np.bincount(self._own(self.columns.outcome), minlength=OUTCOMES)
 
     @property
     def counts(self) -> Counts:
@@ -121,6 +142,17 @@ class Sample:
     def unit_sample(self, unit: NDArray[np.int64], n_units: int) -> UnitSample:
         """Its trials with the unit of each."""
         return UnitSample.of(self.positive, self.score, unit[self.rows], n_units)
+
+    def _own(self, values: NDArray[Any]) -> NDArray[Any]:
+        """The values of its trials; no copy where they stand together."""
+        return values[self.rows] if self._span is None else values[self._span]
+
+    @cached_property
+    def _span(self) -> Span | None:
+        rows = self.rows
+        if not len(rows) or rows[-1] - rows[0] != len(rows) - 1 or (rows[1:] <= rows[:-1]).any():
+            return None
+        return Span(int(rows[0]), int(rows[-1]) + 1)
 
     @property
     def n(self) -> int:
@@ -156,13 +188,12 @@ def samples_of_runs(columns: Columns) -> list[Sample]:
     """One sample a run (and target, where there are several); runs are never pooled."""
     trials = columns.trials
     names = [*trials.header.runs]
-    target = trials.frame["target"]
-    if len(target) and (target != target[0]).any():
+    if len(trials) and len(columns.codes("target")[1]) > 1:
         names.append("target")
-    everything = np.arange(len(trials))
+    everything = np.arange(trials.frame.height)
     if not names:
-        return [Sample(columns, everything)]
-    return [Sample(columns, rows, run=key) for key, rows in _split(columns, everything, tuple(names))]
+        return [columns.sample(everything)]
+    return [columns.sample(rows, run=key) for key, rows in _split(columns, everything, tuple(names))]
 
 
 def samples_of_slices(whole: Sample, grouping: Grouping) -> list[Sample]:
@@ -177,7 +208,7 @@ def samples_of_slices(whole: Sample, grouping: Grouping) -> list[Sample]:
             raise UnknownName("column to group by", name, columns.trials.header.slices)
     bound = tuple(c for c in grouping if c in columns.negative_only)
     if not bound:
-        return [Sample(columns, rows, whole.run, key) for key, rows in _split(columns, whole.rows, grouping)]
+        return [columns.sample(rows, whole.run, key) for key, rows in _split(columns, whole.rows, grouping)]
     return list(_paired_slices(whole, grouping, bound))
 
 
@@ -190,7 +221,7 @@ def _paired_slices(whole: Sample, grouping: Grouping, bound: Grouping) -> Iterat
     nobody = np.zeros(0, dtype=np.intp)
     for key, rows in _split(whole.columns, whole.rows[~whole.positive], grouping):
         rest = tuple((c, key[c]) for c in free)
-        yield Sample(whole.columns, np.concatenate([shared.get(rest, nobody), rows]), whole.run, key)
+        yield whole.columns.sample(np.concatenate([shared.get(rest, nobody), rows]), whole.run, key)
 
 
 def _split(columns: Columns, rows: Rows, names: Grouping) -> list[tuple[dict[str, str], Rows]]:
@@ -199,9 +230,12 @@ def _split(columns: Columns, rows: Rows, names: Grouping) -> list[tuple[dict[str
     values: list[list[str]] = []
     for name in names:
         numbers, distinct = columns.codes(name)
-        code = code * len(distinct) + numbers[rows]
+        code = code * len(distinct) + numbers[rows] if len(names) > 1 else numbers[rows]
         values.append(distinct)
     size = int(np.prod([len(v) for v in values]))
+    together = blocks(code, size)
+    if together is not None:
+        return [(_decode(c, names, values), rows[part]) for c, part in together]
     if size < 2**16:
         code = code.astype(np.uint16)  # small integers are sorted by radix, in one pass
     order = np.argsort(code, kind="stable")

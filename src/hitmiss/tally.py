@@ -17,7 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.errors import DataError
 
-LONG = 2**16
+LONG = 2**12
+MAGNITUDE = 2**63 - 1
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
 
@@ -53,7 +54,11 @@ class Tally:
     @classmethod
     def of_classes(cls, positive: Floats, negative: Floats) -> Tally:
         """Count trials given as the scores of each class."""
-        positive, negative = ascending(positive), ascending(negative)
+        return cls.of_sorted(ascending(positive), ascending(negative))
+
+    @classmethod
+    def of_sorted(cls, positive: Floats, negative: Floats) -> Tally:
+        """Count trials given as the scores of each class, each in ascending order."""
         n = len(positive) + len(negative)
         # Where each positive lands in the merged order; sorting values and merging beats any argsort.
         place = np.searchsorted(negative, positive, side="left")
@@ -146,12 +151,28 @@ class Tally:
 
 
 def ascending(values: Floats) -> Floats:
-    """The values in ascending order. Long arrays are sorted by polars, which takes half the time on many machines."""
+    """The values in ascending order; none may be NaN.
+
+    Long arrays are sorted by polars and as integers: the bits of a double, with those after the sign turned where it is
+    negative, order as the doubles do, and comparing them takes half the time.
+
+    >>> ascending(np.array([0.5, -1.0, 2.0, -np.inf]))
+    array([-inf, -1. ,  0.5,  2. ])
+    """
     if len(values) < LONG:
         return np.sort(values)
     import polars as pl
 
-    return pl.Series(values).sort().to_numpy()
+    bits = np.ascontiguousarray(values, dtype=np.float64).view(np.int64)
+    if bits.min() >= 0:
+        return pl.Series(bits).sort().to_numpy().view(np.float64)
+    ordered = pl.Series(_turned(bits)).sort().to_numpy()
+    return _turned(ordered).view(np.float64)
+
+
+def _turned(bits: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The bits of doubles as integers of the same order, and back."""
+    return bits ^ ((bits >> 63) & MAGNITUDE)
 
 
 def merge(tallies: Iterable[Tally]) -> Tally:

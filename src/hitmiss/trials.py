@@ -141,7 +141,8 @@ class Trials:
         if missing:
             raise UsageError(f"no column {missing[0]!r}; the trials have {frame.columns}")
         codes = [pl.Series(c, _codes(frame[c], allowed)) for c, allowed in CODES.items() if c in frame.columns]
-        frame = frame.with_columns(*(pl.col(c).cast(pl.String) for c in texts), *codes)
+        others = [frame[c].cast(pl.String) for c in texts if frame[c].dtype != pl.String]
+        frame = frame.with_columns(*others, *codes)
         trials = cls(frame, header)
         if not is_unique:
             trials._refuse_duplicates()
@@ -263,6 +264,8 @@ def _bytes(values: pl.Series) -> bytes:
 
 def _codes(column: pl.Series, allowed: tuple[int | None, ...]) -> pl.Series:
     """A column of codes as small integers; anything else is refused rather than rounded."""
+    if column.dtype == pl.Int8 and not column.null_count() and column.is_between(0, 1).all():
+        return column
     exact = column.cast(pl.Float64, strict=False)
     wrong = ~exact.is_in([float(c) for c in allowed if c is not None]).fill_null(False)
     if None in allowed:

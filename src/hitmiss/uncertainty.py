@@ -20,10 +20,10 @@ from hitmiss.spec import Setting
 from hitmiss.stats import intervals
 from hitmiss.stats.bootstrap import count_replicates, stratified_replicates, trial_draws
 from hitmiss.stats.cells import cut
-from hitmiss.stats.forms import AtThreshold, Form, MinimumCost, OfCounts
+from hitmiss.stats.forms import AtThreshold, ClassSums, Form, MinimumCost, OfCounts, PairShare, Whole
 from hitmiss.stats.seeds import generator
 from hitmiss.stats.units import UnitSample, draw_units, refuse_mixed_strata, unit_replicates, weighted_totals
-from hitmiss.tally import Array, Floats
+from hitmiss.tally import Array, Floats, Tally
 
 Method = Literal["auto", "percentile", "bca"]
 METHODS = ("auto", "percentile", "bca")
@@ -46,6 +46,8 @@ class Question:
         """The figure of a sample."""
         if isinstance(self.form, OfCounts):
             return self.form.function(sample.counts)  # type: ignore[no-any-return]
+        if isinstance(self.form, PairShare):
+            return sample.steps.area
         if self.form is not None:
             return self.form.value(sample.tally)
         return self.metric.function(**self.arrays(sample), **self.settings)
@@ -95,6 +97,7 @@ class Draws:
     _unit_samples: dict[str, UnitSample] = field(default_factory=dict)
     _accelerations: dict[tuple[str, int], float] = field(default_factory=dict)
     _at_best: dict[tuple[str, str], tuple[AtThreshold, Floats]] = field(default_factory=dict)
+    _tallies: dict[str, Tally] = field(default_factory=dict)
 
     @classmethod
     def prepare(cls, plan: Plan, columns: Columns) -> Draws:
@@ -108,6 +111,8 @@ class Draws:
         """Replicates of each question for one sample, from the same draws."""
         rng = generator(self.plan.seed, sample.name)
         forms = [q.form for q in questions if q.form is not None and not isinstance(q.form, OfCounts)]
+        if forms and self.weights is None:
+            self._tallies[sample.name] = sample.condensed(forms)
         chosen = self._chosen_thresholds(forms, sample)
         every = [*forms, *chosen.values()]
         by_form = dict(zip(map(id, every), self._of_forms(every, sample, rng), strict=True)) if every else {}
@@ -122,11 +127,15 @@ class Draws:
         """For each least cost, the cost at the sample's best threshold: its interval needs both."""
         if self.plan.method != "auto" or not 0 < sample.n_positive < sample.n:
             return {}
-        return {id(f): f.at_best(sample.tally) for f in forms if isinstance(f, MinimumCost)}
+        tally = self._tallies.get(sample.name, sample.tally)
+        return {id(f): f.at_best(tally) for f in forms if isinstance(f, MinimumCost)}
 
     def _of_forms(self, forms: list[Form], sample: Sample, rng: np.random.Generator) -> list[Floats]:
         if self.weights is None:
-            return stratified_replicates(sample.tally, forms, self.plan.bootstrap, rng)
+            tally = self._tallies[sample.name]
+            drawn = stratified_replicates(tally, forms, self.plan.bootstrap, rng)
+            is_whole = tally is sample.tally
+            return drawn if is_whole else [_centred(f, d, tally, sample) for f, d in zip(forms, drawn, strict=True)]
         return unit_replicates(self.unit_sample(sample), forms, self.weights)
 
     def unit_sample(self, sample: Sample) -> UnitSample:
@@ -223,7 +232,7 @@ class Draws:
 
     def _acceleration(self, form: Form, sample: Sample) -> float:
         if self.weights is None:
-            return intervals.acceleration_of_trials(form, cut(sample.tally, [form]))
+            return intervals.acceleration_of_trials(form, cut(self._tallies[sample.name], [form]))
         return self._accelerations[sample.name, id(form)]
 
     @cached_property
@@ -232,6 +241,15 @@ class Draws:
         block = np.arange(self.n_units) % MOST_BLOCKS
         left_out = np.arange(min(self.n_units, MOST_BLOCKS))
         return np.asarray(block[None, :] != left_out[:, None], dtype=np.uint16)
+
+
+def _centred(form: Form, drawn: Floats, tally: Tally, sample: Sample) -> Floats:
+    """Replicates of a sum over all trials that were drawn on bins of scores, moved to the figure of the scores themselves."""
+    if not isinstance(form, PairShare | ClassSums | Whole):
+        return drawn
+    exact = sample.steps.area if isinstance(form, PairShare) else form.value(sample.tally)
+    shift = exact - form.value(tally)
+    return drawn + shift if math.isfinite(shift) else drawn
 
 
 def _draw(plan: Plan, columns: Columns) -> tuple[NDArray[np.int64], Array]:

@@ -176,8 +176,8 @@ def _print(board: Board, documented: bool, json: bool) -> None:
         printing.out(scoreboard.documented_text(board).rstrip("\n"))
         return
     run = board.run
-    n = len(run.trials)
-    printing.out(f"{run.tag}: {n:,} texts, {run.trials.n_positive:,} toxic, {len(run.groups)} × {run.group}")
+    n = len(run.measured)
+    printing.out(f"{run.tag}: {n:,} texts, {run.measured.n_positive:,} toxic, {len(run.groups)} × {run.group}")
     text.write(scoreboard.tables(board))
     printing.out()
     for line in scoreboard.remarks(board):

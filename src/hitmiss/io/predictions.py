@@ -101,7 +101,8 @@ def read_predictions(
     One `DataError` carries every fault of every file. `whole` keeps all columns as text, for error dumps.
     """
     chosen, ledger = rules or PredictionRules(), Ledger()
-    files = [file for at, (group, source) in enumerate(sources) if (file := _try(at, group, source, chosen, ledger))]
+    tried = (_try(at, group, source, chosen, whole, ledger) for at, (group, source) in enumerate(sources))
+    files = [file for file in tried if file is not None]
     frame = pl.concat([f.frame for f in files]) if files else None
     if ledger.findings or frame is None:
         raise ledger.error()
@@ -110,38 +111,36 @@ def read_predictions(
         ledger.choices.append(f"threshold-rule:{chosen.threshold_rule}")
     return Predictions(
         frame,
-        tuple(s for f in files if (s := f.source) is not None) if all(f.source for f in files) else (),
+        tuple(f.source for f in files if f.source is not None) if all(f.source for f in files) else (),
         tuple(f.theirs for f in files),
         tuple(dict.fromkeys(ledger.notes)),
         tuple(ledger.choices),
-        tuple(f.shape_as_text(ledger) for f in files) if whole else (),
+        tuple(f.raw for f in files if f.raw is not None),
     )
 
 
 @dataclass(frozen=True)
 class _File:
-    """One file, read and checked."""
+    """One file, read and checked; `raw` is the whole of it as text where that is wanted."""
 
-    shape: Shape
     frame: pl.DataFrame
     theirs: Mapping[str, str]
-    rows: NDArray[np.int64] | None = None
-
-    @property
-    def source(self) -> Source | None:
-        content = self.shape.content
-        return Source(self.shape.name, content.sha256) if content else None
-
-    def shape_as_text(self, ledger: Ledger) -> pl.DataFrame:
-        """Every column of the file as text, in its own order."""
-        names = self.shape.names or self.shape.first[0]
-        frame = tables.load(self.shape, True, {name: at for at, name in enumerate(names)}, frozenset(), ledger).frame
-        return frame if self.rows is None else frame[self.rows]
+    source: Source | None
+    raw: pl.DataFrame | None = None
 
 
-def _try(at: int, group: str | None, source: Any, rules: PredictionRules, ledger: Ledger) -> _File | None:
+def _as_text(shape: Shape, rows: NDArray[np.int64] | None, ledger: Ledger) -> pl.DataFrame:
+    """Every column of a file as text, in its own order."""
+    names = shape.names or shape.first[0]
+    frame = tables.load(shape, True, {name: at for at, name in enumerate(names)}, frozenset(), ledger).frame
+    return frame if rows is None else frame[rows]
+
+
+def _try(
+    at: int, group: str | None, source: Any, rules: PredictionRules, whole: bool, ledger: Ledger
+) -> _File | None:
     try:
-        return _read(at, group, source, rules, ledger)
+        return _read(at, group, source, rules, whole, ledger)
     except Stop:
         return None
     except FileNotFoundError:
@@ -149,14 +148,16 @@ def _try(at: int, group: str | None, source: Any, rules: PredictionRules, ledger
         return None
 
 
-def _read(at: int, group: str | None, source: Any, rules: PredictionRules, ledger: Ledger) -> _File:
+def _read(at: int, group: str | None, source: Any, rules: PredictionRules, whole: bool, ledger: Ledger) -> _File:
     shape = tables.look(source, rules.reading, ledger)
     names = shape.names or shape.first[0]
     picks = _picks(names, group, rules, shape.name, ledger)
     theirs = {ours: names[position] for ours, position in picks.items()}
+    mark = Source(shape.name, shape.content.sha256) if shape.content else None
     sound = read_sound(shape, picks, rules)
     if sound is not None:
-        return _File(shape, _numbered(_whole(sound, group), at), theirs)
+        raw = _as_text(shape, None, ledger) if whole else None
+        return _File(_numbered(_whole(sound, group), at), theirs, mark, raw)
     table = tables.load(shape, True, picks, frozenset(("score", "threshold", *rules.identities)), ledger)
     stack = tables.Stack.of([table], theirs)
     if "item" not in picks:
@@ -168,25 +169,28 @@ def _read(at: int, group: str | None, source: Any, rules: PredictionRules, ledge
     stack = check_repeats(stack, ["group", "item"], False, rules.reading, ledger)
     frame = _numbered(_clean(stack, rules, ledger), at)
     cells.check_thresholds(frame, stack, rules.threshold_rule, ledger)
-    return _File(shape, frame, theirs, stack.rows)
+    return _File(frame, theirs, mark, _as_text(shape, stack.rows, ledger) if whole else None)
 
 
 def _numbered(frame: pl.DataFrame, at: int) -> pl.DataFrame:
     """Rows that know the file and the row that they come from."""
-    return frame.with_columns(file=pl.lit(at, dtype=pl.Int32), row=pl.int_range(pl.len()))
+    rows = pl.Series("row", np.arange(frame.height, dtype=np.uint32))
+    return frame.hstack([_repeated("file", at, pl.Int32, frame.height), rows])
 
 
 def _whole(frame: pl.DataFrame, group: str | None) -> pl.DataFrame:
     """Values that need no cleaning, with every column that cleaned ones have."""
+    absent = {"group": (group, pl.String), "decision": (None, pl.Int8), "threshold": (None, pl.Float64)}
+    names = ("item", "group", "label", "score", "decision", "threshold")
     has = frame.columns
-    return frame.select(
-        "item",
-        pl.col("group") if group is None else pl.lit(group).alias("group"),
-        "label",
-        "score",
-        pl.col("decision") if "decision" in has else pl.lit(None, dtype=pl.Int8).alias("decision"),
-        pl.col("threshold") if "threshold" in has else pl.lit(None, dtype=pl.Float64).alias("threshold"),
+    # Not `select`: on frames of many chunks it copies every column.
+    return pl.DataFrame(
+        [frame.get_column(n) if n in has else _repeated(n, *absent[n], frame.height) for n in names]
     )
+
+
+def _repeated(name: str, value: Any, kind: Any, height: int) -> pl.Series:
+    return pl.Series(name, [value], dtype=kind).new_from_index(0, height)
 
 
 def _picks(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,15 +39,26 @@ MEMBER: Final = 0.5
 
 @dataclass(frozen=True)
 class Run:
-    """The trials of one run, how each language was decided, and the files as they are."""
+    """The trials of one run, how each language was decided, and the files as they are.
 
-    trials: Trials
+    `measured` is what figures are computed on: there the items may be the ids of the files, which languages can share.
+    """
+
+    measured: Trials
     group: str
     groups: tuple[str, ...]
     rules: Mapping[str, Rule]
     predictions: Predictions
     bounds: pl.Series
     tag: str = ""
+    is_bare: bool = False
+
+    @cached_property
+    def trials(self) -> Trials:
+        """The trials with items of their own, `language/id`; made when asked for, as figures need none."""
+        if not self.is_bare:
+            return self.measured
+        return replace(self.measured, frame=self.measured.frame.with_columns(item=_named(self.group, "item")))
 
     @property
     def members(self) -> dict[str, np.ndarray[Any, np.dtype[np.bool_]]]:
@@ -186,19 +198,22 @@ def run_of(
         notes=merged(tuple(notes), predictions.notes),
         choices=(*predictions.choices, f"decisions:{' & '.join(kinds)}"),
     )
-    frame = predictions.frame.select(
-        item=pl.col("group") + "/" + pl.col("item"),
-        target=pl.lit("toxic"),
-        label="label",
-        score="score",
-        **{group: pl.col("group")},
-    )
+    one_each = predictions.frame["file"].n_unique() == len(groups) or len(predictions.titles) == 1
+    is_bare = one_each and bool(predictions.sources)  # without files the items are part of what the digest is of
+    rows = predictions.frame
+    items = rows["item"] if is_bare else rows.select(item=_named("group", "item"))["item"]
+    target = pl.Series("target", ["toxic"]).new_from_index(0, rows.height)
+    frame = pl.DataFrame([items, target, rows["label"], rows["score"], rows["group"].alias(group)])
     ledger = Ledger()
     note_oddities(frame, header, ledger)
     header = replace(header, notes=merged(header.notes, tuple(ledger.notes)))
-    one_each = predictions.frame["file"].n_unique() == len(groups) or len(predictions.titles) == 1
     trials = decided_trials(Trials.from_frame(frame, header, is_unique=one_each), decided)
-    return Run(trials, group, groups, decided.rules, predictions, decided.bound, tag)
+    return Run(trials, group, groups, decided.rules, predictions, decided.bound, tag, is_bare)
+
+
+def _named(group: str, item: str) -> pl.Expr:
+    """An item's name among those of all languages."""
+    return pl.format("{}/{}", group, item)
 
 
 def _titles(predictions: Predictions) -> dict[str, str]:
@@ -219,7 +234,7 @@ def evaluate_run(
     protocol = protocol.model_copy(update={"zero_undefined": undefined == "zero"})
     several = len(run.groups) > 1
     options: dict[str, Any] = {"bootstrap": bootstrap, "seed": seed, "level": level}
-    results = measure_trials(run.trials, protocol, by=[run.group] if several else [], **options)
+    results = measure_trials(run.measured, protocol, by=[run.group] if several else [], **options)
     members = run.members
     if members:
         results = _with_bias(results, run, members, level)
@@ -227,7 +242,7 @@ def evaluate_run(
 
 
 def _with_bias(results: Results, run: Run, members: Mapping[str, Any], level: float) -> Results:
-    estimates, notes = measure_bias(run.trials, members, level=level)
+    estimates, notes = measure_bias(run.measured, members, level=level)
     blanks = run.predictions.frame.select(pl.col(list(members)).null_count()).row(0, named=True)
     notes += [f"{c}: {n:,} blank cells were taken as not mentioning it" for c, n in blanks.items() if n]
     return replace(
@@ -251,7 +266,7 @@ def _rows(run: Run, results: Results) -> list[Row]:
 
 
 def _counts(run: Run) -> dict[str, Counts]:
-    columns = Columns(run.trials)
+    columns = Columns(run.measured)
     codes, groups = columns.codes(run.group)
     table = counted(codes * OUTCOMES + columns.outcome, len(groups) * OUTCOMES).reshape(-1, OUTCOMES)
     return {group: Counts(*row) for group, row in zip(groups, table.tolist(), strict=True)}

@@ -4,13 +4,89 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.stats.forms import CHUNK, PairShare
-from hitmiss.tally import Floats, Tally
+from hitmiss.tally import Array, Floats, Tally
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """Where the rarer class stands in the other: all that the AUC and its variance need.
+
+    At each distinct score of the rarer class: `held`, how many of it have that score; `below` and `upto`, how many of the
+    other class lie below it, and not above it.
+
+    >>> s = Steps.of_classes(np.array([0.3, 0.8, 0.9]), np.array([0.1, 0.2, 0.6]))
+    >>> s.below.tolist(), round(s.area, 4), round(s.variance, 4)
+    ([2, 3, 3], 0.8889, 0.0247)
+    """
+
+    held: Array
+    below: Array
+    upto: Array
+    n: float
+    n_other: float
+    is_positive: bool
+
+    @classmethod
+    def of_classes(cls, positive: Floats, negative: Floats) -> Steps:
+        """From the scores of each class, both ascending."""
+        is_positive = len(positive) <= len(negative)
+        few, many = (positive, negative) if is_positive else (negative, positive)
+        starts = np.flatnonzero(np.append(True, few[1:] != few[:-1])) if len(few) else np.zeros(0, dtype=np.intp)
+        distinct = few if len(starts) == len(few) else few[starts]
+        below, upto = (np.searchsorted(many, distinct, side=side) for side in ("left", "right"))
+        return cls(np.diff(np.append(starts, len(few))), below, upto, len(few), len(many), is_positive)
+
+    @classmethod
+    def of_tally(cls, tally: Tally) -> Steps:
+        """From a tally; the very numbers that `of_classes` gives for its trials."""
+        is_positive = bool(tally.n_positive <= tally.n_negative)
+        few, many = (tally.positives, tally.negatives) if is_positive else (tally.negatives, tally.positives)
+        at = np.flatnonzero(few[1:] != few[:-1])
+        below, upto, held = (c.astype(np.result_type(c, np.int64)) for c in (many[at], many[at + 1], few[at + 1] - few[at]))
+        return cls(held, below, upto, few[-1].item(), many[-1].item(), is_positive)
+
+    @cached_property
+    def area(self) -> float:
+        """The area under the ROC curve; NaN with one class. Counts are integers, so it is exact to the last bit."""
+        twice, pairs = self._twice, self.n * self.n_other
+        if not pairs:
+            return math.nan
+        return float((twice if self.is_positive else 2 * pairs - twice) / (2 * pairs))
+
+    @property
+    def _twice(self) -> float:
+        return (self.held * (self.below + self.upto)).sum().item()  # type: ignore[no-any-return]
+
+    @cached_property
+    def variance(self) -> float:
+        """Var(AUC) = S10 / n⁺ + S01 / n⁻, S the sample variances of each trial's share of rightly ordered pairs.
+
+        The shares of the other class are the same between two steps, so each step counts for all trials before it.
+        """
+        if self.n < 2 or self.n_other < 2:
+            return math.nan
+        mean = self._twice / (2 * self.n * self.n_other)
+        own = (0.5 / self.n_other) * (self.below + self.upto) - mean
+        passed = np.append(0, np.cumsum(self.held))  # of the rarer class, before each step and after the last
+        between = np.append(self.below, self.n_other) - np.append(0, self.upto)
+        apart = passed / self.n - (1.0 - mean)
+        tied = (passed[:-1] + 0.5 * self.held) / self.n - (1.0 - mean)
+        others = float(np.sum(between * apart * apart)) + float(np.sum((self.upto - self.below) * tied * tied))
+        return float(np.sum(self.held * own * own)) / (self.n - 1) / self.n + others / (self.n_other - 1) / self.n_other
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """DeLong interval of the AUC, cut to 0..1; (NaN, NaN) with fewer than two trials of a class."""
+        deviation = math.sqrt(self.variance)
+        if math.isnan(deviation):
+            return math.nan, math.nan
+        half = NormalDist().inv_cdf(0.5 + level / 2) * deviation
+        return max(self.area - half, 0.0), min(self.area + half, 1.0)
 
 
 def auc_interval(tally: Tally, level: float = 0.95) -> tuple[float, float]:
@@ -19,28 +95,12 @@ def auc_interval(tally: Tally, level: float = 0.95) -> tuple[float, float]:
     >>> [round(x, 3) for x in auc_interval(Tally.of([1, 1, 1, 0, 0, 0], [0.9, 0.8, 0.3, 0.6, 0.2, 0.1]))]
     [0.581, 1.0]
     """
-    deviation = math.sqrt(auc_variance(tally))
-    if math.isnan(deviation):
-        return math.nan, math.nan
-    area, z = PairShare().value(tally), NormalDist().inv_cdf(0.5 + level / 2)
-    return max(area - z * deviation, 0.0), min(area + z * deviation, 1.0)
+    return Steps.of_tally(tally).interval(level)
 
 
 def auc_variance(tally: Tally) -> float:
-    """Var(AUC) = S10 / n⁺ + S01 / n⁻, S the sample variances of each trial's share of rightly ordered pairs."""
-    n1, n0 = float(tally.n_positive), float(tally.n_negative)
-    if n1 < 2 or n0 < 2:
-        return math.nan
-    area = PairShare().value(tally)  # the mean of both kinds of shares
-    by_positive = by_negative = 0.0
-    for start in range(0, len(tally.score), CHUNK):
-        p = tally.positives[start : start + CHUNK + 1].astype(np.float64)
-        q = tally.negatives[start : start + CHUNK + 1].astype(np.float64)
-        under = (0.5 / n0) * (q[:-1] + q[1:]) - area
-        over = 1.0 - area - (0.5 / n1) * (p[:-1] + p[1:])
-        by_positive += float(np.sum(np.diff(p) * under * under))
-        by_negative += float(np.sum(np.diff(q) * over * over))
-    return by_positive / (n1 - 1) / n1 + by_negative / (n0 - 1) / n0
+    """Variance of the AUC of a tally (see `Steps.variance`)."""
+    return Steps.of_tally(tally).variance
 
 
 def placements(positive: NDArray[np.bool_], score: Floats) -> Floats:

@@ -1,0 +1,58 @@
+"""Stretches: a column of texts as runs of equal values, which most slice columns are when files come one after the other."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+PROBE = 4096
+LONG_ENOUGH = 64
+"""Rows in a stretch, on average over the first ones, from which on stretches are worth looking for."""
+
+
+def stretches(values: pl.Series) -> tuple[list[str], NDArray[np.int64]] | None:
+    """The value of each stretch and how many rows it has; None where values change too often for that to be of use.
+
+    >>> texts, lengths = stretches(pl.Series(["en"] * 100 + ["es"] * 200))
+    >>> texts, lengths.tolist()
+    (['en', 'es'], [100, 200])
+    """
+    head = values.head(PROBE)
+    if values.null_count() or len(head.rle()) * LONG_ENOUGH > max(len(head), LONG_ENOUGH * 4):
+        return None
+    runs = values.rle().struct.unnest()
+    return runs["value"].to_list(), runs["len"].to_numpy().astype(np.int64)
+
+
+def text_codes(values: pl.Series) -> tuple[NDArray[np.int64], list[str]]:
+    """A text column as numbers, and the sorted values that they stand for.
+
+    >>> codes, texts = text_codes(pl.Series(["b", "a", "b"]))
+    >>> codes.tolist(), texts
+    ([1, 0, 1], ['a', 'b'])
+    """
+    found = stretches(values)
+    if found is None:
+        distinct = sorted(values.unique().to_list())
+        return values.cast(pl.Enum(distinct)).to_physical().to_numpy().astype(np.int64), distinct
+    texts, lengths = found
+    distinct = sorted(set(texts))
+    place = {text: at for at, text in enumerate(distinct)}
+    return np.repeat(np.array([place[t] for t in texts], dtype=np.int64), lengths), distinct
+
+
+def blocks(code: NDArray[np.integer], most: int) -> list[tuple[int, slice]] | None:
+    """Where each code stands, in the order of the codes, if all rows of a code are together; None if they are not.
+
+    >>> blocks(np.array([2, 2, 0]), 3)
+    [(0, slice(2, 3, None)), (2, slice(0, 2, None))]
+    """
+    if not len(code):
+        return None
+    starts = np.append(0, np.flatnonzero(code[1:] != code[:-1]) + 1)
+    held = code[starts].tolist()
+    if len(held) > most or len(set(held)) < len(held):
+        return None
+    ends = [*starts[1:].tolist(), len(code)]
+    return sorted((c, slice(a, b)) for c, a, b in zip(held, starts.tolist(), ends, strict=True))
