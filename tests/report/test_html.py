@@ -115,7 +115,7 @@ def test_plotly_is_the_published_bundle_with_its_licence() -> None:
 
 
 def test_figures_are_data_with_escaped_names(page: str) -> None:
-    figures = json.loads(Seen(page).inside["script"][0])
+    figures = json.loads(gzip.decompress(base64.b64decode(Seen(page).inside["script"][0])))
     kinds = {name.split("-")[1] for name in figures}
     assert kinds == {"det", "roc", "pr", "histogram", "bayes_error", "tippett", "reliability", "risk_coverage"}
     names = [trace["name"] for figure in figures.values() for trace in figure["data"]]

@@ -147,7 +147,7 @@ STEPS = (
         simulate_voices,
         detect_voices,
         ("soundfile", "soxr", "av"),
-        reports="{data}/results.json",
+        reports="deepfake-audio={data}/run",
     ),
     Step(
         "toxicity",
@@ -168,7 +168,7 @@ STEPS = (
         "ECGs: perturbations and attacks on a classifier of five diagnoses",
         simulate_ecg,
         attack_ecg,
-        reports="{data}/results.json",
+        reports="ecg-attacks={data}/run",
     ),
 )
 """What the demo shows, in order."""

@@ -21,6 +21,7 @@ from hitmiss.report.summary import MOST_WORRIES, Shown, Summary, Worry, shown, w
 from hitmiss.report.tables import groupings
 from hitmiss.report.worst_errors import Errors, Sample, within
 from hitmiss.results import Estimate, Results
+from hitmiss.robustness import MEANS
 from hitmiss.tally import Floats
 from hitmiss.trials import Trials
 
@@ -112,7 +113,7 @@ def grids(results: Results) -> list[Grid]:
     made = []
     for names in groupings(results):
         own = [e for e in results if tuple(e.slice) == names and e.average is None]
-        metrics = tuple(dict.fromkeys(e.metric for e in own))
+        metrics = tuple(m for m in dict.fromkeys(e.metric for e in own) if m not in MEANS)
         columns = tuple(dict.fromkeys(k for e in own for k in e.run))
         cells: dict[tuple[str, ...], dict[str, Estimate]] = {}
         for e in own:

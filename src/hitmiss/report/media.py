@@ -31,6 +31,7 @@ MOST_BYTES: Final = 64_000_000
 IMAGES: Final = ("PNG", "JPEG", "WEBP")
 TRACE_WIDTH, TRACE_HEIGHT = 480, 56
 """Units of a drawn signal, a lead."""
+TRACE_GRAIN, TRACE_TOLERANCE = 4, 0.8
 MOST_LEADS: Final = 3
 SHOWN_LEADS: Final = {"II": 1, "V1": 6, "V5": 10}
 """The leads of the standard twelve that a small picture shows."""
@@ -159,9 +160,9 @@ def _numbered(n: int) -> list[tuple[str, int]]:
 
 
 def _path(x: Any, y: Any) -> str:
-    """An SVG path through the points that the eye can tell, as steps from each to the next, in tenths of a unit."""
-    at = thin(x, y)
-    points: Sequence[tuple[int, int]] = [(round(10 * a), round(10 * b)) for a, b in zip(x[at], y[at], strict=True)]
+    """An SVG path through the points that the eye can tell, as steps from each to the next, in quarters of a unit."""
+    at = thin(x, y, TRACE_TOLERANCE)
+    points: Sequence[tuple[int, int]] = [(round(TRACE_GRAIN * a), round(TRACE_GRAIN * b)) for a, b in zip(x[at], y[at], strict=True)]
     steps = [f"{b[0] - a[0]} {b[1] - a[1]}" for a, b in pairwise(points)]
     return f"M{points[0][0]} {points[0][1]}l{' '.join(steps).replace(' -', '-')}" if points else ""
 

@@ -78,14 +78,15 @@ def det(lines: Lines) -> Figure:
     """DET curves on normal-deviate axes."""
     shown: list[DetDisplay] = [d for _, d in lines]
     data: list[Figure] = []
+    low, high = _det_range(shown)
     for i, (name, d) in enumerate(lines):
         hover = _hover(
             name, "miss %{customdata[1]:.2%}, false alarm %{customdata[0]:.2%}<br>threshold %{customdata[2]:.4g}"
         )
-        custom = [list(p) for p in zip(numbers(d.far, 4), numbers(d.frr, 4), numbers(d.threshold, 4), strict=True)]
-        data.append(line(ndtri(d.far), ndtri(d.frr), name, i, customdata=custom, hovertemplate=hover))
+        far, frr, at = (values[_in_sight(d, low, high)] for values in (d.far, d.frr, d.threshold))
+        custom = [list(p) for p in zip(numbers(far, 4), numbers(frr, 4), numbers(at, 4), strict=True)]
+        data.append(line(ndtri(far), ndtri(frr), name, i, customdata=custom, hovertemplate=hover))
         data += [m for p in d.points if 0 < p.far < 1 and 0 < p.frr < 1 for m in [_mark(p, name, i, ndtri)]]
-    low, high = _det_range(shown)
     ends = [float(ndtri(low)), float(ndtri(high))]
     ticks = _ticks(low, high)
     scale: Figure = {
@@ -106,6 +107,13 @@ def _det_range(shown: Sequence[DetDisplay]) -> tuple[float, float]:
     worst = max((max(p.far, p.frr) for p in points), default=0.1)
     least = min((min(p.far, p.frr) for p in points if min(p.far, p.frr) > 0), default=0.01)
     return float(np.clip(least / 6, 2e-4, 0.02)), float(np.clip(1.5 * worst, 0.5, 0.9))
+
+
+def _in_sight(d: DetDisplay, low: float, high: float) -> slice:
+    """The points from the last before the axes to the first behind them: what lies beyond is never seen."""
+    inside = (d.far >= low) & (d.far <= high) & (d.frr >= low) & (d.frr <= high)
+    at = np.flatnonzero(inside)
+    return slice(max(int(at[0]) - 1, 0), int(at[-1]) + 2) if len(at) else slice(None)
 
 
 def _ticks(low: float, high: float) -> list[float]:

@@ -30,13 +30,12 @@ class Bar:
 
 @dataclass(frozen=True)
 class CellView:
-    """A cell: its text, what stands below it, whether it stands out or is the best, what it is sorted by, its bar."""
+    """A cell: its text, what stands below it, whether it stands out or is the best, its bar, and what a pointer tells."""
 
     text: str
     below: str = ""
     strong: bool = False
     best: bool = False
-    sort: str = ""
     bar: Bar | None = None
     about: str = ""
 
@@ -82,7 +81,7 @@ def of_grid(grid: Grid, positive: str, note: str = "", *, bars: bool = True) -> 
     sized = any(row.n is not None for row in grid.rows)
 
     def view(row: Row) -> RowView:
-        counts = [CellView(f"{n:,}" if n is not None else "", sort=str(n or "")) for n in (row.n, row.n_positive)]
+        counts = [CellView(f"{n:,}" if n is not None else "") for n in (row.n, row.n_positive)]
         figures = []
         for i, e in enumerate(row.cells):
             whole = pooled.cells[i] if pooled is not None and i < len(pooled.cells) else None
@@ -144,7 +143,7 @@ def _figure(
     below = " × ".join(e.slice.values()) if row.average == "worst" else interval(e, digits)
     is_best = best is not None and e.value == best and row.average is None
     text = f"{figure(e.value, digits)}{mark}"
-    return CellView(text, below, True, is_best, f"{e.value:.6g}", _bar(e, row, scale, pooled), e.note or "")
+    return CellView(text, below, True, is_best, _bar(e, row, scale, pooled), e.note or "")
 
 
 def _bar(e: Estimate, row: Row, scale: tuple[float, float] | None, pooled: Estimate | None) -> Bar | None:

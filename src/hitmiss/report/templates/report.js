@@ -53,7 +53,7 @@
         const body = table.tBodies[0];
         const rows = [...body.rows].filter((row) => !row.className);
         const averages = [...body.rows].filter((row) => row.className);
-        const key = (row) => row.cells[at].dataset.sort ?? row.cells[at].textContent.trim();
+        const key = (row) => (row.cells[at].querySelector("b") || row.cells[at]).textContent.trim().replace(/,(?=\d{3})|[*]$/g, "").replace("∞", "Infinity").replace(/^–$/, "");
         const order = (a, b) => {
           const [x, y] = [key(a), key(b)];
           if (x === "" || y === "") return (x === "") - (y === "");
@@ -65,8 +65,24 @@
     });
   });
 
-  const unpacked = async () => {
-    const bytes = Uint8Array.from(atob(byId("plotly").textContent.trim()), (c) => c.charCodeAt(0));
+  const drawing = "http://www.w3.org/2000/svg";
+  const shape = (parent, name, attributes) => {
+    const made = document.createElementNS(drawing, name);
+    Object.entries(attributes).forEach(([key, value]) => made.setAttribute(key, value));
+    parent.append(made);
+    return made;
+  };
+  const bars = () => document.querySelectorAll("[data-iv]").forEach((place) => {
+    const [low, high, at, pooled] = place.dataset.iv.split(" ");
+    const svg = shape(place, "svg", { viewBox: "-6 0 112 12", "aria-hidden": "true" });
+    shape(svg, "path", { class: "t", d: "M0 6h100" });
+    if (pooled !== undefined) shape(svg, "path", { class: "p", d: `M${pooled} 0v12` });
+    shape(svg, "path", { class: "w", d: `M${low} 6H${high}` });
+    shape(svg, "circle", { cx: at, cy: 6, r: 3 });
+  });
+
+  const unpacked = async (id) => {
+    const bytes = Uint8Array.from(atob(byId(id).textContent.trim()), (c) => c.charCodeAt(0));
     return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
   };
 
@@ -85,9 +101,9 @@
   const plots = async () => {
     const boxes = [...document.querySelectorAll(".plot")];
     if (!boxes.length) return;
-    const figures = JSON.parse(byId("figures").textContent);
+    const figures = JSON.parse(await unpacked("figures"));
     const script = document.createElement("script");
-    script.textContent = await unpacked();
+    script.textContent = await unpacked("plotly");
     document.head.append(script);
     const watch = new IntersectionObserver((seen) => seen.filter((s) => s.isIntersecting).forEach((s) => draw(s.target, figures)), { rootMargin: "400px" });
     boxes.forEach((box) => watch.observe(box));
@@ -102,6 +118,7 @@
   byId("theme").addEventListener("click", () => { root.dataset.theme = isDark() ? "light" : "dark"; named(); });
   named();
   sortable();
+  bars();
   plots().catch((error) => {
     root.classList.remove("js");
     document.querySelectorAll(".plot").forEach((box) => { box.textContent = "This figure could not be drawn (" + error.message + "); its numbers are in the table below."; });
