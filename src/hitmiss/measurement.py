@@ -14,6 +14,7 @@ from hitmiss.reasons import FEW
 from hitmiss.results import Estimate, Results
 from hitmiss.signature import sign
 from hitmiss.spec import Spec
+from hitmiss.tallied import TalliedTrials
 from hitmiss.trials import Trials
 from hitmiss.uncertainty import Draws, Method, Plan
 
@@ -49,7 +50,8 @@ def measure(
     chosen = choices or Choices()
     plan = Plan(bootstrap, _unit_names(unit), seed, level, interval, stratify)
     groupings = parse_by(by)
-    columns = Columns(trials, chosen.negative_only)
+    only = chosen.negative_only
+    columns = trials.columns(only) if isinstance(trials, TalliedTrials) else Columns(trials, only)
     questions = [ask(m, trials, chosen) for m in metrics]
     if not len(trials):
         raise DataError("there are no trials to measure")

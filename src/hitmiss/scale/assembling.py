@@ -21,7 +21,7 @@ from hitmiss.trials import Header, Source, Threshold
 
 
 def assemble(tally: ShardTally, plan: ShardPlan) -> TalliedTrials:
-    """The trials of a merged tally."""
+    """The trials of a merged tally; where it holds bins, they stand for the scores until those are fetched."""
     if not tally.cells:
         raise DataError("there are no trials to measure")
     reading = _read_words(tally, plan)

@@ -14,6 +14,7 @@ from hitmiss.stats.keys import EXACT, Keys, bins_of, first_key, keys_of
 Codes = NDArray[np.int64]
 MOST_COUNTS: Final = 2**27
 """Counters that a pass may hold; 4 bytes each."""
+_LOWEST: Final = keys_of([-np.inf])[0]
 FLUSH: Final = 2**21
 """Keys that wait to be sorted."""
 
@@ -31,6 +32,20 @@ class Counter(Protocol):
 def counter(bits: int, cuts: tuple[float, ...]) -> Counter:
     """The counter of a plan."""
     return KeepAll() if bits == EXACT else IntoBins(bits, cuts)
+
+
+def truncated(keys: Keys, bits: int, cuts: tuple[float, ...]) -> Keys:
+    """The lowest key of each key's bin; a cut begins a bin of its own.
+
+    >>> truncated(keys_of([1.0, 1.3, 1.4]), 14, (1.35,)) == keys_of([1.0, 1.25, 1.35])
+    array([ True,  True,  True])
+    """
+    if bits == EXACT:
+        return keys
+    lowest: Keys = np.maximum(first_key(bins_of(keys, bits), bits), _LOWEST)
+    for cut in keys_of(sorted(cuts)) if cuts else ():
+        lowest[(keys >= cut) & (lowest < cut)] = cut
+    return lowest
 
 
 class KeepAll:
@@ -124,6 +139,7 @@ class IntoBins:
         places = np.array(self._bins, dtype=np.uint64)
         is_cut = places >= np.uint64(1 << self._bits)
         lowest = first_key(np.where(is_cut, np.uint64(0), places), self._bits)
+        lowest = np.maximum(lowest, _LOWEST)  # below −inf there are only NaNs
         lowest[is_cut] = self._cuts[(places[is_cut] - np.uint64(1 << self._bits)).astype(np.int64)]
         order = np.argsort(lowest)
         found = []

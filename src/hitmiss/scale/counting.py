@@ -17,11 +17,11 @@ from hitmiss.io.findings import Finding, Ledger, Place, Stop, quoted
 from hitmiss.io.options import ReadOptions
 from hitmiss.io.tables import Stack
 from hitmiss.io.words import Reading, understand
-from hitmiss.scale.counters import Codes, counter
+from hitmiss.scale.counters import Codes, counter, truncated
 from hitmiss.scale.plan import Shard, ShardPlan, Window
 from hitmiss.scale.reading import Opened, Read, open_shard, pieces
 from hitmiss.scale.tallies import Binned, Cell, ShardFact, ShardTally, ordered
-from hitmiss.stats.keys import EXACT, Keys, bins_of, keys_of
+from hitmiss.stats.keys import COARSE, EXACT, Keys, bins_of, keys_of
 
 ENOUGH: Final = 1000
 """Faults after which a shard is not read any further."""
@@ -70,8 +70,9 @@ class _Counting:
     def __init__(self, plan: ShardPlan, window: Window | None, ledger: Ledger) -> None:
         self.plan, self.ledger = plan, ledger
         self.noted: dict[str, int] = {}
-        self._window = _Opening(window, plan) if window is not None else None
-        self._counter = counter(EXACT if window is not None else plan.bits, plan.cuts)
+        self._window = _Opening(window) if window is not None else None
+        self._bits = plan.bits if window is None else window.bits
+        self._counter = counter(plan.bits, plan.cuts) if window is None else counter(EXACT, ())
         self._columns: dict[str, list[str]] = {name: [] for name in ("label", *plan.keep)}
         self._cells: dict[Cell, int] = {}
         self._ids: list[Keys] = []
@@ -94,8 +95,8 @@ class _Counting:
         cell = self._codes(frame)
         keys = keys_of(frame["score"].to_numpy()) if "score" in frame.columns else np.zeros(frame.height, dtype=np.uint64)
         if self._window is not None:
-            inside = self._window.holds(cell, keys, list(self._cells))
-            cell, keys = cell[inside], keys[inside]
+            inside = self._window.places(cell, keys, list(self._cells))
+            cell, keys = cell[inside], truncated(keys[inside], self._bits, self.plan.cuts)
         if len(keys):
             self._counter.add(cell, keys)
 
@@ -143,23 +144,37 @@ class _Counting:
 class _Opening:
     """Which trials lie in a window."""
 
-    def __init__(self, window: Window, plan: ShardPlan) -> None:
-        self._bits = plan.bits
-        self._low, self._high = np.uint64(window.low), np.uint64(window.high)
-        self._bins = dict(zip(window.cells, window.bins, strict=True))
-        self._any = np.zeros(1 << plan.bits, dtype=bool)
-        for bins in window.bins:
-            self._any[list(bins)] = True
+    def __init__(self, window: Window) -> None:
+        self._window = window
+        self._ranges = [
+            (np.array(first, dtype=np.uint64), np.array(last, dtype=np.uint64))
+            for first, last in zip(window.first, window.last, strict=True)
+        ]
+        self._any = np.zeros((1 << COARSE) + 1, dtype=np.int32)
+        for first, last in self._ranges:
+            np.add.at(self._any, bins_of(first, COARSE).astype(np.int64), 1)
+            np.add.at(self._any, bins_of(last, COARSE).astype(np.int64) + 1, -1)
+        self._touched = np.cumsum(self._any) > 0
 
-    def holds(self, cell: Codes, keys: Keys, cells: Sequence[Cell]) -> NDArray[np.bool_]:
-        """Whether each trial lies in the window."""
-        bins = bins_of(keys, self._bits)
-        inside = (bins >= self._low) & (bins < self._high)
-        likely = np.flatnonzero(self._any[bins] & ~inside)
+    def places(self, cell: Codes, keys: Keys, cells: Sequence[Cell]) -> NDArray[np.intp]:
+        """The places of the trials that lie in the window."""
+        likely = np.flatnonzero(self._touched[bins_of(keys, COARSE).astype(np.int64)])
+        if self._window.cells is None:
+            return likely[_within(keys[likely], *self._ranges[0])]
+        ranges = dict(zip(self._window.cells, self._ranges, strict=True))
+        found = []
         for number in np.unique(cell[likely]):
             own = likely[cell[likely] == number]
-            inside[own] = np.isin(bins[own], np.array(self._bins.get(cells[number], ()), dtype=np.uint64))
-        return inside
+            if cells[number] in ranges:
+                found.append(own[_within(keys[own], *ranges[cells[number]])])
+        return np.concatenate([np.zeros(0, dtype=np.intp), *found])
+
+
+def _within(keys: Keys, first: Keys, last: Keys) -> NDArray[np.bool_]:
+    if not len(first):
+        return np.zeros(len(keys), dtype=bool)
+    at = np.searchsorted(first, keys, side="right")
+    return np.asarray((at > 0) & (keys <= last[np.maximum(at, 1) - 1]))
 
 
 def hashes(frame: pl.DataFrame, options: ReadOptions) -> Keys:
@@ -257,3 +272,15 @@ def locate(shard: Shard, plan: ShardPlan, wanted: frozenset[int]) -> list[tuple[
         for row in np.flatnonzero(np.isin(hashed, among)).tolist():
             found.append((int(hashed[row]), Place(table.name, table.line(row), item=table.frame["item"][row])))
     return found
+
+
+def hashes_of(shard: Shard, plan: ShardPlan, part: int, parts: int) -> Keys:
+    """The hashes of a shard's ids that fall into one of several parts."""
+    ledger, read = Ledger(), Read()
+    opened = open_shard(shard, plan.options, ledger)
+    picks = {name: at for name, at in opened.match.picks.items() if name in ("item", "target", *plan.options.runs)}
+    found = [np.zeros(0, dtype=np.uint64)]
+    for table in pieces(opened, picks, read, ledger):
+        hashed = hashes(table.frame, plan.options)
+        found.append(hashed if parts == 1 else hashed[hashed % np.uint64(parts) == part])
+    return np.concatenate(found)

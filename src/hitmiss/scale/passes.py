@@ -2,16 +2,17 @@
 
 first_pass    every trial counted, by score or by bin of scores
 second_pass   the trials of some bins again, each with its whole score
+hashes_of     the hashes of ids, where the tallies do not carry them
 locate        where ids stand, given their hashes: for telling what is repeated
 """
 
 from __future__ import annotations
 
-from hitmiss.scale.counting import count, locate
+from hitmiss.scale.counting import count, hashes_of, locate
 from hitmiss.scale.plan import Shard, ShardPlan, Window
 from hitmiss.scale.tallies import ShardTally
 
-__all__ = ["first_pass", "locate", "second_pass"]
+__all__ = ["first_pass", "hashes_of", "locate", "second_pass"]
 
 
 def first_pass(shard: Shard, plan: ShardPlan) -> ShardTally:

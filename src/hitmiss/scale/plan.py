@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 
 from hitmiss.io.options import ReadOptions
 from hitmiss.stats.keys import EXACT
@@ -57,12 +57,20 @@ class ShardPlan:
 
 @dataclass(frozen=True)
 class Window:
-    """The trials that a second pass fetches: those whose bin lies in low .. high − 1, or is among the bins of their cell.
+    """The trials that a second pass fetches: those with a key in one of the ranges of their cell, both ends included.
 
-    `cells` lists cells by their values (label first, then `ShardPlan.keep`); `bins` the open bins of each.
+    bits     of the keys that they are counted by: `EXACT`, or fewer for finer bins of a part of the scores
+    cells    the cells by their values (label first, then `ShardPlan.keep`); None: the ranges are for all cells alike
+    first    the lowest key of each range, ascending, for each cell (one list for all cells where `cells` is None)
+    last     the highest key of each
     """
 
-    low: int = 0
-    high: int = 0
-    cells: tuple[tuple[str, ...], ...] = ()
-    bins: tuple[tuple[int, ...], ...] = field(default=())
+    bits: int = EXACT
+    cells: tuple[tuple[str, ...], ...] | None = None
+    first: tuple[tuple[int, ...], ...] = ()
+    last: tuple[tuple[int, ...], ...] = ()
+
+    @classmethod
+    def of_all(cls, first: int, last: int) -> Window:
+        """All trials with a key in one range."""
+        return cls(EXACT, None, ((first,),), ((last,),))

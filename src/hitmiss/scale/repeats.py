@@ -6,30 +6,44 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from hitmiss import progress
 from hitmiss.io.findings import Ledger, Place
-from hitmiss.scale.passes import locate
+from hitmiss.scale.passes import hashes_of, locate
 from hitmiss.scale.plan import Shard, ShardPlan
 from hitmiss.scale.running import Executor
-from hitmiss.scale.tallies import ShardTally
+from hitmiss.scale.tallies import ShardTally, ordered
 from hitmiss.stats.keys import Keys
 
+HASH_BYTES = 24
+"""What a hash costs while it is looked at: itself, and twice more while hashes are sorted."""
 MOST = 1000
 """Repeated ids that are looked up; more would say nothing new."""
 
 
-def refuse_repeats(tally: ShardTally, shards: Sequence[Shard], plan: ShardPlan, run: Executor) -> None:
-    """Refuse where an id occurs twice in all shards. Equal hashes prove nothing: the ids themselves are compared."""
+def refuse_repeats(tally: ShardTally, shards: Sequence[Shard], plan: ShardPlan, run: Executor, memory: int) -> None:
+    """Refuse where an id occurs twice in all shards. Equal hashes prove nothing: the ids themselves are compared.
+
+    Hashes that were not carried along are collected now, a part at a time, as many as the memory allows.
+    """
     if tally.ids is not None:
         refuse_hashes(repeated(tally.ids), shards, plan, run)
+        return
+    if not all(shard.facts.get("has_ids") for shard in tally.shards):
+        return
+    parts = 1 + sum(shard.rows for shard in tally.shards) * HASH_BYTES // memory
+    for part in range(parts):
+        progress.tell("looking for repeated ids", part, parts)
+        found = list(run(hashes_of, [(shard, plan, part, parts) for shard in shards]))
+        refuse_hashes(repeated(ordered(np.concatenate(found))), shards, plan, run)
 
 
-def repeated(ordered: Keys) -> Keys:
+def repeated(hashes: Keys) -> Keys:
     """The hashes that occur more than once, of hashes in ascending order.
 
     >>> repeated(np.array([1, 4, 4, 4, 9], dtype=np.uint64)).tolist()
     [4]
     """
-    return np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+    return np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
 
 
 def refuse_hashes(twice: Keys, shards: Sequence[Shard], plan: ShardPlan, run: Executor) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
 from hitmiss import progress
+from hitmiss.alarms import ties_differ
+from hitmiss.asking import form_of
 from hitmiss.errors import UsageError
 from hitmiss.grouping import parse_by
 from hitmiss.io.files import GZIP, expand
@@ -20,14 +24,18 @@ from hitmiss.protocol import Protocol, find_protocol, measure_trials
 from hitmiss.registry import find_metric, resolve
 from hitmiss.results import Results
 from hitmiss.scale.assembling import assemble
-from hitmiss.scale.passes import first_pass
-from hitmiss.scale.plan import Shard, ShardPlan
+from hitmiss.scale.cells import ExactCells
+from hitmiss.scale.coarse import CoarseCells, Rehearsal, SampleKey, Sums, fetch_open, needs_sums, read_sums, refine
+from hitmiss.scale.passes import first_pass, second_pass
+from hitmiss.scale.plan import Shard, ShardPlan, Window
 from hitmiss.scale.reading import Opened, open_shard, rows_of_parquet
 from hitmiss.scale.repeats import refuse_repeats
 from hitmiss.scale.running import Executor, sequential
-from hitmiss.scale.tallies import ShardTally, merge_tallies
-from hitmiss.spec import parse
-from hitmiss.stats.keys import EXACT
+from hitmiss.scale.tallies import Cell, ShardTally, merge_tallies
+from hitmiss.spec import Spec, parse
+from hitmiss.stats import condensing
+from hitmiss.stats.forms import Form, OfCounts
+from hitmiss.stats.keys import COARSE, EXACT
 from hitmiss.tallied import TalliedTrials
 
 MEMORY: Final = 10**9
@@ -74,11 +82,84 @@ def evaluate_streamed(
     groupings = parse_by(by)
     gap_columns = [gap.column] if isinstance(gap, Gap) else []
     keep = _kept(opened[0], wanted, [c for g in groupings for c in g] + gap_columns, threshold, read_options)
-    plan = ShardPlan(read_options, keep, EXACT, turned=_is_turned(opened, read_options), threshold=threshold)
-    tally = _count(shards, plan, run)
+    expected = trials_expected(opened)
+    is_exact = expected <= condensing.LARGE or expected * BYTES_A_TRIAL <= memory
+    forms = asked_forms(wanted, chosen, read_options)
+    turned = _is_turned(opened, read_options)
+    plan = ShardPlan(read_options, keep, EXACT, turned=turned, threshold=threshold)
+    if not is_exact:
+        plan = replace(plan, bits=COARSE, cuts=condensing.thresholds(forms), ids=False)
+    tally = _count(shards, plan, run, memory)
+    if not is_exact and tally.n <= condensing.LARGE:
+        plan = replace(plan, bits=EXACT, cuts=(), ids=False)
+        tally = _count(shards, plan, run, memory)
     trials = assemble(tally, plan)
-    results = measure_trials(trials, chosen, metrics=list(metrics), by=by, gap=gap, **options)
-    return Streamed(results, trials)
+    asking: dict[str, Any] = {"metrics": list(metrics), "by": by, "gap": gap, **options}
+    if not plan.is_exact:
+        cells = sorted(tally.cells)
+        fetch = _Fetching(shards, plan, run)
+        trials = _sharpened(trials, cells, forms, fetch, memory, lambda t: measure_trials(t, chosen, **asking | {"bootstrap": 0}))
+    return Streamed(measure_trials(trials, chosen, **asking), trials)
+
+
+@dataclass(frozen=True)
+class _Fetching:
+    """Second passes over all shards."""
+
+    shards: Sequence[Shard]
+    plan: ShardPlan
+    run: Executor
+
+    def __call__(self, window: Window) -> ShardTally:
+        calls = [(shard, self.plan, window) for shard in self.shards]
+        return merge_tallies(_told(self.run(second_pass, calls), len(calls), "shards read again"))
+
+
+def _sharpened(
+    trials: TalliedTrials,
+    cells: Sequence[Cell],
+    forms: Sequence[Form],
+    fetch: Callable[[Window], ShardTally],
+    memory: int,
+    rehearse: Callable[[TalliedTrials], Results],
+) -> TalliedTrials:
+    """Trials that were counted by bins, with the scores fetched on which the figures of a measurement depend."""
+    assert isinstance(trials.scored, ExactCells)
+    binned = list(trials.scored.binned)
+    stage = Rehearsal(trials.scored)
+    rehearse(replace(trials, scored=stage))
+    samples = list(stage.asked)
+    binned = refine(binned, cells, samples, fetch)
+    mixed = fetch_open(binned, cells, samples, forms, fetch, memory)
+    source = CoarseCells(ExactCells(mixed), tuple(forms))
+    found = read_sums(binned, cells, samples, forms, fetch, memory) if _needs_every_score(source, samples, forms) else Sums()
+    return replace(trials, scored=replace(source, figures=found.figures, areas=found.areas, tied=found.tied))
+
+
+def _needs_every_score(source: CoarseCells, samples: Sequence[SampleKey], forms: Sequence[Form]) -> bool:
+    """Whether a figure, or a warning with a figure in it, cannot do with the scores that were fetched."""
+    if needs_sums(forms):
+        return True
+    for positive, negative in samples:
+        rows = np.array(positive, dtype=np.intp), np.array(negative, dtype=np.intp)
+        tally = source.tally(*rows)
+        if tally.has_both_classes and (source.steps(*rows).area < 0.51 or ties_differ(tally)):
+            return True
+    return False
+
+
+def asked_forms(wanted: Sequence[str], protocol: Protocol | None, options: ReadOptions) -> list[Form]:
+    """The forms of the metrics that will be measured on scores."""
+    found: list[Form] = []
+    for text in wanted:
+        spec, entry, _ = resolve(text)
+        settled = {**(protocol.settings.get(spec.name, {}) if protocol else {}), **dict(spec.settings)}
+        if "score" not in entry.columns or entry.form is None or (entry.kinds and options.score_kind not in entry.kinds):
+            continue
+        form = form_of(entry, entry.settings(Spec.of(spec.name, **settled)))
+        if form is not None and not isinstance(form, OfCounts):
+            found.append(form)
+    return found
 
 
 def _read_options(protocol: Protocol | None, reading: dict[str, Any]) -> ReadOptions:
@@ -144,21 +225,21 @@ def _is_turned(opened: Sequence[Opened], options: ReadOptions) -> bool:
     return same_class(options.higher, read.negative) and not same_class(options.higher, read.positive)
 
 
-def _count(shards: Sequence[Shard], plan: ShardPlan, run: Executor) -> ShardTally:
-    tally = merge_tallies(_told(run(first_pass, [(shard, plan) for shard in shards]), len(shards)))
+def _count(shards: Sequence[Shard], plan: ShardPlan, run: Executor, memory: int) -> ShardTally:
+    tally = merge_tallies(_told(run(first_pass, [(shard, plan) for shard in shards]), len(shards), "shards counted"))
     if tally.findings:
         ledger = Ledger(list(tally.findings))
         raise ledger.error()
-    refuse_repeats(tally, shards, plan, run)
-    return tally
+    refuse_repeats(tally, shards, plan, run, memory)
+    return replace(tally, ids=None)
 
 
-def _told(tallies: Iterator[ShardTally], total: int) -> Iterator[ShardTally]:
+def _told(tallies: Iterator[ShardTally], total: int, what: str) -> Iterator[ShardTally]:
     """The tallies as they come, with a word on how far the work is."""
     rows = size = 0
     for done, tally in enumerate(tallies, 1):
         rows, size = rows + tally.shards[0].rows, size + tally.shards[0].bytes
-        progress.tell(f"shards counted: {rows:,} rows, {size / 1e6:,.0f} MB", done, total)
+        progress.tell(f"{what}: {rows:,} rows, {size / 1e6:,.0f} MB", done, total)
         yield tally
 
 

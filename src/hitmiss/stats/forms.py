@@ -10,8 +10,8 @@ Whole         anything else that a tally determines (average precision, hull EER
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -23,6 +23,19 @@ from hitmiss.tally import Floats, Tally
 Ties = Literal["grouped", "official", "interpolated"]
 Number = Any  # a float, or an array with one entry a replicate: the arithmetic is the same
 CHUNK = 1 << 15  # whole-array temporaries cost several times a chunked pass (page faults)
+
+
+@dataclass(frozen=True, eq=False)
+class ReadTally(Tally):
+    """A tally that is short of single scores, with the figures that need every score: those were read before."""
+
+    figures: Mapping[Form, float] = field(default_factory=dict)
+    known_tied_mass: float | None = None
+
+    @property
+    def tied_mass(self) -> float:
+        """Share of trials whose score both classes have, where it was read."""
+        return super().tied_mass if self.known_tied_mass is None else self.known_tied_mass
 
 
 @dataclass(frozen=True)
@@ -141,6 +154,8 @@ class ClassSums:
 
     def value(self, tally: Tally) -> float:
         """The figure; NaN without the classes that it needs."""
+        if isinstance(tally, ReadTally):
+            return tally.figures[self]
         total = tally.n_positive + tally.n_negative
         if not total or (self.needs_both and not tally.has_both_classes):
             return float("nan")
@@ -177,7 +192,7 @@ class Whole:
 
     def value(self, tally: Tally) -> float:
         """The figure."""
-        return float(self.function(tally))
+        return tally.figures[self] if isinstance(tally, ReadTally) else float(self.function(tally))
 
 
 @dataclass(frozen=True)

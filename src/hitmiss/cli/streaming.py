@@ -1,0 +1,82 @@
+"""`hitmiss score --stream` and `--counts`: files beyond memory, and counts that another program made."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hitmiss.protocol import Protocol
+    from hitmiss.results import Results
+    from hitmiss.scale.running import Executor
+    from hitmiss.trials import Trials
+
+UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
+
+
+def measured(
+    scores: list[str],
+    protocol: Protocol | None,
+    reading: dict[str, Any],
+    options: dict[str, Any],
+    *,
+    threshold: float | None,
+    memory: str,
+    run: Executor | None = None,
+) -> tuple[Results, Trials]:
+    """The figures of shards, counted one by one; and what stands for their trials."""
+    from hitmiss.scale.running import sequential
+    from hitmiss.scale.streaming import evaluate_streamed
+
+    found = evaluate_streamed(
+        scores,
+        protocol,
+        run=run or sequential,
+        memory=size(memory),
+        threshold=threshold,
+        reading=reading,
+        **options,
+    )
+    return found.results, found.trials
+
+
+def measured_counts(
+    files: list[str],
+    protocol: Protocol | None,
+    reading: dict[str, Any],
+    options: dict[str, Any],
+    *,
+    threshold: float | None,
+) -> tuple[Results, Trials]:
+    """The figures of counts by score, as `hitmiss sql` has a warehouse make them."""
+    from hitmiss.scale.counted import evaluate_counts
+
+    found = evaluate_counts(files, protocol, threshold=threshold, reading=reading, **options)
+    return found.results, found.trials
+
+
+def refuse_together(flag: str, others: dict[str, Any]) -> None:
+    """One sentence where an option needs every trial at once."""
+    from hitmiss.errors import UsageError
+
+    given = [name for name, value in others.items() if value]
+    if given:
+        raise UsageError(f"{given[0]} needs every trial at once; leave it or {flag} out")
+
+
+def size(text: str) -> int:
+    """A size in bytes from its text.
+
+    >>> size("2GB"), size("500 MB"), size("1e9")
+    (2000000000, 500000000, 1000000000)
+    """
+    from hitmiss.errors import UsageError
+
+    found = re.fullmatch(r"\s*([0-9.]+(?:e[0-9]+)?)\s*([kmg]?)b?\s*", text.lower())
+    try:
+        n = int(float(found[1]) * UNITS[found[2]]) if found else 0
+    except ValueError:
+        n = 0
+    if n < 10**7:
+        raise UsageError(f"--memory {text!r}: write a size of at least 10MB, as 500MB or 2GB")
+    return n

@@ -1,0 +1,255 @@
+"""Cells of which only bins of scores were counted, and what is fetched so that every figure is that of the scores.
+
+1  A rehearsal of the measurement tells which samples will be asked for (`Rehearsal`).
+2  Bins that hold too much of a sample are counted again, finer (`refine`).
+3  The scores of leaves in which a crossing or a least cost can lie are fetched (`fetch`).
+4  Figures that need every score (AUC, Cllr, PAV) are read as the scores pass by, a stretch at a time (`read_sums`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hitmiss import progress
+from hitmiss.errors import DataError
+from hitmiss.grouping import Rows
+from hitmiss.scale.cells import ExactCells
+from hitmiss.scale.plan import Window
+from hitmiss.scale.summing import Pairs, Passing, passing
+from hitmiss.scale.tallies import Binned, Cell, ShardTally
+from hitmiss.stats.condensing import LEVELS, condense, heavy_bins, leaves, opened, thresholds
+from hitmiss.stats.delong import Steps
+from hitmiss.stats.forms import Form, PairShare, ReadTally
+from hitmiss.stats.keys import COARSE, EXACT, Keys, bins_of, first_key, keys_of
+from hitmiss.tally import Tally
+
+Fetch = Callable[[Window], ShardTally]
+"""Makes a second pass over all shards and merges what it finds."""
+SampleKey = tuple[tuple[int, ...], tuple[int, ...]]
+TIED: Final = 32
+"""A bin of so many bits that is still heavy is probably one score that many trials share: its scores are fetched."""
+ROW_BYTES: Final = 48
+"""What a fetched score costs while it is worked on."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rehearsal:
+    """Stands in for the scores while `measure` is rehearsed, and remembers which samples were asked for."""
+
+    cells: ExactCells
+    asked: dict[SampleKey, Tally] = field(default_factory=dict)
+
+    def tally(self, positive: Rows, negative: Rows) -> Tally:
+        """The bins of some cells as if they were scores."""
+        key = _key(positive, negative)
+        if key not in self.asked:
+            self.asked[key] = self.cells.tally(positive, negative)
+        return self.asked[key]
+
+    def steps(self, positive: Rows, negative: Rows) -> Steps:
+        """The same for an AUC."""
+        return Steps.of_tally(self.tally(positive, negative))
+
+
+@dataclass(frozen=True, eq=False)
+class CoarseCells:
+    """Cells with scores where they matter and bins elsewhere, and the figures that needed every score."""
+
+    cells: ExactCells
+    forms: tuple[Form, ...]
+    figures: Mapping[SampleKey, Mapping[Form, float]] = field(default_factory=dict)
+    areas: Mapping[SampleKey, Steps] = field(default_factory=dict)
+    tied: Mapping[SampleKey, float] = field(default_factory=dict)
+
+    def tally(self, positive: Rows, negative: Rows) -> Tally:
+        """The tally of some cells, short, with its figures."""
+        short = condense(self.cells.tally(positive, negative), self.forms)
+        key = _key(positive, negative)
+        return ReadTally(short.score, short.positives, short.negatives, self.figures.get(key, {}), self.tied.get(key))
+
+    def steps(self, positive: Rows, negative: Rows) -> Steps:
+        """The area under the curve of some cells; of their bins where nothing depends on its digits."""
+        found = self.areas.get(_key(positive, negative))
+        return found if found is not None else Steps.of_tally(self.cells.tally(positive, negative))
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """What needed every score, sample by sample."""
+
+    figures: Mapping[SampleKey, Mapping[Form, float]] = field(default_factory=dict)
+    areas: Mapping[SampleKey, Steps] = field(default_factory=dict)
+    tied: Mapping[SampleKey, float] = field(default_factory=dict)
+
+
+def _key(positive: Rows, negative: Rows) -> SampleKey:
+    return tuple(positive.tolist()), tuple(negative.tolist())
+
+
+def refine(
+    binned: list[Binned], cells: Sequence[Cell], samples: Sequence[SampleKey], fetch: Fetch
+) -> list[Binned]:
+    """Bins that are heavy in some sample counted again by finer bins, level by level."""
+    for bits, finer in pairwise(LEVELS):
+        source = ExactCells(binned)
+        wanted: dict[int, list[Keys]] = {}
+        for positive, negative in samples:
+            tally = source.tally(np.array(positive, dtype=np.intp), np.array(negative, dtype=np.intp))
+            heavy = heavy_bins(tally, bits)
+            for row in (*positive, *negative):
+                wanted.setdefault(row, []).append(heavy)
+        ranges = {row: np.unique(np.concatenate(keys)) for row, keys in wanted.items()}
+        ranges = {row: keys for row, keys in ranges.items() if len(keys)}
+        if not ranges:
+            break
+        width = np.uint64((1 << (EXACT - bits)) - 1)
+        is_tied = bits >= TIED
+        window = _window(cells, {row: (keys, keys | width) for row, keys in ranges.items()}, EXACT if is_tied else finer)
+        binned = _replaced(binned, cells, ranges, bits, fetch(window))
+        if is_tied:
+            break
+    return binned
+
+
+def fetch_open(
+    binned: list[Binned],
+    cells: Sequence[Cell],
+    samples: Sequence[SampleKey],
+    forms: Sequence[Form],
+    fetch: Fetch,
+    memory: int,
+) -> list[Binned]:
+    """The scores of leaves in which a crossing or a least cost of a sample or its replicates can lie."""
+    source = ExactCells(binned)
+    found: dict[int, list[tuple[Keys, Keys]]] = {}
+    for positive, negative in samples:
+        tally = source.tally(np.array(positive, dtype=np.intp), np.array(negative, dtype=np.intp))
+        starts, lowest = leaves(tally, thresholds(forms))
+        is_open = opened(tally, starts, forms)
+        first = keys_of(lowest)
+        last = np.append(first[1:], np.uint64(2**64 - 1)) - np.uint64(1)
+        # A leaf ends with its bin, not where the next one begins: in between another sample may have trials.
+        last = np.minimum(last, _end_of_bin(first))
+        for row in (*positive, *negative):
+            found.setdefault(row, []).append((first[is_open], last[is_open]))
+    ranges = {row: _union(parts) for row, parts in found.items()}
+    rows = sum(_held(binned[row], *ends) for row, ends in ranges.items())
+    if rows * ROW_BYTES > 2 * memory:
+        raise DataError(
+            f"about {rows:,} trials lie where the figures are decided, which is more than the memory allowed; "
+            f"raise --memory to {rows * ROW_BYTES / 2e9:.1f}GB, or group by less"
+        )
+    fetched = fetch(_window(cells, ranges, EXACT))
+    mixed = []
+    for row, cell in enumerate(cells):
+        first, last = ranges.get(row, (np.zeros(0, dtype=np.uint64),) * 2)
+        outside = ~_inside(binned[row].bins, first, last)
+        kept = Binned(binned[row].bins[outside], binned[row].each[outside])
+        mixed.append(_joined([kept, fetched.cells[cell]] if cell in fetched.cells else [kept]))
+    return mixed
+
+
+def read_sums(
+    binned: Sequence[Binned],
+    cells: Sequence[Cell],
+    samples: Sequence[SampleKey],
+    forms: Sequence[Form],
+    fetch: Fetch,
+    memory: int,
+) -> Sums:
+    """Figures that need every score, for all samples, from as many passes as the memory asks for."""
+    source = ExactCells(binned)
+    readers: dict[SampleKey, tuple[dict[Form, Passing], Pairs]] = {}
+    for key in samples:
+        tally = source.tally(*(np.array(side, dtype=np.intp) for side in key))
+        n1, n0 = int(tally.n_positive), int(tally.n_negative)
+        own = {form: found for form in forms if (found := passing(form, n1, n0)) is not None}
+        readers[key] = own, Pairs(n1, n0, Steps.of_tally(tally).area if n1 and n0 else 0.5)
+    for first, last in progress.each(stretches_of(binned, max(memory // ROW_BYTES, 1)), "reading sums over all scores"):
+        fetched = fetch(Window.of_all(first, last))
+        nothing = Binned(np.zeros(0, dtype=np.uint64))
+        part = ExactCells([fetched.cells.get(cell, nothing) for cell in cells])
+        for (positive, negative), (own, pairs) in readers.items():
+            tally = part.tally(np.array(positive, dtype=np.intp), np.array(negative, dtype=np.intp))
+            if len(tally.score):
+                pairs.add(tally)
+                for reader in own.values():
+                    reader.add(tally)
+    figures = {key: {form: reader.value() for form, reader in own.items()} for key, (own, _) in readers.items()}
+    counted = {key: pairs for key, (_, pairs) in readers.items()}
+    return Sums(figures, {k: p.steps() for k, p in counted.items()}, {k: p.tied_mass for k, p in counted.items()})
+
+
+def needs_sums(forms: Sequence[Form]) -> bool:
+    """Whether some form needs every score."""
+    return any(isinstance(f, PairShare) or passing(f, 1, 1) is not None for f in forms)
+
+
+def stretches_of(binned: Sequence[Binned], rows: int) -> list[tuple[int, int]]:
+    """Stretches of keys, from low to high, with about so many trials each; their ends are ends of the coarsest bins."""
+    keys = np.concatenate([b.bins for b in binned])
+    counts = np.concatenate([b.each for b in binned])
+    bins, place = np.unique(bins_of(keys, COARSE), return_inverse=True)
+    total = np.cumsum(np.bincount(place, weights=counts, minlength=len(bins)))
+    number = (total - 1) // rows
+    ends = np.flatnonzero(np.append(number[1:] != number[:-1], True))
+    last = first_key(bins[ends] + np.uint64(1), COARSE).tolist()
+    starts = [0, *last[:-1]]
+    return [(int(a), int(b) - 1 if b else 2**64 - 1) for a, b in zip(starts, last, strict=True)]
+
+
+def _window(cells: Sequence[Cell], ranges: Mapping[int, tuple[Keys, Keys]], bits: int) -> Window:
+    rows = sorted(ranges)
+    first, last = (tuple(tuple(ranges[row][i].tolist()) for row in rows) for i in (0, 1))
+    return Window(bits, tuple(cells[row] for row in rows), first, last)
+
+
+def _replaced(
+    binned: Sequence[Binned], cells: Sequence[Cell], ranges: Mapping[int, Keys], bits: int, finer: ShardTally
+) -> list[Binned]:
+    """Bins of those cells taken out, and the finer ones put in their place."""
+    out = []
+    for row, cell in enumerate(cells):
+        own = binned[row]
+        taken = np.isin(bins_of(own.bins, bits), bins_of(ranges[row], bits)) if row in ranges else np.zeros(len(own.bins), bool)
+        kept = Binned(own.bins[~taken], own.each[~taken])
+        out.append(_joined([kept, finer.cells[cell]] if cell in finer.cells else [kept]))
+    return out
+
+
+def _joined(parts: Sequence[Binned]) -> Binned:
+    bins, counts = np.concatenate([p.bins for p in parts]), np.concatenate([p.each for p in parts])
+    order = np.argsort(bins, kind="stable")
+    return Binned(bins[order], counts[order])
+
+
+def _end_of_bin(first: Keys) -> Keys:
+    """The last key of the coarsest bin that each key lies in."""
+    return first_key(bins_of(first, COARSE), COARSE) | np.uint64((1 << (EXACT - COARSE)) - 1)
+
+
+def _union(parts: Sequence[tuple[Keys, Keys]]) -> tuple[Keys, Keys]:
+    """Ranges that touch or overlap as one."""
+    first, last = (np.concatenate([p[i] for p in parts]) for i in (0, 1))
+    order = np.argsort(first, kind="stable")
+    first, last = first[order], np.maximum.accumulate(last[order])
+    apart = np.append(True, first[1:] > last[:-1])[: len(first)]
+    ends = np.append(np.flatnonzero(apart)[1:], len(first)) - 1 if len(first) else np.zeros(0, dtype=np.intp)
+    return first[apart], last[ends]
+
+
+def _inside(keys: Keys, first: Keys, last: Keys) -> NDArray[np.bool_]:
+    at = np.searchsorted(first, keys, side="right")
+    if not len(first):
+        return np.zeros(len(keys), dtype=bool)
+    return np.asarray((at > 0) & (keys <= last[np.maximum(at, 1) - 1]))
+
+
+def _held(binned: Binned, first: Keys, last: Keys) -> int:
+    return int(binned.each[_inside(binned.bins, first, last)].sum())

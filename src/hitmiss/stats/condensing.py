@@ -1,0 +1,160 @@
+"""A tally of very many trials made short: exact where replicates look at single trials, bins of scores elsewhere.
+
+The bootstrap draws counts of stretches of scores and splits only those in which a crossing or a least cost can fall
+(see `refine`). So a short tally will do: leaves (bins of scores, by the highest bits of their keys, finer where many
+trials share a bin) as one group each, and single scores inside the leaves that matter. It depends on nothing but how
+many trials have which score: whoever counts the same trials, in memory or shard by shard, draws the same replicates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hitmiss.stats.forms import AtThreshold, Crossing, Form, MinimumCost
+from hitmiss.stats.keys import COARSE, EXACT, Keys, keys_of, scores_of
+from hitmiss.tally import Floats, Tally
+
+Indices = NDArray[np.intp]
+Mask = NDArray[np.bool_]
+
+LARGE: Final = 1 << 22
+"""A measurement of more trials than this is resampled on condensed tallies."""
+LEVELS: Final = (COARSE, 26, 32, 38, 44, 50, 56, EXACT)
+"""Bits of the bins; the next where a bin is heavy."""
+HEAVY: Final = 512
+"""A bin with more than one part in so many of the trials is cut further."""
+DEVIATIONS: Final = 6.0
+"""Standard deviations within which replicates are expected to stay (odds of 1e-9 to leave)."""
+_LOWEST: Final = int(keys_of([-np.inf])[0])
+_STEP: Final = 1 << 16
+
+
+def condense(tally: Tally, forms: Sequence[Form]) -> Tally:
+    """The short tally: leaves as single groups, but for those that a crossing or a least cost of replicates can be in.
+
+    >>> rng = np.random.default_rng(0)
+    >>> whole = Tally.of_classes(rng.normal(2.0, size=50_000), rng.normal(size=50_000))
+    >>> cost = MinimumCost(0.95, 0.5, 0.5)
+    >>> short = condense(whole, [cost])
+    >>> len(short.score) < 30_000, cost.value(short) == cost.value(whole)
+    (True, True)
+    """
+    starts, lowest = leaves(tally, thresholds(forms))
+    is_open = opened(tally, starts, forms)
+    sizes = np.diff(np.append(starts, len(tally.score)))
+    kept = np.repeat(is_open, sizes)
+    kept[starts] = True
+    at = np.flatnonzero(kept)
+    score = tally.score[at].copy()
+    closed = ~is_open
+    score[np.searchsorted(at, starts[closed])] = lowest[closed]
+    ends = np.append(at, len(tally.score))
+    return Tally(score, tally.positives[ends], tally.negatives[ends])
+
+
+def thresholds(forms: Sequence[Form]) -> tuple[float, ...]:
+    """The fixed thresholds of forms."""
+    return tuple(sorted({f.threshold + 0.0 for f in forms if isinstance(f, AtThreshold)}))
+
+
+def leaves(tally: Tally, cuts: Sequence[float] = ()) -> tuple[Indices, Floats]:
+    """Where leaves begin among the distinct scores, and the lowest score that each could hold."""
+    starts, lowest = _cut_to(tally, EXACT)
+    at = np.searchsorted(tally.score, np.asarray(cuts, dtype=np.float64))
+    inside = at < len(tally.score)
+    return _inserted(starts, lowest, at[inside].astype(np.intp), np.asarray(cuts, dtype=np.float64)[inside])
+
+
+def heavy_bins(tally: Tally, bits: int) -> Keys:
+    """The bins of that many bits that are heavy, by their lowest keys: they are cut further where they hold several scores."""
+    starts, _ = _cut_to(tally, bits)
+    is_heavy = _between(tally, starts) * HEAVY > tally.n_positive + tally.n_negative
+    own = keys_of(_lowest(tally.score[starts], bits))
+    return np.unique(own[is_heavy])
+
+
+def _cut_to(tally: Tally, finest: int) -> tuple[Indices, Floats]:
+    """Leaves of bins with at most so many bits."""
+    score, n = tally.score, tally.n_positive + tally.n_negative
+    starts = _changes(score, 0, len(score), COARSE)
+    lowest = _lowest(score[starts], COARSE)
+    for level in (bits for bits in LEVELS[1:] if bits <= finest):
+        held = _between(tally, starts)
+        width = np.diff(np.append(starts, len(score)))
+        heavy = np.flatnonzero((held * HEAVY > n) & (width > 1))
+        inner = [_changes(score, starts[k], starts[k] + width[k], level)[1:] for k in heavy]
+        own = _lowest(score[starts[heavy]], level)
+        lowest[heavy] = np.maximum(lowest[heavy], own)  # a cut leaf begins at its first finer bin
+        new = np.concatenate([np.zeros(0, dtype=np.intp), *inner])
+        starts, lowest = _inserted(starts, lowest, new, _lowest(score[new], level))
+    return starts, lowest
+
+
+def opened(tally: Tally, starts: Indices, forms: Sequence[Form]) -> Mask:
+    """The leaves in which the crossing or the least cost of the sample, or of a replicate, can lie."""
+    edges = np.append(starts, len(tally.score))
+    cp, cn = tally.positives[edges].astype(np.float64), tally.negatives[edges].astype(np.float64)
+    is_open = np.zeros(len(starts), dtype=bool)
+    if not tally.has_both_classes:
+        return is_open
+    n1, n0 = float(tally.n_positive), float(tally.n_negative)
+    for form in forms:
+        if isinstance(form, Crossing):
+            is_open |= _can_cross(form, cp, cn, n1, n0)
+        elif isinstance(form, MinimumCost):
+            is_open |= _can_be_least(form, cp, cn, n1, n0)
+    return is_open
+
+
+def _can_cross(form: Crossing, cp: Floats, cn: Floats, n1: float, n0: float) -> Mask:
+    away = [DEVIATIONS * np.sqrt(c * (n - c) / n) for c, n in ((cp, n1), (cn, n0))]
+    early = form.passed(np.minimum(cp + away[0], n1), np.minimum(cn + away[1], n0), n1, n0)
+    late = form.passed(np.maximum(cp - away[0], 0.0), np.maximum(cn - away[1], 0.0), n1, n0)
+    return np.asarray(early[1:] & ~late[:-1])
+
+
+def _can_be_least(form: MinimumCost, cp: Floats, cn: Floats, n1: float, n0: float) -> Mask:
+    """Whether few misses as at a leaf's low end with few false alarms as at its high end can cost less than the best edge."""
+    a, b = form.miss, form.false_alarm
+    best = int(np.argmin(a / n1 * cp - b / n0 * cn))
+    missed, rejected = (cp[:-1] - cp[best]) / n1, (cn[1:] - cn[best]) / n0
+    spread = np.sqrt(a * a * np.abs(missed) / n1 + b * b * np.abs(rejected) / n0)
+    return np.asarray(a * missed - b * rejected <= DEVIATIONS * spread)
+
+
+def _changes(score: Floats, low: int, high: int, bits: int) -> Indices:
+    """Where bins begin among the scores low .. high − 1, which are ascending."""
+    found = [np.zeros(1, dtype=np.intp)] if high > low else []
+    for start in range(low, high, _STEP):
+        # Not whole keys: within a sign the bits are in order, which is all that a change of bin needs.
+        part = score[start : min(start + _STEP, high - 1) + 1] + 0.0
+        bins = part.view(np.int64) >> (EXACT - bits)
+        found.append(np.flatnonzero(bins[1:] != bins[:-1]) + (start - low + 1))
+    return np.concatenate([np.zeros(0, dtype=np.intp), *found]) + low
+
+
+def _lowest(score: Floats, bits: int) -> Floats:
+    """The lowest score of the bins that scores lie in."""
+    keys: Keys = keys_of(score)
+    mask = ~np.uint64((1 << (EXACT - bits)) - 1)
+    return scores_of(np.maximum(keys & mask, np.uint64(_LOWEST)))  # below −inf there are only NaNs
+
+
+def _between(tally: Tally, starts: Indices) -> NDArray[Any]:
+    edges = np.append(starts, len(tally.score))
+    return np.diff(tally.positives[edges].astype(np.int64) + tally.negatives[edges])
+
+
+def _inserted(starts: Indices, lowest: Floats, new: Indices, new_lowest: Floats) -> tuple[Indices, Floats]:
+    """Leaves cut at further places; where one begins already it begins at the higher of the two."""
+    if not len(new):
+        return starts, lowest
+    both, values = np.concatenate([starts, new]), np.concatenate([lowest, new_lowest])
+    order = np.lexsort((values, both))
+    both, values = both[order], values[order]
+    last = np.append(both[1:] != both[:-1], True)
+    return both[last], values[last]
