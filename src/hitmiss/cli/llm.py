@@ -38,7 +38,9 @@ def llm(
     canaries: Annotated[int, typer.Option(help="Items with an order inside, to measure obedience.")] = 0,
     disable_tool_cache: Annotated[bool, typer.Option("--disable-tool-cache", help="Compute every tool call.")] = False,
     tool_cache_dir: Annotated[Path | None, typer.Option(help="Where results of tools are kept.")] = None,
-    answer_cache: Annotated[bool, typer.Option("--answer-cache", help="Take known answers from inspect_ai's cache.")] = False,
+    answer_cache: Annotated[
+        bool, typer.Option("--answer-cache", help="Take known answers from inspect_ai's cache.")
+    ] = False,
     max_iterations: Annotated[int, typer.Option(help="Most requests about one item.")] = 15,
     max_tokens: Annotated[int | None, typer.Option(help="Most tokens of an answer.")] = None,
     reasoning_effort: Annotated[str | None, typer.Option(help="As the provider has it, low to high.")] = None,
@@ -51,8 +53,12 @@ def llm(
     outputs: Annotated[str, typer.Option(help="What a detector gives: auto, logit or probability.")] = "auto",
     positive_index: Annotated[int | None, typer.Option(help="Output column that means fake.")] = None,
     image_size: Annotated[int | None, typer.Option(help="Pixels a side that a detector wants.")] = None,
-    prices: Annotated[Path | None, typer.Option(metavar="FILE", help="TOML or JSON: a million tokens, by model.")] = None,
-    run: Annotated[Path | None, typer.Option("--run", metavar="FOLDER", help="The run folder (default: beside the output).")] = None,
+    prices: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="TOML or JSON: a million tokens, by model.")
+    ] = None,
+    run: Annotated[
+        Path | None, typer.Option("--run", metavar="FOLDER", help="The run folder (default: beside the output).")
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run.")] = False,
     retry: Annotated[bool, typer.Option("--retry", help="With --resume: ask failed calls again.")] = False,
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
@@ -78,19 +84,18 @@ def llm(
             printing.note(f"! {warning}")
     opened = _opened(models, weights, {"thresholds": bands, "image_size": image_size}, outputs, positive_index)
     plan = _plan(items, models, tools, trials, settings, prompt, canaries, opened)
-    with Progress() as progress:
-        outcome = run_llm(
-            plan,
-            output=output,
-            folder=run,
-            models=opened,
-            key=key_of(api_key_env),
-            prices=read_prices(prices),
-            tool_cache=tool_cache_dir,
-            resume=resume,
-            retry=retry,
-            report=lambda recorder: progress(cast(Any, recorder)),
-        )
+    outcome = run_llm(
+        plan,
+        output=output,
+        folder=run,
+        models=opened,
+        key=key_of(api_key_env),
+        prices=read_prices(prices),
+        tool_cache=tool_cache_dir,
+        resume=resume,
+        retry=retry,
+        report=cast(Any, Progress()),
+    )
     if metrics_output is not None:
         _write_metrics(outcome, metrics_output)
     _emit(outcome, canaries, json)
@@ -149,9 +154,22 @@ def _emit(outcome: Outcome, canaries: int, json: bool) -> None:
         about = {"run": str(outcome.folder), "output": str(outcome.output), "canaries": told}
         printing.out_json({"schema": 1, **about, "cells": list(cells)})
         return
-    header = ["model", "tools", "calls", "answered", "not understood", "failed", "retries", "tokens", "cost", "tool calls (cached)"]
+    header = [
+        "model",
+        "tools",
+        "calls",
+        "answered",
+        "not understood",
+        "failed",
+        "retries",
+        "tokens",
+        "cost",
+        "tool calls (cached)",
+    ]
     rows = [[str(cell[name.split(" (")[0]]) for name in header[:-1]] for cell in cells]
-    printing.out_table(header, [[*row, f"{c['tool calls']} ({c['cached']})"] for row, c in zip(rows, cells, strict=True)])
+    printing.out_table(
+        header, [[*row, f"{c['tool calls']} ({c['cached']})"] for row, c in zip(rows, cells, strict=True)]
+    )
     for reason in dict.fromkeys(row["cost_reason"] for row in outcome.rows if row["cost_reason"]):
         printing.out(f"cost is undefined: {reason}")
     for error, n in Counter(row["error"] for row in outcome.rows if "error" in row).most_common(5):

@@ -65,7 +65,9 @@ class Model:
             found = answer_of({"confidence": 0.0, "rationale": "", **said})
             return found if said.get("confidence") is not None else replace(found, confidence=None)
         if isinstance(said, bool) or not isinstance(said, int | float | np.number):
-            raise DataError(f"the function gave a {type(said).__name__}; a verdict, a mapping or a probability is expected")
+            raise DataError(
+                f"the function gave a {type(said).__name__}; a verdict, a mapping or a probability is expected"
+            )
         return self._from_probability(float(said))
 
     def _from_probability(self, p: float) -> Answer:

@@ -39,7 +39,7 @@ def ask_llms(recorder: Recorder, log_dir: Path, cache: ToolCache | None, key: st
     inspect_ai = need("inspect_ai", "llm")
     models = {name: open_model(name, plan.settings, key, recorder) for name in dict.fromkeys(c.model for c in waiting)}
     tasks = [_task(part, recorder, models[part[0].model], cache) for part in _parts(waiting)]
-    inspect_ai.eval(
+    logs = inspect_ai.eval(
         tasks,
         model=None,
         display="none",
@@ -54,6 +54,8 @@ def ask_llms(recorder: Recorder, log_dir: Path, cache: ToolCache | None, key: st
         max_tasks=len(tasks),
     )
     recorder.require_hope()
+    if any(log.status == "cancelled" for log in logs):
+        raise KeyboardInterrupt
 
 
 def _parts(waiting: Sequence[Call]) -> list[list[Call]]:
@@ -75,6 +77,7 @@ def open_model(name: str, settings: Settings, key: str | None, recorder: Recorde
         seed=settings.seed,
         max_retries=settings.max_retries,
         timeout=settings.timeout,
+        attempt_timeout=settings.timeout,
         response_schema=_schema(model),
         **connections,
     )
@@ -160,9 +163,16 @@ async def _answered(call: Call, recorder: Recorder, cache: ToolCache | None, sta
         record = await asked.hold(state)
     except (EnvironmentFault, UsageError):
         raise
-    except Exception as error:
-        record = failure(redact_error(error, recorder.secrets), kind_of(error))
+    except Exception as found:
+        error = redact_error(_inner(found), recorder.secrets)
+        record = failure(error, kind_of(error))
     return {**record, **asked.account(time.perf_counter() - began), "timestamp": at}
+
+
+def _inner(error: Any) -> Any:
+    """The error that made the last retry fail, where retries were given up."""
+    attempt = getattr(error, "last_attempt", None)
+    return (attempt.exception() if attempt is not None else None) or error
 
 
 def kind_of(error: BaseException) -> str:
@@ -172,7 +182,12 @@ def kind_of(error: BaseException) -> str:
     ('timeout', 'exception')
     """
     name = type(error).__name__.lower()
-    kinds = {"timeout": "timeout", "ratelimit": "rate_limit", "authentication": "authentication", "connection": "connection"}
+    kinds = {
+        "timeout": "timeout",
+        "ratelimit": "rate_limit",
+        "authentication": "authentication",
+        "connection": "connection",
+    }
     return next((kind for part, kind in kinds.items() if part in name), "exception")
 
 
@@ -227,7 +242,9 @@ class Conversation:
     def _tools(self, data: bytes) -> list[Any]:
         tool = need("inspect_ai.tool", "llm")
         return [
-            tool.ToolDef(_bound(self, name, data), name=name, description=TOOLS[name].about, parameters=tool.ToolParams())
+            tool.ToolDef(
+                _bound(self, name, data), name=name, description=TOOLS[name].about, parameters=tool.ToolParams()
+            )
             for name in TOOLS
         ]
 
@@ -269,7 +286,11 @@ def _record(output: Any) -> dict[str, Any]:
     text = str(output.completion)
     found = read_answer(text)
     record = {"prediction": found.verdict, "confidence": found.confidence, "rationale": found.rationale}
-    return record if found.is_parsed else {**record, "problem": found.problem, "raw": text, "stop_reason": str(output.stop_reason)}
+    return (
+        record
+        if found.is_parsed
+        else {**record, "problem": found.problem, "raw": text, "stop_reason": str(output.stop_reason)}
+    )
 
 
 def tokens_of(usages: Sequence[Any]) -> dict[str, int]:

@@ -51,7 +51,8 @@ def telling_word(texts: Sequence[str], labels: Sequence[str]) -> str | None:
     'fake'
     """
     sets = [set(_TOKEN.findall(text.lower())) for text in texts]
-    for word in sorted(set().union(*sets), key=lambda w: (w not in CLASS_WORDS | MORE_WORDS, w)):
+    words = {word for own in sets for word in own}
+    for word in sorted(words, key=lambda w: (w not in CLASS_WORDS | MORE_WORDS, w)):
         values = [word in own for own in sets]
         if len(set(values)) == 2 and guessed(values, labels) >= TELLING:
             return word
@@ -67,7 +68,9 @@ def _properties(items: Sequence[Item], labels: Sequence[str]) -> list[str]:
         score = guessed(values, labels)
         if len(set(values)) > 1 and score >= TELLING:
             shown = ", ".join(f"{v} ({lab})" for v, lab in _examples(values, labels))
-            told.append(f"{name} alone gives the answer away in {score:.0%} of the items: {shown}; the model may see it")
+            told.append(
+                f"{name} alone gives the answer away in {score:.0%} of the items: {shown}; the model may see it"
+            )
     return told
 
 

@@ -60,7 +60,9 @@ def _checked(name: str, model: str, own: Mapping[str, Any]) -> dict[str, float]:
     for kind in ("input", "output"):
         if kind not in own:
             raise DataError(f"{name}: {model} has no price for {kind}")
-    wrong = [k for k, v in own.items() if k not in KINDS or isinstance(v, bool) or not isinstance(v, int | float) or v < 0]
+    wrong = [
+        k for k, v in own.items() if k not in KINDS or isinstance(v, bool) or not isinstance(v, int | float) or v < 0
+    ]
     if wrong:
         raise DataError(f"{name}: {model}: {wrong[0]} = {own[wrong[0]]!r} is no price of {', '.join(KINDS)}")
     return {kind: float(value) for kind, value in own.items()}

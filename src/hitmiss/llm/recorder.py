@@ -101,8 +101,9 @@ def failure(error: BaseException, kind: str = "exception") -> dict[str, Any]:
     >>> failure(ValueError("no answer"))
     {'error': 'ValueError: no answer', 'error_type': 'exception'}
     """
-    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return {"error": text[:LONGEST_ERROR], "error_type": kind}
+    said = getattr(error, "provider_message", None) or str(error)
+    text = " ".join([f"{type(error).__name__}:", *str(said).split()])
+    return {"error": text.removesuffix(":")[:LONGEST_ERROR], "error_type": kind}
 
 
 def now() -> str:

@@ -40,7 +40,7 @@ def redact_error(error: Any, secrets: Secrets) -> Any:
     ValueError('no access for [key removed]')
     """
     error.args = tuple(secrets.clean(arg) for arg in error.args)
-    for name in ("message", "body", "request_id", "code"):
+    for name in ("message", "body", "request_id", "code", "provider_message"):
         if isinstance(getattr(error, name, None), str | dict | list):
             with suppress(AttributeError):
                 setattr(error, name, secrets.clean(getattr(error, name)))

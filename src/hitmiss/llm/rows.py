@@ -34,7 +34,9 @@ def shared(plan: Plan) -> dict[str, Any]:
     return {"dataset_content": content_digest(plan.items)[:16], "packages": found}
 
 
-def row_of(plan: Plan, call: Call, record: Mapping[str, Any], about: Mapping[str, Any], prices: Prices) -> dict[str, Any]:
+def row_of(
+    plan: Plan, call: Call, record: Mapping[str, Any], about: Mapping[str, Any], prices: Prices
+) -> dict[str, Any]:
     """One row. A failed call has an error and no verdict; an answer that was not understood has neither."""
     is_llm, item = call.model not in plan.detectors, call.item
     row: dict[str, Any] = {

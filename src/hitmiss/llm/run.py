@@ -94,7 +94,12 @@ def _finish(run: Run, plan: Plan, target: Path, prices: Prices) -> Outcome:
         files.append(CANARIES)
     trials = read_results(folder / RESULTS)
     head = trials.header
-    facts = {"runs": list(head.runs), "numbers": list(head.numbers), "positive": head.positive, "negative": head.negative}
+    facts = {
+        "runs": list(head.runs),
+        "numbers": list(head.numbers),
+        "positive": head.positive,
+        "negative": head.negative,
+    }
     run.finish(trials.frame, files, **facts, has_labels=True)
     replace_file(target, as_lines(own).encode())
-    return Outcome(folder, target, trials, own, obedience(tested, own))
+    return Outcome(folder, target, trials, own, obedience(tested))

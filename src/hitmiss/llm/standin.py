@@ -15,6 +15,7 @@ import json
 import math
 import random
 import re
+import sys
 import threading
 import time
 from collections import Counter
@@ -49,17 +50,30 @@ Script = Callable[[Seen], str | None]
 """The fault that a request is answered with, or None for an honest answer; see `Handler.misbehave` for the names."""
 
 
+class QuietServer(ThreadingHTTPServer):
+    """A server that says nothing when a client is killed in the middle of a request."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Pass over clients that are gone; show everything else."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
 class StandIn:
     """The server. `requests` lists all that came in; `script` says which of them go wrong."""
 
-    def __init__(self, script: Script | None = None, *, port: int = 0, gullible: bool = False, slow: float = 1.0) -> None:
+    def __init__(
+        self, script: Script | None = None, *, port: int = 0, gullible: bool = False, slow: float = 1.0
+    ) -> None:
         self.script, self.gullible, self.slow = script or (lambda seen: None), gullible, slow
         self.requests: list[Seen] = []
         self.answered: Counter[str] = Counter()
         self._times: Counter[tuple[Any, ...]] = Counter()
         self._lock = threading.Lock()
-        self._server = ThreadingHTTPServer(("127.0.0.1", port), type("Bound", (Handler,), {"owner": self}))
-        self._server.daemon_threads = True
+        self._server = QuietServer(("127.0.0.1", port), type("Bound", (Handler,), {"owner": self}))
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
 
     @property
@@ -163,7 +177,11 @@ def completion(body: Mapping[str, Any], seen: Seen, gullible: bool) -> dict[str,
     """An honest answer: tool calls where tools are offered and none was called yet, else a verdict."""
     if seen.has_tools and not seen.n_results:
         calls = [
-            {"id": f"call-{seen.number}-{i}", "type": "function", "function": {"name": t["function"]["name"], "arguments": "{}"}}
+            {
+                "id": f"call-{seen.number}-{i}",
+                "type": "function",
+                "function": {"name": t["function"]["name"], "arguments": "{}"},
+            }
             for i, t in enumerate(body["tools"])
         ]
         return _completion(body, seen, {"role": "assistant", "content": None, "tool_calls": calls}, "tool_calls")
@@ -199,7 +217,7 @@ def item_of(body: Mapping[str, Any]) -> tuple[bytes, str]:
         if message.get("role") != "user":
             continue
         content = message["content"]
-        parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        parts: list[Any] = [{"type": "text", "text": content}] if isinstance(content, str) else content
         for part in parts:
             if part["type"] == "text":
                 texts.append(part["text"])
@@ -213,11 +231,7 @@ def item_of(body: Mapping[str, Any]) -> tuple[bytes, str]:
 
 def _evidence(body: Mapping[str, Any], results: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """What the tools said, by the tool's name."""
-    names = {
-        call["id"]: call["function"]["name"]
-        for m in body["messages"]
-        for call in m.get("tool_calls") or ()
-    }
+    names = {call["id"]: call["function"]["name"] for m in body["messages"] for call in m.get("tool_calls") or ()}
     found: dict[str, Any] = {}
     for call_id, message in results.items():
         content = message["content"]
@@ -229,7 +243,9 @@ def _evidence(body: Mapping[str, Any], results: Mapping[str, Mapping[str, Any]])
     return found
 
 
-def judge(item: bytes, evidence: Mapping[str, Any] | None = None, *, temperature: float = 0.0, draw: int = 1) -> dict[str, Any]:
+def judge(
+    item: bytes, evidence: Mapping[str, Any] | None = None, *, temperature: float = 0.0, draw: int = 1
+) -> dict[str, Any]:
     """The rule. Without tools it measures the noise itself; with them it uses their spectrum and residual.
 
     `temperature` adds noise to the log-odds, drawn anew each time that the same request comes.
