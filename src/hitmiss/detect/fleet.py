@@ -126,12 +126,11 @@ class Fleet(Base):
                 f"give --device and --precision, and the same files everywhere"
             )
 
-    def replace(self, member: Member) -> list[Part]:
-        """A process is gone: hire another; the parts that it had."""
+    def replace(self, member: Member) -> None:
+        """A process is gone: hire another."""
         self.deaths += 1
         self._dismiss(member)
         self.members[self.members.index(member)] = self._hire()
-        return list(member.parts.values())
 
     def prepare_one(self, row: Mapping[str, Any]) -> Any:
         """One item made ready somewhere on the cluster."""

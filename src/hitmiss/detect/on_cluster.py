@@ -22,9 +22,9 @@ from hitmiss.ray_cluster.carrying import accepted
 from hitmiss.ray_cluster.connection import need_ray
 
 if TYPE_CHECKING:
-    from hitmiss.detect.fleet import Fleet
+    from hitmiss.detect.fleet import Fleet, Member
 
-FUTILE: Final = 12
+FUTILE: Final = 10
 """So many deaths without a part done between them, and the run stops: it is not the items."""
 WAIT_SECONDS: Final = 1.0
 
@@ -78,30 +78,41 @@ class ClusterLoop(Loop):
                     self.fleet.give(member, part, self.manifest.frame[list(part.positions)])
 
     def _take(self, reference: Any, book: Book) -> None:
-        """Write what a process has sent, or find out who was to blame for its death."""
+        """Write what a process has sent, or find out what was to blame for its death."""
         failed = need_ray().exceptions
         member = self.fleet.owner_of(reference)
         try:
             result = accepted(need_ray().get(reference))
         except failed.RayActorError as error:
-            self._lost(self.fleet.replace(member), book, error)
+            self._bury(member, book, error)
         except (failed.WorkerCrashedError, failed.ObjectLostError, failed.OutOfMemoryError) as error:
             self.fleet.deaths += 1  # one that decodes
-            self._lost([member.parts.pop(reference)], book, error)
+            self._blame([member.parts.pop(reference)], book, error)
         else:
             if reference == member.opened:
                 self.fleet.admit(member, result)
             else:
                 self._write_down(member.parts.pop(reference), result)
 
-    def _lost(self, parts: list[Part], book: Book, error: BaseException) -> None:
+    def _bury(self, member: Member, book: Book, error: BaseException) -> None:
+        """A process with a model died: what it had sent is good, and of the rest the first part was under way."""
+        self.fleet.replace(member)
+        lost: list[Part] = []
+        for reference, part in member.parts.items():
+            try:
+                self._write_down(part, accepted(need_ray().get(reference)))
+            except need_ray().exceptions.RayError:
+                lost.append(part)
+        self._blame(lost, book, error)
+
+    def _blame(self, lost: list[Part], book: Book, error: BaseException) -> None:
         self._futile += 1
         if self._futile > FUTILE:
             raise EnvironmentFault(
                 f"{self._futile} processes died one after the other and none did its work ({_why(error)}); "
                 f"what was scored is safe: go on with --resume, with fewer --actors or a smaller --batch-seconds"
             )
-        for at in book.died(parts):
+        for at in book.died(lost[0], lost[1:]) if lost else ():
             self.fail(at, f"{PATIENCE} processes that scored it died ({_why(error)})")
 
     def _write_down(self, part: Part, scored: Scored) -> None:

@@ -80,17 +80,17 @@ def make_table(manifest: Manifest, answers: Answers, extraction: Extraction, poo
 
 
 def window_table(manifest: Manifest, answers: Answers, extraction: Extraction) -> pl.DataFrame | None:
-    """Item, number and log-odds of each window, for partial spoofs; None where no clip has more than one."""
+    """Item, number and log-odds of each window, in the order of the manifest; None where no clip has more than one."""
     if all(n == 1 for n in answers.parts):
         return None
-    items = manifest.items
-    return pl.DataFrame(
+    found = pl.DataFrame(
         {
-            "item": [items[at] for at, n in zip(answers.at, answers.parts, strict=True) for _ in range(n)],
+            "_at": [at for at, n in zip(answers.at, answers.parts, strict=True) for _ in range(n)],
             "window": [i for n in answers.parts for i in range(n)],
             "score": answers.window_scores(extraction),
         }
-    )
+    ).sort("_at", "window")
+    return found.select(manifest.frame["item"][found["_at"]], "window", "score")
 
 
 def failures_text(manifest: Manifest, failed: Mapping[int, str]) -> str:

@@ -1,0 +1,21 @@
+"""One real Ray cluster for the tests of this folder, and what they and its worker processes can import."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hitmiss.ray_cluster.connection import Cluster, joined
+
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent / "detect")]
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """A cluster of this machine's cores, in processes of their own."""
+    pytest.importorskip("ray")
+    with joined("auto") as found:
+        yield found
