@@ -185,3 +185,19 @@ def test_peaks_of_simulated_beats_are_found() -> None:
     assert len(detect_r_peaks(np.zeros((1000, 12)), 100.0)) == 0
     with pytest.raises(DataError, match="at least 1 s"):
         detect_r_peaks(X[0][:50], 100.0)
+
+
+def test_band_noise_is_white_within_its_band() -> None:
+    """Coefficients drawn in the band are what filtering white noise leaves: flat power, half the rate included."""
+    from hitmiss.attack.ecg import _noise
+
+    x = np.zeros((200, 100, 2))
+    records = make_records(x, 1.0, [np.random.default_rng(i) for i in range(200)], fs=100.0)
+    noise = _noise(records, 20.0, 50.0)
+    np.testing.assert_allclose(noise.std(axis=1), 1.0, rtol=1e-9)
+    power = (np.abs(np.fft.rfft(noise, axis=1)) ** 2).mean(axis=(0, 2))
+    assert power[:20].max() < 1e-20
+    inside = power[20:]  # 30 frequencies that stand for two coefficients each, and one (half the rate) for itself
+    np.testing.assert_allclose(inside, inside.mean(), rtol=0.25)
+    kurtosis = (noise**4).mean()
+    assert kurtosis == pytest.approx(3.0, abs=0.15)

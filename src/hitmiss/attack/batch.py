@@ -42,6 +42,8 @@ class Records:
     window: Floats
     fs: float
     peaks: Sequence[Ints] | None = None
+    spread: Floats | None = None
+    """The deviations of the leads (record × 1 × lead), where somebody has them already."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -51,11 +53,16 @@ class Records:
     @property
     def deviation(self) -> Floats:
         """The standard deviation of each lead: record × 1 × lead."""
-        return np.asarray(self.x.std(axis=1, keepdims=True))
+        return deviations(self.x) if self.spread is None else self.spread
 
     def draw(self, function: Callable[[Generator], Any]) -> Floats:
         """One draw a record, each from its own generator, stacked."""
         return np.stack([np.asarray(function(rng), dtype=np.float64) for rng in self.rngs])
+
+
+def deviations(x: Floats) -> Floats:
+    """The standard deviation of each lead: record × 1 × lead."""
+    return np.asarray(x.std(axis=1, keepdims=True))
 
 
 Change = Callable[..., Floats]
@@ -131,6 +138,7 @@ def make_records(
     center_time: ArrayLike = 0.0,
     window_seconds: float | Sequence[float | None] | None = None,
     peaks: Sequence[Any] | None = None,
+    spread: Floats | None = None,
 ) -> Records:
     """A batch from signals (record × sample × lead); strengths, windows and centres may be one a record."""
     signals = check_signals(x)
@@ -141,7 +149,7 @@ def make_records(
     seconds = list(window_seconds) if isinstance(window_seconds, Sequence) else [window_seconds] * n
     window = hann_windows(samples, fs, center_time, seconds)
     beats = None if peaks is None else [_check_peaks(p, samples) for p in peaks]
-    return Records(signals, strengths[:, None, None], rngs, window[:, :, None], fs, beats)
+    return Records(signals, strengths[:, None, None], rngs, window[:, :, None], fs, beats, spread)
 
 
 def check_signals(x: Any) -> Floats:

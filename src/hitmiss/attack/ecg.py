@@ -10,7 +10,6 @@ from typing import Final
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from hitmiss.attack.batch import Floats, Records, batched
 from hitmiss.attack.leads import LEADS, need_twelve
@@ -34,7 +33,7 @@ def baseline_wander(r: Records, *, alpha: float = 0.1, low: float = 0.05, high: 
 @batched()
 def band_noise(r: Records, *, beta: float = 0.1, low: float = 5.0, high: float = 40.0) -> Floats:
     """Gaussian noise from `low` to `high` Hz; over the whole record its deviation is strength × `beta` × the lead's."""
-    return r.window * _unit(_banded(_white(r), low, high, r.fs)) * (r.strength * beta * r.deviation)
+    return _noise(r, low, high) * (r.window * (r.strength * beta * r.deviation))
 
 
 @batched()
@@ -56,12 +55,11 @@ def powerline(r: Records, *, hertz: float = 50.0, level: float = 0.1, drift: flo
 def muscle(r: Records, *, level: float = 0.1, bursts: int = 3, low: float = 20.0) -> Floats:
     """Muscle noise: everything above `low` Hz, swelling and fading in a few bursts that all leads share."""
     samples = r.shape[0]
-    white = _white(r)
+    noise = _noise(r, low, r.fs / 2)
     places = r.draw(lambda rng: np.stack([rng.uniform(0, samples / r.fs, bursts), rng.uniform(0.3, 1.2, bursts)]))
     away = (_seconds(r)[None, :, None] - places[:, :1]) / places[:, 1:]
     envelope = 0.2 + np.exp(-0.5 * away**2).sum(axis=2, keepdims=True)
-    noise = _unit(envelope * _banded(white, low, r.fs / 2, r.fs))
-    return r.window * noise * (r.strength * level * r.deviation)
+    return r.window * _unit(envelope * noise) * (r.strength * level * r.deviation)
 
 
 @batched()
@@ -170,20 +168,32 @@ def _seconds(r: Records) -> Floats:
     return np.arange(r.shape[0]) / r.fs
 
 
-def _white(r: Records) -> Floats:
-    return r.draw(lambda rng: rng.standard_normal(r.shape))
+def _noise(r: Records, low: float, high: float) -> Floats:
+    """Gaussian noise between two frequencies, with the deviation 1 in each lead.
 
+    Its Fourier coefficients are drawn (independent normal numbers, as those of white noise are), and only those in the band. What
+    their squares add up to is the variance (Parseval), so nothing is transformed forwards and nothing measured afterwards.
+    """
+    from scipy.fft import irfft
 
-def _banded(noise: Floats, low: float, high: float, fs: float) -> Floats:
-    """What of a noise lies between two frequencies, by Fourier transform along time."""
-    _check_band(low, high, fs)
-    spectrum = np.fft.rfft(noise, axis=1)
-    hertz = np.fft.rfftfreq(noise.shape[1], 1.0 / fs)
-    keep: NDArray[np.bool_] = (hertz >= low) & (hertz <= high)
-    if not keep.any():
-        raise UsageError(f"a record of {noise.shape[1]} samples has no frequency from {low:g} to {high:g} Hz")
-    spectrum[:, ~keep] = 0.0
-    return np.fft.irfft(spectrum, noise.shape[1], axis=1)
+    _check_band(low, high, r.fs)
+    samples, n_leads = r.shape
+    hertz = np.fft.rfftfreq(samples, 1.0 / r.fs)
+    band = np.flatnonzero((hertz >= low) & (hertz <= high) & (hertz > 0))  # a mean is no noise
+    if not len(band):
+        raise UsageError(f"a record of {samples} samples has no frequency from {low:g} to {high:g} Hz")
+    drawn = np.empty((len(r.x), 2, len(band), n_leads))
+    for i, rng in enumerate(r.rngs):
+        drawn[i] = rng.standard_normal(drawn.shape[1:], dtype=np.float32)
+    has_middle = 2 * int(band[-1]) == samples  # half the rate: a real coefficient, of twice the variance
+    drawn[:, 1, -1] *= not has_middle
+    deviation = np.sqrt(2.0 * np.square(drawn).sum(axis=(1, 2))) / samples
+    drawn /= deviation[:, None, None]
+    drawn[:, 0, -1] *= np.sqrt(2.0) if has_middle else 1.0
+    spectrum = np.zeros((len(r.x), len(hertz), n_leads), dtype=np.complex128)
+    place = slice(int(band[0]), int(band[-1]) + 1)
+    spectrum.real[:, place], spectrum.imag[:, place] = drawn[:, 0], drawn[:, 1]
+    return np.asarray(irfft(spectrum, samples, axis=1))
 
 
 def _unit(wave: Floats) -> Floats:

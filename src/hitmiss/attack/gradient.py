@@ -18,6 +18,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from hitmiss.attack.channels_last import channels_last
 from hitmiss.attack.leads import INDEPENDENT, expansion, need_twelve
 from hitmiss.attack.model import Classifier
 from hitmiss.attack.window import moving_mean
@@ -87,7 +88,8 @@ class Problem:
 
     `reference`: the bits that the untargeted loss climbs away from. `target`: the class aimed at, −1 for none; `value`: what
     its bit is to become. `whole`: descend towards `reference` with that one bit set (the document's form) instead of the
-    one bit alone. `succeeded` judges probabilities (rows of the batch, probabilities) for the early stop.
+    one bit alone. `succeeded` judges probabilities (rows of the batch, probabilities) for the early stop. `first`: the
+    gradients where the attack begins, where an earlier attempt with another budget has found them.
     """
 
     x: Floats
@@ -100,12 +102,13 @@ class Problem:
     lead_consistent: bool = False
     whole: bool = False
     succeeded: Callable[[Ints, Floats], Mask] | None = None
+    first: NDArray[np.float32] | None = None
 
     def part(self, rows: slice) -> Problem:
         """Some of the records."""
         judge = self.succeeded
         shifted = None if judge is None else (lambda at, p: judge(at + (rows.start or 0), p))
-        names = ("x", "reference", "target", "value", "budget", "window")
+        names = ("x", "reference", "target", "value", "budget", "window", *(() if self.first is None else ("first",)))
         return replace(self, succeeded=shifted, **{name: getattr(self, name)[rows] for name in names})
 
 
@@ -116,6 +119,8 @@ class Outcome:
     delta: Floats
     n_forward: int
     zero_gradient: Mask
+    first: NDArray[np.float32]
+    """The gradients where the attack began: record × sample × lead (the eight independent ones where leads are derived)."""
     steps: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
 
@@ -132,17 +137,18 @@ def solve(model: Classifier, problem: Problem, method: Method, name: str = "pgd"
         np.concatenate([p.delta for p in parts]),
         n_forward,
         np.concatenate([p.zero_gradient for p in parts]),
+        np.concatenate([p.first for p in parts]),
         np.concatenate([p.steps for p in parts]),
     )
 
 
 class _Solver:
-    """One batch on its way: tensors are record × lead × sample."""
+    """One batch on its way: tensors are record × lead × sample, in memory with the leads last."""
 
     def __init__(self, function: Any, device: str, problem: Problem, method: Method) -> None:
         self.torch = need("torch", "torch")
         self.function, self.device, self.problem, self.method = function, device, problem, method
-        self.x = self._tensor(problem.x.transpose(0, 2, 1))
+        self.x = self._turned(problem.x)
         self.window = None if (problem.window == 1.0).all() else self._tensor(problem.window[:, None, :])
         self.budget = self._tensor(problem.budget[:, None, None])
         self.reference, self.value = self._tensor(problem.reference), self._tensor(problem.value)
@@ -152,6 +158,11 @@ class _Solver:
 
     def _tensor(self, values: Any) -> Any:
         return self.torch.as_tensor(np.ascontiguousarray(values, dtype=np.float32), device=self.device)
+
+    def _turned(self, values: Any) -> Any:
+        """Record × sample × lead as record × lead × sample; on a CPU nothing is moved (see `channels_last`)."""
+        turned = self._tensor(values).transpose(1, 2)
+        return turned if self.device == "cpu" else turned.contiguous()
 
     def _spread(self) -> Any:
         if not self.problem.lead_consistent:
@@ -163,16 +174,20 @@ class _Solver:
         """Step until all have flipped or the steps are used up."""
         n, leads, samples = self.x.shape
         rows = np.arange(n)
-        z = self.torch.zeros((n, len(INDEPENDENT) if self.spread is not None else leads, samples), device=self.device)
+        z = self._turned(np.zeros((n, samples, len(INDEPENDENT) if self.spread is not None else leads)))
         moments = (self.torch.zeros_like(z), self.torch.zeros_like(z)) if self.method.adam else None
         delta, zero, steps = np.zeros(self.problem.x.shape), np.zeros(n, dtype=bool), np.zeros(n, dtype=np.int64)
-        n_forward = 0
+        n_forward, first = 0, self.problem.first
         for step in range(self.method.steps):
-            gradient, p = self._gradient(z)
-            n_forward += len(rows)
+            if step == 0 and self.problem.first is not None:
+                gradient, gone = self._turned(self.problem.first), np.zeros(n, dtype=bool)
+            else:
+                gradient, p = self._gradient(z)
+                n_forward += len(rows)
+                gone = self._flipped(rows, p)
             if step == 0:
                 zero = (gradient.abs().amax(dim=(1, 2)) == 0).cpu().numpy()
-            gone = self._flipped(rows, p)
+                first = gradient.transpose(1, 2).cpu().numpy().copy() if first is None else first
             if gone.any():
                 delta[rows[gone]] = self._final(z, rows)[gone]
                 kept = self._keep(~gone)
@@ -184,7 +199,8 @@ class _Solver:
             z = self._project(self._moved(z, gradient, moments, step))
         if len(rows):
             delta[rows] = self._final(z, rows)
-        return Outcome(delta, n_forward, zero, steps)
+        assert first is not None  # a method has at least one step
+        return Outcome(delta, n_forward, zero, first, steps)
 
     def _keep(self, mask: Mask) -> Any:
         """Go on with some of the records; their places."""
@@ -203,7 +219,8 @@ class _Solver:
         """The direction in which the loss of each record falls most, and the logits."""
         variable = z.detach().requires_grad_(True)
         delta = self.shape(variable)
-        logits = self.function(self.x + delta)
+        with channels_last(self.device, len(z)):
+            logits = self.function(self.x + delta)
         loss = self._loss(logits)
         if self.method.lambda_smooth or self.method.lambda_energy:
             loss = loss + self.method.lambda_smooth * delta.diff(dim=2).square().mean(dim=(1, 2))
@@ -236,12 +253,12 @@ class _Solver:
         return z if self.window is None else z * self.window
 
     def _moved(self, z: Any, gradient: Any, moments: Any, step: int) -> Any:
-        """One step downhill."""
+        """One step downhill; what is given is used up."""
         size = self.method.share * self.budget
         if self.method.adam is not None:
             return z - self.method.adam * self._adam(gradient, moments, step)
         if self.method.norm == "linf":
-            return z - size * gradient.sign()
+            return z.sub_(gradient.sign().mul_(size))
         length = gradient.flatten(1).norm(dim=1).clamp(min=1e-20)[:, None, None]
         return z - size * gradient / length
 
@@ -258,7 +275,7 @@ class _Solver:
             length = self.shape(z).flatten(1).norm(dim=1)[:, None, None]
             return z * (budget / length.clamp(min=1e-20)).clamp(max=1.0)
         if self.spread is None:
-            return self.torch.maximum(self.torch.minimum(z, budget), -budget)
+            return z.clamp_(min=-budget, max=budget)
         highest = self.torch.einsum("ij,njt->nit", self.spread, z).abs().amax(dim=1, keepdim=True)
         return z * (budget / highest.clamp(min=1e-20)).clamp(max=1.0)
 
@@ -266,7 +283,7 @@ class _Solver:
         """The change in float64, within budget to rounding."""
         with self.torch.no_grad():
             shaped = self.shape(z)
-        delta = shaped.double().cpu().numpy().transpose(0, 2, 1)
+        delta = np.ascontiguousarray(shaped.transpose(1, 2).cpu().numpy(), dtype=np.float64)
         return within_budget(delta, self.problem.budget[rows], self.method.norm)
 
 

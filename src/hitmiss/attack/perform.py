@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -12,7 +14,7 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.attack import blackbox
-from hitmiss.attack.batch import BATCHED, Floats, check_signals, make_records
+from hitmiss.attack.batch import BATCHED, Floats, check_signals, deviations, make_records
 from hitmiss.attack.config import PerturbationConfig, same_kind
 from hitmiss.attack.gradient import METHODS, Mask, Method, Problem, find_method, solve, within_budget
 from hitmiss.attack.leads import consistent, need_twelve
@@ -23,8 +25,12 @@ from hitmiss.detect.extract import to_probability
 from hitmiss.errors import DataError, UnknownName, UsageError
 
 FEW = 8
+"""Records that are perturbed together: so few that they stay in the processor's cache."""
+MOST_THREADS = 8
 DETECTED = "R peaks detected by hitmiss"
 Bits = NDArray[np.int8]
+Gradients = dict[int, NDArray[np.float32]]
+"""The gradient of each record (by place) where an attack begins: it is the same for every strength."""
 
 
 def binarize(proba: ArrayLike, threshold: ArrayLike = 0.5) -> Bits:
@@ -66,10 +72,22 @@ class Records:
             raise UsageError("this needs a model")
         return self.model.log_odds(self.x)
 
+    @cached_property
+    def spread(self) -> Floats:
+        """The deviation of each lead, computed once for every strength."""
+        return deviations(self.x)
+
     @property
     def clean_bits(self) -> Bits:
         """The clean predictions, decided."""
         return binarize(to_probability(self.clean), self.threshold)
+
+    @property
+    def limits(self) -> Floats:
+        """The thresholds as log-odds, one a class."""
+        cut = np.broadcast_to(np.asarray(self.threshold, dtype=np.float64), self.clean.shape[1:])
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(cut) - np.log1p(-cut))
 
     def target_of(self, config: PerturbationConfig) -> int:
         """The place of the class that a configuration aims at, −1 for none."""
@@ -107,9 +125,16 @@ class Performed:
 
 
 def perform(
-    records: Records, rows: Sequence[int], configs: Sequence[PerturbationConfig], rngs: Sequence[Generator]
+    records: Records,
+    rows: Sequence[int],
+    configs: Sequence[PerturbationConfig],
+    rngs: Sequence[Generator],
+    first: Gradients | None = None,
 ) -> Performed:
-    """Carry out one configuration on each of some records (by place), each with its own generator."""
+    """Carry out one configuration on each of some records (by place), each with its own generator.
+
+    `first` remembers gradients from one attempt to the next, for attempts that differ in nothing but their strength.
+    """
     n = len(rows)
     if not n == len(configs) == len(rngs):
         raise UsageError(f"{n} records, {len(configs)} configurations and {len(rngs)} generators; one each is needed")
@@ -118,9 +143,17 @@ def perform(
         acting = [at for at in places if configs[at].strength > 0.0]
         if acting:
             _Group(
-                records, [rows[at] for at in acting], [configs[at] for at in acting], [rngs[at] for at in acting]
+                records, [rows[at] for at in acting], [configs[at] for at in acting], [rngs[at] for at in acting], first
             ).into(out, acting)
     return out
+
+
+def _threaded(work: Callable[[int], Floats], starts: Sequence[int]) -> list[Floats]:
+    """Parts that do not touch each other, on a few threads: numpy lets go of the interpreter in its long loops."""
+    if len(starts) < 2:
+        return [work(start) for start in starts]
+    with ThreadPoolExecutor(min(os.cpu_count() or 1, MOST_THREADS)) as pool:
+        return list(pool.map(work, starts))
 
 
 @dataclass(eq=False)
@@ -131,6 +164,7 @@ class _Group:
     rows: list[int]
     configs: list[PerturbationConfig]
     rngs: list[Generator]
+    gradients: Gradients | None = None
 
     @property
     def first(self) -> PerturbationConfig:
@@ -178,21 +212,23 @@ class _Group:
             found = detect_all(x, records.fs)
             peaks = found if peaks is None else [f if p is None else p for p, f in zip(peaks, found, strict=True)]
             notes = (DETECTED,)
-        parts = []
-        for i in range(0, len(x), FEW):  # so few that they stay in the processor's cache
-            at = slice(i, i + FEW)
+        def few(start: int) -> Floats:
+            at = slice(start, start + FEW)
             batch = make_records(
                 x[at], self.strength[at], self.rngs[at], fs=records.fs, center_time=[c.center_time for c in self.configs[at]],
                 window_seconds=[c.window_seconds for c in self.configs[at]],
-                peaks=peaks[at] if entry.needs_peaks and peaks is not None else None,
+                peaks=peaks[at] if entry.needs_peaks and peaks is not None else None, spread=records.spread[self.rows[at]],
             )  # fmt: skip
-            parts.append(entry.apply(batch, lead_consistent=self.is_consistent, **self.first.settings))
-        return np.concatenate(parts), np.inf, "", False, notes
+            return entry.apply(batch, lead_consistent=self.is_consistent, **self.first.settings)
+
+        return np.concatenate(_threaded(few, range(0, len(x), FEW))), np.inf, "", False, notes
 
     def _by_gradient(self) -> tuple[Floats, Any, str, Any, tuple[str, ...]]:
         method = find_method(self.first.family, **self.first.settings)
         budget = self.strength * method.eps_max
         outcome = solve(self._model, self._problem(method), method, self.first.family, self.records.batch)
+        if self.gradients is not None:
+            self.gradients.update(zip(self.rows, outcome.first, strict=True))
         return self.records.x[self.rows] + outcome.delta, budget, method.norm, outcome.zero_gradient, ()
 
     def _problem(self, method: Method) -> Problem:
@@ -200,8 +236,13 @@ class _Group:
         return Problem(
             records.x[self.rows], self._reference(), self.target, self.value, self.strength * method.eps_max, self.window,
             records.fs, self.is_consistent, self.first.target_loss == "vector",
-            self._judge() if self.first.extra.get("early_stop") else None,
+            self._judge() if self.first.extra.get("early_stop") else None, self._known(),
         )  # fmt: skip
+
+    def _known(self) -> NDArray[np.float32] | None:
+        """The gradients where the attack begins, if all of them are known."""
+        kept = self.gradients or {}
+        return np.stack([kept[at] for at in self.rows]) if all(at in kept for at in self.rows) else None
 
     @property
     def _model(self) -> Classifier:
@@ -244,8 +285,5 @@ class _Group:
         return binarize(self._model.proba(x), self.records.threshold)
 
     def _margin(self, at: NDArray[np.int64], x: Floats) -> Floats:
-        cut = np.broadcast_to(np.asarray(self.records.threshold, dtype=np.float64), self.records.clean.shape[1:])
         clean = self.records.clean_bits[self.rows][at]
-        with np.errstate(divide="ignore"):
-            limits = np.log(cut) - np.log1p(-cut)
-        return blackbox.margins(self._model.log_odds(x), limits, clean, self.target[at], self.value[at])
+        return blackbox.margins(self._model.log_odds(x), self.records.limits, clean, self.target[at], self.value[at])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,15 +20,17 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from hitmiss.attack.batch import Floats
+from hitmiss.attack.blackbox import margins
 from hitmiss.attack.config import PerturbationConfig
 from hitmiss.attack.data import Recordings
 from hitmiss.attack.model import Classifier
-from hitmiss.attack.perform import Performed, Records, binarize, perform
+from hitmiss.attack.perform import Gradients, Performed, Records, binarize, perform
 from hitmiss.attack.result import describe
-from hitmiss.attack.search import minimal_strength
+from hitmiss.attack.search import Tried, minimal_strength
 from hitmiss.attack.table import MINIMAL, header_of, table_of
 from hitmiss.attack.window import hann_windows
 from hitmiss.campaign import CLEAN
+from hitmiss.detect.extract import to_probability
 from hitmiss.errors import DataError, UsageError
 from hitmiss.io.runs import MEDIA, start
 from hitmiss.results import finite
@@ -49,7 +52,7 @@ class Plan:
     rounds: int = 7
     seed: int = 0
 
-    @property
+    @cached_property
     def steps(self) -> list[tuple[str, PerturbationConfig | None]]:
         """Every step in order: the clean records, the attacks, the searches."""
         named = [(str(c), c) for c in self.configs]
@@ -186,16 +189,27 @@ class Campaigner:
         target, clean = self.records.target_of(config), self.records.clean_bits
         quick = replace(config, extra={**config.extra, "early_stop": True}) if config.needs_gradient else config
         best: list[Performed] = []
+        first: Gradients = {}
 
-        def attempt(at: NDArray[np.int64], strength: Floats) -> Floats:
+        def attempt(at: NDArray[np.int64], strength: Floats) -> Tried:
+            own = places[at]
             tried = [replace(quick, strength=float(s)) for s in strength]
-            done = perform(self.records, places[at].tolist(), tried, [self.rng(int(row), name) for row in places[at]])
-            bits = binarize(self.model.proba(done.x), self.threshold)
-            flips = criterion(clean[places[at]], bits, target)
+            done = perform(self.records, own.tolist(), tried, [self.rng(int(row), name) for row in own], first)
+            log_odds = self.model.log_odds(done.x)
+            flips = criterion(clean[own], binarize(to_probability(log_odds), self.threshold), target)
             best.append(done) if not best else best[0].take(at[flips], done, flips)
-            return np.where(flips, strength * done.share_used(self.recordings.x[places[at]]), np.inf)
+            used = strength * done.share_used(self.recordings.x[own])
+            return Tried(np.where(flips, used, np.inf), self._margin(config, own, log_odds))
 
-        return minimal_strength(attempt, len(places), rounds=self.plan.rounds), best[0]
+        start = self._margin(config, places, self.records.clean[places])
+        return minimal_strength(attempt, len(places), rounds=self.plan.rounds, start=start), best[0]
+
+    def _margin(self, config: PerturbationConfig, rows: NDArray[np.int64], log_odds: Floats) -> Floats:
+        """How far records are from flipping the bit aimed at, or any; a criterion of the user's own is steered by the same."""
+        n, target = len(rows), self.records.target_of(config)
+        return margins(
+            log_odds, self.records.limits, self.records.clean_bits[rows], np.full(n, target), np.full(n, config.target_value)
+        )
 
 
 def same_norm_noise(shape: tuple[int, ...], window: Floats, size: float, rng: Generator) -> Floats:
