@@ -1,9 +1,13 @@
-"""`hitmiss score --stream` and `--counts`: files beyond memory, and counts that another program made."""
+"""`hitmiss score --stream`, `--cluster` and `--counts`: files beyond memory, and counts that another program made."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+
+from hitmiss.cli import printing
 
 if TYPE_CHECKING:
     from hitmiss.protocol import Protocol
@@ -22,22 +26,31 @@ def measured(
     *,
     threshold: float | None,
     memory: str,
-    run: Executor | None = None,
+    cluster: str | None = None,
 ) -> tuple[Results, Trials]:
-    """The figures of shards, counted one by one; and what stands for their trials."""
-    from hitmiss.scale.running import sequential
+    """The figures of shards, counted one by one here or many at a time on a cluster; and what stands for their trials."""
     from hitmiss.scale.streaming import evaluate_streamed
 
-    found = evaluate_streamed(
-        scores,
-        protocol,
-        run=run or sequential,
-        memory=size(memory),
-        threshold=threshold,
-        reading=reading,
-        **options,
-    )
+    with _executor(cluster) as run:
+        found = evaluate_streamed(
+            scores, protocol, run=run, memory=size(memory), threshold=threshold, reading=reading, **options
+        )
     return found.results, found.trials
+
+
+@contextmanager
+def _executor(cluster: str | None) -> Iterator[Executor]:
+    from hitmiss.scale.running import sequential
+
+    if cluster is None:
+        yield sequential
+        return
+    from hitmiss.ray_cluster.connection import joined
+    from hitmiss.ray_cluster.tasks import RayTasks
+
+    with joined(cluster) as found:
+        printing.note(f"cluster: {found}")
+        yield RayTasks(found)
 
 
 def measured_counts(
