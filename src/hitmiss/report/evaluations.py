@@ -71,7 +71,8 @@ class Evaluation:
     @property
     def primary(self) -> str:
         """The metric that counts most: the protocol's, else the first that was measured."""
-        measured = list(dict.fromkeys(e.metric for e in self.results if not e.slice and e.average is None))
+        whole = [e for e in self.results if not e.slice and e.average is None]
+        measured = list(dict.fromkeys(e.metric for e in whole or self.results))
         if self.protocol is not None and self.protocol.primary in measured:
             return self.protocol.primary
         return measured[0] if measured else ""

@@ -46,11 +46,12 @@ def explain(metric: str) -> Entry:
     except UsageError:
         title, gist, text = attack_words.WORDS.get(metric, (metric, "", ""))
         return Entry(metric, title, gist, text)
-    first, _, rest = (inspect.getdoc(entry.function) or entry.name).partition("\n")
+    first, _, rest = (inspect.getdoc(entry.function) or entry.name).replace("**", "").partition("\n")
     title, colon, gist = first.partition(": ")
     body = "\n".join(" ".join(part.split()) for part in rest.split(">>>")[0].strip().split("\n\n"))
     if not colon:
-        return Entry(metric, entry.name.replace("_", " "), first.strip(), body, entry.best)
+        name = entry.name.replace("_", " ")
+        return Entry(metric, name[:1].upper() + name[1:], first.strip(), body, entry.best)
     return Entry(metric, title.strip(), gist.strip(), body, entry.best)
 
 

@@ -74,7 +74,7 @@ class Part:
 
     id: str
     summary: Summary
-    overall: views.TableView
+    overall: views.TableView | None
     figures: tuple[FigureView, ...]
     confusion: views.TableView | None
     domains: tuple[Domain, ...]
@@ -124,9 +124,7 @@ def _part(id: str, evaluation: Evaluation, errors: tuple[Errors, ...], options: 
     return Part(
         id,
         campaigns.summarize(evaluation) if campaign else summarize(evaluation),
-        views.by_metric(whole, positive)
-        if len(whole.rows) == 1 and not whole.names
-        else views.of_grid(whole, positive),
+        _overall(whole, positive),
         tuple(_strengths(id, evaluation) if campaign else _figures(id, evaluation)),
         _confusion(evaluation),
         tuple(_campaign_domains(evaluation) if campaign else _domains(evaluation)),
@@ -141,6 +139,12 @@ def _part(id: str, evaluation: Evaluation, errors: tuple[Errors, ...], options: 
         _provenance(evaluation),
         (*results.signature.splitlines(), *filter(None, (compared.signature,))),
     )
+
+
+def _overall(whole: grids.Grid, positive: str) -> views.TableView | None:
+    if not whole.rows:
+        return None
+    return views.by_metric(whole, positive) if len(whole.rows) == 1 and not whole.names else views.of_grid(whole, positive)
 
 
 def _counted(evaluation: Evaluation) -> str:
@@ -178,9 +182,10 @@ def _levels(id: str, evaluation: Evaluation) -> list[FigureView]:
     for names in groupings(results):
         for run in runs(results) if len(names) == 1 else []:
             sliced = {e.metric for e in results if tuple(e.slice) == names and e.average is None and dict(e.run) == run}
-            metric = evaluation.primary if evaluation.primary in sliced else next(iter(sorted(sliced)), "")
-            for display in RobustnessDisplay.from_slices(results, names[0], metric, run):
-                title = f"{explain(metric).title} under {display.title}"
+            first = evaluation.primary if evaluation.primary in sliced else next(iter(sorted(sliced)), "")
+            wanted = ("far", "frr") if first == "far" else (first,)
+            for display in (d for m in wanted for d in RobustnessDisplay.from_slices(results, names[0], m, run)):
+                title = f"{explain(display.metric).title} under {display.title}"
                 reading = Reading(title, LEVELS.text)
                 view = _robustness(f"{id}-levels-{len(made)}", display, reading)
                 made.append(replace(view, subtitle=run.get(RUN, "")))

@@ -307,7 +307,7 @@ def robustness(lines: Lines) -> Figure:
         drawn.append({**reference([np.nan], [np.nan], "noise of the same norm"), "line": dotted})
     share = {"tickformat": ".0%"} if is_share(d.metric) else {}
     y = axis(explain(d.metric).title, **share, **({"rangemode": "tozero"} if d.best == "low" else {}))
-    x = axis(d.across, tickvals=numbers(every))
+    x = axis(d.across, tickvals=numbers(every), ticktext=[f"{value:g}" for value in every])
     return {"data": [*clean, *drawn], "layout": layout(x, y, legend=True)}
 
 

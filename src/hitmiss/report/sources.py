@@ -24,6 +24,8 @@ from hitmiss.trials import Trials
 MOST_SLICES: Final = 40
 """A column with more values than this is no domain to split by unasked."""
 MOST_GROUPINGS: Final = 6
+NAMELESS: Final = ("results", "run", "trials")
+"""Names that tell nobody what a run is."""
 CROSSED: Final = (("codec", "codec_q"), ("attack", "codec"), ("attack", "strength"), ("language", "identity"))
 """Pairs of columns that say more together than alone."""
 
@@ -56,7 +58,7 @@ def open_sources(
     if names and len(names) != len(paths):
         raise UsageError(f"--name was given {len(names)} times for {len(paths)} runs; name each or none")
     key_of = dict(zip(scored, list(keys) * (len(scored) if len(keys) == 1 else 1), strict=False))
-    called = list(names) or [_short(n) for n in name_runs(paths)]
+    called = list(names) or [_short(n, p) for n, p in zip(name_runs(paths), paths, strict=True)]
     pairs = list(zip(paths, called, strict=True))
     return [_open(p, n, key_of.get(p), own.get(p, measuring)) for p, n in each(pairs, "runs")]
 
@@ -96,14 +98,16 @@ def _expanded(text: str) -> list[str]:
     return inside
 
 
-def _short(name: str) -> str:
-    """A run's name without the ending of its file; results are called by their folder.
+def _short(name: str, path: str = "") -> str:
+    """A run's name without the ending of its file; what is called results or run goes by its folder.
 
-    >>> _short("main/results.json"), _short("scores_a.tsv.gz")
-    ('main', 'scores_a')
+    >>> _short("main/results.json"), _short("scores_a.tsv.gz"), _short("run", "demo/ecg/run")
+    ('main', 'scores_a', 'ecg')
     """
     for ending in (".gz", ".json", ".jsonl", ".tsv", ".csv", ".txt"):
         name = name.removesuffix(ending)
+    if name in NAMELESS:
+        return Path(path).resolve().parent.name or name
     return name.removesuffix("/results")
 
 
@@ -129,7 +133,7 @@ def _shelf(path: str, trials: Trials, places: Sequence[str]) -> Shelf | None:
 def measured(trials: Trials, name: str, measuring: Measuring) -> RunData:
     """Trials measured for a report: the protocol's metrics, split by the columns that look like domains."""
     decided = trials if measuring.threshold is None else at_threshold(trials, measuring.threshold)
-    by = list(measuring.by) or groupings_of(decided, measuring.protocol)
+    by = list(measuring.by) or groupings_of(decided, measuring.protocol, measuring.options.get("unit"))
     if measuring.protocol is not None and measuring.protocol.name == "triage" and is_repeated(decided):
         plan = {k: v for k, v in measuring.options.items() if k != "unit"}
         results = evaluate_trials(decided, metrics=measuring.metrics, by=by, **plan).figures
@@ -138,16 +142,18 @@ def measured(trials: Trials, name: str, measuring: Measuring) -> RunData:
     return RunData(name, results, tuple(pictures(decided, results)), decided)
 
 
-def groupings_of(trials: Trials, protocol: Protocol | None = None) -> list[str]:
+def groupings_of(trials: Trials, protocol: Protocol | None = None, unit: str | None = None) -> list[str]:
     """The columns worth splitting by: few values, more than one; and pairs of them that are known to belong together.
 
-    A column that the protocol warns of is split by only together with another.
+    A column that the protocol warns of is split by only together with another; one that is drawn as a whole is not split
+    by, as a slice of one unit says nothing about others.
 
     >>> t = Trials.of([1, 0, 1, 0], [1.0, 2.0, 3.0, 0.0], codec=["A", "A", "B", "B"], codec_q=["1", "2", "1", "2"], speaker=["w", "x", "y", "z"])
     >>> groupings_of(t)
     ['codec', 'codec_q', 'speaker', 'codec,codec_q']
     """
     counts = {name: trials.frame[name].n_unique() for name in trials.header.slices if name not in (*TEXTS, *COLUMNS)}
-    fit = [name for name, n in counts.items() if 1 < n <= MOST_SLICES]
+    drawn = {part.strip() for part in (unit or "").split(",")}
+    fit = [name for name, n in counts.items() if 1 < n <= MOST_SLICES and name not in drawn]
     alone = [name for name in fit if protocol is None or name not in protocol.remarks][:MOST_GROUPINGS]
     return [*alone, *(f"{a},{b}" for a, b in CROSSED if a in fit and b in fit)]

@@ -62,10 +62,21 @@ def summarize(evaluation: Evaluation) -> Summary:
         (e.run.get(RUN, ""), _with_spread(shown(e), e, deviations.get((e.metric, e.run.get(RUN)))))
         for e in sorted(primary, key=_rank)
     )
+    heads = heads or tuple(_worst_slice(evaluation))
     others = [e for e in whole if e.metric != evaluation.primary] if len(primary) == 1 else []
     found = (*warned(evaluation), *_weak_spots(evaluation), *_unsure(whole))
     worries = tuple(sorted(dict.fromkeys(found), key=lambda worry: worry.rank))[:MOST_WORRIES]
     return Summary(evaluation.title, _tested(evaluation), heads, tuple(map(shown, others[:TILES])), worries)
+
+
+def _worst_slice(evaluation: Evaluation) -> list[tuple[str, Shown]]:
+    """Where nothing was measured over all trials, as in a drift table, the worst of the slices is the headline."""
+    own = [e for e in evaluation.results if e.metric == evaluation.primary and e.slice and e.value is not None]
+    if not own:
+        return []
+    worst = max(own, key=_rank)
+    where = ", ".join(f"{k} {v}" for k, v in worst.slice.items())
+    return [("", replace(shown(worst), title=f"{explain(worst.metric).title}, at worst: {where}"))]
 
 
 def _with_spread(made: Shown, e: Estimate, deviation: Estimate | None) -> Shown:
@@ -100,7 +111,7 @@ def shown(e: Estimate) -> Shown:
 def _tested(evaluation: Evaluation) -> str:
     first = next((e for e in evaluation.results if not e.slice and e.average is None), None)
     if first is None:
-        return ""
+        return evaluation.lanes[0].name
     positive, negative = evaluation.classes
     counts = f"{first.n:,} trials ({first.n_positive:,} {positive}, {first.n - first.n_positive:,} {negative})"
     n = len(evaluation.lanes)

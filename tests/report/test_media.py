@@ -1,0 +1,174 @@
+"""Sounds, images and signals in a report: made anew and small, hostile ones refused, all within the budget."""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+from tests.report.media_files import HOSTILE_FILES, TAIL, folder_of_files, picture, tone
+
+from hitmiss.report.html import render
+from hitmiss.report.media import SECONDS, SIDE, TRACE_HEIGHT, TRACE_WIDTH, Media, Refusal, open_media, trace_of
+from hitmiss.report.page import Options, compose
+from hitmiss.report.shelves import FileShelf, SignalShelf, open_shelf, shelf_beside
+from hitmiss.report.sources import Measuring, measured
+from hitmiss.report.worst_errors import worst_errors
+from hitmiss.trials import Header, Trials
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return folder_of_files(tmp_path_factory.mktemp("files"))
+
+
+def content(media: Media) -> bytes:
+    return base64.b64decode(media.address.partition("base64,")[2])
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP"])
+def test_an_image_becomes_a_small_jpeg_of_the_same_picture(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(picture(kind) + TAIL)
+    made = open_media(tmp_path / "a")
+    assert isinstance(made, Media) and made.kind == "image" and made.about == "640 × 320 pixels"
+    small = Image.open(io.BytesIO(content(made)))
+    assert small.format == "JPEG" and small.size == (SIDE, SIDE // 2) == made.size
+    left, right = small.getpixel((20, 50)), small.getpixel((200, 50))
+    assert left[2] > 150 > left[0] and right[0] > 150 > right[2]
+    assert b"script" not in content(made), "what stood behind the image came along"
+
+
+def test_a_transparent_image_lies_on_white_and_its_notes_stay_out(tmp_path: Path) -> None:
+    image = Image.new("RGBA", (50, 50), (0, 0, 0, 0))
+    image.save(tmp_path / "a.png", exif=Image.Exif())
+    made = open_media(tmp_path / "a.png")
+    assert isinstance(made, Media)
+    small = Image.open(io.BytesIO(content(made)))
+    assert small.getpixel((25, 25)) == (255, 255, 255) and not small.getexif()
+
+
+def test_a_sound_becomes_a_short_mp3_of_the_same_pitch(tmp_path: Path) -> None:
+    soundfile = pytest.importorskip("soundfile")
+    (tmp_path / "a.wav").write_bytes(tone(440.0, 10.0, 44100))
+    made = open_media(tmp_path / "a.wav")
+    assert isinstance(made, Media) and made.kind == "sound" and made.about == "first 6 of 10.0 s"
+    assert made.address.startswith("data:audio/mpeg;base64,")
+    samples, rate = soundfile.read(io.BytesIO(content(made)))
+    assert samples.ndim == 1 and abs(len(samples) / rate - SECONDS) < 0.2
+    spectrum = np.abs(np.fft.rfft(samples))
+    assert abs(float(np.argmax(spectrum)) * rate / len(samples) - 440.0) < 2.0
+    assert len(content(made)) < 60_000
+
+
+@pytest.mark.parametrize("name", sorted(HOSTILE_FILES))
+def test_hostile_files_are_refused_with_a_reason(files: Path, name: str) -> None:
+    pytest.importorskip("soundfile")
+    made = FileShelf(files, column="file").find({"item": "x", "file": name})
+    assert isinstance(made, Refusal) and made.name == name and made.reason
+    assert str(files) not in made.reason
+
+
+@pytest.mark.parametrize("name", ["../secret.png", "link.png", "/etc/hostname", "a\0b", "media/../../secret.png", "no.png"])
+def test_paths_that_lead_out_of_the_folder_are_refused(files: Path, name: str) -> None:
+    made = FileShelf(files, column="file").find({"item": "x", "file": name})
+    assert isinstance(made, Refusal)
+    assert ("leads out" in made.reason) == (name != "no.png"), made
+
+
+def path_points(path: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """The corners of an SVG path of one M and one l, by its grammar: numbers with signs or blanks between them."""
+    start, steps = path[1:].split("l")
+    first = np.array([float(v) for v in start.split()])
+    moves = np.array([float(v) for v in re.findall(r"-?\d+", steps)]).reshape(-1, 2)
+    return np.vstack([first, first + np.cumsum(moves, axis=0)]) / 4.0
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 10_000), st.integers(2, 400), st.sampled_from([1, 2, 12]))
+def test_a_drawn_signal_stays_within_a_pixel_of_the_signal(seed: int, n: int, leads: int) -> None:
+    x = np.cumsum(np.random.default_rng(seed).normal(size=(n, leads)), axis=0)
+    made = trace_of(x, 100.0)
+    chosen = [1, 6, 10] if leads == 12 else list(range(min(leads, 3)))
+    kept = x[:, chosen] - np.median(x[:, chosen], axis=0)
+    scale = (TRACE_HEIGHT / 2 - 2) / np.abs(kept).max()
+    for i, (_, path) in enumerate(made.traces):
+        corners = path_points(path)
+        true = np.column_stack([np.linspace(0, TRACE_WIDTH, n), TRACE_HEIGHT / 2 - scale * kept[:, i]])
+        for point in true:
+            a, b = corners[:-1], corners[1:]
+            along = np.clip(((point - a) * (b - a)).sum(1) / np.maximum(((b - a) ** 2).sum(1), 1e-12), 0, 1)
+            assert np.hypot(*(point - a - along[:, None] * (b - a)).T).min() <= 1.0
+
+
+def trials_with(names: list[str], header: Header | None = None) -> Trials:
+    n = len(names)
+    score = np.linspace(-1, 1, n)
+    label = [int(i < n // 2) for i in range(n)]
+    return Trials.of(label, score, item=[f"i{k}" for k in range(n)], header=header or Header("real", "fake"), file=names)
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 60_000), st.integers(1, 12))
+def test_samples_never_take_more_than_the_budget(files: Path, budget: int, most: int) -> None:
+    trials = trials_with(["good.png", "drawing.svg", "good.png", "good.png"] * 3)
+    found = worst_errors(trials, "r", most=most, budget=budget, shelf=FileShelf(files, column="file"))
+    assert found.n_bytes <= budget
+    shown = len(found.samples) + found.left_out
+    assert shown == min(most, 6) * 2
+
+
+def test_both_kinds_of_errors_get_their_share_of_a_small_budget(files: Path) -> None:
+    trials = trials_with(["good.png"] * 12)
+    one = worst_errors(trials, "r", most=1, shelf=FileShelf(files, column="file")).n_bytes // 2
+    found = worst_errors(trials, "r", most=6, budget=4 * one, shelf=FileShelf(files, column="file"))
+    held = [sum(s.media is not None for s in own) for own in (found.false_alarms, found.misses)]
+    assert abs(held[0] - held[1]) <= 1 and sum(held) >= 2
+    assert any("did not fit into the budget" in note for note in found.notes)
+
+
+def test_what_is_refused_stands_in_the_report_and_is_not_in_it(files: Path) -> None:
+    pytest.importorskip("soundfile")
+    names = ["good.png", "good.wav", "drawing.svg", "link.png", "bomb.png", "page.wav"]
+    data = measured(trials_with(names), "r", Measuring(None, ("eer",)))
+    shelf = FileShelf(files, column="file")
+    page = render(compose([type(data)(data.name, data.results, data.pictures, data.trials, shelf)]))
+    assert page.count("data:image/jpeg;base64,") == 1 and page.count("data:audio/mpeg;base64,") == 1
+    for name in ("drawing.svg", "link.png", "bomb.png", "page.wav"):
+        assert f"{name} is not shown: " in page
+    assert "pwned" not in page and "data:image/svg" not in page and str(files) not in page
+    assert "1 with their image" in page and "1 with their sound" in page
+
+
+@pytest.mark.parametrize("options", [Options(samples=False), Options(texts=False)])
+def test_no_samples_and_redacted_texts_show_no_media(files: Path, options: Options) -> None:
+    data = measured(trials_with(["good.png"] * 6), "r", Measuring(None, ("eer",)))
+    whole = type(data)(data.name, data.results, data.pictures, data.trials, FileShelf(files, column="file"))
+    assert "data:image/jpeg" in render(compose([whole]))
+    assert "data:image/jpeg" not in render(compose([whole], options))
+
+
+def test_places_are_a_folder_a_manifest_an_npz_or_the_score_file_itself(files: Path, tmp_path: Path) -> None:
+    assert isinstance(open_shelf(files).find({"item": "good"}), Media), "an id may lack the ending"
+    (files / "list.tsv").write_text("id\tfile\tlabel\nq\tgood.png\treal\nz\t../secret.png\tfake\n")
+    listed = open_shelf(files / "list.tsv")
+    assert isinstance(listed.find({"item": "q"}), Media) and isinstance(listed.find({"item": "z"}), Refusal)
+    assert listed.find({"item": "other"}) is None
+    signals = {"x": np.random.default_rng(0).normal(size=(2, 300, 12)), "y": np.eye(2, dtype=int), "fs": 100}
+    np.savez(tmp_path / "ecg.npz", **signals, classes=["A", "B"], record=["r0", "r1"])
+    shelf = open_shelf(tmp_path / "ecg.npz")
+    assert isinstance(shelf, SignalShelf)
+    drawn = shelf.find({"item": "r1"})
+    assert isinstance(drawn, Media) and [name for name, _ in drawn.traces] == ["II", "V1", "V5"]
+    assert isinstance(shelf.find({"item": "r9"}), Refusal)
+    (files / "scores.tsv").write_text("item\tlabel\tscore\tpath\na\treal\t1\tgood.png\nb\tfake\t0\tgood.png\n")
+    trials = Trials.of([1, 0], [1.0, 0.0], item=["a", "b"], path=["good.png", "good.png"])
+    beside = shelf_beside(files / "scores.tsv", trials)
+    assert beside is not None and isinstance(beside.find({"item": "a", "path": "good.png"}), Media)
+    assert shelf_beside(tmp_path / "scores.tsv", trials) is None
