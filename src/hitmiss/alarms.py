@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from hitmiss.grouping import Sample
 from hitmiss.stats.forms import MinimumCost, equal_error
+from hitmiss.tally import Tally
 from hitmiss.uncertainty import Question
 
 TIE_EFFECT = 1e-4
@@ -45,9 +46,12 @@ def _reversed(sample: Sample) -> str | None:
 
 def ties_matter(sample: Sample) -> bool:
     """Whether the EER depends on the rule for ties by more than `TIE_EFFECT`."""
-    if not 0 < sample.n_positive < sample.n:
-        return False
-    return abs(equal_error("official").value(sample.tally) - equal_error("grouped").value(sample.tally)) > TIE_EFFECT
+    return 0 < sample.n_positive < sample.n and ties_differ(sample.tally)
+
+
+def ties_differ(tally: Tally) -> bool:
+    """The same of a tally with both classes."""
+    return abs(equal_error("official").value(tally) - equal_error("grouped").value(tally)) > TIE_EFFECT
 
 
 def _ties(sample: Sample, questions: Sequence[Question]) -> str | None:

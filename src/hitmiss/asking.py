@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 import numpy as np
 
@@ -12,12 +13,12 @@ from hitmiss.errors import DataError
 from hitmiss.grouping import Columns, Sample
 from hitmiss.io.words import same_class
 from hitmiss.reasons import few, why_no_interval, why_undefined
-from hitmiss.registry import resolve
+from hitmiss.registry import Metric, resolve
 from hitmiss.results import Estimate
 from hitmiss.spec import Setting, Spec
 from hitmiss.stats import intervals
 from hitmiss.stats.binomial import wilson
-from hitmiss.stats.forms import OfCounts, PairShare
+from hitmiss.stats.forms import Form, OfCounts, PairShare
 from hitmiss.stats.quantiles import quantile_interval
 from hitmiss.tally import Floats
 from hitmiss.trials import Trials
@@ -63,8 +64,17 @@ def ask(metric: str | Spec, trials: Trials, choices: Choices) -> Question:
             f"{spec.name} takes {entry.positive} to be the positive class and in these trials it is "
             f"{trials.header.positive!r}; read them with positive={entry.positive!r}"
         )
-    form = entry.form(**settings) if entry.form is not None else None
-    return Question(str(Spec.of(spec.name, **shown)), entry, settings, form)
+    return Question(str(Spec.of(spec.name, **shown)), entry, settings, form_of(entry, settings))
+
+
+def form_of(entry: Metric, settings: Mapping[str, Setting]) -> Form | OfCounts | None:
+    """The form of a metric with its settings: the same object whenever the same is asked, so that it can be looked up."""
+    return None if entry.form is None else _made(entry.form, tuple(sorted(settings.items())))
+
+
+@cache
+def _made(form: Callable[..., Form | OfCounts], settings: tuple[tuple[str, Setting], ...]) -> Form | OfCounts:
+    return form(**dict(settings))
 
 
 def _takes(wanted: str, positive: str) -> bool:

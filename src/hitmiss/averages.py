@@ -135,7 +135,7 @@ def gap_rows(work: Work, whole: Sample, gap: Gap) -> list[Estimate]:
     inside = np.isin(codes, [values.index(v) for v in gap.inside])
     outside = np.isin(codes, [values.index(v) for v in gap.outside]) if gap.outside else ~inside
     sides = [
-        Sample(work.columns, whole.rows[mask[whole.rows]], whole.run, {gap.column: f"{name} {gap.label}"})
+        work.columns.sample(whole.rows[mask[whole.rows]], whole.run, {gap.column: f"{name} {gap.label}"})
         for name, mask in (("in", inside), ("out", outside))
     ]
     pairs = [work.estimates(side) for side in sides]

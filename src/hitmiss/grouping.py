@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hitmiss.errors import UnknownName, UsageError
 from hitmiss.metrics.counts import OUTCOMES, Counts, outcome
-from hitmiss.stats.condensing import LARGE, condense
+from hitmiss.stats import condensing
 from hitmiss.stats.delong import Steps
 from hitmiss.stats.forms import Form
 from hitmiss.stats.units import UnitSample
@@ -112,7 +112,7 @@ class Sample:
 
     def condensed(self, forms: Sequence[Form]) -> Tally:
         """The tally that replicates are drawn on: of very many trials a short one (see `stats.condensing`)."""
-        return condense(self.tally, forms) if len(self.columns.trials) > LARGE else self.tally
+        return condensing.condense(self.tally, forms) if len(self.columns.trials) > condensing.LARGE else self.tally
 
     @cached_property
     def steps(self) -> Steps:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 FILES = "Score file(s): shards of one run, or one file a run with --seeds. `-` is stdin; globs and .gz are understood."
 
+CLUSTER = "Count the files on a Ray cluster: auto (this machine's cores), HOST:PORT or ray://HOST:PORT."
+
 
 def score(
     scores: Annotated[list[str], typer.Argument(help=FILES)],
@@ -57,6 +59,14 @@ def score(
     separator: Annotated[str | None, typer.Option(help="Separator of the columns.")] = None,
     encoding: Annotated[str | None, typer.Option(help="Encoding of the files.")] = None,
     decimal: Annotated[str | None, typer.Option(help="Decimal sign, `.` or `,`.")] = None,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="Count the files piece by piece: they need not fit into memory.")
+    ] = False,
+    counts: Annotated[
+        bool, typer.Option("--counts", help="The files hold counts by score, as `hitmiss sql` has them made.")
+    ] = False,
+    memory: Annotated[str, typer.Option(help="What --stream may keep of the files, as 500MB or 2GB.")] = "1GB",
+    cluster: Annotated[str | None, typer.Option(metavar="auto|ADDRESS", help=CLUSTER)] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Reversed or constant scores are a failure.")] = False,
     output: Annotated[str | None, typer.Option("--output", "-o", help="Write the results (JSON) here too.")] = None,
     report: Annotated[
@@ -84,7 +94,6 @@ def score(
         "encoding": encoding,
         "decimal": decimal,
     }
-    trials = _read(scores, key, chosen, reading, seeds, threshold)
     groupings = [*(by or []), *_matrix_groupings(matrix)]
     options: dict[str, Any] = {
         "metrics": metric or [],
@@ -97,6 +106,26 @@ def score(
         "stratify": stratify,
         "gap": _gap(gap),
     }
+    if stream or counts or cluster:
+        from hitmiss.cli import streaming
+
+        needing = {"--key": key, "--seeds": seeds, "--calibrate-on": calibrate_on, "--report": report}
+        needing |= {"--cluster": cluster} if counts else {}
+        streaming.refuse_together("--counts" if counts else "--cluster" if cluster else "--stream", needing)
+        if counts:
+            results, trials = streaming.measured_counts(scores, chosen, reading, options, threshold=threshold)
+        else:
+            results, trials = streaming.measured(
+                scores, chosen, reading, options, threshold=threshold, memory=memory, cluster=cluster
+            )
+        if output:
+            from hitmiss.io.outfiles import write_text
+
+            write_text(results.to_json() + "\n", output)
+        _emit(results, trials, json, matrix, chosen)
+        _refuse_alarms(results, strict)
+        return
+    trials = _read(scores, key, chosen, reading, seeds, threshold)
     development = _development(calibrate_on, calibrate_key, chosen, reading)
     results = _measure(trials, chosen, options, development, calibration)
     if seeds:
