@@ -25,7 +25,9 @@ def open_picture(data: bytes) -> Any:
     except (image_module.DecompressionBombError, image_module.DecompressionBombWarning):
         raise DataError(f"the picture has more than {MOST_PIXELS:,} pixels") from None
     except Exception as error:  # decoders raise whatever they like on broken files
-        raise DataError(f"the picture cannot be opened: {_first_line(error)}") from None
+        is_unknown = type(error).__name__ == "UnidentifiedImageError"  # its own words name an address in memory
+        why = "it is no PNG, JPEG or WebP, or it is broken" if is_unknown else _first_line(error)
+        raise DataError(f"the picture cannot be opened: {why}") from None
     if image.width * image.height > MOST_PIXELS:
         raise DataError(f"the picture has {image.width:,} × {image.height:,} pixels; at most {MOST_PIXELS:,} are taken")
     return image
