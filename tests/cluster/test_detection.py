@@ -81,7 +81,9 @@ def test_embeddings_come_along(cluster: Cluster, tmp_path: Path) -> None:
         assert all(np.array_equal(many[name], one[name]) for name in one.files)
 
 
-def test_a_process_killed_from_outside_loses_and_doubles_nothing(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_process_killed_from_outside_loses_and_doubles_nothing(
+    cluster: Cluster, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     manifest, fleets, killed = corpus(120), [], []
 
     def kill_one(clock: Clock) -> None:
@@ -98,6 +100,7 @@ def test_a_process_killed_from_outside_loses_and_doubles_nothing(cluster: Cluste
     assert positions(tmp_path / "run") == Counter(range(120)), "none lost, none doubled"
     assert (outcome.n_scored, outcome.n_failed) == (120, 0)
     assert hm.read(str(tmp_path / "run")).score.tolist() == expected(manifest).tolist()
+    assert capfd.readouterr() == ("", ""), "Ray has nothing to say about it"
 
 
 @pytest.mark.parametrize("workers", [0, 1], ids=["while scoring", "while decoding"])

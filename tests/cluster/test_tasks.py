@@ -1,0 +1,107 @@
+"""Tallies counted by Ray tasks: the same bits as here, whoever is killed; and what must not be merged is not."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from cluster_parts import Killed, half, suicide, where
+
+from hitmiss.errors import DataError, EnvironmentFault
+from hitmiss.io.options import ReadOptions
+from hitmiss.protocol import evaluate
+from hitmiss.ray_cluster.connection import Cluster
+from hitmiss.ray_cluster.tasks import RayTasks
+from hitmiss.scale.passes import first_pass
+from hitmiss.scale.plan import Shard, ShardPlan
+from hitmiss.scale.streaming import evaluate_streamed
+from hitmiss.scale.tallies import ShardTally, merge_tallies, refuse_missing
+
+pytestmark = pytest.mark.extras
+METRICS = ["eer", "min_dcf", "roc_auc", "cllr"]
+PLAN = ShardPlan(ReadOptions(), keep=("codec",))
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory: pytest.TempPathFactory) -> list[Shard]:
+    """Five files of trials with ties, of different sizes."""
+    folder, rng = tmp_path_factory.mktemp("shards"), np.random.default_rng(7)
+    for k in range(5):
+        n = 300 * (k + 1)
+        real = rng.random(n) < 0.3
+        frame = pl.DataFrame(
+            {
+                "item": [f"u{k}_{i}" for i in range(n)],
+                "label": np.where(real, "bonafide", "spoof"),
+                "score": np.round(rng.normal(size=n) + 2 * real, 2),
+                "codec": rng.choice(["NONE", "C01", "C02"], n),
+            }
+        )
+        frame.write_parquet(folder / f"part-{k}.parquet")
+    return [Shard(str(path)) for path in sorted(folder.glob("*.parquet"))]
+
+
+def counted(cluster: Cluster, shards: list[Shard], plan: ShardPlan = PLAN, function: object = first_pass) -> ShardTally:
+    return merge_tallies(RayTasks(cluster)(function, [(shard, plan) for shard in shards]))  # type: ignore[arg-type]
+
+
+def test_results_come_in_order_from_other_processes(cluster: Cluster) -> None:
+    assert list(RayTasks(cluster)(half, [(2 * i,) for i in range(50)])) == list(range(50))
+    places = list(RayTasks(cluster)(where, [(i,) for i in range(6)]))
+    assert os.getpid() not in {pid for pid, _ in places}
+    assert {folder for _, folder in places} == {str(Path.cwd())}, "relative paths mean what they mean here"
+
+
+def test_few_results_lie_about(cluster: Cluster) -> None:
+    asked: list[int] = []
+
+    def numbers() -> Iterator[tuple[int]]:
+        for i in range(100):
+            asked.append(i)
+            yield (2 * i,)
+
+    results = RayTasks(cluster)(half, numbers())  # type: ignore[arg-type]
+    next(results)
+    assert len(asked) <= 2 * cluster.cpus, "the next tasks are begun when results have been taken"
+    results.close()  # type: ignore[attr-defined]
+
+
+def test_errors_come_back_as_they_were_raised(cluster: Cluster) -> None:
+    with pytest.raises(DataError, match="3 is odd") as caught:
+        list(RayTasks(cluster)(half, [(2,), (3,)]))
+    assert caught.value.faults[0].row == 3
+    with pytest.raises(EnvironmentFault, match=r"a\.parquet: 4 processes died over it"):
+        list(RayTasks(cluster)(suicide, [(Shard("a.parquet"),)]))
+
+
+def test_a_killed_worker_changes_no_bit(cluster: Cluster, shards: list[Shard], tmp_path: Path) -> None:
+    here = merge_tallies(first_pass(shard, PLAN) for shard in shards)
+    dying = Killed(first_pass, "part-3", str(tmp_path / "marker"))
+    there = counted(cluster, shards, function=dying)
+    assert (tmp_path / "marker").exists(), "a worker was killed with the shard in its hands"
+    assert there.to_bytes() == here.to_bytes()
+    assert counted(cluster, shards[::-1]).to_bytes() == here.to_bytes(), "in any order"
+
+
+def test_figures_are_those_of_one_process(cluster: Cluster, shards: list[Shard]) -> None:
+    paths = [shard.path for shard in shards]
+    asked = {"metrics": METRICS, "by": ["codec"], "bootstrap": 100, "seed": 3}
+    kind = {"score_kind": "llr"}
+    there = evaluate_streamed(paths, run=RayTasks(cluster), reading=kind, **asked)
+    memory = evaluate(paths, **kind, **asked)
+    assert len(memory) > 12 and there.results.estimates == memory.estimates
+
+
+def test_what_does_not_belong_together_is_refused(cluster: Cluster, shards: list[Shard]) -> None:
+    with pytest.raises(DataError, match="given twice"):
+        counted(cluster, [*shards, shards[1]])
+    tallies = [counted(cluster, [shard]) for shard in shards]
+    refuse_missing(merge_tallies(tallies), [fact.sha256 for tally in tallies for fact in tally.shards])
+    with pytest.raises(DataError, match="1 of the shards have no tally"):
+        refuse_missing(merge_tallies(tallies[1:]), [fact.sha256 for tally in tallies for fact in tally.shards])
+    with pytest.raises(DataError, match="counted with other settings"):
+        merge_tallies([tallies[0], counted(cluster, shards[1:2], ShardPlan(ReadOptions(), keep=()))])
