@@ -125,10 +125,11 @@ class Draws:
 
     def _chosen_thresholds(self, forms: Sequence[Form], sample: Sample) -> dict[int, AtThreshold]:
         """For each least cost, the cost at the sample's best threshold: its interval needs both."""
-        if self.plan.method != "auto" or not 0 < sample.n_positive < sample.n:
+        least = [f for f in forms if isinstance(f, MinimumCost)]
+        if not least or self.plan.method != "auto" or not 0 < sample.n_positive < sample.n:
             return {}
-        tally = self._tallies.get(sample.name, sample.tally)
-        return {id(f): f.at_best(tally) for f in forms if isinstance(f, MinimumCost)}
+        tally = self._tallies.get(sample.name) or sample.tally
+        return {id(f): f.at_best(tally) for f in least}
 
     def _of_forms(self, forms: list[Form], sample: Sample, rng: np.random.Generator) -> list[Floats]:
         if self.weights is None:
