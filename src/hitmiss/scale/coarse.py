@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
@@ -34,8 +34,9 @@ Fetch = Callable[[Window], ShardTally]
 SampleKey = tuple[tuple[int, ...], tuple[int, ...]]
 TIED: Final = 32
 """A bin of so many bits that is still heavy is probably one score that many trials share: its scores are fetched."""
-ROW_BYTES: Final = 48
-"""What a fetched score costs while it is worked on."""
+ROW_BYTES: Final = 96
+"""What a fetched score costs while it is worked on: its key, twice more while it is sorted, and its place in a tally."""
+PIECE: Final = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,10 +141,10 @@ def fetch_open(
             found.setdefault(row, []).append((first[is_open], last[is_open]))
     ranges = {row: _union(parts) for row, parts in found.items()}
     rows = sum(_held(binned[row], *ends) for row, ends in ranges.items())
-    if rows * ROW_BYTES > 2 * memory:
+    if rows * ROW_BYTES > memory:
         raise DataError(
             f"about {rows:,} trials lie where the figures are decided, which is more than the memory allowed; "
-            f"raise --memory to {rows * ROW_BYTES / 2e9:.1f}GB, or group by less"
+            f"raise --memory to {rows * ROW_BYTES / 1e9 + 0.1:.1f}GB, or group by less"
         )
     fetched = fetch(_window(cells, ranges, EXACT))
     mixed = []
@@ -177,10 +178,10 @@ def read_sums(
         part = ExactCells([fetched.cells.get(cell, nothing) for cell in cells])
         for (positive, negative), (own, pairs) in readers.items():
             tally = part.tally(np.array(positive, dtype=np.intp), np.array(negative, dtype=np.intp))
-            if len(tally.score):
-                pairs.add(tally)
+            for piece in _in_pieces(tally):
+                pairs.add(piece)
                 for reader in own.values():
-                    reader.add(tally)
+                    reader.add(piece)
     figures = {key: {form: reader.value() for form, reader in own.items()} for key, (own, _) in readers.items()}
     counted = {key: pairs for key, (_, pairs) in readers.items()}
     return Sums(figures, {k: p.steps() for k, p in counted.items()}, {k: p.tied_mass for k, p in counted.items()})
@@ -202,6 +203,13 @@ def stretches_of(binned: Sequence[Binned], rows: int) -> list[tuple[int, int]]:
     last = first_key(bins[ends] + np.uint64(1), COARSE).tolist()
     starts = [0, *last[:-1]]
     return [(int(a), int(b) - 1 if b else 2**64 - 1) for a, b in zip(starts, last, strict=True)]
+
+
+def _in_pieces(tally: Tally) -> Iterator[Tally]:
+    """A tally as several, from low to high, so that what is computed from it stays small."""
+    for start in range(0, len(tally.score), PIECE):
+        p, q = (c[start : start + PIECE + 1] for c in (tally.positives, tally.negatives))
+        yield Tally(tally.score[start : start + PIECE], p - p[0], q - q[0])
 
 
 def _window(cells: Sequence[Cell], ranges: Mapping[int, tuple[Keys, Keys]], bits: int) -> Window:

@@ -10,8 +10,12 @@ from numpy.typing import NDArray
 from hitmiss.errors import DataError
 from hitmiss.scale.tallies import Binned, counted, merge_binned, ordered
 from hitmiss.stats.keys import EXACT, Keys, bins_of, first_key, keys_of
+from hitmiss.tally import Floats
 
 Codes = NDArray[np.int64]
+NEW: Final = -1
+APART: Final = -2
+STEP: Final = 1 << 15
 MOST_COUNTS: Final = 2**27
 """Counters that a pass may hold; 4 bytes each."""
 _LOWEST: Final = keys_of([-np.inf])[0]
@@ -20,9 +24,9 @@ FLUSH: Final = 2**21
 
 
 class Counter(Protocol):
-    """Counts keys by the cell that they belong to (0, 1, 2 …)."""
+    """Counts scores by the cell that they belong to (0, 1, 2 …)."""
 
-    def add(self, cell: Codes, keys: Keys) -> None:
+    def add(self, cell: Codes, score: Floats) -> None:
         """Count some trials."""
 
     def result(self) -> list[Binned]:
@@ -49,15 +53,17 @@ def truncated(keys: Keys, bits: int, cuts: tuple[float, ...]) -> Keys:
 
 
 class KeepAll:
-    """Every key kept, sorted at the end."""
+    """Every key kept, or its highest bits, sorted at the end."""
 
-    def __init__(self) -> None:
+    def __init__(self, bits: int = EXACT, cuts: tuple[float, ...] = ()) -> None:
+        self._bits, self._cuts = bits, cuts
         self._parts: list[list[Binned]] = []
         self._waiting: list[tuple[Codes, Keys]] = []
         self._n = 0
 
-    def add(self, cell: Codes, keys: Keys) -> None:
+    def add(self, cell: Codes, score: Floats) -> None:
         """Keep some trials."""
+        keys = truncated(keys_of(score), self._bits, self._cuts)
         self._waiting.append((cell, keys))
         self._n += len(keys)
         if self._n >= FLUSH:
@@ -88,37 +94,55 @@ class KeepAll:
 
 
 class IntoBins:
-    """Counts per bin in a dense table with one column a bin that occurs: few bins do, so it stays small."""
+    """Counts per bin in a dense table with one column a bin that occurs: few bins do, so it stays small.
+
+    The highest bits of a score as they stand name its bin too, if not in order: bins are put in order at the end. Only
+    −0.0 and the bins that a cut goes through need a closer look; their trials are counted apart.
+    """
 
     def __init__(self, bits: int, cuts: tuple[float, ...]) -> None:
         self._bits = bits
-        self._cuts = np.unique(keys_of(list(cuts))) if cuts else np.zeros(0, dtype=np.uint64)
-        self._column = np.full((1 << bits) + len(self._cuts), -1, dtype=np.int32)
+        self._mask = np.int64((1 << bits) - 1)
+        self._column = np.full(1 << bits, NEW, dtype=np.int32)
+        self._column[self._places(np.array([-0.0, *cuts]))] = APART
+        self._apart = KeepAll(bits, cuts)
         self._bins: list[int] = []
         self._counts = np.zeros((1, 1 << 12), dtype=np.uint32)
 
-    def add(self, cell: Codes, keys: Keys) -> None:
+    def _places(self, score: Floats) -> Codes:
+        """The highest bits of scores, as they stand."""
+        place = score.view(np.int64) >> np.int64(EXACT - self._bits)
+        place &= self._mask
+        return place
+
+    def add(self, cell: Codes, score: Floats) -> None:
         """Count some trials."""
-        if not len(keys):
+        if not len(score):
             return
-        place = bins_of(keys, self._bits).astype(np.int64)
-        for i, cut in enumerate(self._cuts):  # the part of its bin that lies above a cut is a bin of its own
-            place[(keys >= cut) & (keys <= self._last_key(int(cut)))] = (1 << self._bits) + i
-        column = self._column[place]
-        new = column < 0
-        if new.any():
-            self._enlist(np.unique(place[new]))
-            column = self._column[place]
         self._make_room(int(cell.max()) + 1)
-        np.add.at(self._counts.reshape(-1), cell * self._counts.shape[1] + column, np.uint32(1))
+        for start in range(0, len(score), STEP):  # what is worked on stays in the cache
+            self._add(cell[start : start + STEP], score[start : start + STEP])
 
-    def _last_key(self, key: int) -> np.uint64:
-        """The last key of the bin that a key lies in."""
-        return np.uint64(key | ((1 << (EXACT - self._bits)) - 1))
+    def _add(self, cell: Codes, score: Floats) -> None:
+        place = self._places(score)
+        column = self._column[place]
+        if column.min() < 0:
+            apart = column == APART
+            if apart.any():
+                self._apart.add(cell[apart], score[apart])
+                cell, place = cell[~apart], place[~apart]
+            self._enlist(place)
+            column = self._column[place]
+        flat = cell * self._counts.shape[1]
+        flat += column
+        np.add.at(self._counts.reshape(-1), flat, np.uint32(1))
 
-    def _enlist(self, places: NDArray[np.int64]) -> None:
-        self._column[places] = np.arange(len(self._bins), len(self._bins) + len(places))
-        self._bins += places.tolist()
+    def _enlist(self, place: Codes) -> None:
+        new = np.unique(place[self._column[place] == NEW])
+        if len(new):
+            self._column[new] = np.arange(len(self._bins), len(self._bins) + len(new))
+            self._bins += new.tolist()
+            self._make_room(1)
 
     def _make_room(self, cells: int) -> None:
         rows, columns = self._counts.shape
@@ -136,14 +160,18 @@ class IntoBins:
 
     def result(self) -> list[Binned]:
         """Bins and counts of each cell."""
-        places = np.array(self._bins, dtype=np.uint64)
-        is_cut = places >= np.uint64(1 << self._bits)
-        lowest = first_key(np.where(is_cut, np.uint64(0), places), self._bits)
-        lowest = np.maximum(lowest, _LOWEST)  # below −inf there are only NaNs
-        lowest[is_cut] = self._cuts[(places[is_cut] - np.uint64(1 << self._bits)).astype(np.int64)]
+        lowest = self._lowest()
         order = np.argsort(lowest)
-        found = []
-        for row in self._counts[:, : len(places)]:
+        dense = []
+        for row in self._counts[:, : len(lowest)]:
             held = order[row[order] > 0]
-            found.append(Binned(lowest[held], row[held].astype(np.int64)))
-        return found
+            dense.append(Binned(lowest[held], row[held].astype(np.int64)))
+        apart = self._apart.result()
+        return [merge_binned([b, apart[i]]) if i < len(apart) else b for i, b in enumerate(dense)]
+
+    def _lowest(self) -> Keys:
+        """The lowest key of each bin that occurs: the bits in order, and nothing below −inf, where there are only NaNs."""
+        place, sign = np.array(self._bins, dtype=np.uint64), np.uint64(1 << (self._bits - 1))
+        bins = np.where(place < sign, place | sign, ~place & np.uint64(self._mask))
+        lowest: Keys = np.maximum(first_key(bins, self._bits), _LOWEST)
+        return lowest

@@ -17,12 +17,15 @@ from hitmiss.io.findings import Finding, Ledger, Place, Stop, quoted
 from hitmiss.io.options import ReadOptions
 from hitmiss.io.tables import Stack
 from hitmiss.io.words import Reading, understand
-from hitmiss.scale.counters import Codes, counter, truncated
+from hitmiss.scale.counters import STEP, Codes, KeepAll, counter
 from hitmiss.scale.plan import Shard, ShardPlan, Window
-from hitmiss.scale.reading import Opened, Read, open_shard, pieces
+from hitmiss.scale.quick import Odd, Quick, Unseen
+from hitmiss.scale.reading import Opened, Read, digest, open_shard, pieces
 from hitmiss.scale.tallies import Binned, Cell, ShardFact, ShardTally, ordered
 from hitmiss.stats.keys import COARSE, EXACT, Keys, bins_of, keys_of
+from hitmiss.tally import Floats
 
+EMPTY: Final = np.uint64(pl.Series([""]).hash()[0])
 ENOUGH: Final = 1000
 """Faults after which a shard is not read any further."""
 
@@ -36,12 +39,18 @@ def count(shard: Shard, plan: ShardPlan, window: Window | None) -> ShardTally:
     try:
         opened = open_shard(shard, plan.options, ledger)
         facts = {"layout": opened.match.layout, "columns": dict(opened.match.theirs), "has_ids": "item" in opened.match.picks}
-        wanted = needed(opened, plan, ledger)
-        for table in pieces(opened, wanted, read, ledger):
-            counting.add(Stack.of([table], opened.match.theirs))
-            progress.tell(f"{opened.name}: {read.rows:,} rows, {read.bytes / 1e6:,.0f} MB", read.rows)
-            if sum(len(f.places) for f in ledger.findings) >= ENOUGH:
-                break
+        wanted = needed(opened, plan, window is None, ledger)
+        try:
+            try:
+                counting.add_quickly(Quick.of(opened, plan), read)
+            except Unseen:
+                read, counting = Read(), _Counting(plan, window, ledger)
+                counting.add_quickly(Quick.of(opened, plan, is_all=True), read)
+        except Odd:
+            read, counting = Read(), _Counting(plan, window, ledger)
+            _carefully(counting, opened, wanted, read)
+        if window is None and not read.sha256:
+            read.sha256, read.bytes = digest(shard.path)
     except Stop:
         pass
     fact = ShardFact(_name(shard), read.sha256, read.rows, read.bytes, facts)
@@ -51,8 +60,18 @@ def count(shard: Shard, plan: ShardPlan, window: Window | None) -> ShardTally:
     return ShardTally(made_by, names, (fact,), cells, ids, joined(ledger.findings), counting.noted)
 
 
-def needed(opened: Opened, plan: ShardPlan, ledger: Ledger) -> dict[str, int]:
-    """The columns that a pass reads; one that the plan keeps and the file lacks is a fault."""
+def _carefully(counting: _Counting, opened: Opened, wanted: dict[str, int], read: Read) -> None:
+    """Every row looked at, as the door does."""
+    ledger = counting.ledger
+    for table in pieces(opened, wanted, read, ledger):
+        counting.add(Stack.of([table], opened.match.theirs))
+        progress.tell(f"{opened.name}: {read.rows:,} rows, {read.bytes / 1e6:,.0f} MB", read.rows)
+        if sum(len(f.places) for f in ledger.findings) >= ENOUGH:
+            break
+
+
+def needed(opened: Opened, plan: ShardPlan, is_first: bool, ledger: Ledger) -> dict[str, int]:
+    """The columns that a pass reads (ids only the first); one that the plan keeps and the file lacks is a fault."""
     picks = opened.match.picks
     has_decision = plan.threshold is not None or "decision" in picks
     absent = [name for name in plan.keep if name not in picks and not (name == "decision" and has_decision)]
@@ -61,6 +80,7 @@ def needed(opened: Opened, plan: ShardPlan, ledger: Ledger) -> dict[str, int]:
         what = f"there is no column {quoted(absent[0])}; there are {there}"
         raise ledger.stop("missing-column", what, f"say which one it is with --column {absent[0]}=NAME", [Place(opened.name, 1)], absent[0])
     names = ["item", "target", "label", "score", *plan.keep, *plan.options.runs]
+    names = names[0 if is_first else 2 :]
     return {name: picks[name] for name in dict.fromkeys(names) if name in picks}
 
 
@@ -71,8 +91,7 @@ class _Counting:
         self.plan, self.ledger = plan, ledger
         self.noted: dict[str, int] = {}
         self._window = _Opening(window) if window is not None else None
-        self._bits = plan.bits if window is None else window.bits
-        self._counter = counter(plan.bits, plan.cuts) if window is None else counter(EXACT, ())
+        self._counter = counter(plan.bits, plan.cuts) if window is None else KeepAll(window.bits, plan.cuts)
         self._columns: dict[str, list[str]] = {name: [] for name in ("label", *plan.keep)}
         self._cells: dict[Cell, int] = {}
         self._ids: list[Keys] = []
@@ -93,12 +112,28 @@ class _Counting:
             self._ids.append(hashes(stack.frame, options))
         frame = _settled(stack.frame, self.plan, reading, self.noted)
         cell = self._codes(frame)
-        keys = keys_of(frame["score"].to_numpy()) if "score" in frame.columns else np.zeros(frame.height, dtype=np.uint64)
+        self._count(cell, frame["score"].to_numpy() if "score" in frame.columns else np.zeros(frame.height))
+
+    def add_quickly(self, quick: Quick, read: Read) -> None:
+        """Count all rows of a sound file."""
+        cells = quick.cells
+        number = np.array([self._cells.setdefault(cell, len(self._cells)) for cell in cells], dtype=np.int64)
+        with_ids = self.plan.ids and self._window is None and "item" in quick.opened.match.picks
+        for piece in quick.pieces(with_ids):
+            read.rows += len(piece.score)
+            progress.tell(f"{quick.opened.name}: {read.rows:,} rows", read.rows)
+            if piece.ids is not None:
+                if (piece.ids == EMPTY).any():
+                    raise Odd
+                self._ids.append(piece.ids)
+            self._count(number[piece.code], piece.score)
+
+    def _count(self, cell: Codes, score: Floats) -> None:
         if self._window is not None:
-            inside = self._window.places(cell, keys, list(self._cells))
-            cell, keys = cell[inside], truncated(keys[inside], self._bits, self.plan.cuts)
-        if len(keys):
-            self._counter.add(cell, keys)
+            inside = self._window.places(cell, score, list(self._cells))
+            cell, score = cell[inside], score[inside]
+        if len(score):
+            self._counter.add(cell, score)
 
     def _check_words(self, stack: Stack) -> Reading:
         options = self.plan.options
@@ -150,24 +185,37 @@ class _Opening:
             (np.array(first, dtype=np.uint64), np.array(last, dtype=np.uint64))
             for first, last in zip(window.first, window.last, strict=True)
         ]
-        self._any = np.zeros((1 << COARSE) + 1, dtype=np.int32)
+        edges = np.zeros((1 << COARSE) + 1, dtype=np.int32)
         for first, last in self._ranges:
-            np.add.at(self._any, bins_of(first, COARSE).astype(np.int64), 1)
-            np.add.at(self._any, bins_of(last, COARSE).astype(np.int64) + 1, -1)
-        self._touched = np.cumsum(self._any) > 0
+            np.add.at(edges, bins_of(first, COARSE).astype(np.int64), 1)
+            np.add.at(edges, bins_of(last, COARSE).astype(np.int64) + 1, -1)
+        touched = np.cumsum(edges)[:-1] > 0
+        half = 1 << (COARSE - 1)
+        # By the bits as they stand in a score: positive ones, then negative ones, which go downwards; and −0.0.
+        self._touched = np.concatenate([touched[half:], touched[:half][::-1]])
+        self._touched[half] |= touched[half]
 
-    def places(self, cell: Codes, keys: Keys, cells: Sequence[Cell]) -> NDArray[np.intp]:
+    def places(self, cell: Codes, score: Floats, cells: Sequence[Cell]) -> NDArray[np.intp]:
         """The places of the trials that lie in the window."""
-        likely = np.flatnonzero(self._touched[bins_of(keys, COARSE).astype(np.int64)])
+        parts = [_likely(score[at : at + STEP], self._touched) + at for at in range(0, len(score), STEP)]
+        likely = np.concatenate([np.zeros(0, dtype=np.intp), *parts])
+        keys = keys_of(score[likely])
         if self._window.cells is None:
-            return likely[_within(keys[likely], *self._ranges[0])]
+            return likely[_within(keys, *self._ranges[0])]
         ranges = dict(zip(self._window.cells, self._ranges, strict=True))
         found = []
-        for number in np.unique(cell[likely]):
-            own = likely[cell[likely] == number]
+        owner = cell[likely]
+        for number in np.unique(owner):
             if cells[number] in ranges:
-                found.append(own[_within(keys[own], *ranges[cells[number]])])
+                own = np.flatnonzero(owner == number)
+                found.append(likely[own[_within(keys[own], *ranges[cells[number]])]])
         return np.concatenate([np.zeros(0, dtype=np.intp), *found])
+
+
+def _likely(score: Floats, touched: NDArray[np.bool_]) -> NDArray[np.intp]:
+    place = score.view(np.int64) >> np.int64(EXACT - COARSE)
+    place &= np.int64((1 << COARSE) - 1)
+    return np.flatnonzero(touched[place])
 
 
 def _within(keys: Keys, first: Keys, last: Keys) -> NDArray[np.bool_]:

@@ -153,6 +153,14 @@ def _utf8(data: bytes, name: str, lines_before: int, ledger: Ledger) -> bytes:
     return data
 
 
+def digest(path: str) -> tuple[str, int]:
+    """The hash of a file's bytes, and how many there are."""
+    with Meter(path) as meter:
+        while meter.read(HEAD * 8):
+            pass
+        return meter.sha256, meter.bytes
+
+
 @dataclass
 class Read:
     """A reading under way: what was read so far, for the record and for progress."""
@@ -173,10 +181,7 @@ def pieces(opened: Opened, picks: Mapping[str, int], read: Read, ledger: Ledger)
 def _of_parquet(opened: Opened, picks: Mapping[str, int], read: Read) -> Iterator[Table]:
     path, names = opened.shard.path, opened.shape.names
     assert names is not None
-    with Meter(path) as meter:
-        while meter.read(HEAD * 8):
-            pass
-        read.sha256, read.bytes = meter.sha256, meter.bytes
+    read.bytes = Path(path).stat().st_size
     lazy = pl.scan_parquet(path, glob=False).select(pl.col(names[at]).alias(ours) for ours, at in picks.items())
     row = 0
     for frame in lazy.collect_batches(chunk_size=ROWS, maintain_order=True):

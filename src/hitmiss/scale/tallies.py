@@ -28,7 +28,7 @@ FORMAT: Final = 1
 
 @dataclass(frozen=True)
 class ShardFact:
-    """A file that was counted: its name, the hash of its bytes, its size, and what the door says of it."""
+    """A file that was counted: its name, the hash of its bytes (empty in a second pass), its size, and what was recognised."""
 
     name: str
     sha256: str
@@ -177,7 +177,7 @@ def _refuse_mixture(first: ShardTally | None, other: ShardTally) -> None:
 def _refuse_twice(merged: ShardTally) -> None:
     seen: dict[str, str] = {}
     for shard in merged.shards:
-        if shard.sha256 in seen:
+        if shard.sha256 and shard.sha256 in seen:
             raise DataError(
                 f"{shard.name} has the same content as {seen[shard.sha256]}: the shard was given twice; leave one out"
             )
