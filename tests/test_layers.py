@@ -45,6 +45,7 @@ LAYERS = (
         "manipulation",
         "campaign",
         "robustness_health",
+        "robustness_draws",
         "robustness",
     ),
     ("ray_cluster", "detect", "attack", "probe", "simulate", "shortcuts", "drawing", "drawing_attacks", "llm"),

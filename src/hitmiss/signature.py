@@ -28,16 +28,25 @@ def sign(
     gap: str | None,
 ) -> str:
     """The signature of a measurement."""
+    asked = "+".join(str(Spec.of(q.metric.name, **q.settings)).replace(" ", "") for q in questions)
+    by = ",".join("*".join(g) for g in groupings)
+    return signed(results, trials, metrics=asked, by=by or "none", gap=gap or "none", boot=str(plan))
+
+
+def signed(
+    results: Results, trials: Trials, *, metrics: str = "none", by: str = "none", gap: str = "none", boot: str = "none"
+) -> str:
+    """A signature from what was asked and how intervals were drawn; what is "none" is left out."""
     head = trials.header
     parts = {
         "hitmiss": __version__,
         "protocol": results.protocol or "none",
-        "metrics": "+".join(str(Spec.of(q.metric.name, **q.settings)).replace(" ", "") for q in questions),
+        "metrics": metrics,
         "pos": head.positive,
         "kind": head.score_kind,
-        "by": ",".join("*".join(g) for g in groupings) or "none",
-        "gap": gap or "none",
-        "boot": str(plan),
+        "by": by,
+        "gap": gap,
+        "boot": boot,
         "threshold": f"{head.threshold.value!r} ({head.threshold.origin})" if head.threshold else "none",
         "choices": "+".join(head.choices) or "none",
         "n": f"{len(trials)}/{trials.n_positive}",

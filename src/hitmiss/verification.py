@@ -10,7 +10,7 @@ from typing import Any
 from hitmiss._version import __version__
 from hitmiss.errors import UsageError
 from hitmiss.measurement import Choices, Gap, measure
-from hitmiss.protocol import find_protocol, read_trials
+from hitmiss.protocol import find_protocol, measure_trials, read_trials
 from hitmiss.results import Estimate, Results
 from hitmiss.signature import read_signature
 from hitmiss.trials import Trials
@@ -76,6 +76,8 @@ def _recompute(parts: dict[str, str], scores: Any, key: Any, reading: dict[str, 
     by = [g.split("*") for g in parts["by"].split(",")] if "by" in parts else []
     if protocol is not None and protocol.name == "triage":
         return _triage(parts, trials, by)
+    if protocol is not None and protocol.measured_by:
+        return measure_trials(trials, protocol, by=by, **_plan(parts.get("boot")))
     gap = Gap.parse(parts["gap"]) if "gap" in parts else None
     return measure(trials, _metrics(parts), by=by, gap=gap, choices=choices, **_plan(parts.get("boot")))
 

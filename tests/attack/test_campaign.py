@@ -322,3 +322,41 @@ def test_criteria_of_your_own() -> None:
         find_criterion(lambda clean, adv, target: clean != adv)([[1, 0]], [[0, 0]])
     with pytest.raises(DataError, match="aims at"):
         find_criterion("target_on")([[1]], [[1]])
+
+
+def test_groups_have_their_mean_and_their_worst(trials: Trials) -> None:
+    results = measure_attacks(trials, by=["target", "sex"], bootstrap=40)
+    run = {"attack": "random_search", "strength": "1"}
+    for names, metric in ((("target",), "flipped"), (("sex",), "changed"), (("target",), "roc_auc")):
+        own = [e for e in results if e.metric == metric and e.run == run and tuple(e.slice) == names]
+        cells = [e for e in own if e.average is None]
+        values = [e.value for e in cells if e.value is not None]
+        macro, worst = (next(e for e in own if e.average == kind) for kind in ("macro", "worst"))
+        assert macro.value == pytest.approx(np.mean(values)) and set(macro.slice.values()) == {"*"}
+        assert worst.value == (min(values) if metric == "roc_auc" else max(values))
+        assert worst.slice in [e.slice for e in cells]
+        if len(set(values)) > 1:
+            assert macro.low is not None and macro.low <= macro.value <= (macro.high or 0.0)
+    macro_auc = results.one("macro_auc", **run)
+    class_mean = next(e for e in results if e.metric == "roc_auc" and e.run == run and e.average == "macro")
+    assert (class_mean.value, class_mean.low, class_mean.high) == pytest.approx(
+        (macro_auc.value, macro_auc.low, macro_auc.high)
+    )
+    with pytest.raises(UsageError, match="stands alone"):
+        measure_attacks(trials, by=["target,sex"])
+
+
+def test_the_signature_is_verified(model: ConvBaseline, data: Recordings, tmp_path: Path) -> None:
+    from hitmiss.results import Results
+    from hitmiss.verification import verify
+
+    run_campaign(Campaigner(data, as_classifier(model), Plan(CONFIGS[:2], SEARCH)), tmp_path / "run")
+    for options in ({}, {"by": ["target", "sex"], "bootstrap": 50, "seed": 3, "level": 0.9, "unit": "item"}):
+        results = evaluate(str(tmp_path / "run"), protocol="ecg-attacks", **options)
+        assert results.signature.startswith("hitmiss:") and "|protocol:ecg-attacks|" in results.signature
+        assert verify(results.signature, str(tmp_path / "run")).holds
+        first = replace(results.estimates[0], value=0.123)
+        claim = tmp_path / "claim.json"
+        claim.write_text(Results((first, *results.estimates[1:]), results.signature, (), results.protocol).to_json())
+        found = verify(str(claim), str(tmp_path / "run"))
+        assert not found.holds and any("0.123" in d for d in found.differences)

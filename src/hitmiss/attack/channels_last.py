@@ -30,11 +30,10 @@ def channels_last(device: str, records: int) -> AbstractContextManager[Any]:
 @lru_cache(maxsize=1)
 def _mode() -> Any:
     torch = need("torch", "torch")
-    from torch.overrides import TorchFunctionMode
+    mode: Any = need("torch.overrides", "torch").TorchFunctionMode
+    answers: dict[Any, Any] = {torch.conv1d: _convolved, torch.nn.functional.batch_norm: _normed}
 
-    answers = {torch.conv1d: _convolved, torch.nn.functional.batch_norm: _normed}
-
-    class ChannelsLast(TorchFunctionMode):  # type: ignore[misc]
+    class ChannelsLast(mode):  # type: ignore[misc]
         """Answers two functions of torch in our way and all others in torch's."""
 
         def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

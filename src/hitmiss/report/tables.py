@@ -105,6 +105,7 @@ def by_slice(results: Results, names: tuple[str, ...], run: Mapping[str, str], p
     rows.append(_slice_row(("macro", *blank), [e for e in inside if e.average == "macro"], metrics, {}, sizes=False))
     worst = {titled(e): Cell(number(e.value), " × ".join(e.slice.values())) for e in inside if e.average == "worst"}
     rows.append((Cell("worst"), *(Cell(b) for b in (*blank, "", "")), *(worst.get(m, Cell("")) for m in metrics)))
+    rows = rows[: len(keys)] + [row for row in rows[len(keys) :] if any(c.text for c in row[len(names) + 2 :])]
     title = f"by {' × '.join(names)}" + (f" ({_named(run)})" if run else "")
     return Table(title, (*names, "n", positive, *metrics), tuple(rows), len(names))
 
