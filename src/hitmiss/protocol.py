@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict, ValidationError
 
+from hitmiss.declared import Misdeclared, declare
 from hitmiss.errors import UsageError
 from hitmiss.grouping import parse_by
 from hitmiss.io import ReadOptions, read
@@ -23,11 +23,8 @@ from hitmiss.trials import Trials, stack
 from hitmiss.uncertainty import Method
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class ReadRules(_Strict):
+@dataclass(frozen=True)
+class ReadRules:
     """What the protocol says about files."""
 
     positive: str
@@ -35,12 +32,13 @@ class ReadRules(_Strict):
     positive_value: str | None = None
     higher: str | None = None
     score_kind: Literal["llr", "logit", "probability", "raw"] = "raw"
-    rename: dict[str, dict[str, str]] = {}
-    itself: dict[str, str] = {}
+    rename: dict[str, dict[str, str]] = field(default_factory=dict)
+    itself: dict[str, str] = field(default_factory=dict)
     layout: str | None = None
 
 
-class GapRule(_Strict):
+@dataclass(frozen=True)
+class GapRule:
     """Which domain is "in"; everything else is "out" unless it is named."""
 
     column: str
@@ -48,14 +46,16 @@ class GapRule(_Strict):
     outside: tuple[str, ...] = ()
 
 
-class Protocol(_Strict):
+@dataclass(frozen=True)
+class Protocol:
     """A protocol as its TOML file declares it; unknown keys are errors."""
 
     name: str
     title: str
-    reference: str = ""
     primary: str
     metrics: tuple[str, ...]
+    read: ReadRules
+    reference: str = ""
     slice_metrics: tuple[str, ...] = ()
     both_eers: bool = False
     zero_undefined: bool = False
@@ -66,10 +66,9 @@ class Protocol(_Strict):
     measured_by: Literal["", "hitmiss.robustness:measure_attacks"] = ""
     """What measures the trials instead, where a figure is about several trials together; only code of ours is called."""
     negative_only: tuple[str, ...] = ()
-    read: ReadRules
-    settings: dict[str, dict[str, str | bool | int | float | None]] = {}
+    settings: dict[str, dict[str, str | bool | int | float | None]] = field(default_factory=dict)
     gap: GapRule | None = None
-    remarks: dict[str, str] = {}
+    remarks: dict[str, str] = field(default_factory=dict)
 
     @property
     def options(self) -> ReadOptions:
@@ -105,14 +104,13 @@ def load_protocol(path: str | Path) -> Protocol:
     """A protocol from a TOML file; one sentence says what is wrong with it."""
     try:
         data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-        return Protocol(**data)
+        return declare(Protocol, data)
     except FileNotFoundError:
         raise UsageError(f"no protocol file {path}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{Path(path).name} is not TOML: {error}") from None
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise UsageError(f"{Path(path).name}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    except Misdeclared as fault:
+        raise UsageError(f"{Path(path).name}: {fault}") from None
 
 
 def find_protocol(name: str | Path | Protocol) -> Protocol:

@@ -13,7 +13,6 @@ import warnings
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -53,6 +52,7 @@ class Metric:
 
 _metrics: dict[str, Metric] = {}
 _others: dict[str, dict[str, Any]] = {"reader": {}, "protocol": {}}
+HOMES = {"reader": "hitmiss.io", "protocol": "hitmiss.protocols"}
 _loaded: set[str] = set()
 
 
@@ -114,7 +114,10 @@ def forget(name: str) -> None:
 
 
 def find_metric(name: str) -> Metric:
-    """The metric of that name, or UnknownName with the nearest."""
+    """The metric of that name, or UnknownName with the nearest. Plug-ins are looked for only where it is not ours."""
+    _load("hitmiss.metrics")
+    if name in _metrics:
+        return _metrics[name]
     known = all_metrics()
     if name not in known:
         raise UnknownName("metric", name, known)
@@ -143,7 +146,10 @@ def add(kind: str, name: str, value: Any) -> None:
 
 
 def find(kind: str, name: str) -> Any:
-    """The reader or protocol of that name, or UnknownName with the nearest."""
+    """The reader or protocol of that name, or UnknownName with the nearest. Plug-ins are asked after our own."""
+    _load(HOMES[kind])
+    if name in _others[kind]:
+        return _others[kind][name]
     known = all_of(kind)
     if name not in known:
         raise UnknownName(kind, name, known)
@@ -152,7 +158,7 @@ def find(kind: str, name: str) -> Any:
 
 def all_of(kind: str) -> dict[str, Any]:
     """Every reader or protocol by name."""
-    _load({"reader": "hitmiss.io", "protocol": "hitmiss.protocols"}[kind])
+    _load(HOMES[kind])
     _load_plugins()
     return dict(sorted(_others[kind].items()))
 
@@ -185,6 +191,8 @@ def _load_plugins() -> None:
     if "plugins" in _loaded:
         return
     _loaded.add("plugins")
+    from importlib.metadata import entry_points  # takes longer to import than most of us
+
     for entry in entry_points(group="hitmiss.plugins"):
         try:
             entry.load()

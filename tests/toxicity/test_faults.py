@@ -260,3 +260,12 @@ def test_a_group_named_like_an_average_is_refused(tmp_path: Path) -> None:
     path.write_text("id,y_true,y_prob,platform\na,1,0.5,micro\nb,0,0.4,web\n")
     with pytest.raises(UsageError, match="name of an average"):
         load_table([str(path)], "platform")
+
+
+def test_two_files_that_hold_the_same_texts_of_the_same_languages_are_refused(tmp_path: Path) -> None:
+    paths = [tmp_path / name for name in ("first.csv", "second.csv")]
+    for path in paths:
+        path.write_text("id,language,y_true,y_prob\n1,en,1,0.9\n2,es,0,0.1\n3,en,0,0.2\n4,es,1,0.8\n")
+    with pytest.raises(DataError, match="8 rows share an id"):
+        load_table(paths)
+    assert len(load_table(paths[:1]).trials) == 4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -106,7 +107,7 @@ def _measured(run: str, targets: list[Target], scoring: dict[str, Any]) -> Resul
     if scoring["threshold"] is not None:
         trials = at_threshold(trials, scoring["threshold"])
     if chosen is not None:
-        chosen = chosen.model_copy(update={"slice_metrics": ()})  # a rule may be about any metric in any slice
+        chosen = replace(chosen, slice_metrics=())  # a rule may be about any metric in any slice
     metrics = list(dict.fromkeys(str(t.metric) for t in targets))
     slices = [tuple(k for k, _ in t.cells if k not in trials.header.runs) for t in targets]
     by = list(dict.fromkeys([*scoring["by"], *(",".join(s) for s in slices if s)]))

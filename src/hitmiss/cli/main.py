@@ -18,6 +18,7 @@ import typer
 
 from hitmiss._version import __version__
 from hitmiss.cli import failing, printing, progressing, spaced
+from hitmiss.cli.plain_values import take_plainly
 from hitmiss.visible import visible
 
 VERBS = (
@@ -32,6 +33,7 @@ VERBS = (
     "export",
     "validate",
     "verify",
+    "sql",
     "review",
     "detect",
     "attack",
@@ -112,6 +114,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 def _dispatch(words: list[str]) -> int:
     """Parse and call the verb. Interrupts come back as a code, a broken pipe as SystemExit: both are undone here."""
     command = typer.main.get_command(_with_one_verb(words[0]) if words and words[0] in VERBS else app)
+    take_plainly(command)
     verb = next((word for word in words if word in VERBS), "")
     try:
         with nullcontext() if verb in ("", *UNCOUNTED) else progressing.shown(verb):

@@ -68,7 +68,7 @@ def describe(kind: str, name: str, value: Any) -> dict[str, Any]:
 
 def declared(value: Any) -> dict[str, Any]:
     """The fields of a declaration as plain values."""
-    facts = printing.plain(value.model_dump() if hasattr(value, "model_dump") else value)
+    facts = printing.plain(value)
     return facts if isinstance(facts, dict) else {"value": facts}
 
 

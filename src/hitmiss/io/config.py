@@ -2,43 +2,38 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
+from hitmiss.declared import Misdeclared, declare, fit
 from hitmiss.errors import UsageError, nearest
 
 MOST_BYTES: Final = 2**20
 DEEPEST: Final = 20
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-class DataSection(BaseModel):
+@dataclass(frozen=True)
+class DataSection:
     """What is read of `data`; its other keys are about training and are let be."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
 
     languages: list[str] | None = None
 
 
-class EvaluationSection(_Strict):
+@dataclass(frozen=True)
+class EvaluationSection:
     """The section `evaluation`; an unknown key is an error, as a mistyped one would change figures in silence."""
 
     output_dir: str | None = None
     metrics: list[str] | None = None
-    default_threshold: float | None = Field(default=None, ge=0.0, le=1.0)
+    default_threshold: float | None = None
     optimize_threshold: bool | None = None
     threshold_metric: str | None = None
 
 
-class ToxicityConfig(BaseModel):
+@dataclass(frozen=True)
+class ToxicityConfig:
     """What scoring reads of a project's configuration; sections about models and training are let be."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
 
     data: DataSection = DataSection()
     evaluation: EvaluationSection = EvaluationSection()
@@ -54,21 +49,32 @@ def read_config(path: str | Path) -> ToxicityConfig:
         if key not in known and near is not None and len(key) > 3:
             raise UsageError(f"{name}: unknown section {key!r}; did you mean {near!r}?")
     try:
-        return ToxicityConfig.model_validate(content)
-    except ValidationError as error:
-        raise UsageError(f"{name}: {_first_fault(error)}") from None
+        sections = {key: _section(content, key) for key in known if content.get(key) is not None}
+        data = declare(DataSection, sections.get("data", {}), ignore=True, where=("data",))
+        found = declare(EvaluationSection, sections.get("evaluation", {}), where=("evaluation",))
+    except Misdeclared as fault:
+        raise UsageError(f"{name}: {_told(fault)}") from None
+    default = found.default_threshold
+    if default is not None and not 0.0 <= default <= 1.0:
+        what = "must be greater than or equal to 0 and less than or equal to 1"
+        raise UsageError(f"{name}: evaluation.default_threshold {what} (found {default!r})")
+    return ToxicityConfig(data, found)
 
 
-def _first_fault(error: ValidationError) -> str:
-    first = error.errors()[0]
-    where = ".".join(map(str, first["loc"]))
-    if first["type"] == "extra_forbidden":
-        near = nearest(str(first["loc"][-1]), EvaluationSection.model_fields)
+def _section(content: dict[str, Any], key: str) -> dict[str, Any]:
+    found: dict[str, Any] = fit(dict[str, Any], content[key], (key,))
+    return found
+
+
+def _told(fault: Misdeclared) -> str:
+    where, known = ".".join(fault.where), EvaluationSection.__dataclass_fields__
+    if fault.is_unknown:
+        near = nearest(fault.where[-1], known)
         hint = f"; did you mean {near!r}?" if near else "."
-        return f"unknown key {where}{hint} Known: {', '.join(EvaluationSection.model_fields)}"
-    if first["loc"][:2] == ("data", "languages"):
-        return f"{where}: languages are texts; write them in quotes (found {first['input']!r})"
-    return f"{where}: {first['msg']} (found {first['input']!r})"
+        return f"unknown key {where}{hint} Known: {', '.join(known)}"
+    if fault.where[:2] == ("data", "languages"):
+        return f"{where}: languages are texts; write them in quotes (found {fault.value!r})"
+    return f"{fault} (found {fault.value!r})"
 
 
 def read_yaml(path: str | Path) -> dict[str, Any]:

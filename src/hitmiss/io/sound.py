@@ -40,18 +40,28 @@ def read_sound(shape: Shape, picks: Mapping[str, int], rules: PredictionRules) -
 
 def _is_sound(frame: pl.DataFrame, rules: PredictionRules) -> bool:
     has = frame.columns
-    binary = [pl.col(c).is_between(0, 1).all() for c in ("label", "decision") if c in has]
-    score = pl.col("score")
-    bounded = score.is_finite().all() if rules.any_scores else score.is_between(0.0, 1.0).all()  # NaN is not between
-    checks = [*binary, bounded, (pl.col("item").str.len_bytes() > 0).all()]
-    if "threshold" in has:
-        first = frame["threshold"][0] if frame.height else None
-        checks.append((pl.col("threshold") == first).all() & pl.lit(first is not None and 0.0 <= first <= 1.0))
-    if "group" in has:
-        checks.append((pl.col("group").str.strip_chars().str.len_bytes() > 0).all())
-    if not frame.height or any(frame[c].null_count() for c in has) or not frame.select(pl.all_horizontal(checks)).item():
+    if not frame.height or any(frame[c].null_count() for c in has):
+        return False
+    if not all(_lies_between(frame[c], 0, 1) for c in ("label", "decision") if c in has):
+        return False
+    score = frame["score"]
+    if not (score.is_finite().all() if rules.any_scores else _lies_between(score, 0.0, 1.0) and score.is_not_nan().all()):
+        return False
+    if "threshold" in has and not _is_one_probability(frame["threshold"]):
+        return False
+    texts = [frame[c].str.len_bytes().min() for c in ("item", "group") if c in has]
+    if not all(texts) or ("group" in has and (frame["group"].str.strip_chars() == "").any()):
         return False
     return _is_unique(frame)
+
+
+def _lies_between(values: pl.Series, low: float, high: float) -> bool:
+    ends: tuple[Any, Any] = values.min(), values.max()
+    return bool(low <= ends[0] and ends[1] <= high)
+
+
+def _is_one_probability(values: pl.Series) -> bool:
+    return values.min() == values.max() and _lies_between(values, 0.0, 1.0) and not values.is_nan().any()
 
 
 def _is_unique(frame: pl.DataFrame) -> bool:

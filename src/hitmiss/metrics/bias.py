@@ -84,7 +84,7 @@ def power_mean(values: ArrayLike, p: float = POWER) -> float:
     if abs(p) < SMALL_POWER:  # powers near 1 would lose their digits
         with np.errstate(divide="ignore"):
             return top * math.exp(math.log1p(float(np.mean(np.expm1(p * np.log(held / top))))) / p)
-    return top * float(np.mean((held / top) ** p)) ** (1.0 / p)
+    return float(top * float(np.mean((held / top) ** p)) ** (1.0 / p))
 
 
 @dataclass(frozen=True)

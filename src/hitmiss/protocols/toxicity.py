@@ -125,7 +125,7 @@ def load_files(
     if twice:
         raise UsageError(f"two files are of the language {twice[0]!r}; give one of each")
     predictions = read_predictions(named, rules, whole=whole)
-    return run_of(predictions, LANGUAGE, languages, rules=rules, deciding=deciding)
+    return run_of(predictions, LANGUAGE, languages, rules=rules, deciding=deciding, one_each=True)
 
 
 def load_run(
@@ -140,7 +140,8 @@ def load_run(
     """The files `{run_tag}_{language}.csv` of a folder; without `languages` those whose names tell a language."""
     files, notes = find_run(pred_dir, run_tag, languages)
     predictions = read_predictions(list(files.items()), rules, whole=whole)
-    return run_of(predictions, LANGUAGE, tuple(files), notes=notes, rules=rules, deciding=deciding, tag=run_tag)
+    options: dict[str, Any] = {"notes": notes, "rules": rules, "deciding": deciding, "tag": run_tag, "one_each": True}
+    return run_of(predictions, LANGUAGE, tuple(files), **options)
 
 
 def load_table(
@@ -167,7 +168,8 @@ def load_table(
         predictions = replace(predictions, frame=kept)
     name = LANGUAGE if group in (None, "lang") else str(group)
     tag = Path(sources[0]).name.split(".")[0] if isinstance(sources[0], str | Path) else "table"
-    return run_of(predictions, name, tuple(asked), rules=chosen, deciding=deciding, tag=tag)
+    alone = len(sources) == 1  # within a file no id stands twice in a group: that was seen to when it was read
+    return run_of(predictions, name, tuple(asked), rules=chosen, deciding=deciding, tag=tag, one_each=alone)
 
 
 def run_of(
@@ -179,8 +181,9 @@ def run_of(
     rules: PredictionRules | None = None,
     deciding: Deciding | None = None,
     tag: str = "",
+    one_each: bool = False,
 ) -> Run:
-    """Predictions that were read, decided and made trials."""
+    """Predictions that were read, decided and made trials; `one_each`: every file is of one group, and no two of the same."""
     chosen = rules or PredictionRules()
     clash = [g for g in groups if g in AVERAGES]
     if clash:
@@ -198,7 +201,6 @@ def run_of(
         notes=merged(tuple(notes), predictions.notes),
         choices=(*predictions.choices, f"decisions:{' & '.join(kinds)}"),
     )
-    one_each = predictions.frame["file"].n_unique() == len(groups) or len(predictions.titles) == 1
     is_bare = one_each and bool(predictions.sources)  # without files the items are part of what the digest is of
     rows = predictions.frame
     items = rows["item"] if is_bare else rows.select(item=_named("group", "item"))["item"]
@@ -231,7 +233,7 @@ def evaluate_run(
 ) -> Board:
     """Every figure of every language with its interval, the averages, and what to worry about."""
     protocol = find_protocol("toxicity")
-    protocol = protocol.model_copy(update={"zero_undefined": undefined == "zero"})
+    protocol = replace(protocol, zero_undefined=undefined == "zero")
     several = len(run.groups) > 1
     options: dict[str, Any] = {"bootstrap": bootstrap, "seed": seed, "level": level}
     results = measure_trials(run.measured, protocol, by=[run.group] if several else [], **options)

@@ -98,7 +98,7 @@ def evaluate_trials(
         raise UnknownName("rule for undefined figures", undefined, UNDEFINED)
     protocol = find_protocol("triage")
     if undefined == "zero":
-        protocol = protocol.model_copy(update={"zero_undefined": True})
+        protocol = replace(protocol, zero_undefined=True)
         trials = trials.retitle(choices=(*trials.header.choices, "undefined:zero"))
     options: dict[str, Any] = {"bootstrap": bootstrap, "seed": seed, "level": level, "choices": protocol.choices}
     wanted, warnings = _wanted(metrics, protocol, trials)

@@ -39,7 +39,10 @@ class Steps:
         few, many = (positive, negative) if is_positive else (negative, positive)
         starts = np.flatnonzero(np.append(True, few[1:] != few[:-1])) if len(few) else np.zeros(0, dtype=np.intp)
         distinct = few if len(starts) == len(few) else few[starts]
-        below, upto = (np.searchsorted(many, distinct, side=side) for side in ("left", "right"))
+        below = np.searchsorted(many, distinct, side="left")
+        tied = many[np.minimum(below, len(many) - 1)] == distinct if len(many) else np.zeros(len(below), dtype=np.bool_)
+        upto = below.copy() if tied.any() else below
+        upto[tied] = np.searchsorted(many, distinct[tied], side="right")
         return cls(np.diff(np.append(starts, len(few))), below, upto, len(few), len(many), is_positive)
 
     @classmethod

@@ -1,0 +1,93 @@
+"""Declarations: frozen dataclasses from the plain data of TOML and YAML files. No key is ignored in silence, no type guessed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+T = TypeVar("T")
+NAMES = {str: "a text", bool: "true or false", int: "a whole number", float: "a number", NoneType: "nothing"}
+
+
+class Misdeclared(ValueError):
+    """What is wrong with a declaration, and where: the keys that lead there."""
+
+    def __init__(self, where: tuple[str, ...], what: str, value: Any = None, is_unknown: bool = False) -> None:
+        super().__init__(f"{'.'.join(where)}: {what}")
+        self.where, self.what, self.value, self.is_unknown = where, what, value, is_unknown
+
+
+def declare(kind: type[T], data: Mapping[str, Any], *, ignore: bool = False, where: tuple[str, ...] = ()) -> T:
+    """A dataclass from a mapping, its fields checked by their type hints; unknown keys are errors unless `ignore`.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Point:
+    ...     x: float
+    ...     tags: tuple[str, ...] = ()
+    >>> declare(Point, {"x": 1, "tags": ["a"]})
+    Point(x=1.0, tags=('a',))
+    >>> declare(Point, {"x": "1"})
+    Traceback (most recent call last):
+    hitmiss.declared.Misdeclared: x: it must be a number
+    """
+    hints: dict[str, Any] = _hints(kind)  # type: ignore[arg-type]
+    for key in data:
+        if key not in hints and not ignore:
+            raise Misdeclared((*where, str(key)), "there is no such key", data[key], is_unknown=True)
+    for field in fields(kind):  # type: ignore[arg-type]
+        if field.name not in data and field.default is MISSING and field.default_factory is MISSING:
+            raise Misdeclared((*where, field.name), "it is missing")
+    return kind(**{key: fit(hints[key], value, (*where, key)) for key, value in data.items() if key in hints})
+
+
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def fit(kind: Any, value: Any, where: tuple[str, ...] = ()) -> Any:
+    """A value as a type hint wants it, or `Misdeclared`. A list may stand for a tuple and a whole number for a number."""
+    if kind is Any:
+        return value
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        return _fit_one(inner, value, where)
+    if origin is Literal:
+        if value not in inner:
+            raise Misdeclared(where, f"it must be one of {', '.join(map(repr, inner))}", value)
+        return value
+    if origin in (tuple, list):
+        if not isinstance(value, list | tuple):
+            raise Misdeclared(where, "it must be a list", value)
+        return origin(fit(inner[0], v, (*where, str(i))) for i, v in enumerate(value))
+    if origin is dict or is_dataclass(kind):
+        if not isinstance(value, Mapping):
+            raise Misdeclared(where, "it must be a table of names", value)
+        if origin is not dict:
+            return declare(kind, value, where=where)
+        return {fit(inner[0], k, where): fit(inner[1], v, (*where, str(k))) for k, v in value.items()}
+    if kind is float and type(value) is int:
+        return float(value)
+    if type(value) is not kind:
+        raise Misdeclared(where, f"it must be {NAMES.get(kind, kind.__name__)}", value)
+    return value
+
+
+def _fit_one(kinds: tuple[Any, ...], value: Any, where: tuple[str, ...]) -> Any:
+    """The first of several types that fits; whole numbers stay whole where they may."""
+    if type(value) in kinds:
+        return value
+    faults = []
+    for kind in kinds:
+        try:
+            return fit(kind, value, where)
+        except Misdeclared as fault:
+            faults.append(fault)
+    simple = all(fault.where == where for fault in faults)
+    words = " or ".join(NAMES.get(k, getattr(k, "__name__", str(k))) for k in kinds if k is not NoneType)
+    told = next(fault for fault, kind in zip(faults, kinds, strict=True) if kind is not NoneType)
+    raise Misdeclared(where, f"it must be {words}", value) if simple and len(kinds) > 2 else told

@@ -1,0 +1,73 @@
+"""The quick way through a file in which nothing is odd reads what the careful way reads, and leaves all else to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hitmiss.io.findings import Ledger
+from hitmiss.io.predictions import PredictionRules, read_predictions
+from hitmiss.io.sound import read_sound
+from hitmiss.io.tables import look
+
+PICKS = {"item": 0, "label": 1, "score": 2, "decision": 3, "threshold": 4}
+HEADER = ["id", "y_true", "y_prob", "y_pred", "best_threshold"]
+written = st.one_of(
+    st.floats(0, 1).map(repr),
+    st.floats(0, 1, allow_subnormal=True).map(lambda x: f"{x:.25f}"),
+    st.decimals(0, 1, places=30).map(str),
+    st.sampled_from(["0", "1", ".5", "1.", "5e-1", "+0.5", "0.30000000000000004", "1e-400"]),
+)
+
+
+def rows_of(scores: list[str]) -> list[list[str]]:
+    return [[f"{i:03}", str(i % 2), score, str(i % 3 // 2), "0.4"] for i, score in enumerate(scores)]
+
+
+@given(scores=st.lists(written, min_size=1, max_size=30))
+@settings(max_examples=60, deadline=None)
+def test_both_ways_read_the_same_to_the_last_bit(scores: list[str], tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("both")
+    lines = [HEADER, *rows_of(scores)]
+    plain, quoted = folder / "plain.csv", folder / "quoted.csv"
+    plain.write_text("".join(",".join(line) + "\n" for line in lines))
+    quoted.write_text("".join(",".join(f'"{cell}"' for cell in line) + "\n" for line in lines))
+    frames = [read_predictions([("en", path)]).frame for path in (plain, quoted)]  # quotes: cell by cell
+    assert frames[0].equals(frames[1]) and frames[0].schema == frames[1].schema
+    assert frames[0]["score"].to_list() == [float(s) for s in scores]
+    assert read_sound(look(quoted, PredictionRules().reading, Ledger()), PICKS, PredictionRules()) is None
+
+
+def test_a_sound_file_takes_the_quick_way(tmp_path: Path) -> None:
+    scores = [repr(x) for x in np.random.default_rng(0).random(50).tolist()]
+    assert quick(tmp_path, rows_of(scores)) is not None
+
+
+@pytest.mark.parametrize(
+    ("column", "cell"),
+    [
+        *[(0, ""), (0, "001"), (1, ""), (1, "2"), (1, "-1"), (1, "0.7"), (1, "NA"), (1, "toxic"), (2, ""), (2, "nan")],
+        *[(2, "inf"), (2, "1.7"), (2, "-0.1"), (2, "0;5"), (2, "x"), (3, ""), (3, "2"), (4, ""), (4, "0.5"), (4, "1.5")],
+        *[(4, "NA"), (4, "nan"), (4, "0.4,9")],
+    ],
+)
+def test_whatever_is_odd_goes_the_careful_way(tmp_path: Path, column: int, cell: str) -> None:
+    rows = rows_of(["0.1", "0.2", "0.3", "0.4"])
+    rows[2][column] = cell
+    assert quick(tmp_path, rows) is None
+
+
+def test_a_short_row_and_a_long_one_that_balance_go_the_careful_way(tmp_path: Path) -> None:
+    rows = rows_of(["0.1", "0.2", "0.3", "0.4"])
+    rows[1], rows[2] = rows[1][:-1], [*rows[2], "0.4"]
+    assert quick(tmp_path, rows) is None
+
+
+def quick(folder: Path, rows: list[list[str]]) -> object:
+    path = folder / "run_en.csv"
+    path.write_text("".join(",".join(row) + "\n" for row in [HEADER, *rows]))
+    return read_sound(look(path, PredictionRules().reading, Ledger()), PICKS, PredictionRules())
