@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,14 +20,18 @@ from hitmiss.tallied import TalliedTrials
 from hitmiss.trials import Header, Source, Threshold
 
 
-def assemble(tally: ShardTally, plan: ShardPlan) -> TalliedTrials:
-    """The trials of a merged tally; where it holds bins, they stand for the scores until those are fetched."""
+def assemble(tally: ShardTally, plan: ShardPlan, how: str = "stream") -> TalliedTrials:
+    """The trials of a merged tally; where it holds bins, they stand for the scores until those are fetched.
+
+    `how` they were counted goes into the header's choices, and so into the signature.
+    """
     if not tally.cells:
         raise DataError("there are no trials to measure")
     reading = _read_words(tally, plan)
     order = sorted(tally.cells)
     binned = [tally.cells[cell] for cell in order]
-    header = _header(tally, plan, reading, _notes(order, binned, plan, reading))
+    notes = (*_unpaired(tally), *_notes(order, binned, plan, reading))
+    header = _header(tally, plan, reading, notes, how)
     frame = _frame(order, tally.names, reading)
     size = np.array([b.total for b in binned], dtype=np.int64)
     return TalliedTrials.of_cells(frame, header, size, ExactCells(binned))
@@ -64,7 +68,7 @@ def _frame(order: Sequence[Cell], names: Sequence[str], reading: Reading) -> pl.
     return frame.with_columns(score=pl.lit(0.0))
 
 
-def _header(tally: ShardTally, plan: ShardPlan, reading: Reading, notes: tuple[str, ...]) -> Header:
+def _header(tally: ShardTally, plan: ShardPlan, reading: Reading, notes: tuple[str, ...], how: str) -> Header:
     options = plan.options
     fixed = ("label", "target", "decision", *options.runs)
     choices = [f"{name}({n})" for name, n in sorted(tally.noted.items())]
@@ -79,14 +83,21 @@ def _header(tally: ShardTally, plan: ShardPlan, reading: Reading, notes: tuple[s
         slices=tuple(name for name in tally.names if name not in fixed),
         threshold=None if plan.threshold is None else Threshold(plan.threshold, "given"),
         sources=tuple(Source(s.name, s.sha256) for s in tally.shards),
-        choices=(*choices, "stream"),
+        choices=(*choices, how),
         notes=notes,
         provenance={
             "files": files,
             "rename": {name: dict(values) for name, values in options.rename.items()},
-            "stream": {"plan": tally.plan, "bits": plan.bits},
+            how: {"plan": tally.plan, "bits": plan.bits},
         },
     )
+
+
+def _unpaired(tally: ShardTally) -> Iterator[str]:
+    """What the door says of files without ids."""
+    first = tally.shards[0]
+    if first.facts.get("has_ids") is False:
+        yield f"{first.name}: unpaired, it has no ids; rows are numbered, and cannot be matched with other files"
 
 
 def _notes(order: Sequence[Cell], binned: Sequence[Binned], plan: ShardPlan, reading: Reading) -> tuple[str, ...]:

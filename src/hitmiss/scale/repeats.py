@@ -14,8 +14,8 @@ from hitmiss.scale.running import Executor
 from hitmiss.scale.tallies import ShardTally, ordered
 from hitmiss.stats.keys import Keys
 
-HASH_BYTES = 24
-"""What a hash costs while it is looked at: itself, and twice more while hashes are sorted."""
+HASH_BYTES = 40
+"""What a hash costs while it is looked at: itself, and copies of it while hashes are sorted."""
 MOST = 1000
 """Repeated ids that are looked up; more would say nothing new."""
 

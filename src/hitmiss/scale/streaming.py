@@ -75,18 +75,18 @@ def evaluate_streamed(
     """
     chosen = find_protocol(protocol) if protocol is not None else None
     wanted = list(metrics) or list(chosen.metrics if chosen else ())
-    read_options = _read_options(chosen, reading or {})
-    _refuse_what_needs_trials(chosen, bool(metrics), wanted, unit, read_options)
+    reads = read_options(chosen, reading or {})
+    refuse_what_needs_trials(chosen, bool(metrics), wanted, unit, reads)
     shards = [Shard(str(path)) for path in expand(scores)]
-    opened = _look(shards, read_options)
+    opened = _look(shards, reads)
     groupings = parse_by(by)
     gap_columns = [gap.column] if isinstance(gap, Gap) else []
-    keep = _kept(opened[0], wanted, [c for g in groupings for c in g] + gap_columns, threshold, read_options)
+    keep = kept_columns(opened[0], wanted, [c for g in groupings for c in g] + gap_columns, threshold, reads)
     expected = trials_expected(opened)
     is_exact = expected <= condensing.LARGE or expected * BYTES_A_TRIAL <= memory
-    forms = asked_forms(wanted, chosen, read_options)
-    turned = _is_turned(opened, read_options)
-    plan = ShardPlan(read_options, keep, EXACT, turned=turned, threshold=threshold)
+    forms = asked_forms(wanted, chosen, reads)
+    turned = is_turned(opened, reads)
+    plan = ShardPlan(reads, keep, EXACT, turned=turned, threshold=threshold)
     if not is_exact:
         plan = replace(plan, bits=COARSE, cuts=condensing.thresholds(forms), ids=False)
     tally = _count(shards, plan, run, memory)
@@ -162,12 +162,12 @@ def asked_forms(wanted: Sequence[str], protocol: Protocol | None, options: ReadO
     return found
 
 
-def _read_options(protocol: Protocol | None, reading: dict[str, Any]) -> ReadOptions:
+def read_options(protocol: Protocol | None, reading: dict[str, Any]) -> ReadOptions:
     options = protocol.options if protocol else ReadOptions()
     return options.changed(**{k: v for k, v in reading.items() if v is not None})
 
 
-def _refuse_what_needs_trials(
+def refuse_what_needs_trials(
     protocol: Protocol | None, has_metrics: bool, wanted: Sequence[str], unit: Any, options: ReadOptions
 ) -> None:
     """One sentence for what cannot be told from counts."""
@@ -205,10 +205,10 @@ def _look(shards: Sequence[Shard], options: ReadOptions) -> list[Opened]:
     return found
 
 
-def _kept(
+def kept_columns(
     opened: Opened, wanted: Sequence[str], columns: Sequence[str], threshold: float | None, options: ReadOptions
 ) -> tuple[str, ...]:
-    """The columns that cells are told apart by."""
+    """The columns that cells are told apart by: runs, target and decision where they matter, slices."""
     has_decision = threshold is not None or "decision" in opened.match.picks
     asks = any("decision" in find_metric(parse(text).name).columns for text in wanted)
     others = ["target"] if "target" in opened.match.picks else []
@@ -216,7 +216,7 @@ def _kept(
     return tuple(dict.fromkeys((*options.runs, *others, *columns)))
 
 
-def _is_turned(opened: Sequence[Opened], options: ReadOptions) -> bool:
+def is_turned(opened: Sequence[Opened], options: ReadOptions) -> bool:
     """Whether a higher score means the negative class, as far as the caller and the first rows tell."""
     if options.higher is None:
         return False

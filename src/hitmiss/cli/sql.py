@@ -1,0 +1,35 @@
+"""`hitmiss sql`: the tally as one SQL statement, for tables that live in a warehouse."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from hitmiss.cli import printing
+
+
+def sql(
+    table: Annotated[str, typer.Argument(help="Table (`schema.table`), or the path or pattern of Parquet files.")],
+    by: Annotated[list[str] | None, typer.Option(help="Slice column(s), `codec` or `codec,codec_q`.")] = None,
+    dialect: Annotated[str, typer.Option(help="duckdb or spark.")] = "duckdb",
+    score: Annotated[str, typer.Option(help="The table's column with the score.")] = "score",
+    label: Annotated[str, typer.Option(help="The table's column with the label.")] = "label",
+    item: Annotated[str | None, typer.Option(help="The table's column with the id: adds a check for repeats.")] = None,
+    step: Annotated[
+        int | None, typer.Option(help="Count scores rounded down to multiples of 1/STEP (a power of two).")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of text.")] = False,
+) -> None:
+    """Print the SQL that counts trials by slice, label and score; `hitmiss score --counts` takes what it gives."""
+    from hitmiss.scale.sql import repeats_statement, statement
+
+    columns = [name.strip() for given in by or [] for name in given.split(",")]
+    counting = statement(table, columns, dialect=dialect, score=score, label=label, step=step)
+    repeats = repeats_statement(table, item, dialect=dialect) if item else None
+    if json:
+        printing.out_json({"dialect": dialect, "counts": counting, "repeats": repeats})
+        return
+    if repeats:
+        printing.out(f"-- must give no row: {repeats};")
+    printing.out(counting)

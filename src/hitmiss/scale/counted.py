@@ -1,0 +1,120 @@
+"""Counts by score that another program made (see `sql`): read, checked, measured as trials are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from hitmiss.errors import UsageError
+from hitmiss.grouping import parse_by
+from hitmiss.io.checks import check_labels, check_scores
+from hitmiss.io.files import expand
+from hitmiss.io.findings import Ledger, Place, Stop
+from hitmiss.io.options import ReadOptions
+from hitmiss.io.tables import Stack
+from hitmiss.io.words import understand
+from hitmiss.measurement import Gap
+from hitmiss.protocol import Protocol, find_protocol, measure_trials
+from hitmiss.scale.assembling import assemble
+from hitmiss.scale.plan import Shard, ShardPlan
+from hitmiss.scale.reading import Opened, Read, digest, open_shard, pieces
+from hitmiss.scale.sql import COUNT
+from hitmiss.scale.streaming import Streamed, is_turned, kept_columns, read_options, refuse_what_needs_trials
+from hitmiss.scale.tallies import Binned, Cell, ShardFact, ShardTally, merge_binned, merge_tallies
+from hitmiss.stats.keys import EXACT, keys_of
+
+
+def evaluate_counts(
+    files: Any,
+    protocol: str | Path | Protocol | None = None,
+    *,
+    metrics: Sequence[str] = (),
+    by: Sequence[str | Sequence[str]] | str = (),
+    gap: Gap | bool | None = None,
+    threshold: float | None = None,
+    unit: str | Sequence[str] | None = None,
+    reading: dict[str, Any] | None = None,
+    **options: Any,
+) -> Streamed:
+    """As `evaluate_streamed`, for tables with a row a (slice, label, score) and a column `n` that counts its trials."""
+    chosen = find_protocol(protocol) if protocol is not None else None
+    wanted = list(metrics) or list(chosen.metrics if chosen else ())
+    reads = read_options(chosen, reading or {})
+    refuse_what_needs_trials(chosen, bool(metrics), wanted, unit, reads)
+    ledger = Ledger()
+    try:
+        opened = [open_shard(Shard(str(path)), reads, ledger) for path in expand(files)]
+    except Stop:
+        raise ledger.error() from None
+    columns = [c for grouping in parse_by(by) for c in grouping] + ([gap.column] if isinstance(gap, Gap) else [])
+    keep = kept_columns(opened[0], wanted, columns, threshold, reads)
+    plan = ShardPlan(reads, keep, EXACT, turned=is_turned(opened, reads), threshold=threshold, ids=False)
+    tally = merge_tallies(_read(one, plan, ledger) for one in opened)
+    trials = assemble(tally, plan, "counts")
+    return Streamed(measure_trials(trials, chosen, metrics=list(metrics), by=by, gap=gap, **options), trials)
+
+
+def _read(opened: Opened, plan: ShardPlan, ledger: Ledger) -> ShardTally:
+    """One file of counts as a tally."""
+    picks = opened.match.picks
+    has_decision = plan.threshold is not None
+    needed = ["label", "score", COUNT, *(name for name in plan.keep if not (name == "decision" and has_decision))]
+    absent = [name for name in needed if name not in picks]
+    if absent:
+        raise UsageError(
+            f"{opened.name} has no column {absent[0]!r}; a file of counts has the label, the score, the slices and n (see hitmiss sql)"
+        )
+    parts: dict[Cell, list[Binned]] = {}
+    read = Read()
+    try:
+        for table in pieces(opened, {name: picks[name] for name in dict.fromkeys(needed)}, read, ledger):
+            frame = _checked(Stack.of([table], opened.match.theirs), plan.options, ledger)
+            if not ledger.findings:
+                _add(frame, plan, parts)
+    except Stop:
+        pass
+    if ledger.findings:
+        raise ledger.error()
+    sha, size = digest(opened.shard.path)
+    fact = ShardFact(opened.name, sha, read.rows, size, {"layout": "counts", "columns": dict(opened.match.theirs)})
+    cells = {cell: merge_binned(binned) for cell, binned in parts.items()}
+    return ShardTally(plan.fingerprint, ("label", *plan.keep), (fact,), cells)
+
+
+def _checked(stack: Stack, options: ReadOptions, ledger: Ledger) -> pl.DataFrame:
+    for name, values in options.rename.items():
+        if name in stack.frame.columns:
+            stack = stack.put(pl.col(name).replace(dict(values)))
+    stack = check_scores(stack, options, ledger)
+    words = sorted(stack.frame["label"].unique().to_list())
+    reading = understand(words, options.positive, options.negative, options.positive_value)
+    if reading.problems:
+        check_labels(stack, "label", reading, ledger)
+    counts = stack.frame[COUNT].cast(pl.Float64, strict=False)
+    wrong = counts.is_null() | (counts <= 0) | (counts != counts.floor()) | (counts >= 2**53)
+    if wrong.any():
+        places = [Place(p.file, p.row, p.value) for p in stack.places(wrong, COUNT)]
+        ledger.add("bad-count", "{n} row{s} with a count that is no whole number above 0", "mend them", places, stack.title(COUNT))
+    return stack.frame.with_columns(counts.alias(COUNT))
+
+
+def _add(frame: pl.DataFrame, plan: ShardPlan, parts: dict[Cell, list[Binned]]) -> None:
+    if plan.options.on_nan != "refuse":
+        frame = frame.filter(pl.col("score").is_not_nan())
+    if plan.turned:
+        is_probability = plan.options.score_kind == "probability"
+        frame = frame.with_columns(score=1 - pl.col("score") if is_probability else -pl.col("score"))
+    if "decision" in plan.keep and plan.threshold is not None:
+        said = pl.when(pl.col("score") >= plan.threshold).then(pl.lit("1")).otherwise(pl.lit("0"))
+        frame = frame.with_columns(decision=said)
+    for key, group in frame.group_by(["label", *plan.keep], maintain_order=True):
+        keys = keys_of(group["score"].to_numpy())
+        order = np.argsort(keys, kind="stable")
+        counts = group[COUNT].to_numpy().astype(np.int64)[order]
+        first = np.append(True, keys[order][1:] != keys[order][:-1])
+        binned = Binned(keys[order][first], np.add.reduceat(counts, np.flatnonzero(first)))
+        parts.setdefault(tuple(str(v) for v in key), []).append(binned)
