@@ -78,7 +78,7 @@ class Server:
     def kill(self) -> None:
         """kill -9."""
         self.process.kill()
-        self.process.wait()
+        self.process.communicate()
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> tuple[int, str]:
         """Ask it to stop; its exit code and what it printed."""

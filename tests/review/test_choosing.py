@@ -45,7 +45,7 @@ def test_what_the_system_was_not_sure_of(tmp_path: Path) -> None:
     assert ids(path, tmp_path, verdicts=("genuine",)) == ["t2"], "a word for real"
     assert len(ids(path, tmp_path, verdicts=("all",))) == 6
     assert ids(path, tmp_path, items=("t2", "t1", "t2")) == ["t1", "t2"]
-    with pytest.raises(DataError, match="not in results.jsonl"):
+    with pytest.raises(DataError, match=r"not in results\.jsonl"):
         ids(path, tmp_path, items=("t9",))
     with pytest.raises(UnknownName, match="verdict to review"):
         ids(path, tmp_path, verdicts=("purple",))
@@ -150,7 +150,7 @@ def test_bombs_are_refused(tmp_path: Path) -> None:
     (tmp_path / "broken.png").write_bytes(png()[:20])
     with pytest.raises(DataError, match="no picture"):
         Library(tmp_path).kind_of("broken.png")
-    assert 60_000**2 > MOST_PIXELS
+    assert MOST_PIXELS < 60_000**2
     with (tmp_path / "long.wav").open("wb") as file:
         file.write(wav())
         file.truncate(600 * 2**20)  # sparse: it takes no room
