@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from llm_parts import write_dataset
 from hypothesis import given
 from hypothesis import strategies as st
+from llm_parts import write_dataset
 from PIL import Image
 
 from hitmiss.errors import DataError, UsageError
@@ -46,7 +46,7 @@ class TestItems:
         rows = [
             {"image_path": "a.jpg", "ground_truth": "authentic", "meta": {"source": "x"}},
             {"id": "b", "audio": "b.bin", "label": "spoof"},
-            {"id": 7, "text": "{\"verdict\": \"real\"}", "label": "FAKE"},
+            {"id": 7, "text": '{"verdict": "real"}', "label": "FAKE"},
         ]
         a, b, c = read_items(write_dataset(tmp_path, rows))
         assert (a.id, a.kind, a.label, a.media_type, a.meta) == ("a", "image", "real", "image/jpeg", {"source": "x"})
@@ -118,7 +118,11 @@ class TestAnswers:
 
         said = {"verdict": verdict, "confidence": confidence, "rationale": rationale}
         jsonschema.validate(said, SCHEMA)
-        for text in (json.dumps(said), f"```json\n{json.dumps(said, indent=1)}\n```", f"I think: {json.dumps(said)} so."):
+        for text in (
+            json.dumps(said),
+            f"```json\n{json.dumps(said, indent=1)}\n```",
+            f"I think: {json.dumps(said)} so.",
+        ):
             found = read_answer(text)
             assert (found.verdict, found.confidence, found.rationale) == (verdict, confidence, rationale)
 
@@ -177,7 +181,11 @@ class TestSecrets:
         assert "abcdefgh" not in repr(secrets) and "given" not in str(secrets)
 
     def test_headers_are_taken_out(self) -> None:
-        for text in ("Authorization: Bearer sk-unknown-key-1", "api_key='sk-unknown-key-1'", '"api-key": "sk-unknown-key-1"'):
+        for text in (
+            "Authorization: Bearer sk-unknown-key-1",
+            "api_key='sk-unknown-key-1'",
+            '"api-key": "sk-unknown-key-1"',
+        ):
             assert "sk-unknown" not in Secrets().redact(text)
 
     def test_addresses(self) -> None:
@@ -206,7 +214,9 @@ class TestPrices:
         assert Prices({}).cost("m", {"input": 1, "output": 1}) == (None, "no prices were given")
         assert Prices({"m": {"input": 1, "output": 1}}).cost("m", None) == (None, "the provider reported no tokens")
 
-    @pytest.mark.parametrize("text", ["m = 3", "[m]\ninput = 1", "[m]\ninput = -1\noutput = 1", "[m]\ninput = 1\noutput = 1\nx = 2", "["])
+    @pytest.mark.parametrize(
+        "text", ["m = 3", "[m]\ninput = 1", "[m]\ninput = -1\noutput = 1", "[m]\ninput = 1\noutput = 1\nx = 2", "["]
+    )
     def test_wrong_files_are_refused(self, tmp_path: Path, text: str) -> None:
         (tmp_path / "p.toml").write_text(text)
         with pytest.raises(DataError, match=r"p\.toml"):
@@ -256,7 +266,9 @@ class TestCanaries:
         items = read_items(folder_of(tmp_path))
         found = make_canaries(items, 2)
         orders, controls = found[:2], found[2:]
-        assert {i.label for i in orders} == {"real", "fake"} and all(c.sha256 != o.sha256 for c, o in zip(orders, controls, strict=True))
+        assert {i.label for i in orders} == {"real", "fake"} and all(
+            c.sha256 != o.sha256 for c, o in zip(orders, controls, strict=True)
+        )
         for canary in orders:
             wanted = "real" if canary.label == "fake" else "fake"
             exif = Image.open(io.BytesIO(canary.load())).getexif()[0x010E]

@@ -93,12 +93,18 @@ def test_trials_hold_what_the_rows_hold(pictures: Path, functions: Path, tmp_pat
     assert trials.frame.equals(outcome.trials.frame)
     frame = trials.frame.sort("item")
     said = {"fake": 1, "real": 0}
-    expected = [None if "error" in r else said.get(r["prediction"] or "", -1) for r in sorted(rows, key=lambda r: str(r["id"]))]
+    expected = [
+        None if "error" in r else said.get(r["prediction"] or "", -1) for r in sorted(rows, key=lambda r: str(r["id"]))
+    ]
     abstain = frame["decision"].to_list()
-    assert [d if d in (0, 1) else None if e else -1 for d, e in zip(abstain, frame["error"].to_list(), strict=True)] == expected
+    assert [
+        d if d in (0, 1) else None if e else -1 for d, e in zip(abstain, frame["error"].to_list(), strict=True)
+    ] == expected
     assert int(frame["unparsed"].sum()) == sum(bool(r["problem"]) for r in rows)
     assert frame["source"].to_list() == [r["meta"]["source"] for r in sorted(rows, key=lambda r: str(r["id"]))]
-    assert frame["latency_seconds"].to_list() == [r["latency_seconds"] for r in sorted(rows, key=lambda r: str(r["id"]))]
+    assert frame["latency_seconds"].to_list() == [
+        r["latency_seconds"] for r in sorted(rows, key=lambda r: str(r["id"]))
+    ]
     assert set(trials.header.slices) == {"source", "cache"}  # nothing else of the rows became a slice
     told = trials.header.provenance
     assert told["dataset_content"] and told["packages"]["hitmiss"] and told["models"]["agent"].endswith("by_label")
@@ -138,24 +144,52 @@ def test_a_classic_detector_is_asked_about_the_same_items(pictures: Path, tmp_pa
     for row, item in zip(rows_of(tmp_path / "r.jsonl"), items, strict=True):
         assert item.path is not None
         pixels = np.asarray(Image.open(item.path).convert("RGB"), dtype=np.float64) / 255
-        p = module.model.predict_proba(pixels.transpose(2, 0, 1).reshape(1, -1))[0][list(module.model.classes_).index("fake")]
+        p = module.model.predict_proba(pixels.transpose(2, 0, 1).reshape(1, -1))[0][
+            list(module.model.classes_).index("fake")
+        ]
         assert row["prediction"] == ("fake" if p >= 0.5 else "real")
         assert row["confidence"] == pytest.approx(max(p, 1 - p), abs=1e-5)
 
 
 @pytest.mark.skipif(find_spec("inspect_ai") is not None, reason="inspect_ai is here")
-def test_without_inspect_ai_a_language_model_is_a_sentence(pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_inspect_ai_a_language_model_is_a_sentence(
+    pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["llm", "--dataset", str(pictures), "--models", "gpt-5.1", "-o", str(tmp_path / "r.jsonl")]) == 5
     assert "hitmiss[llm]" in capsys.readouterr().err
 
 
 class TestCommand:
     def words(self, dataset: Path, functions: Path, out: Path) -> list[str]:
-        return ["llm", "--dataset", str(dataset), "--models", f"{functions}:by_label", "hitmiss.llm.standin:look", "-o", str(out)]
+        return [
+            "llm",
+            "--dataset",
+            str(dataset),
+            "--models",
+            f"{functions}:by_label",
+            "hitmiss.llm.standin:look",
+            "-o",
+            str(out),
+        ]
 
-    def test_files_and_summary(self, pictures: Path, functions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_files_and_summary(
+        self, pictures: Path, functions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         out, metrics = tmp_path / "r.jsonl", tmp_path / "m.json"
-        assert run([*self.words(pictures, functions, out), "--trials", "2", "--metrics-output", str(metrics), "--canaries", "4"]) == 0
+        assert (
+            run(
+                [
+                    *self.words(pictures, functions, out),
+                    "--trials",
+                    "2",
+                    "--metrics-output",
+                    str(metrics),
+                    "--canaries",
+                    "4",
+                ]
+            )
+            == 0
+        )
         seen = capsys.readouterr()
         assert "cost is undefined" in seen.out and seen.out.count("canaries: ") == 2
         assert len(rows_of(out)) == 96 and len(rows_of(tmp_path / "r.run" / "canaries.jsonl")) == 16
@@ -186,7 +220,14 @@ class TestCommand:
         ],
     )
     def test_wrong_words(
-        self, extra: list[str], why: str, code: int, pictures: Path, functions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+        self,
+        extra: list[str],
+        why: str,
+        code: int,
+        pictures: Path,
+        functions: Path,
+        tmp_path: Path,
+        capsys: pytest.CaptureFixture[str],
     ) -> None:
         assert run([*self.words(pictures, functions, tmp_path / "r.jsonl"), *extra]) == code
         assert why in capsys.readouterr().err
@@ -194,7 +235,20 @@ class TestCommand:
     def test_leaks_are_warned_of(self, functions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         rows = [{"id": f"{lab}-{i}", "text": f"t {i}", "label": lab} for i in range(6) for lab in ("real", "fake")]
         dataset = write_dataset(tmp_path, rows)
-        assert run(["llm", "--dataset", str(dataset), "--models", f"{functions}:probability", "-o", str(tmp_path / "r.jsonl")]) == 0
+        assert (
+            run(
+                [
+                    "llm",
+                    "--dataset",
+                    str(dataset),
+                    "--models",
+                    f"{functions}:probability",
+                    "-o",
+                    str(tmp_path / "r.jsonl"),
+                ]
+            )
+            == 0
+        )
         assert "! the ids give the answer away" in capsys.readouterr().err
 
 
@@ -205,10 +259,17 @@ class TestResuming:
         items = read_items(pictures)
         run_llm(plan_of(items, models), output=tmp_path / "r.jsonl", models=models)
         changed = {
-            "dataset": lambda: run_llm(plan_of(items[:-1], models), output=tmp_path / "r.jsonl", models=models, resume=True),
-            "trials": lambda: run_llm(plan_of(items, models, trials=2), output=tmp_path / "r.jsonl", models=models, resume=True),
+            "dataset": lambda: run_llm(
+                plan_of(items[:-1], models), output=tmp_path / "r.jsonl", models=models, resume=True
+            ),
+            "trials": lambda: run_llm(
+                plan_of(items, models, trials=2), output=tmp_path / "r.jsonl", models=models, resume=True
+            ),
             "settings.temperature": lambda: run_llm(
-                plan_of(items, models, settings=Settings(temperature=1.0)), output=tmp_path / "r.jsonl", models=models, resume=True
+                plan_of(items, models, settings=Settings(temperature=1.0)),
+                output=tmp_path / "r.jsonl",
+                models=models,
+                resume=True,
             ),
         }
         for what, again in changed.items():
@@ -223,7 +284,9 @@ class TestResuming:
 
     def test_failed_calls_are_asked_again_only_on_request(self, pictures: Path, tmp_path: Path) -> None:
         flag, path = tmp_path / "mended", tmp_path / "flaky.py"
-        path.write_text(f"import os\ndef f(item):\n    if not os.path.exists({str(flag)!r}) and item.id.endswith('1'):\n        raise ValueError('no')\n    return 0.9\n")
+        path.write_text(
+            f"import os\ndef f(item):\n    if not os.path.exists({str(flag)!r}) and item.id.endswith('1'):\n        raise ValueError('no')\n    return 0.9\n"
+        )
         models = open_models([f"{path}:f"])
         plan, out = plan_of(read_items(pictures), models), tmp_path / "r.jsonl"
         first = run_llm(plan, output=out, models=models)
@@ -231,7 +294,9 @@ class TestResuming:
         assert n == 3
         flag.touch()
         assert sum("error" in row for row in run_llm(plan, output=out, models=models, resume=True).rows) == n
-        assert sum("error" in row for row in run_llm(plan, output=out, models=models, resume=True, retry=True).rows) == 0
+        assert (
+            sum("error" in row for row in run_llm(plan, output=out, models=models, resume=True, retry=True).rows) == 0
+        )
 
     def test_a_killed_run_loses_and_repeats_nothing(self, pictures: Path, functions: Path, tmp_path: Path) -> None:
         calls, out = tmp_path / "calls", tmp_path / "r.jsonl"
@@ -260,6 +325,8 @@ def test_runs_over_other_files_cannot_be_compared(pictures: Path, functions: Pat
     found = []
     for name, path in (("a", pictures), ("b", dataset)):
         models = open_models([f"{functions}:probability"])
-        found.append(run_llm(plan_of(read_items(path), models), output=tmp_path / f"{name}.jsonl", models=models).trials)
+        found.append(
+            run_llm(plan_of(read_items(path), models), output=tmp_path / f"{name}.jsonl", models=models).trials
+        )
     assert [b.name for b in breaches(*found)] == ["different contents"]
     assert breaches(found[0], found[0]) == [] and unchecked(*found) == []

@@ -60,7 +60,8 @@ def test_the_spectrum_is_the_sum_of_waves() -> None:
     values = RNG.normal(size=(6, 5))
     frequency, power = power_spectrum(values)
     window = [
-        [math.sin(math.pi * (r + 1) / 7) ** 2 * math.sin(math.pi * (c + 1) / 6) ** 2 for c in range(5)] for r in range(6)
+        [math.sin(math.pi * (r + 1) / 7) ** 2 * math.sin(math.pi * (c + 1) / 6) ** 2 for c in range(5)]
+        for r in range(6)
     ]
     centred = [[(values[r][c] - values.mean()) * window[r][c] for c in range(5)] for r in range(6)]
     for k in range(6):
@@ -87,12 +88,16 @@ def test_the_residual_is_the_picture_minus_its_median() -> None:
     found = noise_residual(png(np.stack([grey] * 3, axis=2)), grid=1)
     padded = np.pad(grey.astype(float), 1, mode="symmetric")  # scipy's reflect is numpy's symmetric
     left = [
-        grey[r, c] - statistics.median(padded[r : r + 3, c : c + 3].ravel().tolist()) for r in range(9) for c in range(7)
+        grey[r, c] - statistics.median(padded[r : r + 3, c : c + 3].ravel().tolist())
+        for r in range(9)
+        for c in range(7)
     ]
     assert found["deviation"] == pytest.approx(statistics.pstdev(left), rel=1e-5)
     assert found["block_deviations"] == [[pytest.approx(statistics.pstdev(left), abs=5e-4)]]
     mean, sd = statistics.fmean(left), statistics.pstdev(left)
-    assert found["excess_kurtosis"] == pytest.approx(statistics.fmean(((x - mean) / sd) ** 4 for x in left) - 3, rel=1e-5)
+    assert found["excess_kurtosis"] == pytest.approx(
+        statistics.fmean(((x - mean) / sd) ** 4 for x in left) - 3, rel=1e-5
+    )
     pairs = [(left[7 * r + c], left[7 * r + c + 1]) for r in range(9) for c in range(6)]
     one, other = zip(*pairs, strict=True)
     assert found["correlation_right"] == pytest.approx(statistics.correlation(one, other), abs=1e-5)
@@ -153,7 +158,10 @@ def test_quantisation_tables_and_quality(quality: int) -> None:
 
 
 def test_only_jpeg_has_tables() -> None:
-    assert quantisation(png(NOISY)) == {"applies": False, "reason": "the file is PNG; only JPEG has quantisation tables"}
+    assert quantisation(png(NOISY)) == {
+        "applies": False,
+        "reason": "the file is PNG; only JPEG has quantisation tables",
+    }
 
 
 @pytest.mark.parametrize("name", sorted(TOOLS))

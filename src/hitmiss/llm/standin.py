@@ -113,7 +113,12 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Answer `/v1/chat/completions`, honestly or by the script."""
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        length = int(self.headers["Content-Length"])
+        data = self.rfile.read(length)
+        if len(data) < length:  # the client was killed while it asked
+            self.close_connection = True
+            return
+        body = json.loads(data)
         key = (self.headers.get("Authorization") or "").removeprefix("Bearer ")
         seen = self.owner.note(body, key)
         fault = self.owner.script(seen)
