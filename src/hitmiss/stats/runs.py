@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hitmiss.stats.delong import Steps
 from hitmiss.tally import Array, Floats, Tally, ascending
 
 SMALL = 2**8
@@ -91,14 +92,9 @@ def _gathered(score: Floats, code: NDArray[np.integer], ends: NDArray[np.int64])
 def pair_share(positive: Floats, negative: Floats) -> float:
     """Share of (positive, negative) pairs in which the positive is higher, equal scores counting half; both ascending.
 
-    The smaller class is looked up in the larger one. The counts are integers, so the share is exact to the last bit.
+    The rarer class is looked up in the other one. The counts are integers, so the share is exact to the last bit.
 
     >>> pair_share(np.array([0.4, 0.9]), np.array([0.1, 0.6]))
     0.75
     """
-    if not len(positive) or not len(negative):
-        return float("nan")
-    few, many = (positive, negative) if len(positive) <= len(negative) else (negative, positive)
-    twice = sum(int(np.searchsorted(many, few, side=side).sum()) for side in ("left", "right"))
-    pairs = len(few) * len(many)
-    return (twice if few is positive else 2 * pairs - twice) / (2 * pairs)
+    return Steps.of_classes(positive, negative).area
