@@ -17,7 +17,7 @@ from hitmiss.errors import DataError, Fault, UnknownName
 from hitmiss.io.people import HUMAN, PeoplesVerdicts
 from hitmiss.measurement import Choices, measure
 from hitmiss.results import Results
-from hitmiss.stability import is_repeated, majority, measure_repeated
+from hitmiss.stability import TRIAL, is_repeated, majority, measure_repeated
 from hitmiss.stats.agreement import Agreement, agreement, answer_counts
 from hitmiss.trials import Header, Trials, stack
 from hitmiss.values import ABSTAIN, Rate
@@ -87,16 +87,9 @@ def evaluate_teamwork(
     """Every figure for the system alone, people alone, and the two together."""
     people = words_of_people(system, said)
     both = together(system, people, where)
-    runs = system.header.runs
-    alone = replace(people, frame=people.frame.with_columns(pl.lit("-").alias(name) for name in runs)).retitle(
-        runs=runs
-    )
-    parts = {name: _bare(t) for name, t in ((SYSTEM, system), (PEOPLE, alone), (TOGETHER, both)) if len(t)}
-    every = stack(parts, WHO)
-    work = measure_repeated if is_repeated(every) else measure
-    figures = work(every, list(metrics), bootstrap=bootstrap, seed=seed, level=level, choices=choices)
+    plan: dict[str, Any] = {"bootstrap": bootstrap, "seed": seed, "level": level}
+    figures = _figures(system, people, both, list(metrics), {**plan, "choices": choices})
     rows = [dict(zip(own["reviewer"], map(str, own["decision"]), strict=True)) for own in _by_item(said.reviews)]
-    plan: dict[str, Any] = {"bootstrap": max(bootstrap, 0), "seed": seed, "level": level}
     seconds = said.frame["seconds"].drop_nulls()
     return Teamwork(
         figures=figures,
@@ -109,6 +102,22 @@ def evaluate_teamwork(
         seconds=float(seconds.sum()) if len(seconds) else None,
         where=where,
     )
+
+
+def _figures(system: Trials, people: Trials, both: Trials, metrics: list[str], options: Mapping[str, Any]) -> Results:
+    """The metrics of the three. Where runs were repeated, the mean over trials; people have judged each item once."""
+    machine = stack({SYSTEM: _bare(system), TOGETHER: _bare(both)}, WHO)
+    repeated = is_repeated(machine)
+    figures = (measure_repeated if repeated else measure)(machine, metrics, **options)
+    if not len(people):
+        return figures
+    runs = system.header.runs
+    named = replace(people, frame=people.frame.with_columns(pl.lit("-").alias(name) for name in runs)).retitle(
+        runs=runs
+    )
+    alone = measure(stack({PEOPLE: _bare(named)}, WHO), metrics, **options)
+    rows = [replace(e, run={k: v for k, v in e.run.items() if k != TRIAL}, average="mean") for e in alone]
+    return figures + (replace(alone, estimates=tuple(rows)) if repeated else alone)
 
 
 def human_trials(system: Trials, said: PeoplesVerdicts) -> Trials:
