@@ -106,13 +106,16 @@ def score(
         "stratify": stratify,
         "gap": _gap(gap),
     }
-    if stream or counts or cluster:
+    is_tallies = all(name.endswith(".tally") for name in scores)
+    if stream or counts or cluster or is_tallies:
         from hitmiss.cli import streaming
 
         needing = {"--key": key, "--seeds": seeds, "--calibrate-on": calibrate_on, "--report": report}
         needing |= {"--cluster": cluster} if counts else {}
         streaming.refuse_together("--counts" if counts else "--cluster" if cluster else "--stream", needing)
-        if counts:
+        if is_tallies:
+            results, trials = streaming.measured_tallies(scores, chosen, options)
+        elif counts:
             results, trials = streaming.measured_counts(scores, chosen, reading, options, threshold=threshold)
         else:
             results, trials = streaming.measured(

@@ -68,6 +68,14 @@ def measured_counts(
     return found.results, found.trials
 
 
+def measured_tallies(files: list[str], protocol: Protocol | None, options: dict[str, Any]) -> tuple[Results, Trials]:
+    """The figures of tallies that the processes of a cluster made while they scored."""
+    from hitmiss.scale.at_once import evaluate_tallies
+
+    found = evaluate_tallies(files, protocol, **options)
+    return found.results, found.trials
+
+
 def refuse_together(flag: str, others: dict[str, Any]) -> None:
     """One sentence where an option needs every trial at once."""
     from hitmiss.errors import UsageError

@@ -22,7 +22,7 @@ import polars as pl
 from hitmiss.detect.detector import Base, Batch
 from hitmiss.detect.on_cluster import ClusterLoop
 from hitmiss.detect.parts import Part
-from hitmiss.detect.scorer import About, Scorer, Work, make_ready
+from hitmiss.detect.scorer import About, Scorer, Tallying, Work, make_ready
 from hitmiss.errors import EnvironmentFault, UsageError
 from hitmiss.io.runs import differences
 from hitmiss.ray_cluster.carrying import Sent, accepted
@@ -49,7 +49,10 @@ class Member:
 
 
 class Fleet(Base):
-    """The detector, open in `actors` processes, `most` at most; `decoders` others prepare items where that is asked for."""
+    """The detector, open in `actors` processes, `most` at most; `decoders` others prepare items where that is asked for.
+
+    `tallying`, where it is set, makes a tally of every part as soon as it is scored.
+    """
 
     loop_class = ClusterLoop
 
@@ -67,6 +70,7 @@ class Fleet(Base):
         self._ray = need_ray()
         self._needs = needs(cluster, actors, decoders, device)
         self.size = min(int(self._needs.pop("actors")), most or sys.maxsize)
+        self.tallying: Tallying | None = None
         self.deaths = 0
         self._opening = self._ray.put(Sent.of(opening))
         self._work: Any = None

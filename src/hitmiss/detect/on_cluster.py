@@ -18,12 +18,15 @@ from hitmiss.detect.settings import Report, Settings
 from hitmiss.errors import EnvironmentFault
 from hitmiss.io.manifest import Manifest
 from hitmiss.io.runs import Run
+from hitmiss.io.segments import replace_file
 from hitmiss.ray_cluster.carrying import accepted
 from hitmiss.ray_cluster.connection import need_ray
 
 if TYPE_CHECKING:
     from hitmiss.detect.fleet import Fleet, Member
 
+TALLIES: Final = "tallies"
+"""The folder of a run with the tallies of its parts, where they were asked for."""
 FUTILE: Final = 10
 """So many deaths without a part done between them, and the run stops: it is not the items."""
 WAIT_SECONDS: Final = 1.0
@@ -44,7 +47,8 @@ class ClusterLoop(Loop):
         super().__init__(run, fleet, manifest, preparation, settings, report)
         self.fleet = fleet
         alone = replace(settings, workers=0, resume=False, join=False, retry=False)
-        fleet.begin(Work(preparation, alone, fleet.sample_rate, manifest.positive, manifest.negative))
+        classes = (manifest.positive, manifest.negative)
+        fleet.begin(Work(preparation, alone, fleet.sample_rate, *classes, fleet.tallying))
         self.preparation = self._prepared_elsewhere
         self._futile = 0
 
@@ -127,6 +131,9 @@ class ClusterLoop(Loop):
                     self.fail(at, record["error"])
                 else:
                     self.keep(at, record, record.pop(LAYERS, {}))
+            if scored.tally:
+                (self.run.folder / TALLIES).mkdir(exist_ok=True)
+                replace_file(self.run.folder / TALLIES / f"{part.positions[0]:09d}.tally", scored.tally)
 
     def _prepared_elsewhere(self, at: int, row: Mapping[str, Any]) -> Prepared | Failed:
         item = self.fleet.prepare_one(row)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from hitmiss.detect.clock import Clock
 from hitmiss.detect.detector import Detector, as_detector
+from hitmiss.detect.extract import Extraction
 from hitmiss.detect.feeding import Failed, Prepare, Prepared
 from hitmiss.detect.scoring import Loop
 from hitmiss.detect.settings import Settings
@@ -27,6 +28,8 @@ from hitmiss.ray_cluster.carrying import Refusal, Sent, accepted, attempted
 
 Array = NDArray[Any]
 Ready = Sequence[Prepared | Failed]
+Tallying = Callable[[pl.DataFrame, Sequence[Mapping[str, Any]], Extraction], bytes]
+"""What makes a tally of the rows of a part, their records and the rule for scores (see `hitmiss.scale.at_once`)."""
 LAYERS = "layers"
 
 
@@ -67,14 +70,16 @@ class Work:
     sample_rate: int | None
     positive: str
     negative: str
+    tallying: Tallying | None = None
 
 
 @dataclass(frozen=True)
 class Scored:
-    """What came of a part: a record for each of its rows, in their order, and where the time went."""
+    """What came of a part: a record for each of its rows, in their order, where the time went, and its tally."""
 
     records: list[dict[str, Any]]
     clock: Clock
+    tally: bytes = b""
 
 
 class Sheet:
@@ -115,6 +120,7 @@ class Scorer:
     def __init__(self) -> None:
         self._detector: Detector | None = None
         self._loop: Loop | None = None
+        self._tallying: Tallying | None = None
 
     def open(self, opening: Sent[Callable[[], Any]]) -> About | Refusal:
         """Load the detector."""
@@ -151,7 +157,12 @@ class Scorer:
             loop.score_all()
         finally:
             loop.preparation = own
-        return Scored([sheet.records[at] for at in range(len(rows))], loop.clock)
+        records = [sheet.records[at] for at in range(len(rows))]
+        return Scored(records, loop.clock, self._tally(loop, rows, records))
+
+    def _tally(self, loop: Loop, rows: pl.DataFrame, records: Sequence[Mapping[str, Any]]) -> bytes:
+        width = next((len(record["outputs"][0]) for record in records if "outputs" in record), 0)
+        return self._tallying(rows, records, loop.extraction(width)) if self._tallying is not None and width else b""
 
     def _begun(self, sent: Sent[Work]) -> Loop:
         """The loop, which is kept from part to part: it remembers how large a batch may be."""
@@ -159,6 +170,7 @@ class Scorer:
             if self._detector is None:
                 raise EnvironmentFault("a process was given work before its detector was open")
             work = sent.open()
+            self._tallying = work.tallying
             self._detector.sample_rate = work.sample_rate
             nothing = Manifest(pl.DataFrame({"item": []}), work.positive, work.negative)
             given = (cast(Any, Sheet([])), self._detector, nothing, work.preparation, work.settings)

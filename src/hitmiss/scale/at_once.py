@@ -1,0 +1,138 @@
+"""Tallies made where the scores are made: a process that scores counts them at once, and the tallies merge into figures.
+
+    run/tallies/000000000.tally      one a part of the run (`hitmiss detect --cluster … --tally codec`)
+
+A tally is small, however many trials it counts, and merges with those of other runs and other clusters. When the run
+ends they are looked through: where a crash has left one out or made one twice, the run's table is counted instead.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+
+from hitmiss.detect.extract import Extraction
+from hitmiss.detect.length import Pooling
+from hitmiss.detect.on_cluster import TALLIES
+from hitmiss.detect.settings import Settings
+from hitmiss.detect.table import Answers, make_table
+from hitmiss.errors import DataError, UnknownName, UsageError
+from hitmiss.io.files import expand
+from hitmiss.io.findings import Ledger
+from hitmiss.io.manifest import Manifest
+from hitmiss.io.options import ReadOptions
+from hitmiss.io.runs import TABLE, load_manifest
+from hitmiss.io.segments import replace_file
+from hitmiss.measurement import Gap
+from hitmiss.protocol import Protocol, find_protocol, measure_trials
+from hitmiss.scale.assembling import assemble
+from hitmiss.scale.passes import first_pass
+from hitmiss.scale.plan import Shard, ShardPlan
+from hitmiss.scale.streaming import Streamed, refuse_what_needs_trials
+from hitmiss.scale.tallies import ShardTally, merge_tallies
+
+SUFFIX: Final = ".tally"
+FAILED: Final = "failed"
+
+
+@dataclass(frozen=True)
+class Tallying:
+    """How the scores of a part become a tally; it travels to the processes that score."""
+
+    plan: ShardPlan
+    pooling: Pooling
+    protocol: str | None
+
+    @classmethod
+    def of(cls, manifest: Manifest, settings: Settings, by: Sequence[str], protocol: str | None = None) -> Tallying:
+        """Settle how a run is counted: by these columns, its labels and classes as a protocol reads them."""
+        if not manifest.has_labels:
+            raise UsageError(
+                "the manifest has no labels, and a tally counts the trials of each class; leave --tally out"
+            )
+        if settings.extraction.kind == "auto":
+            raise UsageError("a part cannot tell what the whole run's outputs are; say --outputs logit or probability")
+        for name in by:
+            if name not in manifest.slices:
+                raise UnknownName("column for --tally", name, manifest.slices)
+        return cls(_plan(protocol, manifest.positive, manifest.negative, tuple(by)), settings.pooling, protocol)
+
+    def __call__(self, rows: pl.DataFrame, records: Sequence[Mapping[str, Any]], rule: Extraction) -> bytes:
+        """The tally of rows that were scored; nothing where all of them failed. `rule` has the model's own columns."""
+        answers = Answers.of(enumerate(map(dict, records)))
+        if not answers.at:
+            return b""
+        options = self.plan.options
+        about = Manifest(rows, str(options.positive), str(options.negative))
+        return self.counted(make_table(about, answers, rule, self.pooling), len(answers.failed)).to_bytes()
+
+    def counted(self, table: pl.DataFrame, n_failed: int = 0) -> ShardTally:
+        """The tally of a table of trials, as of a file that holds it; items that failed are noted, as a run notes them."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "part.parquet"
+            table.select("item", "label", "score", *self.plan.keep).write_parquet(path)
+            tally = first_pass(Shard(str(path)), self.plan)
+        if tally.findings:
+            raise Ledger(list(tally.findings)).error()
+        options = self.plan.options
+        known = {"positive": options.positive, "negative": options.negative, "protocol": self.protocol}
+        content = hashlib.sha256("\x1f".join(table["item"]).encode("utf-8", "surrogatepass")).hexdigest()
+        fact = replace(tally.shards[0], name=content[:12], facts={**tally.shards[0].facts, **known})
+        return replace(tally, shards=(fact,), noted={**tally.noted, **({FAILED: n_failed} if n_failed else {})})
+
+
+def settle(folder: Path, tallying: Tallying) -> int:
+    """Look through the tallies of a finished run; count its table where they are not the whole of it. How many there are."""
+    table, n_failed = pl.read_parquet(folder / TABLE), load_manifest(folder)["facts"]["n_failed"]
+    paths = sorted((folder / TALLIES).glob(f"*{SUFFIX}"))
+    try:
+        merged = merge_tallies(ShardTally.from_bytes(path.read_bytes()) for path in paths)
+        if merged.n == table.height and merged.noted.get(FAILED, 0) == n_failed and not _repeats(merged):
+            return len(paths)
+    except DataError:
+        pass  # damaged, or of another --tally: counted afresh
+    (folder / TALLIES).mkdir(exist_ok=True)
+    for path in paths:
+        path.unlink()
+    replace_file(folder / TALLIES / f"all{SUFFIX}", tallying.counted(table, n_failed).to_bytes())
+    return 1
+
+
+def evaluate_tallies(
+    files: Any,
+    protocol: str | Path | Protocol | None = None,
+    *,
+    metrics: Sequence[str] = (),
+    by: Sequence[str | Sequence[str]] | str = (),
+    gap: Gap | bool | None = None,
+    **options: Any,
+) -> Streamed:
+    """As `evaluate`, for tallies: those of one run, or of several that are parts of one evaluation."""
+    chosen = find_protocol(protocol) if protocol is not None else None
+    wanted = list(metrics) or list(chosen.metrics if chosen else ())
+    tally = merge_tallies(ShardTally.from_bytes(Path(path).read_bytes()) for path in expand(files))
+    if _repeats(tally):
+        raise DataError(f"{_repeats(tally):,} items are in more than one of the tallies; leave out what is there twice")
+    facts = tally.shards[0].facts
+    plan = _plan(facts.get("protocol"), facts["positive"], facts["negative"], tally.names[1:])
+    if plan.fingerprint != tally.plan:
+        raise DataError("the tallies were made by another version of hitmiss or of the protocol; count the runs again")
+    refuse_what_needs_trials(chosen, bool(metrics), wanted, options.pop("unit", None), plan.options)
+    trials = assemble(replace(tally, ids=None), plan, "tallies")
+    return Streamed(measure_trials(trials, chosen, metrics=list(metrics), by=by, gap=gap, **options), trials)
+
+
+def _plan(protocol: str | None, positive: str, negative: str, by: tuple[str, ...]) -> ShardPlan:
+    options = find_protocol(protocol).options if protocol else ReadOptions()
+    return ShardPlan(options.changed(positive=positive, negative=negative, score_kind="logit"), by)
+
+
+def _repeats(tally: ShardTally) -> int:
+    return 0 if tally.ids is None else int(np.count_nonzero(tally.ids[1:] == tally.ids[:-1]))
