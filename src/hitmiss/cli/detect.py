@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from hitmiss.detect.detector import Detector
     from hitmiss.detect.settings import Outcome
     from hitmiss.io.manifest import Manifest
+    from hitmiss.scale.at_once import Tallying
 
 DETECTOR = (
     "model.onnx, module:name, file.py:name, beats:checkpoint.pt, hf-audio:FOLDER, hf-text:…, hf-image:…, program:'cmd'."
 )
 DATA = "Manifest: a table with the file, the label and what else is known of each item."
 CLUSTER = "Score on a Ray cluster: auto (this machine's cores), HOST:PORT or ray://HOST:PORT."
+TALLY = "With --cluster: have the scores counted where they are made, by these columns, `codec,codec_q`."
 SHOWN_FAILURES = 5
 
 
@@ -65,6 +67,7 @@ def detect(
     workers: Annotated[int, typer.Option(help="Processes that load; 0: none.")] = 0,
     cluster: Annotated[str | None, typer.Option(metavar="auto|ADDRESS", help=CLUSTER)] = None,
     actors: Annotated[int | None, typer.Option(help="With --cluster: processes that have the model.")] = None,
+    tally: Annotated[str | None, typer.Option(metavar="COLUMNS", help=TALLY)] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     precision: Annotated[str, typer.Option(help="auto (bfloat16 on CUDA), float32, bfloat16, float16.")] = "auto",
     check: Annotated[int, typer.Option(help="Clips scored again alone, as a check.")] = 8,
@@ -93,6 +96,7 @@ def detect(
         pinned = {"input": input_, "sample_rate": rate, "length": fitting, "codecs": coding}
         windows = {"window": _samples(window, rate), "hop": _samples(hop, rate), "pooling": pooling}
         settings = _settings(positive_index, outputs, higher, manifest, {**running, **windows, "pinned": pinned})
+        tallying = _tallying(model, tally, cluster, manifest, settings, protocol)
         outcome = run_detector(
             model,
             manifest,
@@ -103,6 +107,10 @@ def detect(
             fit=_fit(fitting),
             report=_progress(),
         )
+    if tallying is not None and outcome.is_complete:
+        from hitmiss.scale.at_once import settle
+
+        settle(output, tallying)
     if scores is not None and outcome.is_complete:
         _export(output, scores, score_form)
     _emit(outcome, json)
@@ -156,6 +164,23 @@ def _opened(
         with Fleet(found, opening, actors=actors, decoders=decoders, device=placed["device"], most=n_items) as fleet:
             yield fleet
         printing.note(fleet.words())
+
+
+def _tallying(
+    fleet: Any, tally: str | None, cluster: str | None, manifest: Manifest, settings: Any, protocol: str | None
+) -> Tallying | None:
+    """How the processes of a cluster count what they score, told to them."""
+    from hitmiss.errors import UsageError
+
+    if tally is None:
+        return None
+    if cluster is None:
+        raise UsageError("--tally goes with --cluster; `hitmiss score` counts a run of one process as quickly")
+    from hitmiss.scale.at_once import Tallying
+
+    columns = [name.strip() for name in tally.split(",") if name.strip()]
+    fleet.tallying = Tallying.of(manifest, settings, columns, protocol)
+    return fleet.tallying  # type: ignore[no-any-return]
 
 
 def _agree_on_rate(model: Detector, asked: int | None, kind: str) -> int | None:
