@@ -36,6 +36,8 @@ TIED: Final = 32
 """A bin of so many bits that is still heavy is probably one score that many trials share: its scores are fetched."""
 ROW_BYTES: Final = 96
 """What a fetched score costs while it is worked on: its key, twice more while it is sorted, and its place in a tally."""
+STRETCH_BYTES: Final = 96
+"""The same where all scores pass by."""
 PIECE: Final = 1 << 18
 
 
@@ -172,7 +174,7 @@ def read_sums(
         n1, n0 = int(tally.n_positive), int(tally.n_negative)
         own = {form: found for form in forms if (found := passing(form, n1, n0)) is not None}
         readers[key] = own, Pairs(n1, n0, Steps.of_tally(tally).area if n1 and n0 else 0.5)
-    for first, last in progress.each(stretches_of(binned, max(memory // ROW_BYTES, 1)), "reading sums over all scores"):
+    for first, last in progress.each(stretches_of(binned, max(memory // STRETCH_BYTES, 1)), "reading sums over all scores"):
         fetched = fetch(Window.of_all(first, last))
         nothing = Binned(np.zeros(0, dtype=np.uint64))
         part = ExactCells([fetched.cells.get(cell, nothing) for cell in cells])

@@ -101,8 +101,9 @@ class Quick:
             raise Odd
         values = score.to_numpy()
         is_probability = self.plan.options.score_kind == "probability"
-        # The sum is NaN where a score is, or where both infinities are there; looking closer is the careful way's.
-        if np.isnan(np.add.reduce(values)) or (is_probability and not (values.min() >= 0.0 and values.max() <= 1.0)):
+        with np.errstate(invalid="ignore"):  # the sum is NaN where a score is, or where both infinities are there
+            is_odd = bool(np.isnan(np.add.reduce(values)) and np.isnan(values).any())
+        if is_odd or (is_probability and not (values.min() >= 0.0 and values.max() <= 1.0)):
             raise Odd
         if self.plan.turned:
             values = 1 - values if is_probability else -values

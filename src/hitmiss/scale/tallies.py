@@ -119,7 +119,7 @@ class ShardTally:
                     for i, cell in enumerate(header["cells"])
                 }
                 ids = arrays["ids"] if "ids" in held else None
-        except (KeyError, ValueError, TypeError, OSError, zipfile.BadZipFile) as error:
+        except (KeyError, ValueError, TypeError, OSError, EOFError, zipfile.BadZipFile) as error:
             if isinstance(error, DataError):
                 raise
             raise DataError("the tally is damaged, or is none; count its shard again") from None

@@ -1,0 +1,103 @@
+"""Counts that another engine made give the figures of the trials."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from tests.scale.conftest import simulated, write
+
+from hitmiss.cli.main import run
+from hitmiss.errors import UsageError
+from hitmiss.protocol import evaluate
+from hitmiss.scale.counted import evaluate_counts
+from hitmiss.scale.sql import repeats_statement, statement
+
+ASKED: dict[str, Any] = {"by": ["codec"], "bootstrap": 40}
+
+
+def test_counts_give_the_figures_of_the_trials(tmp_path: Path) -> None:
+    frame = simulated(4000, kind="tied")
+    write(frame, tmp_path / "trials.csv")
+    counts = frame.group_by("codec", "label", "score").agg(n=pl.len())
+    counts[:100].write_parquet(tmp_path / "a.parquet")
+    counts[100:].write_parquet(tmp_path / "b.parquet")
+    whole = evaluate(str(tmp_path / "trials.csv"), None, "asvspoof5", **ASKED)
+    found = evaluate_counts(str(tmp_path / "*.parquet"), "asvspoof5", **ASKED)
+    assert found.results.estimates == whole.estimates
+    assert "|choices:counts|n:4000/" in found.results.signature
+
+
+@pytest.mark.parametrize("wrong", ["0", "-3", "1.5", "many", ""])
+def test_a_count_that_is_none_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], wrong: str) -> None:
+    (tmp_path / "c.csv").write_text(f"label,score,n\nbonafide,1.5,3\nspoof,0.5,{wrong}\n")
+    assert run(["score", str(tmp_path / "c.csv"), "-p", "asvspoof5", "--counts"]) == 3
+    assert "c.csv, row 3: 1 row with a count that is no whole number above 0" in capsys.readouterr().err
+
+
+def test_a_file_without_counts_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(simulated(50), tmp_path / "t.csv")
+    assert run(["score", str(tmp_path / "t.csv"), "-p", "asvspoof5", "--counts"]) == 2
+    assert "t.csv has no column 'n'; a file of counts has the label" in capsys.readouterr().err
+
+
+def test_unknown_dialects_and_inexact_steps_are_refused() -> None:
+    with pytest.raises(UsageError, match="unknown SQL dialect 'oracle'"):
+        statement("t", dialect="oracle")
+    with pytest.raises(UsageError, match="power of two"):
+        statement("t", step=1000)
+
+
+@pytest.mark.extras
+def test_duckdb_makes_the_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    frame = simulated(3000, kind="zeros").rename({"codec": 'the "codec"', "label": "key", "score": "cm score"})
+    write(frame, tmp_path / "trials.parquet")
+    pattern = str(tmp_path / "*.parquet")
+    assert run(["sql", pattern, "--by", 'the "codec"', "--score", "cm score", "--label", "key", "--item", "item"]) == 0
+    text = capsys.readouterr().out
+    repeats, counting = text.split(";\n", 1)
+    connection = duckdb.connect()
+    assert connection.execute(repeats.removeprefix("-- must give no row: ")).fetchall() == []
+    connection.execute(f"COPY ({counting}) TO '{tmp_path / 'counts.parquet'}' (FORMAT parquet)")
+    _assert_same(tmp_path / "trials.parquet", tmp_path / "counts.parquet", {"item": "item", "label": "key", "score": "cm score"}, 'the "codec"')
+
+
+def _assert_same(trials: Path, counts: Path, columns: dict[str, str], by: str) -> None:
+    asked: dict[str, Any] = {"by": [by], "bootstrap": 30, "metrics": ["eer", "min_dcf", "roc_auc"]}
+    whole = evaluate(str(trials), None, "asvspoof5", columns=columns, **asked)
+    found = evaluate_counts(str(counts), "asvspoof5", **asked)
+    assert found.results.estimates == whole.estimates
+
+
+@pytest.mark.extras
+def test_spark_makes_the_counts(tmp_path: Path) -> None:
+    pyspark = pytest.importorskip("pyspark")
+    import shutil
+    import warnings
+
+    if shutil.which("java") is None:
+        pytest.skip("there is no Java here")
+    del pyspark
+    frame = simulated(2000, kind="tied")
+    folder = tmp_path / "trials"
+    folder.mkdir()
+    write(frame, folder / "part.parquet")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from pyspark.sql import SparkSession
+
+        session = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+        try:
+            rows = session.sql(statement(str(folder), ["codec"], dialect="spark")).collect()
+            assert session.sql(repeats_statement(str(folder), "item", dialect="spark")).collect() == []
+            rounded = session.sql(statement(str(folder), ["codec"], dialect="spark", step=4)).collect()
+        finally:
+            session.stop()
+    pl.DataFrame([row.asDict() for row in rows]).write_parquet(tmp_path / "counts.parquet")
+    whole = evaluate(str(folder / "part.parquet"), None, "asvspoof5", **ASKED)
+    assert evaluate_counts(str(tmp_path / "counts.parquet"), "asvspoof5", **ASKED).results.estimates == whole.estimates
+    expected = frame.group_by("codec", "label", score=(pl.col("score") * 4).floor() / 4).agg(n=pl.len())
+    assert sorted(map(tuple, rounded)) == sorted(expected.rows())

@@ -1,0 +1,101 @@
+"""Tallies of shards: merged in any tree they are the same; what does not belong together is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hitmiss.errors import DataError
+from hitmiss.io.findings import Finding, Place
+from hitmiss.io.options import ReadOptions
+from hitmiss.scale.plan import ShardPlan
+from hitmiss.scale.tallies import Binned, ShardFact, ShardTally, merge_tallies, refuse_missing
+from hitmiss.stats.keys import bins_of, keys_of, scores_of
+
+CELLS = (("bonafide", "C01"), ("bonafide", "NONE"), ("spoof", "C01"))
+
+
+def tally(number: int, trials: list[tuple[int, float]], plan: str = "p") -> ShardTally:
+    """A shard with trials given as (cell, score)."""
+    cells = {}
+    for at, cell in enumerate(CELLS):
+        keys, counts = np.unique(keys_of([s for c, s in trials if c == at]), return_counts=True)
+        if len(keys):
+            cells[cell] = Binned(keys, counts.astype(np.int64))
+    ids = np.sort(np.array([hash((number, i)) & 2**63 - 1 for i in range(len(trials))], dtype=np.uint64))
+    return ShardTally(plan, ("label", "codec"), (ShardFact(f"s{number}", f"{number:064x}", len(trials), 9),), cells, ids)
+
+
+def flat(t: ShardTally) -> object:
+    """Everything that a tally says, comparable."""
+    cells = {cell: (b.bins.tolist(), b.each.tolist()) for cell, b in sorted(t.cells.items())}
+    return t.plan, t.names, t.shards, cells, None if t.ids is None else t.ids.tolist(), t.findings, dict(t.noted)
+
+
+SHARDS = st.lists(
+    st.lists(st.tuples(st.integers(0, 2), st.floats(allow_nan=False)), max_size=12), min_size=1, max_size=6
+)
+
+
+@given(shards=SHARDS, order=st.randoms(use_true_random=False))
+def test_any_tree_of_mergers_in_any_order_is_the_same(shards: list[list[tuple[int, float]]], order: object) -> None:
+    parts = [tally(i, trials) for i, trials in enumerate(shards)]
+    whole = flat(merge_tallies(parts))
+    while len(parts) > 1:
+        order.shuffle(parts)  # type: ignore[attr-defined]
+        take = order.randint(2, len(parts))  # type: ignore[attr-defined]
+        parts = [merge_tallies(parts[:take]), *parts[take:]]
+    assert flat(parts[0]) == whole
+    counted = sum(sum(b) for _, b in whole[3].values())  # type: ignore[index]
+    assert counted == sum(map(len, shards))
+
+
+@given(shards=SHARDS)
+def test_bytes_hold_everything(shards: list[list[tuple[int, float]]]) -> None:
+    one = merge_tallies(tally(i, trials) for i, trials in enumerate(shards))
+    one = replace(one, findings=(Finding("nan-score", "{n} NaN", "mend", (Place("s", 3, None, "a"),)),), noted={"x": 2})
+    back = ShardTally.from_bytes(one.to_bytes())
+    assert flat(back) == flat(one)
+    assert back.to_bytes() == one.to_bytes()
+
+
+def test_what_does_not_belong_together_is_refused() -> None:
+    a, b = tally(0, [(0, 1.0)]), tally(1, [(1, 2.0)])
+    with pytest.raises(DataError, match="s0 has the same content as s0: the shard was given twice"):
+        merge_tallies([a, b, a])
+    with pytest.raises(DataError, match="s1 was counted with other settings than s0"):
+        merge_tallies([a, replace(b, plan="q")])
+    with pytest.raises(DataError, match="1 of the shards have no tally"):
+        refuse_missing(merge_tallies([a]), [a.shards[0].sha256, b.shards[0].sha256])
+    refuse_missing(merge_tallies([b, a]), [a.shards[0].sha256, b.shards[0].sha256])
+    with pytest.raises(DataError, match="no tally to merge"):
+        merge_tallies([])
+    for wrong in (b"", b"PK\x03\x04 nothing", a.to_bytes()[:-40]):
+        with pytest.raises(DataError, match="the tally is damaged"):
+            ShardTally.from_bytes(wrong)
+
+
+def test_every_setting_of_a_plan_is_in_its_fingerprint() -> None:
+    plan = ShardPlan(ReadOptions())
+    others = [
+        replace(plan, options=ReadOptions(positive="real")),
+        replace(plan, keep=("codec",)),
+        replace(plan, bits=20),
+        replace(plan, cuts=(0.5,)),
+        replace(plan, turned=True),
+        replace(plan, threshold=0.5),
+    ]
+    assert len({p.fingerprint for p in (plan, *others)}) == len(others) + 1
+
+
+@given(st.lists(st.floats(allow_nan=False), min_size=2))
+def test_keys_stand_in_the_order_of_scores(scores: list[float]) -> None:
+    keys = keys_of(scores)
+    assert scores_of(keys).tolist() == [s + 0.0 for s in scores]
+    for a, b, i, j in zip(scores, scores[1:], keys.tolist(), keys.tolist()[1:], strict=False):
+        assert (a < b) == (i < j) and (a == b) == (i == j)
+        assert a > b or bins_of(keys, 20)[scores.index(a)] <= bins_of(keys, 20)[scores.index(b)]
