@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -68,3 +70,38 @@ def test_strange_images_are_refused() -> None:
         find_attack("blur").apply(np.zeros(5), 0.5, rng())
     with pytest.raises(UsageError, match="1 to 95"):
         find_attack("jpeg").apply(IMAGE, 0.5, rng(), quality=0)
+
+
+def test_callables_on_texts_and_pictures() -> None:
+    from hitmiss.attack.media import transform
+    from hitmiss.errors import UnknownName
+
+    assert transform(str.upper, "text")("abc", 0, rng()) == "ABC"
+    drawn = transform(lambda text, r: text + str(r.integers(1000)), "text")
+    assert drawn("a", 0, rng()) == drawn("a", 0, rng())
+    assert np.array_equal(transform(lambda x: x[::-1], "image")(IMAGE, 0, rng()), IMAGE[::-1])
+    assert str(transform("typos(rate=0.2)", "text")) == "typos(rate=0.2)"
+    with pytest.raises(DataError, match="a text is needed"):
+        transform(len, "text")("abc", 0, rng())
+    with pytest.raises(DataError, match="height × width"):
+        transform("blur", "image")(np.zeros(5), 0, rng())
+    with pytest.raises(UsageError, match="callable"):
+        transform(3, "text")  # type: ignore[arg-type]
+    with pytest.raises(UnknownName, match="audio"):
+        transform("typos", "video")
+
+
+def test_pictures_from_files(tmp_path: Path) -> None:
+    from hitmiss.io.images import load_image
+
+    image = pytest.importorskip("PIL.Image")
+    image.fromarray(IMAGE).save(tmp_path / "one.png")
+    assert np.array_equal(load_image(tmp_path / "one.png"), IMAGE)
+    image.fromarray(IMAGE[..., 0]).save(tmp_path / "grey.png")
+    assert load_image(tmp_path / "grey.png").shape == IMAGE.shape
+    (tmp_path / "no.png").write_bytes(b"no picture")
+    cut = (tmp_path / "one.png").read_bytes()[:200]
+    (tmp_path / "cut.png").write_bytes(cut)
+    for name, word in (("no.png", "no picture"), ("cut.png", "cannot be decoded"), ("none.png", "no file")):
+        with pytest.raises(DataError, match=word):
+            load_image(tmp_path / name)

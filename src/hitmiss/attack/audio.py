@@ -187,10 +187,10 @@ class _Called:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
-        self.names = _parameters(function)
+        self.names = parameters_of(function)
 
     def __call__(self, clip: Clip, sample_rate: int, rng: Generator) -> Clip:
-        with _seeded(rng):
+        with seeded(rng):
             if "samples" in self.names and "sample_rate" in self.names:
                 changed = self.function(samples=clip.copy(), sample_rate=sample_rate)
             else:
@@ -201,7 +201,7 @@ class _Called:
         return getattr(self.function, "__name__", type(self.function).__name__)
 
 
-def _parameters(function: Callable[..., Any]) -> list[str]:
+def parameters_of(function: Callable[..., Any]) -> list[str]:
     """The names of the arguments that must be given."""
     try:
         found = inspect.signature(function).parameters.values()
@@ -211,7 +211,7 @@ def _parameters(function: Callable[..., Any]) -> list[str]:
 
 
 @contextmanager
-def _seeded(rng: Generator) -> Iterator[None]:
+def seeded(rng: Generator) -> Iterator[None]:
     """The global generators set by ours for the while, and put back as they were."""
     python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
     seed = int(rng.integers(2**32))

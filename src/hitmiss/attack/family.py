@@ -39,6 +39,12 @@ class Attack:
     defaults: Mapping[str, Any] = field(hash=False)
 
     @property
+    def medium(self) -> str:
+        """What it changes: audio, text, image or ecg; "any" for a plug-in's, which may know better."""
+        package, _, name = self.function.__module__.rpartition(".")
+        return name if package == "hitmiss.attack" else "any"
+
+    @property
     def about(self) -> str:
         """The first line of its docstring."""
         return (inspect.getdoc(self.function) or self.name).splitlines()[0]

@@ -8,12 +8,18 @@ Whole numbers run from 0 to 255, fractions from 0 to 1; what comes out has the k
 from __future__ import annotations
 
 import io
+from typing import Final
 
 import numpy as np
 from numpy.random import Generator
 
 from hitmiss.attack.family import Array, attack
 from hitmiss.errors import DataError, EnvironmentFault, UsageError
+
+SUITE: Final = (
+    "jpeg(quality=50)", "jpeg(quality=20)", "blur(sigma=1)", "blur(sigma=2)", "pixel_noise(deviation=0.05)", "contrast(factor=0.5)",
+)  # fmt: skip
+"""The manipulations of a drift table of pictures unless others are named."""
 
 
 @attack

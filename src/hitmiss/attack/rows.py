@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from hitmiss.attack.audio import SUITE, transform
+from hitmiss.attack.audio import SUITE
 from hitmiss.attack.family import Perturbation
+from hitmiss.attack.media import transform
 from hitmiss.attack.plan import UNCODED, Condition
 from hitmiss.errors import UnknownName, UsageError
 from hitmiss.io.media import Clip
@@ -52,23 +53,25 @@ class CodedRows:
 
 
 class ManipulatedRows:
-    """Clips changed as their row says in `manipulation`; `clean` stays as it is.
+    """Items changed as their row says in `manipulation`; `clean` stays as it is.
 
-    `only` names the class whose clips are changed (the documented fakes-only mode: `only="fake"`); None changes all.
+    `medium` says what an item is: audio, text or image. `only` names the class whose items are changed (the documented
+    fakes-only mode: `only="fake"`); None changes all.
     """
 
     def __init__(
         self,
         manipulations: Iterable[str | Perturbation] | Mapping[str, Callable[..., Any]] = SUITE,
         *,
+        medium: str = "audio",
         sample_rate: int = 16000,
         only: str | None = None,
         seed: int = 0,
     ) -> None:
         named = manipulations if isinstance(manipulations, Mapping) else {str(m): m for m in manipulations}
         if CLEAN in named:
-            raise UsageError(f"{CLEAN!r} is the name of the clips as they are; give the manipulation another")
-        self.transforms = {name: transform(given) for name, given in named.items()}
+            raise UsageError(f"{CLEAN!r} is the name of the items as they are; give the manipulation another")
+        self.transforms = {name: transform(given, medium) for name, given in named.items()}
         self.sample_rate, self.only, self.seed = sample_rate, only, seed
 
     @property
@@ -81,11 +84,11 @@ class ManipulatedRows:
         """What a resumed run must agree on."""
         return {"manipulations": list(self.transforms), "only": self.only, "seed": self.seed}
 
-    def __call__(self, clip: Clip, row: Row) -> Clip:
+    def __call__(self, item: Any, row: Row) -> Any:
         name = row["manipulation"]
         if name == CLEAN or (self.only is not None and row["label"] != self.only):
-            return clip
+            return item
         if name not in self.transforms:
             raise UnknownName("manipulation", name, self.transforms)
         rng = generator(self.seed, "manipulation", name, row.get("source", row["item"]))
-        return self.transforms[name](clip, self.sample_rate, rng)
+        return self.transforms[name](item, self.sample_rate, rng)

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from hitmiss.attack.family import Array, Perturbation, attack, perturbation
 
+SUITE: Final = ("typos(rate=0.05)", "typos(rate=0.1)", "homoglyphs(rate=0.1)", "homoglyphs(rate=0.3)")
+"""The manipulations of a drift table of texts unless others are named."""
 KEYS: Final = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 LOOKALIKES: Final = {
     "a": "а", "c": "с", "e": "е", "i": "і", "j": "ј", "o": "о", "p": "р", "s": "ѕ", "x": "х", "y": "у",

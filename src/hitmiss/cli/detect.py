@@ -43,7 +43,7 @@ def detect(
     negative: Annotated[str | None, typer.Option(help="Name of the other class.")] = None,
     positive_value: Annotated[str | None, typer.Option(help="What the label column says for positive, as 1.")] = None,
     input_: Annotated[
-        str, typer.Option("--input", help="What an item is: audio, text (of a column) or path.")
+        str, typer.Option("--input", help="What an item is: audio, image, text (of a column) or path.")
     ] = "audio",
     text_column: Annotated[str, typer.Option(help="Column with the texts.")] = "text",
     sample_rate: Annotated[int | None, typer.Option(help="Rate that the detector wants (default: its own).")] = None,
@@ -54,7 +54,7 @@ def detect(
     pooling: Annotated[str, typer.Option(help="One score from windows: mean, median, min or max.")] = "mean",
     codecs: Annotated[str | None, typer.Option(help="Codec plan (TSV) or words, `opus,mp3:1`.")] = None,
     manipulate: Annotated[
-        str | None, typer.Option(help="Manipulations: `suite`, or `noise(snr=15); gain(db=-6)`.")
+        str | None, typer.Option(help="`suite`, or `noise(snr=15); gain(db=-6)`; see `hitmiss list attacks`.")
     ] = None,
     only: Annotated[str | None, typer.Option(help="With --manipulate: change this class only, `fake`.")] = None,
     positive_index: Annotated[int | None, typer.Option(help="Output column of the positive class.")] = None,
@@ -89,7 +89,7 @@ def detect(
         rate = _agree_on_rate(model, sample_rate, input_)
         transform, manifest, coding = _coded(codecs, manifest, rate)
         if manipulate is not None:
-            transform, manifest, coding = _manipulated(manipulate, only, codecs, manifest, rate)
+            transform, manifest, coding = _manipulated(manipulate, only, codecs, manifest, rate, input_)
         running: dict[str, Any] = {"workers": workers, "resume": resume, "join": join, "retry": retry, "check": check}
         running |= {"batch_seconds": batch_seconds, "batch_items": batch_items, "pad": pad}
         fitting = {"cut_length": cut_length, "rule": length_rule} if cut_length is not None else None
@@ -211,22 +211,24 @@ def _coded(codecs: str | None, manifest: Manifest, rate: int | None) -> tuple[An
 
 
 def _manipulated(
-    manipulate: str, only: str | None, codecs: str | None, manifest: Manifest, rate: int | None
+    manipulate: str, only: str | None, codecs: str | None, manifest: Manifest, rate: int | None, input_: str
 ) -> tuple[Any, Manifest, Any]:
     """The manipulations as a transform, every item under each of them, and what pins them."""
-    from hitmiss.attack.audio import SUITE
+    from hitmiss.attack.media import MEDIA, SUITES
     from hitmiss.attack.rows import ManipulatedRows
     from hitmiss.errors import UnknownName, UsageError
     from hitmiss.io.words import same_class
 
     if codecs is not None:
         raise UsageError("--codecs and --manipulate are two runs; a clip goes through one of them")
+    if input_ not in MEDIA:
+        raise UsageError(f"--manipulate changes sound, texts and pictures, which --input {input_} does not load")
     classes = (manifest.positive, manifest.negative)
     named = next((c for c in classes if only is not None and same_class(only, c)), None)
     if only is not None and named is None:
         raise UnknownName("class for --only", only, classes)
-    given = SUITE if manipulate == "suite" else [text.strip() for text in manipulate.split(";") if text.strip()]
-    changed = ManipulatedRows(given, sample_rate=rate or 16000, only=named)
+    given = SUITES[input_] if manipulate == "suite" else [text.strip() for text in manipulate.split(";") if text.strip()]
+    changed = ManipulatedRows(given, medium=input_, sample_rate=rate or 16000, only=named)
     return changed, manifest.crossed(changed.columns), changed.pinned
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,7 +16,9 @@ def drift(
         str, typer.Option(help="Column(s) of the conditions: `manipulation`, `codec,codec_q`.")
     ] = "manipulation",
     key: Annotated[str | None, typer.Option(help="Key file with the labels.")] = None,
-    protocol: Annotated[str, typer.Option("--protocol", "-p", help="How the file is read.")] = "deepfake-audio",
+    protocol: Annotated[
+        str | None, typer.Option("--protocol", "-p", help="How a file is read (deepfake-audio); a run folder knows itself.")
+    ] = None,
     clean: Annotated[str | None, typer.Option(help="The value of untouched clips (default: clean, NONE or -).")] = None,
     pair_by: Annotated[str | None, typer.Option(help="Column that links a clip's copies (default: source).")] = None,
     threshold: Annotated[
@@ -33,7 +36,8 @@ def drift(
     from hitmiss.report import text
     from hitmiss.report.drift_table import drift_table
 
-    trials = read_trials(scores, key, find_protocol(protocol))
+    knows_itself = protocol is None and Path(scores).is_dir()
+    trials = read_trials(scores, key, None if knows_itself else find_protocol(protocol or "deepfake-audio"))
     results = measure_drift(
         trials, by, clean=clean, pair_by=pair_by, threshold=threshold, unit=unit, bootstrap=bootstrap, seed=seed
     )

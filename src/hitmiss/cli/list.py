@@ -16,20 +16,23 @@ class Kind(StrEnum):
     metrics = "metrics"
     protocols = "protocols"
     readers = "readers"
+    attacks = "attacks"
 
 
 def list_(
     kind: Annotated[Kind, typer.Argument(help="What to list.")],
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:
-    """List the metrics, the protocols or the readers, with one line about each."""
-    rows = metric_rows() if kind is Kind.metrics else other_rows(kind.value.removesuffix("s"))
+    """List the metrics, the protocols, the readers or the families of attacks, with one line about each."""
+    made = {Kind.metrics: metric_rows, Kind.attacks: attack_rows}
+    rows = made[kind]() if kind in made else other_rows(kind.value.removesuffix("s"))
     if json:
         printing.out_json({"schema": 1, kind.value: rows})
     elif not rows:
         printing.note(f"there are no {kind.value}")
     else:
-        shown = [name for name in rows[0] if name != "settings"]  # `show` has them, and a line has an end
+        hidden = ("settings", "name" if kind is Kind.attacks else "")  # `show` has them, and a line has an end
+        shown = [name for name in rows[0] if name not in hidden]
         printing.out_table(shown, [[_cell(row[name]) for name in shown] for row in rows])
 
 
@@ -54,6 +57,16 @@ def other_rows(kind: str) -> list[dict[str, Any]]:
     from hitmiss.registry import all_of
 
     return [{"name": name, "about": first_line(value)} for name, value in all_of(kind).items()]
+
+
+def attack_rows() -> list[dict[str, Any]]:
+    """Each family of perturbations and attacks: how it is called with its settings, what it changes, its first line."""
+    from hitmiss.attack.catalogue import catalogue
+
+    return [
+        {"name": f.name, "call": f.call, "for": f.medium, "settings": printing.plain(f.settings), "about": f.about}
+        for f in catalogue()
+    ]
 
 
 def first_line(value: Any) -> str:

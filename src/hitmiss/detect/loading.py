@@ -1,4 +1,4 @@
-"""What is loaded for a row of a manifest: sound, a text, or the path alone. All can be sent to worker processes."""
+"""What is loaded for a row of a manifest: sound, a picture, a text, or the path alone. All can be sent to worker processes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final
 from hitmiss.errors import UnknownName
 from hitmiss.io.manifest import Manifest, inside
 
-INPUTS: Final = ("audio", "text", "path")
+INPUTS: Final = ("audio", "image", "text", "path")
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,18 @@ class AudioLoader:
         from hitmiss.io.media import load_audio
 
         return load_audio(inside(self.root, row["file"]), self.sample_rate)
+
+
+@dataclass(frozen=True)
+class ImageLoader:
+    """The picture of a row's file: height × width × red, green, blue, from 0 to 255."""
+
+    root: Path | None
+
+    def __call__(self, row: Mapping[str, Any]) -> Any:
+        from hitmiss.io.images import load_image
+
+        return load_image(inside(self.root, row["file"]))
 
 
 @dataclass(frozen=True)
@@ -56,6 +68,8 @@ def make_loader(kind: str, manifest: Manifest, sample_rate: int | None, column: 
         raise UnknownName("input", kind, INPUTS)
     if kind == "audio":
         return AudioLoader(manifest.root, sample_rate or 16000)
+    if kind == "image":
+        return ImageLoader(manifest.root)
     if kind == "path":
         return PathLoader(manifest.root)
     if column not in manifest.frame.columns:

@@ -1,0 +1,77 @@
+"""Every family of perturbations and attacks, whatever it changes and however it works, in one list."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+from hitmiss.attack import blackbox
+from hitmiss.attack.batch import BATCHED
+from hitmiss.attack.family import all_attacks
+from hitmiss.attack.gradient import METHODS, SETTINGS, Method
+
+GRADIENT: Final = {
+    "fgsm": "One step along the sign of the gradient; at strength 1 `eps_max` mV in every sample (needs gradients).",
+    "pgd": "Projected gradient descent within `eps_max` mV in every sample (needs gradients).",
+    "pgd_l2": "Projected gradient descent within an L2 norm of `eps_max` (needs gradients).",
+    "sap": "PGD whose change is smoothed by 25 Gaussian kernels (Han et al. 2020; needs gradients).",
+    "smooth_adv": "Adam within an L2 norm of `eps_global_max`, with penalties for roughness and energy (needs gradients).",
+}
+ASKING: Final = {
+    "random_search": "Stretches of leads set to ± `eps_max` mV, kept where they help; asks the model only.",
+    "hop_skip_jump": "HopSkipJump by ART on the powerset of the labels, L2 up to `eps_max`; asks the model only.",
+}
+FIXED: Final = ("norm", "smooth")
+"""What makes a gradient family what it is, and is no setting."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """A family: its name, what it changes (audio, ecg, image, text, any), its settings, and a line about it."""
+
+    name: str
+    medium: str
+    settings: Mapping[str, Any]
+    about: str
+
+    @property
+    def call(self) -> str:
+        """How it is written with all its settings.
+
+        >>> Family("gain", "audio", {"db": -10.0}, "").call
+        'gain(db=-10)'
+        """
+        inside = ", ".join(f"{key}={_text(value)}" for key, value in self.settings.items())
+        return f"{self.name}({inside})" if inside else self.name
+
+
+def catalogue() -> list[Family]:
+    """Every family, those of one medium together.
+
+    >>> [f.name for f in catalogue() if f.medium == "text"]
+    ['homoglyphs', 'typos']
+    """
+    plain = [
+        Family(name, a.medium, BATCHED[name].defaults if name in BATCHED else _own(a.defaults), a.about)
+        for name, a in all_attacks().items()
+    ]
+    gradient = [Family(name, "ecg", _settings(METHODS[name]), about) for name, about in GRADIENT.items()]
+    asking = [Family(name, "ecg", blackbox.SETTINGS[name], about) for name, about in ASKING.items()]
+    return sorted([*plain, *gradient, *asking], key=lambda f: (f.medium, f.name))
+
+
+def _own(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what the caller knows and the user need not say."""
+    return {name: value for name, value in settings.items() if name != "sample_rate"}
+
+
+def _settings(method: Method) -> dict[str, Any]:
+    """The settings of a gradient family, in the document's words where it is one of the document's."""
+    theirs = {ours: name for name, ours in SETTINGS.items()} if method.adam is not None else {}
+    found = {f.name: getattr(method, f.name) for f in fields(method) if f.name not in FIXED}
+    return {theirs.get(name, name): value for name, value in found.items() if value not in (None, 0.0)}
+
+
+def _text(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
