@@ -70,7 +70,8 @@ class Teamwork:
             for load in self.loads
         ]
         agreements = {k: vars(getattr(self, k)) for k in ("agreement", "decided_agreement")}
-        return {"estimates": self.figures.to_dict()["estimates"], "loads": loads, **agreements, **about}
+        figures = {"estimates": self.figures.to_dict()["estimates"], "signature": self.figures.signature}
+        return {**figures, "loads": loads, **agreements, **about}
 
 
 def evaluate_teamwork(
@@ -164,7 +165,9 @@ def together(system: Trials, people: Trials, where: Where = "unanswered") -> Tri
     word = pl.col("item").replace_strict(words, default=None, return_dtype=pl.Int8)
     answered = pl.col("decision").is_in([0, 1]).fill_null(False)
     takes = word.is_in([0, 1]) & ~answered if where == "unanswered" else word.is_in([0, 1])
-    return system.put(decision=pl.when(takes.fill_null(False)).then(word).otherwise(pl.col("decision")))
+    decided = pl.when(takes.fill_null(False)).then(word).otherwise(pl.col("decision"))
+    sources = tuple(dict.fromkeys((*system.header.sources, *people.header.sources)))
+    return system.put(decision=decided).retitle(sources=sources)
 
 
 def _bare(trials: Trials) -> Trials:

@@ -57,9 +57,10 @@ def review(
 ) -> None:
     """Have people judge items on a page: blind, with the keyboard, several at once, exactly k verdicts an item."""
     from hitmiss.errors import UsageError
+    from hitmiss.review.beginning import beside
     from hitmiss.review.store import open_store
 
-    path = store or _beside(run)
+    path = store or beside(run)
     if export is not None or status:
         _report(open_store(path), export, json)
         return
@@ -70,22 +71,15 @@ def review(
     wish |= {"media": media, "suffix": suffix, "blind": not not_blind, "allow_missing": allow_missing}
     wish |= {"items": _items(items), "thresholds": _pair(thresholds)}
     wish |= {"verdicts": _words(verdicts)} if verdicts else {}
-    opened = _begin(run, dataset, wish, library, path, per_item, question, adjudicator or [])
+    about: dict[str, Any] = {"run": run, "dataset": dataset, "library": library, "store": path}
+    opened = _begin(wish, adjudicator or [], per_item=per_item, question=question, **about)
     network: dict[str, Any] = {"host": host, "port": port, "allow_remote": allow_remote}
     network |= {"names": tuple(allow_host or ()), "token_file": token_file, "lease_seconds": 60 * lease}
     _serve(opened, library, network)
 
 
-def _beside(run: str) -> Path:
-    """The review's file where none is named: after the results, beside them."""
-    from hitmiss.opening import split_choice
-
-    path = Path(split_choice(run)[0])
-    return path.with_name(f"{path.name if path.is_dir() else path.stem}.review.sqlite")
-
-
 def _library(run: str, dataset: str | None, root: Path | None, ecg: str | None, fs: float | None) -> Library:
-    from hitmiss.opening import split_choice
+    from hitmiss.review.beginning import folder_of
     from hitmiss.review.media import Library
 
     recordings = None
@@ -93,7 +87,7 @@ def _library(run: str, dataset: str | None, root: Path | None, ecg: str | None, 
         from hitmiss.attack.data import read_recordings
 
         recordings = read_recordings(ecg, fs=fs)
-    return Library(root or Path(dataset or split_choice(run)[0]).parent, recordings, fs)
+    return Library(root or folder_of(run, dataset), recordings, fs)
 
 
 def _items(given: list[str] | None) -> tuple[str, ...]:
@@ -118,27 +112,19 @@ def _pair(given: list[float] | None) -> tuple[float, float] | None:
     return given[0], given[1]
 
 
-def _begin(
-    run: str,
-    dataset: str | None,
-    wish: dict[str, Any],
-    library: Library,
-    path: Path,
-    per_item: int,
-    question: str | None,
-    adjudicators: list[str],
-) -> Store:
+def _begin(wish: dict[str, Any], adjudicators: list[str], **about: Any) -> Store:
     import time
 
+    from hitmiss.errors import Fault
     from hitmiss.review.answers import Wish
-    from hitmiss.review.choosing import choose
-    from hitmiss.review.store import begin
+    from hitmiss.review.beginning import open_review
 
-    chosen = choose(run, Wish(**wish), library, dataset)
-    for fault in chosen.left_out[:SHOWN_FAULTS]:
+    left_out: list[Fault] = []
+    opened, _ = open_review(wish=Wish(**wish), left_out=left_out, **about)
+    for fault in left_out[:SHOWN_FAULTS]:
         printing.note(f"left out: {fault}")
-    asked = question or f"{chosen.pinned['negative']} or {chosen.pinned['positive']}?".capitalize()
-    opened = begin(path, {**chosen.pinned, "per_item": per_item, "question": asked}, chosen.entries)
+    if len(left_out) > SHOWN_FAULTS:
+        printing.note(f"left out: {len(left_out) - SHOWN_FAULTS:,} more")
     for name in adjudicators:
         opened.appoint(name, time.time())
     return opened

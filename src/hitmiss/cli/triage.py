@@ -107,6 +107,8 @@ def triage(
     if reliability:
         extra.append(_reliability(trials, rule, options))
     _show(evaluation, choice, asked, extra, rule)
+    if team is not None:
+        printing.out(f"with people:\n{team.figures.signature}")
 
 
 def _read(results: list[str], dataset: str | None, reading: dict[str, Any]) -> Trials:

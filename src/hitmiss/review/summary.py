@@ -53,9 +53,9 @@ class Summary:
         return self.items * self.per_item
 
 
-def summarise(store: Store, *, bootstrap: int = 2000, seed: int = 0) -> Summary:
+def summarise(store: Store, *, bootstrap: int = 1000, seed: int = 0) -> Summary:
     """Progress, pace and agreement of a review."""
-    rows = store.rows("SELECT item, reviewer, verdict, seconds FROM verdicts")
+    rows = store.rows("SELECT item, reviewer, verdict, seconds FROM verdicts ORDER BY item, event")
     by_item: dict[int, dict[str, str]] = {}
     for item, who, verdict, _ in rows:
         by_item.setdefault(item, {})[str(who)] = verdict

@@ -66,7 +66,7 @@ def krippendorff_alpha(counts: NDArray[np.floating]) -> float:
     return float(_alphas(answers, np.ones((1, len(answers))))[0])
 
 
-def agreement(counts: NDArray[np.floating], *, bootstrap: int = 2000, seed: int = 0, level: float = 0.95) -> Agreement:
+def agreement(counts: NDArray[np.floating], *, bootstrap: int = 1000, seed: int = 0, level: float = 0.95) -> Agreement:
     """Alpha with a percentile interval from items drawn with replacement, each with all its answers.
 
     >>> agreement(np.array([[2, 0], [2, 0]])).note
