@@ -6,15 +6,20 @@ import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from tests.report.hostile import HOSTILE, hostile_trials
+from tests.report.media_files import HOSTILE_FILES, folder_of_files
 
 from hitmiss.report.html import render
 from hitmiss.report.page import Options, compose
+from hitmiss.report.shelves import FileShelf
 from hitmiss.report.sources import Measuring, measured
+from hitmiss.trials import Trials
 
 pytestmark = pytest.mark.extras
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -46,6 +51,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     data = [
         measured(hostile_trials(), HOSTILE[i], Measuring(None, METRICS, by, options={"bootstrap": 20})) for i in (1, 2)
     ]
+    data[0] = replace(data[0], trials=with_files(data[0].trials), shelf=FileShelf(folder_of_files(folder), column="file"))
     whole, static = render(compose(data, Options(title=HOSTILE[3]))), render(compose(data), static=True)
     bare = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", whole)
     assert bare != whole
@@ -54,6 +60,16 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         made[name] = folder / f"{name}.html"
         made[name].write_text(text, encoding="utf-8")
     return made
+
+
+def with_files(trials: Trials | None) -> Trials:
+    """The worst errors get a sound, an image, a drawing that is hostile, a link that leads out, and hostile names."""
+    assert trials is not None
+    hostile = [*HOSTILE_FILES, "link.png", "../secret.png", *HOSTILE]
+    names = [("good.wav", "good.png", hostile[i // 3 % len(hostile)])[i % 3] for i in range(len(trials))]
+    column = pl.Series("file", names)
+    order = trials.frame.sort("confidence", descending=True).with_columns(column)
+    return Trials(order, replace(trials.header, slices=(*trials.header.slices, "file")))
 
 
 def opened(context: Any, path: Path) -> tuple[Any, list[str], list[str]]:
@@ -109,6 +125,22 @@ def test_hostile_names_do_nothing_and_nothing_leaves(pages: dict[str, Path], nam
             )
 
 
+@pytest.mark.parametrize("name", ["whole", "no-policy", "static"])
+def test_sounds_play_and_images_show_inside_the_page(pages: dict[str, Path], name: str) -> None:
+    with browser() as chromium:
+        page, said, asked = opened(chromium.new_context(), pages[name])
+        seconds = page.evaluate(
+            """() => Promise.all([...document.querySelectorAll('audio')].map((a) => new Promise((done) => {
+                 a.onloadedmetadata = () => done(a.duration); a.onerror = () => done(-1); a.preload = 'auto'; a.load(); })))"""
+        )
+        assert seconds and all(0.9 < s < 1.3 for s in seconds), seconds
+        shown = page.evaluate("Promise.all([...document.querySelectorAll('img.thumb')].map((i) => i.decode().then(() => i.naturalWidth)))")
+        assert shown and all(width == 224 for width in shown)
+        kinds = page.evaluate("[...document.querySelectorAll('audio, img.thumb')].map((e) => e.src.split(';')[0])")
+        assert set(kinds) == {"data:audio/mpeg", "data:image/jpeg"}
+        assert [a for a in asked if not a.startswith(("file:", "data:", "blob:"))] == [] and said == []
+
+
 def test_the_policy_stops_a_script_that_is_not_ours(pages: dict[str, Path], tmp_path: Path) -> None:
     """The check above can fail: the same page with a script put in runs it without the policy, and does not with it."""
     with browser() as chromium:
@@ -119,7 +151,7 @@ def test_the_policy_stops_a_script_that_is_not_ours(pages: dict[str, Path], tmp_
             assert page.evaluate("window.pwned") == ran
 
 
-@pytest.mark.parametrize("width", [360, 800, 1600])
+@pytest.mark.parametrize("width", [390, 820, 1440])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_width_and_theme_can_be_read(pages: dict[str, Path], width: int, scheme: str) -> None:
     with browser() as chromium:
