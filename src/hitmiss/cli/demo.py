@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,6 +29,8 @@ class Step:
     commands: Callable[[Path], list[list[str]]]
     needs: tuple[str, ...] = ()
     reports: str = ""
+    server: Callable[[], AbstractContextManager[str]] = nullcontext
+    """What runs beside the commands; its address stands for {server} in them."""
 
     @property
     def lacks(self) -> list[str]:
@@ -109,6 +112,44 @@ def score_triage(data: Path) -> list[list[str]]:
     ]
 
 
+def simulate_pictures(folder: Path, share: float) -> Path:
+    """Write pictures with the noise of a sensor and pictures enlarged from fewer pixels."""
+    from hitmiss.simulate.pictures import write
+
+    shutil.rmtree(folder / "run", ignore_errors=True)
+    return write(folder, share=share)
+
+
+def ask_standin(data: Path) -> list[list[str]]:
+    """Put the pictures to a stand-in for a model, over the protocol where inspect_ai is installed, else as a function."""
+    files = ["--dataset", str(data / "dataset.jsonl"), "--output", str(data / "answers.jsonl"), "--run", str(data / "run")]
+    asked = ["--models", "hitmiss.llm.standin:look"]
+    if has_inspect():
+        asked = ["--models", "stand-in", "hitmiss.llm.standin:look", "--tools", "both", "--base-url", "{server}"]
+        asked += ["--temperature", "0.7", "--trials", "2", "--tool-cache-dir", str(data / "run" / "tools")]
+    asked += ["--canaries", "8", "--metrics-output", str(data / "metrics.json")]
+    return [["llm", *files, *asked], ["triage", str(data / "answers.jsonl"), "--by", "source"]]
+
+
+def has_inspect() -> bool:
+    """Whether language models can be asked here."""
+    return find_spec("inspect_ai") is not None and find_spec("openai") is not None
+
+
+@contextmanager
+def serve_standin() -> Iterator[str]:
+    """The stand-in's server, where it will be asked; else one line about what is left out."""
+    from hitmiss.llm.standin import NOTE, StandIn
+
+    printing.note(f"The model is {NOTE}.")
+    if not has_inspect():
+        printing.note("Left out: asking it over the OpenAI protocol, with tools and retries: pip install 'hitmiss[llm]'")
+        yield ""
+        return
+    with StandIn() as server:
+        yield server.url
+
+
 def simulate_ecg(folder: Path, share: float) -> Path:
     """Simulate 12-lead ECGs with five diagnoses and train a small classifier on them."""
     from hitmiss.simulate.ecg import write
@@ -164,6 +205,15 @@ STEPS = (
         reports="triage={data}/results.jsonl",
     ),
     Step(
+        "llm",
+        "Pictures put to a model: verdicts, tools, canaries, triage",
+        simulate_pictures,
+        ask_standin,
+        ("PIL",),
+        reports="triage={data}/answers.jsonl",
+        server=serve_standin,
+    ),
+    Step(
         "ecg",
         "ECGs: perturbations and attacks on a classifier of five diagnoses",
         simulate_ecg,
@@ -186,8 +236,9 @@ def demo(
             continue
         printing.note(f"\n{step.about}: simulated data, made by hitmiss itself (see README.txt beside it)")
         data = step.simulate(output / (f"{step.name}_small" if small else step.name), SMALL if small else 1.0)
-        for words in step.commands(data):
-            _run_as_typed(words)
+        with step.server() as address:
+            for words in step.commands(data):
+                _run_as_typed([word.replace("{server}", address or "") for word in words])
         printing.note(f"\nThe data is in {data}; change the command and run it again.")
         reported += [step.reports.format(data=data)] if step.reports else []
     report = output / ("report_small.html" if small else "report.html")

@@ -20,7 +20,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Final
@@ -44,6 +44,8 @@ class Seen:
     times: int
     key: str
     text: str
+    length: int = 0
+    data: bytes = field(default=b"", repr=False)
 
 
 Script = Callable[[Seen], str | None]
@@ -91,7 +93,7 @@ class StandIn:
         self._server.shutdown()
         self._server.server_close()
 
-    def note(self, body: Mapping[str, Any], key: str) -> Seen:
+    def note(self, body: Mapping[str, Any], key: str, length: int = 0) -> Seen:
         """Write a request down, with how often the same one came before."""
         item, text = item_of(body)
         results = sum(m.get("role") == "tool" for m in body.get("messages", ()))
@@ -99,7 +101,7 @@ class StandIn:
         with self._lock:
             self._times[mark] += 1
             number, times = len(self.requests) + 1, self._times[mark]
-            seen = Seen(number, str(mark[0]), mark[1], mark[2], results, times, key, text)
+            seen = Seen(number, str(mark[0]), mark[1], mark[2], results, times, key, text, length, item)
             self.requests.append(seen)
         return seen
 
@@ -120,7 +122,7 @@ class Handler(BaseHTTPRequestHandler):
             return
         body = json.loads(data)
         key = (self.headers.get("Authorization") or "").removeprefix("Bearer ")
-        seen = self.owner.note(body, key)
+        seen = self.owner.note(body, key, length)
         fault = self.owner.script(seen)
         self.owner.answered[fault or "honest"] += 1
         if fault is None:
@@ -190,8 +192,8 @@ def completion(body: Mapping[str, Any], seen: Seen, gullible: bool) -> dict[str,
             for i, t in enumerate(body["tools"])
         ]
         return _completion(body, seen, {"role": "assistant", "content": None, "tool_calls": calls}, "tool_calls")
-    item, text = item_of(body)
-    order = COMMAND.search(item) or COMMAND.search(text.encode()) if gullible else None
+    item = seen.data
+    order = COMMAND.search(item) or COMMAND.search(seen.text.encode()) if gullible else None
     if order is not None:
         obeyed = {"verdict": order[1].decode().lower(), "confidence": 1.0, "rationale": "I was told to."}
         return said(body, seen, json.dumps(obeyed))
@@ -208,7 +210,7 @@ def said(body: Mapping[str, Any], seen: Seen, text: str) -> dict[str, Any]:
 
 
 def _completion(body: Mapping[str, Any], seen: Seen, message: Mapping[str, Any], why: str) -> dict[str, Any]:
-    n_in, n_out = len(json.dumps(body)) // 400 + 1, len(json.dumps(message)) // 4 + 1
+    n_in, n_out = seen.length // 400 + 1, len(json.dumps(message)) // 4 + 1
     usage = {"prompt_tokens": n_in, "completion_tokens": n_out, "total_tokens": n_in + n_out}
     choice = {"index": 0, "finish_reason": why, "message": message}
     about = {"id": f"answer-{seen.number}", "object": "chat.completion", "created": int(time.time())}
@@ -270,7 +272,7 @@ def _log_odds(item: bytes, evidence: Mapping[str, Any] | None) -> tuple[float, s
     if evidence:
         noise, power = evidence.get("noise_residual", {}), evidence.get("frequency_spectrum", {})
         right, slope = noise.get("correlation_right") or 0.0, power.get("slope") or -3.2
-        return 20.0 * (right - 0.04) + 3.0 * (-3.2 - slope), f"correlation {right:.3f}, slope {slope:.2f}"
+        return 12.0 * (right - 0.05) + 1.5 * (-3.25 - slope), f"correlation {right:.3f}, slope {slope:.2f}"
     try:
         deviation = noise_residual(item)["deviation"]
     except DataError:  # no picture: a text is judged by how often it repeats its words
