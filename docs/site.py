@@ -14,6 +14,8 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 
 HERE = Path(__file__).parent
+ELSEWHERE = {"benchmarks": HERE.parent / "benchmarks" / "RESULTS.md"}
+"""Pages that are not of this folder, by their name on the site."""
 STYLE = """
 :root{color-scheme:light dark;--bg:#fff;--fg:#15202b;--muted:#5a6874;--line:#dfe4ea;--code:#f4f6f8;--accent:#0b62a4}
 @media(prefers-color-scheme:dark){:root{--bg:#0e141a;--fg:#e7ecf1;--muted:#9dabb8;--line:#2b3743;--code:#18212a;--accent:#7cbcf5}}
@@ -39,34 +41,46 @@ def build(target: Path) -> list[Path]:
     shutil.copytree(HERE / "schema", target / "schema", dirs_exist_ok=True)
     entries = navigation((HERE / "index.md").read_text(encoding="utf-8"))
     made = []
-    for page in sorted(HERE.glob("*.md")):
-        path = target / f"{page.stem}.html"
-        path.write_text(rendered(page, entries), encoding="utf-8")
+    for name, page in pages().items():
+        path = target / f"{name}.html"
+        path.write_text(rendered(page, name, entries), encoding="utf-8")
         made.append(path)
     return made
 
 
+def pages() -> dict[str, Path]:
+    """Every page by its name."""
+    return {**{page.stem: page for page in sorted(HERE.glob("*.md"))}, **ELSEWHERE}
+
+
 def navigation(index: str) -> list[tuple[str, list[tuple[str, str]]]]:
     """Groups of (name, page) from the lines of the index that begin in bold; pages that it forgets come last."""
-    groups = re.findall(r"^\*\*(.+?)\*\* · (.+)$", index, re.MULTILINE)
+    groups = re.findall(r"^\*\*(.+?)\*\* · (.+)$", _on_site(index), re.MULTILINE)
     found = [("Start", [("Home", "index"), ("Quickstart", "quickstart")])]
     found += [(name, re.findall(r"\[([^\]]+)\]\(([\w-]+)\.md\)", line)) for name, line in groups]
     listed = {page for _, pages in found for _, page in pages}
-    rest = [(p.stem.replace("_", " "), p.stem) for p in sorted(HERE.glob("*.md")) if p.stem not in listed]
+    rest = [(name.replace("_", " "), name) for name in pages() if name not in listed]
     return [*found, ("More", rest)] if rest else found
 
 
-def rendered(page: Path, entries: list[tuple[str, list[tuple[str, str]]]]) -> str:
+def _on_site(text: str) -> str:
+    """Links to pages of other folders as links to where the site has them."""
+    for name, page in ELSEWHERE.items():
+        text = text.replace(f"](../{page.parent.name}/{page.name}", f"]({name}.md")
+    return text
+
+
+def rendered(page: Path, name: str, entries: list[tuple[str, list[tuple[str, str]]]]) -> str:
     """A page with its navigation."""
-    text = re.sub(r"<!--.*?-->\n?", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    text = re.sub(r"<!--.*?-->\n?", "", _on_site(page.read_text(encoding="utf-8")), flags=re.DOTALL)
     body = MarkdownIt("commonmark", {"html": False}).enable("table").render(text)
     body = re.sub(r'href="(?!\w+:)([^"#]*?)\.md(#[^"]*)?"', r'href="\1.html\2"', body)
     body = body.replace("<table>", '<div class="scroll"><table>').replace("</table>", "</table></div>")
     body = re.sub(r"<h([23])>(.*?)</h\1>", _anchored, body)
     links = "".join(
-        f"<b>{html.escape(name)}</b>{''.join(_link(t, p, page.stem) for t, p in pages)}" for name, pages in entries
+        f"<b>{html.escape(group)}</b>{''.join(_link(t, p, name) for t, p in inside)}" for group, inside in entries
     )
-    title = html.escape(next((line[2:] for line in text.splitlines() if line.startswith("# ")), page.stem))
+    title = html.escape(next((line[2:] for line in text.splitlines() if line.startswith("# ")), name))
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
         f'<title>{title} · hitmiss</title><style>{STYLE}</style></head><body><div class="frame"><nav aria-label="Pages">'
