@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -67,3 +68,20 @@ def test_either_way_round_and_named() -> None:
 def test_what_is_no_ecg_is_refused(array: np.ndarray, fs: float) -> None:
     with pytest.raises(DataError, match="an ECG"):
         Ecg.of(array, fs)
+
+
+def test_a_sound_is_drawn_by_its_extremes(tmp_path: Path) -> None:
+    from hitmiss.io.media import save_audio
+    from hitmiss.review.waveform import HEIGHT, draw, waveform
+
+    clip = np.zeros(16_000, dtype=np.float32)
+    clip[4_000], clip[12_000] = 0.5, -0.25
+    save_audio(tmp_path / "a.wav", clip)
+    strokes = re.findall(r"M([\d.]+) ([\d.]+)V([\d.]+)", waveform(tmp_path / "a.wav"))
+    x, top, bottom = np.array(strokes, dtype=float).T
+    assert x[top.argmin()] == pytest.approx(360 * 4_000 / 16_000, abs=2) and top.min() == pytest.approx(2.0, abs=0.1)
+    assert x[bottom.argmax()] == pytest.approx(360 * 12_000 / 16_000, abs=2)
+    assert bottom.max() == pytest.approx(HEIGHT / 2 + 19, abs=1)
+    (tmp_path / "b.wav").write_bytes(b"RIFF....WAVE")
+    assert waveform(tmp_path / "b.wav") == "", "what cannot be decoded is not drawn"
+    assert draw(np.zeros(1, dtype=np.float32)).count("M") == 1

@@ -262,6 +262,24 @@ def test_sounds_can_be_asked_for_in_parts(tmp_path: Path) -> None:
         assert many.status in (200, 206, 400, 416) and len(many.body) < 1_000_000
 
 
+def test_a_sound_or_an_ecg_that_is_gone_does_not_stop_the_review(tmp_path: Path) -> None:
+    import numpy as np
+
+    (tmp_path / "a.wav").write_bytes(wav())
+    np.save(tmp_path / "e.npy", np.zeros((2, 500)))
+    (tmp_path / "r.csv").write_text("id,file,verdict\na,a.wav,uncertain\ne,e.npy,uncertain\n")
+    with serving(tmp_path / "r.csv", "--fs", "100") as server:
+        (tmp_path / "a.wav").unlink()
+        (tmp_path / "e.npy").write_bytes(b"no array")
+        client = Client(server.port)
+        client.sign_in("Ann")
+        for _ in range(2):
+            page = client.get("/review")
+            assert page.status == 200 and " broken" in page.text
+            assert client.judge("uncertain", note="gone") is not None
+        assert "All done" in client.get("/review").text
+
+
 def test_a_blind_page_gives_nothing_away(ann: Client, place: Path) -> None:
     page, rows = ann.get("/review"), [json.loads(line) for line in (place / "data" / "results.jsonl").read_text().splitlines()]
     for row in rows:

@@ -18,6 +18,7 @@ from hitmiss.review.queue import NEGATIVE, POSITIVE, UNSURE, VERDICTS, Queue
 from hitmiss.review.sessions import Session, Sessions
 from hitmiss.review.store import Item, Reviewer, Store
 from hitmiss.review.summary import own_progress, summarise
+from hitmiss.review.waveform import waveform
 from hitmiss.visible import visible
 
 if TYPE_CHECKING:
@@ -89,7 +90,12 @@ class Site:
         who = _reviewer(visit)
         item = self.queue.take(who, time.time())
         last, done = self.queue.last(who), own_progress(self.store, who.id)
-        about: dict[str, Any] = {"last": last, "own": done[0], "all": done[1], "wanted": self.store.n_items * self.store.per_item}
+        about: dict[str, Any] = {
+            "last": last,
+            "own": done[0],
+            "all": done[1],
+            "wanted": self.store.n_items * self.store.per_item,
+        }
         if item is None:
             return self._page(visit, "done.html", is_done=about["all"] >= about["wanted"], **about)
         return self._page(visit, "item.html", saved=visit.query.get("saved"), **self._shown(item), **about)
@@ -187,15 +193,20 @@ class Site:
         return HTMLResponse(page, status_code=status)
 
     def _shown(self, item: Item) -> dict[str, Any]:
-        """What the page needs to show an item."""
-        shown: dict[str, Any] = {"item": item, "text": "", "drawing": ""}
-        if item.kind == TEXT:
-            shown["text"] = item.source
-        elif item.kind == ECG:
-            from markupsafe import Markup
+        """What the page needs to show an item. A file that is gone leaves its place empty; people may still go on."""
+        from markupsafe import Markup
 
-            shown["drawing"] = Markup(ecg.draw(self.library.ecg(item.source)))  # our own, names escaped
-        return shown
+        shown: dict[str, Any] = {"item": item, "text": item.source if item.kind == TEXT else "", "drawing": ""}
+        try:
+            shown["drawing"] = Markup(self._drawn(item))  # our own lines; names in them are escaped
+        except (DataError, OSError):
+            shown["broken"] = True
+        return {"broken": False, **shown}
+
+    def _drawn(self, item: Item) -> str:
+        if item.kind == ECG:
+            return ecg.draw(self.library.ecg(item.source))
+        return waveform(self.library.file(item.source).path) if item.kind == AUDIO else ""
 
     def _page(self, visit: Visit, name: str, **values: Any) -> Any:
         from starlette.responses import HTMLResponse
