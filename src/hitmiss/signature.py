@@ -18,6 +18,9 @@ from hitmiss.spec import Spec
 from hitmiss.trials import Trials
 from hitmiss.uncertainty import Plan, Question
 
+USUAL_LEVEL = 0.95
+"""The level of intervals that a signature need not tell where nothing is resampled."""
+
 
 def sign(
     results: Results,
@@ -30,11 +33,19 @@ def sign(
     """The signature of a measurement."""
     asked = "+".join(str(Spec.of(q.metric.name, **q.settings)).replace(" ", "") for q in questions)
     by = ",".join("*".join(g) for g in groupings)
-    return signed(results, trials, metrics=asked, by=by or "none", gap=gap or "none", boot=str(plan))
+    level = "none" if plan.bootstrap or plan.level == USUAL_LEVEL else f"{plan.level:g}"
+    return signed(results, trials, metrics=asked, by=by or "none", gap=gap or "none", boot=str(plan), level=level)
 
 
 def signed(
-    results: Results, trials: Trials, *, metrics: str = "none", by: str = "none", gap: str = "none", boot: str = "none"
+    results: Results,
+    trials: Trials,
+    *,
+    metrics: str = "none",
+    by: str = "none",
+    gap: str = "none",
+    boot: str = "none",
+    level: str = "none",
 ) -> str:
     """A signature from what was asked and how intervals were drawn; what is "none" is left out."""
     head = trials.header
@@ -47,6 +58,7 @@ def signed(
         "by": by,
         "gap": gap,
         "boot": boot,
+        "level": level,
         "threshold": f"{head.threshold.value!r} ({head.threshold.origin})" if head.threshold else "none",
         "choices": "+".join(head.choices) or "none",
         "n": f"{len(trials)}/{trials.n_positive}",

@@ -49,7 +49,7 @@ def verify(claim: str, scores: Any, key: Any = None, **reading: Any) -> Verifica
     found = read_signature(recomputed.signature)
     differences = [
         f"{name}: claimed {parts.get(name, 'nothing')}, found {found.get(name, 'nothing')}"
-        for name in ("data", "n", "pos", "kind", "choices", "metrics", "by", "boot", "gap")
+        for name in ("data", "n", "pos", "kind", "threshold", "choices", "metrics", "by", "boot", "level", "gap", "identities")
         if parts.get(name) != found.get(name)
     ]
     if claimed is not None:
@@ -65,6 +65,8 @@ def _recompute(parts: dict[str, str], scores: Any, key: Any, reading: dict[str, 
     if "calibrat" in parts.get("choices", ""):
         raise UsageError("this claim was made on calibrated scores; verify the calibrated score file itself")
     protocol = find_protocol(parts["protocol"]) if "protocol" in parts else None
+    if protocol is not None and protocol.name == "toxicity" and "decisions:" in parts.get("choices", ""):
+        return _toxicity(parts, scores, reading)
     declared = {"score_kind": parts.get("kind"), **_reading_choices(parts.get("choices", "")), **reading}
     trials = read_trials(scores, key, protocol, **declared)
     if "threshold" in parts:
@@ -76,10 +78,11 @@ def _recompute(parts: dict[str, str], scores: Any, key: Any, reading: dict[str, 
     by = [g.split("*") for g in parts["by"].split(",")] if "by" in parts else []
     if protocol is not None and protocol.name == "triage":
         return _triage(parts, trials, by)
+    plan = _plan(parts.get("boot")) or ({"level": float(parts["level"])} if "level" in parts else {})
     if protocol is not None and protocol.measured_by:
-        return measure_trials(trials, protocol, by=by, **_plan(parts.get("boot")))
+        return measure_trials(trials, protocol, by=by, **plan)
     gap = Gap.parse(parts["gap"]) if "gap" in parts else None
-    return measure(trials, _metrics(parts), by=by, gap=gap, choices=choices, **_plan(parts.get("boot")))
+    return measure(trials, _metrics(parts), by=by, gap=gap, choices=choices, **plan)
 
 
 def _triage(parts: dict[str, str], trials: Trials, by: list[list[str]]) -> Results:
@@ -95,6 +98,38 @@ def _triage(parts: dict[str, str], trials: Trials, by: list[list[str]]) -> Resul
     options = {name: plan[name] for name in ("bootstrap", "seed", "level") if name in plan}
     undefined = "zero" if "undefined:zero" in told else "null"
     return evaluate_trials(trials, metrics=_metrics(parts), by=by, undefined=undefined, **options).figures
+
+
+def _toxicity(parts: dict[str, str], scores: Any, reading: dict[str, Any]) -> Results:
+    """A toxicity evaluation again: rows left out, thresholds and undefined figures by the rules that the claim names."""
+    from hitmiss.decisions import Deciding
+    from hitmiss.io.predictions import PredictionRules
+    from hitmiss.protocols.toxicity import evaluate_run, reload
+
+    told = parts.get("choices", "")
+    rule, default = re.search(r"threshold-rule:([a-z-]+)", told), re.search(r"default-threshold:([^+]+)", told)
+    rules = PredictionRules(
+        columns=dict(reading.get("columns") or {}),
+        missing="drop" if "missing:drop" in told else "refuse",
+        any_scores=parts.get("kind") == "raw",
+        threshold_rule=rule[1] if rule else "same",  # type: ignore[arg-type]
+        identities=tuple(parts["identities"].split("+")) if "identities" in parts else (),
+        dedupe="dedupe" in told,
+    )
+    given = float(parts["threshold"].partition(" ")[0]) if "decisions:given" in told else None
+    deciding = Deciding(given, float(default[1]), "config") if default else Deciding(given)
+    skipped, only = re.search(r"missing-language:skip\([^)]*\)", told), re.search(r"only:([^+|]+)", told)
+    run = reload(
+        scores,
+        parts.get("by"),
+        rules=rules,
+        deciding=deciding,
+        choices=(skipped[0],) if skipped else (),
+        languages=only[1].split(" & ") if only else None,
+    )
+    options = {name: value for name, value in _plan(parts.get("boot")).items() if name in ("bootstrap", "seed", "level")}
+    options = options or {"bootstrap": 0, "level": float(parts.get("level", 0.95))}
+    return evaluate_run(run, undefined="null" if "undefined:null" in told else "zero", **options).results
 
 
 def _metrics(parts: dict[str, str]) -> list[str]:

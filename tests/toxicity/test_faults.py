@@ -269,3 +269,30 @@ def test_two_files_that_hold_the_same_texts_of_the_same_languages_are_refused(tm
     with pytest.raises(DataError, match="8 rows share an id"):
         load_table(paths)
     assert len(load_table(paths[:1]).trials) == 4
+
+
+def test_a_language_without_a_file_may_be_left_out_and_is_named(predictions: Writer, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = predictions("en", "a,1,0.9,0.5", "b,0,0.1,0.5")
+    predictions("es", "a,1,0.4,0.5", "b,0,0.1,0.5")
+    words = ["toxicity", "--pred_dir", str(folder), "--run_tag", "run", "--languages", "en", "fr", "es", "--bootstrap", "0"]
+    assert run(words) == 3 and "say --missing_language skip" in capsys.readouterr().err
+    assert run([*words, "--missing_language", "skip"]) == 0
+    printed = capsys.readouterr().out
+    assert "no file for fr: left out, so averages are over 2 of 3 languages" in printed
+    assert "missing-language:skip(fr)" in printed
+    assert run([*words[:6], "fr", "de", "--missing_language", "skip"]) == 3  # nothing would be left
+    assert "for fr, de" in capsys.readouterr().err
+    assert run([*words, "--missing_language", "leave"]) == 2
+
+
+def test_a_text_in_two_languages_is_told_by_its_ids(predictions: Writer) -> None:
+    header = "id,y_true,y_prob,best_threshold,text"
+    folder = predictions("en", "a,1,0.9,0.5,hello", "b,0,0.1,0.5,other", "c,0,0.2,0.5,", header=header)
+    predictions("es", "x,1,0.4,0.5, hello ", "y,0,0.1,0.5,otra", "z,0,0.1,0.5,", header=header)
+    notes = load_run(folder, "run").trials.header.notes
+    told = next(n for n in notes if "more than one group" in n)
+    assert told.startswith("1 text stands") and "id 'a' of en and id 'x' of es" in told and "hello" not in told
+    predictions("es", "x,1,0.4,0.5,hola", 'y,0,0.1,0.5,"otra, otra"', header=header)  # quotes: the careful way
+    assert not any("more than one group" in n for n in load_run(folder, "run").trials.header.notes)
+    predictions("es", "x,1,0.4,0.5,hola", 'y,0,0.1,0.5,"other"', header=header)
+    assert any("id 'b' of en and id 'y' of es" in n for n in load_run(folder, "run").trials.header.notes)

@@ -39,6 +39,7 @@ def toxicity(
     identity: Annotated[list[str] | None, typer.Option(help="Column(s) that mark identities: bias metrics.")] = None,
     threshold: Annotated[float | None, typer.Option(help="Decide at this threshold, whatever the files say.")] = None,
     threshold_rule: Annotated[str, typer.Option(help="same, first or per-row, where it differs in a file.")] = "same",
+    missing_language: Annotated[str, typer.Option(help="refuse, or skip a language without a file.")] = "refuse",
     missing: Annotated[str, typer.Option(help="refuse, or drop rows without label, score or decision.")] = "refuse",
     scores: Annotated[str, typer.Option(help="probability, or any (a threshold must then be given).")] = "probability",
     undefined: Annotated[str, typer.Option(help="zero as documented, or null, for empty denominators.")] = "zero",
@@ -61,7 +62,7 @@ def toxicity(
     """
     from hitmiss.errors import DataError
 
-    _refuse_unknown(scores, undefined)
+    _refuse_unknown(scores, undefined, missing_language)
     reading: dict[str, Any] = {
         "missing": missing,
         "threshold_rule": threshold_rule,
@@ -71,7 +72,8 @@ def toxicity(
     reading |= {"encoding": encoding, "separator": separator, "any_scores": scores == "any"}
     reading |= {"columns": printing.pairs("--column", column or []), "identities": tuple(identity or ())}
     settings = _config(config)
-    where = {"pred_dir": pred_dir, "run_tag": run_tag, "group": group, "languages": languages}
+    where: dict[str, Any] = {"pred_dir": pred_dir, "run_tag": run_tag, "group": group, "languages": languages}
+    where["skip_missing"] = missing_language == "skip"
     try:
         run = _load(files, where, settings, reading, threshold, dump_errors)
     except DataError as error:
@@ -83,8 +85,11 @@ def toxicity(
         _dump(run, folder, max_errors, spreadsheet_safe, texts)
 
 
-def _refuse_unknown(scores: str, undefined: str) -> None:
+def _refuse_unknown(scores: str, undefined: str, missing_language: str) -> None:
     from hitmiss.errors import UnknownName
+
+    if missing_language not in ("refuse", "skip"):
+        raise UnknownName("rule for missing languages", missing_language, ("refuse", "skip"))
 
     if scores not in ("probability", "any"):
         raise UnknownName("kind of scores", scores, ("probability", "any"))
@@ -117,6 +122,8 @@ def _load(
     if files:
         if where["pred_dir"] or where["run_tag"]:
             raise UsageError("give files, or --pred_dir and --run_tag, not both")
+        if where["skip_missing"]:
+            raise UsageError("--missing_language is about files named after languages; here a column tells them")
         return load_table(printing.expanded(files), where["group"], languages=where["languages"], **options)
     folder = where["pred_dir"] or settings.evaluation.output_dir
     if not folder or not where["run_tag"]:
@@ -125,6 +132,7 @@ def _load(
         raise UsageError(
             "--group is for files in which a column tells the group; with --run_tag the file names tell it"
         )
+    options["skip_missing"] = where["skip_missing"]
     return load_run(folder, where["run_tag"], where["languages"] or settings.data.languages, **options)
 
 

@@ -21,6 +21,7 @@ from hitmiss.io.findings import Ledger, Place, Stop, quoted
 from hitmiss.io.names import plain
 from hitmiss.io.options import ReadOptions
 from hitmiss.io.shapes import Shape
+from hitmiss.io.shared_texts import find_text, hashed, note_shared
 from hitmiss.io.sound import read_sound
 from hitmiss.trials import Source
 
@@ -106,6 +107,9 @@ def read_predictions(
     frame = pl.concat([f.frame for f in files]) if files else None
     if ledger.findings or frame is None:
         raise ledger.error()
+    known = [f.frame.select("item", "group").with_columns(text=f.texts) for f in files if f.texts is not None]
+    if known and (shared := note_shared(pl.concat(known))):
+        ledger.notes.append(shared)
     frame = _without_missing(frame, chosen, ledger)
     if chosen.threshold_rule != "same":
         ledger.choices.append(f"threshold-rule:{chosen.threshold_rule}")
@@ -121,12 +125,13 @@ def read_predictions(
 
 @dataclass(frozen=True)
 class _File:
-    """One file, read and checked; `raw` is the whole of it as text where that is wanted."""
+    """One file, read and checked; `raw` is the whole of it as text where that is wanted, `texts` its texts hashed."""
 
     frame: pl.DataFrame
     theirs: Mapping[str, str]
     source: Source | None
     raw: pl.DataFrame | None = None
+    texts: pl.Series | None = None
 
 
 def _as_text(shape: Shape, rows: NDArray[np.int64] | None, ledger: Ledger) -> pl.DataFrame:
@@ -154,10 +159,12 @@ def _read(at: int, group: str | None, source: Any, rules: PredictionRules, whole
     picks = _picks(names, group, rules, shape.name, ledger)
     theirs = {ours: names[position] for ours, position in picks.items()}
     mark = Source(shape.name, shape.content.sha256) if shape.content else None
+    text = find_text(names, list(picks.values()))
+    picks |= {} if text is None else {"text": text}
     sound = read_sound(shape, picks, rules)
     if sound is not None:
         raw = _as_text(shape, None, ledger) if whole else None
-        return _File(_numbered(_whole(sound, group), at), theirs, mark, raw)
+        return _File(_numbered(_whole(sound, group), at), theirs, mark, raw, _texts(sound))
     table = tables.load(shape, True, picks, frozenset(("score", "threshold", *rules.identities)), ledger)
     stack = tables.Stack.of([table], theirs)
     if "item" not in picks:
@@ -169,7 +176,12 @@ def _read(at: int, group: str | None, source: Any, rules: PredictionRules, whole
     stack = check_repeats(stack, ["group", "item"], False, rules.reading, ledger)
     frame = _numbered(_clean(stack, rules, ledger), at)
     cells.check_thresholds(frame, stack, rules.threshold_rule, ledger)
-    return _File(frame, theirs, mark, _as_text(shape, stack.rows, ledger) if whole else None)
+    raw = _as_text(shape, stack.rows, ledger) if whole else None
+    return _File(frame, theirs, mark, raw, _texts(stack.frame))
+
+
+def _texts(frame: pl.DataFrame) -> pl.Series | None:
+    return hashed(frame["text"]) if "text" in frame.columns else None
 
 
 def _numbered(frame: pl.DataFrame, at: int) -> pl.DataFrame:

@@ -78,9 +78,12 @@ def stem_of(path: str | Path) -> str:
 
 
 def find_run(
-    folder: str | Path, run_tag: str, languages: Sequence[str] | None = None
+    folder: str | Path, run_tag: str, languages: Sequence[str] | None = None, *, skip: bool = False
 ) -> tuple[dict[str, Path], list[str]]:
-    """The file of each language, in the order asked, and what to say about it. Without `languages` names tell."""
+    """The file of each language, in the order asked, and what to say about it. Without `languages` names tell.
+
+    A language without a file is an error unless `skip`, and so it is where none has one.
+    """
     directory = Path(folder)
     if not directory.is_dir():
         raise DataError(f"there is no folder {folder}; say where the predictions are with --pred_dir")
@@ -91,9 +94,11 @@ def find_run(
         return _inferred(found, directory, run_tag)
     _refuse_twice(languages)
     missing = [language for language in languages if language not in found]
-    if missing:
+    if missing and (not skip or len(missing) == len(languages)):
         raise _absent(missing, found, directory, run_tag)
-    return {language: _only(found[language]) for language in languages}, []
+    there = [language for language in languages if language in found]
+    notes = [f"no file for {', '.join(missing)}: left out, so averages are over {len(there)} of {len(languages)} languages"]
+    return {language: _only(found[language]) for language in there}, notes if missing else []
 
 
 def _named(directory: Path, run_tag: str) -> dict[str, list[Path]]:
@@ -135,7 +140,7 @@ def _absent(missing: list[str], found: dict[str, list[Path]], directory: Path, r
     )
     return DataError(
         f"no predictions of {run_tag} for {', '.join(missing)} in {directory.name}; {others}: "
-        "a mean over fewer languages is another figure, so name only those that are there",
+        "a mean over fewer languages is another figure, so name only those that are there, or say --missing_language skip",
         faults,
     )
 

@@ -128,6 +128,32 @@ def load_files(
     return run_of(predictions, LANGUAGE, languages, rules=rules, deciding=deciding, one_each=True)
 
 
+def reload(
+    sources: Any, by: str | None = None, *, languages: Sequence[str] | None = None, choices: Sequence[str] = (), **options: Any
+) -> Run:
+    """A run from what someone else says it was made from: `folder:run_tag`, files named after languages, or long files.
+
+    `by` is the column that told the groups; `choices` are those that files alone cannot tell.
+    """
+    paths = [str(p) for p in sources] if isinstance(sources, list | tuple) else [str(sources)]
+    folder, colon, tag = paths[0].rpartition(":")
+    if len(paths) == 1 and colon and Path(folder).is_dir():
+        files, _ = find_run(folder, tag)
+        paths = [str(path) for path in files.values()]
+    if by in (None, LANGUAGE) and languages is None and all(language_of(path) for path in paths):
+        run = load_files(paths, **options)
+    else:
+        run = load_table(paths, None if by == LANGUAGE else by, languages=languages, **options)
+    header = run.measured.header
+    return replace(run, measured=run.measured.retitle(choices=_in_order(header.choices, choices)))
+
+
+def _in_order(own: Sequence[str], added: Sequence[str]) -> tuple[str, ...]:
+    """Choices with those added that stand before the decisions."""
+    at = next((i for i, choice in enumerate(own) if choice.startswith(("default-threshold", "decisions"))), len(own))
+    return (*own[:at], *added, *own[at:])
+
+
 def load_run(
     pred_dir: str | Path,
     run_tag: str,
@@ -136,11 +162,17 @@ def load_run(
     rules: PredictionRules | None = None,
     deciding: Deciding | None = None,
     whole: bool = False,
+    skip_missing: bool = False,
 ) -> Run:
-    """The files `{run_tag}_{language}.csv` of a folder; without `languages` those whose names tell a language."""
-    files, notes = find_run(pred_dir, run_tag, languages)
+    """The files `{run_tag}_{language}.csv` of a folder; without `languages` those whose names tell a language.
+
+    `skip_missing`: languages without a file are left out with a warning, and the signature names them.
+    """
+    files, notes = find_run(pred_dir, run_tag, languages, skip=skip_missing)
     predictions = read_predictions(list(files.items()), rules, whole=whole)
     options: dict[str, Any] = {"notes": notes, "rules": rules, "deciding": deciding, "tag": run_tag, "one_each": True}
+    absent = [language for language in languages or () if language not in files]
+    options["choices"] = (f"missing-language:skip({' & '.join(absent)})",) if absent else ()
     return run_of(predictions, LANGUAGE, tuple(files), **options)
 
 
@@ -165,7 +197,8 @@ def load_table(
         raise UsageError(f"no row has {', '.join(map(repr, absent))}; there are {', '.join(sorted(there))}")
     if set(asked) != set(there):
         kept = predictions.frame.filter(pl.col("group").is_in(asked))
-        predictions = replace(predictions, frame=kept)
+        only = f"only:{' & '.join(sorted(asked))}"
+        predictions = replace(predictions, frame=kept, choices=(*predictions.choices, only))
     name = LANGUAGE if group in (None, "lang") else str(group)
     tag = Path(sources[0]).name.split(".")[0] if isinstance(sources[0], str | Path) else "table"
     alone = len(sources) == 1  # within a file no id stands twice in a group: that was seen to when it was read
@@ -182,6 +215,7 @@ def run_of(
     deciding: Deciding | None = None,
     tag: str = "",
     one_each: bool = False,
+    choices: Sequence[str] = (),
 ) -> Run:
     """Predictions that were read, decided and made trials; `one_each`: every file is of one group, and no two of the same."""
     chosen = rules or PredictionRules()
@@ -199,7 +233,7 @@ def run_of(
         slices=(group,),
         sources=predictions.sources,
         notes=merged(tuple(notes), predictions.notes),
-        choices=(*predictions.choices, f"decisions:{' & '.join(kinds)}"),
+        choices=(*predictions.choices, *choices, *_default_told(how, kinds), f"decisions:{' & '.join(kinds)}"),
     )
     is_bare = one_each and bool(predictions.sources)  # without files the items are part of what the digest is of
     rows = predictions.frame
@@ -211,6 +245,12 @@ def run_of(
     header = replace(header, notes=merged(header.notes, tuple(ledger.notes)))
     trials = decided_trials(Trials.from_frame(frame, header, is_unique=one_each), decided)
     return Run(trials, group, groups, decided.rules, predictions, decided.bound, tag, is_bare)
+
+
+def _default_told(deciding: Deciding, origins: Mapping[str, None]) -> tuple[str, ...]:
+    """The threshold for groups that have none, where it decided some and is not the usual one."""
+    used = deciding.default_origin in origins and deciding.default != Deciding().default
+    return (f"default-threshold:{deciding.default!r}",) if used else ()
 
 
 def _named(group: str, item: str) -> pl.Expr:
@@ -236,7 +276,9 @@ def evaluate_run(
     protocol = replace(protocol, zero_undefined=undefined == "zero")
     several = len(run.groups) > 1
     options: dict[str, Any] = {"bootstrap": bootstrap, "seed": seed, "level": level}
-    results = measure_trials(run.measured, protocol, by=[run.group] if several else [], **options)
+    told = () if protocol.zero_undefined else ("undefined:null",)
+    trials = run.measured.retitle(choices=(*run.measured.header.choices, *told))
+    results = measure_trials(trials, protocol, by=[run.group] if several else [], **options)
     members = run.members
     if members:
         results = _with_bias(results, run, members, level)
