@@ -6,6 +6,7 @@ A block that cannot run in the tests is preceded by `<!-- not run: why -->`; tho
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import io
 import re
 import shlex
@@ -84,6 +85,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         )
         _toxicity_runs()
         _triage_results()
+        _pictures()
+        _reviewed()
         extending = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
         Path("my_metrics.py").write_text(next(FENCE.finditer(extending))["text"], encoding="utf-8")
         Path("my-lab.toml").write_text(re.search(r"```toml\n(.*?)```", extending, re.S)[1], encoding="utf-8")  # type: ignore[index]
@@ -103,6 +106,21 @@ def _triage_results() -> None:
     from hitmiss.simulate.triage import write
 
     write("demo/triage")
+
+
+def _reviewed() -> None:
+    """A finished review, as the example makes it."""
+    spec = importlib.util.spec_from_file_location("example_review", ROOT / "examples" / "review.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.main(Path("demo/review"))
+
+
+def _pictures() -> None:
+    from hitmiss.simulate.pictures import write
+
+    write("demo/llm")
 
 
 def _table_of_two_systems(data: Path, key: Path) -> None:
