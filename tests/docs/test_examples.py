@@ -36,3 +36,20 @@ def test_triage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ):
         assert part in text
     assert (tmp_path / "metrics.json").is_file()
+
+
+def test_review(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run_example("review", tmp_path)
+    text = capsys.readouterr().out
+    for part in ("accuracy [decided by=together, model=agent] = 0.", "Load(run={'model': 'agent'}, n=120", "Agreement(alpha=0."):
+        assert part in text
+    page = (EXAMPLES.parent / "docs" / "review.md").read_text(encoding="utf-8")
+    from hitmiss.cli.main import run
+
+    assert run(["review", str(tmp_path / "results.jsonl"), "--status"]) == 0
+    shown = capsys.readouterr().out
+    assert all(line in page for line in shown.splitlines()), "the page shows what the command prints"
+    assert run(["triage", str(tmp_path / "results.jsonl"), "--human", str(tmp_path / "verdicts.jsonl")]) == 0
+    shown = capsys.readouterr().out
+    table = shown[shown.index("the system alone") : shown.index("76 verdicts of 2 reviewers")]
+    assert all(line in page for line in table.splitlines()), "here too"
