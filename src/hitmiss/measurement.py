@@ -70,7 +70,7 @@ def measure(
             estimates += by_slices(narrow, whole, grouping, warnings)
         if gap is not None:
             estimates += gap_rows(narrow, whole, gap)
-    results = Results(tuple(estimates), "", tuple(dict.fromkeys(warnings)), chosen.protocol)
+    results = Results(tuple(estimates), "", tuple(dict.fromkeys(warnings)), chosen.protocol, trials)
     return replace(results, signature=sign(results, trials, questions, plan, groupings, str(gap) if gap else None))
 
 

@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,6 +73,8 @@ class Results:
     signature: str = ""
     warnings: tuple[str, ...] = ()
     protocol: str | None = None
+    behind: Any = field(default=None, repr=False, compare=False)
+    """What the figures were measured on, for `plot`: the trials, or the curves that a file keeps of them."""
 
     def __iter__(self) -> Iterator[Estimate]:
         return iter(self.estimates)
@@ -82,7 +85,7 @@ class Results:
     def __add__(self, other: Results) -> Results:
         signature = "\n".join(s for s in merged((self.signature,), (other.signature,)) if s)
         rows, warnings = self.estimates + other.estimates, merged(self.warnings, other.warnings)
-        return replace(self, estimates=rows, signature=signature, warnings=warnings)
+        return replace(self, estimates=rows, signature=signature, warnings=warnings, behind=None)
 
     def where(self, keep: Callable[[Estimate], bool]) -> Results:
         """The estimates for which `keep` holds."""
@@ -105,6 +108,14 @@ class Results:
                 f"{len(found)} estimates of {metric!r} for average={average!r}, {cell}; metrics: {sorted({e.metric for e in self})}"
             )
         return found[0]
+
+    @property
+    def plot(self) -> Any:
+        """The figures: `results.plot.det()`, `.roc()`, `.pr()`, `.reliability()`, … (matplotlib)."""
+        return import_module("hitmiss.report.plotting").Plots(self)  # a door upwards, for notebooks
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "behind": None}  # to another process go figures, not all their trials
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form: `{"schema": 1, "signature": …, "warnings": […], "estimates": [{…}]}`."""
@@ -130,7 +141,11 @@ class Results:
         try:
             rows = [{k: infinite(v) if k in NUMBERS else v for k, v in row.items()} for row in data["estimates"]]
             return cls(
-                tuple(Estimate(**row) for row in rows), data["signature"], tuple(data["warnings"]), data.get("protocol")
+                tuple(Estimate(**row) for row in rows),
+                data["signature"],
+                tuple(data["warnings"]),
+                data.get("protocol"),
+                data.get("pictures"),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise DataError(f"these results say schema {SCHEMA} but are not of that form: {error}") from None

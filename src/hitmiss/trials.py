@@ -18,6 +18,7 @@ import hashlib
 import html
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -244,6 +245,11 @@ class Trials:
     def __repr__(self) -> str:
         head = self.header
         return f"Trials({len(self)} trials, {self.n_positive} {head.positive}, {len(self) - self.n_positive} {head.negative}, {head.score_kind} scores, slices {list(head.slices)})"
+
+    @property
+    def plot(self) -> Any:
+        """The figures: `trials.plot.det()`, `.roc()`, `.pr()`, `.reliability()`, … (matplotlib)."""
+        return import_module("hitmiss.report.plotting").Plots(self)  # a door upwards, for notebooks
 
     def _repr_html_(self) -> str:
         rows = self.frame.head(10).iter_rows()

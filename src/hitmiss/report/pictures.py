@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import polars as pl
 
@@ -102,7 +102,14 @@ def load(path: str | Path) -> tuple[Results, list[Picture]]:
         raise DataError(f"{Path(path).name} is not a results file: {error}") from None
     results = Results.from_dict(data)
     try:
-        drawn = [Picture(dict(p["run"]), tuple(map(read_display, p["displays"]))) for p in data.get("pictures", [])]
+        return results, read_pictures(data.get("pictures", []))
+    except DataError as error:
+        raise DataError(f"{Path(path).name}: {error}") from None
+
+
+def read_pictures(stored: Sequence[Mapping[str, Any]]) -> list[Picture]:
+    """Pictures from their JSON form."""
+    try:
+        return [Picture(dict(p["run"]), tuple(map(read_display, p["displays"]))) for p in stored]
     except (TypeError, KeyError, AttributeError) as error:
-        raise DataError(f"{Path(path).name}: its pictures are not of the form that hitmiss writes: {error}") from None
-    return results, drawn
+        raise DataError(f"its pictures are not of the form that hitmiss writes: {error}") from None

@@ -1,0 +1,113 @@
+"""`results.plot` and `trials.plot`: the figures of a measurement, each one call, all runs in the same axes.
+
+    results = hm.measure(trials, ["eer", "roc_auc"])
+    ax = results.plot.det()
+    results.plot.save("figures")                # every figure that there is, as SVG
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hitmiss.errors import DataError, UsageError
+from hitmiss.report.matplots import FORMATS, save
+from hitmiss.report.pictures import Picture, pictures, read_pictures
+from hitmiss.report.readings import READINGS
+from hitmiss.report.robustness_display import RobustnessDisplay
+from hitmiss.results import Results
+from hitmiss.trials import Trials
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+NOTHING = (
+    "these results do not know their trials, so there is no curve; measure them here, or read a file that "
+    "`hitmiss score -o` wrote"
+)
+
+
+class Plots:
+    """The figures of results or of trials; each method draws into `ax`, or into new axes of a paper's column width."""
+
+    def __init__(self, of: Results | Trials) -> None:
+        self._of = of
+
+    @cached_property
+    def _pictures(self) -> list[Picture]:
+        if isinstance(self._of, Trials):
+            return pictures(self._of)
+        behind = self._of.behind
+        if isinstance(behind, Trials):
+            return pictures(behind, self._of)
+        if isinstance(behind, Sequence):
+            return read_pictures(behind)
+        raise UsageError(NOTHING)
+
+    @property
+    def kinds(self) -> list[str]:
+        """The figures that there are."""
+        return [kind for kind in READINGS if any(p.of(kind) is not None for p in self._pictures)]
+
+    def det(self, ax: Axes | None = None) -> Axes:
+        """Detection error trade-off on normal-deviate axes."""
+        return self._drawn("det", ax)
+
+    def roc(self, ax: Axes | None = None) -> Axes:
+        """Hits against false alarms."""
+        return self._drawn("roc", ax)
+
+    def pr(self, ax: Axes | None = None) -> Axes:
+        """Precision against recall."""
+        return self._drawn("pr", ax)
+
+    def histogram(self, ax: Axes | None = None) -> Axes:
+        """Scores by class."""
+        return self._drawn("histogram", ax)
+
+    def reliability(self, ax: Axes | None = None) -> Axes:
+        """What was stated against what happened."""
+        return self._drawn("reliability", ax)
+
+    def bayes_error(self, ax: Axes | None = None) -> Axes:
+        """Error rates of Bayes decisions over priors (APE)."""
+        return self._drawn("bayes_error", ax)
+
+    def tippett(self, ax: Axes | None = None) -> Axes:
+        """Cumulative likelihood ratios of both classes."""
+        return self._drawn("tippett", ax)
+
+    def risk_coverage(self, ax: Axes | None = None) -> Axes:
+        """Wrong verdicts among the most confident answers."""
+        return self._drawn("risk_coverage", ax)
+
+    def robustness(self, metric: str = "robust_accuracy", ax: Axes | None = None) -> Axes:
+        """A figure of an attack run over strength."""
+        if isinstance(self._of, Trials):
+            raise UsageError("curves over strength are drawn from results: measure the attacks first")
+        return RobustnessDisplay.from_results(self._of, metric).plot(ax=ax)
+
+    def save(self, folder: str | Path, ending: str = ".svg") -> list[Path]:
+        """Write every figure that there is into a folder; .svg, .pdf or .png."""
+        if ending not in FORMATS:
+            raise UsageError(f"figures end in one of {', '.join(FORMATS)}; found {ending!r}")
+        target = Path(folder)
+        target.mkdir(parents=True, exist_ok=True)
+        paths = [target / f"{kind}{ending}" for kind in self.kinds]
+        for path in paths:
+            save(self._drawn(path.stem, None), path)
+        return paths
+
+    def _drawn(self, kind: str, ax: Axes | None) -> Axes:
+        """All runs into the same axes, each under its name where there are several."""
+        found: list[tuple[str, Any]] = [
+            (", ".join(p.run.values()), display) for p in self._pictures if (display := p.of(kind)) is not None
+        ]
+        if not found:
+            raise DataError(f"there is no {kind} figure of these trials; there are {', '.join(self.kinds) or 'none'}")
+        for name, display in found:
+            ax = display.plot(ax=ax, name=name if len(found) > 1 else None)
+        assert ax is not None
+        return ax
