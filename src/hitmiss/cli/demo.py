@@ -29,7 +29,7 @@ class Step:
     commands: Callable[[Path], list[list[str]]]
     needs: tuple[str, ...] = ()
     reports: str = ""
-    server: Callable[[], AbstractContextManager[str]] = nullcontext
+    server: Callable[[], AbstractContextManager[str]] = lambda: nullcontext("")
     """What runs beside the commands; its address stands for {server} in them."""
 
     @property
@@ -238,7 +238,7 @@ def demo(
         data = step.simulate(output / (f"{step.name}_small" if small else step.name), SMALL if small else 1.0)
         with step.server() as address:
             for words in step.commands(data):
-                _run_as_typed([word.replace("{server}", address or "") for word in words])
+                _run_as_typed([word.replace("{server}", address) for word in words])
         printing.note(f"\nThe data is in {data}; change the command and run it again.")
         reported += [step.reports.format(data=data)] if step.reports else []
     report = output / ("report_small.html" if small else "report.html")

@@ -50,7 +50,7 @@ def telling_word(texts: Sequence[str], labels: Sequence[str]) -> str | None:
     >>> telling_word(["fake_1", "fake_2", "a_1", "a_2"], ["fake", "fake", "real", "real"])
     'fake'
     """
-    sets = [set(_TOKEN.findall(text.lower())) for text in texts]
+    sets: list[set[str]] = [set(_TOKEN.findall(text.lower())) for text in texts]
     words = {word for own in sets for word in own}
     for word in sorted(words, key=lambda w: (w not in CLASS_WORDS | MORE_WORDS, w)):
         values = [word in own for own in sets]
