@@ -10,6 +10,7 @@ import pytest
 from cluster_parts import KillsOnce
 from detect_parts import broken_clip, clip, corpus, two_logits
 
+from hitmiss.cli.main import run
 from hitmiss.detect.detector import as_detector
 from hitmiss.detect.extract import Extraction
 from hitmiss.detect.fleet import Fleet
@@ -100,6 +101,28 @@ def test_tallies_of_tables_merge_as_the_tables_do(tmp_path: Path) -> None:
         tally.shards[0].facts.update(facts)  # type: ignore[attr-defined]
         (tmp_path / "a.tally").write_bytes(tally.to_bytes())
         evaluate_tallies([tmp_path / "a.tally"], **ASKED)
+
+
+def test_scored_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = pl.DataFrame(
+        {
+            "item": [f"u{i}" for i in range(40)],
+            "label": ["real", "fake"] * 20,
+            "codec": ["NONE", "C01"] * 10 + ["C01", "NONE"] * 10,
+            "score": [i % 7 / 4 + (i % 2 == 0) for i in range(40)],
+        }
+    )
+    tallying = Tallying.of(coded(), LOGITS, ["codec"])
+    for name, part in (("a", table[:15]), ("b", table[15:])):
+        (tmp_path / f"{name}.tally").write_bytes(tallying.counted(part).to_bytes())
+    table.write_parquet(tmp_path / "all.parquet")
+    words = ["-m", "eer", "-m", "roc_auc", "--by", "codec", "--bootstrap", "50"]
+    assert run(["score", str(tmp_path / "*.tally"), *words]) == 0
+    found = capsys.readouterr().out.splitlines()
+    assert run(["score", str(tmp_path / "all.parquet"), "--score-kind", "logit", *words]) == 0
+    assert found[:-1] == capsys.readouterr().out.splitlines()[:-1], "all but the signature"
+    assert run(["score", str(tmp_path / "*.tally"), *words, "--threshold", "0.5"]) == 2
+    assert "--threshold was settled when the tallies were made" in capsys.readouterr().err
 
 
 def test_what_cannot_be_counted_at_once_is_refused() -> None:

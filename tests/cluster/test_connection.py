@@ -114,7 +114,8 @@ def test_interrupted_it_leaves_a_run_to_go_on_with_and_no_process(texts: Path) -
     pytest.importorskip("ray")
     words = [*HITMISS, *detecting("run", "--cluster", "auto", "--batch-items", "1", name="slow")]
     pipe = subprocess.PIPE
-    process = subprocess.Popen(words, cwd=texts, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
+    home = {**os.environ, "HOME": str(texts)}
+    process = subprocess.Popen(words, cwd=texts, stdout=pipe, stderr=pipe, text=True, start_new_session=True, env=home)
     segments = texts / "run" / "items"
     while not any(path.stat().st_size for path in segments.glob("*.jsonl")):
         time.sleep(0.02)
@@ -127,6 +128,7 @@ def test_interrupted_it_leaves_a_run_to_go_on_with_and_no_process(texts: Path) -
     assert errors.splitlines()[-1] == "hitmiss: interrupted"
     assert not [line for line in errors.splitlines() if not line.startswith(("cluster: ", "hitmiss: "))]
     assert load_manifest(texts / "run")["state"] == "interrupted"
+    assert not (texts / ".ray").exists(), "no secret is left in the user's home"
     for pid in family:
         until_gone(pid)
     again = done(texts, detecting("run", "--resume", name="slow"))
@@ -151,6 +153,22 @@ def until_gone(pid: int) -> None:
             return
         time.sleep(0.05)
     raise AssertionError(f"process {pid} is still there: {Path(f'/proc/{pid}/cmdline').read_bytes()!r}")
+
+
+@pytest.mark.extras
+def test_strangers_are_turned_away(cluster: Cluster) -> None:
+    """Ray listens on every interface, and whoever may call it may run code."""
+    grpc = pytest.importorskip("grpc")
+    import ray
+
+    assert cluster.machines == 1 and os.environ["RAY_AUTH_TOKEN"]
+    with grpc.insecure_channel(ray.get_runtime_context().gcs_address) as channel:
+        ask = channel.unary_unary("/ray.rpc.NodeInfoGcsService/GetClusterId")
+        with pytest.raises(grpc.RpcError) as refused:
+            ask(b"", timeout=20)
+        assert refused.value.code() == grpc.StatusCode.UNAUTHENTICATED
+        secret = (("authorization", f"Bearer {os.environ['RAY_AUTH_TOKEN']}"),)
+        assert ask(b"", timeout=20, metadata=secret), "the same question with the secret is answered"
 
 
 @pytest.mark.extras

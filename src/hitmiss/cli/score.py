@@ -114,7 +114,8 @@ def score(
         needing |= {"--cluster": cluster} if counts else {}
         streaming.refuse_together("--counts" if counts else "--cluster" if cluster else "--stream", needing)
         if is_tallies:
-            results, trials = streaming.measured_tallies(scores, chosen, options)
+            settled = {**reading, "threshold": threshold}
+            results, trials = streaming.measured_tallies(scores, chosen, settled, options)
         elif counts:
             results, trials = streaming.measured_counts(scores, chosen, reading, options, threshold=threshold)
         else:

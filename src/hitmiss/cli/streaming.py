@@ -68,10 +68,16 @@ def measured_counts(
     return found.results, found.trials
 
 
-def measured_tallies(files: list[str], protocol: Protocol | None, options: dict[str, Any]) -> tuple[Results, Trials]:
+def measured_tallies(
+    files: list[str], protocol: Protocol | None, reading: dict[str, Any], options: dict[str, Any]
+) -> tuple[Results, Trials]:
     """The figures of tallies that the processes of a cluster made while they scored."""
+    from hitmiss.errors import UsageError
     from hitmiss.scale.at_once import evaluate_tallies
 
+    given = [f"--{name.replace('_', '-')}" for name, value in reading.items() if value]
+    if given:
+        raise UsageError(f"{given[0]} was settled when the tallies were made; leave it out")
     found = evaluate_tallies(files, protocol, **options)
     return found.results, found.trials
 

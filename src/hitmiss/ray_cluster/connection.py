@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 import shutil
 import socket
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,7 +26,7 @@ from hitmiss.errors import EnvironmentFault, UsageError
 AUTO: Final = "auto"
 CLIENT: Final = "ray://"
 REACH_SECONDS: Final = 5.0
-"""How long an address is tried. Ray itself tries an address where nobody listens for minutes, and says so at length."""
+"""How long an address is tried."""
 STORE_BYTES: Final = 512 * 2**20
 """Shared memory of a cluster on this machine: tallies and prepared clips under way, no more."""
 SOCKET_ROOM: Final = 35
@@ -62,20 +65,19 @@ def joined(address: str) -> Iterator[Cluster]:
     """
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
-    ray = need_ray()
+    secret = _secret()
+    with _environment(secret if address == AUTO else {}):  # what Ray looks at when it is imported
+        ray = need_ray()
     if address == AUTO and ray.is_initialized():
         yield _described(ray, address)
         return
-    folder = _short_folder() if address == AUTO else None
     silence(ray)
-    try:
-        _start(ray, folder) if folder is not None else _join(ray, address)
-        yield _described(ray, address)
-    finally:
-        with suppress(Exception):  # whatever ended the work is what is told
-            ray.shutdown()
-        if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
+    with _started(ray, secret) if address == AUTO else _met(ray, address):
+        try:
+            yield _described(ray, address)
+        finally:
+            with suppress(Exception):  # whatever ended the work is what is told
+                ray.shutdown()
 
 
 def need_ray() -> Any:
@@ -103,20 +105,30 @@ def silence(ray: Any) -> None:
         worker.print_to_stdstream = lambda *_, **__: None
 
 
-def _start(ray: Any, folder: str) -> None:
-    with _environment(WORKERS):
-        ray.init(
-            address="local",
-            num_cpus=cores(),
-            include_dashboard=False,
-            log_to_driver=False,
-            logging_level=logging.CRITICAL,
-            object_store_memory=STORE_BYTES,
-            _temp_dir=folder,
-        )
+@contextmanager
+def _started(ray: Any, secret: Mapping[str, str | None]) -> Iterator[None]:
+    """A cluster on this machine. Its ports are open to the network, so it takes no calls without our secret."""
+    folder = _short_folder()
+    try:
+        with _environment(secret):
+            with _environment(WORKERS):
+                ray.init(
+                    address="local",
+                    num_cpus=cores(),
+                    include_dashboard=False,
+                    log_to_driver=False,
+                    logging_level=logging.CRITICAL,
+                    object_store_memory=STORE_BYTES,
+                    _temp_dir=folder,
+                )
+            yield
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
-def _join(ray: Any, address: str) -> None:
+@contextmanager
+def _met(ray: Any, address: str) -> Iterator[None]:
+    """A cluster that runs already. Ray would try an address where nobody listens for minutes, and say so at length."""
     host, port = place_of(address)
     try:
         socket.create_connection((host, port), timeout=REACH_SECONDS).close()
@@ -125,13 +137,33 @@ def _join(ray: Any, address: str) -> None:
             f"nobody answers at {host}:{port} ({error.strerror or error}); start a cluster there with "
             f"`ray start --head`, or say --cluster auto for one on this machine"
         ) from None
+    refusals = (ImportError, ConnectionError, RuntimeError, ValueError, AssertionError, ray.exceptions.RayError)
     try:
         ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL)
-    except (ImportError, ConnectionError, RuntimeError, ValueError, AssertionError) as error:
+    except refusals as error:
         first = (str(error).splitlines() or [type(error).__name__])[0]
         raise EnvironmentFault(
-            f"the cluster at {address} cannot be joined: {first}; the machines must have the same versions of Python and ray"
+            f"the cluster at {address} cannot be joined: {first}; the machines must have the same versions of Python and "
+            f"ray, and RAY_AUTH_TOKEN here must be the cluster's"
         ) from None
+    yield
+
+
+@cache
+def _token() -> str:
+    return secrets.token_hex(32)
+
+
+def _secret() -> dict[str, str | None]:
+    """What a cluster on this machine asks of its callers; what the user has settled stays.
+
+    Ray looks at the mode when it is imported: where that is done already, the mode is left to it (since 2.59 it asks for
+    a token on its own).
+    """
+    if "RAY_AUTH_MODE" in os.environ:
+        return {}
+    mode = None if "ray" in sys.modules else "token"
+    return {"RAY_AUTH_MODE": mode, "RAY_AUTH_TOKEN": os.environ.get("RAY_AUTH_TOKEN", _token())}
 
 
 def place_of(address: str) -> tuple[str, int]:
@@ -159,10 +191,10 @@ def _short_folder() -> str:
 
 
 @contextmanager
-def _environment(values: Mapping[str, str]) -> Iterator[None]:
-    """Variables for the processes that are started in the block; this one keeps its own."""
+def _environment(values: Mapping[str, str | None]) -> Iterator[None]:
+    """Variables for the processes that are started in the block. Afterwards all are as before, also those given as None."""
     before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
+    os.environ.update({name: value for name, value in values.items() if value is not None})
     try:
         yield
     finally:
