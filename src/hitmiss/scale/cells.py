@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from hitmiss.grouping import Rows
-from hitmiss.scale.tallies import Binned
+from hitmiss.scale.counters import truncated
+from hitmiss.scale.plan import Window
+from hitmiss.scale.tallies import Binned, Cell, Counts, ShardTally, counted, ordered
 from hitmiss.stats.delong import Steps
-from hitmiss.stats.keys import scores_of
+from hitmiss.stats.keys import COARSE, EXACT, Keys, keys_of, scores_of
 from hitmiss.tally import Floats, Tally
 
 SPARSE = 4
@@ -40,7 +43,55 @@ class ExactCells:
 
     def steps(self, positive: Rows, negative: Rows) -> Steps:
         """What the AUC of some cells and its variance need."""
-        return Steps.of_tally(self.tally(positive, negative))
+        sides = [[self.binned[row] for row in rows] for rows in (positive, negative)]
+        if any(b.counts is not None for side in sides for b in side):
+            return Steps.of_tally(self.tally(positive, negative))
+        keys = [np.concatenate([np.zeros(0, dtype=np.uint64), *(b.bins for b in side)]) for side in sides]
+        ascending: list[Any] = [k if len(side) == 1 else ordered(k) for k, side in zip(keys, sides, strict=True)]
+        return Steps.of_classes(*ascending)  # keys stand in the order of the scores, and that is all it needs
+
+
+@dataclass(frozen=True, eq=False)
+class Resident:
+    """Cells of which every score is known, asked for windows of them as if they had to be fetched."""
+
+    plan: str
+    names: tuple[str, ...]
+    cells: Mapping[Cell, Binned]
+    cuts: tuple[float, ...]
+
+    def __call__(self, window: Window) -> ShardTally:
+        """The trials in a window."""
+        chosen = self.cells if window.cells is None else window.cells
+        found = {}
+        for i, cell in enumerate(chosen):
+            at = 0 if window.cells is None else i
+            found[cell] = self._within(self.cells[cell], window.first[at], window.last[at], window.bits)
+        return ShardTally(self.plan, self.names, (), {cell: b for cell, b in found.items() if len(b.bins)})
+
+    def _within(self, binned: Binned, first: tuple[int, ...], last: tuple[int, ...], bits: int) -> Binned:
+        starts = np.searchsorted(binned.bins, np.array(first, dtype=np.uint64), side="left")
+        ends = np.searchsorted(binned.bins, np.array(last, dtype=np.uint64), side="right")
+        where = np.concatenate([np.zeros(0, dtype=np.intp), *map(np.arange, starts, ends)])
+        keys = truncated(binned.bins[where], bits, self.cuts)
+        return summed(keys, None if binned.counts is None else binned.counts[where])
+
+
+def coarsened(binned: Binned, cuts: tuple[float, ...]) -> Binned:
+    """The same trials by the coarsest bins."""
+    starts = np.append(0, np.flatnonzero(np.diff(binned.bins >> np.uint64(EXACT - COARSE))) + 1)
+    starts = np.unique(np.append(starts, np.searchsorted(binned.bins, keys_of(list(cuts))) if cuts else []))
+    starts = starts[starts < len(binned.bins)].astype(np.intp)
+    counts = np.add.reduceat(binned.each, starts) if len(starts) else np.zeros(0, dtype=np.int64)
+    return Binned(truncated(binned.bins[starts], COARSE, cuts), counts)
+
+
+def summed(keys: Keys, counts: Counts | None) -> Binned:
+    """Ascending keys with repeats, their counts added up."""
+    if counts is None or not len(keys):
+        return counted(keys)
+    starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
+    return Binned(keys[starts], np.add.reduceat(counts, starts))
 
 
 def _written_out(side: Sequence[Binned]) -> Floats:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss import progress
+from hitmiss.alarms import ties_differ
 from hitmiss.errors import DataError
 from hitmiss.grouping import Rows
 from hitmiss.scale.cells import ExactCells
@@ -25,7 +26,7 @@ from hitmiss.scale.summing import Pairs, Passing, passing
 from hitmiss.scale.tallies import Binned, Cell, ShardTally
 from hitmiss.stats.condensing import LEVELS, condense, heavy_bins, leaves, opened, thresholds
 from hitmiss.stats.delong import Steps
-from hitmiss.stats.forms import Form, PairShare, ReadTally
+from hitmiss.stats.forms import ClassSums, Form, PairShare, ReadTally, Whole
 from hitmiss.stats.keys import COARSE, EXACT, Keys, bins_of, first_key, keys_of
 from hitmiss.tally import Tally
 
@@ -69,16 +70,23 @@ class CoarseCells:
     figures: Mapping[SampleKey, Mapping[Form, float]] = field(default_factory=dict)
     areas: Mapping[SampleKey, Steps] = field(default_factory=dict)
     tied: Mapping[SampleKey, float] = field(default_factory=dict)
+    resident: ExactCells | None = None
+    """All scores, where they are there."""
 
     def tally(self, positive: Rows, negative: Rows) -> Tally:
         """The tally of some cells, short, with its figures."""
         short = condense(self.cells.tally(positive, negative), self.forms)
         key = _key(positive, negative)
-        return ReadTally(short.score, short.positives, short.negatives, self.figures.get(key, {}), self.tied.get(key))
+        tied = self.tied.get(key)
+        if self.resident is not None and short.has_both_classes and ties_differ(short):
+            tied = self.resident.tally(positive, negative).tied_mass
+        return ReadTally(short.score, short.positives, short.negatives, self.figures.get(key, {}), tied)
 
     def steps(self, positive: Rows, negative: Rows) -> Steps:
         """The area under the curve of some cells; of their bins where nothing depends on its digits."""
         found = self.areas.get(_key(positive, negative))
+        if found is None and self.resident is not None:
+            return self.resident.steps(positive, negative)
         return found if found is not None else Steps.of_tally(self.cells.tally(positive, negative))
 
 
@@ -189,9 +197,21 @@ def read_sums(
     return Sums(figures, {k: p.steps() for k, p in counted.items()}, {k: p.tied_mass for k, p in counted.items()})
 
 
-def needs_sums(forms: Sequence[Form]) -> bool:
-    """Whether some form needs every score."""
-    return any(isinstance(f, PairShare) or passing(f, 1, 1) is not None for f in forms)
+def needs_whole(forms: Sequence[Form]) -> bool:
+    """Whether some form needs every score, and not for its order alone."""
+    return any(isinstance(f, ClassSums | Whole) for f in forms)
+
+
+def needs_every_score(source: CoarseCells, samples: Sequence[SampleKey], forms: Sequence[Form]) -> bool:
+    """Whether a figure, or a warning with a figure in it, cannot do with the scores that were fetched."""
+    if needs_whole(forms) or any(isinstance(f, PairShare) for f in forms):
+        return True
+    for positive, negative in samples:
+        rows = np.array(positive, dtype=np.intp), np.array(negative, dtype=np.intp)
+        tally = source.tally(*rows)
+        if tally.has_both_classes and (source.steps(*rows).area < 0.51 or ties_differ(tally)):
+            return True
+    return False
 
 
 def stretches_of(binned: Sequence[Binned], rows: int) -> list[tuple[int, int]]:

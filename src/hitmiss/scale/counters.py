@@ -19,8 +19,6 @@ STEP: Final = 1 << 15
 MOST_COUNTS: Final = 2**27
 """Counters that a pass may hold; 4 bytes each."""
 _LOWEST: Final = keys_of([-np.inf])[0]
-FLUSH: Final = 2**21
-"""Keys that wait to be sorted."""
 
 
 class Counter(Protocol):
@@ -57,38 +55,28 @@ class KeepAll:
 
     def __init__(self, bits: int = EXACT, cuts: tuple[float, ...] = ()) -> None:
         self._bits, self._cuts = bits, cuts
-        self._parts: list[list[Binned]] = []
-        self._waiting: list[tuple[Codes, Keys]] = []
-        self._n = 0
+        self._parts: list[list[Keys]] = []
 
     def add(self, cell: Codes, score: Floats) -> None:
         """Keep some trials."""
-        keys = truncated(keys_of(score), self._bits, self._cuts)
-        self._waiting.append((cell, keys))
-        self._n += len(keys)
-        if self._n >= FLUSH:
-            self._flush()
+        for start in range(0, len(score), STEP):  # what is worked on stays in the cache
+            self._add(cell[start : start + STEP], score[start : start + STEP])
 
-    def _flush(self) -> None:
-        if not self._waiting:
-            return
-        cell, keys = (np.concatenate(part) for part in zip(*self._waiting, strict=True))
-        self._waiting, self._n = [], 0
-        size = int(cell.max()) + 1
-        small = cell.astype(np.uint16) if size < 2**16 else cell  # small integers are sorted by radix
-        order = np.argsort(small, kind="stable")
-        ends = np.cumsum(np.bincount(cell, minlength=size))
-        self._parts += [[] for _ in range(size - len(self._parts))]
-        for place, part in enumerate(np.split(keys[order], ends[:-1])):
-            if len(part):
-                self._parts[place].append(counted(ordered(part)))
+    def _add(self, cell: Codes, score: Floats) -> None:
+        keys = truncated(keys_of(score), self._bits, self._cuts)
+        sizes = np.bincount(cell)
+        self._parts += [[] for _ in range(len(sizes) - len(self._parts))]
+        small = cell.astype(np.uint16) if len(sizes) < 2**16 else cell  # small integers are sorted by radix
+        keys = keys[np.argsort(small, kind="stable")]
+        ends = np.cumsum(sizes).tolist()
+        for place in np.flatnonzero(sizes).tolist():
+            self._parts[place].append(keys[ends[place] - sizes[place] : ends[place]])
 
     def result(self) -> list[Binned]:
         """All keys of each cell."""
-        self._flush()
         found = []
         for place, parts in enumerate(self._parts):
-            found.append(merge_binned(parts) if parts else Binned(np.zeros(0, dtype=np.uint64)))
+            found.append(counted(ordered(np.concatenate([np.zeros(0, dtype=np.uint64), *parts]))))
             self._parts[place] = []
         return found
 

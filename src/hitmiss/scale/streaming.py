@@ -7,10 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-
 from hitmiss import progress
-from hitmiss.alarms import ties_differ
 from hitmiss.asking import form_of
 from hitmiss.errors import UsageError
 from hitmiss.grouping import parse_by
@@ -24,8 +21,16 @@ from hitmiss.protocol import Protocol, find_protocol, measure_trials
 from hitmiss.registry import find_metric, resolve
 from hitmiss.results import Results
 from hitmiss.scale.assembling import assemble
-from hitmiss.scale.cells import ExactCells
-from hitmiss.scale.coarse import CoarseCells, Rehearsal, SampleKey, Sums, fetch_open, needs_sums, read_sums, refine
+from hitmiss.scale.cells import ExactCells, Resident, coarsened
+from hitmiss.scale.coarse import (
+    CoarseCells,
+    Rehearsal,
+    fetch_open,
+    needs_every_score,
+    needs_whole,
+    read_sums,
+    refine,
+)
 from hitmiss.scale.passes import first_pass, second_pass
 from hitmiss.scale.plan import Shard, ShardPlan, Window
 from hitmiss.scale.reading import Opened, open_shard, rows_of_parquet
@@ -95,11 +100,27 @@ def evaluate_streamed(
         tally = _count(shards, plan, run, memory)
     trials = assemble(tally, plan)
     asking: dict[str, Any] = {"metrics": list(metrics), "by": by, "gap": gap, **options}
+    fetch: Callable[[Window], ShardTally] | None = None
     if not plan.is_exact:
-        cells = sorted(tally.cells)
         fetch = _Fetching(shards, plan, run)
-        trials = _sharpened(trials, cells, forms, fetch, memory, lambda t: measure_trials(t, chosen, **asking | {"bootstrap": 0}))
+    elif tally.n > condensing.LARGE and not needs_whole(forms):
+        cuts = condensing.thresholds(forms)
+        fetch = Resident(tally.plan, tally.names, tally.cells, cuts)
+    if fetch is not None:
+        rehearse = _Rehearsing(chosen, asking | {"bootstrap": 0})
+        trials = _sharpened(trials, sorted(tally.cells), forms, fetch, memory, rehearse)
     return Streamed(measure_trials(trials, chosen, **asking), trials)
+
+
+@dataclass(frozen=True)
+class _Rehearsing:
+    """A measurement that is made for nothing but to see which samples it asks for."""
+
+    protocol: Protocol | None
+    asking: dict[str, Any]
+
+    def __call__(self, trials: TalliedTrials) -> None:
+        measure_trials(trials, self.protocol, **self.asking)
 
 
 @dataclass(frozen=True)
@@ -121,31 +142,24 @@ def _sharpened(
     forms: Sequence[Form],
     fetch: Callable[[Window], ShardTally],
     memory: int,
-    rehearse: Callable[[TalliedTrials], Results],
+    rehearse: Callable[[TalliedTrials], None],
 ) -> TalliedTrials:
-    """Trials that were counted by bins, with the scores fetched on which the figures of a measurement depend."""
+    """Trials as bins, with the scores on which the figures of a measurement depend: fetched, or picked from all."""
     assert isinstance(trials.scored, ExactCells)
+    resident = trials.scored if isinstance(fetch, Resident) else None
     binned = list(trials.scored.binned)
-    stage = Rehearsal(trials.scored)
+    if isinstance(fetch, Resident):
+        binned = [coarsened(b, fetch.cuts) for b in binned]
+    stage = Rehearsal(ExactCells(binned))
     rehearse(replace(trials, scored=stage))
     samples = list(stage.asked)
     binned = refine(binned, cells, samples, fetch)
     mixed = fetch_open(binned, cells, samples, forms, fetch, memory)
-    source = CoarseCells(ExactCells(mixed), tuple(forms))
-    found = read_sums(binned, cells, samples, forms, fetch, memory) if _needs_every_score(source, samples, forms) else Sums()
+    source = CoarseCells(ExactCells(mixed), tuple(forms), resident=resident)
+    if resident is not None or not needs_every_score(source, samples, forms):
+        return replace(trials, scored=source)
+    found = read_sums(binned, cells, samples, forms, fetch, memory)
     return replace(trials, scored=replace(source, figures=found.figures, areas=found.areas, tied=found.tied))
-
-
-def _needs_every_score(source: CoarseCells, samples: Sequence[SampleKey], forms: Sequence[Form]) -> bool:
-    """Whether a figure, or a warning with a figure in it, cannot do with the scores that were fetched."""
-    if needs_sums(forms):
-        return True
-    for positive, negative in samples:
-        rows = np.array(positive, dtype=np.intp), np.array(negative, dtype=np.intp)
-        tally = source.tally(*rows)
-        if tally.has_both_classes and (source.steps(*rows).area < 0.51 or ties_differ(tally)):
-            return True
-    return False
 
 
 def asked_forms(wanted: Sequence[str], protocol: Protocol | None, options: ReadOptions) -> list[Form]:
