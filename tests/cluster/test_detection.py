@@ -167,15 +167,15 @@ def test_what_is_wrong_on_the_cluster_is_told_in_one_sentence(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(UsageError, match=r"there is no model .*nowhere\.onnx"):
-        on_cluster(cluster, tmp_path / "a", corpus(4), partial(open_detector, str(tmp_path / "nowhere.onnx")))
+        on_cluster(cluster, tmp_path / "a", corpus(4), partial(open_detector, str(tmp_path / "nowhere.onnx")), actors=1)
     with pytest.raises(UsageError, match=r"do not open the same detector: pid: \d+ before, \d+ now; give --device"):
         on_cluster(cluster, tmp_path / "b", corpus(40), HostDetector, load=slow_clip)
     with pytest.raises(UsageError, match="5 output columns"):
-        on_cluster(cluster, tmp_path / "c", corpus(4), partial(as_detector, wide))
+        on_cluster(cluster, tmp_path / "c", corpus(4), partial(as_detector, wide), actors=1)
     with pytest.raises(UsageError, match="the cluster has no GPU"):
         Fleet(cluster, LEVEL, device="cuda")
-    monkeypatch.setattr("hitmiss.detect.on_cluster.FUTILE", 3)
-    with pytest.raises(EnvironmentFault, match="4 processes died one after the other"):
+    monkeypatch.setattr("hitmiss.detect.on_cluster.FUTILE", 2)
+    with pytest.raises(EnvironmentFault, match="3 processes died one after the other"):
         on_cluster(cluster, tmp_path / "d", corpus(64), load=kill_always, actors=1)
 
 
