@@ -56,7 +56,8 @@ def in_fork(words: list[str], folder: str, environment: dict[str, str]) -> None:
 def fork(words: list[str], folder: Path) -> Any:
     """The command in a process of its own, forked from one that has imported everything already."""
     context = get_context("forkserver")
-    context.set_forkserver_preload(["hitmiss.cli.main", "hitmiss.llm.inspecting", "inspect_ai", "openai", __name__])
+    late = ["inspect_ai.agent._acp.server", "inspect_ai.model._providers.openai_compatible", "polars", "scipy.ndimage"]
+    context.set_forkserver_preload(["hitmiss.cli.main", "hitmiss.llm.run", "inspect_ai", "openai", *late, __name__])
     process = context.Process(target=in_fork, args=(words, str(folder), dict(os.environ)))
     process.start()
     return process
