@@ -361,3 +361,24 @@ def test_wins_of_precision_are_right_answers() -> None:
     a, b = (Trials.of([1, 1, 0, 0], decision=d) for d in ([1, 0, 1, 1], [1, 1, 0, 1]))
     row = compare(a, b, ["precision"]).one("precision")
     assert (row.wins, row.ties, row.losses) == (2, 2, 0)
+
+
+def test_what_resampling_inflates_gets_no_interval_and_no_test() -> None:
+    rng = np.random.default_rng(3)
+    label = np.arange(300) % 2
+    sides = []
+    for _ in range(2):
+        confidence = np.round(rng.uniform(0.5, 1.0, 300), 2)
+        decision = np.where(rng.random(300) < confidence, label, 1 - label)
+        codec = ["x" if i % 3 else "y" for i in range(300)]
+        sides.append(Trials.of(label, decision=decision, confidence=confidence, codec=codec))
+    found = compare(sides[0], sides[1], ["ece", "accuracy", "smooth_ece"], by=["codec"], bootstrap=100)
+    for row in found:
+        if row.metric == "accuracy":
+            assert row.low is not None and row.p_value is not None
+        else:
+            assert row.a is not None and row.delta == pytest.approx((row.b or 0.0) - row.a)
+            assert (row.low, row.high, row.p_value, row.test, row.mdd) == (None,) * 5
+            assert row.verdict == "not tested" and f"resampling inflates {row.metric}" in (row.note or "")
+    alone = compare(sides[0], sides[1], ["accuracy"], by=["codec"], bootstrap=100)
+    assert [d for d in found if d.metric == "accuracy"] == list(alone)  # what else is asked changes no digit

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from itertools import combinations
 
 import numpy as np
+import polars as pl
 import pytest
 
 from hitmiss.comparison import compare
-from hitmiss.errors import UsageError
+from hitmiss.errors import UnknownName, UsageError
 from hitmiss.rankings import compare_all
 from hitmiss.report.comparison_tables import ranking_tables
 from hitmiss.stats.multiple import holm
@@ -57,8 +59,34 @@ def test_what_cannot_be_ranked() -> None:
     given = runs(20)
     with pytest.raises(UsageError, match="two runs or more; found 1"):
         compare_all({"one": given["good"]}, ["eer"])
-    with pytest.raises(UsageError, match="choose two runs for --by"):
+    with pytest.raises(UnknownName, match="codec"):
         compare_all(given, ["eer"], by=["codec"])
+
+
+def test_slices_are_one_family_with_all_pairs_and_each_has_letters_of_its_own() -> None:
+    given = {}
+    for name, trials in runs(900).items():
+        codec = pl.Series("codec", ["x", "y", "z"] * 300)
+        given[name] = trials.put(codec=codec).retitle(slices=("codec",))
+    found = compare_all(given, ["roc_auc"], by=["codec"])
+    alone = [compare(given[a], given[b], ["roc_auc"], by=["codec"], correction="none") for a, b in combinations(given, 2)]
+    slices = [row for c in alone for row in c if row.slice and row.average is None]
+    wanted = dict(zip(((r.a, r.b) for r in slices), holm([r.p_value or 0.0 for r in slices]), strict=True))
+    sliced = [d.difference for d in found.duels if d.difference.slice and d.difference.average is None]
+    assert len(sliced) == 9 and {(d.a, d.b): d.p_adjusted for d in sliced} == pytest.approx(wanted)
+    pooled = [d.difference for d in found.duels if not d.difference.slice]
+    assert [d.p_adjusted for d in pooled] == pytest.approx(holm([d.p_value or 0.0 for d in pooled]))
+    for codec in "xyz":
+        own = [s for s in found.standings if s.slice == {"codec": codec} and s.average is None]
+        assert {s.run for s in own} == {*given} and own[-1].run == "poor" and own[-1].letters == "b"
+        assert {s.run: s.value for s in own}["poor"] == alone[1].one("roc_auc", codec=codec).b
+    macro = [s for s in found.standings if s.average == "macro"]
+    assert len(macro) == 3 and macro[0].metric == "macro roc_auc [codec=*]"
+    whole, table = ranking_tables(found)
+    assert whole.header[:3] == ("run", "value", "group")
+    assert table.header == ("codec", "pairs", "good", "twin", "poor")
+    assert [row[0].text for row in table.rows] == ["x", "y", "z", "macro"]
+    assert [row[4].below for row in table.rows[:3]] == ["b"] * 3
 
 
 def test_an_undefined_run_stays_without_a_letter() -> None:

@@ -82,3 +82,22 @@ def test_what_one_run_alone_records_is_noted() -> None:
 
 def test_every_rule_has_a_reason() -> None:
     assert all(rule.name and rule.problem and rule.facts for rule in RULES)
+
+
+def test_what_is_told_by_run_counts_for_the_runs_that_are_there() -> None:
+    told = {"by_run": {"m|tools": {"temperature": 0.0}, "m|none": {"temperature": 0.7}, "n|none": {"temperature": 0.7}}}
+
+    def of(*runs: tuple[str, str]) -> Trials:
+        items = [f"{i}" for i in range(4)]
+        head = Header(provenance=told, runs=("model", "tools", "trial"))
+        columns = {name: [run[at] for run in runs for _ in items] for at, name in enumerate(("model", "tools"))}
+        label, score = [1, 0, 1, 0] * len(runs), [4.0, 1.0, 3.0, 2.0] * len(runs)
+        return Trials.of(label, score, item=items * len(runs), header=head, trial=["1", "1", "1", "1"] * len(runs), **columns)
+
+    cold, warm, other = of(("m", "tools")), of(("m", "none")), of(("n", "none"))
+    assert facts(cold)["temperature"] == "0.0" and facts(warm)["temperature"] == "0.7"
+    assert [b.name for b in breaches(cold, warm)] == ["different temperatures"]
+    assert breaches(warm, other) == []
+    both = of(("m", "tools"), ("m", "none"))
+    assert facts(both)["temperature"] == "0.0 / 0.7"
+    assert [b.name for b in breaches(both, warm)] == ["different temperatures"] and breaches(both, both) == []

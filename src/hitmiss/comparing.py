@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from hitmiss.contrasts import RIGHT, Contrast, Mask, choose_test, contrast
+from hitmiss.contrasts import NO_TEST, RIGHT, Contrast, Mask, choose_test, contrast
 from hitmiss.differences import (
     A_BETTER,
     ALL,
@@ -87,7 +87,7 @@ class Work:
     def cells(self, sample: PairedSample, questions: list[Both]) -> list[Cell]:
         """Every question on one sample; replicates are drawn together, for those that need them."""
         tests = [choose_test(q, sample, self.test, bool(self.plan.unit)) for q in questions]
-        need = [i for i, t in enumerate(tests) if self.plan.bootstrap and t != "delong"]
+        need = [i for i, t in enumerate(tests) if self.plan.bootstrap and t not in ("delong", NO_TEST)]
         drawn = self.draws.deltas([questions[i] for i in need], sample) if need else []
         deltas = dict(zip(need, drawn, strict=True))
         return [
@@ -109,7 +109,7 @@ class Work:
             high=_known(found.high),
             p_value=p,
             p_adjusted=p,
-            test=found.test,
+            test=found.test or None,
             n_pairs=sample.n,
             n_positive=sample.n_positive,
             wins=found.wins,
@@ -136,6 +136,8 @@ class Work:
         row = replace(row, a=means[0], b=means[1], delta=means[1] - means[0], wins=wins, losses=losses)
         note = None if len(good) == len(cells) else f"over {len(good)} of {len(cells)} slices"
         row = replace(row, ties=len(good) - wins - losses, note=note)
+        if good[0].found.test == NO_TEST:
+            return replace(row, note="; ".join(filter(None, (note, good[0].found.note))))
         shares = any(name in whole.parts[0].a.columns.negative_only for name in grouping) and not self.plan.unit
         if shares:
             return replace(

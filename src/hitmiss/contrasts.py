@@ -6,6 +6,10 @@
 | delong      | ROC AUC                                                                | yes, where trials are independent |
 | permutation | any metric: a unit's answers are exchanged between the runs             | for shares drawn by units      |
 | bootstrap   | any metric: the percentile interval turned round                        | for everything else            |
+
+Metrics that resampling inflates (calibration errors) get neither an interval nor a test. The interval of everything but
+an AUC is the percentile interval of the paired replicates, also for least costs: the optimism that a single one has
+is nearly the same in both runs and cancels (measured in docs/intervals.md).
 """
 
 from __future__ import annotations
@@ -33,6 +37,8 @@ from hitmiss.uncertainty import Question
 from hitmiss.values import Rate
 
 TESTS: Final = ("auto", "mcnemar", "delong", "bootstrap", "permutation")
+NO_TEST: Final = ""
+"""Of a metric whose replicates are no guide to how sure it is."""
 RIGHT: Final = (0, 3)
 """Outcomes of decisions that are right: true positive, true negative."""
 PERMUTATIONS: Final = 10_000
@@ -67,6 +73,8 @@ def choose_test(question: Both, sample: PairedSample, wanted: str, by_units: boo
     """The test of a metric on a sample; one that does not apply is refused."""
     if wanted not in TESTS:
         raise UnknownName("test", wanted, TESTS)
+    if not question[0].metric.interval:
+        return NO_TEST
     independent = not by_units and len(sample.parts) == 1
     is_share, is_area = shared_denominator(question, sample) is not None, isinstance(question[0].form, PairShare)
     if wanted == "auto":
@@ -89,6 +97,8 @@ def contrast(question: Both, sample: PairedSample, test: str, draws: PairedDraws
     if math.isnan(found.delta):
         return found
     found = _with_wins(found, question, sample)
+    if test == NO_TEST:
+        return replace(found, note=f"no interval and no test: resampling inflates {question[0].metric.name}")
     if deltas is not None:
         low, high = intervals.percentile(deltas, draws.plan.level)
         lost = int(np.isnan(deltas).sum())

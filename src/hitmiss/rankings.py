@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
 from hitmiss.comparison import compare
 from hitmiss.differences import Comparison, Difference
 from hitmiss.errors import UsageError
+from hitmiss.grouping import Grouping, parse_by
 from hitmiss.results import SCHEMA, finite
 from hitmiss.signature import read_signature
 from hitmiss.spec import Spec
@@ -22,13 +23,16 @@ from hitmiss.trials import Trials
 
 @dataclass(frozen=True)
 class Standing:
-    """A run's figure and its letters: runs that share a letter were not shown to differ."""
+    """A run's figure in a slice and its letters there: runs that share a letter were not shown to differ."""
 
     metric: str
     run: str
     value: float | None
     letters: str
     best: str
+    slice: Mapping[str, str] = field(default_factory=dict)
+    average: str | None = None
+    n_pairs: int = 0
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,7 @@ class Ranking:
     warnings: tuple[str, ...] = ()
     level: float = 0.95
     correction: str = "holm"
+    groupings: tuple[Grouping, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form: `{"schema": 1, "kind": "ranking", "runs": […], "standings": [{…}], "pairs": [{…}]}`."""
@@ -75,7 +80,9 @@ class Ranking:
 def compare_all(
     runs: Mapping[str, Trials], metrics: Sequence[str | Spec], *, correction: str = "holm", **options: Any
 ) -> Ranking:
-    """Compare every pair of runs; options as for `compare`, without slices.
+    """Compare every pair of runs; options as for `compare`.
+
+    P values are adjusted over all pairs; in tables by slice over all pairs and slices of a metric and grouping.
 
     >>> label = [1] * 4 + [0] * 4
     >>> runs = {"x": [4, 5, 6, 7, 0, 1, 2, 3], "y": [4, 5, 6, 7, 0, 1, 2, 3], "z": [0, 1, 2, 3, 4, 5, 6, 7]}
@@ -85,13 +92,11 @@ def compare_all(
     """
     if len(runs) < 2:
         raise UsageError(f"a comparison needs two runs or more; found {len(runs)}")
-    if options.get("by"):
-        raise UsageError("with more than two runs there are no tables by slice; choose two runs for --by")
     made = {
         (a, b): compare(runs[a], runs[b], metrics, names=(a, b), correction="none", **options)
         for a, b in combinations(runs, 2)
     }
-    duels = _adjusted_over_pairs(made, correction)
+    duels = _adjusted_over_pairs(made, correction, parse_by(options.get("by", ())))
     first = next(iter(made.values()))
     warnings = dict.fromkeys(w for c in made.values() for w in c.warnings)
     return Ranking(
@@ -102,14 +107,17 @@ def compare_all(
         tuple(warnings),
         first.level,
         correction,
+        tuple(parse_by(options.get("by", ()))),
     )
 
 
-def _adjusted_over_pairs(made: Mapping[tuple[str, str], Comparison], correction: str) -> list[Duel]:
+def _adjusted_over_pairs(
+    made: Mapping[tuple[str, str], Comparison], correction: str, groupings: Sequence[Grouping]
+) -> list[Duel]:
     duels = [Duel(a, b, d) for (a, b), c in made.items() for d in c]
     families: dict[tuple[object, ...], list[Duel]] = {}
     for duel in duels:
-        families.setdefault((duel.difference.metric, tuple(duel.difference.slice.items())), []).append(duel)
+        families.setdefault(_family(duel.difference, groupings), []).append(duel)
     return [
         replace(duel, difference=replace(duel.difference, p_adjusted=p))
         for own in families.values()
@@ -117,17 +125,36 @@ def _adjusted_over_pairs(made: Mapping[tuple[str, str], Comparison], correction:
     ]
 
 
+def _family(d: Difference, groupings: Sequence[Grouping]) -> tuple[object, ...]:
+    """What is adjusted together: all pairs, and in a table by slice all slices of it."""
+    columns = tuple(d.slice)
+    rest = {k: v for k, v in d.slice.items() if not is_sliced(d.slice, groupings)}
+    return d.metric, d.average, columns, tuple(rest.items())
+
+
+def is_sliced(where: Mapping[str, str], groupings: Sequence[Grouping]) -> bool:
+    """Whether a figure stands in a table by slice."""
+    return any({*grouping} <= {*where} for grouping in groupings)
+
+
 def _standings(names: tuple[str, ...], duels: Sequence[Duel], alpha: float) -> list[Standing]:
-    """Per metric the runs from best to worst with their letters."""
+    """Per metric and slice the runs from best to worst with their letters."""
     found: list[Standing] = []
-    for metric in dict.fromkeys(_title(d) for d in duels):
-        own = [d for d in duels if _title(d) == metric]
+    cells: dict[tuple[object, ...], list[Duel]] = {}
+    for duel in duels:
+        d = duel.difference
+        cells.setdefault((d.metric, d.average, tuple(d.slice.items())), []).append(duel)
+    for own in cells.values():
         values = {d.a: d.difference.a for d in own} | {d.b: d.difference.b for d in own}
-        best = own[0].difference.best
-        order = sorted(names, key=lambda n: _place(values[n], best))
+        one = own[0].difference
+        order = sorted(names, key=lambda n: _place(values.get(n), one.best))
         told = [(d.a, d.b) for d in own if d.difference.p_adjusted is not None and d.difference.p_adjusted < alpha]
         signs = letters(order, told)
-        found += [Standing(metric, n, values[n], signs[n] if values[n] is not None else "", best) for n in order]
+        where: dict[str, Any] = {"slice": dict(one.slice), "average": one.average, "n_pairs": one.n_pairs}
+        found += [
+            Standing(title_of(one), n, values.get(n), signs[n] if values.get(n) is not None else "", one.best, **where)
+            for n in order
+        ]
     return found
 
 
@@ -141,9 +168,10 @@ def _sign(made: tuple[Comparison, ...], correction: str) -> str:
     return "|".join(f"{k}:{v}" for k, v in common.items())
 
 
-def _title(duel: Duel) -> str:
-    where = ", ".join(f"{k}={v}" for k, v in duel.difference.slice.items())
-    return f"{duel.difference.metric}{f' [{where}]' if where else ''}"
+def title_of(d: Difference) -> str:
+    """A metric with the slice and the average that a figure is of."""
+    where = ", ".join(f"{k}={v}" for k, v in d.slice.items())
+    return f"{f'{d.average} ' if d.average else ''}{d.metric}{f' [{where}]' if where else ''}"
 
 
 def _place(value: float | None, best: str) -> tuple[bool, float]:

@@ -117,10 +117,24 @@ def facts(trials: Trials) -> dict[str, str]:
     """What is known of how a run was made: provenance (nested names joined by dots), then columns with one value."""
     columns = {name: trials.frame[name] for name in (*trials.header.runs, *trials.header.slices)}
     constant = {name: str(c[0]) for name, c in columns.items() if len(c) and c.n_unique() == 1}
-    told = trials.header.provenance
-    run = "|".join(constant[name] for name in trials.header.runs if name in constant and name not in REPEATS)
-    own = told.get("by_run", {}).get(run, {})
-    return {**constant, **dict(_flat(told)), **dict(_flat(own))}
+    return {**constant, **dict(_flat(trials.header.provenance)), **_of_runs(trials)}
+
+
+def _of_runs(trials: Trials) -> dict[str, str]:
+    """What is told by run (`by_run`, keyed by the values of the run columns) of the runs that are here.
+
+    Where several are, and they differ, all that is told of them counts: such trials agree only with the like.
+    """
+    told: Mapping[str, Mapping[str, Any]] = trials.header.provenance.get("by_run", {})
+    columns = [name for name in trials.header.runs if name not in REPEATS]
+    if not told or not columns:
+        return dict(_flat(told.get("", {})))
+    keys = trials.frame.select(columns).unique(maintain_order=True).rows()
+    found: dict[str, dict[str, None]] = {}
+    for key in ("|".join(map(str, values)) for values in keys):
+        for name, value in _flat(told.get(key, {})):
+            found.setdefault(name, {})[value] = None
+    return {name: " / ".join(sorted(values)) for name, values in found.items()}
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:

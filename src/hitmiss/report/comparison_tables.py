@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hitmiss.differences import Comparison, Difference, Discordance, p_text
-from hitmiss.rankings import Duel, Ranking
+from hitmiss.grouping import Grouping
+from hitmiss.rankings import Duel, Ranking, is_sliced, title_of
 from hitmiss.report.tables import ARROW, Cell, Table
 
 LEGEND = (
@@ -140,12 +141,13 @@ def _trimmed(table: Table) -> Table:
 
 
 def ranking_tables(ranking: Ranking) -> list[Table]:
-    """Per metric the runs from best to worst with their letters, then the matrix of adjusted p values."""
+    """Per metric the runs from best to worst with their letters and the matrix of differences; then tables by slice."""
     found = []
-    for metric in dict.fromkeys(s.metric for s in ranking.standings):
-        own = [s for s in ranking.standings if s.metric == metric]
+    whole = [s for s in ranking.standings if not is_sliced(s.slice, ranking.groupings)]
+    for metric in dict.fromkeys(s.metric for s in whole):
+        own = [s for s in whole if s.metric == metric]
         order = [s.run for s in own]
-        duels = {frozenset((d.a, d.b)): d for d in ranking.duels if _title(d) == metric}
+        duels = {frozenset((d.a, d.b)): d for d in ranking.duels if title_of(d.difference) == metric}
         lines = [
             (
                 Cell(s.run),
@@ -157,12 +159,27 @@ def ranking_tables(ranking: Ranking) -> list[Table]:
         ]
         title = f"{metric} {ARROW[own[0].best]}: row − column, p ({ranking.correction}) over all pairs"
         found.append(Table(title, ("run", "value", "group", *order), tuple(lines)))
+    return found + [t for grouping in ranking.groupings for t in _ranked_by_slice(ranking, grouping)]
+
+
+def _ranked_by_slice(ranking: Ranking, grouping: Grouping) -> list[Table]:
+    """One table a metric: a line a slice, in it the figure of every run with its letters."""
+    found = []
+    for metric in dict.fromkeys(d.difference.metric for d in ranking.duels):
+        names = {title_of(d.difference): d.difference for d in ranking.duels if d.difference.metric == metric}
+        own = {title: d for title, d in names.items() if is_sliced(d.slice, [grouping]) and len(d.slice) == len(grouping)}
+        lines = []
+        for title, d in own.items():
+            runs = {s.run: s for s in ranking.standings if s.metric == title}
+            key = tuple(d.slice.values()) if not d.average else (d.average, *("",) * (len(grouping) - 1))
+            figures = (Cell("–" if (v := runs[n].value) is None else f"{v:.4f}", runs[n].letters) for n in ranking.names)
+            lines.append((*map(Cell, key), Cell(f"{d.n_pairs:,}"), *figures))
+        if lines:
+            best = ARROW[next(iter(own.values())).best]
+            title = f"{metric} {best} by {' × '.join(grouping)}: in a line, runs that share a letter were not shown to differ"
+            title += f" (p {ranking.correction}, over all pairs and slices)" if ranking.correction != "none" else ""
+            found.append(Table(title, (*grouping, "pairs", *ranking.names), tuple(lines), len(grouping)))
     return found
-
-
-def _title(duel: Duel) -> str:
-    where = ", ".join(f"{k}={v}" for k, v in duel.difference.slice.items())
-    return f"{duel.difference.metric}{f' [{where}]' if where else ''}"
 
 
 def _against(run: str, other: str, duels: dict[frozenset[str], Duel]) -> Cell:
