@@ -54,8 +54,8 @@ def positions(folder: Path) -> Counter[int]:
 
 @pytest.mark.parametrize(
     "given",
-    [{}, {"workers": 1}, {"window": 4000, "hop": 2000, "pooling": "median"}, {"transform": louder}],
-    ids=["plain", "decoded elsewhere", "windows", "transform"],
+    [{}, {"window": 4000, "hop": 2000, "pooling": "median", "transform": louder}],
+    ids=["plain", "windows of changed clips"],
 )
 def test_the_run_is_that_of_one_process(cluster: Cluster, tmp_path: Path, given: dict[str, Any]) -> None:
     manifest = corpus(60, codec=["quiet", "loud"] * 30)
@@ -116,7 +116,7 @@ def test_a_crash_in_the_middle_of_a_part_loses_and_doubles_nothing(
 
 def test_an_item_that_kills_every_process_is_to_blame_alone(cluster: Cluster, tmp_path: Path) -> None:
     outcome, fleet = on_cluster(cluster, tmp_path / "run", corpus(12), load=deadly_clip)
-    assert (outcome.n_scored, outcome.n_failed, fleet.deaths) == (11, 1, 3)
+    assert (outcome.n_scored, outcome.n_failed) == (11, 1) and fleet.deaths >= 3
     assert outcome.failures == (("c0005", "3 processes that scored it died (killed, or a crash in native code)"),)
 
 

@@ -138,11 +138,11 @@ class Fleet(Base):
 
     def prepare_one(self, row: Mapping[str, Any]) -> Any:
         """One item made ready somewhere on the cluster."""
-        return accepted(self._ray.get(self._any().prepare.remote(self._work, row)))
+        return self._asked("prepare", row)
 
     def outputs(self, batch: Batch) -> Any:
         """The outputs of one batch, from any of the processes."""
-        return accepted(self._ray.get(self._any().outputs.remote(self._work, batch)))
+        return self._asked("outputs", batch)
 
     def prepare(self, batch: Batch) -> Batch:
         """As it is: the process that has the model prepares it."""
@@ -166,8 +166,15 @@ class Fleet(Base):
         has_room = self.cluster.cpus > self.size * self._needs["num_cpus"]
         return self._ray.remote(make_ready).options(num_cpus=int(has_room), max_retries=0)
 
-    def _any(self) -> Any:
-        return next(member for member in self.members if member.about is not None).actor
+    def _asked(self, method: str, given: Any) -> Any:
+        """What any of the processes answers; one that dies over the question is not asked again."""
+        actor = next((member.actor for member in self.members if member.about is not None), None)
+        if actor is None:
+            raise EnvironmentFault("no process of the cluster has the detector open")
+        try:
+            return accepted(self._ray.get(getattr(actor, method).remote(self._work, given)))
+        except self._ray.exceptions.RayActorError as error:
+            raise EnvironmentFault(f"a process of the cluster died: {last_line(error)}") from None
 
     def _wait_for_the_first(self) -> None:
         began, told = time.monotonic(), False

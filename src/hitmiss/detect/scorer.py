@@ -129,7 +129,10 @@ class Scorer:
             self._detector = as_detector(opening.open()())
             return About.of(self._detector)
 
-        return attempted(load)
+        found = attempted(load)
+        if isinstance(found, Refusal):
+            return replace(found, message=f"on {socket.gethostname()}: {found.message}")
+        return found
 
     def score(self, work: Sent[Work], rows: pl.DataFrame, ready: Ready | Refusal | None = None) -> Scored | Refusal:
         """Score the rows of a part; `ready` are its items, where another process has prepared them."""
@@ -141,9 +144,13 @@ class Scorer:
 
     def outputs(self, work: Sent[Work], batch: Any) -> Array | Refusal:
         """The raw outputs of a batch."""
-        loop = self._begun(work)
-        prepare = getattr(loop.detector, "prepare", None)
-        return attempted(lambda: np.asarray(loop.detector.outputs(prepare(batch) if prepare is not None else batch)))
+
+        def answer() -> Array:
+            detector = self._begun(work).detector
+            prepare = getattr(detector, "prepare", None)
+            return np.asarray(detector.outputs(prepare(batch) if prepare is not None else batch))
+
+        return attempted(answer)
 
     def _score(self, work: Sent[Work], rows: pl.DataFrame, ready: Ready | None) -> Scored:
         loop, own = self._begun(work), self._begun(work).preparation

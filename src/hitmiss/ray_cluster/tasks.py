@@ -41,7 +41,7 @@ class RayTasks:
             while waiting:
                 yield _result(ray, *waiting.popleft())
         finally:
-            for reference, _ in waiting:  # the caller gave up: nobody wants these any more
+            for reference, _ in waiting if ray.is_initialized() else ():  # the caller gave up: nobody wants these
                 ray.cancel(reference, force=True)
 
 
