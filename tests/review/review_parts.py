@@ -7,12 +7,13 @@ import json
 import os
 import re
 import signal
+import sqlite3
 import struct
 import subprocess
 import sys
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,12 @@ def write_results(folder: Path, n: int = 6, texts: Sequence[str] = ()) -> Path:
     path = folder / "results.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
+
+
+def asked(path: Path, question: str) -> list[tuple[Any, ...]]:
+    """What a review's file answers to a question of SQL."""
+    with closing(sqlite3.connect(path)) as db:
+        return db.execute(question).fetchall()
 
 
 @dataclass
@@ -147,7 +154,15 @@ class Client:
         self, method: str, path: str, body: bytes | None = None, headers: Sequence[tuple[str, str]] = ()
     ) -> Answer:
         """One request. A Host header among `headers` replaces the right one."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)) as connection:
+            answer = self._asked(connection, method, path, body, headers)
+        if answer.cookies:
+            self.cookie = answer.cookies[0].partition(";")[0]
+        return answer
+
+    def _asked(
+        self, connection: Any, method: str, path: str, body: bytes | None, headers: Sequence[tuple[str, str]]
+    ) -> Answer:
         connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
         given = {name.lower() for name, _ in headers}
         every = [*headers]
@@ -159,11 +174,7 @@ class Client:
         connection.endheaders(body)
         got = connection.getresponse()
         cookies = got.headers.get_all("set-cookie") or []
-        answer = Answer(got.status, {k.lower(): v for k, v in got.getheaders()}, got.read(), cookies)
-        connection.close()
-        if cookies:
-            self.cookie = cookies[0].partition(";")[0]
-        return answer
+        return Answer(got.status, {k.lower(): v for k, v in got.getheaders()}, got.read(), cookies)
 
     def get(self, path: str, *headers: tuple[str, str]) -> Answer:
         return self.ask("GET", path, headers=headers)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sqlite3
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ import numpy as np
 import pytest
 from tests.browser.test_report_in_chromium import CHROMIUM, FLAGS
 from tests.report.hostile import HOSTILE
-from tests.review.review_parts import serving, wav, write_results
+from tests.review.review_parts import asked, serving, wav, write_results
 
 pytestmark = pytest.mark.extras
 pytest.importorskip("starlette", reason="starlette is not installed; make test-extras")
@@ -33,6 +32,12 @@ def browser() -> Iterator[Any]:
             yield opened
         finally:
             opened.close()
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    with browser() as opened:
+        yield opened
 
 
 def signed_in(context: Any, url: str, name: str) -> Any:
@@ -99,19 +104,19 @@ def test_two_people_at_once_with_the_keyboard_alone(tmp_path: Path, k: int) -> N
             person.join(120)
             if person.error is not None:
                 raise person.error
-    with sqlite3.connect(tmp_path / "results.review.sqlite") as db:
-        said = db.execute("SELECT item, reviewer FROM verdicts").fetchall()
-        notes = [note for (note,) in db.execute("SELECT note FROM verdicts WHERE note <> ''")]
-        undone = db.execute("SELECT count(*) FROM events WHERE kind = 'undo'").fetchone()[0]
-        seconds = [s for (s,) in db.execute("SELECT seconds FROM verdicts")]
+    store = tmp_path / "results.review.sqlite"
+    said = asked(store, "SELECT item, reviewer FROM verdicts")
+    notes = [note for (note,) in asked(store, "SELECT note FROM verdicts WHERE note <> ''")]
+    undone = asked(store, "SELECT count(*) FROM events WHERE kind = 'undo'")[0][0]
+    seconds = [s for (s,) in asked(store, "SELECT seconds FROM verdicts")]
     assert set(Counter(item for item, _ in said).values()) == {k} and len({item for item, _ in said}) == 8
     assert len(set(said)) == len(said) == 8 * k, "no person twice on an item"
     assert notes.count("1 looks odd, said 2 of us") == len(notes) > 0 and undone > 0
     assert all(0.2 < s < 60 for s in seconds), "the script counted"
 
 
-def test_an_adjudicator_with_the_keyboard_alone(tmp_path: Path) -> None:
-    with serving(write_results(tmp_path, n=2), "--per-item", "2", "--adjudicator", "Zoe") as server, browser() as chromium:
+def test_an_adjudicator_with_the_keyboard_alone(tmp_path: Path, chromium: Any) -> None:
+    with serving(write_results(tmp_path, n=2), "--per-item", "2", "--adjudicator", "Zoe") as server:
         for name, key in (("Ann", "1"), ("Bob", "2")):
             page = signed_in(chromium.new_context(), server.url, name)
             while judging(page):
@@ -130,8 +135,8 @@ def test_an_adjudicator_with_the_keyboard_alone(tmp_path: Path) -> None:
         assert judging(zoe) and zoe.query_selector(".choices") is not None
 
 
-def test_a_key_held_down_or_pressed_too_early_judges_nothing_unseen(tmp_path: Path) -> None:
-    with serving(write_results(tmp_path, n=5)) as server, browser() as chromium:
+def test_a_key_held_down_or_pressed_too_early_judges_nothing_unseen(tmp_path: Path, chromium: Any) -> None:
+    with serving(write_results(tmp_path, n=5)) as server:
         page = signed_in(chromium.new_context(), server.url, "Ann")
         with page.expect_navigation():
             page.keyboard.down("1")
@@ -152,8 +157,8 @@ def test_a_key_held_down_or_pressed_too_early_judges_nothing_unseen(tmp_path: Pa
         assert "Item 3" in page.inner_text(".nth")
 
 
-def test_undo_by_the_toast_and_without_scripts(tmp_path: Path) -> None:
-    with serving(write_results(tmp_path, n=2)) as server, browser() as chromium:
+def test_undo_by_the_toast_and_without_scripts(tmp_path: Path, chromium: Any) -> None:
+    with serving(write_results(tmp_path, n=2)) as server:
         page = signed_in(chromium.new_context(), server.url, "Ann")
         press(page, "2")
         toast = page.locator(".undo")
@@ -167,8 +172,7 @@ def test_undo_by_the_toast_and_without_scripts(tmp_path: Path) -> None:
         bare.click("text=Begin")
         bare.click("button.choice.negative")
         assert bare.query_selector(".choices") is not None or "right now" in bare.inner_text("h1")
-    with sqlite3.connect(tmp_path / "results.review.sqlite") as db:
-        assert db.execute("SELECT verdict FROM verdicts").fetchall() == [("negative",)]
+    assert asked(tmp_path / "results.review.sqlite", "SELECT verdict FROM verdicts") == [("negative",)]
 
 
 def kinds(folder: Path) -> Path:
@@ -196,8 +200,8 @@ LOOK = """() => {
 
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_page_can_be_read_at_every_width(tmp_path: Path, width: int, scheme: str) -> None:
-    with serving(kinds(tmp_path), "--fs", "100", "--not-blind", "--adjudicator", "Zoe") as server, browser() as chromium:
+def test_every_page_can_be_read_at_every_width(tmp_path: Path, chromium: Any, width: int, scheme: str) -> None:
+    with serving(kinds(tmp_path), "--fs", "100", "--not-blind", "--adjudicator", "Zoe") as server:
         context = chromium.new_context(viewport={"width": width, "height": 840}, color_scheme=scheme)
         said: list[str] = []
         page = context.new_page()
@@ -228,8 +232,8 @@ def test_every_page_can_be_read_at_every_width(tmp_path: Path, width: int, schem
         assert [s for s in said if "404" not in s] == []
 
 
-def test_the_focus_can_be_seen_and_goes_through_everything(tmp_path: Path) -> None:
-    with serving(write_results(tmp_path, n=1)) as server, browser() as chromium:
+def test_the_focus_can_be_seen_and_goes_through_everything(tmp_path: Path, chromium: Any) -> None:
+    with serving(write_results(tmp_path, n=1)) as server:
         page = signed_in(chromium.new_context(), server.url, "Ann")
         reached = []
         for _ in range(12):
@@ -247,28 +251,28 @@ def test_the_focus_can_be_seen_and_goes_through_everything(tmp_path: Path) -> No
         assert "All done" in page.inner_text("h1")
 
 
-def test_sounds_play_and_pictures_grow_by_keyboard(tmp_path: Path) -> None:
+def test_sounds_play_and_pictures_grow_by_keyboard(tmp_path: Path, chromium: Any) -> None:
     if CHROMIUM is not None and shutil.which("chromium") is None:
         pytest.skip("this browser may lack decoders")
     (tmp_path / "a.wav").write_bytes(wav(80_000))
     (tmp_path / "r.csv").write_text("id,file,verdict\na,a.wav,uncertain\n")
-    with serving(tmp_path / "r.csv") as server, browser() as chromium:
+    with serving(tmp_path / "r.csv") as server:
         page = signed_in(chromium.new_context(), server.url, "Ann")
         page.keyboard.press(" ")
         page.wait_for_function("!document.querySelector('audio').paused")
         page.keyboard.press(" ")
         page.wait_for_function("document.querySelector('audio').paused")
     write_results(tmp_path, n=1)
-    with serving(tmp_path / "results.jsonl") as server, browser() as chromium:
+    with serving(tmp_path / "results.jsonl") as server:
         page = signed_in(chromium.new_context(), server.url, "Ann")
         page.keyboard.press("z")
         assert "full" in page.get_attribute(".picture", "class")
 
 
-def test_hostile_texts_do_nothing_and_nothing_leaves(tmp_path: Path) -> None:
-    with serving(write_results(tmp_path, texts=HOSTILE), "--question", HOSTILE[2], "--not-blind") as server, browser() as chromium:
-        context, asked, said = chromium.new_context(), [], []
-        context.on("request", lambda request: asked.append(request.url))
+def test_hostile_texts_do_nothing_and_nothing_leaves(tmp_path: Path, chromium: Any) -> None:
+    with serving(write_results(tmp_path, texts=HOSTILE[:12]), "--question", HOSTILE[2], "--not-blind") as server:
+        context, wanted, said = chromium.new_context(), [], []
+        context.on("request", lambda request: wanted.append(request.url))
         page = context.new_page()
         page.on("dialog", lambda dialog: said.append("dialog"))
         page.on("console", lambda message: said.append(message.text))
@@ -289,13 +293,13 @@ def test_hostile_texts_do_nothing_and_nothing_leaves(tmp_path: Path) -> None:
             press(page, "1")
         page.goto(server.url + "progress")
         assert page.evaluate("window.pwned") is None and HOSTILE[3] in page.inner_text("table")
-        assert len(texts) == len(HOSTILE) and any("<script>window.pwned=1</script>" in t for t in texts)
-        assert [url for url in asked if not url.startswith(server.url)] == [] and said == []
+        assert len(texts) == 12 and any("<script>window.pwned=1</script>" in t for t in texts)
+        assert [url for url in wanted if not url.startswith(server.url)] == [] and said == []
 
 
-def test_the_policy_stops_a_script_that_is_not_ours(tmp_path: Path) -> None:
+def test_the_policy_stops_a_script_that_is_not_ours(tmp_path: Path, chromium: Any) -> None:
     """The check above can fail: a script put into the page does not run, and without the policy it would."""
-    with serving(write_results(tmp_path, texts=["x"])) as server, browser() as chromium:
+    with serving(write_results(tmp_path, texts=["x"])) as server:
         put = "(() => { const s = document.createElement('script'); s.textContent = 'window.pwned = 9'; document.body.append(s); return window.pwned ?? null; })()"
         for bypass, ran in ((False, None), (True, 9)):
             page = chromium.new_context(bypass_csp=bypass).new_page()
@@ -303,8 +307,8 @@ def test_the_policy_stops_a_script_that_is_not_ours(tmp_path: Path) -> None:
             assert page.evaluate(put) == ran
 
 
-def test_no_other_page_can_frame_it(tmp_path: Path) -> None:
-    with serving(write_results(tmp_path, texts=["x"])) as server, browser() as chromium:
+def test_no_other_page_can_frame_it(tmp_path: Path, chromium: Any) -> None:
+    with serving(write_results(tmp_path, texts=["x"])) as server:
         page = chromium.new_context().new_page()
         page.set_content(f'<iframe src="{server.url}"></iframe>')
         page.wait_for_timeout(500)

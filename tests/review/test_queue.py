@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 import tempfile
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -240,11 +241,12 @@ def test_foreign_damaged_and_newer_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "text.sqlite").write_text("id,label\n" * 100)
     with pytest.raises(DataError, match="no SQLite file"):
         open_store(tmp_path / "text.sqlite")
-    sqlite3.connect(tmp_path / "other.sqlite").executescript("CREATE TABLE t (x); PRAGMA user_version = 1;")
+    with closing(sqlite3.connect(tmp_path / "other.sqlite")) as db:
+        db.executescript("CREATE TABLE t (x); PRAGMA user_version = 1;")
     with pytest.raises(DataError, match="another program"):
         open_store(tmp_path / "other.sqlite")
     a_store(tmp_path / "new.sqlite").close()
-    with sqlite3.connect(tmp_path / "new.sqlite") as db:
+    with closing(sqlite3.connect(tmp_path / "new.sqlite", isolation_level=None)) as db:
         assert db.execute("PRAGMA application_id").fetchone()[0] == APPLICATION
         db.execute("PRAGMA user_version = 9")
     with pytest.raises(DataError, match="schema 9; this version of hitmiss reads reviews of schema 1"):
@@ -274,6 +276,32 @@ def test_a_full_disk_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None
     assert 0 < saved < 400
     assert again.rows("SELECT count(*) FROM verdicts")[0][0] == saved
     assert again.rows("PRAGMA integrity_check") == [("ok",)]
+
+
+def test_a_log_cut_off_anywhere_opens_and_holds_a_beginning(tmp_path: Path) -> None:
+    """As a crash of the whole machine may leave it: whatever is missing is missing at the end, and nothing is half there."""
+    queue = Queue(a_store(tmp_path / "r.sqlite", n=12, k=1), LEASE)
+    ann = queue.store.sign_in("Ann", 0.0)
+    for i in range(12):
+        item = queue.take(ann, float(i))
+        assert item is not None
+        queue.judge(ann, item.key, "positive", now=float(i))
+    main, log = (tmp_path / "r.sqlite").read_bytes(), (tmp_path / "r.sqlite-wal").read_bytes()
+    seen = set()
+    for cut in {*range(0, len(log), 997), len(log)}:
+        torn = tmp_path / "torn" / "r.sqlite"
+        shutil.rmtree(torn.parent, ignore_errors=True)
+        torn.parent.mkdir()
+        torn.write_bytes(main)
+        (torn.parent / "r.sqlite-wal").write_bytes(log[:cut])
+        store = open_store(torn)
+        assert store.rows("PRAGMA integrity_check") == [("ok",)]
+        judged = [at for (at,) in store.rows("SELECT item FROM verdicts ORDER BY event")]
+        logged = [at for (at,) in store.rows("SELECT item FROM events ORDER BY id")]
+        assert judged == logged == list(range(len(judged)))
+        seen.add(len(judged))
+        store.close()
+    assert {0, 12} <= seen and len(seen) == 13
 
 
 def test_export_is_exact_and_safe_for_spreadsheets(tmp_path: Path) -> None:

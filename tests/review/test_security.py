@@ -13,11 +13,12 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from tests.report.hostile import HOSTILE
-from tests.review.review_parts import Client, Server, png, serving, start, wav, write_results
+from tests.review.review_parts import Client, Server, asked, png, serving, start, wav, write_results
 
 from hitmiss.review.guard import POLICY
 
@@ -50,8 +51,7 @@ def ann(server: Server) -> Client:
 
 
 def count(place: Path) -> int:
-    with sqlite3.connect(place / "data" / "results.review.sqlite") as db:
-        return int(db.execute("SELECT count(*) FROM verdicts").fetchone()[0])
+    return int(asked(place / "data" / "results.review.sqlite", "SELECT count(*) FROM verdicts")[0][0])
 
 
 # --- who is asked, from where, how
@@ -332,7 +332,7 @@ def test_remote_use_needs_the_token(tmp_path: Path) -> None:
         assert client.get("/", ("Host", f"evil.example:{server.port}")).status == 400
         _, said = server.stop()
         assert token not in said and "results.review.token" in said
-        with sqlite3.connect(tmp_path / "results.review.sqlite") as db:
+        with closing(sqlite3.connect(tmp_path / "results.review.sqlite")) as db:
             assert token not in "".join(map(str, db.iterdump()))
         assert token not in client.cookie
     finally:
@@ -345,6 +345,15 @@ def test_remote_use_needs_the_token(tmp_path: Path) -> None:
     file.write_text("short\n")
     done = subprocess.run([sys.executable, "-m", "hitmiss", "review", str(results), *options], capture_output=True, text=True, check=False)
     assert done.returncode == 3 and "at least 16" in done.stderr and "short\n" not in done.stderr
+
+
+def test_a_further_name_needs_the_token_too(tmp_path: Path) -> None:
+    """Behind a proxy the server listens on loopback, and still others come."""
+    with serving(write_results(tmp_path, n=1), "--allow-host", "review.example.org") as server:
+        client = Client(server.port)
+        assert 'name="token"' in client.get("/", ("Host", "review.example.org")).text
+        assert client.sign_in("Ann").headers["location"] == "/?wrong=token"
+    assert (tmp_path / "results.review.token").is_file()
 
 
 def test_a_loopback_server_listens_on_loopback_alone(server: Server) -> None:
@@ -389,9 +398,8 @@ def test_a_full_disk_is_told_and_loses_nothing(tmp_path: Path) -> None:
                 break
             saved += 1
         assert refused is not None and refused.status == 503 and "NOT saved" in refused.text and 0 < saved < 60
-    with sqlite3.connect(tmp_path / "results.review.sqlite") as db:
-        assert db.execute("SELECT count(*) FROM verdicts").fetchone()[0] == saved
-        assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    assert asked(tmp_path / "results.review.sqlite", "SELECT count(*) FROM verdicts") == [(saved,)]
+    assert asked(tmp_path / "results.review.sqlite", "PRAGMA integrity_check") == [("ok",)]
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
@@ -402,8 +410,7 @@ def test_it_stops_when_told_and_keeps_everything(tmp_path: Path, how: signal.Sig
     assert client.judge() is not None
     code, said = server.stop(how)
     assert code == (0 if how == signal.SIGINT else -signal.SIGTERM) and "Traceback" not in said
-    with sqlite3.connect(tmp_path / "results.review.sqlite") as db:
-        assert db.execute("SELECT count(*) FROM verdicts").fetchone()[0] == 1
+    assert asked(tmp_path / "results.review.sqlite", "SELECT count(*) FROM verdicts") == [(1,)]
 
 
 def test_the_review_can_be_read_by_its_owner_alone(place: Path, server: Server) -> None:

@@ -138,7 +138,7 @@ def _serve(opened: Store, library: Library, network: dict[str, Any]) -> None:
     def ready(address: str) -> None:
         each = "a verdict" if opened.per_item == 1 else f"{opened.per_item} verdicts"
         printing.out(f"{opened.n_items:,} items to judge, {each} each: {address}")
-        if network["allow_remote"] or network["token_file"]:
+        if network["allow_remote"] or network["token_file"] or network["names"]:
             token = network["token_file"] or opened.path.with_suffix(".token")
             printing.out(f"the token is in {token.name}; others sign in with it")
         printing.out("stop with Ctrl-C; every verdict is kept, and the same command goes on")

@@ -32,7 +32,8 @@ def serve(
     if not is_loopback(host) and not allow_remote:
         raise UsageError(f"{host} can be reached from other machines; that needs --allow-remote, and a token")
     uvicorn, _ = _need("uvicorn"), _need("starlette")
-    token = token_of(token_file or store.path.with_suffix(".token")) if allow_remote or token_file else None
+    # a further name means that others come, through a proxy say: they too need the token
+    token = token_of(token_file or store.path.with_suffix(".token")) if allow_remote or token_file or names else None
     with _bound(host, port) as listener:
         taken = listener.getsockname()[1]
         from hitmiss.review.server import application

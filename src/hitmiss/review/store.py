@@ -18,6 +18,7 @@ import secrets
 import sqlite3
 import threading
 import unicodedata
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -51,7 +52,7 @@ CREATE TABLE decisions (item INTEGER PRIMARY KEY REFERENCES items, reviewer INTE
 CREATE TABLE events (id INTEGER PRIMARY KEY AUTOINCREMENT, time REAL NOT NULL, kind TEXT NOT NULL, item INTEGER NOT NULL,
     reviewer INTEGER NOT NULL, verdict TEXT NOT NULL, note TEXT NOT NULL, seconds REAL);
 CREATE INDEX leases_of_item ON leases (item);
-CREATE INDEX verdicts_of_reviewer ON verdicts (reviewer);
+CREATE INDEX verdicts_of_reviewer ON verdicts (reviewer, event);
 """
 
 
@@ -94,6 +95,7 @@ class Store:
         self.path = path
         self._connection = connection
         self._lock = threading.RLock()
+        weakref.finalize(self, connection.close)
         self.config: dict[str, Any] = json.loads(self.meta("config"))
 
     @contextmanager
