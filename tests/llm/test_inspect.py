@@ -306,6 +306,19 @@ class TestFaults:
         )
         assert len(server.requests) == 3 + 2 * (1 + 2)  # the provider's own two quick retries, then given up
 
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    def test_an_interrupt_ends_the_run_as_such(self, dataset: Path, tmp_path: Path, number: signal.Signals) -> None:
+        with StandIn(lambda seen: "slow", slow=0.2) as server:
+            words = command(dataset, server, tmp_path / "r.jsonl", "--limit", "40", "--max-connections", "4")
+            process = fork(words, tmp_path)
+            while len(server.requests) < 9 and process.is_alive():
+                time.sleep(0.01)
+            os.kill(process.pid or 0, number)
+            process.join()
+        assert process.exitcode == 130 and "interrupted" in (tmp_path / "err").read_text()
+        assert json.loads((tmp_path / "r.run" / "manifest.json").read_text())["state"] == "interrupted"
+        assert 0 < len(stored(tmp_path / "r.run")) < 40
+
     def test_orders_inside_items_are_measured(self, dataset: Path, tmp_path: Path) -> None:
         told = []
         for gullible in (True, False):

@@ -253,6 +253,16 @@ class TestCommand:
 
 
 class TestResuming:
+    def test_a_file_of_somebody_else_is_left_alone(self, pictures: Path, functions: Path, tmp_path: Path) -> None:
+        models, out = open_models([f"{functions}:probability"]), tmp_path / "r.jsonl"
+        out.write_text("mine\n")
+        for resume in (False, True):
+            with pytest.raises(UsageError, match="give another --output"):
+                run_llm(plan_of(read_items(pictures), models), output=out, models=models, resume=resume)
+        assert out.read_text() == "mine\n"
+        with pytest.raises(UsageError, match="there is no folder"):
+            run_llm(plan_of(read_items(pictures), models), output=tmp_path / "no" / "r.jsonl", models=models)
+
     def test_what_changed_is_told(self, pictures: Path, functions: Path, tmp_path: Path) -> None:
         name = f"{functions}:probability"
         models = open_models([name])

@@ -117,6 +117,7 @@ def simulate_pictures(folder: Path, share: float) -> Path:
     from hitmiss.simulate.pictures import write
 
     shutil.rmtree(folder / "run", ignore_errors=True)
+    (folder / "answers.jsonl").unlink(missing_ok=True)
     return write(folder, share=share)
 
 

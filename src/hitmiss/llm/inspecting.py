@@ -54,7 +54,7 @@ def ask_llms(recorder: Recorder, log_dir: Path, cache: ToolCache | None, key: st
         max_tasks=len(tasks),
     )
     recorder.require_hope()
-    if any(log.status == "cancelled" for log in logs):
+    if not logs or any(log.status == "cancelled" for log in logs):  # Ctrl-C: inspect_ai takes it and gives no logs
         raise KeyboardInterrupt
 
 

@@ -51,13 +51,14 @@ def telling_word(texts: Sequence[str], labels: Sequence[str]) -> str | None:
     'fake'
     """
     sets: list[set[str]] = [set(_TOKEN.findall(text.lower())) for text in texts]
-    words = {word for own in sets for word in own}
-    for word in sorted(words, key=lambda w: (w not in CLASS_WORDS | MORE_WORDS, w)):
+    counts = Counter(word for own in sets for word in own)
+    enough = (2 * TELLING - 1) * min(labels.count("fake"), labels.count("real"))  # of a class, for the mean to be telling
+    for word in sorted((w for w, n in counts.items() if n >= enough), key=lambda w: (w not in CLASS_WORDS | MORE_WORDS, w)):
         values = [word in own for own in sets]
         if len(set(values)) == 2 and guessed(values, labels) >= TELLING:
             return word
-    named = Counter(word for own in sets for word in own if word in CLASS_WORDS | MORE_WORDS)
-    return next((w for w, n in named.most_common() if 2 <= n < len(texts)), None)
+    named = (w for w, n in counts.most_common() if w in CLASS_WORDS | MORE_WORDS and 2 <= n < len(texts))
+    return next(named, None)
 
 
 def _properties(items: Sequence[Item], labels: Sequence[str]) -> list[str]:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from hitmiss.detect.loop import stop_on_terminate
-from hitmiss.errors import EnvironmentFault, IncompleteRun
-from hitmiss.io.runs import Run, start
+from hitmiss.errors import IncompleteRun, UsageError
+from hitmiss.io.runs import MANIFEST, Run, start
 from hitmiss.io.segments import replace_file
 from hitmiss.io.triage import read_results
 from hitmiss.llm.cache import ToolCache, default_folder
@@ -60,7 +60,9 @@ def run_llm(
     target = Path(output)
     place = Path(folder) if folder is not None else target.with_suffix(".run")
     if not target.parent.is_dir():
-        raise EnvironmentFault(f"there is no folder {target.parent} to write {target.name} into")
+        raise UsageError(f"there is no folder {target.parent} to write {target.name} into")
+    if target.exists() and not (place / MANIFEST).exists():
+        raise UsageError(f"{target} exists and no run in {place} wrote it; give another --output")
     keys = [call.key for call in plan.calls]
     secrets = Secrets.of_environment(key)
     with stop_on_terminate(), start(place, kind="llm", config=plan.config, items=keys, resume=resume) as run:
