@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.attack.leads import LEADS
 from hitmiss.attack.result import AttackResult, snr_db
@@ -71,6 +71,7 @@ def asr_vs_strength(results: Sequence[AttackResult], ax: Any = None) -> tuple[An
             elinewidth=1.0, capsize=2.5, label=f"{family} (n = {max(of for _, of in counts)})",
         )  # fmt: skip
     axes.set(xlabel="strength", ylabel="success rate (any bit changed)", ylim=(-0.03, 1.03))
+    axes.set_xlim(left=0.0)
     axes.legend(frameon=False, fontsize=8.5, loc="best")
     return figure, axes
 
@@ -78,40 +79,50 @@ def asr_vs_strength(results: Sequence[AttackResult], ax: Any = None) -> tuple[An
 def norm_distributions(results: Sequence[AttackResult], ax: Any = None) -> tuple[Any, Any]:
     """Box plots of the norms by family and strength: L2 on the left, L∞ on the right (or L2 alone into given axes)."""
     keys = sorted({(r.ptype, r.strength) for r in _some(results)})
-    names = [f"{family}\n{strength:g}" for family, strength in keys]
+    own = {key: [r for r in results if (r.ptype, r.strength) == key] for key in keys}
+    return norm_boxes(
+        {key: ([r.delta_norm_l2 for r in group], [r.delta_norm_linf for r in group]) for key, group in own.items()}, ax
+    )
+
+
+def norm_boxes(
+    norms: Mapping[tuple[str, float], tuple[Sequence[float], Sequence[float]]], ax: Any = None
+) -> tuple[Any, Any]:
+    """The same from the L2 and L∞ norms (mV) of each family and strength."""
+    twos = {key: two for key, (two, _) in norms.items()}
     if ax is not None:
-        _boxes(ax, results, keys, names, "delta_norm_l2", "L2 norm of the change (mV)")
+        _boxes(ax, twos, "L2 norm of the change (mV)")
         return ax.figure, ax
     from matplotlib.figure import Figure
 
-    is_crowded = len(keys) > 6
-    size = (max(6.0, 1.5 + 0.55 * len(keys)), 6.4) if is_crowded else (8.4, 3.8)
+    is_crowded = len(norms) > 6
+    size = (max(6.0, 1.5 + 0.55 * len(norms)), 6.4) if is_crowded else (8.4, 3.8)
     figure = Figure(figsize=size, layout="constrained")
     both: Any = figure.subplots(2, 1) if is_crowded else figure.subplots(1, 2)
-    _boxes(_plain(both[0]), results, keys, names, "delta_norm_l2", "L2 norm of the change (mV)")
-    _boxes(_plain(both[1]), results, keys, names, "delta_norm_linf", "L∞ norm of the change (mV)")
+    _boxes(_plain(both[0]), twos, "L2 norm of the change (mV)")
+    _boxes(
+        _plain(both[1]),
+        {key: [1000.0 * v for v in peak] for key, (_, peak) in norms.items()},
+        "L∞ norm of the change (µV)",
+    )
     return figure, both
 
 
-def _boxes(
-    axes: Axes,
-    results: Sequence[AttackResult],
-    keys: Sequence[tuple[str, float]],
-    names: list[str],
-    field: str,
-    title: str,
-) -> None:
-    families = sorted({family for family, _ in keys})
-    values = [[getattr(r, field) for r in results if (r.ptype, r.strength) == key] for key in keys]
+def _boxes(axes: Axes, norms: Mapping[tuple[str, float], Sequence[float]], title: str) -> None:
+    families = sorted({family for family, _ in norms})
     drawn = axes.boxplot(
-        values, patch_artist=True, widths=0.6, medianprops={"color": "#000000"}, flierprops={"markersize": 3}
+        list(norms.values()),
+        patch_artist=True,
+        widths=0.6,
+        medianprops={"color": "#000000"},
+        flierprops={"markersize": 3},
     )
-    for box, (family, _) in zip(drawn["boxes"], keys, strict=True):
+    for box, (family, _) in zip(drawn["boxes"], norms, strict=True):
         box.set(facecolor=PALETTE[families.index(family) % 7], alpha=0.45)
-    crowded: dict[str, Any] = {"rotation": 60, "ha": "right"} if len(names) > 5 else {}
-    axes.set_xticks(
-        range(1, len(names) + 1), [n.replace("\n", " ") for n in names] if crowded else names, fontsize=7.5, **crowded
-    )
+    crowded: dict[str, Any] = {"rotation": 60, "ha": "right"} if len(norms) > 5 else {}
+    between = " " if crowded else "\n"
+    names = [f"{family}{between}{strength:g}" for family, strength in norms]
+    axes.set_xticks(range(1, len(names) + 1), names, fontsize=7.5, **crowded)
     axes.set_ylabel(title)
     axes.set_ylim(bottom=0)
 
@@ -141,7 +152,7 @@ def classwise_metric_bars(
     figure.legend(
         *axes.get_legend_handles_labels(),
         loc="outside upper center",
-        ncols=min(len(metrics), 5),
+        ncols=min(len(metrics), 5 if max(map(len, metrics)) < 12 else 2),
         frameon=False,
         fontsize=8.5,
     )
@@ -189,7 +200,20 @@ def asr_over_time(results: Sequence[AttackResult], ax: Any = None) -> tuple[Any,
             own = [r.untargeted_success for r in results if r.center_time == place and r.y_true[k] == 1]
             count[k, j] = len(own)
             rate[k, j] = np.mean(own) if own else np.nan
-    figure, axes = _axes(ax, (max(5.0, 1.8 + 0.62 * len(places)), 3.4))
+    return success_map(rate, count, classes, places, ax)
+
+
+def success_map(
+    rate: NDArray[np.float64],
+    count: NDArray[np.int64],
+    classes: Sequence[str],
+    places: Sequence[float],
+    ax: Any = None,
+    *,
+    title: str = "",
+) -> tuple[Any, Axes]:
+    """A map of success rates with their counts: classes down, centres of windows (seconds) across."""
+    figure, axes = _axes(ax, (max(5.0, 1.8 + 0.62 * len(places)), 1.2 + 0.44 * max(len(classes), 3)))
     image = axes.imshow(np.ma.masked_invalid(rate), cmap="cividis", vmin=0.0, vmax=1.0, aspect="auto")
     for k, j in np.ndindex(*rate.shape):
         text = f"{rate[k, j]:.2f}\n({count[k, j]})" if count[k, j] else "none"
@@ -201,12 +225,15 @@ def asr_over_time(results: Sequence[AttackResult], ax: Any = None) -> tuple[Any,
     axes.set_xticks(range(len(places)), [f"{p:g}" for p in places])
     axes.set_yticks(range(len(classes)), classes)
     axes.set(xlabel="centre of the window (s)", ylabel="true class")
+    axes.set_title(title, fontsize=10.5, loc="left")
     figure.colorbar(image, ax=axes, label="success rate (records)")
     return figure, axes
 
 
 def minimal_strength_histogram(minimal: ArrayLike, ax: Any = None, *, bins: int = 20) -> tuple[Any, Axes]:
     """How many records flip at which least strength, and the share that no weaker attack flips."""
+    from matplotlib.ticker import MaxNLocator
+
     least = np.asarray(minimal, dtype=np.float64)
     if not len(least) or np.isnan(least).any():
         raise DataError("minimal strengths are numbers or infinite, one a record")
@@ -215,12 +242,15 @@ def minimal_strength_histogram(minimal: ArrayLike, ax: Any = None, *, bins: int 
     axes.hist(least[np.isfinite(least)], edges.tolist(), color=PALETTE[0], alpha=0.6, label="records that flip")
     axes.set(xlabel="least strength that flips the record", ylabel="records", xlim=(0, 1))
     right = axes.twinx()
-    at = np.linspace(0.0, 1.0, 201)
-    right.plot(at, surviving(least, at), color=PALETTE[1], linewidth=1.8, label="share not flipped yet")
+    at = np.unique([0.0, 1.0, *least[np.isfinite(least)]])
+    right.step(at, surviving(least, at), where="post", color=PALETTE[1], linewidth=1.8, label="share not flipped yet")
     right.set(ylabel="share not flipped yet", ylim=(0, 1.03))
     right.spines["top"].set_visible(False)
     never = int(np.isinf(least).sum())
-    axes.set_title(f"{len(least)} records, {never} never flip", fontsize=10.5, loc="left")
+    axes.set_title(
+        f"{len(least)} records, of which {never or 'none'} never flip{'s' * (never == 1)}", fontsize=10.5, loc="left"
+    )
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=8.5)
     return figure, axes
 

@@ -26,18 +26,30 @@ def words(folder: Path, *more: str) -> list[str]:
     return ["attack", "--detector", f"{folder / 'detector.py'}:detector", "--data", str(folder / "test.npz"), *more]
 
 
+def test_windows_are_drawn_as_a_map(folder: Path, tmp_path: Path) -> None:
+    aimed = ["--family", "random_search(queries=5)", "--strengths", "1", "--target", "MI", "--no-control"]
+    where = ["--window", "2", "--center", "3", "5", "--figures", str(tmp_path / "figures")]
+    assert run(words(folder, *aimed, *where, "-o", str(tmp_path / "run"))) == 0
+    assert (tmp_path / "figures" / "places_random_search_1_force_MI.png").stat().st_size > 5000
+
+
 def test_from_signals_to_figures(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     families = ["--family", "band_noise(beta=1)", "--family", "morph_time", "--strengths", "0.1", "0.5", "1"]
     drawn = ["--minimal", "band_noise(beta=3)", "--figures", str(tmp_path / "figures")]
     assert run(words(folder, *families, *drawn, "-o", str(tmp_path / "run"))) == 0
     said = capsys.readouterr()
     assert "18 records × 8 conditions" in said.out and "-p ecg-attacks" in said.out
-    assert sorted(p.name for p in (tmp_path / "figures").iterdir()) == [
+    drawn_names = {p.name for p in (tmp_path / "figures").iterdir()}
+    assert drawn_names >= {
         "changed.png",
+        "changed_correct.png",
         "exact_match.png",
         "macro_auc.png",
-        "minimal_band_noise.png",
-    ]
+        "norms.png",
+        "classes.png",
+    }
+    assert "minimal_band_noise.png" in drawn_names
+    assert sum(name.startswith("example_") for name in drawn_names) == 2  # one record of each family
     assert (
         run(
             [

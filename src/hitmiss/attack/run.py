@@ -27,9 +27,9 @@ from hitmiss.attack.model import Classifier
 from hitmiss.attack.perform import Gradients, Performed, Records, binarize, perform
 from hitmiss.attack.result import describe
 from hitmiss.attack.search import Tried, minimal_strength
-from hitmiss.attack.table import MINIMAL, header_of, table_of
+from hitmiss.attack.table import MINIMAL, header_of, run_of, table_of
 from hitmiss.attack.window import hann_windows
-from hitmiss.campaign import CLEAN
+from hitmiss.campaign import CLEAN, Campaign
 from hitmiss.detect.extract import to_probability
 from hitmiss.errors import DataError, UsageError
 from hitmiss.io.runs import MEDIA, start
@@ -203,6 +203,27 @@ class Campaigner:
 
         start = self._margin(config, places, self.records.clean[places])
         return minimal_strength(attempt, len(places), rounds=self.plan.rounds, start=start), best[0]
+
+    def examples(self, trials: Trials) -> dict[str, tuple[Floats, Floats, float]]:
+        """Of every kind of attack at its greatest strength one record before and after: the first that flips, else the first.
+
+        Signals are not kept in a run; they are made again, from the same generators.
+        """
+        campaign = Campaign.of(trials)
+        place = {name: at for at, name in enumerate(self.recordings.ids)}
+        chosen: dict[str, PerturbationConfig] = {}
+        for config in sorted(self.plan.configs, key=lambda c: c.strength):
+            chosen[str(replace(config, strength=1.0))] = config
+        found = {}
+        for config in chosen.values():
+            run = run_of(str(config), config)
+            cell = next(c for c in campaign.cells if all(run[k] == v for k, v in c.run.items()))
+            flips = (cell.bits != campaign.clean.bits).any(axis=1)
+            row = place[campaign.records[int(np.argmax(flips))]]
+            done = perform(self.records, [row], [config], [self.rng(row, str(config))])
+            title = f"{config.family} {config.strength:g}, record {self.recordings.ids[row]}"
+            found[title] = (self.recordings.x[row], done.x[0], self.recordings.fs)
+        return found
 
     def _margin(self, config: PerturbationConfig, rows: NDArray[np.int64], log_odds: Floats) -> Floats:
         """How far records are from flipping the bit aimed at, or any; a criterion of the user's own is steered by the same."""

@@ -45,14 +45,15 @@ def table_of(campaigner: Campaigner, made: dict[int, dict[str, Any]]) -> pl.Data
     for at in sorted(made):
         step, row = divmod(at, n)
         name, config = campaigner.plan.steps[step]
-        run = _run_of(name, config)
+        run = run_of(name, config)
         rows.append((run, row, made[at]))
         if "control" in made[at]:
             rows.append(({**run, "attack": CONTROL + run["attack"]}, row, made[at]["control"]))
     return _frame(campaigner, rows)
 
 
-def _run_of(name: str, config: PerturbationConfig | None) -> dict[str, str]:
+def run_of(name: str, config: PerturbationConfig | None) -> dict[str, str]:
+    """The values of the run columns of one step."""
     if config is None:
         return {"attack": CLEAN, "strength": "0", "aim": "any", "place": "whole"}
     aim = "any" if config.target_class is None else f"{config.mode} {config.target_class}"

@@ -12,11 +12,14 @@ from hitmiss.cli import printing
 
 if TYPE_CHECKING:
     from hitmiss.attack.data import Recordings
-    from hitmiss.attack.run import Plan
+    from hitmiss.attack.run import Campaigner, Plan
+    from hitmiss.trials import Trials
 
 DETECTOR = "model.onnx, module:name or file.py:name (a torch module, an estimator, a function to probabilities)."
 DATA = "An .npz with x (record × sample × lead, mV), y, classes, fs, and perhaps record, patient, sex …"
 FAMILY = "A family, as band_noise, or with settings, band_noise(beta=0.5); may be repeated."
+DRAWN = 500
+"""Replicates of the intervals in figures."""
 STRENGTHS = "Strengths from 0 to 1, several after one another."
 
 
@@ -49,7 +52,7 @@ def attack(
     limit: Annotated[int | None, typer.Option(help="Only the first records.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of everything that is drawn.")] = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
-    figures: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Draw the curves into this folder.")] = None,
+    figures: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Draw every figure into this folder.")] = None,
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:
     """Perturb and attack a multi-label classifier: batched, resumable, each attack beside noise of the same norm."""
@@ -68,11 +71,17 @@ def attack(
     campaigner = Campaigner(recordings, model, plan, cut, batch=batch)
     trials = run_campaign(campaigner, output, resume=resume, report=Progress().count)
     if figures is not None:
-        from hitmiss.report.attack_figures import save_figures
-        from hitmiss.robustness import measure_attacks
-
-        save_figures(figures, trials, measure_attacks(trials))
+        _draw(figures, campaigner, trials)
     _emit(output, len(recordings.ids), plan, model.n_forward, json)
+
+
+def _draw(folder: Path, campaigner: Campaigner, trials: Trials) -> None:
+    """Every picture of the run; intervals are drawn over patients where records share one."""
+    from hitmiss.report.attack_figures import save_figures
+    from hitmiss.robustness import measure_attacks
+
+    drawn = save_figures(folder, trials, measure_attacks(trials, bootstrap=DRAWN), campaigner.examples(trials))
+    printing.note(f"drew {len(drawn)} figures into {folder}")
 
 
 def _model(detector: str, weights: Path | None, device: str, outputs: str, layout: str, recordings: Recordings) -> Any:

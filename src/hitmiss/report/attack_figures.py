@@ -1,94 +1,134 @@
-"""Figures of attacks for reports: everything of `drawing_attacks`, and curves over strength from the results of a run."""
+"""Every picture that a run of attacks allows, drawn from its trials and its results alone."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Final
 
 import numpy as np
 
-from hitmiss.campaign import CONTROL, Campaign
-from hitmiss.drawing_attacks import (
-    PALETTE,
-    asr_over_time,
-    asr_vs_strength,
-    classwise_metric_bars,
-    minimal_strength_histogram,
-    norm_distributions,
-    triptych,
-)
-from hitmiss.errors import DataError
+from hitmiss.campaign import CLEAN, Campaign, Cell
+from hitmiss.drawing_attacks import classwise_metric_bars, minimal_strength_histogram, norm_boxes, success_map, triptych
+from hitmiss.metrics.robustness import Floats, changed, target_success
+from hitmiss.report.robustness_display import RobustnessDisplay, attack_name
 from hitmiss.results import Estimate, Results
+from hitmiss.robustness import measure_attacks
 from hitmiss.trials import Trials
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = [
-    "asr_over_time", "asr_vs_strength", "classwise_metric_bars", "curves_over_strength", "minimal_strength_histogram",
-    "norm_distributions", "save_figures", "triptych",
-]  # fmt: skip
+CURVES: Final = ("changed", "changed_correct", "exact_match", "macro_auc")
+MOST_BARS: Final = 5
+Examples = Mapping[str, tuple[Any, Any, float]]
+"""By title: a record before and after (sample × lead), and its sample rate."""
 
 
-def curves_over_strength(results: Results, metric: str = "changed") -> Figure:
-    """One figure against strength: a line an attack with its interval, its noise control dotted in the same colour."""
-    from matplotlib.figure import Figure
-
-    rows = [
-        e for e in results if e.metric == metric and not e.slice and _strength(e) is not None and e.value is not None
-    ]
-    attacks = list(dict.fromkeys(e.run["attack"].removeprefix(CONTROL) for e in rows if e.run["attack"] != "clean"))
-    if not attacks:
-        raise DataError(
-            f"these results hold no {metric} of an attack; make them with `hitmiss score run -p ecg-attacks`"
-        )
-    figure = Figure(figsize=(5.6, 3.9), layout="constrained")
-    axes = figure.add_subplot()
-    for i, attack in enumerate(attacks):
-        _line(axes, [e for e in rows if e.run["attack"] == attack], PALETTE[i % 7], "-", attack)
-        _line(axes, [e for e in rows if e.run["attack"] == CONTROL + attack], PALETTE[i % 7], ":", f"{CONTROL}{attack}")
-    clean = next((e for e in rows if e.run["attack"] == "clean"), None)
-    if clean is not None and clean.value is not None:
-        axes.axhline(clean.value, color="#888888", linewidth=1.0, linestyle="--", label="clean")
-    axes.set(xlabel="strength", ylabel=metric.replace("_", " "), ylim=(-0.03, 1.03))
-    axes.grid(color="#dddddd", linewidth=0.6)
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=8)
-    return figure
+def save_figures(folder: str | Path, trials: Trials, results: Results, examples: Examples | None = None) -> list[Path]:
+    """Draw into a folder, as PNG: curves over strength, norms, classes, places, least strengths, and records before and after."""
+    target, campaign = Path(folder), Campaign.of(trials)
+    target.mkdir(parents=True, exist_ok=True)
+    drawn = []
+    for name, figure in (
+        *_curves(results),
+        *_norms(campaign),
+        *_classes(trials, campaign),
+        *_places(campaign),
+        *_least(campaign),
+        *(
+            (f"example_{_slug(title)}", triptych(x, y, fs, title=title))
+            for title, (x, y, fs) in (examples or {}).items()
+        ),
+    ):
+        drawn.append(target / f"{name}.png")
+        figure.savefig(drawn[-1], dpi=150)
+    return drawn
 
 
-def _strength(e: Estimate) -> float | None:
+def _curves(results: Results) -> Iterator[tuple[str, Any]]:
+    for metric in CURVES:
+        if any(e.metric == metric and _is_attack(e) and _strength(e.run) is not None for e in results):
+            yield metric, RobustnessDisplay.from_results(results, metric).plot().figure
+
+
+def _norms(campaign: Campaign) -> Iterator[tuple[str, Any]]:
+    """Boxes of the norms by family and strength, aims and places together; a control has the L2 norm of its attack."""
+    norms: dict[tuple[str, float], tuple[list[float], list[float]]] = {}
+    for cell in campaign.cells:
+        strength = _strength(cell.run)
+        if not cell.is_control and strength is not None and "delta_l2" in cell.numbers:
+            two, peak = norms.setdefault((cell.run["attack"], strength), ([], []))
+            two += cell.numbers["delta_l2"].tolist()
+            peak += cell.numbers["delta_linf"].tolist()
+    if norms:
+        yield "norms", norm_boxes(dict(sorted(norms.items())))[0]
+
+
+def _classes(trials: Trials, campaign: Campaign) -> Iterator[tuple[str, Any]]:
+    """The AUC of every class, clean and under each attack at its greatest strength."""
+    last: dict[str, Cell] = {}
+    for cell in campaign.cells:
+        if not cell.is_control and _strength(cell.run) is not None:
+            last[attack_name(cell.run)] = cell  # cells are in the order of strength
+    if not last:
+        return
+    by_class = [e for e in measure_attacks(trials, by="target") if e.metric == "roc_auc" and e.average is None]
+
+    def bars(run: Mapping[str, str]) -> dict[str, dict[str, float]]:
+        found = {e.slice["target"]: e.value for e in by_class if dict(e.run) == dict(run)}
+        return {name: {"auc": float("nan") if value is None else value} for name, value in found.items()}
+
+    shown = {f"{name}, strength {cell.run['strength']}": cell.run for name, cell in list(last.items())[:MOST_BARS]}
+    yield "classes", classwise_metric_bars({CLEAN: bars(campaign.clean.run), **{k: bars(v) for k, v in shown.items()}})[0]
+
+
+def _places(campaign: Campaign) -> Iterator[tuple[str, Any]]:
+    """Where the window was × which true class the record has, for every attack that was tried in several places."""
+    series: dict[str, list[tuple[float, Cell]]] = {}
+    for cell in campaign.cells:
+        place = cell.run.get("place", "whole")
+        if not cell.is_control and place != "whole" and _strength(cell.run) is not None:
+            name = " ".join(v for k, v in cell.run.items() if k != "place" and v != "any")
+            series.setdefault(name, []).append((float(place.removesuffix(" s")), cell))
+    for name, found in series.items():
+        found.sort(key=lambda pair: pair[0])
+        if len(found) > 1:
+            success = np.stack([_success(campaign, cell) for _, cell in found])
+            count = np.repeat(campaign.truth.sum(axis=0, dtype=np.int64)[:, None], len(found), axis=1)
+            with np.errstate(invalid="ignore"):
+                rate = (campaign.truth.T.astype(np.float64) @ success.T) / count
+            places = [p for p, _ in found]
+            yield f"places_{_slug(name)}", success_map(rate, count, campaign.classes, places, title=name)[0]
+
+
+def _success(campaign: Campaign, cell: Cell) -> Floats:
+    """Of each record whether the attack did what it aimed at, or changed any bit where it had no aim."""
+    mode, _, name = cell.run.get("aim", "any").partition(" ")
+    if name in campaign.classes:
+        return target_success(campaign.clean.bits, cell.bits, campaign.classes.index(name), mode).hits
+    return changed(campaign.clean.bits, cell.bits).hits
+
+
+def _least(campaign: Campaign) -> Iterator[tuple[str, Any]]:
+    for cell in campaign.cells:
+        least = cell.numbers.get("minimal_strength")
+        if least is not None and cell.run["strength"] == "minimal" and not cell.is_control:
+            yield f"minimal_{_slug(attack_name(cell.run))}", minimal_strength_histogram(least)[0]
+
+
+def _is_attack(e: Estimate) -> bool:
+    return e.run.get("attack", CLEAN) != CLEAN and not e.slice
+
+
+def _strength(run: Mapping[str, str]) -> float | None:
     try:
-        return float(e.run.get("strength", ""))
+        return float(run.get("strength", ""))
     except ValueError:
         return None
 
 
-def _line(axes: Any, rows: list[Estimate], color: str, style: str, name: str) -> None:
-    """The mean over aims and places would hide them: the first of each strength is drawn."""
-    at = {float(e.run["strength"]): e for e in reversed(rows)}
-    if not at:
-        return
-    x = sorted(at)
-    axes.plot(x, [at[s].value for s in x], style, color=color, marker="o", markersize=4, linewidth=1.6, label=name)
-    ends = [(s, at[s].low, at[s].high) for s in x if at[s].low is not None]
-    if ends:
-        s, low, high = (np.array(v, dtype=np.float64) for v in zip(*ends, strict=True))
-        axes.fill_between(s, low, high, color=color, alpha=0.13, linewidth=0)
+def _slug(name: str) -> str:
+    """A name that any file system takes.
 
-
-def save_figures(folder: str | Path, trials: Trials, results: Results) -> list[Path]:
-    """Every picture that a run allows, as PNG: success, exact match and AUC over strength, and minimal strengths."""
-    target = Path(folder)
-    target.mkdir(parents=True, exist_ok=True)
-    drawn = []
-    has_strengths = any(e.metric == "changed" and _strength(e) is not None for e in results)
-    for metric in ("changed", "exact_match", "macro_auc") if has_strengths else ():
-        drawn.append(target / f"{metric}.png")
-        curves_over_strength(results, metric).savefig(drawn[-1], dpi=150)
-    if "minimal_strength" in trials.header.numbers:
-        for cell in Campaign.of(trials).cells:
-            if cell.run["strength"] == "minimal" and not cell.is_control:
-                drawn.append(target / f"minimal_{cell.run['attack']}.png")
-                minimal_strength_histogram(cell.numbers["minimal_strength"])[0].savefig(drawn[-1], dpi=150)
-    return drawn
+    >>> _slug("pgd, force MI 0.5")
+    'pgd_force_MI_0.5'
+    """
+    return "_".join("".join(c if c.isalnum() or c in ".-_" else " " for c in name).split())
