@@ -416,3 +416,11 @@ def test_the_public_star() -> None:
     space: dict[str, Any] = {}
     exec("from hitmiss.protocols.ecg_attacks import *", space)
     assert set(NAMES) <= set(space)
+
+
+def test_without_a_generator_every_record_has_noise_of_its_own() -> None:
+    x = np.random.default_rng(0).normal(size=(2, 200, 12))
+    config = PerturbationConfig("band_noise", 1.0, 0.0)
+    one, again, other = (apply_perturbation(r, config, fs=100) - r for r in (x[0], x[0], x[1]))
+    assert np.array_equal(one, again)
+    assert abs(np.corrcoef(one[:, 0], other[:, 0])[0, 1]) < 0.5

@@ -10,6 +10,7 @@ and those here are the same.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -128,8 +129,13 @@ def _records(
 
 
 def _performed(records: Records, config: PerturbationConfig, rng: Generator | None) -> Performed:
-    own = generator(0, "attack", config.extra.get("record_id"), str(config)) if rng is None else rng
-    return perform(records, [0], [config], [own])
+    return perform(records, [0], [config], [_own_generator(records.x[0], config) if rng is None else rng])
+
+
+def _own_generator(record: NDArray[np.float64], config: PerturbationConfig) -> Generator:
+    """A generator of its own for each (record, configuration): by the record's id, or without one by what is in it."""
+    name = config.extra.get("record_id")
+    return generator(0, "attack", hashlib.blake2b(record.tobytes()).hexdigest() if name is None else name, str(config))
 
 
 def run_attack_on_sample(
