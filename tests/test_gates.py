@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import math
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hitmiss.errors import DataError, UnknownName, UsageError
-from hitmiss.gates import check_regression, check_rule, incomparable, parse_regression, parse_rule, select
+from hitmiss.gates import (
+    Regression,
+    Rule,
+    Target,
+    check_regression,
+    check_rule,
+    incomparable,
+    parse_regression,
+    parse_rule,
+    select,
+)
 from hitmiss.results import Estimate, Results
+from hitmiss.spec import Spec
 
 SIGNATURE = "hitmiss:0.1.0|protocol:asvspoof5|pos:bonafide|kind:raw|n:100/40"
 
@@ -122,13 +136,69 @@ def test_the_grammar_is_strict(rule: str, words: str) -> None:
         parse_rule(rule)
 
 
-@given(st.text(max_size=30))
-def test_any_text_is_a_rule_or_a_usage_error(text: str) -> None:
-    for read in (parse_rule, parse_regression):
+names = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True)
+values = st.from_regex(r"[A-Za-z0-9_.\\-]{1,6}", fullmatch=True)
+targets = st.builds(
+    Target,
+    names.map(Spec.of),
+    st.sampled_from([None, "worst", "macro", "gap", "mean of codec"]),
+    st.lists(st.tuples(names, values | st.just("*")), max_size=2).map(tuple),
+)
+limits = st.floats(-10, 10).map(lambda x: float(f"{x:g}"))  # as a rule writes itself: six digits
+
+
+@given(targets, st.sampled_from("<>"), limits, st.sampled_from(["value", "low", "high"]))
+def test_a_rule_reads_back_as_it_writes_itself(target: Target, sign: str, limit: float, end: str) -> None:
+    rule = Rule(target, sign, limit, end)
+    assert parse_rule(str(rule)) == rule
+    assert parse_rule(f"  {str(rule).replace(',', ' , ').replace(sign, f'  {sign}  ')} ") == rule
+
+
+@given(targets, limits.map(abs))
+def test_a_regression_reads_back(target: Target, allowed: float) -> None:
+    assert (
+        parse_regression(f"{target}={allowed:g}")
+        == parse_regression(f" {target} = {allowed:g} ")
+        == Regression(target, allowed)
+    )
+
+
+TOKENS = [
+    "eer",
+    "worst ",
+    "[codec=C01]",
+    "[codec=*]",
+    "[]",
+    ".high",
+    ".x",
+    " > ",
+    "<",
+    ">=",
+    "=",
+    "0.1",
+    "1e-3",
+    "%",
+    "pp",
+    "(",
+    ")",
+    " ",
+]
+
+
+@given(st.text(max_size=30) | st.lists(st.sampled_from(TOKENS), max_size=6).map("".join))
+def test_any_text_is_a_whole_rule_or_a_usage_error_that_quotes_it(text: str) -> None:
+    for read, sign in ((parse_rule, "[<>]"), (parse_regression, "=")):
         try:
-            read(text)
-        except UsageError:
+            found = read(text)
+        except UsageError as error:
+            assert "\n" not in str(error) and (
+                repr(text) in str(error) or isinstance(error, UnknownName) or "metric" in str(error)
+            )
             continue
+        assert re.search(sign, text) and found.target.metric.name in text  # nothing is read that does not stand there
+        assert all(name in text and value in text for name, value in found.target.cells)
+        limit = found.limit if isinstance(found, Rule) else found.allowed
+        assert math.isfinite(limit) and re.search(r"\d", text)
 
 
 @pytest.mark.parametrize(
@@ -195,3 +265,40 @@ def test_sample_sizes_must_be_the_same() -> None:
     (found,) = incomparable(results(), small, [parse_regression("eer=0.1")])
     assert found == "different sample sizes for eer: 100 and 90 trials"
     assert incomparable(results(), results(2.0), [parse_regression("eer=0.1"), parse_regression("worst eer=0.1")]) == []
+
+
+def with_ends(value: float, low: float | None, high: float | None, best: str = "low") -> Results:
+    return Results((Estimate("m", value, low, high, n=100, n_positive=40, best=best),), SIGNATURE)
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "best", "expected"),
+    [
+        ((0.11, 0.10, 0.12), (0.10, 0.09, 0.11), "low", (True, False, True)),  # worse by 0.01, -0.004 to 0.024
+        ((0.20, 0.19, 0.21), (0.10, 0.09, 0.11), "low", (False, False, False)),  # worse by 0.1, 0.086 to 0.114
+        ((0.12, 0.10, 0.14), (0.10, 0.08, 0.12), "low", (False, False, True)),  # worse by 0.02, -0.008 to 0.048
+        ((0.05, 0.04, 0.06), (0.10, 0.09, 0.11), "low", (True, True, True)),  # better
+        ((0.89, 0.88, 0.90), (0.90, 0.89, 0.91), "high", (True, False, True)),
+        ((0.80, 0.79, 0.81), (0.90, 0.89, 0.91), "high", (False, False, False)),
+        ((0.11, None, None), (0.10, 0.09, 0.11), "low", (True, False, False)),  # what cannot be decided does not pass
+    ],
+)
+def test_a_regression_is_decided_by_point_by_bound_or_where_it_is_shown(
+    now: tuple[float, float, float], before: tuple[float, float, float], best: str, expected: tuple[bool, ...]
+) -> None:
+    rule = parse_regression("m=0.015")
+    sides = [with_ends(*side, best=best) for side in (now, before)]
+    found = [check_regression(rule, sides[0], sides[1], decide)[0] for decide in ("point", "bound", "shown")]
+    assert tuple(c.passed for c in found) == expected
+    if now[1] is None:
+        assert "no interval" not in found[0].reason and all("no interval" in c.reason for c in found[1:])
+    elif expected == (True, False, True):
+        assert "more than 0.015 is not ruled out" in found[0].reason and "ruled out" not in found[1].reason
+    half = math.hypot(0.01, 0.01)
+    if now == (0.11, 0.10, 0.12):
+        assert f"{0.01 - half:.6g} to {0.01 + half:.6g} (from both intervals)" in found[0].reason
+
+
+def test_an_unknown_way_to_decide_is_refused() -> None:
+    with pytest.raises(UnknownName, match="did you mean 'bound'"):
+        check_regression(parse_regression("eer=0.1"), results(), results(), "bounds")

@@ -41,6 +41,7 @@ LAYERS = (
         "bias",
         "tuning",
         "rankings",
+        "changes",
         "gates",
         "manipulation",
         "campaign",

@@ -7,7 +7,8 @@
     worst eer > 0.2                an average: worst, macro, gap, mean, …
     min_dcf(c_fa=1) > 0.3          a metric with settings, as the results name it
 
-A regression rule is `eer=0.005`: against the baseline no worse than by 0.005. A name that is not in the results is an
+A regression rule is `eer=0.005`: against the baseline no worse than by 0.005, by the figures themselves or by their
+interval (see `changes`). A name that is not in the results is an
 error, never a rule that passes. An undefined figure fails, and says why.
 """
 
@@ -19,6 +20,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from hitmiss.changes import POINT, change
+from hitmiss.differences import Comparison
 from hitmiss.errors import DataError, UnknownName, UsageError
 from hitmiss.results import Estimate, Results
 from hitmiss.signature import read_signature
@@ -157,22 +160,29 @@ def _checked(rule: Rule, e: Estimate) -> Check:
     return Check(str(rule), figure_name(e), value, rule.limit, not broken, f"{value:.6g}{kind}")
 
 
-def check_regression(rule: Regression, results: Results, baseline: Results) -> list[Check]:
-    """The rule on every figure that it is about, each against its counterpart in the baseline."""
+def check_regression(
+    rule: Regression, results: Results, baseline: Results, decide: str = POINT, paired: Comparison | None = None
+) -> list[Check]:
+    """The rule on every figure that it is about, each against its counterpart in the baseline.
+
+    `decide`: by the point, by the bound of the interval, or only where it is shown (see `changes`); `paired` is the
+    comparison of both runs where it could be made.
+    """
     before = select(rule.target, baseline)
-    return [_regressed(rule, e, _counterpart(e, before)) for e in select(rule.target, results)]
+    found = [(e, _counterpart(e, before)) for e in select(rule.target, results)]
+    return [_regressed(rule, e, base, decide, paired) for e, base in found]
 
 
-def _regressed(rule: Regression, e: Estimate, base: Estimate) -> Check:
+def _regressed(rule: Regression, e: Estimate, base: Estimate, decide: str, paired: Comparison | None) -> Check:
     if e.value is None or base.value is None:
         which, note = ("here", e.note) if e.value is None else ("in the baseline", base.note)
         return Check(
             str(rule), figure_name(e), None, rule.allowed, False, f"undefined {which}: {note or 'no reason given'}"
         )
-    worse = e.value - base.value if e.best == "low" else base.value - e.value
-    passed = worse <= rule.allowed or math.isclose(worse, rule.allowed, rel_tol=NEARLY, abs_tol=NEARLY)
-    change = f"worse by {worse:.6g}" if worse > 0 else f"better by {-worse:.6g}" if worse < 0 else "unchanged"
-    return Check(str(rule), figure_name(e), worse, rule.allowed, passed, f"{base.value:.6g} → {e.value:.6g}, {change}")
+    found = change(e, base, paired)
+    passed, told = found.passes(rule.allowed, decide), found.told(rule.allowed, decide)
+    reason = f"{base.value:.6g} → {e.value:.6g}, {told}"
+    return Check(str(rule), figure_name(e), found.worse, rule.allowed, passed, reason)
 
 
 def _counterpart(e: Estimate, before: Sequence[Estimate]) -> Estimate:

@@ -130,3 +130,33 @@ def test_files_for_others(
     assert seen.err.splitlines()[0] == "::error title=hitmiss gate::eer: fails if eer > 0.1, found 0.3"
     assert "hitmiss gate: 1 of 1 checks failed" in (tmp_path / "summary.md").read_text()
     assert ElementTree.parse(tmp_path / "gate.xml").getroot().get("failures") == "1"
+
+
+def test_runs_given_as_answers_are_paired_for_the_bound(scored: dict[str, str], capsys: Capture) -> None:
+    files = [f"{scored[name]}.csv" for name in ("branch", "main")]
+    reading = ["-p", "asvspoof5", "--bootstrap", "200", "--json"]
+    words = ["gate", files[0], "--baseline", files[1], "--max-regression", "roc_auc=0.3", *reading]
+    seen = {}
+    for decide in ("point", "bound", "shown"):
+        run([*words, "--regression-by", decide])
+        seen[decide] = json.loads(capsys.readouterr().out)["checks"][0]
+    assert "paired" in seen["bound"]["reason"] and "paired" not in seen["point"]["reason"]
+    run(["compare", files[1], files[0], "-p", "asvspoof5", "-m", "roc_auc", "--json", "--bootstrap", "200"])
+    (row,) = (d for d in json.loads(capsys.readouterr().out)["differences"] if not d["slice"])
+    assert f"interval of worse {-row['high']:.6g} to {-row['low']:.6g} (paired)" in seen["bound"]["reason"]
+    assert seen["bound"]["passed"] == (-row["low"] <= 0.3) and seen["shown"]["passed"] == (-row["high"] <= 0.3)
+    assert (
+        run(
+            [
+                "gate",
+                scored["branch"],
+                "--baseline",
+                scored["main"],
+                "--max-regression",
+                "eer=1",
+                "--regression-by",
+                "x",
+            ]
+        )
+        == 2
+    )

@@ -11,11 +11,15 @@ import typer
 from hitmiss.cli import printing
 
 if TYPE_CHECKING:
+    from hitmiss.differences import Comparison
     from hitmiss.gates import Check, Regression, Rule, Target
+    from hitmiss.protocol import Protocol
     from hitmiss.results import Results
+    from hitmiss.trials import Trials
 
 RUN = "Results (what `hitmiss score -o` writes), a folder with results.json, or a score file with --key and -p."
 FAIL_IF = "A rule, as 'eer > 0.05', 'eer[codec=C05] > 0.1', 'eer.high > 0.1', 'worst eer > 0.2'; may be repeated."
+REGRESSION_BY = "point, bound (what its interval does not rule out fails) or shown (only what it shows fails)."
 SUMMARY = "GITHUB_STEP_SUMMARY"
 
 
@@ -26,6 +30,7 @@ def gate(
     max_regression: Annotated[
         list[str] | None, typer.Option(help="How much worse than the baseline, as eer=0.005; may be repeated.")
     ] = None,
+    regression_by: Annotated[str, typer.Option(help=REGRESSION_BY)] = "point",
     key: Annotated[str | None, typer.Option(help="Key of a score file.")] = None,
     protocol: Annotated[str | None, typer.Option("--protocol", "-p", help="Protocol of a score file.")] = None,
     by: Annotated[list[str] | None, typer.Option(help="Slices of a score file, for averages.")] = None,
@@ -52,10 +57,12 @@ def gate(
         "seed": seed,
     }
     scoring |= {"score_kind": score_kind, "threshold": threshold}
+    _refuse_unknown(regression_by)
     results = _results(run, targets, scoring)
     before = _results(baseline, targets, scoring) if baseline and regressions else None
     warnings = _comparable(results, before, regressions, force)
-    checks = _checks(rules, regressions, results, before)
+    paired = _paired(run, baseline, regressions, scoring, force) if baseline and regression_by != "point" else None
+    checks = _checks(rules, regressions, results, before, regression_by, paired)
     _write(run, baseline, checks, warnings, junit, json)
     failed = [c for c in checks if not c.passed]
     if failed:
@@ -98,9 +105,51 @@ def _results(run: str, targets: list[Target], scoring: dict[str, Any]) -> Result
 
 
 def _measured(run: str, targets: list[Target], scoring: dict[str, Any]) -> Results:
+    from hitmiss.protocol import measure_trials
+
+    trials, chosen = _trials(run, scoring)
+    options = {name: scoring[name] for name in ("bootstrap", "unit", "seed")}
+    by = _slices(targets, trials, scoring)
+    return measure_trials(trials, chosen, metrics=_metrics(targets), by=by, **options)
+
+
+def _refuse_unknown(regression_by: str) -> None:
+    from hitmiss.changes import DECIDE
+    from hitmiss.errors import UnknownName
+
+    if regression_by not in DECIDE:
+        raise UnknownName("way to decide on a regression", regression_by, DECIDE)
+
+
+def _is_trials(run: str) -> bool:
+    """Whether a run is given as its answers, so that it can be paired, and not as results."""
+    from pathlib import Path
+
+    from hitmiss.opening import is_results
+
+    return not (Path(run) / "results.json").is_file() and not is_results(run)
+
+
+def _paired(
+    run: str, baseline: str, regressions: list[Regression], scoring: dict[str, Any], force: bool
+) -> Comparison | None:
+    """Both runs compared pair by pair, where both are given as their answers."""
+    from hitmiss.comparison import compare
+
+    if not (_is_trials(run) and _is_trials(baseline)):
+        return None
+    (before, chosen), (trials, _) = (_trials(text, scoring) for text in (baseline, run))
+    targets = [r.target for r in regressions]
+    choices = chosen.choices if chosen is not None else None
+    options: dict[str, Any] = {name: scoring[name] for name in ("bootstrap", "unit", "seed")}
+    options |= {"by": _slices(targets, trials, scoring), "choices": choices, "force": force}
+    return compare(before, trials, _metrics(targets), **options)
+
+
+def _trials(run: str, scoring: dict[str, Any]) -> tuple[Trials, Protocol | None]:
     from hitmiss.decisions import at_threshold
     from hitmiss.opening import open_run
-    from hitmiss.protocol import find_protocol, measure_trials
+    from hitmiss.protocol import find_protocol
 
     chosen = find_protocol(scoring["protocol"]) if scoring["protocol"] else None
     trials = open_run(run, scoring["key"], chosen, score_kind=scoring["score_kind"])
@@ -108,11 +157,16 @@ def _measured(run: str, targets: list[Target], scoring: dict[str, Any]) -> Resul
         trials = at_threshold(trials, scoring["threshold"])
     if chosen is not None:
         chosen = replace(chosen, slice_metrics=())  # a rule may be about any metric in any slice
-    metrics = list(dict.fromkeys(str(t.metric) for t in targets))
+    return trials, chosen
+
+
+def _metrics(targets: list[Target]) -> list[str]:
+    return list(dict.fromkeys(str(t.metric) for t in targets))
+
+
+def _slices(targets: list[Target], trials: Trials, scoring: dict[str, Any]) -> list[str]:
     slices = [tuple(k for k, _ in t.cells if k not in trials.header.runs) for t in targets]
-    by = list(dict.fromkeys([*scoring["by"], *(",".join(s) for s in slices if s)]))
-    options = {name: scoring[name] for name in ("bootstrap", "unit", "seed")}
-    return measure_trials(trials, chosen, metrics=metrics, by=by, **options)
+    return list(dict.fromkeys([*scoring["by"], *(",".join(s) for s in slices if s)]))
 
 
 def _comparable(
@@ -129,12 +183,19 @@ def _comparable(
     return (*(f"INVALID BASELINE, forced: {w}" for w in wrong), *results.warnings)
 
 
-def _checks(rules: list[Rule], regressions: list[Regression], results: Results, before: Results | None) -> list[Check]:
+def _checks(
+    rules: list[Rule],
+    regressions: list[Regression],
+    results: Results,
+    before: Results | None,
+    decide: str,
+    paired: Comparison | None,
+) -> list[Check]:
     from hitmiss.gates import check_regression, check_rule
 
     found = [c for rule in rules for c in check_rule(rule, results)]
     if before is not None:
-        found += [c for rule in regressions for c in check_regression(rule, results, before)]
+        found += [c for rule in regressions for c in check_regression(rule, results, before, decide, paired)]
     return found
 
 
