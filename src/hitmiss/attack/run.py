@@ -17,20 +17,17 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from hitmiss.attack.batch import Floats
-from hitmiss.attack.blackbox import margins
 from hitmiss.attack.config import PerturbationConfig
 from hitmiss.attack.data import Recordings
+from hitmiss.attack.least import least_strengths
 from hitmiss.attack.model import Classifier
-from hitmiss.attack.perform import Gradients, Performed, Records, binarize, perform
+from hitmiss.attack.perform import Performed, Records, perform
 from hitmiss.attack.result import describe
-from hitmiss.attack.search import Tried, minimal_strength
 from hitmiss.attack.table import MINIMAL, header_of, run_of, table_of
 from hitmiss.attack.window import hann_windows
 from hitmiss.campaign import CLEAN, Campaign
-from hitmiss.detect.extract import to_probability
 from hitmiss.errors import DataError, UsageError
 from hitmiss.io.runs import MEDIA, start
 from hitmiss.results import finite
@@ -181,28 +178,9 @@ class Campaigner:
         return made
 
     def search(self, config: PerturbationConfig, rows: Sequence[int]) -> tuple[Floats, Performed]:
-        """The least strength at which each record was seen to flip (infinite where it never does), and what flipped it.
-
-        An attack that flips a record with less than its budget has found a flip at that lesser strength.
-        """
-        criterion, places, name = config.criterion, np.asarray(rows), f"{MINIMAL} {config}"
-        target, clean = self.records.target_of(config), self.records.clean_bits
-        quick = replace(config, extra={**config.extra, "early_stop": True}) if config.needs_gradient else config
-        best: list[Performed] = []
-        first: Gradients = {}
-
-        def attempt(at: NDArray[np.int64], strength: Floats) -> Tried:
-            own = places[at]
-            tried = [replace(quick, strength=float(s)) for s in strength]
-            done = perform(self.records, own.tolist(), tried, [self.rng(int(row), name) for row in own], first)
-            log_odds = self.model.log_odds(done.x)
-            flips = criterion(clean[own], binarize(to_probability(log_odds), self.threshold), target)
-            best.append(done) if not best else best[0].take(at[flips], done, flips)
-            used = strength * done.share_used(self.recordings.x[own])
-            return Tried(np.where(flips, used, np.inf), self._margin(config, own, log_odds))
-
-        start = self._margin(config, places, self.records.clean[places])
-        return minimal_strength(attempt, len(places), rounds=self.plan.rounds, start=start), best[0]
+        """The least strength of each record, and what flipped it: see `least_strengths`."""
+        name = f"{MINIMAL} {config}"
+        return least_strengths(self.records, config, rows, lambda row: self.rng(row, name), rounds=self.plan.rounds)
 
     def examples(self, trials: Trials) -> dict[str, tuple[Floats, Floats, float]]:
         """Of every kind of attack at its greatest strength one record before and after: the first that flips, else the first.
@@ -224,13 +202,6 @@ class Campaigner:
             title = f"{config.family} {config.strength:g}, record {self.recordings.ids[row]}"
             found[title] = (self.recordings.x[row], done.x[0], self.recordings.fs)
         return found
-
-    def _margin(self, config: PerturbationConfig, rows: NDArray[np.int64], log_odds: Floats) -> Floats:
-        """How far records are from flipping the bit aimed at, or any; a criterion of the user's own is steered by the same."""
-        n, target = len(rows), self.records.target_of(config)
-        return margins(
-            log_odds, self.records.limits, self.records.clean_bits[rows], np.full(n, target), np.full(n, config.target_value)
-        )
 
 
 def same_norm_noise(shape: tuple[int, ...], window: Floats, size: float, rng: Generator) -> Floats:

@@ -23,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.errors import DataError, UnknownName, UsageError
-from hitmiss.io.words import same_class
 
 Floats = NDArray[np.float64]
 OutputKind = Literal["auto", "logit", "probability"]
@@ -116,6 +115,8 @@ def positive_index_of(labels: Sequence[str], positive: str) -> int:
     >>> positive_index_of(["Fake", "Real"], "bonafide")
     1
     """
+    from hitmiss.io.words import same_class  # readers of tables come with it, which a model alone need not load
+
     hits = [i for i, label in enumerate(labels) if same_class(label.strip().lower(), positive.lower())]
     if len(hits) != 1:
         raise UsageError(
