@@ -109,10 +109,11 @@ def curves(results: Results) -> list[RobustnessDisplay]:
 
 
 def grids(results: Results) -> list[Grid]:
-    """One grid a grouping: a row an attack, strength and slice."""
+    """One grid a grouping: a row an attack, strength and slice; controls stand in the table over all records."""
     made = []
+    attacked = [e for e in results if e.average is None and not e.run["attack"].startswith(CONTROL)]
     for names in groupings(results):
-        own = [e for e in results if tuple(e.slice) == names and e.average is None]
+        own = [e for e in attacked if tuple(e.slice) == names]
         metrics = tuple(m for m in dict.fromkeys(e.metric for e in own) if m not in MEANS)
         columns = tuple(dict.fromkeys(k for e in own for k in e.run))
         cells: dict[tuple[str, ...], dict[str, Estimate]] = {}

@@ -153,8 +153,8 @@ def _bar(e: Estimate, row: Row, scale: tuple[float, float] | None, pooled: Estim
         return None
     start, width = scale[0], scale[1] - scale[0]
 
-    def place(value: float) -> float:
-        return round(min(max(100 * (value - start) / width, 0.0), 100.0), 1)
+    def place(value: float) -> int:  # a hundredth of the scale is a pixel of the drawn bar
+        return round(min(max(100 * (value - start) / width, 0.0), 100.0))
 
     beside = place(pooled.value) if pooled is not None and pooled.value is not None else None
     return Bar(place(e.low), place(e.high), place(e.value), beside)
