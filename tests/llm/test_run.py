@@ -196,7 +196,9 @@ class TestCommand:
         written = json.loads(metrics.read_text())
         assert set(written) - {"_meta"} == {f"{functions}:by_label|no-tools", "hitmiss.llm.standin:look|no-tools"}
         assert run(["triage", str(out)]) == 0
-        capsys.readouterr()
+        shown = capsys.readouterr().out
+        assert run(["triage", str(tmp_path / "r.run")]) == 0  # the run stands for its rows
+        assert capsys.readouterr().out.partition("!")[0] == shown.partition("!")[0]
         pair = [f"{out}[model={m}]" for m in (f"{functions}:by_label", "hitmiss.llm.standin:look")]
         assert run(["compare", *pair, "-p", "triage", "-m", "accuracy"]) == 0
 

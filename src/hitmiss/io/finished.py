@@ -38,6 +38,9 @@ def open_finished(source: Any, options: ReadOptions) -> FinishedRun | None:
         return None
     folder = Path(source)
     facts = require_complete(folder)["facts"]
+    if "rows" in facts:  # verdicts, in a layout of their own
+        known = {name: getattr(options, name) or facts[name] for name in ("layout", "positive", "negative")}
+        return FinishedRun(folder / facts["rows"], options.changed(**known), None, ())
     declared: dict[str, Any] = {
         "columns": {"item": "item", "score": "score", **options.columns},
         "numbers": tuple(dict.fromkeys((*options.numbers, *facts.get("numbers", ())))),

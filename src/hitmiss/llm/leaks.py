@@ -52,8 +52,12 @@ def telling_word(texts: Sequence[str], labels: Sequence[str]) -> str | None:
     """
     sets: list[set[str]] = [set(_TOKEN.findall(text.lower())) for text in texts]
     counts = Counter(word for own in sets for word in own)
-    enough = (2 * TELLING - 1) * min(labels.count("fake"), labels.count("real"))  # of a class, for the mean to be telling
-    for word in sorted((w for w, n in counts.items() if n >= enough), key=lambda w: (w not in CLASS_WORDS | MORE_WORDS, w)):
+    enough = (2 * TELLING - 1) * min(
+        labels.count("fake"), labels.count("real")
+    )  # of a class, for the mean to be telling
+    for word in sorted(
+        (w for w, n in counts.items() if n >= enough), key=lambda w: (w not in CLASS_WORDS | MORE_WORDS, w)
+    ):
         values = [word in own for own in sets]
         if len(set(values)) == 2 and guessed(values, labels) >= TELLING:
             return word

@@ -11,7 +11,7 @@ from hitmiss.detect.loop import stop_on_terminate
 from hitmiss.errors import IncompleteRun, UsageError
 from hitmiss.io.runs import MANIFEST, Run, start
 from hitmiss.io.segments import replace_file
-from hitmiss.io.triage import read_results
+from hitmiss.io.triage import LAYOUT, read_results
 from hitmiss.llm.cache import ToolCache, default_folder
 from hitmiss.llm.callables import Model, ask_models
 from hitmiss.llm.canaries import Obedience, obedience
@@ -96,12 +96,7 @@ def _finish(run: Run, plan: Plan, target: Path, prices: Prices) -> Outcome:
         files.append(CANARIES)
     trials = read_results(folder / RESULTS)
     head = trials.header
-    facts = {
-        "runs": list(head.runs),
-        "numbers": list(head.numbers),
-        "positive": head.positive,
-        "negative": head.negative,
-    }
-    run.finish(trials.frame, files, **facts, has_labels=True)
+    facts = {"rows": RESULTS, "layout": LAYOUT.name, "positive": head.positive, "negative": head.negative}
+    run.finish(trials.frame, files, **facts)
     replace_file(target, as_lines(own).encode())
     return Outcome(folder, target, trials, own, obedience(tested))
