@@ -5,6 +5,7 @@ A block that cannot run in the tests is preceded by `<!-- not run: why -->`; tho
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import importlib.util
 import io
@@ -141,17 +142,54 @@ def test_commands(block: Block, folder: Path, capsys: pytest.CaptureFixture[str]
 
 @pytest.mark.parametrize("block", list(blocks("python")))
 def test_python(block: Block, folder: Path) -> None:
+    """Every statement runs, every expression is a figure or a table with something in it, what is printed and written is there."""
     if block.why_not:
         pytest.skip(f"{block.page}: {block.why_not}")
-    with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()):
+    printed = io.StringIO()
+    with contextlib.chdir(folder), contextlib.redirect_stdout(printed):
         trials = hm.read("scores.tsv", "key.tsv", positive="bonafide")
         names = {"label": trials.label, "score": trials.score, "trials": trials, "__name__": "block"}
+        before = dict(names)
         try:
-            exec(compile(block.text.replace(">>> ", ""), block.page, "exec"), names)
+            values = evaluated(block, names)
         finally:
             from hitmiss.registry import forget
 
             forget("d_prime")
+        for told in re.findall(r"(?:save|write)\((?:\w+, )?\"([^\"]+)\"", block.text):
+            assert Path(told).exists(), f"{block.page}: {told} was not written"
+    made = [name for name in names if name not in before and not name.startswith("_")]
+    assert values or made, f"{block.page}: the block does nothing that can be seen"
+    for text, value in values.items():
+        assert says_something(value), f"{block.page}: {text} gives {value!r}"
+    comments = re.findall(r"^print\(.*\)\s+# (\S.*)$", block.text, re.M)
+    for told, line in zip(comments, printed.getvalue().splitlines(), strict=False):
+        pattern = r".*".join(re.escape(part) for part in told.split("…"))
+        assert re.fullmatch(pattern, line), f"{block.page}: prints {line}, says {told}"
+
+
+def evaluated(block: Block, names: dict[str, object]) -> dict[str, object]:
+    """Run a block statement by statement; the value of each expression by its text, save for what only acts."""
+    values: dict[str, object] = {}
+    source = block.text.replace(">>> ", "")
+    for node in ast.parse(source).body:
+        text = ast.unparse(node)
+        if isinstance(node, ast.Expr) and not re.match(r"print\(|.*\b(save|write|update|log)\(", text):
+            values[text] = eval(compile(ast.Expression(node.value), block.page, "eval"), names)
+        else:
+            exec(compile(ast.Module([node], []), block.page, "exec"), names)
+    return values
+
+
+def says_something(value: object) -> bool:
+    """Whether a value is a defined figure, or holds one, or is a thing to go on with."""
+    if isinstance(value, float | int):
+        return bool(np.isfinite(value))
+    if isinstance(value, hm.Results):
+        return any(e.value is not None and np.isfinite(e.value) for e in value)
+    if hasattr(value, "shape"):
+        return all(value.shape)
+    return value is not None and (not isinstance(value, dict | list | tuple | str) or len(value) > 0)
 
 
 def test_the_pages_link_to_what_exists() -> None:
