@@ -23,7 +23,9 @@ def main(folder: Path) -> None:
     rng = np.random.default_rng(5)
     rows = [json.loads(line) for line in (write(folder) / "dataset.jsonl").read_text().splitlines()]
     words = {"real": ("real", "fake", "uncertain"), "fake": ("fake", "real", "uncertain")}
-    said = [{**row, "model": "agent", "prediction": str(rng.choice(words[row["label"]], p=[0.6, 0.1, 0.3]))} for row in rows]
+    said = [
+        {**row, "model": "agent", "prediction": str(rng.choice(words[row["label"]], p=[0.6, 0.1, 0.3]))} for row in rows
+    ]
     (folder / "results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in said))
     truth = {row["id"]: "positive" if row["label"] == "fake" else "negative" for row in rows}
 

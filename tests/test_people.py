@@ -69,7 +69,9 @@ def test_the_adjudicator_has_the_last_word(tmp_path: Path) -> None:
     people = words_of_people(system(), said)
     assert dict(zip(people.items, people.column("decision"), strict=True)) == {"b": 1, "c": 0, "e": ABSTAIN}
     both = together(system(), people)
-    assert both.column("decision").to_list() == [1, 1, 0, 1, None, ABSTAIN], "a failed call that nobody settled stays failed"
+    assert both.column("decision").to_list() == [1, 1, 0, 1, None, ABSTAIN], (
+        "a failed call that nobody settled stays failed"
+    )
 
 
 def test_people_decide_what_was_left_to_them_or_all_that_they_saw(tmp_path: Path) -> None:
@@ -106,8 +108,17 @@ def test_laws(codes: list[int | None], said: dict[tuple[str, str], int]) -> None
     import polars as pl
 
     frame = pl.DataFrame(
-        [{"item": i, "reviewer": r, "decision": d, "seconds": None, "adjudicated": False} for (i, r), d in said.items()],
-        schema={"item": pl.String, "reviewer": pl.String, "decision": pl.Int8, "seconds": pl.Float64, "adjudicated": pl.Boolean},
+        [
+            {"item": i, "reviewer": r, "decision": d, "seconds": None, "adjudicated": False}
+            for (i, r), d in said.items()
+        ],
+        schema={
+            "item": pl.String,
+            "reviewer": pl.String,
+            "decision": pl.Int8,
+            "seconds": pl.Float64,
+            "adjudicated": pl.Boolean,
+        },
     )
     own = system(dict(zip(TRUTH, codes, strict=True)))
     people = words_of_people(own, PeoplesVerdicts(frame, 2)) if all(list(said).count(k) == 1 for k in said) else None
@@ -150,7 +161,12 @@ def test_an_item_that_the_results_do_not_have(tmp_path: Path) -> None:
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = {1: "fake", 0: "real", ABSTAIN: "uncertain"}
     lines = [
-        {"id": i, "label": words[TRUTH[i]], "prediction": words.get(code, ""), **({} if code is not None else {"error": "x"})}  # type: ignore[arg-type]
+        {
+            "id": i,
+            "label": words[TRUTH[i]],
+            "prediction": words.get(code, ""),
+            **({} if code is not None else {"error": "x"}),
+        }  # type: ignore[arg-type]
         for i, code in SYSTEM.items()
     ]
     results = tmp_path / "results.jsonl"
@@ -174,11 +190,19 @@ def test_repeated_trials_and_several_runs(tmp_path: Path, capsys: pytest.Capture
     verdicts(tmp_path / "v.jsonl", rows(*((i, who, truth[i]) for i in open_ for who in ("ann", "bob"))))
     assert run(["triage", str(tmp_path / "results.jsonl"), "--human", str(tmp_path / "v.jsonl"), "--json"]) == 0
     people = json.loads(capsys.readouterr().out)["people"]
-    means = {(e["run"]["decided by"], e["run"]["tools"]): e for e in people["estimates"] if e["average"] == "mean" and e["metric"] == "accuracy"}
+    means = {
+        (e["run"]["decided by"], e["run"]["tools"]): e
+        for e in people["estimates"]
+        if e["average"] == "mean" and e["metric"] == "accuracy"
+    }
     for tools in ("tools", "no-tools"):
         own = [r for r in results if ("tools" if r["use_tools"] else "no-tools") == tools]
         unsure = {r["id"] for r in own if r["prediction"] not in ("real", "fake") or r.get("error")} & set(open_)
-        right = sum((r["id"] in unsure and (r["prediction"] not in ("real", "fake") or bool(r.get("error")))) or (r["prediction"] == r["label"] and not r.get("error")) for r in own)
+        right = sum(
+            (r["id"] in unsure and (r["prediction"] not in ("real", "fake") or bool(r.get("error"))))
+            or (r["prediction"] == r["label"] and not r.get("error"))
+            for r in own
+        )
         assert means["together", tools]["value"] == pytest.approx(right / len(own))
         assert means["together", tools]["value"] > means["system", tools]["value"]
     assert means["people", "-"]["value"] == 1.0

@@ -39,7 +39,9 @@ def wav(samples: int = 8000) -> bytes:
     """A second of silence at 8 kHz."""
     data = b"\0\0" * samples
     form = struct.pack("<4sIHHIIHH", b"fmt ", 16, 1, 1, 8000, 16000, 2, 16)
-    return b"RIFF" + struct.pack("<I", 28 + len(data) + 8) + b"WAVE" + form + b"data" + struct.pack("<I", len(data)) + data
+    return (
+        b"RIFF" + struct.pack("<I", 28 + len(data) + 8) + b"WAVE" + form + b"data" + struct.pack("<I", len(data)) + data
+    )
 
 
 def a_store(path: Path, n: int = 3, k: int = 2) -> Store:
@@ -150,9 +152,7 @@ class Client:
     def __init__(self, port: int, host: str = "127.0.0.1") -> None:
         self.port, self.host, self.cookie = port, host, ""
 
-    def ask(
-        self, method: str, path: str, body: bytes | None = None, headers: Sequence[tuple[str, str]] = ()
-    ) -> Answer:
+    def ask(self, method: str, path: str, body: bytes | None = None, headers: Sequence[tuple[str, str]] = ()) -> Answer:
         """One request. A Host header among `headers` replaces the right one."""
         with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)) as connection:
             answer = self._asked(connection, method, path, body, headers)

@@ -89,7 +89,9 @@ def test_scores_with_thresholds_and_other_classes(tmp_path: Path) -> None:
     path = tmp_path / "scores.csv"
     path.write_text("id,text,score\na,x,0.1\nb,y,0.5\nc,z,0.9\n")
     assert ids(str(path), tmp_path, thresholds=(0.2, 0.8)) == ["b"]
-    assert ids(str(path), tmp_path, thresholds=(0.2, 0.8), verdicts=("toxic",), positive="toxic", negative="fine") == ["c"]
+    assert ids(str(path), tmp_path, thresholds=(0.2, 0.8), verdicts=("toxic",), positive="toxic", negative="fine") == [
+        "c"
+    ]
     with pytest.raises(DataError, match="no verdicts to go by"):
         ids(str(path), tmp_path)
     path.write_text("id,text,score\na,x,nan\nb,y,\n")
@@ -101,7 +103,9 @@ def test_a_finished_run_of_detect(tmp_path: Path) -> None:
     """The run has no files in its table; the manifest that it was made from names them."""
     from hitmiss.cli.main import run
 
-    (tmp_path / "detector.py").write_text("def score(paths):\n    return [0.1 * (i + 1) for i, _ in enumerate(paths)]\n")
+    (tmp_path / "detector.py").write_text(
+        "def score(paths):\n    return [0.1 * (i + 1) for i, _ in enumerate(paths)]\n"
+    )
     lines = []
     for i in range(4):
         (tmp_path / f"c{i}.wav").write_bytes(wav())
@@ -114,6 +118,30 @@ def test_a_finished_run_of_detect(tmp_path: Path) -> None:
     assert {e.kind for e in chosen.entries} == {"audio"} and chosen.pinned["run"] == "run"
     with pytest.raises(DataError, match="cannot be shown"):
         choose(str(tmp_path / "run"), Wish(("all",)), library)
+
+
+def test_a_finished_run_that_keeps_its_rows(tmp_path: Path) -> None:
+    """As `hitmiss llm` leaves it: the rows of the document stand in the folder beside the table."""
+    import polars as pl
+
+    from hitmiss.io.runs import start
+
+    with start(tmp_path / "llm.run", kind="llm", config={}, items=["t0", "t1"]) as run:
+        for at in run.todo():
+            run.add(at, {"prediction": "x"})
+        table(tmp_path / "llm.run", ("uncertain", "fake"))
+        run.finish(
+            pl.DataFrame({"item": ["t0", "t1"]}),
+            ["results.jsonl"],
+            rows="results.jsonl",
+            positive="fake",
+            negative="real",
+        )
+    chosen = choose(str(tmp_path / "llm.run"), Wish(), Library(tmp_path))
+    assert [e.item for e in chosen.entries] == ["t0"] and chosen.pinned["run"] == "llm.run"
+    (tmp_path / "llm.run" / "results.jsonl").write_text("{}")
+    with pytest.raises(DataError, match="was changed after it was finished"):
+        choose(str(tmp_path / "llm.run"), Wish(), Library(tmp_path))
 
 
 def test_files_are_told_by_their_bytes(tmp_path: Path) -> None:

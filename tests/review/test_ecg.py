@@ -39,20 +39,33 @@ def test_lines_lie_where_the_millivolts_say(fs: float) -> None:
         seconds, millivolts = (line[:, 0] - LEFT) / SPEED, (base - line[:, 1]) / GAIN
         at = np.round(seconds * fs).astype(int)
         assert np.abs(seconds * fs - at).max() < 0.05 * fs / SPEED + 0.01
-        assert millivolts.max() == pytest.approx(lead.max(), abs=0.02) and millivolts.min() == pytest.approx(lead.min(), abs=0.02)
-        near = [np.abs(lead[max(0, i - int(fs / 500) - 1) : i + int(fs / 500) + 2] - v).min() for i, v in zip(at, millivolts, strict=True)]
+        assert millivolts.max() == pytest.approx(lead.max(), abs=0.02) and millivolts.min() == pytest.approx(
+            lead.min(), abs=0.02
+        )
+        near = [
+            np.abs(lead[max(0, i - int(fs / 500) - 1) : i + int(fs / 500) + 2] - v).min()
+            for i, v in zip(at, millivolts, strict=True)
+        ]
         assert max(near) < 0.01, "every point drawn is a sample"
         assert (np.diff(seconds) >= -1e-9).all()
 
 
 def test_a_calibration_pulse_is_one_millivolt_for_a_fifth_of_a_second() -> None:
-    pulse = next(p.attrib["d"] for p in parsed(Ecg.of(np.zeros((1, 200)), 100.0)).iter(f"{SVG}path") if p.attrib["class"] == "pulse")
+    pulse = next(
+        p.attrib["d"]
+        for p in parsed(Ecg.of(np.zeros((1, 200)), 100.0)).iter(f"{SVG}path")
+        if p.attrib["class"] == "pulse"
+    )
     assert f"v-{GAIN:g}h{0.2 * SPEED:g}v" in pulse
 
 
 def test_either_way_round_and_named() -> None:
     long = np.zeros((12, 400))
-    assert Ecg.of(long, 100.0).leads == Ecg.of(long.T, 100.0).leads == ("I", "II", "III", "aVR", "aVL", "aVF", "V1", "V2", "V3", "V4", "V5", "V6")
+    assert (
+        Ecg.of(long, 100.0).leads
+        == Ecg.of(long.T, 100.0).leads
+        == ("I", "II", "III", "aVR", "aVL", "aVF", "V1", "V2", "V3", "V4", "V5", "V6")
+    )
     assert Ecg.of(np.zeros(300), 100.0).leads == ("lead 1",)
     hostile = parsed(Ecg(np.zeros((1, 50)), 50.0, ('<script>"&\u202e',)))
     assert next(hostile.iter(f"{SVG}text")).text == '<script>"&\\u202e'

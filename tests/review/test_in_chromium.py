@@ -182,7 +182,9 @@ def kinds(folder: Path) -> Path:
     rng = np.random.default_rng(0)
     np.save(folder / "e.npy", rng.normal(size=(12, 1000)).cumsum(axis=1) * 0.01)
     (folder / "t.txt").write_text("A text of some length. " * 40)
-    (folder / "all.csv").write_text("id,file,verdict\np,p0.png,uncertain\na,a.wav,uncertain\ne,e.npy,uncertain\nt,t.txt,uncertain\n")
+    (folder / "all.csv").write_text(
+        "id,file,verdict\np,p0.png,uncertain\na,a.wav,uncertain\ne,e.npy,uncertain\nt,t.txt,uncertain\n"
+    )
     return folder / "all.csv"
 
 
@@ -238,12 +240,18 @@ def test_the_focus_can_be_seen_and_goes_through_everything(tmp_path: Path, chrom
         reached = []
         for _ in range(12):
             page.keyboard.press("Tab")
-            about = page.evaluate("(() => { const e = document.activeElement, s = getComputedStyle(e); return [e.tagName, e.className, s.outlineStyle, parseFloat(s.outlineWidth)]; })()")
+            about = page.evaluate(
+                "(() => { const e = document.activeElement, s = getComputedStyle(e); return [e.tagName, e.className, s.outlineStyle, parseFloat(s.outlineWidth)]; })()"
+            )
             if about[0] == "BODY":
                 break
             assert about[2] == "solid" and about[3] >= 2, about
             reached.append(about[1])
-        assert [c for c in reached if c.startswith("choice")] == ["choice negative", "choice positive", "choice uncertain"]
+        assert [c for c in reached if c.startswith("choice")] == [
+            "choice negative",
+            "choice positive",
+            "choice uncertain",
+        ]
         assert "picture" in reached
         page.locator(".choice.positive").focus()
         with page.expect_navigation():
@@ -284,7 +292,12 @@ def test_hostile_texts_do_nothing_and_nothing_leaves(tmp_path: Path, chromium: A
         while True:
             awake(page)
             assert page.evaluate("window.pwned") is None
-            assert page.evaluate("document.querySelectorAll('[onerror],[onload],[onmouseover],iframe,object,embed').length") == 0
+            assert (
+                page.evaluate(
+                    "document.querySelectorAll('[onerror],[onload],[onmouseover],iframe,object,embed').length"
+                )
+                == 0
+            )
             if not judging(page):
                 break
             texts.append(page.inner_text(".words"))

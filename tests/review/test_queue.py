@@ -169,6 +169,20 @@ def test_a_lease_returns_and_a_late_verdict_counts_where_its_place_is_free(tmp_p
     assert queue.judge(bob, "no-such-key", "positive", now=LEASE + 5) == "unknown"
     with pytest.raises(UnknownName):
         queue.judge(bob, item.key, "maybe", now=0.0)
+    with pytest.raises(UsageError, match="at most 2,000 letters"):
+        queue.judge(bob, item.key, "positive", note="n" * 2001, now=0.0)
+
+
+def test_a_note_is_still_there_after_undo(tmp_path: Path) -> None:
+    queue = Queue(a_store(tmp_path / "r.sqlite", n=1, k=1), LEASE)
+    ann = queue.store.sign_in("Ann", 0.0)
+    item = queue.take(ann, 0.0)
+    assert item is not None and queue.undone_note(ann, item) == ""
+    queue.judge(ann, item.key, "positive", note="odd shadow", now=1.0)
+    queue.undo(ann, 2.0)
+    assert queue.undone_note(ann, item) == "odd shadow"
+    queue.judge(ann, item.key, "negative", note="", now=3.0)
+    assert queue.undone_note(ann, item) == ""
 
 
 def test_a_clock_that_was_wrong_keeps_nothing_forever(tmp_path: Path) -> None:

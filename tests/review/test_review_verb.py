@@ -45,7 +45,10 @@ def test_status_and_export(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     captured = capsys.readouterr()
     assert "wrote 7 verdicts" in captured.err and "not finished: 3 of 4" in captured.err and not captured.out
     rows = [json.loads(line) for line in target.read_text().splitlines()]
-    assert {r["id"] for r in rows} == {f"secret-{i}" for i in range(4)} and {r["prediction"] for r in rows} == {"real", "fake"}
+    assert {r["id"] for r in rows} == {f"secret-{i}" for i in range(4)} and {r["prediction"] for r in rows} == {
+        "real",
+        "fake",
+    }
     assert str(tmp_path) not in target.read_text(), "no path of this machine"
 
 
@@ -74,7 +77,9 @@ def test_verdicts_are_results_like_any_other(tmp_path: Path, capsys: pytest.Capt
         (["--status", "--store", "nothing.sqlite"], 2, "there is no review"),
     ],
 )
-def test_wrong_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], code: int, text: str) -> None:
+def test_wrong_commands(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], code: int, text: str
+) -> None:
     path = write_results(tmp_path, texts=["a", "b"])
     assert run(["review", str(path), *words]) == code
     assert text in capsys.readouterr().err

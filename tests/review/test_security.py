@@ -56,6 +56,7 @@ def count(place: Path) -> int:
 
 # --- who is asked, from where, how
 
+
 @pytest.mark.parametrize(
     "host",
     ["evil.example", "evil.example:{port}", "127.0.0.1.evil.example:{port}", "localhost.evil.example:{port}", "127.0.0.1:1",
@@ -86,10 +87,22 @@ def test_only_reading_and_posting(server: Server, method: str) -> None:
 
 def test_every_answer_has_the_headers(server: Server, ann: Client) -> None:
     key = re.search(r"/media/([\w-]+)", ann.get("/review").text)[1]  # type: ignore[index]
-    for path in ("/", "/review", "/progress", "/nothing", "/assets/review.css", "/assets/review.js", "/favicon.ico", f"/media/{key}"):
+    for path in (
+        "/",
+        "/review",
+        "/progress",
+        "/nothing",
+        "/assets/review.css",
+        "/assets/review.js",
+        "/favicon.ico",
+        f"/media/{key}",
+    ):
         headers = ann.get(path).headers
         assert headers["x-content-type-options"] == "nosniff" and headers["x-frame-options"] == "DENY", path
-        assert "frame-ancestors 'none'" in headers["content-security-policy"] and "default-src 'none'" in headers["content-security-policy"]
+        assert (
+            "frame-ancestors 'none'" in headers["content-security-policy"]
+            and "default-src 'none'" in headers["content-security-policy"]
+        )
         assert headers["cross-origin-resource-policy"] == "same-origin" and headers["cache-control"] == "no-store"
         assert "server" not in headers and "access-control-allow-origin" not in headers
     assert ann.get("/review").headers["content-security-policy"] == POLICY and "unsafe" not in POLICY
@@ -109,6 +122,7 @@ def test_pages_hold_no_inline_script_or_style_and_ask_nothing_elsewhere(ann: Cli
 
 
 # --- forged forms
+
 
 def test_a_form_without_its_token_changes_nothing(server: Server, ann: Client, place: Path) -> None:
     page = ann.get("/review")
@@ -165,6 +179,7 @@ def test_only_forms_of_a_sensible_size(ann: Client) -> None:
 
 # --- who somebody is
 
+
 def test_nothing_without_a_name(server: Server, ann: Client) -> None:
     key = re.search(r"/media/([\w-]+)", ann.get("/review").text)[1]  # type: ignore[index]
     nobody = Client(server.port)
@@ -179,7 +194,15 @@ def test_cookies_cannot_be_made_up(server: Server) -> None:
     assert "HttpOnly" in answer.cookies[0] and "samesite=strict" in answer.cookies[0].lower()
     name, _, value = signed_in.cookie.partition("=")
     session, reviewer, seal = value.split(".")
-    for forged in (f"{session}.1.{seal}", f"{session}.{reviewer}.", f"{session}.{reviewer}.{'0' * 64}", "..", "", "a.b.c", f"{session}.0.{seal}"):
+    for forged in (
+        f"{session}.1.{seal}",
+        f"{session}.{reviewer}.",
+        f"{session}.{reviewer}.{'0' * 64}",
+        "..",
+        "",
+        "a.b.c",
+        f"{session}.0.{seal}",
+    ):
         other = Client(server.port)
         other.cookie = f"{name}={forged}"
         assert other.get("/review").status == 303
@@ -199,7 +222,12 @@ def test_signing_in_makes_a_new_session(server: Server) -> None:
 
 def test_reviewers_do_not_adjudicate_and_adjudicators_do_not_review(server: Server, ann: Client) -> None:
     assert ann.get("/adjudicate").status == 404
-    assert ann.post("/decide", {"form_token": ann.get("/review").field("form_token"), "item": "x", "verdict": "positive"}).status == 404
+    assert (
+        ann.post(
+            "/decide", {"form_token": ann.get("/review").field("form_token"), "item": "x", "verdict": "positive"}
+        ).status
+        == 404
+    )
     zoe = Client(server.port)
     zoe.sign_in("ZOE")
     assert zoe.get("/").headers["location"] == "/adjudicate" and zoe.get("/review").status == 404
@@ -212,6 +240,7 @@ def test_names_that_are_none(server: Server, name: str) -> None:
 
 # --- files
 
+
 @pytest.mark.parametrize(
     "path",
     ["/media/", "/media", "/media/..", "/media/../secret.png", "/media/..%2fsecret.png", "/media/%2e%2e%2fsecret.png",
@@ -223,7 +252,12 @@ def test_names_that_are_none(server: Server, name: str) -> None:
 def test_no_address_leads_to_a_file(ann: Client, path: str) -> None:
     answer = ann.get(path)
     assert answer.status in (400, 404), path
-    assert b"SECRET" not in answer.body and b"root:" not in answer.body and b"PNG" not in answer.body and b"import" not in answer.body
+    assert (
+        b"SECRET" not in answer.body
+        and b"root:" not in answer.body
+        and b"PNG" not in answer.body
+        and b"import" not in answer.body
+    )
 
 
 def test_media_are_what_they_were(tmp_path: Path) -> None:
@@ -238,7 +272,11 @@ def test_media_are_what_they_were(tmp_path: Path) -> None:
         good = client.get(address)
         assert good.status == 200 and good.headers["content-type"] == "image/png" and good.body == png(value=0)
         picture = tmp_path / "d" / "p0.png"
-        for content in (b"<svg xmlns='http://www.w3.org/2000/svg'><script>1</script></svg>", b"<!doctype html><script>1</script>", b""):
+        for content in (
+            b"<svg xmlns='http://www.w3.org/2000/svg'><script>1</script></svg>",
+            b"<!doctype html><script>1</script>",
+            b"",
+        ):
             picture.write_bytes(content)
             assert client.get(address).status == 404
         picture.unlink()
@@ -281,10 +319,15 @@ def test_a_sound_or_an_ecg_that_is_gone_does_not_stop_the_review(tmp_path: Path)
 
 
 def test_a_blind_page_gives_nothing_away(ann: Client, place: Path) -> None:
-    page, rows = ann.get("/review"), [json.loads(line) for line in (place / "data" / "results.jsonl").read_text().splitlines()]
+    page, rows = (
+        ann.get("/review"),
+        [json.loads(line) for line in (place / "data" / "results.jsonl").read_text().splitlines()],
+    )
     for row in rows:
         assert row["id"] not in page.text and row["image"] not in page.text
-    assert "agent" not in page.text and "label" not in page.text.replace("aria-label", "").replace("<label", "").replace("</label", "")
+    assert "agent" not in page.text and "label" not in page.text.replace("aria-label", "").replace(
+        "<label", ""
+    ).replace("</label", "")
     stored = (place / "data" / "results.review.sqlite").read_bytes()
     assert str(place).encode() not in stored and b'"label"' not in stored
     media = ann.get(re.search(r"/media/[\w-]+", page.text)[0])  # type: ignore[index]
@@ -305,13 +348,14 @@ def test_hostile_texts_are_text(tmp_path: Path) -> None:
         client.sign_in(HOSTILE[2][:60])
         for _ in HOSTILE:
             page = client.get("/review").text
-            assert "<script>window" not in page and "onerror=\"window" not in page and "<svg onload" not in page
+            assert "<script>window" not in page and 'onerror="window' not in page and "<svg onload" not in page
             assert not re.search(r"[\u202e\u2066\x00\x07\x1b]", page)
             assert client.judge(note=HOSTILE[4]) is not None
         assert "<script>window" not in client.get("/progress").text
 
 
 # --- from other machines
+
 
 def test_remote_use_needs_the_token(tmp_path: Path) -> None:
     results = write_results(tmp_path, n=2)
@@ -343,7 +387,9 @@ def test_remote_use_needs_the_token(tmp_path: Path) -> None:
         later.cookie = client.cookie
         assert later.get("/review").status == 303, "cookies of the old token are worth nothing"
     file.write_text("short\n")
-    done = subprocess.run([sys.executable, "-m", "hitmiss", "review", str(results), *options], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "hitmiss", "review", str(results), *options], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 3 and "at least 16" in done.stderr and "short\n" not in done.stderr
 
 
@@ -364,6 +410,7 @@ def test_a_loopback_server_listens_on_loopback_alone(server: Server) -> None:
 
 
 # --- the machine
+
 
 def test_a_port_that_is_taken(server: Server, tmp_path: Path) -> None:
     words = ["review", str(write_results(tmp_path, n=1)), "--port", str(server.port)]
@@ -418,7 +465,12 @@ def test_the_review_can_be_read_by_its_owner_alone(place: Path, server: Server) 
 
 
 def test_broken_requests_do_not_stop_it(server: Server) -> None:
-    for junk in (b"\x00\xff" * 100, b"GET / HTTP/9.9\r\n\r\n", b"POST /verdict HTTP/1.1\r\nContent-Length: -5\r\n\r\n", b"GET /" + b"a" * 100_000):
+    for junk in (
+        b"\x00\xff" * 100,
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"POST /verdict HTTP/1.1\r\nContent-Length: -5\r\n\r\n",
+        b"GET /" + b"a" * 100_000,
+    ):
         with socket.create_connection(("127.0.0.1", server.port)) as raw:
             raw.sendall(junk)
             raw.shutdown(socket.SHUT_WR)

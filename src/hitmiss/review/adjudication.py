@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from hitmiss.errors import UnknownName, UsageError
-from hitmiss.review.queue import LONGEST_NOTE, VERDICTS, Outcome, log
+from hitmiss.errors import UsageError
+from hitmiss.review.queue import Outcome, check, log
 from hitmiss.review.store import Item, Reviewer, Store
 
 DISPUTED: Final = """
@@ -41,8 +41,7 @@ def decide(
 ) -> Outcome:
     """Settle a dispute. `taken`: it was decided already, or is none any more; `unknown`: there is no such item."""
     _require_adjudicator(who)
-    if verdict not in VERDICTS:
-        raise UnknownName("verdict", verdict, VERDICTS)
+    check(verdict, note)
     item = store.item(key)
     if item is None:
         return "unknown"
@@ -51,7 +50,7 @@ def decide(
         if decided or (item.at,) not in db.execute(DISPUTED, (store.per_item,)).fetchall():
             return "taken"
         took = None if seconds is None else round(max(0.0, seconds), 3)
-        said = (item.at, who.id, verdict, note[:LONGEST_NOTE], took)
+        said = (item.at, who.id, verdict, note, took)
         event = log(db, "decision", now, *said)
         db.execute("INSERT INTO decisions VALUES (?, ?, ?, ?, ?, ?, ?)", (*said, now, event))
     return "saved"

@@ -66,7 +66,8 @@ def read_answered(run: str, wish: Wish) -> Answered:
     path, cells = split_choice(run)
     place, facts = Path(path), {}
     if (place / MANIFEST).is_file():
-        facts, table = require_complete(place)["facts"], place / TABLE
+        facts = require_complete(place)["facts"]
+        table = place / facts.get("rows", TABLE)  # a run of `hitmiss llm` keeps its rows beside its table
     else:
         table = place
     texts = read_rows(table)

@@ -12,7 +12,7 @@ import sqlite3
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from hitmiss.errors import UnknownName
+from hitmiss.errors import UnknownName, UsageError
 from hitmiss.review.store import Item, Reviewer, Store
 
 POSITIVE, NEGATIVE, UNSURE = "positive", "negative", "uncertain"
@@ -69,8 +69,7 @@ class Queue:
 
         `seconds` is how long the item was looked at, as far as the browser knows; never more than since it was shown.
         """
-        if verdict not in VERDICTS:
-            raise UnknownName("verdict", verdict, VERDICTS)
+        check(verdict, note)
         item = self.store.item(key)
         if item is None:
             return "unknown"
@@ -82,7 +81,7 @@ class Queue:
             if db.execute(TAKEN, {"at": item.at, "who": who.id}).fetchone()[0] >= self.store.per_item:
                 db.execute("DELETE FROM leases WHERE reviewer = ? AND item = ?", (who.id, item.at))
                 return "taken"
-            said = (item.at, who.id, verdict, note[:LONGEST_NOTE], took)
+            said = (item.at, who.id, verdict, note, took)
             event = log(db, "verdict", now, *said)
             db.execute("INSERT INTO verdicts VALUES (?, ?, ?, ?, ?, ?, ?)", (*said, now, event))
             db.execute("DELETE FROM leases WHERE reviewer = ?", (who.id,))
@@ -96,6 +95,13 @@ class Queue:
             who.id,
         )
         return Said(self.store.item_at(found[0][0]), found[0][1], found[0][2]) if found else None
+
+    def undone_note(self, who: Reviewer, item: Item) -> str:
+        """The note of a verdict that its reviewer has just taken back: they need not write it again."""
+        found = self.store.rows(
+            "SELECT kind, note FROM events WHERE item = ? AND reviewer = ? ORDER BY id DESC LIMIT 1", item.at, who.id
+        )
+        return str(found[0][1]) if found and found[0][0] == "undo" else ""
 
     def undo(self, who: Reviewer, now: float) -> Said | None:
         """Take the last verdict back: its item is the reviewer's again. What they held goes back to the queue."""
@@ -120,6 +126,14 @@ class Queue:
 
     def _lease(self, db: sqlite3.Connection, who: Reviewer, at: int, now: float) -> None:
         db.execute("INSERT INTO leases VALUES (?, ?, ?, ?)", (who.id, at, now, now + self.lease_seconds))
+
+
+def check(verdict: str, note: str) -> None:
+    """Refuse what is no verdict, and a note that is too long to keep."""
+    if verdict not in VERDICTS:
+        raise UnknownName("verdict", verdict, VERDICTS)
+    if len(note) > LONGEST_NOTE:
+        raise UsageError(f"a note has at most {LONGEST_NOTE:,} letters; this one has {len(note):,}")
 
 
 def spent(db: sqlite3.Connection, who: Reviewer, at: int, seconds: float | None, now: float) -> float | None:

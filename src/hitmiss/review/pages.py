@@ -1,0 +1,56 @@
+"""The look of the review: templates in which every text is escaped, the style, the script, and what is said on errors."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from hitmiss.visible import visible
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+TEMPLATES: Final = Path(__file__).parent / "templates"
+ASSETS: Final = {"review.css": "text/css", "review.js": "text/javascript"}
+SORRY: Final = {
+    400: "That was no proper request.",
+    403: "This form is out of date. Go back, load the page again and repeat what you did; nothing was lost.",
+    404: "There is nothing here.",
+    413: "That was too long.",
+    503: "Your verdict was NOT saved: the review file cannot be written now (is the disk full?). Nothing that was saved before is lost. Try again.",
+}
+
+
+def page(name: str, **values: Any) -> str:
+    """A template filled in."""
+    return environment().get_template(name).render(**values)
+
+
+def sorry(status: int) -> str:
+    """A page with a sentence about what went wrong."""
+    return page("sorry.html", who=None, text=SORRY.get(status, SORRY[400]))
+
+
+def asset(name: str) -> str:
+    """The style or the script."""
+    return (TEMPLATES / name).read_text(encoding="utf-8")
+
+
+@lru_cache(maxsize=1)
+def environment() -> Environment:
+    """Templates in which every text is escaped and what cannot be seen is written out."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    return Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_seen,
+    )
+
+
+def _seen(value: Any) -> Any:
+    return visible(value, keep="\n\t") if isinstance(value, str) and not hasattr(value, "__html__") else value
