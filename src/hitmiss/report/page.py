@@ -25,6 +25,8 @@ MOST_HISTOGRAMS: Final = 4
 MOST_MAPS: Final = 2
 """Metrics that get a heat map: the first ones of the slices."""
 FOLDED: Final = 24
+WORDS: Final = 20_000
+"""Bytes that the samples of an evaluation take where they are ids and short texts."""
 MOST_LEVELS: Final = 12
 """Small figures of manipulations at several levels."""
 
@@ -107,12 +109,31 @@ def compose(sources: Sequence[RunData], options: Options | None = None) -> Page:
     budget = chosen.budget
     parts = []
     for i, evaluation in enumerate(each(found, "figures"), start=1):
-        errors = _errors(evaluation, chosen, budget // (len(found) - i + 1))
+        errors = _errors(evaluation, chosen, _share(budget, found[i - 1 :]))
         budget -= sum(own.n_bytes for own in errors)
-        parts.append(_part(f"e{i}", evaluation, errors, chosen))
+        part = _part(f"e{i}", evaluation, errors, chosen)
+        parts.append(part if _is_alone(evaluation, found) else _named(part, evaluation))
     metrics = [e.metric for evaluation in found for e in evaluation.results]
     title = chosen.title or (found[0].title if len(found) == 1 else f"{len(found)} evaluations")
     return Page(title, tuple(parts), tuple(glossary(metrics)), tuple(_embeds(parts, chosen)))
+
+
+def _share(budget: int, coming: Sequence[Evaluation]) -> int:
+    """What an evaluation may take of the budget: those with files to show get equal shares, words take little."""
+    hungry = [any(lane.source.shelf is not None for lane in e.lanes) for e in coming]
+    if not hungry[0]:
+        return min(budget, max(budget // len(coming), WORDS))
+    return max((budget - WORDS * (len(hungry) - sum(hungry))) // sum(hungry), budget // len(coming))
+
+
+def _is_alone(evaluation: Evaluation, found: Sequence[Evaluation]) -> bool:
+    return sum(other.title == evaluation.title for other in found) == 1
+
+
+def _named(part: Part, evaluation: Evaluation) -> Part:
+    """Parts of one protocol are told apart by their runs."""
+    names = ", ".join(dict.fromkeys(lane.source.name for lane in evaluation.lanes))
+    return replace(part, summary=replace(part.summary, title=f"{part.summary.title} · {names}"))
 
 
 def _part(id: str, evaluation: Evaluation, errors: tuple[Errors, ...], options: Options) -> Part:

@@ -108,7 +108,9 @@ def _short(name: str, path: str = "") -> str:
         name = name.removesuffix(ending)
     if name in NAMELESS:
         return Path(path).resolve().parent.name or name
-    return name.removesuffix("/results")
+    for last in NAMELESS:
+        name = name.removesuffix(f"/{last}")
+    return name
 
 
 def _open(path: str, name: str, key: str | None, measuring: Measuring) -> RunData:

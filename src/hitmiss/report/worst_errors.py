@@ -102,7 +102,8 @@ def worst_errors(
     for label in (0, 1):
         descending = order == "confidence" or label == 0
         own = frame.filter(pl.col("label") == label).drop_nulls(order)
-        own = own.sort(order, "item", descending=[descending, False]).head(most)
+        own = own.sort(order, "item", descending=[descending, False])
+        own = own.unique("item", keep="first", maintain_order=True).head(most)  # of repeated trials the worst
         kinds[label].extend((_sample(trials, row, texts), row) for row in own.iter_rows(named=True))
     return within(Errors(run, rule, titles, (), ()), kinds, budget, shelf if texts else None)
 
