@@ -154,7 +154,7 @@ def test_files_that_are_refused(tmp_path: Path, found: list[dict[str, Any]], mes
 
 def test_an_item_that_the_results_do_not_have(tmp_path: Path) -> None:
     said = verdicts(tmp_path / "v.jsonl", rows(("z", "ann", "fake")))
-    with pytest.raises(DataError, match="1 items were judged by people and are not in the results"):
+    with pytest.raises(DataError, match="people judged 1 that the results do not have, the first is 'z'"):
         evaluate_teamwork(system(), said)
 
 

@@ -129,7 +129,9 @@ def human_trials(system: Trials, said: PeoplesVerdicts) -> Trials:
         faults = [
             Fault("unknown-item", "people judged an item that the results do not have", value=s) for s in strangers
         ]
-        raise DataError(f"{len(strangers)} items were judged by people and are not in the results", faults)
+        raise DataError(
+            f"people judged {len(strangers)} that the results do not have, the first is {strangers[0]!r}", faults
+        )
     frame = said.reviews.join(known, on="item", maintain_order="left").select(
         "item", "target", "label", "decision", *system.header.slices,
         model=pl.lit(HUMAN), trial="reviewer", seconds="seconds",

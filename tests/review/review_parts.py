@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from hitmiss.review.store import Entry, Store, begin
+from hitmiss.review.store import Entry, Store
+from hitmiss.review.storefile import begin
 
 CONFIG = {"run": "r", "items": "x", "positive": "fake", "negative": "real", "question": "Real or fake?", "blind": True}
 

@@ -19,7 +19,8 @@ from hitmiss.errors import DataError, EnvironmentFault, IncompleteRun, UnknownNa
 from hitmiss.review.adjudication import decide, disputes, find_dispute, reopen
 from hitmiss.review.exporting import rows, write_verdicts
 from hitmiss.review.queue import VERDICTS, Queue
-from hitmiss.review.store import APPLICATION, Item, begin, open_store
+from hitmiss.review.store import Item
+from hitmiss.review.storefile import APPLICATION, begin, open_store
 from hitmiss.review.summary import summarise
 
 LEASE = 100.0

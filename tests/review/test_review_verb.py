@@ -13,7 +13,7 @@ from hitmiss.review.answers import Wish
 from hitmiss.review.choosing import choose
 from hitmiss.review.media import Library
 from hitmiss.review.queue import Queue
-from hitmiss.review.store import begin
+from hitmiss.review.storefile import begin
 
 
 def reviewed(folder: Path, k: int = 2) -> Path:

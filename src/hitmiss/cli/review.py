@@ -58,7 +58,7 @@ def review(
     """Have people judge items on a page: blind, with the keyboard, several at once, exactly k verdicts an item."""
     from hitmiss.errors import UsageError
     from hitmiss.review.beginning import beside
-    from hitmiss.review.store import open_store
+    from hitmiss.review.storefile import open_store
 
     path = store or beside(run)
     if export is not None or status:

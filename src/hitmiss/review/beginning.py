@@ -13,7 +13,8 @@ from hitmiss.opening import split_choice
 from hitmiss.review.answers import Wish
 from hitmiss.review.choosing import choose
 from hitmiss.review.media import Library
-from hitmiss.review.store import Store, begin
+from hitmiss.review.store import Store
+from hitmiss.review.storefile import begin
 
 
 def open_review(

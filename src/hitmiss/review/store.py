@@ -14,7 +14,6 @@ It is written ahead (WAL) and synced at every commit. No label and no verdict of
 from __future__ import annotations
 
 import json
-import secrets
 import sqlite3
 import threading
 import unicodedata
@@ -25,35 +24,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from hitmiss._version import __version__
-from hitmiss.errors import DataError, EnvironmentFault, IncompleteRun, UsageError
-from hitmiss.io.runs import differences
+from hitmiss.errors import EnvironmentFault, UsageError
 
-SCHEMA: Final = 1
-APPLICATION: Final = 0x484D5256
-"""Marks the file as a review of hitmiss: "HMRV"."""
-BUSY_SECONDS: Final = 30.0
 LONGEST_NAME: Final = 60
 REVIEWER, ADJUDICATOR = "reviewer", "adjudicator"
-
-TABLES: Final = """
-CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE items (at INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, item TEXT NOT NULL UNIQUE, kind TEXT NOT NULL,
-    source TEXT NOT NULL, shown TEXT NOT NULL);
-CREATE TABLE reviewers (id INTEGER PRIMARY KEY, name TEXT NOT NULL, folded TEXT NOT NULL UNIQUE, role TEXT NOT NULL,
-    since REAL NOT NULL);
-CREATE TABLE leases (reviewer INTEGER PRIMARY KEY REFERENCES reviewers, item INTEGER NOT NULL REFERENCES items,
-    shown REAL NOT NULL, until REAL NOT NULL);
-CREATE TABLE verdicts (item INTEGER NOT NULL REFERENCES items, reviewer INTEGER NOT NULL REFERENCES reviewers,
-    verdict TEXT NOT NULL, note TEXT NOT NULL, seconds REAL, time REAL NOT NULL, event INTEGER NOT NULL,
-    PRIMARY KEY (item, reviewer));
-CREATE TABLE decisions (item INTEGER PRIMARY KEY REFERENCES items, reviewer INTEGER NOT NULL REFERENCES reviewers,
-    verdict TEXT NOT NULL, note TEXT NOT NULL, seconds REAL, time REAL NOT NULL, event INTEGER NOT NULL);
-CREATE TABLE events (id INTEGER PRIMARY KEY AUTOINCREMENT, time REAL NOT NULL, kind TEXT NOT NULL, item INTEGER NOT NULL,
-    reviewer INTEGER NOT NULL, verdict TEXT NOT NULL, note TEXT NOT NULL, seconds REAL);
-CREATE INDEX leases_of_item ON leases (item);
-CREATE INDEX verdicts_of_reviewer ON verdicts (reviewer, event);
-"""
 
 
 @dataclass(frozen=True)
@@ -189,84 +163,6 @@ def cleaned(name: str) -> str:
     if not shown or len(shown) > LONGEST_NAME or not shown.isprintable():
         raise UsageError(f"a name has 1 to {LONGEST_NAME} letters that can be seen")
     return shown
-
-
-def open_store(path: str | Path) -> Store:
-    """A review that was begun; anything else is refused with a sentence."""
-    path = Path(path)
-    if not path.is_file():
-        raise UsageError(f"there is no review {path.name}; begin one with `hitmiss review RUN`")
-    connection = _connect(path)
-    try:
-        application, version = (
-            connection.execute(f"PRAGMA {p}").fetchone()[0] for p in ("application_id", "user_version")
-        )
-    except sqlite3.DatabaseError:
-        connection.close()
-        raise DataError(f"{path.name} is no review: it is no SQLite file, or a damaged one") from None
-    if application != APPLICATION or version != SCHEMA:
-        connection.close()
-        found = f"schema {version}" if application == APPLICATION else "another program's tables"
-        raise DataError(f"{path.name} holds {found}; this version of hitmiss reads reviews of schema {SCHEMA}")
-    return Store(path, connection)
-
-
-def begin(path: str | Path, config: Mapping[str, Any], entries: Sequence[Entry]) -> Store:
-    """A review: a new one, or the one in the file where it was begun in the same way; else the difference is told."""
-    path, wanted = Path(path), json.loads(json.dumps(config))
-    if path.exists():
-        store = open_store(path)
-        differing = differences(store.config, wanted)
-        if differing:
-            store.close()
-            raise IncompleteRun(
-                f"{path.name} was begun in another way: {'; '.join(differing)}; "
-                "give what it was begun with, or another file with --store"
-            )
-        return store
-    if not entries:
-        raise DataError("there is nothing to review: no item was chosen")
-    if not path.parent.is_dir():
-        raise UsageError(f"there is no folder {path.parent} to keep the review in")
-    _create(path, wanted, entries)
-    return open_store(path)
-
-
-def _create(path: Path, config: Mapping[str, Any], entries: Sequence[Entry]) -> None:
-    """Make the file beside its place and move it there whole: a review half begun is none."""
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    beside.touch(mode=0o600)
-    try:
-        connection = sqlite3.connect(beside, isolation_level=None)
-        try:
-            connection.executescript(f"BEGIN;{TABLES}")
-            facts = {"config": json.dumps(config), "secret": secrets.token_hex(32), "hitmiss": __version__}
-            connection.executemany("INSERT INTO meta VALUES (?, ?)", facts.items())
-            rows = [
-                (at, secrets.token_urlsafe(12), e.item, e.kind, e.source, json.dumps(dict(e.shown)))
-                for at, e in enumerate(entries)
-            ]
-            connection.executemany("INSERT INTO items VALUES (?, ?, ?, ?, ?, ?)", rows)
-            connection.execute(f"PRAGMA application_id = {APPLICATION}")
-            connection.execute(f"PRAGMA user_version = {SCHEMA}")
-            connection.execute("COMMIT")
-        finally:
-            connection.close()
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-    try:
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA foreign_keys = ON")
-    except sqlite3.DatabaseError:
-        connection.close()
-        raise DataError(f"{path.name} is no review: it is no SQLite file, or a damaged one") from None
-    return connection
 
 
 def _run(connection: sqlite3.Connection, statement: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
