@@ -33,7 +33,7 @@ def tally(number: int, trials: list[tuple[int, float]], plan: str = "p") -> Shar
 def flat(t: ShardTally) -> object:
     """Everything that a tally says, comparable."""
     cells = {cell: (b.bins.tolist(), b.each.tolist()) for cell, b in sorted(t.cells.items())}
-    return t.plan, t.names, t.shards, cells, None if t.ids is None else t.ids.tolist(), t.findings, dict(t.noted)
+    return t.plan, t.names, t.shards, cells, None if t.ids is None else sorted(t.ids.tolist()), t.findings, dict(t.noted)
 
 
 SHARDS = st.lists(

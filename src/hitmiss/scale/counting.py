@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -19,9 +19,9 @@ from hitmiss.io.tables import Stack
 from hitmiss.io.words import Reading, understand
 from hitmiss.scale.counters import STEP, Codes, KeepAll, counter
 from hitmiss.scale.plan import Shard, ShardPlan, Window
-from hitmiss.scale.quick import Odd, Quick, Unseen
+from hitmiss.scale.quick import Odd, Quick, Unseen, is_sound
 from hitmiss.scale.reading import Opened, Read, digest, open_shard, pieces
-from hitmiss.scale.tallies import Binned, Cell, ShardFact, ShardTally, ordered
+from hitmiss.scale.tallies import Binned, Cell, ShardFact, ShardTally
 from hitmiss.stats.keys import COARSE, EXACT, Keys, bins_of, keys_of
 from hitmiss.tally import Floats
 
@@ -53,6 +53,8 @@ def count(shard: Shard, plan: ShardPlan, window: Window | None) -> ShardTally:
             read.sha256, read.bytes = digest(shard.path)
     except Stop:
         pass
+    if counting.is_ascending and counting.id_range is not None:
+        facts["ids"] = list(counting.id_range)
     fact = ShardFact(_name(shard), read.sha256, read.rows, read.bytes, facts)
     cells = {} if ledger.findings else counting.cells()
     ids = counting.ids() if plan.ids and window is None and not ledger.findings else None
@@ -63,8 +65,9 @@ def count(shard: Shard, plan: ShardPlan, window: Window | None) -> ShardTally:
 def _carefully(counting: _Counting, opened: Opened, wanted: dict[str, int], read: Read) -> None:
     """Every row looked at, as the door does."""
     ledger = counting.ledger
-    for table in pieces(opened, wanted, read, ledger):
-        counting.add(Stack.of([table], opened.match.theirs))
+    for table in pieces(opened, wanted, read, ledger, quick=True):
+        if not table.is_parsed or not counting.add_parsed(table.frame):
+            counting.add(Stack.of([table.careful(ledger)], opened.match.theirs))
         progress.tell(f"{opened.name}: {read.rows:,} rows, {read.bytes / 1e6:,.0f} MB", read.rows)
         if sum(len(f.places) for f in ledger.findings) >= ENOUGH:
             break
@@ -94,7 +97,10 @@ class _Counting:
         self._counter = counter(plan.bits, plan.cuts) if window is None else KeepAll(window.bits, plan.cuts)
         self._columns: dict[str, list[str]] = {name: [] for name in ("label", *plan.keep)}
         self._cells: dict[Cell, int] = {}
+        self._raw: dict[str, list[str]] = {name: [] for name in ("label", *plan.keep)}
         self._ids: list[Keys] = []
+        self.is_ascending = True
+        self.id_range: tuple[str, str] | None = None
 
     def add(self, stack: Stack) -> None:
         """Check and count some rows."""
@@ -110,8 +116,9 @@ class _Counting:
             return
         if self.plan.ids and self._window is None and "item" in stack.frame.columns:
             self._ids.append(hashes(stack.frame, options))
+            self.is_ascending = False
         frame = _settled(stack.frame, self.plan, reading, self.noted)
-        cell = self._codes(frame)
+        cell = self._codes(frame, self._columns)
         self._count(cell, frame["score"].to_numpy() if "score" in frame.columns else np.zeros(frame.height))
 
     def add_quickly(self, quick: Quick, read: Read) -> None:
@@ -122,11 +129,39 @@ class _Counting:
         for piece in quick.pieces(with_ids):
             read.rows += len(piece.score)
             progress.tell(f"{quick.opened.name}: {read.rows:,} rows", read.rows)
-            if piece.ids is not None:
-                if (piece.ids == EMPTY).any():
-                    raise Odd
-                self._ids.append(piece.ids)
+            if piece.items is not None and not self._note_ids(piece.items):
+                raise Odd
             self._count(number[piece.code], piece.score)
+
+    def add_parsed(self, frame: pl.DataFrame) -> bool:
+        """Count rows whose scores are numbers already; False, and nothing counted, where something is odd about them."""
+        plan, score = self.plan, frame["score"].to_numpy()
+        if "decision" in plan.keep or any(c not in frame.columns for c in plan.keep) or not is_sound(score, plan.options):
+            return False
+        code = self._codes(frame, self._raw)
+        reading = understand(sorted(self._raw["label"]), *_declared(plan.options))
+        if reading.problems:
+            return False
+        ids = "item" in frame.columns and plan.ids and self._window is None
+        if ids and (identity(frame, plan.options) != ["item"] or not self._note_ids(frame["item"])):
+            return False
+        if plan.turned:
+            score = 1 - score if plan.options.score_kind == "probability" else -score
+        self._count(code, score)
+        return True
+
+    def _note_ids(self, items: pl.Series) -> bool:
+        """Carry the hashes of ids along, and whether they are in ascending order; False where one is empty."""
+        hashed = items.hash().to_numpy()
+        if (hashed == EMPTY).any():
+            return False
+        self._ids.append(hashed)
+        if self.is_ascending and len(items):
+            last = items[-1]
+            inner = bool((items[1:] > items[:-1]).all())
+            self.is_ascending = inner and (self.id_range is None or items[0] > self.id_range[1])
+            self.id_range = (items[0] if self.id_range is None else self.id_range[0], last)
+        return True
 
     def _count(self, cell: Codes, score: Floats) -> None:
         if self._window is not None:
@@ -138,31 +173,34 @@ class _Counting:
     def _check_words(self, stack: Stack) -> Reading:
         options = self.plan.options
         columns = [name for name in ("label", "decision") if name in stack.frame.columns]
-        words = [*self._columns["label"], *(w for name in columns for w in stack.frame[name].unique().to_list())]
-        reading = understand(sorted(set(words)), options.positive, options.negative, options.positive_value)
+        words = [*self._columns["label"], *self._raw["label"], *(w for name in columns for w in stack.frame[name].unique().to_list())]
+        reading = understand(sorted(set(words)), *_declared(options))
         if reading.problems:
             for name in columns:
                 check_labels(stack, name, reading, self.ledger)
         return reading
 
-    def _codes(self, frame: pl.DataFrame) -> Codes:
-        """The number of each row's cell."""
+    def _codes(self, frame: pl.DataFrame, columns: dict[str, list[str]]) -> Codes:
+        """The number of each row's cell; `columns` lists the values known so far, and learns."""
         code = np.zeros(frame.height, dtype=np.int64)
-        for name, known in self._columns.items():
-            column = frame[name]
-            fresh = set(column.unique().to_list()) - set(known)
-            known += sorted(fresh)
-            code = code * len(known) + column.cast(pl.Enum(known)).to_physical().to_numpy()
-        size = int(np.prod([len(known) for known in self._columns.values()]))
-        held, place = _distinct(code, size)
-        numbers = np.array([self._number(int(c)) for c in held], dtype=np.int64)
-        return numbers[place]
+        for name, known in columns.items():
+            place = frame[name].cast(pl.Enum(known), strict=False)
+            if place.null_count():
+                known += sorted(set(frame[name].unique().to_list()) - set(known))
+                place = frame[name].cast(pl.Enum(known))
+            code *= len(known)
+            code += place.to_physical().to_numpy()
+        size = int(np.prod([len(known) for known in columns.values()]))
+        held, place_of = _distinct(code, size)
+        rename = self.plan.options.rename if columns is self._raw else {}
+        numbers = np.array([self._number(int(c), columns, rename) for c in held], dtype=np.int64)
+        return numbers[place_of]
 
-    def _number(self, code: int) -> int:
+    def _number(self, code: int, columns: dict[str, list[str]], rename: Mapping[str, Mapping[str, str]]) -> int:
         values: list[str] = []
-        for known in reversed(self._columns.values()):
+        for name, known in reversed(columns.items()):
             code, at = divmod(code, len(known))
-            values.append(known[at])
+            values.append(rename.get(name, {}).get(known[at], known[at]))
         return self._cells.setdefault(tuple(reversed(values)), len(self._cells))
 
     def cells(self) -> dict[Cell, Binned]:
@@ -171,9 +209,9 @@ class _Counting:
         return {cell: found[i] for cell, i in self._cells.items() if i < len(found) and len(found[i].bins)}
 
     def ids(self) -> Keys:
-        """The hashes of all ids, ascending."""
+        """The hashes of all ids."""
         parts, self._ids = self._ids, []
-        return ordered(np.concatenate(parts)) if parts else np.zeros(0, dtype=np.uint64)
+        return np.concatenate(parts) if parts else np.zeros(0, dtype=np.uint64)
 
 
 class _Opening:
@@ -227,10 +265,19 @@ def _within(keys: Keys, first: Keys, last: Keys) -> NDArray[np.bool_]:
 
 def hashes(frame: pl.DataFrame, options: ReadOptions) -> Keys:
     """A hash of what must be there once: the id, with its target and run where there are any."""
-    key = [name for name in ("item", "target", *options.runs) if name in frame.columns]
+    key = identity(frame, options)
     if key == ["item"]:
         return frame["item"].hash().to_numpy()
     return frame.select(pl.struct(key).hash().alias("id"))["id"].to_numpy()
+
+
+def identity(frame: pl.DataFrame, options: ReadOptions) -> list[str]:
+    """The columns that name a trial."""
+    return [name for name in ("item", "target", *options.runs) if name in frame.columns]
+
+
+def _declared(options: ReadOptions) -> tuple[str | None, str | None, str | None]:
+    return options.positive, options.negative, options.positive_value
 
 
 def _settled(frame: pl.DataFrame, plan: ShardPlan, reading: Reading, noted: dict[str, int]) -> pl.DataFrame:

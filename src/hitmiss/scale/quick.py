@@ -15,11 +15,11 @@ import numpy as np
 import polars as pl
 
 from hitmiss.io.names import SYSTEM_PREFIX
+from hitmiss.io.options import ReadOptions
 from hitmiss.io.words import understand
 from hitmiss.scale.plan import ShardPlan
-from hitmiss.scale.reading import ROWS, Opened
+from hitmiss.scale.reading import Opened
 from hitmiss.scale.tallies import Cell
-from hitmiss.stats.keys import Keys
 from hitmiss.tally import Floats
 
 MOST_CELLS: Final = 1 << 16
@@ -36,11 +36,11 @@ class Unseen(Odd):
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """Some rows: the place of each row's cell among all combinations, its score, and the hash of its id where asked for."""
+    """Some rows: the place of each row's cell among all combinations, its score, and its id where asked for."""
 
     code: Any
     score: Floats
-    ids: Keys | None
+    items: pl.Series | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,9 +86,9 @@ class Quick:
             code = code * len(values) + _place(self._text(name), values)
         columns = [code.alias("code"), pl.col(self._theirs("score")).cast(pl.Float64).alias("score")]
         if with_ids:
-            columns.append(self._hash().alias("id"))
+            columns.append(self._item().alias("item"))
         try:
-            for frame in self._lazy.select(columns).collect_batches(chunk_size=ROWS, maintain_order=False):
+            for frame in self._lazy.select(columns).collect_batches(maintain_order=with_ids):
                 yield self._piece(frame, with_ids)
         except pl.exceptions.PolarsError as error:  # a score that is text, say
             raise Odd from error
@@ -100,14 +100,12 @@ class Quick:
         if score.null_count():
             raise Odd
         values = score.to_numpy()
-        is_probability = self.plan.options.score_kind == "probability"
-        with np.errstate(invalid="ignore"):  # the sum is NaN where a score is, or where both infinities are there
-            is_odd = bool(np.isnan(np.add.reduce(values)) and np.isnan(values).any())
-        if is_odd or (is_probability and not (values.min() >= 0.0 and values.max() <= 1.0)):
+        if not is_sound(values, self.plan.options):
             raise Odd
         if self.plan.turned:
-            values = 1 - values if is_probability else -values
-        return Piece(frame["code"].to_numpy(), values, frame["id"].to_numpy() if with_ids else None)
+            values = 1 - values if self.plan.options.score_kind == "probability" else -values
+        items = frame["item"] if with_ids else None
+        return Piece(frame["code"].to_numpy(), values, items)
 
     @property
     def _lazy(self) -> pl.LazyFrame:
@@ -121,12 +119,12 @@ class Quick:
     def _text(self, name: str) -> pl.Expr:
         return pl.col(self._theirs(name)).cast(pl.String).fill_null("")
 
-    def _hash(self) -> pl.Expr:
-        """As `counting.hashes`, for files whose ids alone name their trials."""
+    def _item(self) -> pl.Expr:
+        """The id, of files whose ids alone name their trials."""
         key = [n for n in ("item", "target", *self.plan.options.runs) if n in self.opened.match.picks]
         if key != ["item"]:
             raise Odd
-        return self._text("item").hash()
+        return self._text("item")
 
 
 def _place(text: pl.Expr, values: tuple[str, ...]) -> pl.Expr:
@@ -135,3 +133,11 @@ def _place(text: pl.Expr, values: tuple[str, ...]) -> pl.Expr:
         known = pl.when(text == values[0]).then(pl.lit(0, dtype=pl.UInt32)).when(text == values[1])
         return known.then(pl.lit(1, dtype=pl.UInt32)).otherwise(None)
     return text.cast(pl.Enum(list(values)), strict=False).to_physical().cast(pl.UInt32)
+
+
+def is_sound(score: Floats, options: ReadOptions) -> bool:
+    """Whether the scores are numbers that the options allow."""
+    with np.errstate(invalid="ignore"):  # the sum is NaN where a score is, or where both infinities are there
+        if np.isnan(np.add.reduce(score)) and np.isnan(score).any():
+            return False
+    return options.score_kind != "probability" or bool(score.min() >= 0.0 and score.max() <= 1.0)

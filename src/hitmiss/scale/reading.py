@@ -6,7 +6,7 @@ import gzip
 import hashlib
 import io
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Final
@@ -23,6 +23,7 @@ from hitmiss.io.quoting import read_quoted
 from hitmiss.io.scorefiles import Match, recognise
 from hitmiss.io.shapes import Shape, Table
 from hitmiss.io.tables import look_at_text
+from hitmiss.scale.parsing import parsed_text
 from hitmiss.scale.plan import Shard
 
 BLOCK: Final = 2**25
@@ -170,15 +171,29 @@ class Read:
     sha256: str = ""
 
 
-def pieces(opened: Opened, picks: Mapping[str, int], read: Read, ledger: Ledger) -> Iterator[Table]:
+@dataclass(frozen=True)
+class Piece(Table):
+    """Some rows. Where they are `is_parsed`, the scores are numbers; `again` reads the same rows as the door does."""
+
+    is_parsed: bool = False
+    again: Callable[[Ledger], Table] | None = None
+
+    def careful(self, ledger: Ledger) -> Table:
+        """The rows as the door reads them."""
+        return self if self.again is None else self.again(ledger)
+
+
+def pieces(
+    opened: Opened, picks: Mapping[str, int], read: Read, ledger: Ledger, quick: bool = False
+) -> Iterator[Piece]:
     """The columns `picks` (our name -> position) of a shard, piece by piece; every row once, in order."""
-    parts = _of_parquet(opened, picks, read) if opened.is_parquet else _of_text(opened, picks, read, ledger)
-    for table in parts:
-        read.rows += table.frame.height
-        yield table
+    parts = _of_parquet(opened, picks, read) if opened.is_parquet else _of_text(opened, picks, read, ledger, quick)
+    for piece in parts:
+        read.rows += piece.frame.height
+        yield piece
 
 
-def _of_parquet(opened: Opened, picks: Mapping[str, int], read: Read) -> Iterator[Table]:
+def _of_parquet(opened: Opened, picks: Mapping[str, int], read: Read) -> Iterator[Piece]:
     path, names = opened.shard.path, opened.shape.names
     assert names is not None
     read.bytes = Path(path).stat().st_size
@@ -186,47 +201,69 @@ def _of_parquet(opened: Opened, picks: Mapping[str, int], read: Read) -> Iterato
     row = 0
     for frame in lazy.collect_batches(chunk_size=ROWS, maintain_order=True):
         series = [typed.settle(s, s.name in opened.match.numeric) for s in frame.iter_columns()]
-        yield Table(opened.name, pl.DataFrame(series), first_line=1 + row)
+        yield Piece(opened.name, pl.DataFrame(series), first_line=1 + row)
         row += frame.height
 
 
-def _of_text(opened: Opened, picks: Mapping[str, int], read: Read, ledger: Ledger) -> Iterator[Table]:
-    lines, has_header, shape = 0, opened.match.has_header, opened.shape
+def _of_text(
+    opened: Opened, picks: Mapping[str, int], read: Read, ledger: Ledger, quick: bool
+) -> Iterator[Piece]:
+    lines, shape = 0, opened.shape
     with Meter(opened.shard.path) as meter, _unpacked(meter, opened.shard.path) as text:
         for block in _blocks(text, opened.name, ledger):
             data = one_line_end(_utf8(block, opened.name, lines, ledger), opened.name, ledger)
-            if data.strip():
-                table = _table(shape, data, has_header and not lines, picks, opened.match, ledger)
-                yield _moved(table, lines)
-            lines += block.count(b"\n")
+            again = _Again(opened, data, lines, picks)
+            frame = parsed_text(shape, data, again.has_header, picks) if quick else None
+            if frame is not None:
+                yield Piece(opened.name, frame, lines + 1 + again.has_header, is_parsed=True, again=again)
+                lines += frame.height + again.has_header
+            elif data[:4096].strip() or data.strip():
+                table = again(ledger)
+                yield Piece(table.name, table.frame, table.first_line, table.lines)
+                lines += block.count(b"\n")
             read.bytes = meter.bytes
         while meter.read(HEAD):  # what stands behind an archive belongs to the file too
             pass
         read.sha256, read.bytes = meter.sha256, meter.bytes
 
 
+@dataclass(frozen=True, eq=False)
+class _Again:
+    """A block of text, to be read as the door does."""
+
+    opened: Opened
+    data: bytes
+    lines: int
+    picks: Mapping[str, int]
+
+    @property
+    def has_header(self) -> bool:
+        return self.opened.match.has_header and not self.lines
+
+    def __call__(self, ledger: Ledger) -> Table:
+        table = _table(self.opened.shape, self.data, self.has_header, self.picks, self.opened.match, ledger)
+        return _moved(table, self.lines)
+
+
 def _blocks(text: IO[bytes], name: str, ledger: Ledger) -> Iterator[bytes]:
     """Whole lines, many at a time; a line end inside quotes ends nothing."""
-    rest = b""
     is_first = True
     while True:
         try:
-            new = text.read(BLOCK)
+            data = text.read(BLOCK)
+            if data and not data.endswith(b"\n"):
+                data += text.readline()
+            while b'"' in data and data.count(b'"') % 2:  # a quoted field goes on
+                more = text.readline()
+                if not more:
+                    break
+                data += more
         except (OSError, EOFError, zlib.error) as error:
             raise _damaged(name, error, ledger) from None
-        if is_first:
-            new, is_first = new.removeprefix(BOM), False
-        data = rest + new if rest else new
-        if not new:
-            if data:
-                yield data
+        if not data:
             return
-        end = data.rfind(b"\n") + 1
-        if b'"' in data and data.count(b'"', 0, end) % 2:
-            end = 0  # a field goes on in the next block
-        if end:
-            yield data[:end]
-        rest = data[end:]
+        yield data.removeprefix(BOM) if is_first else data
+        is_first = False
 
 
 def _table(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -25,8 +26,10 @@ def refuse_repeats(tally: ShardTally, shards: Sequence[Shard], plan: ShardPlan, 
 
     Hashes that were not carried along are collected now, a part at a time, as many as the memory allows.
     """
+    if are_ascending(tally):
+        return
     if tally.ids is not None:
-        refuse_hashes(repeated(tally.ids), shards, plan, run)
+        refuse_hashes(repeated(ordered(tally.ids)), shards, plan, run)
         return
     if not all(shard.facts.get("has_ids") for shard in tally.shards):
         return
@@ -35,6 +38,14 @@ def refuse_repeats(tally: ShardTally, shards: Sequence[Shard], plan: ShardPlan, 
         progress.tell("looking for repeated ids", part, parts)
         found = list(run(hashes_of, [(shard, plan, part, parts) for shard in shards]))
         refuse_hashes(repeated(ordered(np.concatenate(found))), shards, plan, run)
+
+
+def are_ascending(tally: ShardTally) -> bool:
+    """Whether the ids of every shard stand in strictly ascending order, and the shards' stretches apart: none repeats."""
+    ranges = sorted(tuple(shard.facts["ids"]) for shard in tally.shards if shard.facts.get("ids"))
+    if len(ranges) != len(tally.shards):
+        return False
+    return all(a[1] < b[0] for a, b in pairwise(ranges))
 
 
 def repeated(hashes: Keys) -> Keys:

@@ -63,7 +63,7 @@ class ShardTally:
     names       the columns that cells are told apart by, `label` first
     shards      the files that were counted
     cells       bins and counts of each cell
-    ids         hashes of all ids in ascending order, where the plan asks for them
+    ids         hashes of all ids, in any order, where the plan asks for them
     findings    what the door found wrong; where there are any, the counts are of no use
     noted       what the door counted: trials dropped or given a score (`on-nan`)
     """
@@ -196,7 +196,7 @@ def _merge(parts: list[ShardTally]) -> ShardTally:
             noted[name] = noted.get(name, 0) + count
     shards = sorted((s for part in parts for s in part.shards), key=lambda s: (s.name, s.sha256))
     findings = tuple(f for part in parts for f in part.findings)
-    joined = ordered(np.concatenate(ids)) if ids else None
+    joined = np.concatenate(ids) if ids else None
     return ShardTally(parts[0].plan, parts[0].names, tuple(shards), cells, joined, findings, noted)
 
 
