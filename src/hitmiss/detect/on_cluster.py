@@ -20,7 +20,7 @@ from hitmiss.io.manifest import Manifest
 from hitmiss.io.runs import Run
 from hitmiss.io.segments import replace_file
 from hitmiss.ray_cluster.carrying import accepted
-from hitmiss.ray_cluster.connection import need_ray
+from hitmiss.ray_cluster.connection import deaths, need_ray
 
 if TYPE_CHECKING:
     from hitmiss.detect.fleet import Fleet, Member
@@ -83,13 +83,12 @@ class ClusterLoop(Loop):
 
     def _take(self, reference: Any, book: Book) -> None:
         """Write what a process has sent, or find out what was to blame for its death."""
-        failed = need_ray().exceptions
-        member = self.fleet.owner_of(reference)
+        ray, member = need_ray(), self.fleet.owner_of(reference)
         try:
-            result = accepted(need_ray().get(reference))
-        except failed.RayActorError as error:
+            result = accepted(ray.get(reference))
+        except ray.exceptions.RayActorError as error:
             self._bury(member, book, error)
-        except (failed.WorkerCrashedError, failed.ObjectLostError, failed.OutOfMemoryError) as error:
+        except deaths(ray) as error:
             self.fleet.deaths += 1  # one that decodes
             self._blame([member.parts.pop(reference)], book, error)
         else:

@@ -89,6 +89,12 @@ def need_ray() -> Any:
     return ray
 
 
+def deaths(ray: Any) -> tuple[type[Exception], ...]:
+    """What Ray raises when the process or the machine of a task is gone, or what it had made is."""
+    names = ("WorkerCrashedError", "OutOfMemoryError", "ObjectLostError", "NodeDiedError", "LocalRayletDiedError")
+    return tuple(getattr(ray.exceptions, name) for name in names)
+
+
 def cores() -> int:
     """The cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 from hitmiss.errors import EnvironmentFault
 from hitmiss.ray_cluster.carrying import Refusal, Sent, accepted, attempted
-from hitmiss.ray_cluster.connection import Cluster, need_ray
+from hitmiss.ray_cluster.connection import Cluster, deaths, need_ray
 
 T = TypeVar("T")
 RETRIES: Final = 3
@@ -51,10 +51,9 @@ def _call(function: Sent[Callable[..., T]], given: Sent[tuple[Any, ...]]) -> T |
 
 
 def _result(ray: Any, reference: Any, given: tuple[Any, ...]) -> Any:
-    lost = (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError, ray.exceptions.ObjectLostError)
     try:
         return accepted(ray.get(reference))
-    except lost as error:
+    except deaths(ray) as error:
         what = getattr(given[0], "path", given[0]) if given else "a task"
         raise EnvironmentFault(
             f"{what}: {RETRIES + 1} processes died over it ({_cause(error)}); each needs the memory of one shard"
