@@ -388,6 +388,20 @@ class TestKinds:
             assert row["cost"] == pytest.approx((2 * row["tokens"]["input"] + 8 * row["tokens"]["output"]) / 1e6)
         assert "cost" in read_results(tmp_path / "r.jsonl").header.numbers
 
+    def test_answers_from_the_cache_are_told_apart(self, dataset: Path, tmp_path: Path) -> None:
+        with StandIn(lambda seen: "slow", slow=0.3) as server:
+            for name in ("a", "b"):
+                words = command(dataset, server, tmp_path / f"{name}.jsonl", "--limit", "2", "--answer-cache")
+                assert done(words, tmp_path)[0] == 0
+        assert len(server.requests) == 2
+        first, second = (rows_of(tmp_path / f"{name}.jsonl") for name in ("a", "b"))
+        assert [r["cache_hit"] for r in first + second] == [False, False, True, True]
+        assert [r["prediction"] for r in first] == [r["prediction"] for r in second]
+        assert all(r["tokens"] for r in first) and not any(r["tokens"] for r in second)
+        assert {r["cost_reason"] for r in second} == {"the answer came from the cache"}
+        assert min(r["timings"]["vision_llm_seconds"] for r in first) >= 0.3  # the server sleeps so long
+        assert first[0]["cache_state"] == "tools+answers"
+
     def test_tool_calls_without_a_cache(self, environment: Path, dataset: Path, tmp_path: Path) -> None:
         with StandIn() as server:
             for name in ("a", "b"):

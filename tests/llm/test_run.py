@@ -234,6 +234,26 @@ class TestCommand:
         assert run([*self.words(pictures, functions, tmp_path / "r.jsonl"), *extra]) == code
         assert why in capsys.readouterr().err
 
+    def test_a_run_without_an_answer_is_a_failure(
+        self, pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        (tmp_path / "bad.py").write_text("def f(item):\n    raise OSError('the camera is off')\n")
+        words = [
+            "llm",
+            "--dataset",
+            str(pictures),
+            "--models",
+            f"{tmp_path / 'bad.py'}:f",
+            "-o",
+            str(tmp_path / "r.jsonl"),
+        ]
+        assert run([*words, "--limit", "3"]) == 5 and "all 3 calls failed" in capsys.readouterr().err
+        assert [r["error"] for r in rows_of(tmp_path / "r.jsonl")] == ["OSError: the camera is off"] * 3
+        assert run([*words[:-1], str(tmp_path / "all.jsonl")]) == 5  # of 24: given up after 20
+        assert "nothing more was asked" in capsys.readouterr().err
+        (kept,) = (path.read_bytes() for path in (tmp_path / "all.run" / "items").glob("*.jsonl"))
+        assert kept.count(b"\n") == 20 and not (tmp_path / "all.jsonl").exists()
+
     def test_leaks_are_warned_of(self, functions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         rows = [{"id": f"{lab}-{i}", "text": f"t {i}", "label": lab} for i in range(6) for lab in ("real", "fake")]
         dataset = write_dataset(tmp_path, rows)

@@ -99,6 +99,7 @@ def llm(
     if metrics_output is not None:
         _write_metrics(outcome, metrics_output)
     _emit(outcome, canaries, json)
+    _require_an_answer(outcome)
 
 
 def _bands(thresholds: list[float] | None) -> tuple[float, float]:
@@ -179,6 +180,17 @@ def _emit(outcome: Outcome, canaries: int, json: bool) -> None:
     if not canaries:
         printing.note("whether orders inside items are followed was not measured; --canaries 20 does")
     printing.out(f"{outcome.output}: {len(outcome.rows):,} rows; score them: hitmiss triage {outcome.output}")
+
+
+def _require_an_answer(outcome: Outcome) -> None:
+    """A run in which every call failed is no evaluation."""
+    if all("error" in row for row in outcome.rows):
+        from hitmiss.errors import EnvironmentFault
+
+        why = outcome.rows[0]["error"]
+        raise EnvironmentFault(
+            f"all {len(outcome.rows):,} calls failed: {why}; mend it and go on with --resume --retry"
+        )
 
 
 def _cells(outcome: Outcome) -> list[dict[str, Any]]:

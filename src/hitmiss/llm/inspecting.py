@@ -6,28 +6,27 @@ no answer yet, so what a killed process had finished is neither lost nor asked a
 
 from __future__ import annotations
 
-import base64
-import json
 import os
+import re
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from hitmiss.detect.detector import need
-from hitmiss.errors import DataError, EnvironmentFault, HitmissError, UsageError
-from hitmiss.llm.answers import SCHEMA, read_answer
+from hitmiss.errors import EnvironmentFault, HitmissError, UsageError
+from hitmiss.llm.answers import SCHEMA
 from hitmiss.llm.cache import ToolCache
+from hitmiss.llm.conversation import Conversation
 from hitmiss.llm.items import Item
-from hitmiss.llm.plan import Call, Plan, Settings
-from hitmiss.llm.prompts import Prompts, as_data
+from hitmiss.llm.plan import Call, Settings
 from hitmiss.llm.recorder import Recorder, failure, now
 from hitmiss.llm.redaction import redact_api, redact_error
-from hitmiss.llm.tools import TOOLS, ToolCall, call_tool
 
 SERVICE: Final = "hitmiss"
 NO_KEY: Final = "none-needed"
-FORMATS: Final = {"audio/wav": "wav", "audio/mp3": "mp3"}
+MARKUP: Final = re.compile(r"\[/?[a-z ]+\]")
+"""How inspect_ai colours its errors."""
 
 
 def ask_llms(recorder: Recorder, log_dir: Path, cache: ToolCache | None, key: str | None) -> None:
@@ -87,8 +86,8 @@ def open_model(name: str, settings: Settings, key: str | None, recorder: Recorde
     try:
         found = model.get_model(full, config=config, memoize=False, **given)
     except Exception as error:
-        why = recorder.secrets.redact(str(error)).strip().splitlines() or [type(error).__name__]
-        raise EnvironmentFault(f"the model {name} cannot be asked: {' '.join(line.strip() for line in why)}") from None
+        why = MARKUP.sub("", recorder.secrets.redact(str(error) or type(error).__name__)).removeprefix("ERROR: ")
+        raise EnvironmentFault(f"the model {name} cannot be asked: {' '.join(why.split())}") from None
     redact_api(found, recorder.secrets)
     return found
 
@@ -166,7 +165,8 @@ async def _answered(call: Call, recorder: Recorder, cache: ToolCache | None, sta
     except Exception as found:
         error = redact_error(_inner(found), recorder.secrets)
         record = failure(error, kind_of(error))
-    return {**record, **asked.account(time.perf_counter() - began), "timestamp": at}
+    is_whole = "error" not in record
+    return {**record, **asked.account(time.perf_counter() - began, is_whole=is_whole), "timestamp": at}
 
 
 def _inner(error: Any) -> Any:
@@ -189,131 +189,3 @@ def kind_of(error: BaseException) -> str:
         "connection": "connection",
     }
     return next((kind for part, kind in kinds.items() if part in name), "exception")
-
-
-class Conversation:
-    """One item put to one model: question, tools, answer; and what it took."""
-
-    def __init__(self, call: Call, plan: Plan, cache: ToolCache | None) -> None:
-        self.call, self.plan, self.cache = call, plan, cache
-        self.tool_calls: list[ToolCall] = []
-        self.outputs: list[Any] = []
-
-    async def hold(self, state: Any) -> dict[str, Any]:
-        """Ask until there is an answer; the last of `max_iterations` offers no tools, so that it must be one."""
-        model = need("inspect_ai.model", "llm")
-        data = self.call.item.load()
-        state.messages = _messages(self.call.item, data, self.plan.prompts)
-        tools = self._tools(data) if self.call.use_tools and self.call.item.kind == "image" else []
-        asked = model.get_model()
-        for left in range(self.plan.settings.max_iterations - 1, -1, -1):
-            output = await asked.generate(
-                state.messages, tools=tools if left else [], cache=self.plan.settings.answer_cache
-            )
-            self.outputs.append(output)
-            state.output = output
-            if output.error:
-                raise DataError(f"the provider refused: {output.error}")
-            state.messages.append(output.message)
-            if not output.message.tool_calls:
-                break
-            state.messages += (await model.execute_tools(state.messages, tools)).messages
-        return _record(state.output)
-
-    def account(self, wall: float) -> dict[str, Any]:
-        """Times, tokens and tools. Working time leaves out what was spent waiting for a connection or a retry."""
-        model = sum(output.time or 0.0 for output in self.outputs)
-        tools = sum(c.seconds for c in self.tool_calls)
-        times = {"vision_llm_seconds": model, "agent_graph_seconds": model + tools, "total_seconds": model + tools}
-        usages = [output.usage for output in self.outputs if output.usage is not None]
-        costs = [usage.total_cost for usage in usages]
-        return {
-            "timings": {name: round(value, 6) for name, value in times.items()},
-            "latency_seconds": round(wall, 6),
-            "retries": _retries(),
-            "requests": len(self.outputs),
-            "tokens": tokens_of(usages) if usages and len(usages) == len(self.outputs) else None,
-            "provider_cost": sum(costs) if costs and None not in costs else None,
-            "model_answered": self.outputs[-1].model if self.outputs else None,
-            "tool_details": [c.detail for c in self.tool_calls],
-            "cache_hit": any(c.cached for c in self.tool_calls) or bool(_cache_reads()),
-        }
-
-    def _tools(self, data: bytes) -> list[Any]:
-        tool = need("inspect_ai.tool", "llm")
-        return [
-            tool.ToolDef(
-                _bound(self, name, data), name=name, description=TOOLS[name].about, parameters=tool.ToolParams()
-            )
-            for name in TOOLS
-        ]
-
-
-def _bound(conversation: Conversation, name: str, data: bytes) -> Any:
-    """A tool that looks at this picture; it works in a thread, so that other conversations go on."""
-
-    async def look() -> str:
-        anyio = need("anyio", "llm")
-        found = await anyio.to_thread.run_sync(call_tool, name, data, conversation.cache)
-        conversation.tool_calls.append(found)
-        return json.dumps(found.result, ensure_ascii=False)
-
-    return look
-
-
-def _messages(item: Item, data: bytes, prompts: Prompts) -> list[Any]:
-    """The rules as the system turn, the item as data in the user turn. Nothing else of the item is sent."""
-    model = need("inspect_ai.model", "llm")
-    said = model.ContentText(text=prompts.user[item.kind])
-    content: list[Any] = [said]
-    if item.kind == "text":
-        content.append(model.ContentText(text=as_data(data.decode())))
-    elif item.kind == "image":
-        content.append(model.ContentImage(image=_as_url(item, data)))
-    elif item.media_type in FORMATS:
-        content.append(model.ContentAudio(audio=_as_url(item, data), format=FORMATS[item.media_type]))
-    else:
-        raise DataError(f"item {item.id} is {item.media_type}; language models take WAV or MP3")
-    return [model.ChatMessageSystem(content=prompts.system), model.ChatMessageUser(content=content)]
-
-
-def _as_url(item: Item, data: bytes) -> str:
-    return f"data:{item.media_type};base64,{base64.b64encode(data).decode()}"
-
-
-def _record(output: Any) -> dict[str, Any]:
-    """The answer as it is stored; its whole text is kept where it was not understood."""
-    text = str(output.completion)
-    found = read_answer(text)
-    record = {"prediction": found.verdict, "confidence": found.confidence, "rationale": found.rationale}
-    return (
-        record
-        if found.is_parsed
-        else {**record, "problem": found.problem, "raw": text, "stop_reason": str(output.stop_reason)}
-    )
-
-
-def tokens_of(usages: Sequence[Any]) -> dict[str, int]:
-    """Tokens of all requests of a conversation; input counts what the provider had cached too."""
-    cached = sum(u.input_tokens_cache_read or 0 for u in usages)
-    written = sum(u.input_tokens_cache_write or 0 for u in usages)
-    return {
-        "input": sum(u.input_tokens for u in usages) + cached + written,
-        "output": sum(u.output_tokens for u in usages),
-        "reasoning": sum(u.reasoning_tokens or 0 for u in usages),
-        "cached_input": cached,
-    }
-
-
-def _model_events() -> list[Any]:
-    log = need("inspect_ai.log", "llm")
-    return [event for event in log.transcript().events if event.event == "model"]
-
-
-def _retries() -> int:
-    """How often requests of this conversation had to be sent again."""
-    return sum(event.retries or 0 for event in _model_events())
-
-
-def _cache_reads() -> int:
-    return sum(event.cache == "read" for event in _model_events())

@@ -92,6 +92,8 @@ def _cost(call: Call, record: Mapping[str, Any], prices: Prices, is_llm: bool) -
         return None, NO_TOKENS
     if record.get("provider_cost") is not None:
         return float(record["provider_cost"]), ""
+    if record.get("tokens") is None and record.get("cache_hit"):
+        return None, "the answer came from the cache"
     return prices.cost(call.model, record.get("tokens"))
 
 
