@@ -36,7 +36,7 @@ from hitmiss.scale.assembling import assemble
 from hitmiss.scale.passes import first_pass
 from hitmiss.scale.plan import Shard, ShardPlan
 from hitmiss.scale.streaming import Streamed, refuse_what_needs_trials
-from hitmiss.scale.tallies import ShardTally, merge_tallies
+from hitmiss.scale.tallies import ShardTally, merge_tallies, ordered
 
 SUFFIX: Final = ".tally"
 FAILED: Final = "failed"
@@ -135,4 +135,6 @@ def _plan(protocol: str | None, positive: str, negative: str, by: tuple[str, ...
 
 
 def _repeats(tally: ShardTally) -> int:
-    return 0 if tally.ids is None else int(np.count_nonzero(tally.ids[1:] == tally.ids[:-1]))
+    """How many ids are there more than once, by their hashes."""
+    ids = ordered(tally.ids) if tally.ids is not None else np.array([], dtype=np.uint64)
+    return int(np.count_nonzero(ids[1:] == ids[:-1]))
