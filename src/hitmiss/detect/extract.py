@@ -73,6 +73,15 @@ def to_log_odds(outputs: Any, *, positive_index: int | None = None, kind: Output
     return _log_odds_of_column(_checked(columns), at)
 
 
+def settled_kind(outputs: Any) -> OutputKind:
+    """Whether the outputs of several items are logits or probabilities; where that cannot be told, an error says so.
+
+    >>> settled_kind(np.array([[0.25, 0.75], [0.5, 0.5]])), settled_kind(np.array([0.3, -1.5]))
+    ('probability', 'logit')
+    """
+    return _settle(_columns(pick_output(outputs)))
+
+
 def to_probability(log_odds: Any) -> Floats:
     """The probability that log-odds stand for.
 

@@ -20,7 +20,7 @@ from typing import Any, Final
 import numpy as np
 
 from hitmiss.detect.detector import PREFIXES, Base, CallableDetector, EstimatorDetector, open_detector
-from hitmiss.detect.extract import Extraction, positive_index_of, to_probability
+from hitmiss.detect.extract import Extraction, pick_output, positive_index_of, settled_kind, to_probability
 from hitmiss.errors import DataError, EnvironmentFault, UsageError
 from hitmiss.llm.answers import Answer, answer_of
 from hitmiss.llm.items import Item
@@ -28,6 +28,8 @@ from hitmiss.llm.recorder import Recorder, failure, now
 
 DOTTED: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 SAMPLE_RATE: Final = 16000
+PROBED: Final = 32
+"""Items by whose outputs it is settled whether a detector gives logits or probabilities."""
 
 
 class Model:
@@ -51,12 +53,41 @@ class Model:
         how = {"outputs": self.extraction.kind, "positive_index": self.extraction.positive_index}
         return {**dict(self.detector.identity), **how, "image_size": self.image_size}
 
+    def settle(self, items: Sequence[Item]) -> None:
+        """Settle once for all what a detector's outputs are, by those of the first items; one alone cannot tell."""
+        known = {"predict_log_proba": "logit", "decision_function": "logit", "predict_proba": "probability"}
+        if isinstance(self.detector, CallableDetector) or self.extraction.kind != "auto":
+            return
+        if isinstance(self.detector, EstimatorDetector):
+            kind = known[str(self.detector.method)]
+        else:
+            seen = [found for item in items[:PROBED] if (found := self._tried(item)) is not None]
+            if not seen:
+                return  # every one fails, and says so in its row
+            try:
+                kind = settled_kind(np.concatenate(seen))
+            except DataError as error:
+                raise UsageError(f"{self.detector.name}: {error}") from None
+        self.extraction = replace(self.extraction, kind=kind)  # type: ignore[arg-type]
+
     def answer(self, item: Item) -> Answer:
         """The verdict about an item."""
         if isinstance(self.detector, CallableDetector):
             return self._understood(self.detector.function(item))
-        outputs = self.detector.outputs(self._batch(item))
-        return self._from_probability(float(to_probability(self._settled().log_odds(outputs))[0]))
+        return self._from_probability(float(to_probability(self._settled().log_odds(self._outputs(item)))[0]))
+
+    def _outputs(self, item: Item) -> Any:
+        batch = self._batch(item)
+        prepare = getattr(self.detector, "prepare", None)  # a detector of the user's own may have none
+        return self.detector.outputs(prepare(batch) if prepare is not None else batch)
+
+    def _tried(self, item: Item) -> Any:
+        try:
+            return np.asarray(pick_output(self._outputs(item)), dtype=np.float64).reshape(1, -1)
+        except (UsageError, EnvironmentFault):
+            raise
+        except Exception:  # it will fail again when it is asked, and be a row then
+            return None
 
     def _understood(self, said: Any) -> Answer:
         if isinstance(said, str):
@@ -134,6 +165,9 @@ def open_models(names: Sequence[str], weights: str | Path | None = None, **how: 
 
 def ask_models(recorder: Recorder, models: Mapping[str, Model]) -> None:
     """Put every open question to its function or detector, one after the other."""
+    asked = {call.model for call in recorder.calls}
+    for name in filter(asked.__contains__, models):
+        models[name].settle(recorder.plan.items)
     for call in recorder.calls:
         if call.model not in models:
             continue
