@@ -310,6 +310,22 @@ def test_hostile_texts_do_nothing_and_nothing_leaves(tmp_path: Path, chromium: A
         assert [url for url in wanted if not url.startswith(server.url)] == [] and said == []
 
 
+def test_a_token_after_the_address_fills_itself_in_and_is_never_sent_in_one(tmp_path: Path, chromium: Any) -> None:
+    results = write_results(tmp_path, texts=["x"])
+    with serving(results, "--allow-remote") as server:
+        token = (tmp_path / "results.review.token").read_text().strip()
+        page, wanted = chromium.new_context().new_page(), []
+        page.on("request", lambda request: wanted.append(request.url))
+        page.goto(f"{server.url}#token={token}")
+        awake(page)
+        assert page.input_value("#token") == token and token not in page.url
+        page.fill("#name", "Ann")
+        with page.expect_navigation():
+            page.keyboard.press("Enter")
+        awake(page)
+        assert judging(page) and not any(token in url.partition("#")[0] for url in wanted)
+
+
 def test_the_policy_stops_a_script_that_is_not_ours(tmp_path: Path, chromium: Any) -> None:
     """The check above can fail: a script put into the page does not run, and without the policy it would."""
     with serving(write_results(tmp_path, texts=["x"])) as server:
