@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from hitmiss.cli.main import run
+from hitmiss.io import read
 from hitmiss.simulate.ecg import simulate
 from hitmiss.simulate.ecg_model import ConvBaseline, train
 
@@ -24,6 +25,26 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def words(folder: Path, *more: str) -> list[str]:
     return ["attack", "--detector", f"{folder / 'detector.py'}:detector", "--data", str(folder / "test.npz"), *more]
+
+
+def test_a_criterion_of_your_own(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "mine.py").write_text(
+        "def lost_a_bit(clean, changed, target):\n    return (clean > changed).any(axis=1)\n"
+    )
+    search = ["--minimal", "band_noise(beta=3)", "--no-control"]
+    for name, criterion in (("own", f"{tmp_path}/mine.py:lost_a_bit"), ("any", "any_bit")):
+        assert run(words(folder, *search, "--criterion", criterion, "-o", str(tmp_path / name))) == 0
+    frames = [
+        read(str(tmp_path / name)).frame.filter(strength="minimal").sort("item", "target") for name in ("own", "any")
+    ]
+    own, any_bit = (f["minimal_strength"].to_numpy() for f in frames)
+    assert not np.array_equal(own, any_bit)
+    score = read(str(tmp_path / "own")).frame.sort("item", "target")
+    before, after = (score.filter(strength=s)["decision"].to_numpy().reshape(-1, 5) for s in ("0", "minimal"))
+    assert np.array_equal((before > after).any(axis=1), np.isfinite(own[::5]))  # each has lost a bit, or never does
+    capsys.readouterr()
+    assert run(words(folder, *search, "--criterion", "any_bits", "-o", str(tmp_path / "bad"))) == 2
+    assert "any_bit" in capsys.readouterr().err
 
 
 def test_windows_are_drawn_as_a_map(folder: Path, tmp_path: Path) -> None:

@@ -137,6 +137,8 @@ class PerturbationConfig:
         where = "" if self.window_seconds is None else f" @{self.center_time:g}s±{self.window_seconds / 2:g}"
         aim = "" if self.target_class is None else f" {self.mode} {self.target_class}"
         shown = {k: v for k, v in self.extra.items() if k not in (*ABOUT, "target_mode")}
+        if "criterion" in shown:  # by its name: what a function prints of itself differs from run to run
+            shown["criterion"] = self.criterion.name
         extra = f" {json.dumps(shown, sort_keys=True, default=str)}" if shown else ""
         return f"{self.family} {self.strength:g}{where}{aim}{extra}"
 

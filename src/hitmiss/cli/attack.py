@@ -38,6 +38,9 @@ def attack(
     window: Annotated[float | None, typer.Option(help="Seconds of the window (default: the whole record).")] = None,
     center: Annotated[list[float] | None, typer.Option(help="Centre(s) of the window in seconds.")] = None,
     attack_from: Annotated[str, typer.Option(help="Climb away from y_true or from the clean prediction.")] = "y_true",
+    criterion: Annotated[
+        str | None, typer.Option(help="When it has succeeded: any_bit, target_on, target_off, or file.py:function.")
+    ] = None,
     early_stop: Annotated[bool, typer.Option(help="Stop with a record once it has flipped.")] = True,
     lead_consistent: Annotated[
         bool, typer.Option("--lead-consistent", help="Change eight leads, derive the other four.")
@@ -62,7 +65,9 @@ def attack(
 
     recordings = read_recordings(data)
     recordings = recordings if limit is None else recordings.first(limit)
-    steering = {"attack_from": attack_from, "early_stop": early_stop, "lead_consistent": lead_consistent}
+    steering: dict[str, Any] = {"attack_from": attack_from, "early_stop": early_stop, "lead_consistent": lead_consistent}
+    if criterion is not None:
+        steering["criterion"] = _criterion(criterion)
     plan = _plan(
         family or [], strengths or [], minimal or [], target or [], window, center or [], steering, control, seed
     )
@@ -73,6 +78,14 @@ def attack(
     if figures is not None:
         _draw(figures, campaigner, trials)
     _emit(output, len(recordings.ids), plan, model.n_forward, json)
+
+
+def _criterion(text: str) -> Any:
+    """A criterion by its name, or a function (clean bits, changed bits, target) -> one yes or no a record."""
+    from hitmiss.attack.criterion import find_criterion
+    from hitmiss.detect.detector import find_object
+
+    return find_criterion(find_object(text)) if ":" in text else find_criterion(text).name
 
 
 def _draw(folder: Path, campaigner: Campaigner, trials: Trials) -> None:
@@ -144,7 +157,7 @@ def _configs(
     name = spec.name.lower()
     if name not in families():
         raise UnknownName("perturbation", spec.name, families())
-    own = {k: v for k, v in steering.items() if k == "lead_consistent" or name not in BATCHED}
+    own = {k: v for k, v in steering.items() if k in ("lead_consistent", "criterion") or name not in BATCHED}
     own = {k: v for k, v in own.items() if v not in (False, "y_true")}
     extra = {name: {**own, **dict(spec.settings)}}
     found: list[Any] = []
