@@ -14,7 +14,7 @@ import polars as pl
 from hitmiss.declared import Misdeclared, declare
 from hitmiss.errors import UsageError
 from hitmiss.grouping import parse_by
-from hitmiss.io import ReadOptions, read
+from hitmiss.io.options import ReadOptions
 from hitmiss.measurement import Choices, Gap, measure
 from hitmiss.registry import all_of, find, find_metric
 from hitmiss.results import Results
@@ -166,6 +166,8 @@ def read_trials(scores: Any, key: Any, protocol: Protocol | None, **reading: Any
         found: Trials | None = getattr(import_module(module), name)(scores, reading)
         if found is not None:
             return found
+    from hitmiss.io.door import read
+
     options = protocol.options if protocol else ReadOptions()
     trials = read(scores, key, options.changed(**{k: v for k, v in reading.items() if v is not None}))
     return _name_themselves(trials, protocol.read.itself) if protocol else trials

@@ -52,7 +52,7 @@ class Metric:
 
 _metrics: dict[str, Metric] = {}
 _others: dict[str, dict[str, Any]] = {"reader": {}, "protocol": {}}
-HOMES = {"reader": "hitmiss.io", "protocol": "hitmiss.protocols"}
+HOMES = {"reader": "hitmiss.io.readers", "protocol": "hitmiss.protocols"}
 _loaded: set[str] = set()
 
 

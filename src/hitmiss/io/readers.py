@@ -1,0 +1,11 @@
+"""The layouts of files that are known by name, in the registry: imported when a reader is first asked for by its name."""
+
+from __future__ import annotations
+
+from hitmiss import registry
+from hitmiss.io.layouts import LAYOUTS
+from hitmiss.io.triage import LAYOUT as TRIAGE
+
+for layout in (*LAYOUTS, TRIAGE):
+    registry.add("reader", layout.name, layout)
+del layout
