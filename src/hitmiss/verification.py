@@ -45,11 +45,26 @@ def verify(claim: str, scores: Any, key: Any = None, **reading: Any) -> Verifica
     """Recompute a claim from the files it was made from."""
     signature, claimed = load_claim(claim)
     parts = read_signature(signature)
+    parts = {**parts, "choices": _but_how(parts["choices"])} if "choices" in parts else parts
+    parts = {name: text for name, text in parts.items() if text}
     recomputed = _recompute(parts, scores, key, reading)
     found = read_signature(recomputed.signature)
     differences = [
         f"{name}: claimed {parts.get(name, 'nothing')}, found {found.get(name, 'nothing')}"
-        for name in ("data", "n", "pos", "kind", "threshold", "choices", "metrics", "by", "boot", "level", "gap", "identities")
+        for name in (
+            "data",
+            "n",
+            "pos",
+            "kind",
+            "threshold",
+            "choices",
+            "metrics",
+            "by",
+            "boot",
+            "level",
+            "gap",
+            "identities",
+        )
         if parts.get(name) != found.get(name)
     ]
     if claimed is not None:
@@ -59,6 +74,11 @@ def verify(claim: str, scores: Any, key: Any = None, **reading: Any) -> Verifica
             f"the figures differ (claimed digest {parts.get('out')}, found {found.get('out')}){_versions(parts, found)}"
         )
     return Verification(parts, recomputed, tuple(differences))
+
+
+def _but_how(choices: str) -> str:
+    """Choices that can change a figure: those without the word that the trials were streamed."""
+    return "+".join(choice for choice in choices.split("+") if choice != "stream")
 
 
 def _recompute(parts: dict[str, str], scores: Any, key: Any, reading: dict[str, Any]) -> Results:
@@ -127,7 +147,9 @@ def _toxicity(parts: dict[str, str], scores: Any, reading: dict[str, Any]) -> Re
         choices=(skipped[0],) if skipped else (),
         languages=only[1].split(" & ") if only else None,
     )
-    options = {name: value for name, value in _plan(parts.get("boot")).items() if name in ("bootstrap", "seed", "level")}
+    options = {
+        name: value for name, value in _plan(parts.get("boot")).items() if name in ("bootstrap", "seed", "level")
+    }
     options = options or {"bootstrap": 0, "level": float(parts.get("level", 0.95))}
     return evaluate_run(run, undefined="null" if "undefined:null" in told else "zero", **options).results
 

@@ -74,6 +74,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             shutil.copy(key, name)
         shutil.copy(data / "ASVspoof5.dev.track_1.tsv", "dev_key.tsv")
         _table_of_two_systems(data, key)
+        _shards(data, key)
         assert run(["score", "scores.tsv", "--key", "key.tsv", "-p", "asvspoof5", "-o", "results.json"]) == 0
         rng = np.random.default_rng(0)
         codec, speaker = np.repeat(["C01", "C02"], 60), np.tile(np.arange(20).astype(str), 6)
@@ -129,6 +130,17 @@ def _table_of_two_systems(data: Path, key: Path) -> None:
     b = hm.read(data / "scores_b.tsv", key)
     words = ["bonafide" if y else "spoof" for y in trials.label]
     pl.DataFrame({"id": trials.items, "key": words, "a": trials.score, "b": b.score}).write_csv("table.csv")
+
+
+def _shards(data: Path, key: Path) -> None:
+    """Trials with their labels and codecs in several files, and the same counted by score."""
+    trials = hm.read(data / "scores_a.tsv", key)
+    words = pl.when(pl.col("label") == 1).then(pl.lit("bonafide")).otherwise(pl.lit("spoof"))
+    table = trials.frame.select("item", "codec", words.alias("label"), "score")
+    Path("scores").mkdir()
+    for k in range(3):
+        table[k::3].write_parquet(f"scores/part_{k}.parquet")
+    table.group_by("codec", "label", "score").agg(n=pl.len()).write_parquet("counts.parquet")
 
 
 @pytest.mark.parametrize("block", list(blocks("console")))

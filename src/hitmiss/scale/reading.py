@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
 import numpy as np
 import polars as pl
@@ -53,30 +53,32 @@ class Opened:
         return self.shape.content is None
 
 
-class Meter(io.RawIOBase):
+class Meter:
     """A file whose bytes are hashed and counted as they are read."""
 
     def __init__(self, path: str) -> None:
-        self._file = Path(path).open("rb")  # noqa: SIM115  # closed by close()
+        self._file = Path(path).open("rb")  # noqa: SIM115  # closed on leaving
         self._sha = hashlib.sha256()
         self.bytes = 0
 
-    def readable(self) -> bool:
-        """Always."""
-        return True
+    def read(self, n: int = -1) -> bytes:
+        """Some bytes."""
+        return self._noted(self._file.read(n))
 
-    def readinto(self, buffer: object) -> int:
-        """Read, hash and count."""
-        view = memoryview(buffer).cast("B")  # type: ignore[arg-type]
-        n = self._file.readinto(view)
-        self._sha.update(view[:n])
-        self.bytes += n
-        return n
+    def readline(self) -> bytes:
+        """The bytes up to the next line end."""
+        return self._noted(self._file.readline())
 
-    def close(self) -> None:
-        """Close the file."""
+    def _noted(self, data: bytes) -> bytes:
+        self._sha.update(data)
+        self.bytes += len(data)
+        return data
+
+    def __enter__(self) -> Meter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self._file.close()
-        super().close()
 
     @property
     def sha256(self) -> str:
@@ -114,7 +116,7 @@ def _look_at_parquet(shard: Shard, ledger: Ledger) -> Shape:
 
 def _look_at_text(shard: Shard, options: ReadOptions, ledger: Ledger) -> Shape:
     name = Path(shard.path).name
-    with Path(shard.path).open("rb") as file, _unpacked(file, shard.path) as text:
+    with Meter(shard.path) as file, _unpacked(file, shard.path) as text:
         try:
             head = text.read(HEAD).removeprefix(BOM)
         except (OSError, EOFError, zlib.error) as error:
@@ -126,12 +128,10 @@ def _look_at_text(shard: Shard, options: ReadOptions, ledger: Ledger) -> Shape:
     return look_at_text(Content(name, "", settled, "utf-8"), options, ledger)
 
 
-def _unpacked(file: IO[bytes] | Meter, path: str) -> IO[bytes]:
+def _unpacked(file: Meter, path: str) -> Meter | gzip.GzipFile:
     with Path(path).open("rb") as start:
         is_packed = start.read(2) == GZIP
-    if is_packed:
-        return gzip.GzipFile(fileobj=file)  # type: ignore[return-value]
-    return io.BufferedReader(file, HEAD) if isinstance(file, Meter) else file
+    return gzip.GzipFile(fileobj=file) if is_packed else file  # type: ignore[call-overload, no-any-return]
 
 
 def _damaged(name: str, error: Exception, ledger: Ledger) -> Exception:
@@ -245,7 +245,7 @@ class _Again:
         return _moved(table, self.lines)
 
 
-def _blocks(text: IO[bytes], name: str, ledger: Ledger) -> Iterator[bytes]:
+def _blocks(text: Meter | gzip.GzipFile, name: str, ledger: Ledger) -> Iterator[bytes]:
     """Whole lines, many at a time; a line end inside quotes ends nothing."""
     is_first = True
     while True:
