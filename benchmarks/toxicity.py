@@ -228,7 +228,12 @@ def command() -> list[Row]:
     note = f"least of five; ours has DeLong and Wilson intervals, the peer none; largest difference {same:.1e}"
     return [
         row(f"whole command, {size}", plain, "pandas + scikit-learn", theirs, 5, note),
-        row(f"the same on the wall, {size}", *(walls[0], "pandas + scikit-learn", walls[1]), 5, f"{os.cpu_count()} cores"),
+        row(
+            f"the same on the wall, {size}",
+            *(walls[0], "pandas + scikit-learn", walls[1]),
+            5,
+            f"{os.cpu_count()} cores",
+        ),
         row(
             f"the same with 1,000 replicates, {size}",
             drawn,

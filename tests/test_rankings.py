@@ -69,7 +69,9 @@ def test_slices_are_one_family_with_all_pairs_and_each_has_letters_of_its_own() 
         codec = pl.Series("codec", ["x", "y", "z"] * 300)
         given[name] = trials.put(codec=codec).retitle(slices=("codec",))
     found = compare_all(given, ["roc_auc"], by=["codec"])
-    alone = [compare(given[a], given[b], ["roc_auc"], by=["codec"], correction="none") for a, b in combinations(given, 2)]
+    alone = [
+        compare(given[a], given[b], ["roc_auc"], by=["codec"], correction="none") for a, b in combinations(given, 2)
+    ]
     slices = [row for c in alone for row in c if row.slice and row.average is None]
     wanted = dict(zip(((r.a, r.b) for r in slices), holm([r.p_value or 0.0 for r in slices]), strict=True))
     sliced = [d.difference for d in found.duels if d.difference.slice and d.difference.average is None]

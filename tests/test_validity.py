@@ -92,7 +92,9 @@ def test_what_is_told_by_run_counts_for_the_runs_that_are_there() -> None:
         head = Header(provenance=told, runs=("model", "tools", "trial"))
         columns = {name: [run[at] for run in runs for _ in items] for at, name in enumerate(("model", "tools"))}
         label, score = [1, 0, 1, 0] * len(runs), [4.0, 1.0, 3.0, 2.0] * len(runs)
-        return Trials.of(label, score, item=items * len(runs), header=head, trial=["1", "1", "1", "1"] * len(runs), **columns)
+        return Trials.of(
+            label, score, item=items * len(runs), header=head, trial=["1", "1", "1", "1"] * len(runs), **columns
+        )
 
     cold, warm, other = of(("m", "tools")), of(("m", "none")), of(("n", "none"))
     assert facts(cold)["temperature"] == "0.0" and facts(warm)["temperature"] == "0.7"

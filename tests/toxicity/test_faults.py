@@ -271,10 +271,24 @@ def test_two_files_that_hold_the_same_texts_of_the_same_languages_are_refused(tm
     assert len(load_table(paths[:1]).trials) == 4
 
 
-def test_a_language_without_a_file_may_be_left_out_and_is_named(predictions: Writer, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_language_without_a_file_may_be_left_out_and_is_named(
+    predictions: Writer, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = predictions("en", "a,1,0.9,0.5", "b,0,0.1,0.5")
     predictions("es", "a,1,0.4,0.5", "b,0,0.1,0.5")
-    words = ["toxicity", "--pred_dir", str(folder), "--run_tag", "run", "--languages", "en", "fr", "es", "--bootstrap", "0"]
+    words = [
+        "toxicity",
+        "--pred_dir",
+        str(folder),
+        "--run_tag",
+        "run",
+        "--languages",
+        "en",
+        "fr",
+        "es",
+        "--bootstrap",
+        "0",
+    ]
     assert run(words) == 3 and "say --missing_language skip" in capsys.readouterr().err
     assert run([*words, "--missing_language", "skip"]) == 0
     printed = capsys.readouterr().out

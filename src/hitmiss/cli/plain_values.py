@@ -35,7 +35,9 @@ class _AsItIs:
             kind = described.annotation
             if kind is str and type(value) is str:
                 return value
-            if kind is int and (type(value) is int or (isinstance(value, str) and value.isascii() and value.isdecimal())):
+            if kind is int and (
+                type(value) is int or (isinstance(value, str) and value.isascii() and value.isdecimal())
+            ):
                 return int(value)
             if kind is float and type(value) is float:
                 return value

@@ -141,9 +141,7 @@ def _as_text(shape: Shape, rows: NDArray[np.int64] | None, ledger: Ledger) -> pl
     return frame if rows is None else frame[rows]
 
 
-def _try(
-    at: int, group: str | None, source: Any, rules: PredictionRules, whole: bool, ledger: Ledger
-) -> _File | None:
+def _try(at: int, group: str | None, source: Any, rules: PredictionRules, whole: bool, ledger: Ledger) -> _File | None:
     try:
         return _read(at, group, source, rules, whole, ledger)
     except Stop:
@@ -196,9 +194,7 @@ def _whole(frame: pl.DataFrame, group: str | None) -> pl.DataFrame:
     names = ("item", "group", "label", "score", "decision", "threshold")
     has = frame.columns
     # Not `select`: on frames of many chunks it copies every column.
-    return pl.DataFrame(
-        [frame.get_column(n) if n in has else _repeated(n, *absent[n], frame.height) for n in names]
-    )
+    return pl.DataFrame([frame.get_column(n) if n in has else _repeated(n, *absent[n], frame.height) for n in names])
 
 
 def _repeated(name: str, value: Any, kind: Any, height: int) -> pl.Series:

@@ -45,7 +45,9 @@ def _is_sound(frame: pl.DataFrame, rules: PredictionRules) -> bool:
     if not all(_lies_between(frame[c], 0, 1) for c in ("label", "decision") if c in has):
         return False
     score = frame["score"]
-    if not (score.is_finite().all() if rules.any_scores else _lies_between(score, 0.0, 1.0) and score.is_not_nan().all()):
+    if not (
+        score.is_finite().all() if rules.any_scores else _lies_between(score, 0.0, 1.0) and score.is_not_nan().all()
+    ):
         return False
     if "threshold" in has and not _is_one_probability(frame["threshold"]):
         return False

@@ -129,7 +129,12 @@ def load_files(
 
 
 def reload(
-    sources: Any, by: str | None = None, *, languages: Sequence[str] | None = None, choices: Sequence[str] = (), **options: Any
+    sources: Any,
+    by: str | None = None,
+    *,
+    languages: Sequence[str] | None = None,
+    choices: Sequence[str] = (),
+    **options: Any,
 ) -> Run:
     """A run from what someone else says it was made from: `folder:run_tag`, files named after languages, or long files.
 

@@ -167,12 +167,16 @@ def _ranked_by_slice(ranking: Ranking, grouping: Grouping) -> list[Table]:
     found = []
     for metric in dict.fromkeys(d.difference.metric for d in ranking.duels):
         names = {title_of(d.difference): d.difference for d in ranking.duels if d.difference.metric == metric}
-        own = {title: d for title, d in names.items() if is_sliced(d.slice, [grouping]) and len(d.slice) == len(grouping)}
+        own = {
+            title: d for title, d in names.items() if is_sliced(d.slice, [grouping]) and len(d.slice) == len(grouping)
+        }
         lines = []
         for title, d in own.items():
             runs = {s.run: s for s in ranking.standings if s.metric == title}
             key = tuple(d.slice.values()) if not d.average else (d.average, *("",) * (len(grouping) - 1))
-            figures = (Cell("–" if (v := runs[n].value) is None else f"{v:.4f}", runs[n].letters) for n in ranking.names)
+            figures = (
+                Cell("–" if (v := runs[n].value) is None else f"{v:.4f}", runs[n].letters) for n in ranking.names
+            )
             lines.append((*map(Cell, key), Cell(f"{d.n_pairs:,}"), *figures))
         if lines:
             best = ARROW[next(iter(own.values())).best]

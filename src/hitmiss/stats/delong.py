@@ -51,7 +51,9 @@ class Steps:
         is_positive = bool(tally.n_positive <= tally.n_negative)
         few, many = (tally.positives, tally.negatives) if is_positive else (tally.negatives, tally.positives)
         at = np.flatnonzero(few[1:] != few[:-1])
-        below, upto, held = (c.astype(np.result_type(c, np.int64)) for c in (many[at], many[at + 1], few[at + 1] - few[at]))
+        below, upto, held = (
+            c.astype(np.result_type(c, np.int64)) for c in (many[at], many[at + 1], few[at + 1] - few[at])
+        )
         return cls(held, below, upto, few[-1].item(), many[-1].item(), is_positive)
 
     @cached_property
