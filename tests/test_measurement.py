@@ -232,3 +232,18 @@ def test_a_metric_without_a_form_is_resampled_by_brute_force() -> None:
         from hitmiss.registry import forget
 
         forget("mean_gap")
+
+
+def test_a_slice_of_one_unit_has_no_interval_and_says_why() -> None:
+    """Every replicate would be the same unit, and its spread 0: that is no certainty."""
+    rng = np.random.default_rng(0)
+    label = np.arange(120) % 2
+    speaker = [f"s{i // 24}" for i in range(120)]
+    codec = ["ab"[i // 2 % 2] for i in range(120)]
+    trials = hm.Trials.of(label, rng.normal(size=120) + label, speaker=speaker, codec=codec)
+    results = hm.measure(trials, ["eer", "roc_auc"], by=["speaker", "codec"], bootstrap=50, unit="speaker")
+    for e in results:
+        if tuple(e.slice) == ("speaker",) and e.average is None:
+            assert e.low is None and e.high is None and "no interval: one speaker alone" in (e.note or "")
+        elif e.average is None:
+            assert e.low is not None and e.high is not None and e.low < e.high

@@ -120,6 +120,8 @@ class Work:
             return replace(row, value=None, note=why_undefined(sample, question))
         low, high, method, lost = self._interval(index, question, sample, value)
         silence = why_no_interval(self.draws.plan, question, sample, value)
+        if low is None and silence is None and self.draws.is_one_unit(sample):
+            silence = f"no interval: one {' × '.join(self.draws.plan.unit)} alone"
         notes = [few(sample), silence, f"{lost} replicates without a class left out" if lost else None]
         note = "; ".join(n for n in notes if n) or None
         return replace(row, value=float(value), low=low, high=high, method=method, note=note)
@@ -141,6 +143,8 @@ class Work:
         if plan.bootstrap and not (is_area and self.choices.delong and not plan.unit):
             drawn = self.replicates[sample.name][index]
             ends = self.draws.interval(question, sample, value, drawn)
+            if plan.unit and ends[0] == ends[1] and self.draws.is_one_unit(sample):
+                return None, None, None, 0  # every replicate is the same unit: that is no certainty
             return *_known(ends), f"bootstrap {plan}", int(np.isnan(drawn).sum())
         if is_area:
             return *_known(sample.steps.interval(plan.level)), "delong", 0

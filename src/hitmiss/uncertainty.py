@@ -139,6 +139,13 @@ class Draws:
             return drawn if is_whole else [_centred(f, d, tally, sample) for f, d in zip(forms, drawn, strict=True)]
         return unit_replicates(self.unit_sample(sample), forms, self.weights)
 
+    def is_one_unit(self, sample: Sample) -> bool:
+        """Whether all trials of a sample are of one unit, so that drawing units says nothing about them."""
+        if self.unit is None:
+            return False
+        own = self.unit[sample.rows]
+        return bool(len(own)) and bool((own == own[0]).all())
+
     def unit_sample(self, sample: Sample) -> UnitSample:
         """A sample with its units, sorted once."""
         if sample.name not in self._unit_samples:
