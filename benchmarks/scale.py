@@ -33,7 +33,8 @@ STREAM = """
 import sys
 from hitmiss.scale.streaming import evaluate_streamed
 path, memory, bootstrap = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-found = evaluate_streamed(path, "asvspoof5", metrics=["eer", "min_dcf", "roc_auc"], by=["codec"], gap=False, memory=memory, bootstrap=bootstrap)
+metrics, reading = ["eer", "min_dcf", "roc_auc"], {"positive": "bonafide", "negative": "spoof"}
+found = evaluate_streamed(path, metrics=metrics, by=["codec"], memory=memory, bootstrap=bootstrap, reading=reading)
 print(len(found.trials), *(e.value for e in found.results.estimates[:3]))
 """
 FIRST_PASS = """

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
@@ -104,43 +104,43 @@ def _key(positive: Rows, negative: Rows) -> SampleKey:
 
 
 def refine(
-    binned: list[Binned], cells: Sequence[Cell], samples: Sequence[SampleKey], fetch: Fetch
-) -> list[Binned]:
-    """Bins that are heavy in some sample counted again by finer bins, level by level."""
+    binned: list[Binned], cells: Sequence[Cell], asked: Mapping[SampleKey, Tally], fetch: Fetch
+) -> tuple[list[Binned], Mapping[SampleKey, Tally]]:
+    """Bins that are heavy in some sample counted again by finer bins, level by level; and the tallies of the samples."""
     for bits, finer in pairwise(LEVELS):
-        source = ExactCells(binned)
         wanted: dict[int, list[Keys]] = {}
-        for positive, negative in samples:
-            tally = source.tally(np.array(positive, dtype=np.intp), np.array(negative, dtype=np.intp))
+        for (positive, negative), tally in asked.items():
             heavy = heavy_bins(tally, bits)
-            for row in (*positive, *negative):
+            for row in (*positive, *negative) if len(heavy) else ():
                 wanted.setdefault(row, []).append(heavy)
-        ranges = {row: np.unique(np.concatenate(keys)) for row, keys in wanted.items()}
-        ranges = {row: keys for row, keys in ranges.items() if len(keys)}
-        if not ranges:
+        if not wanted:
             break
+        ranges = {row: np.unique(np.concatenate(keys)) for row, keys in wanted.items()}
         width = np.uint64((1 << (EXACT - bits)) - 1)
         is_tied = bits >= TIED
         window = _window(cells, {row: (keys, keys | width) for row, keys in ranges.items()}, EXACT if is_tied else finer)
         binned = _replaced(binned, cells, ranges, bits, fetch(window))
+        asked = {key: _tally(ExactCells(binned), key) for key in asked}
         if is_tied:
             break
-    return binned
+    return binned, asked
+
+
+def _tally(source: ExactCells, key: SampleKey) -> Tally:
+    return source.tally(np.array(key[0], dtype=np.intp), np.array(key[1], dtype=np.intp))
 
 
 def fetch_open(
     binned: list[Binned],
     cells: Sequence[Cell],
-    samples: Sequence[SampleKey],
+    asked: Mapping[SampleKey, Tally],
     forms: Sequence[Form],
     fetch: Fetch,
     memory: int,
 ) -> list[Binned]:
     """The scores of leaves in which a crossing or a least cost of a sample or its replicates can lie."""
-    source = ExactCells(binned)
     found: dict[int, list[tuple[Keys, Keys]]] = {}
-    for positive, negative in samples:
-        tally = source.tally(np.array(positive, dtype=np.intp), np.array(negative, dtype=np.intp))
+    for (positive, negative), tally in asked.items():
         starts, lowest = leaves(tally, thresholds(forms))
         is_open = opened(tally, starts, forms)
         first = keys_of(lowest)
@@ -169,16 +169,14 @@ def fetch_open(
 def read_sums(
     binned: Sequence[Binned],
     cells: Sequence[Cell],
-    samples: Sequence[SampleKey],
+    asked: Mapping[SampleKey, Tally],
     forms: Sequence[Form],
     fetch: Fetch,
     memory: int,
 ) -> Sums:
     """Figures that need every score, for all samples, from as many passes as the memory asks for."""
-    source = ExactCells(binned)
     readers: dict[SampleKey, tuple[dict[Form, Passing], Pairs]] = {}
-    for key in samples:
-        tally = source.tally(*(np.array(side, dtype=np.intp) for side in key))
+    for key, tally in asked.items():
         n1, n0 = int(tally.n_positive), int(tally.n_negative)
         own = {form: found for form in forms if (found := passing(form, n1, n0)) is not None}
         readers[key] = own, Pairs(n1, n0, Steps.of_tally(tally).area if n1 and n0 else 0.5)
@@ -186,9 +184,8 @@ def read_sums(
         fetched = fetch(Window.of_all(first, last))
         nothing = Binned(np.zeros(0, dtype=np.uint64))
         part = ExactCells([fetched.cells.get(cell, nothing) for cell in cells])
-        for (positive, negative), (own, pairs) in readers.items():
-            tally = part.tally(np.array(positive, dtype=np.intp), np.array(negative, dtype=np.intp))
-            for piece in _in_pieces(tally):
+        for key, (own, pairs) in readers.items():
+            for piece in _in_pieces(_tally(part, key)):
                 pairs.add(piece)
                 for reader in own.values():
                     reader.add(piece)
@@ -202,7 +199,7 @@ def needs_whole(forms: Sequence[Form]) -> bool:
     return any(isinstance(f, ClassSums | Whole) for f in forms)
 
 
-def needs_every_score(source: CoarseCells, samples: Sequence[SampleKey], forms: Sequence[Form]) -> bool:
+def needs_every_score(source: CoarseCells, samples: Iterable[SampleKey], forms: Sequence[Form]) -> bool:
     """Whether a figure, or a warning with a figure in it, cannot do with the scores that were fetched."""
     if needs_whole(forms) or any(isinstance(f, PairShare) for f in forms):
         return True

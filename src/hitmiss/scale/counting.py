@@ -100,6 +100,7 @@ class _Counting:
         self._raw: dict[str, list[str]] = {name: [] for name in ("label", *plan.keep)}
         self._ids: list[Keys] = []
         self.is_ascending = True
+        self.has_gap = False
         self.id_range: tuple[str, str] | None = None
 
     def add(self, stack: Stack) -> None:
@@ -115,8 +116,9 @@ class _Counting:
         if ledger.findings:
             return
         if self.plan.ids and self._window is None and "item" in stack.frame.columns:
-            self._ids.append(hashes(stack.frame, options))
+            self.has_gap |= self.is_ascending and self.id_range is not None
             self.is_ascending = False
+            self._ids.append(hashes(stack.frame, options))
         frame = _settled(stack.frame, self.plan, reading, self.noted)
         cell = self._codes(frame, self._columns)
         self._count(cell, frame["score"].to_numpy() if "score" in frame.columns else np.zeros(frame.height))
@@ -151,17 +153,22 @@ class _Counting:
         return True
 
     def _note_ids(self, items: pl.Series) -> bool:
-        """Carry the hashes of ids along, and whether they are in ascending order; False where one is empty."""
+        """Note that ids go on in ascending order, or else carry their hashes along; False where one is empty.
+
+        Where the order breaks off after a while the hashes of what came before are missing: none are carried then.
+        """
+        if self.is_ascending and self._follows(items):
+            self.id_range = (items[0] if self.id_range is None else self.id_range[0], items[-1])
+            return self.id_range[0] != ""
+        self.has_gap |= self.is_ascending and self.id_range is not None
+        self.is_ascending = False
         hashed = items.hash().to_numpy()
-        if (hashed == EMPTY).any():
-            return False
         self._ids.append(hashed)
-        if self.is_ascending and len(items):
-            last = items[-1]
-            inner = bool((items[1:] > items[:-1]).all())
-            self.is_ascending = inner and (self.id_range is None or items[0] > self.id_range[1])
-            self.id_range = (items[0] if self.id_range is None else self.id_range[0], last)
-        return True
+        return not (hashed == EMPTY).any()
+
+    def _follows(self, items: pl.Series) -> bool:
+        is_after = self.id_range is None or items[0] > self.id_range[1]
+        return is_after and bool((items[1:] > items[:-1]).all())
 
     def _count(self, cell: Codes, score: Floats) -> None:
         if self._window is not None:
@@ -208,10 +215,10 @@ class _Counting:
         found = self._counter.result()
         return {cell: found[i] for cell, i in self._cells.items() if i < len(found) and len(found[i].bins)}
 
-    def ids(self) -> Keys:
-        """The hashes of all ids."""
+    def ids(self) -> Keys | None:
+        """The hashes of all ids; None where they were not carried along, or not all."""
         parts, self._ids = self._ids, []
-        return np.concatenate(parts) if parts else np.zeros(0, dtype=np.uint64)
+        return np.concatenate(parts) if parts and not self.has_gap else None
 
 
 class _Opening:

@@ -26,8 +26,8 @@ from hitmiss.io.tables import look_at_text
 from hitmiss.scale.parsing import parsed_text
 from hitmiss.scale.plan import Shard
 
-BLOCK: Final = 2**25
-"""Bytes of text that are read at a time."""
+BLOCK: Final = 2**22
+"""Bytes of text that are read at a time: more would not stay in the cache."""
 ROWS: Final = 2**19
 """Rows of a Parquet file that are read at a time."""
 HEAD: Final = 2**17
@@ -131,7 +131,7 @@ def _look_at_text(shard: Shard, options: ReadOptions, ledger: Ledger) -> Shape:
 def _unpacked(file: Meter, path: str) -> Meter | gzip.GzipFile:
     with Path(path).open("rb") as start:
         is_packed = start.read(2) == GZIP
-    return gzip.GzipFile(fileobj=file) if is_packed else file  # type: ignore[call-overload, no-any-return]
+    return gzip.GzipFile(fileobj=file) if is_packed else file  # type: ignore[call-overload]
 
 
 def _damaged(name: str, error: Exception, ledger: Ledger) -> Exception:

@@ -152,13 +152,12 @@ def _sharpened(
         binned = [coarsened(b, fetch.cuts) for b in binned]
     stage = Rehearsal(ExactCells(binned))
     rehearse(replace(trials, scored=stage))
-    samples = list(stage.asked)
-    binned = refine(binned, cells, samples, fetch)
-    mixed = fetch_open(binned, cells, samples, forms, fetch, memory)
+    binned, asked = refine(binned, cells, stage.asked, fetch)
+    mixed = fetch_open(binned, cells, asked, forms, fetch, memory)
     source = CoarseCells(ExactCells(mixed), tuple(forms), resident=resident)
-    if resident is not None or not needs_every_score(source, samples, forms):
+    if resident is not None or not needs_every_score(source, asked, forms):
         return replace(trials, scored=source)
-    found = read_sums(binned, cells, samples, forms, fetch, memory)
+    found = read_sums(binned, cells, asked, forms, fetch, memory)
     return replace(trials, scored=replace(source, figures=found.figures, areas=found.areas, tied=found.tied))
 
 

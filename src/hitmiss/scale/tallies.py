@@ -63,7 +63,7 @@ class ShardTally:
     names       the columns that cells are told apart by, `label` first
     shards      the files that were counted
     cells       bins and counts of each cell
-    ids         hashes of all ids, in any order, where the plan asks for them
+    ids         hashes of all ids, in any order, where the plan asks for them and they are not in ascending order anyway
     findings    what the door found wrong; where there are any, the counts are of no use
     noted       what the door counted: trials dropped or given a score (`on-nan`)
     """
@@ -190,6 +190,7 @@ def _merge(parts: list[ShardTally]) -> ShardTally:
     keys = sorted({cell for part in parts for cell in part.cells})
     cells = {cell: merge_binned([part.cells[cell] for part in parts if cell in part.cells]) for cell in keys}
     ids = [part.ids for part in parts if part.ids is not None]
+    ids = ids if len(ids) == len(parts) else []  # hashes of some are of no use
     noted: dict[str, int] = {}
     for part in parts:
         for name, count in part.noted.items():
