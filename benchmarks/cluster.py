@@ -2,9 +2,9 @@
 
     python benchmarks/cluster.py           (needs ray, pyarrow and pandas; the latter two for Ray Data)
 
-Every row is a program of its own. `start` is all before the first clip or shard (imports, cluster, model), `stop` all
-after the last; processor seconds and peak memory (proportional set size) are those of the program and of every process
-under it, Ray's own included. The scoring program runs a numpy detector, one thread a process, over made-up clips of 4 s;
+Every row is a program of its own. `start` is all before the first clip or shard (imports, cluster, model), `work` the
+clips or shards. Each has its seconds by the clock and, in brackets, the processor seconds of the program and of every
+process under it, Ray's own included, as has the peak memory (proportional set size). The scoring program runs a numpy detector, one thread a process, over made-up clips of 4 s;
 the Ray Data row is the same detector in `map_batches` with an actor pool, its outputs taken and not stored, which the
 others do. The counting programs take EER, minDCF and AUC by codec from the same Parquet shards. Where the machine has
 other work (the last line tells), seconds of the wall say little, and processor seconds and memory are what to compare.
@@ -23,7 +23,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +72,7 @@ class Laps:
     """Seconds since the program began, at its turning points."""
 
     def __init__(self) -> None:
-        self.at = [0.0]
+        self.at: list[float] = []
 
     def mark(self) -> None:
         self.at.append(time.perf_counter() - BEGAN)
@@ -167,27 +166,34 @@ PROGRAMS: dict[str, Callable[[str, Laps], None]] = {
 }
 
 
-@dataclass
 class Watch:
     """Processor seconds and memory of a process and all under it, looked at five times a second."""
 
-    cpu: dict[int, float] = field(default_factory=dict)
-    memory: dict[int, int] = field(default_factory=dict)
-    peak: int = 0
-    most: int = 0
+    def __init__(self) -> None:
+        self.peak = 0
+        self._cpu: dict[int, float] = {}
+        self._sums: list[tuple[float, float]] = [(0.0, 0.0)]
 
-    def look(self, root: int) -> None:
-        now = 0
-        family = list(_family(root))
-        for pid in family:
+    def look(self, root: int, now: float) -> None:
+        memory = 0
+        for pid in list(_family(root)):
             try:
-                fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-                pss = Path(f"/proc/{pid}/smaps_rollup").read_text().partition("\nPss:")[2].split()
+                memory += int(Path(f"/proc/{pid}/smaps_rollup").read_text().partition("\nPss:")[2].split()[0])
+                self._cpu[pid] = processor(pid)
             except (OSError, IndexError):
-                continue
-            self.cpu[pid] = (int(fields[11]) + int(fields[12])) / TICK
-            now += int(pss[0]) if pss else 0
-        self.peak, self.most = max(self.peak, now), max(self.most, len(family))
+                continue  # it ended; what it had used by then counts
+        self.peak = max(self.peak, memory)
+        self._sums.append((now, sum(self._cpu.values())))
+
+    def until(self, then: float) -> float:
+        """Processor seconds up to a time."""
+        return max(total for at, total in self._sums if at <= then)
+
+
+def processor(pid: int) -> float:
+    """Processor seconds of a process that lives."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICK
 
 
 def _family(pid: int) -> Iterator[int]:
@@ -199,7 +205,7 @@ def _family(pid: int) -> Iterator[int]:
         return
 
 
-def run(name: str, folder: str) -> dict[str, float]:
+def run(name: str, folder: str) -> dict[str, tuple[float, float]]:
     """One program: its phases, its processor seconds and its memory."""
     words = [sys.executable, __file__, name, folder]
     nowhere = subprocess.DEVNULL
@@ -207,13 +213,14 @@ def run(name: str, folder: str) -> dict[str, float]:
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=nowhere, text=True)
     watch = Watch()
     while process.poll() is None:
-        watch.look(process.pid)
+        watch.look(process.pid, time.perf_counter() - began)
         time.sleep(0.2)
     whole = time.perf_counter() - began
     assert process.returncode == 0 and process.stdout is not None, name
     start, end = json.loads(process.stdout.read().splitlines()[-1])
-    cpu = sum(watch.cpu.values())
-    return {"start": start, "work": end - start, "stop": whole - end, "all": whole, "cpu": cpu, "mb": watch.peak / 1e3}
+    spent = [watch.until(t) for t in (start, end, whole)]
+    phases = {"start": (start, spent[0]), "work": (end - start, spent[1] - spent[0]), "all": (whole, spent[2])}
+    return {**phases, "mb": (watch.peak / 1e3, 0.0)}
 
 
 def make_shards(folder: Path) -> None:
@@ -232,9 +239,9 @@ def make_shards(folder: Path) -> None:
         frame.write_parquet(folder / f"{k:03d}.parquet")
 
 
-def table(names: list[str]) -> dict[str, dict[str, float]]:
+def table(names: list[str]) -> dict[str, dict[str, tuple[float, float]]]:
     """Run some programs and print what they took."""
-    print("| program | start | work | stop | all | processor | peak memory |\n|---|---|---|---|---|---|---|")
+    print("| program | start | work | all | peak memory |\n|---|---|---|---|---|")
     found = {}
     for name in names:
         with tempfile.TemporaryDirectory() as folder:
@@ -242,8 +249,8 @@ def table(names: list[str]) -> dict[str, dict[str, float]]:
             if "--stream" in names[0]:
                 make_shards(shards)
             row = found[name] = run(name, folder)
-        times = " | ".join(f"{row[k]:.1f} s" for k in ("start", "work", "stop", "all", "cpu"))
-        print(f"| {name} | {times} | {row['mb']:,.0f} MB |")
+        times = " | ".join(f"{row[k][0]:.1f} s ({row[k][1]:.1f})" for k in ("start", "work", "all"))
+        print(f"| {name} | {times} | {row['mb'][0]:,.0f} MB |", flush=True)
     return found
 
 
@@ -255,7 +262,8 @@ def main() -> None:
     table(names[4:6])
     print()
     idle = table(names[6:])[names[6]]
-    print(f"\nA task costs {1e3 * idle['work'] / CALLS:.1f} ms beside its work ({CALLS:,} of them).")
+    wall, cpu = (1e3 * seconds / CALLS for seconds in idle["work"])
+    print(f"\nA task costs {wall:.1f} ms ({cpu:.1f} ms of a processor) beside its work; {CALLS:,} were done.")
     after, cores = os.getloadavg()[0], len(os.sched_getaffinity(0))
     print(f"Processes that wanted a core, before and after: {before:.0f} and {after:.0f}, for {cores} cores.")
 
@@ -264,6 +272,6 @@ if __name__ == "__main__":
     if len(sys.argv) > 1:
         marks = Laps()
         PROGRAMS[sys.argv[1]](sys.argv[2], marks)
-        print(json.dumps(marks.at[1:]))
+        print(json.dumps(marks.at))
     else:
         main()
