@@ -1,7 +1,7 @@
 """Whether an attack worked at all: an attack that failed looks just like a robust model.
 
-Found are gradients that are nothing, budgets that were exceeded, success that falls as strength rises, noise of the same norm
-that does as much, and a black box that beats the gradient. (Carlini et al. 2019, On evaluating adversarial robustness.)
+Found are gradients that are nothing, budgets that were exceeded, attacks that change nothing at all, success that falls as strength
+rises, noise of the same norm that does as much, and a black box that beats the gradient. (Carlini et al. 2019, On evaluating adversarial robustness.)
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def health(campaign: Campaign) -> list[str]:
     for cell in campaign.cells:
         if not cell.is_control:
             found += [*_zero_gradient(cell), *_over_budget(cell), *_no_better_than_noise(campaign, cell)]
-    return found + list(_falling(campaign)) + list(_beaten(campaign))
+    return found + list(_idle(campaign)) + list(_falling(campaign)) + list(_beaten(campaign))
 
 
 def _named(cell: Cell) -> str:
@@ -70,6 +70,20 @@ def _no_better_than_noise(campaign: Campaign, cell: Cell) -> Iterator[str]:
 
 def _partner(cell: Cell) -> tuple[str, ...]:
     return tuple(v.removeprefix(CONTROL) if k == "attack" else v for k, v in cell.run.items())
+
+
+def _idle(campaign: Campaign) -> Iterator[str]:
+    """An attack that looks for flips and finds none at any strength."""
+    most: dict[tuple[str, ...], list[Cell]] = defaultdict(list)
+    for cell in campaign.cells:
+        if cell.run["attack"] in (*GRADIENT, *BLACK_BOX):
+            most[tuple(v for k, v in cell.run.items() if k != "strength")].append(cell)
+    for key, cells in most.items():
+        if not any((campaign.clean.bits != c.bits).any() for c in cells):
+            yield (
+                f"ATTACK FAILED? {' '.join(key)} changes no record at any strength: before the model is called robust, give it more budget "
+                f"or more steps"
+            )
 
 
 def _falling(campaign: Campaign) -> Iterator[str]:

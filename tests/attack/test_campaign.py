@@ -232,6 +232,7 @@ def fake(changed_by_strength: dict[str, list[int]], **numbers: list[float]) -> T
     [
         (fake({"pgd": [30, 5]}), "success falls"),
         (fake({"pgd": [5, 6], "noise ~ pgd": [9, 9]}), "must beat noise"),
+        (fake({"pgd": [0, 0], "noise ~ pgd": [0, 0]}), "changes no record"),
         (fake({"pgd": [5, 6], "random_search": [9, 9]}), "gradients may be masked"),
         (fake({"pgd": [5, 30]}, zero_gradient=[0.0, 1.0]), "exactly 0"),
         (fake({"pgd": [5, 30]}, budget=[1.0, 1.0], budget_used=[0.0, 1.001]), "over their budget"),
