@@ -161,3 +161,4 @@ def test_every_family_is_listed_and_can_be_called_as_listed() -> None:
             perturbation(row["call"])
     lines = run("list", "attacks").splitlines()
     assert len(lines) == len(found) + 1 and any(line.startswith("typos(rate=0.1)") for line in lines)
+    assert "beta=0.1" in run("show", "band_noise") and "needs gradients" in run("show", "pgd")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 def show(
-    name: Annotated[str, typer.Argument(help="A metric, as eer or 'min_dcf(c_fa=1)', a protocol or a reader.")],
+    name: Annotated[str, typer.Argument(help="A metric, as eer or 'min_dcf(c_fa=1)', a protocol, a reader or an attack.")],
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:
-    """Show what a metric computes and with which settings, or what a protocol or a reader declares."""
+    """Show what a metric or an attack does and with which settings, or what a protocol or a reader declares."""
     entries = find_all(name)
     if json:
         printing.out_json({"schema": 1, "name": name, "entries": entries})
@@ -31,7 +31,6 @@ def show(
 
 def find_all(text: str) -> list[dict[str, Any]]:
     """Everything of that name; an unknown name is an error with the nearest."""
-    from hitmiss.errors import UnknownName
     from hitmiss.registry import all_metrics, all_of
     from hitmiss.spec import parse
 
@@ -41,8 +40,20 @@ def find_all(text: str) -> list[dict[str, Any]]:
         return entries
     spec = parse(text)
     if spec.name not in metrics:
-        raise UnknownName("name", spec.name, {*metrics, *others["protocol"], *others["reader"]})
+        return [describe_attack(spec.name, {*metrics, *others["protocol"], *others["reader"]})]
     return [describe_metric(metrics[spec.name], metrics[spec.name].settings(spec)), *entries]
+
+
+def describe_attack(name: str, others: Iterable[str]) -> dict[str, Any]:
+    """What a family of attacks does, to what, and its settings; a name that is not even that is unknown."""
+    from hitmiss.attack.catalogue import catalogue
+    from hitmiss.errors import UnknownName
+
+    known = {family.name: family for family in catalogue()}
+    if name not in known:
+        raise UnknownName("name", name, {*others, *known})
+    family = known[name]
+    return {"attack": name, "for": family.medium, "settings": printing.plain(family.settings), "doc": family.about}
 
 
 def describe_metric(metric: Metric, settings: Mapping[str, Any]) -> dict[str, Any]:
