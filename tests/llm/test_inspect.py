@@ -422,3 +422,19 @@ class TestKinds:
             code, _, err = done([*(w.replace("judge-1", "judge-2") for w in words), "--resume"], tmp_path)
             assert code == 4 and "models.judge-2" in err
             assert len(server.requests) == 2
+
+
+@pytest.mark.usefixtures("environment")
+def test_the_demo_over_the_protocol(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from hitmiss.cli import demo
+
+    monkeypatch.setattr(demo, "STEPS", tuple(step for step in demo.STEPS if step.name == "llm"))
+    assert run(["demo", "--small", "--output", str(tmp_path)]) == 0
+    seen = capsys.readouterr()
+    assert "it is no language model" in seen.err and "--base-url http://127.0.0.1:" in seen.err
+    asked = {(r["model"], r["use_tools"]) for r in rows_of(tmp_path / "llm_small" / "answers.jsonl")}
+    assert asked == {("stand-in", False), ("stand-in", True), ("hitmiss.llm.standin:look", False)}
+    assert "verdicts, all trials together" in seen.out and seen.out.count("canaries: ") == 3
+    assert run(["demo", "--small", "--output", str(tmp_path)]) == 0  # again, over what it left

@@ -6,9 +6,11 @@ no answer yet, so what a killed process had finished is neither lost nor asked a
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -31,14 +33,27 @@ MARKUP: Final = re.compile(r"\[/?[a-z ]+\]")
 
 def ask_llms(recorder: Recorder, log_dir: Path, cache: ToolCache | None, key: str | None) -> None:
     """Put every open question to its language model, all models and modes side by side."""
-    plan = recorder.plan
-    waiting = [c for c in recorder.calls if c.model not in plan.detectors]
+    waiting = [c for c in recorder.calls if c.model not in recorder.plan.detectors]
     if not waiting:
         return
-    inspect_ai = need("inspect_ai", "llm")
-    models = {name: open_model(name, plan.settings, key, recorder) for name in dict.fromkeys(c.model for c in waiting)}
+    need("inspect_ai", "llm")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what its libraries deprecate, and leave open, is no affair of the user's
+        is_whole = _evaluate(waiting, recorder, log_dir, cache, key)
+        gc.collect()  # connections and streams that were left open complain when they are collected: here
+    recorder.require_hope()
+    if not is_whole:
+        raise KeyboardInterrupt
+
+
+def _evaluate(
+    waiting: Sequence[Call], recorder: Recorder, log_dir: Path, cache: ToolCache | None, key: str | None
+) -> bool:
+    """Run the tasks; False where the user interrupted, which inspect_ai takes and ends without logs."""
+    names = dict.fromkeys(call.model for call in waiting)
+    models = {name: open_model(name, recorder.plan.settings, key, recorder) for name in names}
     tasks = [_task(part, recorder, models[part[0].model], cache) for part in _parts(waiting)]
-    logs = inspect_ai.eval(
+    logs = need("inspect_ai", "llm").eval(
         tasks,
         model=None,
         display="none",
@@ -52,9 +67,7 @@ def ask_llms(recorder: Recorder, log_dir: Path, cache: ToolCache | None, key: st
         score_display=False,
         max_tasks=len(tasks),
     )
-    recorder.require_hope()
-    if not logs or any(log.status == "cancelled" for log in logs):  # Ctrl-C: inspect_ai takes it and gives no logs
-        raise KeyboardInterrupt
+    return bool(logs) and not any(log.status == "cancelled" for log in logs)
 
 
 def _parts(waiting: Sequence[Call]) -> list[list[Call]]:
