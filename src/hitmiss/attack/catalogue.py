@@ -9,7 +9,7 @@ from typing import Any, Final
 from hitmiss.attack import blackbox
 from hitmiss.attack.batch import BATCHED
 from hitmiss.attack.family import all_attacks
-from hitmiss.attack.gradient import METHODS, SETTINGS, Method
+from hitmiss.attack.methods import METHODS, SETTINGS, Method
 
 GRADIENT: Final = {
     "fgsm": "One step along the sign of the gradient; at strength 1 `eps_max` mV in every sample (needs gradients).",

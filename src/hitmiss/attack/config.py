@@ -11,7 +11,7 @@ from hitmiss.attack import blackbox, ecg
 from hitmiss.attack.batch import BATCHED
 from hitmiss.attack.criterion import Criterion, find_criterion, for_mode
 from hitmiss.attack.family import check_strength
-from hitmiss.attack.gradient import METHODS, SETTINGS, Method
+from hitmiss.attack.methods import METHODS, SETTINGS, Method
 from hitmiss.errors import UnknownName, UsageError
 
 Mode = Literal["force", "suppress"]

@@ -13,73 +13,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.attack.channels_last import channels_last
 from hitmiss.attack.leads import INDEPENDENT, expansion, need_twelve
+from hitmiss.attack.methods import Method, sap_kernel
 from hitmiss.attack.model import Classifier
 from hitmiss.attack.window import moving_mean
 from hitmiss.detect.detector import need
-from hitmiss.errors import UnknownName
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
-SAP_SIZES: Final = (5, 7, 11, 15, 19)
-SAP_SIGMAS: Final = (1.0, 3.0, 5.0, 7.0, 10.0)
-SAP_RATE: Final = 300.0
-"""Kernels of Han et al. 2020: in samples at 300 Hz."""
-
-
-@dataclass(frozen=True)
-class Method:
-    """How a gradient attack steps. `eps_max` is the budget at strength 1, in mV (L∞) or the L2 norm of the change."""
-
-    norm: Literal["linf", "l2"] = "linf"
-    eps_max: float = 0.05
-    steps: int = 20
-    step: float | None = None
-    """The size of a step as a share of the budget; None: 2.5 / steps, and the whole budget for one step."""
-    smooth: bool = False
-    adam: float | None = None
-    """The rate of Adam, which steps instead of the plain gradient."""
-    lambda_smooth: float = 0.0
-    lambda_energy: float = 0.0
-
-    @property
-    def share(self) -> float:
-        """A step as a share of the budget."""
-        return self.step if self.step is not None else min(1.0, 2.5 / self.steps)
-
-
-METHODS: Final[dict[str, Method]] = {
-    "fgsm": Method(steps=1),
-    "pgd": Method(),
-    "pgd_l2": Method(norm="l2", eps_max=1.0),
-    "sap": Method(steps=40, step=0.1, smooth=True),
-    "smooth_adv": Method(norm="l2", eps_max=0.5, steps=200, adam=0.01, lambda_smooth=10.0, lambda_energy=0.5),
-}
-SETTINGS: Final = {"eps_global_max": "eps_max", "lr": "adam"}
-"""Names of the document, and ours."""
-
-
-def find_method(name: str, **settings: Any) -> Method:
-    """A method by the name of its family, with settings of the caller.
-
-    >>> find_method("smooth_adv", eps_global_max=0.8, steps=50).eps_max
-    0.8
-    """
-    if name not in METHODS:
-        raise UnknownName("gradient family", name, METHODS)
-    ours = {SETTINGS.get(key, key): value for key, value in settings.items()}
-    known = {f for f in Method.__dataclass_fields__ if f not in ("norm", "smooth")}
-    for key in ours:
-        if key not in known:
-            raise UnknownName(f"setting of {name}", key, {*known, *SETTINGS})
-    return replace(METHODS[name], **ours)
 
 
 @dataclass(frozen=True, eq=False)
@@ -292,22 +240,6 @@ def within_budget(delta: Floats, budget: Floats, norm: str) -> Floats:
     flat = np.abs(delta).reshape(len(delta), -1)
     size = flat.max(axis=1, initial=0.0) if norm == "linf" else np.linalg.norm(flat, axis=1)
     return np.asarray(delta * np.minimum(1.0, budget / np.maximum(size, 1e-300))[:, None, None])
-
-
-def sap_kernel(fs: float) -> Floats:
-    """The mean of the 25 Gaussian kernels of Han et al., brought from 300 Hz to another rate; its sum is 1.
-
-    >>> round(float(sap_kernel(100.0).sum()), 12), len(sap_kernel(300.0))
-    (1.0, 19)
-    """
-    scale = fs / SAP_RATE
-    half = max(round(max(SAP_SIZES) // 2 * scale), 1)
-    at, kernel = np.arange(-half, half + 1), np.zeros(2 * half + 1)
-    for size in SAP_SIZES:
-        for sigma in SAP_SIGMAS:
-            bell = np.exp(-0.5 * (at / (sigma * scale)) ** 2) * (np.abs(at) <= max(round(size // 2 * scale), 1))
-            kernel += bell / bell.sum() / (len(SAP_SIZES) * len(SAP_SIGMAS))
-    return kernel
 
 
 def gradient_of(model: Classifier, x: Any, reference: Any, *, batch: int = 32) -> Floats:

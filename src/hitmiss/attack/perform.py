@@ -16,8 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 from hitmiss.attack import blackbox
 from hitmiss.attack.batch import BATCHED, Floats, check_signals, deviations, make_records
 from hitmiss.attack.config import PerturbationConfig, same_kind
-from hitmiss.attack.gradient import METHODS, Mask, Method, Problem, find_method, solve, within_budget
+from hitmiss.attack.gradient import Mask, Problem, solve, within_budget
 from hitmiss.attack.leads import consistent, need_twelve
+from hitmiss.attack.methods import METHODS, Method, find_method
 from hitmiss.attack.model import Classifier
 from hitmiss.attack.peaks import detect_all
 from hitmiss.attack.window import hann_windows
