@@ -348,7 +348,8 @@ class TestFaults:
 
 @pytest.mark.usefixtures("environment")
 class TestKinds:
-    def test_texts_sounds_and_functions_side_by_side(self, tmp_path: Path) -> None:
+    def test_texts_sounds_and_functions_side_by_side(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("OPENAI_API_KEY", "a-key-for-another-host")
         (tmp_path / "a.wav").write_bytes(
             b"RIFF\x24\x00\x00\x00WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00\x40\x1f\x00\x00\x80\x3e\x00\x00\x02\x00\x10\x00data\x00\x00\x00\x00"
         )

@@ -24,7 +24,9 @@ BANDS = "For functions and detectors: real below the first, fake from the second
 def llm(
     dataset: Annotated[Path, typer.Option(metavar="FILE", help=DATASET)],
     models: Annotated[list[str], typer.Option(help=MODELS)],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The result rows (JSON lines).")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The result rows (JSON lines).")
+    ] = Path("results.jsonl"),
     tools: Annotated[str, typer.Option(help="both, tools or no-tools.")] = "no-tools",
     trials: Annotated[int, typer.Option(help="How often each item is asked.")] = 1,
     temperature: Annotated[float, typer.Option(help="Of the answers; 0 where the model allows it.")] = 0.0,

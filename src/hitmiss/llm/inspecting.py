@@ -7,7 +7,6 @@ no answer yet, so what a killed process had finished is neither lost nor asked a
 from __future__ import annotations
 
 import gc
-import os
 import re
 import time
 import warnings
@@ -95,7 +94,7 @@ def open_model(name: str, settings: Settings, key: str | None, recorder: Recorde
     )
     full, given = address_of(name, settings), {"base_url": settings.base_url, "api_key": key}
     if full.startswith(f"openai-api/{SERVICE}/"):
-        given["api_key"] = key or os.environ.get("OPENAI_API_KEY") or NO_KEY
+        given["api_key"] = key or NO_KEY  # a key of OpenAI's is not for other hosts
     try:
         found = model.get_model(full, config=config, memoize=False, **given)
     except Exception as error:
