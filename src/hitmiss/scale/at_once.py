@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -37,6 +37,7 @@ from hitmiss.scale.passes import first_pass
 from hitmiss.scale.plan import Shard, ShardPlan
 from hitmiss.scale.streaming import Streamed, refuse_what_needs_trials
 from hitmiss.scale.tallies import ShardTally, merge_tallies, ordered
+from hitmiss.stats.keys import Keys
 
 SUFFIX: Final = ".tally"
 FAILED: Final = "failed"
@@ -85,7 +86,18 @@ class Tallying:
         known = {"positive": options.positive, "negative": options.negative, "protocol": self.protocol}
         content = hashlib.sha256("\x1f".join(table["item"]).encode("utf-8", "surrogatepass")).hexdigest()
         fact = replace(tally.shards[0], name=content[:12], facts={**tally.shards[0].facts, **known})
-        return replace(tally, shards=(fact,), noted={**tally.noted, **({FAILED: n_failed} if n_failed else {})})
+        noted = {**tally.noted, **({FAILED: n_failed} if n_failed else {})}
+        return replace(tally, shards=(fact,), ids=hashes(table["item"]), noted=noted)
+
+
+def hashes(items: Iterable[str]) -> Keys:
+    """A hash of each id that is the same for every version and machine, so that an item in two tallies is found.
+
+    >>> hashes(["a", "b"]).tolist()[0] == hashes(["a"]).tolist()[0]
+    True
+    """
+    digests = (hashlib.blake2b(item.encode("utf-8", "surrogatepass"), digest_size=8).digest() for item in items)
+    return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
 
 
 def settle(folder: Path, tallying: Tallying) -> int:
@@ -131,7 +143,7 @@ def evaluate_tallies(
 
 def _plan(protocol: str | None, positive: str, negative: str, by: tuple[str, ...]) -> ShardPlan:
     options = find_protocol(protocol).options if protocol else ReadOptions()
-    return ShardPlan(options.changed(positive=positive, negative=negative, score_kind="logit"), by)
+    return ShardPlan(options.changed(positive=positive, negative=negative, score_kind="logit"), by, ids=False)
 
 
 def _repeats(tally: ShardTally) -> int:
