@@ -118,19 +118,20 @@ class IntoBins:
             apart = column == APART
             if apart.any():
                 self._apart.add(cell[apart], score[apart])
-                cell, place = cell[~apart], place[~apart]
-            self._enlist(place)
-            column = self._column[place]
+                cell, place, column = cell[~apart], place[~apart], column[~apart]
+            new = np.flatnonzero(column == NEW)
+            if len(new):
+                self._enlist(place[new])
+                column[new] = self._column[place[new]]
         flat = cell * self._counts.shape[1]
         flat += column
         np.add.at(self._counts.reshape(-1), flat, np.uint32(1))
 
-    def _enlist(self, place: Codes) -> None:
-        new = np.unique(place[self._column[place] == NEW])
-        if len(new):
-            self._column[new] = np.arange(len(self._bins), len(self._bins) + len(new))
-            self._bins += new.tolist()
-            self._make_room(1)
+    def _enlist(self, places: Codes) -> None:
+        new = sorted(set(places.tolist()))
+        self._column[new] = np.arange(len(self._bins), len(self._bins) + len(new))
+        self._bins += new
+        self._make_room(1)
 
     def _make_room(self, cells: int) -> None:
         rows, columns = self._counts.shape

@@ -23,7 +23,7 @@ from hitmiss.scale.tallies import Cell
 from hitmiss.tally import Floats
 
 MOST_CELLS: Final = 1 << 16
-SAMPLE: Final = 1 << 16
+SAMPLE: Final = 1 << 13
 
 
 class Odd(Exception):
