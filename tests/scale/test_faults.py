@@ -52,6 +52,14 @@ def test_repeated_ids_of_two_shards_are_found_part_by_part(
     assert "a.parquet, row 42: 2 rows of repeated ids (id 'E_0000041')" in said(capsys)
 
 
+@pytest.mark.usefixtures("few_are_many")
+def test_an_empty_id_is_found_where_ids_are_not_carried_along(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    changed = pl.when(pl.int_range(pl.len()) == 30).then(pl.lit("")).otherwise("item")
+    write(simulated(200).with_columns(changed.alias("item")), tmp_path / "a.parquet")
+    assert run(["score", str(tmp_path / "a.parquet"), *STREAM]) == 3
+    assert "a.parquet, row 31: 1 row without an id" in capsys.readouterr().err
+
+
 def test_shards_of_different_kinds_and_the_same_shard_twice_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

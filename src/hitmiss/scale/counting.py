@@ -384,5 +384,6 @@ def hashes_of(shard: Shard, plan: ShardPlan, part: int, parts: int) -> Keys:
     found = [np.zeros(0, dtype=np.uint64)]
     for table in pieces(opened, picks, read, ledger):
         hashed = hashes(table.frame, plan.options)
-        found.append(hashed if parts == 1 else hashed[hashed % np.uint64(parts) == part])
+        own = hashed if parts == 1 else hashed[hashed % np.uint64(parts) == part]
+        found += [own, own[own == EMPTY]]  # an empty id counts as a repeated one: both are looked up
     return np.concatenate(found)

@@ -66,9 +66,11 @@ def refuse_hashes(twice: Keys, shards: Sequence[Shard], plan: ShardPlan, run: Ex
     for found in run(locate, [(shard, plan, wanted) for shard in shards]):
         for hashed, place in found:
             groups.setdefault((hashed, place.item or ""), []).append(place)
-    places = [place for group in groups.values() if len(group) > 1 for place in group]
-    if places:
+    empty = [Place(p.file, p.row) for (_, item), group in groups.items() if not item for p in group]
+    places = [place for (_, item), group in groups.items() if item and len(group) > 1 for place in group]
+    if empty or places:
         ledger = Ledger()
+        ledger.add("empty-id", "{n} row{s} without an id", "give every row its id", empty, "item", "the id is empty")
         ledger.add(
             "duplicate-id",
             "{n} row{s} of repeated ids",
