@@ -20,7 +20,7 @@ from hitmiss.errors import DataError
 from hitmiss.metrics.curves import det_of_tally, pr_of_tally, roc_of_tally
 from hitmiss.metrics.detection import bayes_threshold, dcf_weights, eer_point
 from hitmiss.metrics.ranking import average_precision_of_tally
-from hitmiss.report.thinning import PIXELS, thin, with_stops
+from hitmiss.report.thinning import PIXELS, thin
 from hitmiss.stats.forms import MinimumCost
 from hitmiss.tally import Floats, Tally
 from hitmiss.trials import Trials
@@ -145,7 +145,7 @@ def _point(label: str, tally: Tally, i: int) -> Point:
 
 def light(x: Floats, y: Floats) -> Any:
     """Places of the points to keep of a curve in pixels."""
-    return with_stops(thin(x, y), x, y, STOPS)
+    return thin(x, y, stops=STOPS)
 
 
 @dataclass(frozen=True, eq=False)

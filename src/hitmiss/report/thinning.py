@@ -6,6 +6,7 @@ clipped: a point beyond the axes is a point, and one at infinity is not drawn at
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -21,10 +22,11 @@ GRAIN: Final = 0.1
 """Side of the squares within which neighbouring points are one; a seventh of a pixel across."""
 
 
-def thin(x: Floats, y: Floats, tolerance: float = HALF_PIXEL) -> Places:
+def thin(x: Floats, y: Floats, tolerance: float = HALF_PIXEL, stops: int = 0) -> Places:
     """The places of the points to keep: every other one lies within `tolerance` of the line through these.
 
     Neighbours inside one small square are joined first, then Ramer–Douglas–Peucker spends what is left of the tolerance.
+    `stops` points, evenly spaced along the line, are kept in any case, so that a pointer finds real thresholds everywhere.
 
     >>> x = np.linspace(0, 600, 100_000)
     >>> thin(x, x).tolist()
@@ -35,8 +37,9 @@ def thin(x: Floats, y: Floats, tolerance: float = HALF_PIXEL) -> Places:
     if len(x) < 3:
         return np.arange(len(x))
     grain = GRAIN * min(1.0, tolerance / HALF_PIXEL)
-    ends = _ends_of_runs(x, y, grain)
-    kept = _peucker(x[ends], y[ends], tolerance - grain * np.sqrt(2.0))
+    fixed = _stops(x, y, stops)
+    ends = np.union1d(_ends_of_runs(x, y, grain), fixed)
+    kept = _peucker(x[ends], y[ends], np.searchsorted(ends, fixed), tolerance - grain * np.sqrt(2.0))
     return ends[kept]
 
 
@@ -48,11 +51,11 @@ def _ends_of_runs(x: Floats, y: Floats, grain: float) -> Places:
     return np.flatnonzero(is_end)
 
 
-def _peucker(x: Floats, y: Floats, tolerance: float) -> Places:
-    """Ramer–Douglas–Peucker with the distance to the segment, without recursion."""
+def _peucker(x: Floats, y: Floats, fixed: Places, tolerance: float) -> Places:
+    """Ramer–Douglas–Peucker between fixed points, with the distance to the segment, without recursion."""
     keep = np.zeros(len(x), dtype=bool)
-    keep[[0, -1]] = True
-    pending = [(0, len(x) - 1)]
+    keep[fixed] = True
+    pending = list(pairwise(fixed.tolist()))
     while pending:
         first, last = pending.pop()
         if last - first < 2:
@@ -78,12 +81,11 @@ def distance_to_segment(x: Floats, y: Floats, start: tuple[float, float], end: t
     return np.asarray(np.hypot(x - start[0] - along * dx, y - start[1] - along * dy))
 
 
-def with_stops(kept: Places, x: Floats, y: Floats, stops: int) -> Places:
-    """The kept places and some more, evenly spaced along the line, so that a pointer finds real thresholds everywhere."""
-    if len(x) <= len(kept) or stops < 1:
-        return kept
+def _stops(x: Floats, y: Floats, stops: int) -> Places:
+    """The first place, the last, and some more between, evenly spaced along the line."""
+    ends = np.array([0, len(x) - 1])
     along = np.concatenate([[0.0], np.cumsum(np.hypot(np.diff(x), np.diff(y)))])
-    if not along[-1] > 0:
-        return kept
-    extra = np.searchsorted(along, np.linspace(0.0, along[-1], stops))
-    return np.union1d(kept, np.minimum(extra, len(x) - 1))
+    if stops < 1 or not along[-1] > 0:
+        return ends
+    between = np.searchsorted(along, np.linspace(0.0, along[-1], stops))
+    return np.union1d(ends, np.minimum(between, len(x) - 1))
