@@ -1,6 +1,6 @@
 """Do 95 % intervals hold the truth 95 % of the time?
 
-    python benchmarks/coverage.py [data sets]
+    python benchmarks/interval_coverage.py [data sets]
 
 Simulated scores with known figures: Gaussian classes three standard deviations apart, 30 % positives. "trials": trials
 are independent, classes resampled apart. "units": 150 speakers whose own level makes up a quarter of the variance, whole
