@@ -6,6 +6,7 @@ Read strictly: ids and texts stay text, scores are exact, every fault of every f
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -36,6 +37,8 @@ ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
 """The names that a column may have; the first is the documented one and beats the others."""
 NEEDED: Final = ("label", "score")
 SHOWN: Final = 8
+AT_ONCE: Final = 4
+"""Files that are read side by side: hashing and parsing leave the interpreter to others."""
 Missing = Literal["refuse", "drop"]
 ThresholdRule = Literal["same", "first", "per-row"]
 
@@ -102,8 +105,7 @@ def read_predictions(
     One `DataError` carries every fault of every file. `whole` keeps all columns as text, for error dumps.
     """
     chosen, ledger = rules or PredictionRules(), Ledger()
-    tried = (_try(at, group, source, chosen, whole, ledger) for at, (group, source) in enumerate(sources))
-    files = [file for file in tried if file is not None]
+    files = _read_all(sources, chosen, whole, ledger)
     frame = pl.concat([f.frame for f in files]) if files else None
     if ledger.findings or frame is None:
         raise ledger.error()
@@ -139,6 +141,24 @@ def _as_text(shape: Shape, rows: NDArray[np.int64] | None, ledger: Ledger) -> pl
     names = shape.names or shape.first[0]
     frame = tables.load(shape, True, {name: at for at, name in enumerate(names)}, frozenset(), ledger).frame
     return frame if rows is None else frame[rows]
+
+
+def _read_all(
+    sources: Sequence[tuple[str | None, Any]], rules: PredictionRules, whole: bool, ledger: Ledger
+) -> list[_File]:
+    """Files read side by side; what is found about them comes into the ledger in their order."""
+
+    def one(at: int) -> tuple[_File | None, Ledger]:
+        own = Ledger()
+        return _try(at, *sources[at], rules, whole, own), own
+
+    with ThreadPoolExecutor(max(1, min(len(sources), AT_ONCE))) as pool:
+        read = list(pool.map(one, range(len(sources))))
+    for _, own in read:
+        ledger.findings += own.findings
+        ledger.notes += own.notes
+        ledger.choices += own.choices
+    return [file for file, _ in read if file is not None]
 
 
 def _try(at: int, group: str | None, source: Any, rules: PredictionRules, whole: bool, ledger: Ledger) -> _File | None:
