@@ -128,9 +128,11 @@ class IntoBins:
         np.add.at(self._counts.reshape(-1), flat, np.uint32(1))
 
     def _enlist(self, places: Codes) -> None:
-        new = sorted(set(places.tolist()))
+        at = np.arange(len(places), dtype=np.int32)
+        self._column[places] = at  # of equal places the last one stays: one of each is told without a sort
+        new = places[self._column[places] == at]
         self._column[new] = np.arange(len(self._bins), len(self._bins) + len(new))
-        self._bins += new
+        self._bins += new.tolist()
         self._make_room(1)
 
     def _make_room(self, cells: int) -> None:
