@@ -37,6 +37,17 @@ def test_a_count_that_is_none_is_refused(tmp_path: Path, capsys: pytest.CaptureF
     assert "c.csv, row 3: 1 row with a count that is no whole number above 0" in capsys.readouterr().err
 
 
+def test_a_group_that_is_counted_twice_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "c.csv"
+    asked = ["score", str(file), "--counts", "-m", "eer", "--positive", "bonafide", "--negative", "spoof"]
+    file.write_text("label,score,codec,n\nbonafide,1.0,a,2\nspoof,0.5,a,2\nbonafide,1.0,a,2\n")
+    assert run(asked) == 3
+    assert "c.csv, row 2: 2 rows of groups that are counted in another row too" in capsys.readouterr().err
+    file.write_text("label,score,codec,n\nbonafide,1.0,a,2\nspoof,0.5,a,2\nbonafide,1.0,b,2\n")
+    assert run(asked) == 0  # another codec is another group, asked for or not
+    assert "6 trials: 4 bonafide, 2 spoof" in capsys.readouterr().out
+
+
 def test_a_file_without_counts_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(simulated(50), tmp_path / "t.csv")
     assert run(["score", str(tmp_path / "t.csv"), "-p", "asvspoof5", "--counts"]) == 2

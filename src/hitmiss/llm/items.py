@@ -77,7 +77,7 @@ def read_items(path: str | Path, *, root: str | Path | None = None, limit: int |
             items.append(found)
     faults += _repeated(items, path.name)
     if faults:
-        raise DataError(f"{path.name}: {len(faults):,} rows of the dataset cannot be used", faults)
+        raise DataError(f"{path.name}: {len(faults):,} row{'' if len(faults) == 1 else 's'} of the dataset cannot be used", faults)
     if not items:
         raise DataError(f"{path.name} holds no item")
     return items

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from hitmiss.io.checks import check_labels, check_scores
 from hitmiss.io.files import expand
 from hitmiss.io.findings import Ledger, Place, Stop
 from hitmiss.io.options import ReadOptions
+from hitmiss.io.shapes import Table
 from hitmiss.io.tables import Stack
 from hitmiss.io.words import understand
 from hitmiss.measurement import Gap
@@ -71,10 +73,13 @@ def _read(opened: Opened, plan: ShardPlan, ledger: Ledger) -> ShardTally:
     parts: dict[Cell, list[Binned]] = {}
     read = Read()
     try:
-        for table in pieces(opened, {name: picks[name] for name in dict.fromkeys(needed)}, read, ledger):
+        groups = _Groups(opened.name)
+        for table in pieces(opened, picks, read, ledger):  # every column: rows may differ in one that is not asked for
+            groups.add(table)
             frame = _checked(Stack.of([table], opened.match.theirs), plan.options, ledger)
             if not ledger.findings:
                 _add(frame, plan, parts)
+        groups.refuse_repeated(ledger)
     except Stop:
         pass
     if ledger.findings:
@@ -83,6 +88,30 @@ def _read(opened: Opened, plan: ShardPlan, ledger: Ledger) -> ShardTally:
     fact = ShardFact(opened.name, sha, read.rows, size, {"layout": "counts", "columns": dict(opened.match.theirs)})
     cells = {cell: merge_binned(binned) for cell, binned in parts.items()}
     return ShardTally(plan.fingerprint, ("label", *plan.keep), (fact,), cells)
+
+
+class _Groups:
+    """The groups that were counted: a GROUP BY has each of them in one row."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._hashes: list[pl.Series] = []
+        self._tables: list[Table] = []
+
+    def add(self, table: Table) -> None:
+        """Note the groups of some rows."""
+        self._hashes.append(table.frame.drop(COUNT).hash_rows())
+        self._tables.append(replace(table, frame=table.frame.select(COUNT)))
+
+    def refuse_repeated(self, ledger: Ledger) -> None:
+        """Two rows for one group: counts were put together twice, or never added up."""
+        hashes = pl.concat(self._hashes)
+        if hashes.n_unique() == len(hashes):
+            return
+        lines = [table.line(row) for table in self._tables for row in range(table.frame.height)]
+        places = [Place(self._file, lines[row]) for row in hashes.is_duplicated().arg_true()]
+        what = "{n} row{s} of groups that are counted in another row too"
+        ledger.add("repeated-group", what, "take out what is there twice, or add up the counts of each group first", places)
 
 
 def _checked(stack: Stack, options: ReadOptions, ledger: Ledger) -> pl.DataFrame:
