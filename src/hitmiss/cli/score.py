@@ -106,22 +106,12 @@ def score(
         "stratify": stratify,
         "gap": _gap(gap),
     }
-    is_tallies = all(name.endswith(".tally") for name in scores)
-    if stream or counts or cluster or is_tallies:
+    if stream or counts or cluster or all(name.endswith(".tally") for name in scores):
         from hitmiss.cli import streaming
 
         needing = {"--key": key, "--seeds": seeds, "--calibrate-on": calibrate_on, "--report": report}
-        needing |= {"--cluster": cluster} if counts else {}
-        streaming.refuse_together("--counts" if counts else "--cluster" if cluster else "--stream", needing)
-        if is_tallies:
-            settled = {**reading, "threshold": threshold}
-            results, trials = streaming.measured_tallies(scores, chosen, settled, options)
-        elif counts:
-            results, trials = streaming.measured_counts(scores, chosen, reading, options, threshold=threshold)
-        else:
-            results, trials = streaming.measured(
-                scores, chosen, reading, options, threshold=threshold, memory=memory, cluster=cluster
-            )
+        how = {"counts": counts, "cluster": cluster, "memory": memory, "threshold": threshold}
+        results, trials = streaming.evaluated(scores, chosen, reading, options, needing, **how)  # type: ignore[arg-type]
         if output:
             from hitmiss.io.outfiles import write_text
 

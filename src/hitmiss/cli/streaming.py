@@ -18,6 +18,28 @@ if TYPE_CHECKING:
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
 
 
+def evaluated(
+    files: list[str],
+    protocol: Protocol | None,
+    reading: dict[str, Any],
+    options: dict[str, Any],
+    needing: dict[str, Any],
+    *,
+    counts: bool,
+    cluster: str | None,
+    memory: str,
+    threshold: float | None,
+) -> tuple[Results, Trials]:
+    """The figures of shards, counts or tallies; `needing` are options that need every trial at once."""
+    needing |= {"--cluster": cluster} if counts else {}
+    refuse_together("--counts" if counts else "--cluster" if cluster else "--stream", needing)
+    if all(name.endswith(".tally") for name in files):
+        return measured_tallies(files, protocol, {**reading, "threshold": threshold}, options)
+    if counts:
+        return measured_counts(files, protocol, reading, options, threshold=threshold)
+    return measured(files, protocol, reading, options, threshold=threshold, memory=memory, cluster=cluster)
+
+
 def measured(
     scores: list[str],
     protocol: Protocol | None,
