@@ -30,3 +30,8 @@ def _folder(name: str) -> Path:
     if not (SHARED / name).is_dir():
         pytest.skip(f"the folder shared/data/{name} is not here")
     return SHARED / name
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Bytes are never a test's name: compressed ones may carry a clock, and each process would collect other tests."""
+    return argname if isinstance(val, bytes) else None
