@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import roc_curve
 
-from hitmiss.comparison import compare
+from hitmiss.comparing.comparison import compare
 from hitmiss.decisions import at_threshold
 from hitmiss.stats.binomial import wilson
 from hitmiss.trials import Header, Source, Trials

@@ -11,7 +11,7 @@ from ecg_parts import macro_auc, printed, recordings, train
 from hitmiss.attack.config import PerturbationConfig
 from hitmiss.attack.model import as_classifier
 from hitmiss.attack.run import Campaigner, Plan, run_campaign
-from hitmiss.robustness import measure_attacks
+from hitmiss.robustness.attacks import measure_attacks
 
 
 def rows(device: str = "cpu", epochs: int = 10) -> list[dict[str, object]]:

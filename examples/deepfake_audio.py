@@ -17,10 +17,10 @@ from hitmiss.detect.length import fit_length
 from hitmiss.detect.loading import make_loader
 from hitmiss.detect.loop import detect
 from hitmiss.io.manifest import Manifest, read_manifest
-from hitmiss.manipulation import drift
 from hitmiss.protocol import find_protocol, measure_trials
 from hitmiss.report import tables, text
 from hitmiss.report.drift_table import drift_table
+from hitmiss.robustness.manipulation import drift
 from hitmiss.simulate.voices import write
 
 PROTOCOL = find_protocol("deepfake-audio")

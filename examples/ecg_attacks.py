@@ -17,7 +17,7 @@ from hitmiss.protocols.ecg_attacks import (
     plot_asr_vs_strength,
     run_attack_on_sample,
 )
-from hitmiss.robustness import measure_attacks
+from hitmiss.robustness.attacks import measure_attacks
 from hitmiss.simulate.ecg import write
 from hitmiss.simulate.ecg_model import ConvBaseline
 

@@ -10,12 +10,12 @@ import numpy as np
 
 from hitmiss.io.people import read_verdicts
 from hitmiss.io.triage import read_results
-from hitmiss.people import evaluate_teamwork
 from hitmiss.review.adjudication import decide, disputes
 from hitmiss.review.beginning import open_review
 from hitmiss.review.exporting import write_verdicts
 from hitmiss.review.queue import Queue
 from hitmiss.simulate.pictures import write
+from hitmiss.verdicts.people import evaluate_teamwork
 
 
 def main(folder: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hitmiss.comparison import compare
+from hitmiss.comparing.comparison import compare
 from hitmiss.errors import DataError
 from hitmiss.trials import Header, Trials
 from hitmiss.validity import RULES, breaches, facts, unchecked

@@ -19,10 +19,10 @@ from hitmiss._version import __version__
 if TYPE_CHECKING:
     from hitmiss import metrics
     from hitmiss.calibration import calibrate
-    from hitmiss.comparison import compare
+    from hitmiss.comparing.comparison import compare
     from hitmiss.errors import DataError, HitmissError, UsageError
     from hitmiss.io import read
-    from hitmiss.measurement import measure
+    from hitmiss.measuring.measurement import measure
     from hitmiss.protocol import evaluate
     from hitmiss.registry import metric
     from hitmiss.results import Estimate, Results
@@ -37,9 +37,9 @@ _HOMES = {
     "Estimate": "hitmiss.results",
     "Results": "hitmiss.results",
     "calibrate": "hitmiss.calibration",
-    "compare": "hitmiss.comparison",
+    "compare": "hitmiss.comparing.comparison",
     "read": "hitmiss.io",
-    "measure": "hitmiss.measurement",
+    "measure": "hitmiss.measuring.measurement",
     "evaluate": "hitmiss.protocol",
     "metric": "hitmiss.registry",
     "DataError": "hitmiss.errors",

@@ -13,14 +13,14 @@ import polars as pl
 
 from hitmiss.declared import Misdeclared, declare
 from hitmiss.errors import UsageError
-from hitmiss.grouping import parse_by
 from hitmiss.io.options import ReadOptions
-from hitmiss.measurement import Choices, Gap, measure
+from hitmiss.measuring.grouping import parse_by
+from hitmiss.measuring.measurement import Choices, Gap, measure
+from hitmiss.measuring.uncertainty import Method
 from hitmiss.registry import all_of, find, find_metric
 from hitmiss.results import Results
 from hitmiss.spec import Setting, parse
 from hitmiss.trials import Trials, stack
-from hitmiss.uncertainty import Method
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Protocol:
     within: bool = False
     reader: Literal["", "hitmiss.protocols.toxicity:read_files"] = ""
     """Who reads files of the protocol's own kind (None for others); only code of ours is called."""
-    measured_by: Literal["", "hitmiss.robustness:measure_attacks"] = ""
+    measured_by: Literal["", "hitmiss.robustness.attacks:measure_attacks"] = ""
     """What measures the trials instead, where a figure is about several trials together; only code of ours is called."""
     negative_only: tuple[str, ...] = ()
     settings: dict[str, dict[str, str | bool | int | float | None]] = field(default_factory=dict)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from hitmiss.errors import DataError
 from hitmiss.io.manifest import Manifest, inside
 from hitmiss.io.media import Clip, load_audio
-from hitmiss.measurement import Choices, measure
+from hitmiss.measuring.measurement import Choices, measure
 from hitmiss.results import Results
 from hitmiss.stats.seeds import generator
 from hitmiss.trials import Header, Trials, stack

@@ -9,10 +9,10 @@ from typing import Any
 
 from hitmiss._version import __version__
 from hitmiss.errors import UsageError
-from hitmiss.measurement import Choices, Gap, measure
+from hitmiss.measuring.measurement import Choices, Gap, measure
+from hitmiss.measuring.signature import read_signature
 from hitmiss.protocol import find_protocol, measure_trials, read_trials
 from hitmiss.results import Estimate, Results
-from hitmiss.signature import read_signature
 from hitmiss.trials import Trials
 
 TOLERANCE = 1e-9

@@ -18,10 +18,10 @@ from hitmiss.attack.model import as_classifier
 from hitmiss.attack.perform import binarize, perform
 from hitmiss.attack.run import Campaigner, Plan, run_campaign, same_norm_noise, sweep
 from hitmiss.attack.search import minimal_strength
-from hitmiss.campaign import Campaign
 from hitmiss.errors import DataError, IncompleteRun, UnknownName, UsageError
 from hitmiss.protocol import evaluate
-from hitmiss.robustness import measure_attacks
+from hitmiss.robustness.attacks import measure_attacks
+from hitmiss.robustness.campaign import Campaign
 from hitmiss.simulate.ecg import CLASSES, simulate
 from hitmiss.simulate.ecg_model import ConvBaseline
 from hitmiss.stats.seeds import generator

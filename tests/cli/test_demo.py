@@ -26,7 +26,6 @@ def test_each_command_names_files_that_are_there(step: Step, tmp_path: Path) -> 
 
 
 def test_the_demo_shows_what_it_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("hitmiss.cli.score", reason="the verb score is not there yet", exc_type=ModuleNotFoundError)
     assert run(["demo", "--small", "--output", str(tmp_path)]) == 0
     seen = capsys.readouterr()
     assert "Triage" in (tmp_path / "report_small.html").read_text() and f"The report is {tmp_path}" in seen.err

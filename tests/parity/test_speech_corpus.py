@@ -17,8 +17,8 @@ from hitmiss.detect.loading import make_loader
 from hitmiss.detect.loop import detect
 from hitmiss.io.manifest import Manifest, read_manifest
 from hitmiss.io.media import load_audio
-from hitmiss.manipulation import drift
 from hitmiss.protocol import find_protocol, measure_trials
+from hitmiss.robustness.manipulation import drift
 from hitmiss.shortcuts import read_features, shortcut_probe
 from hitmiss.trials import Trials
 

@@ -19,9 +19,9 @@ from hitmiss.report.pictures import pictures
 from hitmiss.report.plotly import figure_of
 from hitmiss.report.sources import Measuring, measured
 from hitmiss.results import Estimate, Results
-from hitmiss.robustness import measure_attacks
-from hitmiss.stability import measure_repeated
+from hitmiss.robustness.attacks import measure_attacks
 from hitmiss.trials import Header, Trials
+from hitmiss.verdicts.stability import measure_repeated
 
 CLASSES = ("CD", "MI", "NORM")
 STRENGTHS = ("0.1", "0.5", "1")
@@ -172,7 +172,7 @@ def test_repeated_trials_are_one_run_with_the_mean_as_headline() -> None:
 
 
 def test_seeds_stay_runs_of_their_own() -> None:
-    from hitmiss.repeats import over_repeats
+    from hitmiss.measuring.repeats import over_repeats
     from hitmiss.trials import stack
 
     one = Trials.of([1, 1, 0, 0, 1, 0], [3.0, 1.0, 2.0, 0.0, 2.5, 0.3], item=list("abcdef"))

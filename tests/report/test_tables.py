@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import hitmiss as hm
-from hitmiss.measurement import Choices, Gap, measure
-from hitmiss.repeats import over_repeats
+from hitmiss.measuring.measurement import Choices, Gap, measure
+from hitmiss.measuring.repeats import over_repeats
 from hitmiss.report import text
 from hitmiss.report.tables import Table, matrix, tables
 from hitmiss.trials import stack

@@ -27,10 +27,10 @@ from hitmiss.attack.perform import Performed, Records, perform
 from hitmiss.attack.result import describe
 from hitmiss.attack.table import MINIMAL, header_of, run_of, table_of
 from hitmiss.attack.window import hann_windows
-from hitmiss.campaign import CLEAN, Campaign
 from hitmiss.errors import DataError, UsageError
 from hitmiss.io.runs import MEDIA, start
 from hitmiss.results import finite
+from hitmiss.robustness.campaign import CLEAN, Campaign
 from hitmiss.stats.seeds import generator
 from hitmiss.trials import Trials
 

@@ -10,9 +10,9 @@ import polars as pl
 
 from hitmiss.attack.config import PerturbationConfig
 from hitmiss.attack.perform import binarize
-from hitmiss.campaign import CLEAN, CONTROL
 from hitmiss.detect.extract import to_probability
 from hitmiss.results import infinite
+from hitmiss.robustness.campaign import CLEAN, CONTROL
 from hitmiss.trials import Header
 
 if TYPE_CHECKING:

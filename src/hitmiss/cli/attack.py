@@ -91,7 +91,7 @@ def _criterion(text: str) -> Any:
 def _draw(folder: Path, campaigner: Campaigner, trials: Trials) -> None:
     """Every picture of the run; intervals are drawn over patients where records share one."""
     from hitmiss.report.attack_figures import save_figures
-    from hitmiss.robustness import measure_attacks
+    from hitmiss.robustness.attacks import measure_attacks
 
     drawn = save_figures(folder, trials, measure_attacks(trials, bootstrap=DRAWN), campaigner.examples(trials))
     printing.note(f"drew {len(drawn)} figures into {folder}")

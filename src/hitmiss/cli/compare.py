@@ -11,9 +11,9 @@ import typer
 from hitmiss.cli import printing
 
 if TYPE_CHECKING:
-    from hitmiss.differences import Comparison
+    from hitmiss.comparing.differences import Comparison
+    from hitmiss.comparing.rankings import Ranking
     from hitmiss.protocol import Protocol
-    from hitmiss.rankings import Ranking
     from hitmiss.trials import Trials
 
 T = TypeVar("T")
@@ -124,10 +124,10 @@ def _spread(option: str, values: Sequence[T] | None, n: int) -> list[T | None]:
 def _compare(
     opened: dict[str, Trials], protocol: Protocol | None, metrics: list[str], options: dict[str, Any]
 ) -> Comparison | Ranking:
-    from hitmiss.comparison import compare as compare_two
+    from hitmiss.comparing.comparison import compare as compare_two
+    from hitmiss.comparing.rankings import compare_all
     from hitmiss.errors import UsageError
     from hitmiss.opening import fitting
-    from hitmiss.rankings import compare_all
 
     if not metrics and protocol is None:
         raise UsageError("say what to compare: a protocol (-p asvspoof5) or metrics (-m eer -m roc_auc)")
@@ -155,7 +155,7 @@ def _emit(made: Comparison | Ranking, opened: dict[str, Trials], output: str | N
 
 
 def _show(made: Comparison | Ranking, opened: dict[str, Trials]) -> None:
-    from hitmiss.differences import Comparison
+    from hitmiss.comparing.differences import Comparison
     from hitmiss.report import comparison_tables, text
 
     head = next(iter(opened.values())).header

@@ -31,10 +31,10 @@ def drift(
     json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of a table.")] = False,
 ) -> None:
     """FAR and FRR per condition at one frozen threshold, their drift from clean, and how far each clip's score moved."""
-    from hitmiss.manipulation import drift as measure_drift
     from hitmiss.protocol import find_protocol, read_trials
     from hitmiss.report import text
     from hitmiss.report.drift_table import drift_table
+    from hitmiss.robustness.manipulation import drift as measure_drift
 
     knows_itself = protocol is None and Path(scores).is_dir()
     trials = read_trials(scores, key, None if knows_itself else find_protocol(protocol or "deepfake-audio"))

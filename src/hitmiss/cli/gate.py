@@ -11,8 +11,8 @@ import typer
 from hitmiss.cli import printing
 
 if TYPE_CHECKING:
-    from hitmiss.differences import Comparison
-    from hitmiss.gates import Check, Regression, Rule, Target
+    from hitmiss.comparing.differences import Comparison
+    from hitmiss.comparing.gates import Check, Regression, Rule, Target
     from hitmiss.protocol import Protocol
     from hitmiss.results import Results
     from hitmiss.trials import Trials
@@ -72,8 +72,8 @@ def gate(
 
 
 def _rules(fail_if: list[str], max_regression: list[str], baseline: str | None) -> tuple[list[Rule], list[Regression]]:
+    from hitmiss.comparing.gates import parse_regression, parse_rule
     from hitmiss.errors import UsageError
-    from hitmiss.gates import parse_regression, parse_rule
 
     if not fail_if and not max_regression:
         raise UsageError("a gate needs a rule: --fail-if 'eer > 0.05', or --baseline RUN --max-regression eer=0.005")
@@ -114,7 +114,7 @@ def _measured(run: str, targets: list[Target], scoring: dict[str, Any]) -> Resul
 
 
 def _refuse_unknown(regression_by: str) -> None:
-    from hitmiss.changes import DECIDE
+    from hitmiss.comparing.changes import DECIDE
     from hitmiss.errors import UnknownName
 
     if regression_by not in DECIDE:
@@ -134,7 +134,7 @@ def _paired(
     run: str, baseline: str, regressions: list[Regression], scoring: dict[str, Any], force: bool
 ) -> Comparison | None:
     """Both runs compared pair by pair, where both are given as their answers."""
-    from hitmiss.comparison import compare
+    from hitmiss.comparing.comparison import compare
 
     if not (_is_trials(run) and _is_trials(baseline)):
         return None
@@ -172,8 +172,8 @@ def _slices(targets: list[Target], trials: Trials, scoring: dict[str, Any]) -> l
 def _comparable(
     results: Results, before: Results | None, regressions: list[Regression], force: bool
 ) -> tuple[str, ...]:
+    from hitmiss.comparing.gates import incomparable
     from hitmiss.errors import DataError
-    from hitmiss.gates import incomparable
 
     wrong = incomparable(results, before, regressions) if before is not None else []
     if wrong and not force:
@@ -191,7 +191,7 @@ def _checks(
     decide: str,
     paired: Comparison | None,
 ) -> list[Check]:
-    from hitmiss.gates import check_regression, check_rule
+    from hitmiss.comparing.gates import check_regression, check_rule
 
     found = [c for rule in rules for c in check_rule(rule, results)]
     if before is not None:

@@ -9,7 +9,7 @@ import typer
 from hitmiss.cli import printing
 
 if TYPE_CHECKING:
-    from hitmiss.measurement import Gap
+    from hitmiss.measuring.measurement import Gap
     from hitmiss.protocol import Protocol
     from hitmiss.report.pictures import Picture
     from hitmiss.results import Results
@@ -123,7 +123,7 @@ def score(
     development = _development(calibrate_on, calibrate_key, chosen, reading)
     results = _measure(trials, chosen, options, development, calibration)
     if seeds:
-        from hitmiss.repeats import over_repeats
+        from hitmiss.measuring.repeats import over_repeats
 
         results = over_repeats(results, "seed")
     if output or report:
@@ -177,7 +177,7 @@ def _measure(
 def _gap(text: str) -> Gap | bool | None:
     if text in ("auto", "none"):
         return None if text == "auto" else False
-    from hitmiss.measurement import Gap
+    from hitmiss.measuring.measurement import Gap
 
     return Gap.parse(text)
 

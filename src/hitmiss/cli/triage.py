@@ -11,10 +11,10 @@ from hitmiss.cli import printing
 
 if TYPE_CHECKING:
     from hitmiss.bands import Choice
-    from hitmiss.people import Teamwork
     from hitmiss.protocols.triage import Triage
     from hitmiss.report.tables import Table
     from hitmiss.trials import Trials
+    from hitmiss.verdicts.people import Teamwork
 
 FILES = "Results (JSON lines of the document, or any table with id, label and a verdict or a score)."
 CHOOSE = "rates, guarantee, cost or budget: choose two thresholds on --choose-on, or on half of the items."
@@ -122,7 +122,7 @@ def _team(trials: Trials, human: str | None, where: str, options: dict[str, Any]
     if human is None:
         return None
     from hitmiss.io.people import read_verdicts
-    from hitmiss.people import evaluate_teamwork
+    from hitmiss.verdicts.people import evaluate_teamwork
 
     said = read_verdicts(human, trials.header.positive, trials.header.negative)
     plan = {k: options[k] for k in ("bootstrap", "seed", "level")}
@@ -222,9 +222,9 @@ def _metrics(metric: list[str] | None, trials: Trials, rule: dict[str, Any]) -> 
 
 
 def _reliability(trials: Trials, rule: dict[str, Any], options: dict[str, Any]) -> Table:
-    from hitmiss.reliability import reliability
     from hitmiss.report.triage_tables import reliability_table
-    from hitmiss.stability import pooled
+    from hitmiss.verdicts.reliability import reliability
+    from hitmiss.verdicts.stability import pooled
 
     plan = {k: options[k] for k in ("bootstrap", "seed", "level")}
     return reliability_table(reliability(pooled(trials), **rule, **plan))

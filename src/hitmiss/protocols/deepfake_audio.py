@@ -23,10 +23,10 @@ from numpy.typing import ArrayLike, NDArray
 from hitmiss.detect.extract import OutputKind, pick_output, to_log_odds, to_probability
 from hitmiss.errors import DataError, UsageError
 from hitmiss.io import read
-from hitmiss.manipulation import equal_error
 from hitmiss.metrics.counts import Counts, balanced_accuracy_of, f1_of, fnr_of, fpr_of
 from hitmiss.metrics.ranking import roc_auc
 from hitmiss.protocols.deepfake_batches import Batches, ScoreForm
+from hitmiss.robustness.manipulation import equal_error
 from hitmiss.tally import Floats
 
 WORDS: Final = {1: "real", 0: "fake"}
@@ -182,7 +182,7 @@ def evaluate_from_file(
     report = compute_all_metrics(trials.label, trials.score, threshold)
     notes = list(trials.header.notes)
     if plot_results or save_plots is not None:
-        from hitmiss.drawing import save_figures
+        from hitmiss.drawing.scores import save_figures
 
         folder = Path(save_plots) if save_plots is not None else Path(path).with_name(f"{Path(path).stem}_plots")
         drawn = save_figures(folder, trials.label, trials.score, report["threshold"])

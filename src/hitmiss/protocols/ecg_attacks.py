@@ -273,14 +273,14 @@ def _mean(values: Sequence[float]) -> float:
 
 def plot_asr_vs_strength(results: Sequence[AttackResult], ax: Any = None) -> tuple[Any, Any]:
     """Success against strength, a line a family, with Wilson's intervals; gives `(figure, axes)`."""
-    from hitmiss.drawing_attacks import asr_vs_strength
+    from hitmiss.drawing.attacks import asr_vs_strength
 
     return asr_vs_strength(results, ax)
 
 
 def plot_norm_distributions(results: Sequence[AttackResult], ax: Any = None) -> tuple[Any, Any]:
     """Box plots of the L2 and L∞ norms a family and strength; gives `(figure, axes)`."""
-    from hitmiss.drawing_attacks import norm_distributions
+    from hitmiss.drawing.attacks import norm_distributions
 
     return norm_distributions(results, ax)
 
@@ -289,7 +289,7 @@ def plot_classwise_metric_bars(
     metrics: Mapping[str, Mapping[str, Mapping[str, float]]], metric: str = "auc", ax: Any = None
 ) -> tuple[Any, Any]:
     """Bars a class, side by side for each condition: `{"clean": compute_global_metrics(…), "pgd": …}`."""
-    from hitmiss.drawing_attacks import classwise_metric_bars
+    from hitmiss.drawing.attacks import classwise_metric_bars
 
     return classwise_metric_bars(metrics, metric, ax)
 

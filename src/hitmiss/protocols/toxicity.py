@@ -16,14 +16,14 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
-from hitmiss.bias import measure_bias
 from hitmiss.decisions import Deciding, Rule, decide_groups, decided_trials
 from hitmiss.errors import UsageError
-from hitmiss.grouping import Columns
 from hitmiss.io.findings import Ledger
 from hitmiss.io.notes import note_oddities
 from hitmiss.io.predictions import PredictionRules, Predictions, read_predictions
 from hitmiss.io.runfiles import find_run, language_of
+from hitmiss.measuring.bias import measure_bias
+from hitmiss.measuring.grouping import Columns
 from hitmiss.metrics.counts import OUTCOMES, Counts
 from hitmiss.protocol import find_protocol, measure_trials
 from hitmiss.results import Estimate, Results, merged

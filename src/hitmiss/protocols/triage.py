@@ -12,15 +12,15 @@ import numpy as np
 import polars as pl
 
 from hitmiss.errors import UnknownName
-from hitmiss.grouping import Columns, Sample, samples_of_runs
-from hitmiss.latency import latency
-from hitmiss.measurement import measure
+from hitmiss.measuring.grouping import Columns, Sample, samples_of_runs
+from hitmiss.measuring.measurement import measure
 from hitmiss.metrics.confidence import calibrated_ece, judged
 from hitmiss.metrics.counts import Counts
 from hitmiss.protocol import Protocol, find_protocol, fitting, left_out, read_trials
 from hitmiss.results import Estimate, Results
-from hitmiss.stability import flips, is_repeated, majority, measure_repeated
 from hitmiss.trials import Trials
+from hitmiss.verdicts.latency import latency
+from hitmiss.verdicts.stability import flips, is_repeated, majority, measure_repeated
 
 UNDEFINED: Final = ("null", "zero")
 CHANCE: Final = "ece_by_chance"

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from hitmiss._version import __version__
-from hitmiss.grouping import Columns, Sample, samples_of_runs
+from hitmiss.measuring.grouping import Columns, Sample, samples_of_runs
 from hitmiss.metrics.confidence import binned, judged
 from hitmiss.metrics.counts import (
     Counts,

@@ -14,8 +14,8 @@ from hitmiss.errors import DataError, UsageError
 from hitmiss.io.outfiles import write_csv
 from hitmiss.io.predictions import PredictionRules
 from hitmiss.io.runfiles import language_of, without_own_outputs
+from hitmiss.measuring.tuning import Tuned, tune
 from hitmiss.protocols.toxicity import Run, load_files, load_table
-from hitmiss.tuning import Tuned, tune
 
 WRITABLE: Final = ".csv"
 SMALL: Final = 1000

@@ -10,7 +10,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.campaign import CLEAN, CONTROL, Campaign, Cell
 from hitmiss.report.evaluations import Evaluation
 from hitmiss.report.glossary import explain
 from hitmiss.report.grids import Grid, Row
@@ -21,7 +20,8 @@ from hitmiss.report.summary import MOST_WORRIES, Shown, Summary, Worry, shown, w
 from hitmiss.report.tables import groupings
 from hitmiss.report.worst_errors import Errors, Sample, within
 from hitmiss.results import Estimate, Results
-from hitmiss.robustness import MEANS
+from hitmiss.robustness.attacks import MEANS
+from hitmiss.robustness.campaign import CLEAN, CONTROL, Campaign, Cell
 from hitmiss.tally import Floats
 from hitmiss.trials import Trials
 

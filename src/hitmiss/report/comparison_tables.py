@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hitmiss.differences import Comparison, Difference, Discordance, p_text
-from hitmiss.grouping import Grouping
-from hitmiss.rankings import Duel, Ranking, is_sliced, title_of
+from hitmiss.comparing.differences import Comparison, Difference, Discordance, p_text
+from hitmiss.comparing.rankings import Duel, Ranking, is_sliced, title_of
+from hitmiss.measuring.grouping import Grouping
 from hitmiss.report.tables import ARROW, Cell, Table
 
 LEGEND = (

@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from hitmiss.errors import UsageError
+from hitmiss.measuring.signature import read_signature
 from hitmiss.protocol import Protocol, find_protocol
 from hitmiss.report.displays import Display
 from hitmiss.report.pictures import Picture, runs_of
 from hitmiss.report.shelves import Shelf
 from hitmiss.report.tables import runs
 from hitmiss.results import Estimate, Results
-from hitmiss.signature import read_signature
-from hitmiss.stability import TRIAL, pooled
 from hitmiss.trials import Trials
+from hitmiss.verdicts.stability import TRIAL, pooled
 
 RUN: Final = "run"
 """The run column under which runs of several files stand side by side."""

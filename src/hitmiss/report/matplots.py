@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from scipy.special import ndtri
 
-from hitmiss.drawing import FAKE, GREY, REAL, TICKS
+from hitmiss.drawing.scores import FAKE, GREY, REAL, TICKS
 from hitmiss.errors import UsageError
 from hitmiss.report.glossary import explain
 from hitmiss.visible import visible

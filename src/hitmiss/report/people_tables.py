@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from hitmiss.people import PEOPLE, SYSTEM, TOGETHER, WHO, Load, Teamwork
 from hitmiss.protocols.triage import repeats_of
 from hitmiss.report.tables import Cell, Table, short_interval, titled
 from hitmiss.results import Estimate, number
 from hitmiss.stats.agreement import Agreement
 from hitmiss.stats.binomial import wilson
+from hitmiss.verdicts.people import PEOPLE, SYSTEM, TOGETHER, WHO, Load, Teamwork
 
 
 def people_tables(work: Teamwork) -> list[Table]:

@@ -20,8 +20,8 @@ from hitmiss.report.displays import Costs, Display
 from hitmiss.report.figures import displays
 from hitmiss.report.score_displays import read_display
 from hitmiss.results import Results
-from hitmiss.stability import is_repeated, pooled
 from hitmiss.trials import Trials
+from hitmiss.verdicts.stability import is_repeated, pooled
 
 MOST_RUNS: Final = 12
 """Runs that are drawn; nobody tells more lines apart."""

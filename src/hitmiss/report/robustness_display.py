@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
-from hitmiss.campaign import CLEAN, CONTROL
 from hitmiss.errors import DataError, UsageError
-from hitmiss.manipulation import CLEAN_NAMES
 from hitmiss.results import Estimate, Results
+from hitmiss.robustness.campaign import CLEAN, CONTROL
+from hitmiss.robustness.manipulation import CLEAN_NAMES
 from hitmiss.spec import Spec, parse
 from hitmiss.tally import Floats
 

@@ -18,8 +18,8 @@ from hitmiss.report.evaluations import RunData
 from hitmiss.report.pictures import load, pictures
 from hitmiss.report.shelves import COLUMNS, Shelf, Shelves, open_shelf, shelf_beside
 from hitmiss.report.worst_errors import TEXTS
-from hitmiss.stability import is_repeated
 from hitmiss.trials import Trials
+from hitmiss.verdicts.stability import is_repeated
 
 MOST_SLICES: Final = 40
 """A column with more values than this is no domain to split by unasked."""

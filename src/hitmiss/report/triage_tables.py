@@ -10,10 +10,10 @@ from typing import Any, Final
 from hitmiss.bands import Point
 from hitmiss.metrics.counts import Counts
 from hitmiss.protocols.triage import CHANCE, Confusion, Triage, repeats_of
-from hitmiss.reliability import Bin
 from hitmiss.report.tables import Cell, Table, by_slice, groupings, short_interval, titled
 from hitmiss.results import Estimate, Results, number
 from hitmiss.spec import Spec
+from hitmiss.verdicts.reliability import Bin
 
 SECTIONS: Final = (
     (

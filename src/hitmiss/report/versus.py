@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hitmiss.comparison import compare
-from hitmiss.differences import A_BETTER, B_BETTER, IDENTICAL, NO_DIFFERENCE, Comparison
+from hitmiss.comparing.comparison import compare
+from hitmiss.comparing.differences import A_BETTER, B_BETTER, IDENTICAL, NO_DIFFERENCE, Comparison
+from hitmiss.comparing.rankings import Ranking, compare_all
 from hitmiss.errors import DataError, UsageError
 from hitmiss.opening import fitting, runs_inside
-from hitmiss.rankings import Ranking, compare_all
 from hitmiss.registry import find_metric
 from hitmiss.report import comparison_tables, views
 from hitmiss.report.evaluations import Evaluation

@@ -12,11 +12,11 @@ from hitmiss.errors import DataError
 from hitmiss.io.findings import Ledger, quoted
 from hitmiss.io.notes import SATURATED
 from hitmiss.io.words import Reading, same_class, understand
+from hitmiss.measuring.tallied import TalliedTrials
 from hitmiss.scale.cells import ExactCells
 from hitmiss.scale.plan import ShardPlan
 from hitmiss.scale.tallies import Binned, Cell, ShardTally
 from hitmiss.stats.keys import keys_of, scores_of
-from hitmiss.tallied import TalliedTrials
 from hitmiss.trials import Header, Source, Threshold
 
 

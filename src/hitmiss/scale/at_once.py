@@ -30,7 +30,7 @@ from hitmiss.io.manifest import Manifest
 from hitmiss.io.options import ReadOptions
 from hitmiss.io.runs import TABLE, load_manifest
 from hitmiss.io.segments import replace_file
-from hitmiss.measurement import Gap
+from hitmiss.measuring.measurement import Gap
 from hitmiss.protocol import Protocol, find_protocol, measure_trials
 from hitmiss.scale.assembling import assemble
 from hitmiss.scale.passes import first_pass

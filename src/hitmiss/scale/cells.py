@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hitmiss.grouping import Rows
+from hitmiss.measuring.grouping import Rows
 from hitmiss.scale.counters import truncated
 from hitmiss.scale.plan import Window
 from hitmiss.scale.tallies import Binned, Cell, Counts, ShardTally, counted, ordered

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss import progress
-from hitmiss.alarms import ties_differ
 from hitmiss.errors import DataError
-from hitmiss.grouping import Rows
+from hitmiss.measuring.alarms import ties_differ
+from hitmiss.measuring.grouping import Rows
 from hitmiss.scale.cells import ExactCells
 from hitmiss.scale.plan import Window
 from hitmiss.scale.summing import Pairs, Passing, passing

@@ -11,7 +11,6 @@ import numpy as np
 import polars as pl
 
 from hitmiss.errors import UsageError
-from hitmiss.grouping import parse_by
 from hitmiss.io.checks import check_labels, check_scores
 from hitmiss.io.files import expand
 from hitmiss.io.findings import Ledger, Place, Stop
@@ -19,7 +18,8 @@ from hitmiss.io.options import ReadOptions
 from hitmiss.io.shapes import Table
 from hitmiss.io.tables import Stack
 from hitmiss.io.words import understand
-from hitmiss.measurement import Gap
+from hitmiss.measuring.grouping import parse_by
+from hitmiss.measuring.measurement import Gap
 from hitmiss.protocol import Protocol, find_protocol, measure_trials
 from hitmiss.scale.assembling import assemble
 from hitmiss.scale.plan import Shard, ShardPlan

@@ -8,15 +8,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from hitmiss import progress
-from hitmiss.asking import form_of
 from hitmiss.errors import UsageError
-from hitmiss.grouping import parse_by
 from hitmiss.io.files import GZIP, expand
 from hitmiss.io.findings import Ledger, Place, Stop
 from hitmiss.io.options import ReadOptions
 from hitmiss.io.reshaping import find_reshaping
 from hitmiss.io.words import same_class, understand
-from hitmiss.measurement import Gap
+from hitmiss.measuring.asking import form_of
+from hitmiss.measuring.grouping import parse_by
+from hitmiss.measuring.measurement import Gap
+from hitmiss.measuring.tallied import TalliedTrials
 from hitmiss.protocol import Protocol, find_protocol, measure_trials
 from hitmiss.registry import find_metric, resolve
 from hitmiss.results import Results
@@ -41,7 +42,6 @@ from hitmiss.spec import Spec, parse
 from hitmiss.stats import condensing
 from hitmiss.stats.forms import Form, OfCounts
 from hitmiss.stats.keys import COARSE, EXACT
-from hitmiss.tallied import TalliedTrials
 
 MEMORY: Final = 10**9
 BYTES_A_TRIAL: Final = 56

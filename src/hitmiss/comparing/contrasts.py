@@ -1,0 +1,284 @@
+"""One metric on one paired sample: both figures, their difference, its interval, its test, and who wins how often.
+
+| test        | for                                                                    | by default                     |
+|-------------|------------------------------------------------------------------------|--------------------------------|
+| mcnemar     | shares of the same trials in both runs (accuracy, slip rate, recall …)  | yes, where trials are independent |
+| delong      | ROC AUC                                                                | yes, where trials are independent |
+| permutation | any metric: a unit's answers are exchanged between the runs             | for shares drawn by units      |
+| bootstrap   | any metric: the percentile interval turned round                        | for everything else            |
+
+Metrics that resampling inflates (calibration errors) get neither an interval nor a test. The interval of everything but
+an AUC is the percentile interval of the paired replicates, also for least costs: the optimism that a single one has
+is nearly the same in both runs and cancels (measured in docs/intervals.md).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hitmiss.comparing.paired_samples import OUTCOMES, Both, PairedDraws, PairedSample, Part, outcomes
+from hitmiss.errors import UnknownName, UsageError
+from hitmiss.measuring.grouping import Sample
+from hitmiss.measuring.uncertainty import Question
+from hitmiss.metrics.counts import Counts
+from hitmiss.stats import intervals, mcnemar
+from hitmiss.stats.delong import difference_of_placements
+from hitmiss.stats.differences import p_of_replicates
+from hitmiss.stats.forms import AtThreshold, ClassSums, Crossing, Form, MinimumCost, OfCounts, PairShare, Whole
+from hitmiss.stats.permutation import sign_flip, swap
+from hitmiss.stats.seeds import generator
+from hitmiss.tally import Floats, Tally
+from hitmiss.values import Rate
+
+TESTS: Final = ("auto", "mcnemar", "delong", "bootstrap", "permutation")
+NO_TEST: Final = ""
+"""Of a metric whose replicates are no guide to how sure it is."""
+RIGHT: Final = (0, 3)
+"""Outcomes of decisions that are right: true positive, true negative."""
+PERMUTATIONS: Final = 10_000
+"""Ways that a permutation test draws where no number of replicates is given."""
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """Figures of both runs, second less first; NaN where undefined. `error` is the standard error of the difference."""
+
+    a: float
+    b: float
+    test: str
+    low: float = math.nan
+    high: float = math.nan
+    p_value: float = math.nan
+    error: float = math.nan
+    wins: int = 0
+    ties: int = 0
+    losses: int = 0
+    note: str = ""
+
+    @property
+    def delta(self) -> float:
+        """Second less first."""
+        return self.b - self.a
+
+
+def choose_test(question: Both, sample: PairedSample, wanted: str, by_units: bool) -> str:
+    """The test of a metric on a sample; one that does not apply is refused."""
+    if wanted not in TESTS:
+        raise UnknownName("test", wanted, TESTS)
+    if not question[0].metric.interval:
+        return NO_TEST
+    independent = not by_units and len(sample.parts) == 1
+    is_share, is_area = shared_denominator(question, sample) is not None, isinstance(question[0].form, PairShare)
+    if wanted == "auto":
+        if is_share:
+            return "mcnemar" if independent else "permutation"
+        return "delong" if is_area and independent else "bootstrap"
+    fits = {"mcnemar": is_share and independent, "delong": is_area and independent}
+    if not fits.get(wanted, True):
+        needs = {"mcnemar": "a share of the same trials in both runs", "delong": "the ROC AUC"}[wanted]
+        raise UsageError(
+            f"the test {wanted!r} is for {needs}, each trial once and independent; {question[0].text} here is not that, take another test"
+        )
+    return wanted
+
+
+def contrast(question: Both, sample: PairedSample, test: str, draws: PairedDraws, deltas: Floats | None) -> Contrast:
+    """The difference of one metric; `deltas` are its replicates where they were drawn."""
+    a, b = (0.0 if math.isnan(v) and draws.is_zeroed(question) else v for v in sample.values(question))
+    found = Contrast(a, b, test)
+    if math.isnan(found.delta):
+        return found
+    found = _with_wins(found, question, sample)
+    if test == NO_TEST:
+        return replace(found, note=f"no interval and no test: resampling inflates {question[0].metric.name}")
+    if deltas is not None:
+        low, high = intervals.percentile(deltas, draws.plan.level)
+        lost = int(np.isnan(deltas).sum())
+        note = f"{lost} replicates without a class left out" if lost else ""
+        found = replace(found, low=low, high=high, error=_deviation(deltas), note=note)
+    return _tested(found, question, sample, draws, deltas)
+
+
+def _deviation(deltas: Floats) -> float:
+    known = deltas[np.isfinite(deltas)]
+    return float(np.std(known, ddof=1)) if len(known) > 1 else math.nan
+
+
+def _tested(
+    found: Contrast, question: Both, sample: PairedSample, draws: PairedDraws, deltas: Floats | None
+) -> Contrast:
+    if found.test == "delong":
+        part = sample.parts[0]
+        area = difference_of_placements(part.positive, *part.placements)
+        low, high = area.interval(draws.plan.level)
+        note = "no variance to judge by" if math.isnan(area.p_value) else found.note
+        return replace(found, low=low, high=high, p_value=area.p_value, error=area.error, note=note)
+    if found.test == "mcnemar":
+        n, only_a, only_b = discordant(question, sample)
+        error = math.sqrt(max(only_a + only_b - (only_a - only_b) ** 2 / n, 0.0)) / n if n else math.nan
+        return replace(found, p_value=mcnemar.exact(only_a, only_b), error=error)
+    if found.test == "permutation":
+        return replace(found, p_value=_permuted(question, sample, draws))
+    return replace(found, p_value=p_of_replicates(deltas)) if deltas is not None else found
+
+
+@lru_cache(maxsize=256)
+def share_of(form: OfCounts) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
+    """Which outcomes a share counts, and of which it is a share; None for figures that are no plain share.
+
+    >>> from hitmiss.metrics.counts import accuracy_of, f1_of
+    >>> share_of(OfCounts(accuracy_of))[0][:4], share_of(OfCounts(f1_of))
+    ((1.0, 0.0, 0.0, 1.0), None)
+    """
+    single = [form.function(Counts(*row)) for row in np.eye(OUTCOMES, dtype=int).tolist()]
+    if not all(isinstance(rate, Rate) for rate in single):
+        return None
+    hits, of = (tuple(float(getattr(rate, name)) for rate in single) for name in ("hits", "of"))
+    counts = [2**k for k in range(OUTCOMES)]  # sums of these are all different: a share must add up
+    whole = form.function(Counts(*counts))
+    adds_up = (whole.hits, whole.of) == (float(np.dot(hits, counts)), float(np.dot(of, counts)))
+    return (hits, of) if adds_up and {*hits, *of} <= {0.0, 1.0} else None
+
+
+def shared_denominator(question: Both, sample: PairedSample) -> list[tuple[Mask, Mask, Mask]] | None:
+    """For a share whose denominator is the same trials in both runs, a part each: those trials, and the hits of both."""
+    shares = [share_of(q.form) if isinstance(q.form, OfCounts) else None for q in question]
+    if shares[0] is None or shares[1] is None:
+        return None
+    found = []
+    for part in sample.parts:
+        codes = [outcomes(s) for s in (part.a, part.b)]
+        (hit_a, of_a), (hit_b, of_b) = (
+            tuple(np.asarray(side, dtype=bool)[code] for side in share if share is not None)
+            for share, code in zip(shares, codes, strict=True)
+            if share is not None
+        )
+        if not np.array_equal(of_a, of_b):
+            return None
+        found.append((of_a, hit_a, hit_b))
+    return found
+
+
+def discordant(question: Both, sample: PairedSample) -> tuple[int, int, int]:
+    """Of how many pairs a share is, and how many only the first or only the second run hits."""
+    shared = shared_denominator(question, sample)
+    assert shared is not None and len(shared) == 1
+    inside, hit_a, hit_b = shared[0]
+    return int(inside.sum()), int((inside & hit_a & ~hit_b).sum()), int((inside & hit_b & ~hit_a).sum())
+
+
+def _with_wins(found: Contrast, question: Both, sample: PairedSample) -> Contrast:
+    gains = [_gains(question, part) for part in sample.parts]
+    known = [g for g in gains if g is not None]
+    if len(known) < len(gains):
+        return found
+    gain = np.concatenate(known)
+    wins, losses = int((gain > 0).sum()), int((gain < 0).sum())
+    return replace(found, wins=wins, losses=losses, ties=len(gain) - wins - losses)
+
+
+def _gains(question: Both, part: Part) -> Floats | None:
+    """For each pair how much better the second run does: above 0 it wins. None where single trials say nothing."""
+    first, second = _merits_of_both(question, part)
+    if first is None or second is None:
+        return None
+    inside = ~(np.isnan(first) | np.isnan(second))
+    with np.errstate(invalid="ignore"):
+        return np.nan_to_num(second[inside] - first[inside], nan=0.0)
+
+
+def _merits_of_both(question: Both, part: Part) -> tuple[Floats | None, Floats | None]:
+    if isinstance(question[0].form, Crossing | MinimumCost | PairShare | Whole):
+        return part.placements
+    return _merits(question[0], part.a), _merits(question[1], part.b)
+
+
+def _merits(question: Question, sample: Sample) -> Floats | None:
+    """How good each answer is for a metric, higher = better; NaN for trials that the metric does not look at."""
+    form = question.form
+    if isinstance(form, OfCounts):
+        code, share = outcomes(sample), share_of(form)
+        if share is None or share[1][:2] != share[1][2:4]:  # of precision, what is said decides whether it counts
+            return np.asarray(np.isin(code, RIGHT), dtype=np.float64)
+        hits = np.asarray(share[0])[code] * (1.0 if question.metric.best == "high" else -1.0)
+        return np.where(np.asarray(share[1])[code] > 0, hits, np.nan)
+    if isinstance(form, ClassSums):
+        terms = np.where(sample.positive, form.positive(sample.score), form.negative(sample.score))
+        return np.asarray(terms if question.metric.best == "high" else -terms, dtype=np.float64)
+    if isinstance(form, AtThreshold):
+        return np.asarray((sample.score >= form.threshold) == sample.positive, dtype=np.float64)
+    return None
+
+
+def _permuted(question: Both, sample: PairedSample, draws: PairedDraws) -> float:
+    """Exchange the answers of units (trials, or what is drawn) between the runs."""
+    replicates = max(draws.plan.bootstrap, PERMUTATIONS)
+    rng = generator(draws.plan.seed, "permutation", question[0].text, sorted(sample.slice.items()))
+    rows = [part.a.rows for part in sample.parts]
+    unit = draws.a.unit
+    codes, first = np.unique(np.concatenate(rows) if unit is None else unit[np.concatenate(rows)], return_inverse=True)
+    units = np.split(first, np.cumsum([len(r) for r in rows])[:-1])
+    shared = shared_denominator(question, sample)
+    if shared is not None:
+        gained = np.zeros(len(codes))
+        for (inside, hit_a, hit_b), own in zip(shared, units, strict=True):
+            terms = (hit_b.astype(np.float64) - hit_a) * inside / max(int(inside.sum()), 1)
+            gained += np.bincount(own, weights=terms, minlength=len(codes))
+        return sign_flip(gained, replicates, rng)
+    if any(q.form is None for q in question):
+        raise UsageError(f"{question[0].text} has no form to exchange answers in; take the bootstrap")
+    sides = [_Exchange.of(question, part) for part in sample.parts]
+
+    def statistic(swapped: Mask) -> float:
+        deltas = [side.delta(swapped[own]) for side, own in zip(sides, units, strict=True)]
+        return math.fsum(deltas) / len(deltas)
+
+    return swap(statistic, len(codes), max(draws.plan.bootstrap, 1_000), rng)
+
+
+@dataclass(frozen=True, eq=False)
+class _Exchange:
+    """Both runs' answers to the same trials, ready to be exchanged."""
+
+    question: Both
+    positive: Mask
+    a: NDArray[np.float64] | NDArray[np.int64]
+    b: NDArray[np.float64] | NDArray[np.int64]
+
+    @classmethod
+    def of(cls, question: Both, part: Part) -> _Exchange:
+        """Outcomes of decisions; scores where the metric is about their value, else their ranks within each run."""
+        if isinstance(question[0].form, OfCounts):
+            codes = [outcomes(s) for s in (part.a, part.b)]
+            return cls(question, part.positive, codes[0], codes[1])
+        by_value = isinstance(question[0].form, AtThreshold | ClassSums)
+        scores = [s.score if by_value else _ranks(s.score) for s in (part.a, part.b)]
+        return cls(question, part.positive, scores[0], scores[1])
+
+    def delta(self, swapped: Mask) -> float:
+        """The difference after exchanging the trials marked."""
+        sides = (np.where(swapped, self.b, self.a), np.where(swapped, self.a, self.b))
+        first, second = (self._figure(q.form, side) for q, side in zip(self.question, sides, strict=True))
+        return second - first
+
+    def _figure(self, form: Form | OfCounts | None, side: NDArray[np.float64] | NDArray[np.int64]) -> float:
+        if isinstance(form, OfCounts):
+            return float(form.function(Counts(*(c.item() for c in np.bincount(side, minlength=OUTCOMES)))))
+        assert form is not None
+        values = side.astype(np.float64)
+        return form.value(Tally.of_classes(values[self.positive], values[~self.positive]))
+
+
+def _ranks(score: Floats) -> Floats:
+    """Mean ranks: the order of the scores without their scale, so that two systems' answers can be exchanged."""
+    ordered = np.sort(score)
+    below, upto = (np.searchsorted(ordered, score, side=side) for side in ("left", "right"))
+    return np.asarray(0.5 * (below + upto), dtype=np.float64)

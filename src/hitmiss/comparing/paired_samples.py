@@ -1,0 +1,228 @@
+"""Two runs cut into the paired samples that differences are computed on, and their replicates from shared draws."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from hitmiss.errors import DataError
+from hitmiss.measuring.grouping import Columns, Grouping, Sample, samples_of_runs, samples_of_slices
+from hitmiss.measuring.uncertainty import Draws, Plan, Question
+from hitmiss.metrics.counts import Counts
+from hitmiss.pairing import REPEATS, Pair
+from hitmiss.stats.delong import placements
+from hitmiss.stats.forms import OfCounts
+from hitmiss.stats.paired import paired_replicates
+from hitmiss.stats.seeds import generator
+from hitmiss.tally import Floats
+
+Both = tuple[Question, Question]
+"""A metric made ready for each of the two runs."""
+OUTCOMES = len(fields(Counts))
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The same trials answered by both runs, each trial once."""
+
+    a: Sample
+    b: Sample
+
+    @property
+    def positive(self) -> NDArray[np.bool_]:
+        """Which trials are positive."""
+        return self.a.positive
+
+    @cached_property
+    def placements(self) -> tuple[Floats, Floats]:
+        """For both runs the share of the other class that each trial is rightly ordered against."""
+        return placements(self.positive, self.a.score), placements(self.positive, self.b.score)
+
+    def values(self, question: Both) -> tuple[float, float]:
+        """The figures of both runs; NaN where a figure is undefined."""
+        return float(question[0].value(self.a)), float(question[1].value(self.b))
+
+
+@dataclass(frozen=True, eq=False)
+class PairedSample:
+    """Paired trials of one slice: one part, or one a repetition. Figures of repetitions are averaged, never pooled."""
+
+    parts: tuple[Part, ...]
+    slice: Mapping[str, str]
+
+    @property
+    def n(self) -> int:
+        """How many pairs."""
+        return sum(p.a.n for p in self.parts)
+
+    @property
+    def n_positive(self) -> int:
+        """How many pairs are positive."""
+        return sum(p.a.n_positive for p in self.parts)
+
+    def values(self, question: Both) -> tuple[float, float]:
+        """The figures of both runs, the mean over repetitions."""
+        pairs = [p.values(question) for p in self.parts]
+        return math.fsum(a for a, _ in pairs) / len(pairs), math.fsum(b for _, b in pairs) / len(pairs)
+
+
+def columns_of(pair: Pair, names: Sequence[str], negative_only: tuple[str, ...]) -> tuple[Columns, Columns]:
+    """The columns of both runs; those to group or draw by must say the same in both, or be there in one."""
+    a, b = (side.retitle(runs=tuple(n for n in pair.key if n not in ("item", "target"))) for side in (pair.a, pair.b))
+    for name in names:
+        inside = [name in side.frame.columns for side in (a, b)]
+        if all(inside) and not a.frame[name].equals(b.frame[name]):
+            n = int((a.frame[name] != b.frame[name]).sum())
+            raise DataError(f"{n:,} pairs have another {name} in {pair.names[0]} than in {pair.names[1]}")
+        if inside == [False, True]:
+            a = replace(a, frame=a.frame.with_columns(b.frame[name]))
+        elif inside == [True, False]:
+            b = replace(b, frame=b.frame.with_columns(a.frame[name]))
+    return Columns(a, negative_only), Columns(b, negative_only)
+
+
+def wholes(a: Columns, b: Columns) -> list[PairedSample]:
+    """All pairs: one sample, or one for each run and target that both have."""
+    found: dict[tuple[tuple[str, str], ...], list[Part]] = {}
+    for sample in samples_of_runs(a):
+        shared = tuple((k, v) for k, v in sample.run.items() if k not in REPEATS)
+        found.setdefault(shared, []).append(_part(sample, b))
+    return [PairedSample(tuple(parts), dict(shared)) for shared, parts in found.items()]
+
+
+def slices(whole: PairedSample, grouping: Grouping) -> list[PairedSample]:
+    """The pairs cut by slice columns; a slice that not every repetition has keeps those that have it."""
+    found: dict[tuple[tuple[str, str], ...], list[Part]] = {}
+    for part in whole.parts:
+        for sample in samples_of_slices(part.a, grouping):
+            found.setdefault(tuple(sample.slice.items()), []).append(_part(sample, part.b.columns))
+    return [PairedSample(tuple(parts), {**whole.slice, **dict(key)}) for key, parts in found.items()]
+
+
+def _part(sample: Sample, b: Columns) -> Part:
+    return Part(sample, Sample(b, sample.rows, sample.run, sample.slice))
+
+
+@dataclass(frozen=True, eq=False)
+class PairedDraws:
+    """Replicates of both runs from the same draws: units for the whole comparison, else trials within each class."""
+
+    plan: Plan
+    a: Draws
+    b: Draws
+    zero_undefined: bool = False
+
+    @classmethod
+    def prepare(cls, plan: Plan, a: Columns, b: Columns, zero_undefined: bool = False) -> PairedDraws:
+        """Draw the units once, for both runs and all samples; `zero_undefined` as in `measurement.Choices`."""
+        drawn = Draws.prepare(plan, a)
+        return cls(plan, drawn, Draws(plan, b, drawn.unit, drawn.weights, drawn.n_units), zero_undefined)
+
+    def is_zeroed(self, question: Both) -> bool:
+        """Whether an undefined figure of this metric is 0 by convention."""
+        return self.zero_undefined and isinstance(question[0].form, OfCounts)
+
+    def deltas(self, questions: Sequence[Both], sample: PairedSample) -> list[Floats]:
+        """Replicates of each difference, second run less first, averaged over repetitions."""
+        parts = [self._of_part(questions, part) for part in sample.parts]
+        return [np.mean([p[i] for p in parts], axis=0) for i in range(len(questions))]
+
+    def _of_part(self, questions: Sequence[Both], part: Part) -> list[Floats]:
+        if self.a.weights is not None:
+            first = self.a.replicates([q for q, _ in questions], part.a)
+            second = self.b.replicates([q for _, q in questions], part.b)
+            zeroed = [self.is_zeroed(q) for q in questions]
+            return [_less(y, x, zero) for x, y, zero in zip(first, second, zeroed, strict=True)]
+        return _trial_deltas(questions, part, self.plan, self.zero_undefined)
+
+
+def _less(second: Floats, first: Floats, zero: bool = False) -> Floats:
+    """Second less first; undefined figures count as 0 where that is the convention."""
+    with np.errstate(invalid="ignore"):
+        return np.nan_to_num(second) - np.nan_to_num(first) if zero else second - first
+
+
+def _trial_deltas(questions: Sequence[Both], part: Part, plan: Plan, zero: bool) -> list[Floats]:
+    """The runs are put in an order of their own, so that exchanging them changes signs and nothing else.
+
+    Each kind of metric has its own stream, begun anew for every sample: what else is asked changes no digit of it.
+    """
+    if _later(part):
+        turned = [(q[1], q[0]) for q in questions]
+        return [-d for d in _trial_deltas(turned, Part(part.b, part.a), plan, zero)]
+    at = [i for i, (q, _) in enumerate(questions) if q.form is not None and not isinstance(q.form, OfCounts)]
+    replicates, name = plan.bootstrap, part.a.name
+    drawn = _form_deltas([questions[i] for i in at], part, replicates, generator(plan.seed, "pair", name)) if at else []
+    found = dict(zip(at, drawn, strict=True))
+    for i, question in enumerate(questions):
+        if i not in found and isinstance(question[0].form, OfCounts):
+            found[i] = _count_deltas(question, part, replicates, generator(plan.seed, "pair counts", name), zero)
+        elif i not in found:
+            found[i] = _plain_deltas(question, part, replicates, generator(plan.seed, "pair rows", name))
+    return [found[i] for i in range(len(questions))]
+
+
+def _later(part: Part) -> bool:
+    """Whether the content of the first run comes after that of the second, in whatever fixed order."""
+    for name in ("score", "decision", "confidence", "seconds"):
+        frames = [side.columns.trials.frame for side in (part.a, part.b)]
+        if all(name in frame.columns for frame in frames):
+            one, other = (frame[name].to_numpy()[part.a.rows] for frame in frames)
+            differ = np.flatnonzero((one != other) & ~((one != one) & (other != other)))
+            if len(differ):
+                return bool(one[differ[0]] > other[differ[0]])
+    return False
+
+
+def _form_deltas(questions: Sequence[Both], part: Part, replicates: int, rng: Generator) -> list[Floats]:
+    forms = [q.form for q, _ in questions if q.form is not None and not isinstance(q.form, OfCounts)]
+    first, second = paired_replicates(part.positive, part.a.score, part.b.score, forms, replicates, rng)
+    return [_less(y, x) for x, y in zip(first, second, strict=True)]
+
+
+def _count_deltas(question: Both, part: Part, replicates: int, rng: Generator, zero: bool) -> Floats:
+    """Metrics of decisions: a trial only matters through the outcomes of both runs, so their joint counts are drawn."""
+    joint = joint_outcomes(part)
+    totals = np.zeros((2, replicates, OUTCOMES))
+    for mask in (part.positive, ~part.positive):
+        have = np.bincount(joint[mask], minlength=OUTCOMES**2)
+        if have.sum():
+            drawn = rng.multinomial(int(have.sum()), have / have.sum(), size=replicates)
+            table = drawn.reshape(replicates, OUTCOMES, OUTCOMES)
+            totals += np.stack([table.sum(axis=2), table.sum(axis=1)])
+    values = [
+        np.asarray(q.form.function(Counts(*t.T)), dtype=np.float64)
+        for q, t in zip(question, totals, strict=True)
+        if isinstance(q.form, OfCounts)
+    ]
+    return _less(values[1], values[0], zero)
+
+
+def joint_outcomes(part: Part) -> NDArray[np.int64]:
+    """For each trial what became of both decisions, as one number."""
+    return outcomes(part.a) * OUTCOMES + outcomes(part.b)
+
+
+def outcomes(sample: Sample) -> NDArray[np.int64]:
+    """What became of each decision of a sample."""
+    return sample.columns.outcome[sample.rows].astype(np.int64)
+
+
+def _plain_deltas(question: Both, part: Part, replicates: int, rng: Generator) -> Floats:
+    """Metrics without a form: trials are drawn within each class and both figures computed anew."""
+    members = [np.flatnonzero(mask) for mask in (part.positive, ~part.positive)]
+    sides = [(q, q.arrays(s)) for q, s in zip(question, (part.a, part.b), strict=True)]
+    deltas = np.empty(replicates)
+    for r in range(replicates):
+        drawn = np.concatenate([rng.choice(m, size=len(m)) for m in members if len(m)])
+        first, second = (
+            q.metric.function(**{k: v[drawn] for k, v in arrays.items()}, **q.settings) for q, arrays in sides
+        )
+        deltas[r] = second - first
+    return deltas

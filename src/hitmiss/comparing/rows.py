@@ -1,0 +1,274 @@
+"""Two runs' paired samples to the rows of a comparison: contrasts, averages over slices, families, verdicts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from statistics import NormalDist
+from typing import Final
+
+import numpy as np
+
+from hitmiss.comparing.contrasts import NO_TEST, RIGHT, Contrast, Mask, choose_test, contrast
+from hitmiss.comparing.differences import (
+    A_BETTER,
+    ALL,
+    B_BETTER,
+    BOTH,
+    IDENTICAL,
+    NO_DIFFERENCE,
+    NOT_TESTED,
+    WRONG,
+    Difference,
+    Discordance,
+)
+from hitmiss.comparing.paired_samples import Both, PairedDraws, PairedSample, outcomes, slices
+from hitmiss.measuring.grouping import Grouping
+from hitmiss.measuring.measurement import FEW
+from hitmiss.measuring.uncertainty import Plan
+from hitmiss.pairing import Pair
+from hitmiss.progress import each
+from hitmiss.stats import intervals, mcnemar
+from hitmiss.stats.differences import detectable, p_of_replicates
+from hitmiss.stats.multiple import adjusted
+from hitmiss.tally import Floats
+
+ANSWERED: Final = 4
+"""Outcomes below this one are answers."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """A question's contrast on one sample, with the replicates of the difference where they were drawn."""
+
+    question: Both
+    sample: PairedSample
+    found: Contrast
+    deltas: Floats | None
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """What is asked of the samples, and how."""
+
+    questions: list[Both]
+    draws: PairedDraws
+    test: str
+    correction: str
+    paired: Pair
+
+    @property
+    def plan(self) -> Plan:
+        """How sure."""
+        return self.draws.plan
+
+    def everything(
+        self, samples: list[PairedSample], groupings: list[Grouping], narrow: tuple[str, ...]
+    ) -> tuple[list[Difference], list[Discordance]]:
+        """The rows of all samples, then of their slices with averages; p values adjusted within each family."""
+        asked = [q for q in self.questions if not narrow or q[0].metric.name in narrow]
+        rows = [self.row(cell) for sample in samples for cell in self.cells(sample, self.questions)]
+        averages: list[Difference] = []
+        inside: list[PairedSample] = []
+        for grouping in groupings:
+            for whole in samples:
+                parts = slices(whole, grouping)
+                cells = [self.cells(sample, asked) for sample in each(parts, f"by {' × '.join(grouping)}")]
+                rows += [self.row(cell) for own in cells for cell in own]
+                averages += [self.macro(whole, grouping, [own[i] for own in cells]) for i in range(len(asked))]
+                inside += parts
+        decided = any("decision" in q[0].metric.columns for q in self.questions)
+        tables = [d for sample in (*samples, *inside) for d in self.discordances(sample)] if decided else []
+        judged = [self.judged(d) for d in _adjusted(rows, self.correction)]
+        return judged + [self.judged(d) for d in averages], _adjusted_tables(tables, self.correction)
+
+    def cells(self, sample: PairedSample, questions: list[Both]) -> list[Cell]:
+        """Every question on one sample; replicates are drawn together, for those that need them."""
+        tests = [choose_test(q, sample, self.test, bool(self.plan.unit)) for q in questions]
+        need = [i for i, t in enumerate(tests) if self.plan.bootstrap and t not in ("delong", NO_TEST)]
+        drawn = self.draws.deltas([questions[i] for i in need], sample) if need else []
+        deltas = dict(zip(need, drawn, strict=True))
+        return [
+            Cell(q, sample, contrast(q, sample, t, self.draws, deltas.get(i)), deltas.get(i))
+            for i, (q, t) in enumerate(zip(questions, tests, strict=True))
+        ]
+
+    def row(self, cell: Cell) -> Difference:
+        """A cell as a row; its p value is not adjusted yet."""
+        found, sample, question = cell.found, cell.sample, cell.question[0]
+        p = _known(found.p_value)
+        notes = [_undefined(cell, self.paired.names), _few(sample), found.note]
+        return Difference(
+            metric=question.text,
+            a=_known(found.a),
+            b=_known(found.b),
+            delta=_known(found.delta),
+            low=_known(found.low),
+            high=_known(found.high),
+            p_value=p,
+            p_adjusted=p,
+            test=found.test or None,
+            n_pairs=sample.n,
+            n_positive=sample.n_positive,
+            wins=found.wins,
+            ties=found.ties,
+            losses=found.losses,
+            mdd=detectable(found.error, self.plan.level),
+            slice=dict(sample.slice),
+            note="; ".join(n for n in notes if n) or None,
+            best=question.metric.best,
+        )
+
+    def macro(self, whole: PairedSample, grouping: Grouping, cells: list[Cell]) -> Difference:
+        """The mean over the slices where both figures are defined; wins, ties and losses count slices."""
+        good = [c for c in cells if not math.isnan(c.found.delta)]
+        sign = -1.0 if cells[0].question[0].metric.best == "low" else 1.0
+        gains = [sign * c.found.delta for c in good]
+        row = Difference(cells[0].question[0].text, None, None, None, average="macro", n_pairs=whole.n)
+        row = replace(row, slice={**whole.slice, **dict.fromkeys(grouping, "*")}, n_positive=whole.n_positive)
+        row = replace(row, best=cells[0].question[0].metric.best)
+        if not good:
+            return replace(row, note="undefined: in no slice defined")
+        wins, losses = sum(g > 0 for g in gains), sum(g < 0 for g in gains)
+        means = [math.fsum(getattr(c.found, side) for c in good) / len(good) for side in ("a", "b")]
+        row = replace(row, a=means[0], b=means[1], delta=means[1] - means[0], wins=wins, losses=losses)
+        note = None if len(good) == len(cells) else f"over {len(good)} of {len(cells)} slices"
+        row = replace(row, ties=len(good) - wins - losses, note=note)
+        if good[0].found.test == NO_TEST:
+            return replace(row, note="; ".join(filter(None, (note, good[0].found.note))))
+        shares = any(name in whole.parts[0].a.columns.negative_only for name in grouping) and not self.plan.unit
+        if shares:
+            return replace(
+                row, note="; ".join(filter(None, (note, "no test: these slices share trials; draw a --unit")))
+            )
+        return self._macro_tested(row, good)
+
+    def _macro_tested(self, row: Difference, good: list[Cell]) -> Difference:
+        """Slices are apart, so errors of areas add up; replicates of everything else are averaged."""
+        assert row.delta is not None
+        if all(c.found.test == "delong" for c in good):
+            error = math.sqrt(math.fsum(c.found.error**2 for c in good)) / len(good)
+            if not error > 0.0:
+                return row
+            half = NormalDist().inv_cdf(0.5 + self.plan.level / 2) * error
+            p = math.erfc(abs(row.delta) / error / math.sqrt(2.0))
+            row = replace(row, low=row.delta - half, high=row.delta + half, p_value=p, p_adjusted=p, test="delong")
+            return replace(row, mdd=detectable(error, self.plan.level))
+        drawn = [c.deltas for c in good if c.deltas is not None]
+        if len(drawn) < len(good):
+            return row
+        deltas = np.mean(drawn, axis=0)
+        low, high = intervals.percentile(deltas, self.plan.level)
+        p = p_of_replicates(deltas)
+        if math.isnan(p):
+            return row
+        error = float(np.nanstd(deltas, ddof=1))
+        row = replace(row, low=low, high=high, p_value=p, p_adjusted=p, test="bootstrap")
+        return replace(row, mdd=detectable(error, self.plan.level))
+
+    def judged(self, row: Difference) -> Difference:
+        """The row with its verdict."""
+        if row.delta is None:
+            return row
+        if row.p_adjusted is None:
+            return replace(row, verdict=NOT_TESTED)
+        if row.delta == 0.0 and not row.wins and not row.losses:
+            return replace(row, verdict=IDENTICAL)
+        if row.p_adjusted >= 1.0 - self.plan.level or row.delta == 0.0:
+            return replace(row, verdict=NO_DIFFERENCE)
+        return replace(row, verdict=B_BETTER if (row.delta > 0.0) == (row.best == "high") else A_BETTER)
+
+    def discordances(self, sample: PairedSample) -> list[Discordance]:
+        """McNemar's tables of a sample: abstentions wrong, and only pairs with two answers where that is another set."""
+        codes = [
+            np.concatenate([outcomes(s) for s in sides])
+            for sides in ([p.a for p in sample.parts], [p.b for p in sample.parts])
+        ]
+        right = [np.isin(code, RIGHT) for code in codes]
+        both = (codes[0] < ANSWERED) & (codes[1] < ANSWERED)
+        everything = np.ones(len(both), dtype=bool)
+        readings = {ALL: everything} if both.all() else {WRONG: everything, BOTH: both}
+        independent = len(sample.parts) == 1 and not self.plan.unit
+        return [
+            _table(reading, inside, right[0], right[1], independent, sample.slice)
+            for reading, inside in readings.items()
+        ]
+
+    def resolution(self, rows: Sequence[Difference]) -> list[str]:
+        """A warning where so few replicates cannot show anything in so large a family."""
+        least = 2.0 / (self.plan.bootstrap + 1)
+        sizes = [len(list(own)) for _, own in _families([r for r in rows if r.test == "bootstrap" and not r.average])]
+        largest = max(sizes, default=1)
+        if not self.plan.bootstrap or self.correction == "none" or least * largest <= 1.0 - self.plan.level:
+            return []
+        need = math.ceil(2.0 * largest / (1.0 - self.plan.level))
+        return [
+            f"{self.plan.bootstrap:,} replicates cannot show a difference in a family of {largest}: their least p is {least:.2g}; "
+            f"take --bootstrap {10 * need:,}".replace(",", "")
+        ]
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)
+
+
+def _table(
+    reading: str, inside: Mask, right_a: Mask, right_b: Mask, independent: bool, where: Mapping[str, str]
+) -> Discordance:
+    """McNemar's table of the pairs inside a reading."""
+    both, only_a, only_b, neither = (
+        int((inside & (right_a == x) & (right_b == y)).sum()) for x in (True, False) for y in (True, False)
+    )
+    row = Discordance(reading, int(inside.sum()), both, only_a, only_b, neither, slice=dict(where))
+    if not independent:
+        return row
+    p = mcnemar.exact(only_a, only_b)
+    return replace(row, p_exact=p, p_mid=mcnemar.mid_p(only_a, only_b), p_adjusted=p)
+
+
+def _undefined(cell: Cell, names: tuple[str, str]) -> str | None:
+    if not math.isnan(cell.found.delta):
+        return None
+    sample, head = cell.sample, cell.sample.parts[0].a.columns.trials.header
+    if sample.n_positive in (0, sample.n):
+        return f"undefined: only {head.positive if sample.n_positive else head.negative} here"
+    where = [name for name, value in zip(names, (cell.found.a, cell.found.b), strict=True) if math.isnan(value)]
+    return f"undefined in {' and '.join(where)}: an empty denominator" if where else "undefined: both are infinite"
+
+
+def _few(sample: PairedSample) -> str | None:
+    head = sample.parts[0].a.columns.trials.header
+    for name, n in ((head.positive, sample.n_positive), (head.negative, sample.n - sample.n_positive)):
+        if 0 < n < FEW:
+            return f"only {n} {name}"
+    return None
+
+
+def _families(rows: Sequence[Difference]) -> list[tuple[tuple[object, ...], list[Difference]]]:
+    """Rows of one metric over the slices of one grouping."""
+    ordered = sorted(rows, key=lambda d: (d.metric, tuple(d.slice)))
+    return [(key, list(own)) for key, own in groupby(ordered, key=lambda d: (d.metric, tuple(d.slice)))]
+
+
+def _adjusted(rows: list[Difference], correction: str) -> list[Difference]:
+    """The rows in their order, p values adjusted within each family."""
+    new = {
+        id(row): p
+        for _, own in _families(rows)
+        for row, p in zip(own, adjusted([r.p_value for r in own], correction), strict=True)
+    }
+    return [replace(row, p_adjusted=new[id(row)]) for row in rows]
+
+
+def _adjusted_tables(rows: list[Discordance], correction: str) -> list[Discordance]:
+    found: dict[tuple[object, ...], list[Discordance]] = {}
+    for row in rows:
+        found.setdefault((row.reading, tuple(row.slice)), []).append(row)
+    new = {
+        id(row): p
+        for own in found.values()
+        for row, p in zip(own, adjusted([r.p_exact for r in own], correction), strict=True)
+    }
+    return [replace(row, p_adjusted=new[id(row)]) for row in rows]

@@ -1,0 +1,175 @@
+"""Asking: a metric made ready for trials, and its figure, interval and note for one sample."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+
+import numpy as np
+
+from hitmiss.errors import DataError
+from hitmiss.io.words import same_class
+from hitmiss.measuring.grouping import Columns, Sample
+from hitmiss.measuring.reasons import few, why_no_interval, why_undefined
+from hitmiss.measuring.uncertainty import Draws, Question
+from hitmiss.registry import Metric, resolve
+from hitmiss.results import Estimate
+from hitmiss.spec import Setting, Spec
+from hitmiss.stats import intervals
+from hitmiss.stats.binomial import wilson
+from hitmiss.stats.forms import Form, OfCounts, PairShare
+from hitmiss.stats.quantiles import quantile_interval
+from hitmiss.tally import Floats
+from hitmiss.trials import Trials
+from hitmiss.values import Quantile, Rate
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What a protocol settles for all its measurements.
+
+    `zero_undefined`: a share with an empty denominator is 0, and marked, where others leave it undefined. `delong`:
+    the interval of an AUC is DeLong's even where there are replicates. `within`: per grouping also the share of rightly
+    ordered pairs among those inside a slice (AUC), which scales and rates that differ between slices cannot move.
+    """
+
+    protocol: str | None = None
+    settings: Mapping[str, Mapping[str, Setting]] = field(default_factory=dict)
+    negative_only: tuple[str, ...] = ()
+    slice_metrics: tuple[str, ...] = ()
+    both_eers: bool = False
+    zero_undefined: bool = False
+    delong: bool = False
+    within: bool = False
+
+
+def ask(metric: str | Spec, trials: Trials, choices: Choices) -> Question:
+    """A metric made ready for these trials: settings of the protocol filled in, score kind checked."""
+    spec, entry, _ = resolve(metric)
+    spec = Spec.of(spec.name, **{**choices.settings.get(spec.name, {}), **dict(spec.settings)})
+    settings = entry.settings(spec)
+    shown = {k: v for k, v in spec.settings if choices.settings.get(spec.name, {}).get(k, entry.defaults[k]) != v}
+    for column in entry.columns:
+        trials.column(column)
+    kind = trials.header.score_kind
+    if "score" in entry.columns and entry.kinds and kind not in entry.kinds:
+        raise DataError(
+            f"{spec.name} needs {' or '.join(entry.kinds)} scores and these are declared {kind!r}; "
+            f"declare the kind if you know better, or calibrate on a development set"
+        )
+    if entry.positive is not None and not _takes(entry.positive, trials.header.positive):
+        raise DataError(
+            f"{spec.name} takes {entry.positive} to be the positive class and in these trials it is "
+            f"{trials.header.positive!r}; read them with positive={entry.positive!r}"
+        )
+    return Question(str(Spec.of(spec.name, **shown)), entry, settings, form_of(entry, settings))
+
+
+def form_of(entry: Metric, settings: Mapping[str, Setting]) -> Form | OfCounts | None:
+    """The form of a metric with its settings: the same object whenever the same is asked, so that it can be looked up."""
+    return None if entry.form is None else _made(entry.form, tuple(sorted(settings.items())))
+
+
+@cache
+def _made(form: Callable[..., Form | OfCounts], settings: tuple[tuple[str, Setting], ...]) -> Form | OfCounts:
+    return form(**dict(settings))
+
+
+def _takes(wanted: str, positive: str) -> bool:
+    """Whether a metric's positive class is that of the trials; undeclared classes (`positive`) are the caller's word."""
+    return positive == "positive" or same_class(wanted, positive)
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """The questions and the draws, and the replicates of every sample that was asked."""
+
+    columns: Columns
+    questions: list[Question]
+    draws: Draws
+    choices: Choices = field(default_factory=Choices)
+    replicates: dict[str, list[Floats]] = field(default_factory=dict)
+
+    def estimates(self, sample: Sample) -> list[Estimate]:
+        """Every question's figure of one sample."""
+        if self.draws.plan.bootstrap:
+            pairs = zip(self.questions, self._replicates(sample), strict=True)
+            self.replicates[sample.name] = [np.nan_to_num(r) if self._is_zeroed(q) else r for q, r in pairs]
+        return [self._estimate(i, q, sample) for i, q in enumerate(self.questions)]
+
+    def drawn(self, sample: Sample, index: int) -> Floats:
+        """Replicates of a question for a sample that was asked, for an average or a difference of figures."""
+        question = self.questions[index]
+        return self.draws.for_averages(question, sample, question.value(sample), self.replicates[sample.name][index])
+
+    def _replicates(self, sample: Sample) -> list[Floats]:
+        """Replicates of every question; nothing is known from those of a figure that gets no interval."""
+        drawn = iter(self.draws.replicates([q for q in self.questions if q.metric.interval], sample))
+        unknown = np.full(self.draws.plan.bootstrap, math.nan)
+        return [next(drawn) if q.metric.interval else unknown for q in self.questions]
+
+    def _estimate(self, index: int, question: Question, sample: Sample) -> Estimate:
+        value = question.value(sample)
+        row = blank(question, sample.n, sample.n_positive, sample.run, sample.slice)
+        row = replace(row, of=getattr(value, "of", None))
+        if math.isnan(value) and self._is_zeroed(question):
+            return replace(row, value=0.0, note=f"0 by convention: nothing to divide by in {question.metric.name}")
+        if math.isnan(value):
+            return replace(row, value=None, note=why_undefined(sample, question))
+        low, high, method, lost = self._interval(index, question, sample, value)
+        silence = why_no_interval(self.draws.plan, question, sample, value)
+        if low is None and silence is None and self.draws.is_one_unit(sample):
+            silence = f"no interval: one {' × '.join(self.draws.plan.unit)} alone"
+        notes = [few(sample), silence, f"{lost} replicates without a class left out" if lost else None]
+        note = "; ".join(n for n in notes if n) or None
+        return replace(row, value=float(value), low=low, high=high, method=method, note=note)
+
+    def _is_zeroed(self, question: Question) -> bool:
+        return self.choices.zero_undefined and isinstance(question.form, OfCounts)
+
+    def _interval(
+        self, index: int, question: Question, sample: Sample, value: float
+    ) -> tuple[float | None, float | None, str | None, int]:
+        plan = self.draws.plan
+        if why_no_interval(plan, question, sample, value) is not None:
+            return None, None, None, 0
+        if isinstance(value, Rate) and not plan.unit:
+            return *_known(wilson(value.hits, value.of, plan.level)), "wilson", 0
+        if isinstance(value, Quantile) and not plan.unit:
+            return *_known(quantile_interval(value.ordered, value.share, plan.level)), "order statistics", 0
+        is_area = isinstance(question.form, PairShare)
+        if plan.bootstrap and not (is_area and self.choices.delong and not plan.unit):
+            drawn = self.replicates[sample.name][index]
+            ends = self.draws.interval(question, sample, value, drawn)
+            if plan.unit and ends[0] == ends[1] and self.draws.is_one_unit(sample):
+                return None, None, None, 0  # every replicate is the same unit: that is no certainty
+            return *_known(ends), f"bootstrap {plan}", int(np.isnan(drawn).sum())
+        if is_area:
+            return *_known(sample.steps.interval(plan.level)), "delong", 0
+        return None, None, None, 0
+
+
+def blank(question: Question, n: int, n_positive: int, run: Mapping[str, str], slice_: Mapping[str, str]) -> Estimate:
+    """An estimate of a question without a figure yet."""
+    return Estimate(
+        question.text,
+        None,
+        n=n,
+        n_positive=n_positive,
+        run=dict(run),
+        slice=dict(slice_),
+        settings=question.settings,
+        best=question.metric.best,
+    )
+
+
+def _known(ends: tuple[float, float]) -> tuple[float | None, float | None]:
+    return (None, None) if math.isnan(ends[0]) else ends
+
+
+def with_interval(row: Estimate, drawn: Floats, draws: Draws) -> Estimate:
+    """A figure made of other figures, with the percentile interval of what it is in each replicate."""
+    low, high = _known(intervals.percentile(drawn, draws.plan.level))
+    return replace(row, low=low, high=high, method=f"bootstrap {replace(draws.plan, method='percentile')}")

@@ -1,0 +1,165 @@
+"""Figures made of slices: the macro average, the worst slice, pairs within slices, and the gap between domains."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hitmiss.errors import UsageError
+from hitmiss.measuring.asking import Work, blank, with_interval
+from hitmiss.measuring.grouping import Grouping, Sample, samples_of_slices
+from hitmiss.measuring.uncertainty import Question
+from hitmiss.progress import each
+from hitmiss.results import Estimate
+from hitmiss.stats.forms import PairShare
+
+
+@dataclass(frozen=True)
+class Gap:
+    """The difference between the trials outside and inside a domain: figure(out) − figure(in)."""
+
+    column: str
+    inside: tuple[str, ...]
+    outside: tuple[str, ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> Gap:
+        """A gap from its text: `column=in`, `column=in1+in2` or `column=in:out`.
+
+        >>> Gap.parse("codec=NONE:C01+C02")
+        Gap(column='codec', inside=('NONE',), outside=('C01', 'C02'))
+        """
+        column, equals, values = text.partition("=")
+        inside, _, outside = values.partition(":")
+        if not column or not equals or not inside:
+            raise UsageError(f"gap {text!r}: write column=in, column=in1+in2 or column=in:out")
+        return cls(column, tuple(inside.split("+")), tuple(outside.split("+")) if outside else ())
+
+    def __str__(self) -> str:
+        return f"{self.column}={'+'.join(self.inside)}{':' if self.outside else ''}{'+'.join(self.outside)}"
+
+    @property
+    def label(self) -> str:
+        """How the gap is written in tables."""
+        return f"{'+'.join(self.outside) or 'rest'} − {'+'.join(self.inside)}"
+
+
+def by_slices(work: Work, whole: Sample, grouping: Grouping, warnings: list[str]) -> list[Estimate]:
+    """Every figure of every slice, then their averages; a grouping with one slice is called trivial and left out."""
+    samples = samples_of_slices(whole, grouping)
+    if len(samples) == 1:
+        value = ", ".join(f"{k}={v}" for k, v in samples[0].slice.items())
+        warnings.append(f"a table by {' × '.join(grouping)} is trivial here: every trial has {value}")
+        return []
+    rows = [e for sample in each(samples, f"by {' × '.join(grouping)}") for e in work.estimates(sample)]
+    size = len(work.questions)
+    averages = []
+    for i, question in enumerate(work.questions):
+        cells = rows[i::size]
+        averages += [_macro(work, whole, grouping, i, question, samples, cells), *_worst(question, cells)]
+        if work.choices.within and isinstance(question.form, PairShare):
+            averages.append(_within(work, whole, grouping, i, question, samples, cells))
+    return rows + averages
+
+
+def _macro(
+    work: Work,
+    whole: Sample,
+    grouping: Grouping,
+    i: int,
+    question: Question,
+    samples: list[Sample],
+    cells: list[Estimate],
+) -> Estimate:
+    """The simple mean over the slices where the figure is defined, with the mean of their replicates."""
+    defined = [(s, e) for s, e in zip(samples, cells, strict=True) if e.value is not None]
+    everywhere = dict.fromkeys(grouping, "*")
+    row = replace(blank(question, whole.n, whole.n_positive, whole.run, everywhere), average="macro")
+    if not defined:
+        return replace(row, note="undefined: in no slice defined")
+    values = [e.value for _, e in defined if e.value is not None]
+    note = None if len(defined) == len(cells) else f"over {len(defined)} of {len(cells)} slices"
+    row = replace(row, value=float(np.mean(values)), note=note)
+    if not work.draws.plan.bootstrap:
+        return row
+    if not work.draws.plan.unit and any(name in work.columns.negative_only for name in grouping):
+        shared = (
+            f"no interval: these slices share their {work.columns.trials.header.positive} trials; draw a --unit for one"
+        )
+        return replace(row, note="; ".join(filter(None, (note, shared))))
+    drawn = np.mean([work.drawn(s, i) for s, _ in defined], axis=0)
+    return with_interval(row, drawn, work.draws)
+
+
+def _within(
+    work: Work,
+    whole: Sample,
+    grouping: Grouping,
+    i: int,
+    question: Question,
+    samples: list[Sample],
+    cells: list[Estimate],
+) -> Estimate:
+    """The AUC over the pairs of which both are in one slice: the mean of the slices, each by its number of pairs."""
+    defined = [(s, e.value) for s, e in zip(samples, cells, strict=True) if e.value is not None]
+    row = replace(blank(question, whole.n, whole.n_positive, whole.run, dict.fromkeys(grouping, "*")), average="within")
+    if not defined:
+        return replace(row, note="undefined: in no slice defined")
+    pairs = np.array([s.n_positive * (s.n - s.n_positive) for s, _ in defined], dtype=np.float64)
+    note = None if len(defined) == len(cells) else f"over {len(defined)} of {len(cells)} slices"
+    row = replace(row, value=float(pairs @ [v for _, v in defined] / pairs.sum()), note=note)
+    if not work.draws.plan.bootstrap or work.draws.plan.unit:
+        return row
+    drawn = pairs @ np.array([work.replicates[s.name][i] for s, _ in defined]) / pairs.sum()
+    return with_interval(row, drawn, work.draws)
+
+
+def _worst(question: Question, cells: list[Estimate]) -> list[Estimate]:
+    """The slice with the worst figure, and its own interval."""
+    defined = [e for e in cells if e.value is not None]
+    if not defined:
+        return []
+    pick = max if question.metric.best == "low" else min
+    worst = pick(defined, key=lambda e: e.value if e.value is not None else math.nan)
+    return [replace(worst, average="worst", note=f"worst of {len(defined)}")]
+
+
+def gap_rows(work: Work, whole: Sample, gap: Gap) -> list[Estimate]:
+    """figure(out) − figure(in) for every question."""
+    codes, values = work.columns.codes(gap.column)
+    unknown = [v for v in (*gap.inside, *gap.outside) if v not in values]
+    if unknown:
+        raise UsageError(f"no {gap.column} is {unknown[0]!r}; there are {', '.join(values)}")
+    inside = np.isin(codes, [values.index(v) for v in gap.inside])
+    outside = np.isin(codes, [values.index(v) for v in gap.outside]) if gap.outside else ~inside
+    sides = [
+        work.columns.sample(whole.rows[mask[whole.rows]], whole.run, {gap.column: f"{name} {gap.label}"})
+        for name, mask in (("in", inside), ("out", outside))
+    ]
+    pairs = [work.estimates(side) for side in sides]
+    return [
+        _gap_row(work, i, gap, sides, within, beyond) for i, (within, beyond) in enumerate(zip(*pairs, strict=True))
+    ]
+
+
+def _gap_row(work: Work, i: int, gap: Gap, sides: list[Sample], within: Estimate, beyond: Estimate) -> Estimate:
+    row = replace(
+        beyond,
+        slice={gap.column: gap.label},
+        average="gap",
+        n=within.n + beyond.n,
+        value=None,
+        low=None,
+        high=None,
+        method=None,
+    )
+    row = replace(row, n_positive=within.n_positive + beyond.n_positive)
+    if within.value is None or beyond.value is None:
+        return replace(row, note=within.note or beyond.note)
+    row = replace(row, value=beyond.value - within.value, note=f"{beyond.value:.4f} out, {within.value:.4f} in")
+    if not work.draws.plan.bootstrap:
+        return row
+    drawn = work.drawn(sides[1], i) - work.drawn(sides[0], i)
+    return with_interval(row, drawn, work.draws)

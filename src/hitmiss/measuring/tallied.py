@@ -1,0 +1,122 @@
+"""Trials that are known only as tallies: one row a cell (label, decision, slices …), and how many trials have which score.
+
+Everything that `measure` does with trials it does with these, so a figure of counted shards is computed by the very code
+that computes it in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from hitmiss.errors import UsageError
+from hitmiss.measuring.grouping import Columns, Rows, Sample
+from hitmiss.metrics.counts import OUTCOMES
+from hitmiss.stats.delong import Steps
+from hitmiss.tally import Array, Floats, Tally
+from hitmiss.trials import Header, Trials
+
+Counts = NDArray[np.int64]
+
+
+class Scored(Protocol):
+    """Who knows the scores of cells."""
+
+    def tally(self, positive: Rows, negative: Rows) -> Tally:
+        """The scores of some positive and some negative cells, counted together."""
+
+    def steps(self, positive: Rows, negative: Rows) -> Steps:
+        """What their AUC and its variance need."""
+
+
+@dataclass(frozen=True, eq=False)
+class TalliedTrials(Trials):
+    """Trials as a table of cells: `size` tells how many trials each row stands for, `scored` what scores they have."""
+
+    size: Counts = None  # type: ignore[assignment]  # a field after fields with defaults
+    scored: Scored = None  # type: ignore[assignment]
+
+    @classmethod
+    def of_cells(cls, cells: pl.DataFrame, header: Header, size: Counts, scored: Scored) -> TalliedTrials:
+        """From a frame with one row a cell: label, and whatever the cells are told apart by."""
+        named = cells.with_columns(item=pl.int_range(pl.len()).cast(pl.String))
+        base = Trials.from_frame(named, header, is_unique=True)
+        return cls(base.frame, header, ("item", "target", *header.runs), size, scored)
+
+    def __len__(self) -> int:
+        return int(self.size.sum())
+
+    @property
+    def n_positive(self) -> int:
+        """How many trials are positive."""
+        return int(self.size[self.label == 1].sum())
+
+    def columns(self, negative_only: tuple[str, ...] = ()) -> TalliedColumns:
+        """The columns of the cells, as `measure` wants them."""
+        return TalliedColumns(self, negative_only)
+
+
+@dataclass(frozen=True, eq=False)
+class TalliedColumns(Columns):
+    """The columns of cells."""
+
+    trials: TalliedTrials
+
+    def named(self, name: str) -> Array:
+        """A column of the cells; a column of the trials is not to be had."""
+        if name == "decision":
+            return super().named(name)
+        raise UsageError(f"this figure needs the {name} of every trial at once, which counted trials have not; leave --stream out")
+
+    def sample(self, rows: Rows, run: Mapping[str, str] | None = None, slice: Mapping[str, str] | None = None) -> Sample:
+        """The sample of some cells."""
+        return TalliedSample(self, rows, run or {}, slice or {})
+
+
+@dataclass(frozen=True, eq=False)
+class TalliedSample(Sample):
+    """Some cells of one run: what a figure is computed on."""
+
+    columns: TalliedColumns
+
+    @cached_property
+    def size(self) -> Counts:
+        """How many trials each of its cells stands for."""
+        return self.columns.trials.size[self.rows]
+
+    @property
+    def n(self) -> int:
+        """How many trials."""
+        return int(self.size.sum())
+
+    @cached_property
+    def n_positive(self) -> int:
+        """How many are positive."""
+        return int(self.size[self.positive].sum())
+
+    @cached_property
+    def tally(self) -> Tally:
+        """Its scores counted."""
+        return self.columns.trials.scored.tally(self.rows[self.positive], self.rows[~self.positive])
+
+    @cached_property
+    def steps(self) -> Steps:
+        """What its AUC and the variance of that need."""
+        return self.columns.trials.scored.steps(self.rows[self.positive], self.rows[~self.positive])
+
+    @cached_property
+    def score(self) -> Floats:
+        """Its distinct scores, ascending."""
+        return self.tally.score
+
+    @cached_property
+    def outcomes(self) -> Counts:
+        """How often each outcome of a decision happened."""
+        found: NDArray[Any] = np.bincount(self.columns.outcome[self.rows], weights=self.size, minlength=OUTCOMES)
+        return found.astype(np.int64)

@@ -1,0 +1,1 @@
+"""What is told of verdicts beside the metrics: stability over trials, reliability, latency, and people beside the system."""

@@ -1,0 +1,76 @@
+"""How long answers took: per component, cache hits, misses and retried calls apart."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+import polars as pl
+
+from hitmiss.measuring.measurement import measure
+from hitmiss.results import Estimate, Results
+from hitmiss.trials import Trials
+from hitmiss.verdicts.stability import TRIAL, is_repeated, pooled
+
+SUFFIX: Final = "_seconds"
+SERVED: Final = "served"
+HIT_BELOW: Final = 0.25
+"""Seconds below which an answer is probably a cache hit, says the document; only a note is made of it."""
+METRICS: Final = ("median_seconds", "p95_seconds")
+
+
+def by_component(trials: Trials) -> Trials | None:
+    """One row a trial and timing component, with its seconds and how it was served; None where there are no times."""
+    head = trials.header
+    names = [name for name in head.numbers if name.endswith(SUFFIX)]
+    keep = ["item", "target", "label", *head.runs, SERVED]
+    served = trials.frame.with_columns(_served(trials).alias(SERVED))
+    parts = [
+        served.select(*keep, component=pl.lit(name.removesuffix(SUFFIX)), seconds=pl.col(name)).drop_nulls("seconds")
+        for name in names
+    ]
+    if not parts or not any(part.height for part in parts):
+        return None
+    header = replace(head, runs=(*head.runs, "component"), slices=(SERVED,), numbers=("seconds",), notes=())
+    return Trials.from_frame(pl.concat(parts).sort("seconds"), header)
+
+
+def _served(trials: Trials) -> pl.Expr:
+    """`hit`, `miss` or `unknown`; `retried` where a call had to be made again."""
+    known = pl.col("cache") if "cache" in trials.frame.columns else pl.lit("unknown")
+    if "retries" not in trials.frame.columns:
+        return known
+    return pl.when(pl.col("retries") > 0).then(pl.lit("retried")).otherwise(known)
+
+
+def latency(trials: Trials, *, bootstrap: int = 1000, seed: int = 0, level: float = 0.95) -> Results:
+    """Median and 95th percentile of each component, by how the answer was served; never over hits and misses together.
+
+    Intervals are from order statistics, or over items where those repeat.
+    """
+    times = by_component(trials)
+    if times is None:
+        return Results(())
+    unit = "item" if is_repeated(trials) else None
+    asked = {"bootstrap": bootstrap if unit else 0, "unit": unit, "seed": seed, "level": level}
+    found = measure(pooled(times, TRIAL), METRICS, by=[SERVED], **asked)  # type: ignore[arg-type]
+    apart = {tuple(e.run.items()) for e in found if e.slice and e.average is None}
+    rows = [e for e in found if e.average is None and (e.slice or tuple(e.run.items()) not in apart)]
+    return Results(tuple(_placed(e, times) for e in rows), warnings=_doubts(times))
+
+
+def _placed(e: Estimate, times: Trials) -> Estimate:
+    """A row with how it was served, also where all of a component was served alike."""
+    if e.slice:
+        return e
+    own = times.frame.filter(pl.all_horizontal(pl.col(k) == v for k, v in e.run.items()))
+    return replace(e, slice={SERVED: own[SERVED][0]})
+
+
+def _doubts(times: Trials) -> tuple[str, ...]:
+    unknown = times.frame.filter(pl.col(SERVED) == "unknown")
+    fast = unknown.filter(pl.col("seconds") < HIT_BELOW).height
+    if not unknown.height:
+        return ()
+    told = f"; {fast:,} of {unknown.height:,} times are below {HIT_BELOW:g} s, as cache hits are" if fast else ""
+    return (f"the results do not say which answers came from a cache, so the times may mix hits and misses{told}",)

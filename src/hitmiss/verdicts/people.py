@@ -1,0 +1,199 @@
+"""The system alone, people alone, and the two together: who decides, how well, and how much people have to look at.
+
+People judge an item with all the verdicts that were asked for; their word is the adjudicator's where there is one, else
+the strict majority, and a draw or "cannot tell" decides nothing. Together: the system's answer where it answered, people's
+word where it did not. An item that nobody has finished stays as the system left it, and is counted. Nothing is guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, get_args
+
+import polars as pl
+
+from hitmiss.errors import DataError, Fault, UnknownName
+from hitmiss.io.people import HUMAN, PeoplesVerdicts
+from hitmiss.measuring.measurement import Choices, measure
+from hitmiss.results import Results
+from hitmiss.stats.agreement import Agreement, agreement, answer_counts
+from hitmiss.trials import Header, Trials, stack
+from hitmiss.values import ABSTAIN, Rate
+from hitmiss.verdicts.stability import TRIAL, is_repeated, majority, measure_repeated
+
+Where = Literal["unanswered", "reviewed"]
+WHERE: Final = get_args(Where)
+SYSTEM, PEOPLE, TOGETHER = "system", "people", "together"
+WHO: Final = "decided by"
+METRICS: Final = ("accuracy", "coverage", "accuracy_answered", "fake_slip_rate", "real_false_flag_rate")
+
+
+@dataclass(frozen=True)
+class Load:
+    """What one run leaves to people, in items: sent (it gave no answer), then settled, left open by people
+    (they could not tell or disagree), begun but short of verdicts, and not looked at."""
+
+    run: Mapping[str, str]
+    n: int
+    sent: int
+    settled: int
+    open: int
+    begun: int
+    unseen: int
+
+    @property
+    def share(self) -> Rate:
+        """The share of all items that the run leaves to people."""
+        return Rate(self.sent, self.n)
+
+
+@dataclass(frozen=True, eq=False)
+class Teamwork:
+    """The figures of the three, the load of each run, how people agree, and what they spent."""
+
+    figures: Results
+    loads: tuple[Load, ...]
+    agreement: Agreement
+    decided_agreement: Agreement
+    n_verdicts: int
+    n_reviewers: int
+    n_adjudicated: int
+    seconds: float | None
+    where: Where
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        about = {k: getattr(self, k) for k in ("n_verdicts", "n_reviewers", "n_adjudicated", "seconds", "where")}
+        loads = [
+            {**vars(load), "run": dict(load.run), "share": None if not load.n else float(load.share)}
+            for load in self.loads
+        ]
+        agreements = {k: vars(getattr(self, k)) for k in ("agreement", "decided_agreement")}
+        figures = {"estimates": self.figures.to_dict()["estimates"], "signature": self.figures.signature}
+        return {**figures, "loads": loads, **agreements, **about}
+
+
+def evaluate_teamwork(
+    system: Trials,
+    said: PeoplesVerdicts,
+    *,
+    where: Where = "unanswered",
+    metrics: Sequence[str] = METRICS,
+    bootstrap: int = 1000,
+    seed: int = 0,
+    level: float = 0.95,
+    choices: Choices | None = None,
+) -> Teamwork:
+    """Every figure for the system alone, people alone, and the two together."""
+    people = words_of_people(system, said)
+    both = together(system, people, where)
+    plan: dict[str, Any] = {"bootstrap": bootstrap, "seed": seed, "level": level}
+    figures = _figures(system, people, both, list(metrics), {**plan, "choices": choices})
+    rows = [dict(zip(own["reviewer"], map(str, own["decision"]), strict=True)) for own in _by_item(said.reviews)]
+    seconds = said.frame["seconds"].drop_nulls()
+    return Teamwork(
+        figures=figures,
+        loads=tuple(_loads(system, people, said)),
+        agreement=agreement(answer_counts(rows), **plan),
+        decided_agreement=agreement(answer_counts(rows, missing=[str(ABSTAIN)]), **plan),
+        n_verdicts=said.reviews.height,
+        n_reviewers=said.reviews["reviewer"].n_unique(),
+        n_adjudicated=said.adjudications.height,
+        seconds=float(seconds.sum()) if len(seconds) else None,
+        where=where,
+    )
+
+
+def _figures(system: Trials, people: Trials, both: Trials, metrics: list[str], options: Mapping[str, Any]) -> Results:
+    """The metrics of the three. Where runs were repeated, the mean over trials; people have judged each item once."""
+    machine = stack({SYSTEM: _bare(system), TOGETHER: _bare(both)}, WHO)
+    repeated = is_repeated(machine)
+    figures = (measure_repeated if repeated else measure)(machine, metrics, **options)
+    if not len(people):
+        return figures
+    runs = system.header.runs
+    named = replace(people, frame=people.frame.with_columns(pl.lit("-").alias(name) for name in runs)).retitle(
+        runs=runs
+    )
+    alone = measure(stack({PEOPLE: _bare(named)}, WHO), metrics, **options)
+    rows = [replace(e, run={k: v for k, v in e.run.items() if k != TRIAL}, average="mean") for e in alone]
+    return figures + (replace(alone, estimates=tuple(rows)) if repeated else alone)
+
+
+def human_trials(system: Trials, said: PeoplesVerdicts) -> Trials:
+    """Every single verdict as a trial of the run `human`, a reviewer a trial; labels are those of the system's items."""
+    known = system.frame.unique("item", maintain_order=True).select("item", "target", "label", *system.header.slices)
+    strangers = sorted(set(said.frame["item"]) - set(known["item"]))
+    if strangers:
+        faults = [
+            Fault("unknown-item", "people judged an item that the results do not have", value=s) for s in strangers
+        ]
+        raise DataError(
+            f"people judged {len(strangers)} that the results do not have, the first is {strangers[0]!r}", faults
+        )
+    frame = said.reviews.join(known, on="item", maintain_order="left").select(
+        "item", "target", "label", "decision", *system.header.slices,
+        model=pl.lit(HUMAN), trial="reviewer", seconds="seconds",
+    )  # fmt: skip
+    head = system.header
+    header = Header(head.positive, head.negative, runs=("model", "trial"), slices=head.slices, numbers=("seconds",))
+    clean = replace(header, slices=tuple(s for s in head.slices if s not in ("model", "trial", "seconds")))
+    return Trials.from_frame(frame, replace(clean, sources=(said.source,) if said.source else ()))
+
+
+def words_of_people(system: Trials, said: PeoplesVerdicts) -> Trials:
+    """One trial for each item that people have finished: the adjudicator's decision, else the strict majority."""
+    every = human_trials(system, said)
+    decided = dict(said.adjudications.select("item", "decision").iter_rows())
+    full = said.reviews.group_by("item").len().filter(pl.col("len") == said.per_item)["item"]
+    finished = every.keep(pl.col("item").is_in([*full, *decided]))
+    if not len(finished):
+        return finished.retitle(runs=("model",))
+    voted = majority(finished)
+    word = (
+        pl.col("item").replace_strict(decided, default=None, return_dtype=pl.Int8) if decided else pl.lit(None, pl.Int8)
+    )
+    return voted.put(decision=pl.coalesce(word, pl.col("decision")).cast(pl.Int8))
+
+
+def together(system: Trials, people: Trials, where: Where = "unanswered") -> Trials:
+    """The system's answers with people's words in them: where it gave none, or (`reviewed`) wherever people gave one."""
+    if where not in WHERE:
+        raise UnknownName("place for people's verdicts", where, WHERE)
+    if not len(people):
+        return system
+    words = dict(people.frame.select("item", "decision").iter_rows())
+    word = pl.col("item").replace_strict(words, default=None, return_dtype=pl.Int8)
+    answered = pl.col("decision").is_in([0, 1]).fill_null(False)
+    takes = word.is_in([0, 1]) & ~answered if where == "unanswered" else word.is_in([0, 1])
+    decided = pl.when(takes.fill_null(False)).then(word).otherwise(pl.col("decision"))
+    sources = tuple(dict.fromkeys((*system.header.sources, *people.header.sources)))
+    return system.put(decision=decided).retitle(sources=sources)
+
+
+def _bare(trials: Trials) -> Trials:
+    """The question, the truth and the decision: what all three have."""
+    head = replace(trials.header, slices=(), numbers=(), notes=(), choices=())
+    return Trials(trials.frame.select("item", "target", "label", "decision", *head.runs), head)
+
+
+def _by_item(reviews: pl.DataFrame) -> list[pl.DataFrame]:
+    return reviews.partition_by("item", maintain_order=True) if reviews.height else []
+
+
+def _loads(system: Trials, people: Trials, said: PeoplesVerdicts) -> list[Load]:
+    words = dict(people.frame.select("item", "decision").iter_rows())
+    begun = set(said.frame["item"]) - set(words)
+    runs = list(system.header.runs)
+    groups = system.frame.partition_by(runs, as_dict=True, maintain_order=True) if runs else {(): system.frame}
+    found = []
+    for key, own in groups.items():
+        sent = own.filter(~pl.col("decision").is_in([0, 1]).fill_null(False))["item"].to_list()
+        settled = sum(words.get(i, ABSTAIN) in (0, 1) for i in sent)
+        looked = sum(i in words for i in sent)
+        short = sum(i in begun for i in sent)
+        run = dict(zip(runs, map(str, key), strict=True))
+        counts = (own.height, len(sent), settled, looked - settled, short, len(sent) - looked - short)
+        found.append(Load(run, *counts))
+    return found

@@ -1,0 +1,183 @@
+"""Runs that were repeated: how much comes from the run, how much from the items, and which verdicts flip.
+
+Run noise is the standard deviation of a figure over the trials of a run; item noise is its interval over the items, drawn
+as wholes with all their trials. The two are never mixed, and no row of a repeated item is taken for a new item.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+
+from hitmiss.errors import UsageError
+from hitmiss.measuring.grouping import parse_by
+from hitmiss.measuring.measurement import Choices, measure
+from hitmiss.measuring.signature import digest_of
+from hitmiss.results import Estimate, Results, merged
+from hitmiss.spec import Spec
+from hitmiss.stats.binomial import wilson
+from hitmiss.trials import Trials
+from hitmiss.values import ABSTAIN, FAILED, Rate
+
+TRIAL: Final = "trial"
+
+
+def is_repeated(trials: Trials, column: str = TRIAL) -> bool:
+    """Whether some run was made more than once."""
+    return column in trials.header.runs and trials.frame[column].n_unique() > 1
+
+
+def pooled(trials: Trials, column: str = TRIAL) -> Trials:
+    """The trials of all repetitions as one run; the repetition becomes a slice."""
+    head = trials.header
+    if column not in head.runs:
+        return trials
+    return trials.retitle(runs=tuple(r for r in head.runs if r != column), slices=(*head.slices, column))
+
+
+def measure_repeated(
+    trials: Trials,
+    metrics: Sequence[str | Spec],
+    *,
+    by: Sequence[str | Sequence[str]] = (),
+    bootstrap: int = 1000,
+    seed: int = 0,
+    level: float = 0.95,
+    choices: Choices | None = None,
+    remarks: Sequence[str] = (),
+    column: str = TRIAL,
+) -> Results:
+    """Each repetition by itself; then `mean` over them with the interval over items, and `sd` over them.
+
+    Slices are of all repetitions together, with intervals over items.
+    """
+    if not is_repeated(trials, column):
+        raise UsageError(f"no run has more than one {column}")
+    own: dict[str, Any] = {"bootstrap": bootstrap, "seed": seed, "level": level, "choices": choices}
+    each = measure(trials, metrics, remarks=remarks, **own)
+    wide = replace(choices or Choices(), slice_metrics=())
+    together = measure(pooled(trials, column), metrics, by=[column], unit="item", **{**own, "choices": wide})
+    means = [_mean(e, column) for e in together if e.average == "macro"]
+    sliced = measure(pooled(trials, column), metrics, by=by, unit="item", **own) if by else Results(())
+    rows = (*each, *means, *_deviations(each, column), *(e for e in sliced if e.slice))
+    return replace(
+        each, estimates=rows, warnings=merged(each.warnings, sliced.warnings), signature=_signed(together, rows, by)
+    )
+
+
+def _mean(e: Estimate, column: str) -> Estimate:
+    return replace(e, average="mean", slice={}, note=e.note or f"mean over the values of {column}")
+
+
+def _deviations(each: Results, column: str) -> list[Estimate]:
+    """The sample standard deviation over the repetitions of each run: 0 for one alone says nothing, so it is undefined."""
+    cells: dict[tuple[Any, ...], list[Estimate]] = {}
+    for e in each:
+        rest = {k: v for k, v in e.run.items() if k != column}
+        cells.setdefault((e.metric, *rest.items()), []).append(replace(e, run=rest))
+    return [_deviation(own) for own in cells.values()]
+
+
+def _deviation(own: list[Estimate]) -> Estimate:
+    values = [e.value for e in own if e.value is not None]
+    row = replace(own[0], average="sd", low=None, high=None, method=None, of=None, note=f"over {len(values)} trials")
+    return replace(row, value=float(np.std(values, ddof=1)) if len(values) > 1 else None)
+
+
+def _signed(together: Results, rows: tuple[Estimate, ...], by: Sequence[str | Sequence[str]]) -> str:
+    parts = [p for p in together.signature.split("|") if not p.startswith(("out:", "by:"))]
+    groupings = ",".join("*".join(g) for g in parse_by(by))
+    sliced = [f"by:{groupings}"] if groupings else []
+    return "|".join([*parts, *sliced, f"repeats:{TRIAL}", f"out:{digest_of(rows)}"])
+
+
+def flips(trials: Trials, column: str = TRIAL, level: float = 0.95) -> Results:
+    """Per run the share of items whose verdict is not the same in all trials, and of those called both classes.
+
+    A failed call is a verdict of its own. Items asked once are left out.
+
+    >>> from hitmiss.trials import Header
+    >>> t = Trials.of([1, 1, 0, 0], item=list("aabb"), decision=[1, 0, 0, 0], trial=["1", "2", "1", "2"],
+    ...               header=Header(runs=("trial",)))
+    >>> [(e.metric, e.value) for e in flips(t)]
+    [('flip_rate', 0.5), ('hard_flip_rate', 0.5)]
+    """
+    rest = [r for r in trials.header.runs if r != column]
+    said = pl.col("decision").fill_null(FAILED)
+    items = trials.frame.group_by([*rest, "item", "target"], maintain_order=True).agg(
+        pl.col("label").first(),
+        asked=pl.len(),
+        flipped=said.n_unique() > 1,
+        hard=(said == 1).any() & (said == 0).any(),
+    )
+    items = items.filter(pl.col("asked") > 1)
+    groups = items.partition_by(rest, as_dict=True, maintain_order=True) if rest else {(): items}
+    return Results(
+        tuple(row for key, own in groups.items() for row in _flip_rows(dict(zip(rest, key, strict=True)), own, level))
+    )
+
+
+def _flip_rows(run: Mapping[str, Any], own: pl.DataFrame, level: float) -> list[Estimate]:
+    rows = []
+    for metric, column in (("flip_rate", "flipped"), ("hard_flip_rate", "hard")):
+        rate = Rate(int(own[column].sum()), own.height)
+        low, high = wilson(rate.hits, rate.of, level)
+        rows.append(
+            Estimate(
+                metric,
+                float(rate),
+                low,
+                high,
+                own.height,
+                int(own["label"].sum()),
+                run=dict(run),
+                method="wilson",
+                of=rate.of,
+            )
+        )
+    return rows
+
+
+def majority(trials: Trials, column: str = TRIAL) -> Trials:
+    """One verdict an item by the majority of its trials: a draw abstains, failed calls do not vote.
+
+    The confidence is the mean of those who voted for the verdict.
+
+    >>> from hitmiss.trials import Header
+    >>> t = Trials.of([1] * 5, item=list("aaabb"), decision=[1, 1, 0, 1, 0], trial=list("12312"),
+    ...               header=Header(runs=("trial",)))
+    >>> majority(t).column("decision").to_list()
+    [1, -1]
+    """
+    head = trials.header
+    rest = [r for r in head.runs if r != column]
+    said, extra = pl.col("decision"), [s for s in head.slices if s != column]
+    counts = {name: (said == code).sum() for name, code in (("yes", 1), ("no", 0), ("silent", ABSTAIN))}
+    means = {
+        f"c{code}": pl.col("confidence").filter(said == code).mean()
+        for code in (1, 0)
+        if "confidence" in trials.frame.columns
+    }
+    votes = trials.frame.group_by(["item", "target", *rest], maintain_order=True).agg(
+        pl.col("label", *extra).first(), **counts, **means
+    )
+    yes, no, silent = pl.col("yes"), pl.col("no"), pl.col("silent")
+    most = (
+        pl.when(yes + no + silent == 0).then(None)
+        .when((yes > no) & (yes > silent)).then(1)
+        .when((no > yes) & (no > silent)).then(0)
+        .otherwise(ABSTAIN)
+        .cast(pl.Int8)
+    )  # fmt: skip
+    frame = votes.with_columns(decision=most)
+    if means:
+        stated = pl.when(pl.col("decision") == 1).then("c1").when(pl.col("decision") == 0).then("c0")
+        frame = frame.with_columns(confidence=stated)
+    header = replace(
+        head, runs=tuple(rest), slices=tuple(extra), numbers=(), choices=(*head.choices, f"majority({column})")
+    )
+    return Trials.from_frame(frame.drop("yes", "no", "silent", *means), header)

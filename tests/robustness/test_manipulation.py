@@ -1,0 +1,130 @@
+"""The drift table, checked by hand and by its laws."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hitmiss.errors import DataError, UnknownName, UsageError
+from hitmiss.metrics.detection import eer
+from hitmiss.report.drift_table import drift_table
+from hitmiss.robustness.manipulation import CHANGED, drift, equal_error
+from hitmiss.trials import Header, Trials
+
+LABEL = [1, 1, 1, 1, 0, 0, 0, 0]
+CLEAN = [4.0, 3.0, 2.0, 0.5, 1.0, 0.0, -1.0, -2.0]
+
+
+def trials(**conditions: list[float]) -> Trials:
+    """Trials of eight clips, two a speaker and class, under several conditions."""
+    names = list(conditions)
+    source = [f"clip{i}" for i in range(len(LABEL))]
+    speaker = [f"s{i % 4}" for i in range(len(LABEL))]
+    return Trials.of(
+        LABEL * len(names),
+        np.concatenate([np.asarray(conditions[n], dtype=float) for n in names]),
+        item=[f"{s}@{n}" for n in names for s in source],
+        source=source * len(names),
+        speaker=speaker * len(names),
+        manipulation=[n for n in names for _ in source],
+        header=Header("real", "fake", "logit"),
+    )
+
+
+def test_the_figures_by_hand() -> None:
+    # Clean: the EER point rejects 0.5 and below or 1.0 and below; at 0.75 FAR = 1/4 and FRR = 1/4.
+    louder = [5.0, 4.0, 3.0, 1.5, 2.0, 1.0, 0.0, -1.0]  # every score one higher
+    found = drift(trials(clean=CLEAN, louder=louder), bootstrap=0)
+    assert found.one("far", manipulation="clean").value == 0.25
+    assert found.one("frr", manipulation="clean").value == 0.25
+    assert found.one("far", manipulation="louder").value == 0.5  # 2.0 and 1.0
+    assert found.one("frr", manipulation="louder").value == 0.0
+    assert found.one("far_drift", manipulation="louder").value == 0.25
+    assert found.one("frr_drift", manipulation="louder").value == -0.25
+    assert (
+        found.one("shift_real", manipulation="louder").value
+        == found.one("shift_fake", manipulation="louder").value
+        == 1
+    )
+    assert found.one("eer", manipulation="louder").value == 0.25  # the EER sees nothing of it
+    assert "optimistic" in found.warnings[0]
+
+
+def test_nothing_changed_is_no_drift() -> None:
+    found = drift(trials(clean=CLEAN, same=CLEAN), bootstrap=200, unit="speaker")
+    for metric in ("far_drift", "frr_drift", "shift_fake", "shift_real"):
+        e = found.one(metric, manipulation="same")
+        assert (e.value, e.low, e.high) == (0.0, 0.0, 0.0)
+    assert found.one("eer", manipulation="same").note is None
+
+
+def test_fakes_only_is_labelled() -> None:
+    fakes = [*CLEAN[:4], 9.0, 8.0, 7.0, 6.0]
+    found = drift(trials(clean=CLEAN, noise=fakes, both=[s + 1 for s in CLEAN]), bootstrap=0)
+    assert found.one("far", manipulation="noise").value == 1.0
+    assert found.one("frr", manipulation="noise").value == found.one("frr", manipulation="clean").value
+    assert found.one("eer", manipulation="noise").note == CHANGED
+    assert found.one("eer", manipulation="both").note is None
+    assert any("1 of 2 conditions" in w for w in found.warnings)
+
+
+def test_a_threshold_from_elsewhere_is_used_as_it_is() -> None:
+    found = drift(trials(clean=CLEAN, other=CLEAN), threshold=1.0, bootstrap=0)
+    assert found.one("far", manipulation="clean").value == 0.0  # 1.0 is not above 1.0
+    assert found.one("frr", manipulation="clean").value == 0.25
+    assert "given" in found.warnings[0]
+
+
+def test_intervals_hold_the_figure_and_the_seed_fixes_them() -> None:
+    changed = (np.array(CLEAN) + np.linspace(-1, 2, 8)).tolist()
+    one, again = (drift(trials(clean=CLEAN, odd=changed), unit="speaker", bootstrap=300, seed=5) for _ in range(2))
+    assert one == again
+    for e in one:
+        if e.low is not None and e.value is not None and e.high is not None:
+            assert e.low <= e.value <= e.high
+    assert one.one("far", manipulation="odd").method == "bootstrap over speaker"
+
+
+def test_pairs_must_be_pairs() -> None:
+    whole = trials(clean=CLEAN, other=CLEAN)
+    with pytest.raises(DataError, match="partner"):
+        drift(Trials(whole.frame[:-1], whole.header), bootstrap=0)
+    with pytest.raises(DataError, match="more than once"):
+        drift(whole, pair_by="speaker", bootstrap=0)
+    with pytest.raises(UnknownName):
+        drift(whole, clean="cleen", bootstrap=0)
+    with pytest.raises(UsageError, match="which manipulation is the clean one"):
+        drift(trials(a=CLEAN, b=CLEAN), bootstrap=0)
+
+
+def test_several_columns_make_one_condition() -> None:
+    base = trials(clean=CLEAN, low=[s - 1 for s in CLEAN], high=[s + 1 for s in CLEAN])
+    quality = base.frame["manipulation"].replace({"clean": "NONE", "low": "1", "high": "2"})
+    codec = base.frame["manipulation"].replace({"clean": "NONE", "low": "C01", "high": "C01"})
+    both = Trials(base.frame.with_columns(codec.alias("codec"), quality.alias("codec_q")), base.header)
+    found = drift(both, "codec,codec_q", bootstrap=0)
+    assert {e.slice["codec × codec_q"] for e in found} == {"NONE", "C01 × 1", "C01 × 2"}
+    with pytest.raises(DataError, match="more than once"):
+        drift(both, "codec", bootstrap=0)
+
+
+def test_the_table_has_a_row_a_condition() -> None:
+    table = drift_table(drift(trials(clean=CLEAN, noise=[*CLEAN[:4], 9.0, 8.0, 7.0, 6.0]), bootstrap=0))
+    assert [row[0].text for row in table.rows] == ["clean", "noise"]
+    assert table.rows[1][1].text == "1.0000" and table.rows[1][2].text == "+0.7500"
+    assert table.rows[1][-1].text.endswith("†")
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(-4, 4)), min_size=2, max_size=30))
+def test_far_and_frr_at_the_threshold_average_to_the_eer(rows: list[tuple[bool, int]]) -> None:
+    label, score = np.array([r for r, _ in rows]), np.array([s for _, s in rows], dtype=float)
+    if label.all() or not label.any():
+        with pytest.raises(DataError):
+            equal_error(label, score)
+        return
+    rate, threshold = equal_error(label, score)
+    far, frr = np.mean(score[~label] > threshold), np.mean(score[label] <= threshold)
+    assert rate == eer(label, score)
+    assert (far + frr) / 2 == pytest.approx(rate, abs=1e-12)
