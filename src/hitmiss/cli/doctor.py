@@ -62,15 +62,18 @@ def _interpreter() -> Finding:
 
 
 def _packages() -> Iterator[Finding]:
-    """What our own metadata asks for: the core must be there, an extra may be."""
+    """What our own metadata asks for, each once: the core must be there, an extra may be."""
     from importlib.metadata import requires
 
     from packaging.requirements import Requirement
 
+    asked: dict[str, tuple[Requirement, list[str]]] = {}
     for requirement in map(Requirement, requires("hitmiss") or []):
-        marker = str(requirement.marker or "")
-        extra = marker.partition("extra == ")[2].strip("'\"")
-        yield package(requirement, extra)
+        extra = str(requirement.marker or "").partition("extra == ")[2].strip("'\"")
+        asked.setdefault(f"{requirement.name}{requirement.specifier}", (requirement, []))[1].append(extra)
+    for requirement, extras in asked.values():
+        own_name_first = sorted(extras, key=lambda extra: (extra != "", extra != requirement.name))
+        yield package(requirement, own_name_first[0])
 
 
 def package(requirement: Requirement, extra: str = "") -> Finding:

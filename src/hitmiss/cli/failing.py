@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typer import Abort, TyperException
 
-from hitmiss.errors import DataError, EnvironmentFault, HitmissError
+from hitmiss.errors import DataError, EnvironmentFault, Fault, HitmissError
 from hitmiss.visible import visible
 
 INTERRUPTED = 130
@@ -63,9 +63,26 @@ def _command(error: TyperException) -> str:
 
 
 def _fault_lines(error: DataError) -> list[str]:
+    """The places, unless the sentence says the only one already.
+
+    >>> from hitmiss.errors import Fault
+    >>> one = Fault("nan-score", "a score is NaN", file="s.csv", row=7)
+    >>> _fault_lines(DataError("s.csv, row 7: a score is NaN; drop it", [one]))
+    []
+    >>> _fault_lines(DataError("2 scores are NaN", [one, Fault("nan-score", "a score is NaN", file="s.csv", row=9)]))
+    ['  s.csv, row 7: a score is NaN', '  s.csv, row 9: a score is NaN']
+    """
+    if len(error.faults) == 1 and all(part in str(error) for part in _told(error.faults[0])):
+        return []
     lines = [f"  {visible(str(fault))}" for fault in error.faults[:SHOWN_FAULTS]]
     left = len(error.faults) - SHOWN_FAULTS
     return [*lines, f"  … and {left} more; `hitmiss validate` lists all"] if left > 0 else lines
+
+
+def _told(fault: Fault) -> list[str]:
+    """What a sentence must hold to have said all of a fault; a column is named in the message where it matters."""
+    parts = [fault.message, fault.file, fault.value, None if fault.row is None else f"row {fault.row}"]
+    return [part for part in parts if part]
 
 
 def _is_about_a_file(error: BaseException) -> bool:
