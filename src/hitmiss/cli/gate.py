@@ -229,6 +229,7 @@ def _write(
     printing.out(f"run {run}" + (f" against baseline {baseline}" if baseline else ""))
     text.write([gate_report.table(checks)])
     failed = sum(not c.passed for c in checks)
-    printing.out(f"\n{len(checks)} checks: {len(checks) - failed} passed, {failed} failed")
+    noun = "check" if len(checks) == 1 else "checks"
+    printing.out(f"\n{len(checks)} {noun}: {len(checks) - failed} passed, {failed} failed")
     for warning in warnings:
         printing.out(f"\n! {warning}")
