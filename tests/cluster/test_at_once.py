@@ -21,6 +21,7 @@ from hitmiss.io.manifest import Manifest, read_manifest
 from hitmiss.protocol import evaluate
 from hitmiss.ray_cluster.connection import Cluster
 from hitmiss.scale.at_once import Tallying, evaluate_tallies, settle
+from hitmiss.scale.sealing import sealed
 from hitmiss.scale.tallies import ShardTally
 
 LOGITS = Settings(extraction=Extraction(kind="logit"))
@@ -29,6 +30,12 @@ ASKED = {"metrics": ["eer", "min_dcf", "roc_auc"], "by": ["codec"], "bootstrap":
 
 def coded(n: int = 90) -> Manifest:
     return corpus(n, codec=["NONE", "C01", "C02"] * (n // 3))
+
+
+def save(folder: Path, tallies: dict[str, ShardTally]) -> None:
+    """As a run that has ended leaves them."""
+    for name, tally in zip(tallies, sealed(list(tallies.values())), strict=True):
+        (folder / f"{name}.tally").write_bytes(tally.to_bytes())
 
 
 def counted(cluster: Cluster, folder: Path, load: object = clip) -> Tallying:
@@ -82,25 +89,27 @@ def test_tallies_of_tables_merge_as_the_tables_do(tmp_path: Path) -> None:
         }
     )
     tallying = Tallying.of(coded(), LOGITS, ["codec"])
-    for name, part in (("a", table[:17]), ("b", table[17:40]), ("c", table[40:]), ("again", table[10:20])):
-        (tmp_path / f"{name}.tally").write_bytes(tallying.counted(part).to_bytes())
+    save(tmp_path, {name: tallying.counted(part) for name, part in zip("abc", (table[:17], table[17:40], table[40:]), strict=True)})
+    save(tmp_path, {"again": tallying.counted(table[10:20])})
     table.write_parquet(tmp_path / "all.parquet")
     found = evaluate_tallies([tmp_path / f"{name}.tally" for name in "bca"], **ASKED)
     whole = evaluate(str(tmp_path / "all.parquet"), score_kind="logit", positive="real", negative="fake", **ASKED)
     assert found.results.estimates == whole.estimates and len(whole) > 9
+    with pytest.raises(DataError, match=r"1 of the 3 tallies of run [0-9a-f]+ are missing"):
+        evaluate_tallies([tmp_path / "a.tally", tmp_path / "c.tally"], **ASKED)
     with pytest.raises(DataError, match="10 items are in more than one of the tallies"):
         evaluate_tallies([tmp_path / f"{name}.tally" for name in ("a", "b", "c", "again")], **ASKED)
     other = Tallying.of(coded(), LOGITS, [])
-    (tmp_path / "other.tally").write_bytes(other.counted(table[:17]).to_bytes())
+    save(tmp_path, {"other": other.counted(table[:17])})
     with pytest.raises(DataError, match="counted with other settings"):
         evaluate_tallies([tmp_path / "other.tally", tmp_path / "b.tally"], **ASKED)
     with pytest.raises(DataError, match="another version of hitmiss"):
-        tally = ShardTally.from_bytes((tmp_path / "a.tally").read_bytes())
+        tally = tallying.counted(table[:17])
         facts = {**tally.shards[0].facts, "positive": "fake", "negative": "real"}
         tally.shards[0].facts.clear()  # type: ignore[attr-defined]
         tally.shards[0].facts.update(facts)  # type: ignore[attr-defined]
-        (tmp_path / "a.tally").write_bytes(tally.to_bytes())
-        evaluate_tallies([tmp_path / "a.tally"], **ASKED)
+        save(tmp_path, {"turned": tally})
+        evaluate_tallies([tmp_path / "turned.tally"], **ASKED)
 
 
 def test_scored_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -113,8 +122,7 @@ def test_scored_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixt
         }
     )
     tallying = Tallying.of(coded(), LOGITS, ["codec"])
-    for name, part in (("a", table[:15]), ("b", table[15:])):
-        (tmp_path / f"{name}.tally").write_bytes(tallying.counted(part).to_bytes())
+    save(tmp_path, {"a": tallying.counted(table[:15]), "b": tallying.counted(table[15:])})
     table.write_parquet(tmp_path / "all.parquet")
     words = ["-m", "eer", "-m", "roc_auc", "--by", "codec", "--bootstrap", "50"]
     assert run(["score", str(tmp_path / "*.tally"), *words]) == 0

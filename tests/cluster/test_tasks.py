@@ -18,8 +18,9 @@ from hitmiss.ray_cluster.connection import Cluster
 from hitmiss.ray_cluster.tasks import RayTasks
 from hitmiss.scale.passes import first_pass
 from hitmiss.scale.plan import Shard, ShardPlan
+from hitmiss.scale.sealing import refuse_missing, sealed
 from hitmiss.scale.streaming import evaluate_streamed
-from hitmiss.scale.tallies import ShardTally, merge_tallies, refuse_missing
+from hitmiss.scale.tallies import ShardTally, merge_tallies
 
 pytestmark = pytest.mark.extras
 METRICS = ["eer", "min_dcf", "roc_auc", "cllr"]
@@ -107,8 +108,8 @@ def test_what_does_not_belong_together_is_refused(cluster: Cluster, shards: list
     with pytest.raises(DataError, match="given twice"):
         counted(cluster, [*shards, shards[1]])
     tallies = [counted(cluster, [shard]) for shard in shards]
-    refuse_missing(merge_tallies(tallies), [fact.sha256 for tally in tallies for fact in tally.shards])
-    with pytest.raises(DataError, match="1 of the shards have no tally"):
-        refuse_missing(merge_tallies(tallies[1:]), [fact.sha256 for tally in tallies for fact in tally.shards])
+    refuse_missing(merge_tallies(sealed(tallies)))
+    with pytest.raises(DataError, match=f"1 of the {len(shards)} tallies"):
+        refuse_missing(merge_tallies(sealed(tallies)[1:]))
     with pytest.raises(DataError, match="counted with other settings"):
         merge_tallies([tallies[0], counted(cluster, shards[1:2], ShardPlan(ReadOptions(), keep=()))])

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitmiss.errors import DataError
+from hitmiss.errors import DataError, IncompleteRun
 from hitmiss.io.findings import Finding, Place
 from hitmiss.io.options import ReadOptions
 from hitmiss.scale.plan import ShardPlan
-from hitmiss.scale.tallies import Binned, ShardFact, ShardTally, merge_tallies, refuse_missing
+from hitmiss.scale.sealing import refuse_missing, sealed
+from hitmiss.scale.tallies import Binned, ShardFact, ShardTally, merge_tallies
 from hitmiss.stats.keys import bins_of, keys_of, scores_of
 
 CELLS = (("bonafide", "C01"), ("bonafide", "NONE"), ("spoof", "C01"))
@@ -69,14 +70,27 @@ def test_what_does_not_belong_together_is_refused() -> None:
         merge_tallies([a, b, a])
     with pytest.raises(DataError, match="s1 was counted with other settings than s0"):
         merge_tallies([a, replace(b, plan="q")])
-    with pytest.raises(DataError, match="1 of the shards have no tally"):
-        refuse_missing(merge_tallies([a]), [a.shards[0].sha256, b.shards[0].sha256])
-    refuse_missing(merge_tallies([b, a]), [a.shards[0].sha256, b.shards[0].sha256])
     with pytest.raises(DataError, match="no tally to merge"):
         merge_tallies([])
     for wrong in (b"", b"PK\x03\x04 nothing", a.to_bytes()[:-40]):
         with pytest.raises(DataError, match="the tally is damaged"):
             ShardTally.from_bytes(wrong)
+
+
+@given(shards=SHARDS, lost=st.data())
+def test_a_run_that_lacks_one_of_its_tallies_is_refused(shards: list[list[tuple[int, float]]], lost: st.DataObject) -> None:
+    tallies = [tally(i, trials) for i, trials in enumerate(shards)]
+    with pytest.raises(IncompleteRun, match="has not ended"):
+        refuse_missing(merge_tallies(tallies))
+    whole = sealed(tallies)
+    refuse_missing(merge_tallies(whole))
+    refuse_missing(merge_tallies([*whole, *sealed([tally(99, [(0, 1.0)])])]))  # two whole runs
+    gone = lost.draw(st.integers(0, len(whole) - 1))
+    left = [*whole[:gone], *whole[gone + 1 :]]
+    if left:
+        with pytest.raises(DataError, match=f"1 of the {len(whole)} tallies of run [0-9a-f]+ are missing"):
+            refuse_missing(merge_tallies(left))
+
 
 
 def test_every_setting_of_a_plan_is_in_its_fingerprint() -> None:

@@ -4,6 +4,7 @@
 
 A tally is small, however many trials it counts, and merges with those of other runs and other clusters. When the run
 ends they are looked through: where a crash has left one out or made one twice, the run's table is counted instead.
+Then they are sealed: tallies that lack one of their run are refused from there on.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from hitmiss.protocol import Protocol, find_protocol, measure_trials
 from hitmiss.scale.assembling import assemble
 from hitmiss.scale.passes import first_pass
 from hitmiss.scale.plan import Shard, ShardPlan
+from hitmiss.scale.sealing import refuse_missing, sealed
 from hitmiss.scale.streaming import Streamed, refuse_what_needs_trials
 from hitmiss.scale.tallies import ShardTally, merge_tallies, ordered
 from hitmiss.stats.keys import Keys
@@ -105,16 +107,22 @@ def settle(folder: Path, tallying: Tallying) -> int:
     table, n_failed = pl.read_parquet(folder / TABLE), load_manifest(folder)["facts"]["n_failed"]
     paths = sorted((folder / TALLIES).glob(f"*{SUFFIX}"))
     try:
-        merged = merge_tallies(ShardTally.from_bytes(path.read_bytes()) for path in paths)
+        tallies = [ShardTally.from_bytes(path.read_bytes()) for path in paths]
+        merged = merge_tallies(tallies)
         if merged.n == table.height and merged.noted.get(FAILED, 0) == n_failed and not _repeats(merged):
-            return len(paths)
+            return _write(dict(zip(paths, tallies, strict=True)))
     except DataError:
         pass  # damaged, or of another --tally: counted afresh
     (folder / TALLIES).mkdir(exist_ok=True)
     for path in paths:
         path.unlink()
-    replace_file(folder / TALLIES / f"all{SUFFIX}", tallying.counted(table, n_failed).to_bytes())
-    return 1
+    return _write({folder / TALLIES / f"all{SUFFIX}": tallying.counted(table, n_failed)})
+
+
+def _write(tallies: Mapping[Path, ShardTally]) -> int:
+    for path, tally in zip(tallies, sealed(list(tallies.values())), strict=True):
+        replace_file(path, tally.to_bytes())
+    return len(tallies)
 
 
 def evaluate_tallies(
@@ -130,6 +138,7 @@ def evaluate_tallies(
     chosen = find_protocol(protocol) if protocol is not None else None
     wanted = list(metrics) or list(chosen.metrics if chosen else ())
     tally = merge_tallies(ShardTally.from_bytes(Path(path).read_bytes()) for path in expand(files))
+    refuse_missing(tally)
     if _repeats(tally):
         raise DataError(f"{_repeats(tally):,} items are in more than one of the tallies; leave out what is there twice")
     facts = tally.shards[0].facts

@@ -157,15 +157,6 @@ def merge_tallies(tallies: Iterable[ShardTally]) -> ShardTally:
     return merged
 
 
-def refuse_missing(merged: ShardTally, expected: Iterable[str]) -> None:
-    """Refuse a merger that lacks a shard, given the SHA-256 of every one that belongs to it."""
-    absent = sorted(set(expected) - {shard.sha256 for shard in merged.shards})
-    if absent:
-        raise DataError(
-            f"{len(absent)} of the shards have no tally, the first has the SHA-256 {absent[0][:12]}…; count them and merge again"
-        )
-
-
 def _refuse_mixture(first: ShardTally | None, other: ShardTally) -> None:
     if first is not None and (first.plan, first.names) != (other.plan, other.names):
         raise DataError(
