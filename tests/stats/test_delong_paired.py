@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitmiss.stats.delong import auc_difference, auc_interval, auc_variance, placements
+from hitmiss.stats.delong import Steps, auc_difference, auc_interval, placements
 from hitmiss.tally import Tally
 
 seeds = st.integers(0, 2**32 - 1)
@@ -55,7 +55,7 @@ def test_equals_the_pair_kernel(seed: int, ties: bool) -> None:
 def test_against_a_constant_it_is_the_single_variance(seed: int) -> None:
     positive, a, _ = draw(seed, False)
     tally = Tally.of(positive, a)
-    assert auc_difference(positive, np.zeros(len(a)), a).error ** 2 == pytest.approx(auc_variance(tally), abs=1e-14)
+    assert auc_difference(positive, np.zeros(len(a)), a).error ** 2 == pytest.approx(Steps.of_tally(tally).variance, abs=1e-14)
     assert auc_difference(positive, a, a).p_value == 1.0
     assert auc_interval(tally)[0] <= auc_difference(positive, a, a).a
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy import stats
 
@@ -18,14 +19,15 @@ from hitmiss.stats import joint, paired, windows
 from hitmiss.stats.bootstrap import stratified_replicates
 from hitmiss.stats.draws import uniform_counts
 from hitmiss.stats.forms import Form, PairShare, Whole
-from hitmiss.stats.paired import Plan, paired_by_trial, paired_replicates, paired_unit_replicates
+from hitmiss.stats.paired import Plan, paired_replicates
 from hitmiss.stats.pieces import read
-from hitmiss.stats.units import UnitSample, draw_units
+from hitmiss.stats.units import UnitSample, draw_units, unit_replicates
 from hitmiss.tally import Tally
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Trials = tuple[Mask, Floats, Floats]
+Pair = tuple[list[Floats], list[Floats]]
 
 
 def forms() -> list[Form]:
@@ -53,6 +55,18 @@ def two_systems(n1: int, n0: int, seed: int, step: float = 0.0, gaps: tuple[floa
     shared = rng.normal(size=n1 + n0)
     a, b = (0.8 * shared + 0.6 * rng.normal(size=n1 + n0) + gap * positive for gap in gaps)
     return (positive, np.round(a / step) * step, np.round(b / step) * step) if step else (positive, a, b)
+
+
+def paired_by_trial(positive: Mask, a: Floats, b: Floats, asked: list[Form], replicates: int, rng: Generator) -> Pair:
+    """By brute force: the trials of each replicate drawn one by one, and every figure from a tally of its own."""
+    members = [np.flatnonzero(positive), np.flatnonzero(~positive)]
+    values = np.empty((2, len(asked), replicates))
+    for r in range(replicates):
+        drawn = np.concatenate([rng.choice(m, size=len(m)) for m in members if len(m)])
+        for system, score in enumerate((a, b)):
+            tally = Tally.of(positive[drawn], score[drawn])
+            values[system, :, r] = [form.value(tally) for form in asked]
+    return list(values[0]), list(values[1])
 
 
 def same_law(a: Floats, b: Floats) -> float:
@@ -257,7 +271,7 @@ def test_units_of_both_systems_share_their_weights() -> None:
     unit = rng.integers(0, 40, size=800)
     weights = draw_units(unit, positive, 40, 30, rng)
     samples = [UnitSample.of(positive, s, unit, 40) for s in (a, b)]
-    found = paired_unit_replicates(samples[0], samples[1], forms(), weights)
+    found = [unit_replicates(sample, forms(), weights) for sample in samples]
     for r, row in enumerate(weights):
         expected = figures_of(row[unit].astype(np.int64), (positive, a, b), forms())
         assert [[v[r] for v in system] for system in found] == pytest.approx(np.array(expected), abs=1e-12)

@@ -37,13 +37,7 @@ class Steps:
         """From the scores of each class, both ascending."""
         is_positive = len(positive) <= len(negative)
         few, many = (positive, negative) if is_positive else (negative, positive)
-        starts = np.flatnonzero(np.append(True, few[1:] != few[:-1])) if len(few) else np.zeros(0, dtype=np.intp)
-        distinct = few if len(starts) == len(few) else few[starts]
-        below = np.searchsorted(many, distinct, side="left")
-        tied = many[np.minimum(below, len(many) - 1)] == distinct if len(many) else np.zeros(len(below), dtype=np.bool_)
-        upto = below.copy() if tied.any() else below
-        upto[tied] = np.searchsorted(many, distinct[tied], side="right")
-        return cls(np.diff(np.append(starts, len(few))), below, upto, len(few), len(many), is_positive)
+        return cls(*standing(few, many), len(few), len(many), is_positive)
 
     @classmethod
     def of_tally(cls, tally: Tally) -> Steps:
@@ -94,6 +88,22 @@ class Steps:
         return max(self.area - half, 0.0), min(self.area + half, 1.0)
 
 
+def standing(few: Array, many: Array) -> tuple[Array, Array, Array]:
+    """Where values stand among others, both ascending: at each distinct one how many share it, how many others lie below
+    it, and how many not above it.
+
+    >>> [a.tolist() for a in standing(np.array([2, 3, 3]), np.array([1, 3, 5]))]
+    [[1, 2], [1, 1], [1, 2]]
+    """
+    starts = np.flatnonzero(np.append(True, few[1:] != few[:-1])) if len(few) else np.zeros(0, dtype=np.intp)
+    distinct = few if len(starts) == len(few) else few[starts]
+    below = np.searchsorted(many, distinct, side="left")
+    tied = many[np.minimum(below, len(many) - 1)] == distinct if len(many) else np.zeros(len(below), dtype=np.bool_)
+    upto = below.copy() if tied.any() else below
+    upto[tied] = np.searchsorted(many, distinct[tied], side="right")
+    return np.diff(np.append(starts, len(few))), below, upto
+
+
 def auc_interval(tally: Tally, level: float = 0.95) -> tuple[float, float]:
     """DeLong interval of the AUC, cut to 0..1; (NaN, NaN) with fewer than two trials of a class.
 
@@ -101,11 +111,6 @@ def auc_interval(tally: Tally, level: float = 0.95) -> tuple[float, float]:
     [0.581, 1.0]
     """
     return Steps.of_tally(tally).interval(level)
-
-
-def auc_variance(tally: Tally) -> float:
-    """Variance of the AUC of a tally (see `Steps.variance`)."""
-    return Steps.of_tally(tally).variance
 
 
 def placements(positive: NDArray[np.bool_], score: Floats) -> Floats:

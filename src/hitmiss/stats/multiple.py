@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 
 from hitmiss.errors import UnknownName
 from hitmiss.tally import Floats
-
-Correction = Literal["holm", "bh", "none"]
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -23,7 +23,6 @@ from hitmiss.stats.draws import Counts, uniform_counts
 from hitmiss.stats.forms import ClassSums, Form, PairShare
 from hitmiss.stats.joint import JointSums, by_category, extreme_trials
 from hitmiss.stats.pieces import Axis, Draw, read
-from hitmiss.stats.units import UnitSample, unit_replicates
 from hitmiss.stats.windows import Indices, Mask, choose_windows
 from hitmiss.tally import Array, Floats, Tally
 
@@ -50,24 +49,6 @@ def paired_replicates(
         _fill(part, plan, forms, plan.draw(part.shape[2], rng), rng)
     if np.array_equal(score_a, score_b):  # to the last bit, whatever the order of summing
         values[1] = values[0]
-    return list(values[0]), list(values[1])
-
-
-def paired_unit_replicates(a: UnitSample, b: UnitSample, forms: Sequence[Form], weights: Floats) -> Pair:
-    """The same with speakers, patients … as the units: both systems under the same weights (replicate × unit)."""
-    return unit_replicates(a, forms, weights), unit_replicates(b, forms, weights)
-
-
-def paired_by_trial(
-    positive: Mask, score_a: Floats, score_b: Floats, forms: Sequence[Form], replicates: int, rng: Generator
-) -> Pair:
-    """The same by brute force: a count for every trial of every replicate. The oracle of the tests."""
-    systems = [Ordered.of(positive, s) for s in (score_a, score_b)]
-    members = [np.flatnonzero(positive), np.flatnonzero(~positive)]
-    values = np.empty((2, len(forms), replicates))
-    for r in range(replicates):
-        drawn = np.concatenate([rng.choice(m, size=len(m)) for m in members if len(m)])
-        values[:, :, r] = _figures(systems, forms, np.bincount(drawn, minlength=len(positive)))
     return list(values[0]), list(values[1])
 
 
