@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from keyword import iskeyword
 
 import pytest
 from hypothesis import given
@@ -136,7 +137,7 @@ def test_the_grammar_is_strict(rule: str, words: str) -> None:
         parse_rule(rule)
 
 
-names = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True)
+names = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True).filter(lambda name: not iskeyword(name))
 values = st.from_regex(r"[A-Za-z0-9_.\\-]{1,6}", fullmatch=True)
 targets = st.builds(
     Target,

@@ -52,8 +52,8 @@ def compare(
     repetitions and items are drawn. What the rules of `validity` call invalid is refused; `force` puts it into the
     warnings instead.
 
-    >>> a = Trials.of([1, 1, 0, 0], [0.9, 0.4, 0.6, 0.1])
-    >>> b = Trials.of([1, 1, 0, 0], [0.9, 0.7, 0.6, 0.1])
+    >>> label = [1, 1, 0, 0] * 3
+    >>> a, b = Trials.of(label, [0.9, 0.4, 0.6, 0.1] * 3), Trials.of(label, [0.9, 0.7, 0.6, 0.1] * 3)
     >>> found = compare(a, b, ["roc_auc"]).one("roc_auc")
     >>> found.a, found.b, found.delta, found.verdict
     (0.75, 1.0, 0.25, 'no difference shown')

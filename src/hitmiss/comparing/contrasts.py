@@ -7,7 +7,8 @@
 | permutation | any metric: a unit's answers are exchanged between the runs             | for shares drawn by units      |
 | bootstrap   | any metric: the percentile interval turned round                        | for everything else            |
 
-Metrics that resampling inflates (calibration errors) get neither an interval nor a test. The interval of everything but
+Metrics that resampling inflates (calibration errors) get neither an interval nor a test; what stands on too few units
+(see `few`) gets no interval, and only an exact test. The interval of everything but
 an AUC is the percentile interval of the paired replicates, also for least costs: the optimism that a single one has
 is nearly the same in both runs and cancels (measured in docs/intervals.md).
 """
@@ -16,13 +17,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hitmiss.comparing.few import too_few
 from hitmiss.comparing.paired_samples import OUTCOMES, Both, PairedDraws, PairedSample, Part, outcomes
+from hitmiss.comparing.shares import Mask, discordant, share_of, shared_denominator
 from hitmiss.errors import UnknownName, UsageError
 from hitmiss.measuring.grouping import Sample
 from hitmiss.measuring.uncertainty import Question
@@ -34,17 +36,18 @@ from hitmiss.stats.forms import AtThreshold, ClassSums, Crossing, Form, MinimumC
 from hitmiss.stats.permutation import sign_flip, swap
 from hitmiss.stats.seeds import generator
 from hitmiss.tally import Floats, Tally
-from hitmiss.values import Rate
 
 TESTS: Final = ("auto", "mcnemar", "delong", "bootstrap", "permutation")
 NO_TEST: Final = ""
 """Of a metric whose replicates are no guide to how sure it is."""
 RIGHT: Final = (0, 3)
 """Outcomes of decisions that are right: true positive, true negative."""
+EXACT: Final = ("mcnemar", "permutation")
+"""Tests that know how few pairs they have: among few, their p is never small."""
+NO_WIDTH: Final = "the replicates hardly differ"
+"""Of an interval whose ends are the same: that is no certainty."""
 PERMUTATIONS: Final = 10_000
 """Ways that a permutation test draws where no number of replicates is given."""
-
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,7 @@ class Contrast:
     ties: int = 0
     losses: int = 0
     note: str = ""
+    is_too_few: bool = False
 
     @property
     def delta(self) -> float:
@@ -104,7 +108,21 @@ def contrast(question: Both, sample: PairedSample, test: str, draws: PairedDraws
         lost = int(np.isnan(deltas).sum())
         note = f"{lost} replicates without a class left out" if lost else ""
         found = replace(found, low=low, high=high, error=_deviation(deltas), note=note)
-    return _tested(found, question, sample, draws, deltas)
+    found = _tested(found, question, sample, draws, deltas)
+    return _as_known(found, too_few(question, sample, draws)) if deltas is not None or test == "delong" else found
+
+
+def _as_known(found: Contrast, too_little: str | None) -> Contrast:
+    """The contrast without an interval that nobody can know: from too little, or of no width."""
+    if too_little is not None:
+        p = found.p_value if found.test in EXACT else math.nan
+        found = replace(found, low=math.nan, high=math.nan, error=math.nan)
+        return replace(found, p_value=p, note=too_little, is_too_few=True)
+    if found.low != found.high:
+        return found
+    alike = found.delta == 0.0 and not found.wins and not found.losses
+    why = f"no interval: {'the answers are alike' if alike else NO_WIDTH}"
+    return replace(found, low=math.nan, high=math.nan, note="; ".join(filter(None, (found.note, why))))
 
 
 def _deviation(deltas: Floats) -> float:
@@ -128,51 +146,6 @@ def _tested(
     if found.test == "permutation":
         return replace(found, p_value=_permuted(question, sample, draws))
     return replace(found, p_value=p_of_replicates(deltas)) if deltas is not None else found
-
-
-@lru_cache(maxsize=256)
-def share_of(form: OfCounts) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
-    """Which outcomes a share counts, and of which it is a share; None for figures that are no plain share.
-
-    >>> from hitmiss.metrics.counts import accuracy_of, f1_of
-    >>> share_of(OfCounts(accuracy_of))[0][:4], share_of(OfCounts(f1_of))
-    ((1.0, 0.0, 0.0, 1.0), None)
-    """
-    single = [form.function(Counts(*row)) for row in np.eye(OUTCOMES, dtype=int).tolist()]
-    if not all(isinstance(rate, Rate) for rate in single):
-        return None
-    hits, of = (tuple(float(getattr(rate, name)) for rate in single) for name in ("hits", "of"))
-    counts = [2**k for k in range(OUTCOMES)]  # sums of these are all different: a share must add up
-    whole = form.function(Counts(*counts))
-    adds_up = (whole.hits, whole.of) == (float(np.dot(hits, counts)), float(np.dot(of, counts)))
-    return (hits, of) if adds_up and {*hits, *of} <= {0.0, 1.0} else None
-
-
-def shared_denominator(question: Both, sample: PairedSample) -> list[tuple[Mask, Mask, Mask]] | None:
-    """For a share whose denominator is the same trials in both runs, a part each: those trials, and the hits of both."""
-    shares = [share_of(q.form) if isinstance(q.form, OfCounts) else None for q in question]
-    if shares[0] is None or shares[1] is None:
-        return None
-    found = []
-    for part in sample.parts:
-        codes = [outcomes(s) for s in (part.a, part.b)]
-        (hit_a, of_a), (hit_b, of_b) = (
-            tuple(np.asarray(side, dtype=bool)[code] for side in share if share is not None)
-            for share, code in zip(shares, codes, strict=True)
-            if share is not None
-        )
-        if not np.array_equal(of_a, of_b):
-            return None
-        found.append((of_a, hit_a, hit_b))
-    return found
-
-
-def discordant(question: Both, sample: PairedSample) -> tuple[int, int, int]:
-    """Of how many pairs a share is, and how many only the first or only the second run hits."""
-    shared = shared_denominator(question, sample)
-    assert shared is not None and len(shared) == 1
-    inside, hit_a, hit_b = shared[0]
-    return int(inside.sum()), int((inside & hit_a & ~hit_b).sum()), int((inside & hit_b & ~hit_a).sum())
 
 
 def _with_wins(found: Contrast, question: Both, sample: PairedSample) -> Contrast:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +52,19 @@ class Difference:
     average: str | None = None
     note: str | None = None
     best: str = "low"
+
+
+def judged(row: Difference, level: float) -> Difference:
+    """The row with the verdict that its adjusted p value allows."""
+    if row.delta is None:
+        return row
+    if row.p_adjusted is None:
+        return replace(row, verdict=NOT_TESTED)
+    if row.delta == 0.0 and not row.wins and not row.losses:
+        return replace(row, verdict=IDENTICAL)
+    if row.p_adjusted >= 1.0 - level or row.delta == 0.0:
+        return replace(row, verdict=NO_DIFFERENCE)
+    return replace(row, verdict=B_BETTER if (row.delta > 0.0) == (row.best == "high") else A_BETTER)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from itertools import combinations
 from typing import Any
 
 from hitmiss.comparing.comparison import compare
-from hitmiss.comparing.differences import Comparison, Difference
+from hitmiss.comparing.differences import Comparison, Difference, judged
 from hitmiss.errors import UsageError
 from hitmiss.measuring.grouping import Grouping, parse_by
 from hitmiss.measuring.signature import read_signature
@@ -84,8 +84,8 @@ def compare_all(
 
     P values are adjusted over all pairs; in tables by slice over all pairs and slices of a metric and grouping.
 
-    >>> label = [1] * 4 + [0] * 4
-    >>> runs = {"x": [4, 5, 6, 7, 0, 1, 2, 3], "y": [4, 5, 6, 7, 0, 1, 2, 3], "z": [0, 1, 2, 3, 4, 5, 6, 7]}
+    >>> label, right, wrong = [1] * 6 + [0] * 6, [*range(6, 12), *range(6)], [*range(12)]
+    >>> runs = {"x": right, "y": right, "z": wrong}
     >>> found = compare_all({n: Trials.of(label, s) for n, s in runs.items()}, ["roc_auc"], test="bootstrap", force=True)
     >>> [(s.run, s.value, s.letters) for s in found.standings]
     [('x', 1.0, 'a'), ('y', 1.0, 'a'), ('z', 0.0, 'b')]
@@ -96,8 +96,8 @@ def compare_all(
         (a, b): compare(runs[a], runs[b], metrics, names=(a, b), correction="none", **options)
         for a, b in combinations(runs, 2)
     }
-    duels = _adjusted_over_pairs(made, correction, parse_by(options.get("by", ())))
     first = next(iter(made.values()))
+    duels = _adjusted_over_pairs(made, correction, parse_by(options.get("by", ())), first.level)
     warnings = dict.fromkeys(w for c in made.values() for w in c.warnings)
     return Ranking(
         tuple(runs),
@@ -112,14 +112,14 @@ def compare_all(
 
 
 def _adjusted_over_pairs(
-    made: Mapping[tuple[str, str], Comparison], correction: str, groupings: Sequence[Grouping]
+    made: Mapping[tuple[str, str], Comparison], correction: str, groupings: Sequence[Grouping], level: float
 ) -> list[Duel]:
     duels = [Duel(a, b, d) for (a, b), c in made.items() for d in c]
     families: dict[tuple[object, ...], list[Duel]] = {}
     for duel in duels:
         families.setdefault(_family(duel.difference, groupings), []).append(duel)
     return [
-        replace(duel, difference=replace(duel.difference, p_adjusted=p))
+        replace(duel, difference=judged(replace(duel.difference, p_adjusted=p), level))
         for own in families.values()
         for duel, p in zip(own, adjusted([d.difference.p_value for d in own], correction), strict=True)
     ]

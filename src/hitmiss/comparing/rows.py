@@ -11,20 +11,17 @@ from typing import Final
 
 import numpy as np
 
-from hitmiss.comparing.contrasts import NO_TEST, RIGHT, Contrast, Mask, choose_test, contrast
+from hitmiss.comparing.contrasts import NO_TEST, NO_WIDTH, RIGHT, Contrast, choose_test, contrast
 from hitmiss.comparing.differences import (
-    A_BETTER,
     ALL,
-    B_BETTER,
     BOTH,
-    IDENTICAL,
-    NO_DIFFERENCE,
-    NOT_TESTED,
     WRONG,
     Difference,
     Discordance,
+    judged,
 )
 from hitmiss.comparing.paired_samples import Both, PairedDraws, PairedSample, outcomes, slices
+from hitmiss.comparing.shares import Mask
 from hitmiss.measuring.grouping import Grouping
 from hitmiss.measuring.measurement import FEW
 from hitmiss.measuring.uncertainty import Plan
@@ -81,8 +78,8 @@ class Work:
                 inside += parts
         decided = any("decision" in q[0].metric.columns for q in self.questions)
         tables = [d for sample in (*samples, *inside) for d in self.discordances(sample)] if decided else []
-        judged = [self.judged(d) for d in _adjusted(rows, self.correction)]
-        return judged + [self.judged(d) for d in averages], _adjusted_tables(tables, self.correction)
+        own = [judged(d, self.plan.level) for d in _adjusted(rows, self.correction)]
+        return own + [judged(d, self.plan.level) for d in averages], _adjusted_tables(tables, self.correction)
 
     def cells(self, sample: PairedSample, questions: list[Both]) -> list[Cell]:
         """Every question on one sample; replicates are drawn together, for those that need them."""
@@ -99,7 +96,8 @@ class Work:
         """A cell as a row; its p value is not adjusted yet."""
         found, sample, question = cell.found, cell.sample, cell.question[0]
         p = _known(found.p_value)
-        notes = [_undefined(cell, self.paired.names), _few(sample), found.note]
+        counted = found.is_too_few and not self.plan.unit  # the note says how few there are
+        notes = [_undefined(cell, self.paired.names), None if counted else _few(sample), found.note]
         return Difference(
             metric=question.text,
             a=_known(found.a),
@@ -143,6 +141,10 @@ class Work:
             return replace(
                 row, note="; ".join(filter(None, (note, "no test: these slices share trials; draw a --unit")))
             )
+        unknown = sum(c.found.is_too_few for c in good)
+        if unknown:
+            why = f"no interval: in {unknown} of {len(cells)} slices there is too little for one"
+            return replace(row, note="; ".join(filter(None, (note, why))))
         return self._macro_tested(row, good)
 
     def _macro_tested(self, row: Difference, good: list[Cell]) -> Difference:
@@ -165,20 +167,10 @@ class Work:
         if math.isnan(p):
             return row
         error = float(np.nanstd(deltas, ddof=1))
-        row = replace(row, low=low, high=high, p_value=p, p_adjusted=p, test="bootstrap")
-        return replace(row, mdd=detectable(error, self.plan.level))
-
-    def judged(self, row: Difference) -> Difference:
-        """The row with its verdict."""
-        if row.delta is None:
-            return row
-        if row.p_adjusted is None:
-            return replace(row, verdict=NOT_TESTED)
-        if row.delta == 0.0 and not row.wins and not row.losses:
-            return replace(row, verdict=IDENTICAL)
-        if row.p_adjusted >= 1.0 - self.plan.level or row.delta == 0.0:
-            return replace(row, verdict=NO_DIFFERENCE)
-        return replace(row, verdict=B_BETTER if (row.delta > 0.0) == (row.best == "high") else A_BETTER)
+        row = replace(row, p_value=p, p_adjusted=p, test="bootstrap", mdd=detectable(error, self.plan.level))
+        if low == high:
+            return replace(row, note="; ".join(filter(None, (row.note, f"no interval: {NO_WIDTH}"))))
+        return replace(row, low=low, high=high)
 
     def discordances(self, sample: PairedSample) -> list[Discordance]:
         """McNemar's tables of a sample: abstentions wrong, and only pairs with two answers where that is another set."""
