@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from hitmiss.attack import blackbox, ecg
 from hitmiss.attack.batch import BATCHED
@@ -14,7 +14,6 @@ from hitmiss.attack.family import check_strength
 from hitmiss.attack.methods import METHODS, SETTINGS, Method
 from hitmiss.errors import UnknownName, UsageError
 
-Mode = Literal["force", "suppress"]
 MODES: Final = ("force", "suppress")
 STEERING: Final = (
     "target_mode",
@@ -121,11 +120,6 @@ class PerturbationConfig:
     def needs_gradient(self) -> bool:
         """Whether the model must have gradients."""
         return self.family in METHODS
-
-    @property
-    def needs_model(self) -> bool:
-        """Whether the model is asked at all while the perturbation is made."""
-        return self.family not in BATCHED
 
     @property
     def kind(self) -> str:

@@ -58,11 +58,6 @@ class TableView:
     note: str = ""
     sortable: bool = False
 
-    @property
-    def is_long(self) -> bool:
-        """Whether it is better folded."""
-        return len(self.rows) > 24
-
 
 def of_table(table: Table, note: str = "") -> TableView:
     """A table of texts, as the terminal shows it."""

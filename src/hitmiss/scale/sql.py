@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, Literal
+from typing import Final
 
 from hitmiss.errors import UnknownName, UsageError
 
-Dialect = Literal["duckdb", "spark"]
 DIALECTS: Final = ("duckdb", "spark")
 QUOTES: Final = {"duckdb": '"', "spark": "`"}
 TEXT: Final = {"duckdb": "VARCHAR", "spark": "STRING"}
