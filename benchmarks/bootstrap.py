@@ -12,7 +12,6 @@ import os
 
 os.environ.update(dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "POLARS_MAX_THREADS"), "1"))
 
-import gc
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
@@ -31,6 +30,7 @@ from hitmiss.stats.intervals import percentile
 from hitmiss.stats.paired import paired_replicates
 from hitmiss.stats.units import UnitSample, draw_units, unit_replicates
 from hitmiss.tally import Tally
+from timing import cpu
 
 POSITIVES, NEGATIVES = 138_688, 542_086
 REPLICATES = 1000
@@ -55,17 +55,6 @@ def scores(positives: int, negatives: int, seed: int = 0, systems: int = 2) -> t
         z = shared + np.sqrt(0.3) * rng.standard_normal(len(label)) + gap * label
         made.append(gap * (z - gap / 2))
     return label, made
-
-
-def cpu(work: Callable[[], Any], times: int = 1) -> float:
-    """Least processor seconds of some runs."""
-    best = np.inf
-    for _ in range(times):
-        gc.collect()
-        start = time.process_time()
-        work()
-        best = min(best, time.process_time() - start)
-    return best
 
 
 def scaled(replicate: Callable[[], Any]) -> float:

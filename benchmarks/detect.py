@@ -12,14 +12,12 @@ import os
 
 os.environ.update(dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
 
-import gc
 import resource
 import subprocess
 import sys
 import tempfile
-import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +28,7 @@ from hitmiss.detect.extract import Extraction
 from hitmiss.detect.loop import run_detector
 from hitmiss.detect.settings import Outcome, Settings
 from hitmiss.io.manifest import Manifest, read_manifest
+from timing import cpu
 
 RATE = 16000
 CLIPS = 192
@@ -113,17 +112,6 @@ def raw_net(torch: Any) -> Any:
 
     torch.manual_seed(0)
     return Net().eval()
-
-
-def cpu(work: Callable[[], Any], times: int = 1) -> float:
-    """Least processor seconds of some runs."""
-    best = np.inf
-    for _ in range(times):
-        gc.collect()
-        start = time.process_time()
-        work()
-        best = min(best, time.process_time() - start)
-    return best
 
 
 def through_the_loop(detector: Any, manifest: Manifest, load: Any = load, **settings: Any) -> Outcome:
