@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from hitmiss.io.findings import Ledger, Place
+from hitmiss.io.findings import Ledger, Place, Stop, counted
 from hitmiss.io.options import ReadOptions
 from hitmiss.io.tables import Stack
 
@@ -41,15 +41,14 @@ def join(
         listed = listed.unique(on, keep="first", maintain_order=True)
     at = scores.frame.select(on).join(listed, on=on, how="left", maintain_order="left")["_at"]
     if at.null_count() == len(at):
-        hint = _hint(scores.frame["item"].to_list(), key.frame["item"].to_list())
-        places = [scores.place(0), key.place(0)]
-        raise ledger.stop("no-common-id", "no id is in both files", hint or "check that they belong together", places)
+        scored, listed_ids = scores.frame["item"].to_list(), key.frame["item"].to_list()
+        raise no_common_id(scored, listed_ids, [scores.place(0), key.place(0)], ledger)
     unlisted, absent = at.is_null(), _absent(scores.frame.select(runs), listed["_at"], at, key.frame.height)
     total = listed.height * (scores.frame.select(runs).n_unique() if runs else 1)
     if options.allow_missing:
-        _note_missing(int(unlisted.sum()), len(absent), total, ledger)
+        note_missing(int(unlisted.sum()), len(absent), total, ledger)
     else:
-        _refuse_missing(scores.places(unlisted), key.at(absent), scores.title("item"), ledger)
+        refuse_missing(scores.places(unlisted), key.at(absent), scores.title("item"), ledger)
     coverage = (total - len(absent), total) if len(absent) else None
     matched = scores.keep(~unlisted) if unlisted.any() else scores
     return _beside(matched, key.frame[at.drop_nulls()], on, ledger), coverage
@@ -83,7 +82,8 @@ def _absent(runs: pl.DataFrame, listed: pl.Series, at: pl.Series, height: int) -
     return every.join(found, on=every.columns, how="anti", maintain_order="left")["_at"]
 
 
-def _note_missing(unlisted: int, absent: int, total: int, ledger: Ledger) -> None:
+def note_missing(unlisted: int, absent: int, total: int, ledger: Ledger) -> None:
+    """Write down how much of the key is scored, and how many scores it does not list."""
     if absent:
         ledger.choices.append(f"coverage:{total - absent}/{total}")
     if unlisted:
@@ -91,19 +91,35 @@ def _note_missing(unlisted: int, absent: int, total: int, ledger: Ledger) -> Non
         ledger.notes.append(f"{unlisted:,} scored ids are not in the key and were left out")
 
 
-def _refuse_missing(extra: list[Place], absent: list[Place], column: str, ledger: Ledger) -> None:
+def no_common_id(scored: list[str], listed: list[str], places: list[Place], ledger: Ledger) -> Stop:
+    """The finding that nothing matches; to be raised."""
+    hint = _hint(scored, listed)
+    return ledger.stop("no-common-id", "no id is in both files", hint or "check that they belong together", places)
+
+
+def refuse_missing(
+    extra: list[Place], absent: list[Place], column: str, ledger: Ledger, sizes: tuple[int, int] | None = None
+) -> None:
+    """Find the ids of one side alone; `sizes` tells how many there are where not all places are given."""
+    n_extra, n_absent = sizes or (len(extra), len(absent))
     hint = _hint([p.item or "" for p in extra], [p.item or "" for p in absent])
     fix = f"{hint}; or score" if hint else "complete the files, or score"
     fix += " what both have with --allow-missing, and every table says so"
-    ledger.add("only-in-key", "{n} id{s} of the key without a score", fix, absent, None, "the id has no score")
+    lacking = _numbered("{n} id{s} of the key without a score", n_absent, absent)
+    unknown = _numbered("{n} scored id{s} missing from the key", n_extra, extra)
+    ledger.add("only-in-key", lacking, fix, absent, None, "the id has no score")
     ledger.add(
         "only-in-scores",
-        "{n} scored id{s} missing from the key",
+        unknown,
         fix,
         extra,
         column,
         "the id is not in the key",
     )
+
+
+def _numbered(what: str, n: int, places: list[Place]) -> str:
+    return what if n == len(places) else counted(what, n)
 
 
 def _hint(extra: list[str], absent: list[str]) -> str:

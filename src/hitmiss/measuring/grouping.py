@@ -143,6 +143,11 @@ class Sample:
         """Its trials with the unit of each."""
         return UnitSample.of(self.positive, self.score, unit[self.rows], n_units)
 
+    def unit_outcomes(self, unit: NDArray[np.int64], n_units: int) -> NDArray[np.int64]:
+        """How often each outcome of a decision happened to each unit (unit × outcome)."""
+        place = unit[self.rows] * OUTCOMES + self.columns.outcome[self.rows]
+        return np.bincount(place, minlength=n_units * OUTCOMES).reshape(n_units, OUTCOMES)
+
     def _own(self, values: NDArray[Any]) -> NDArray[Any]:
         """The values of its trials; no copy where they stand together."""
         return values[self.rows] if self._span is None else values[self._span]
@@ -188,7 +193,7 @@ def samples_of_runs(columns: Columns) -> list[Sample]:
     """One sample a run (and target, where there are several); runs are never pooled."""
     trials = columns.trials
     names = [*trials.header.runs]
-    if len(trials) and len(columns.codes("target")[1]) > 1:
+    if trials.has_targets:
         names.append("target")
     everything = np.arange(trials.frame.height)
     if not names:

@@ -48,7 +48,7 @@ def measure(
     roc_auc = 0.7500 [0.0570, 1.0000]
     """
     chosen = choices or Choices()
-    plan = Plan(bootstrap, _unit_names(unit), seed, level, interval, stratify)
+    plan = Plan(bootstrap, unit_names(unit), seed, level, interval, stratify)
     groupings = parse_by(by)
     only = chosen.negative_only
     columns = trials.columns(only) if isinstance(trials, TalliedTrials) else Columns(trials, only)
@@ -74,7 +74,8 @@ def measure(
     return replace(results, signature=sign(results, trials, questions, plan, groupings, str(gap) if gap else None))
 
 
-def _unit_names(unit: str | Sequence[str] | None) -> tuple[str, ...]:
+def unit_names(unit: str | Sequence[str] | None) -> tuple[str, ...]:
+    """The columns whose values are drawn as wholes."""
     if unit is None:
         return ()
     return tuple(p.strip() for p in unit.split(",")) if isinstance(unit, str) else tuple(unit)

@@ -7,7 +7,7 @@ that computes it in memory.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -19,6 +19,8 @@ from hitmiss.errors import UsageError
 from hitmiss.measuring.grouping import Columns, Rows, Sample
 from hitmiss.metrics.counts import OUTCOMES
 from hitmiss.stats.delong import Steps
+from hitmiss.stats.forms import ReadTally
+from hitmiss.stats.units import UnitSample
 from hitmiss.tally import Array, Floats, Tally
 from hitmiss.trials import Header, Trials
 
@@ -60,6 +62,32 @@ class TalliedTrials(Trials):
     def columns(self, negative_only: tuple[str, ...] = ()) -> TalliedColumns:
         """The columns of the cells, as `measure` wants them."""
         return TalliedColumns(self, negative_only)
+
+    def keep(self, condition: pl.Expr) -> TalliedTrials:
+        """The trials of the cells for which a polars expression holds."""
+        rows = self.frame.select(condition.arg_true()).to_series().to_numpy().astype(np.intp)
+        return replace(self, frame=self.frame[rows], size=self.size[rows], scored=SomeCells(self.scored, rows))
+
+    @property
+    def whole(self) -> TalliedSample:
+        """All its cells as one sample."""
+        return TalliedSample(self.columns(), np.arange(self.frame.height))
+
+
+@dataclass(frozen=True, eq=False)
+class SomeCells:
+    """The scores of some of the cells, counted from 0."""
+
+    scored: Scored
+    rows: Rows
+
+    def tally(self, positive: Rows, negative: Rows) -> Tally:
+        """See `Scored`."""
+        return self.scored.tally(self.rows[positive], self.rows[negative])
+
+    def steps(self, positive: Rows, negative: Rows) -> Steps:
+        """See `Scored`."""
+        return self.scored.steps(self.rows[positive], self.rows[negative])
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,3 +148,20 @@ class TalliedSample(Sample):
         """How often each outcome of a decision happened."""
         found: NDArray[Any] = np.bincount(self.columns.outcome[self.rows], weights=self.size, minlength=OUTCOMES)
         return found.astype(np.int64)
+
+    def unit_sample(self, unit: Counts, n_units: int) -> UnitSample:
+        """Its trials with the unit of each, which every trial of a cell shares."""
+        scored, nobody = self.columns.trials.scored, np.zeros(0, dtype=np.intp)
+        tallies = [scored.tally(self.rows[i : i + 1], nobody) for i in range(len(self.rows))]
+        if any(isinstance(tally, ReadTally) for tally in tallies):
+            raise UsageError("drawing units needs every score at once, and these are too many to keep; raise --memory")
+        scores = [np.repeat(tally.score, tally.positive_counts) for tally in tallies]
+        sizes = [len(own) for own in scores]
+        positive, units = np.repeat(self.positive, sizes), np.repeat(unit[self.rows], sizes)
+        return UnitSample.of(positive, np.concatenate([np.zeros(0), *scores]), units, n_units)
+
+    def unit_outcomes(self, unit: Counts, n_units: int) -> Counts:
+        """How often each outcome of a decision happened to each unit (unit × outcome)."""
+        place = unit[self.rows] * OUTCOMES + self.columns.outcome[self.rows]
+        found: NDArray[Any] = np.bincount(place, weights=self.size, minlength=n_units * OUTCOMES)
+        return found.astype(np.int64).reshape(n_units, OUTCOMES)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hitmiss.errors import DataError, UnknownName, UsageError
 from hitmiss.measuring.grouping import Columns, Sample
 from hitmiss.metrics.confidence import Judged
-from hitmiss.metrics.counts import OUTCOMES, Counts
+from hitmiss.metrics.counts import Counts
 from hitmiss.registry import Metric
 from hitmiss.spec import Setting
 from hitmiss.stats import intervals
@@ -168,9 +168,7 @@ class Draws:
     def _outcome_counts(self, sample: Sample, rng: np.random.Generator) -> Floats:
         if self.weights is None or self.unit is None:
             return count_replicates(sample.outcomes, self.plan.bootstrap, rng)
-        place = self.unit[sample.rows] * OUTCOMES + sample.columns.outcome[sample.rows]
-        table = np.bincount(place, minlength=self.n_units * OUTCOMES).reshape(self.n_units, OUTCOMES)
-        return weighted_totals(self.weights, table)
+        return weighted_totals(self.weights, sample.unit_outcomes(self.unit, self.n_units))
 
     def _judged(self, q: Question, sample: Sample, rng: np.random.Generator) -> Floats:
         """Replicates of a metric of confidences, from how often each confidence was right and wrong."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from hitmiss.errors import DataError
+from hitmiss.errors import DataError, UnknownName
 from hitmiss.io.findings import Ledger, quoted
 from hitmiss.io.notes import SATURATED
 from hitmiss.io.words import Reading, same_class, understand
@@ -51,6 +51,8 @@ def _read_words(tally: ShardTally, plan: ShardPlan) -> Reading:
             f"here: {known}. Declare the classes with --positive and --negative, or say --positive-value"
         )
     higher = options.higher
+    if higher is not None and not any(same_class(higher, name) for name in (reading.positive, reading.negative)):
+        raise UnknownName("class for a higher score", higher, (reading.positive, reading.negative))
     is_turned = higher is not None and same_class(higher, reading.negative) and not same_class(higher, reading.positive)
     if is_turned != plan.turned:
         raise DataError(

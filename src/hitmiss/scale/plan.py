@@ -15,6 +15,31 @@ class Shard:
 
     path: str
 
+    @property
+    def name(self) -> str:
+        """The file's name, without its folder."""
+        return self.path.replace("\\", "/").rpartition("/")[2]
+
+
+@dataclass(frozen=True)
+class KeyFiles:
+    """The key of the scores, which travels as the paths of its files: whoever makes a pass reads it once.
+
+    sha256    of each file
+    on        the columns that name a trial on both sides
+    columns   what is taken from the key: the label, slices
+    shared    columns of both sides, which must agree
+    """
+
+    paths: tuple[str, ...]
+    sha256: tuple[str, ...]
+    on: tuple[str, ...] = ("item",)
+    columns: tuple[str, ...] = ("label",)
+    shared: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:  # what a plan is told by: the content of the files, not where they lie
+        return f"KeyFiles({sorted(self.sha256)}, {self.on}, {self.columns}, {self.shared})"
+
 
 @dataclass(frozen=True)
 class ShardPlan:
@@ -26,7 +51,8 @@ class ShardPlan:
     cuts         keys at which bins are cut in two: fixed thresholds, so that counts at them are exact
     turned       whether a higher score means the negative class in the file
     threshold    decide at it (score >= threshold), where `decision` is kept and no column has it
-    ids          whether the hash of every id is carried along, for finding repeats
+    ids          whether the hash of every id (with a key: its row there) is carried along, for finding repeats
+    key          the key that the shards are joined with; None where they hold their labels
     """
 
     options: ReadOptions
@@ -36,6 +62,7 @@ class ShardPlan:
     turned: bool = False
     threshold: float | None = None
     ids: bool = True
+    key: KeyFiles | None = None
 
     @property
     def is_exact(self) -> bool:
@@ -51,7 +78,8 @@ class ShardPlan:
         >>> ShardPlan(ReadOptions()).fingerprint == ShardPlan(ReadOptions(), bits=20).fingerprint
         False
         """
-        settings = [(f.name, getattr(self, f.name)) for f in fields(self) if f.name != "ids"]
+        told = [f.name for f in fields(self) if f.name != "ids" and (f.name != "key" or self.key is not None)]
+        settings = [(name, getattr(self, name)) for name in told]
         return hashlib.sha256(repr(settings).encode()).hexdigest()[:16]
 
 

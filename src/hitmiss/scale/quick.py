@@ -58,7 +58,7 @@ class Quick:
         picks = opened.match.picks
         if not opened.is_parquet or "score" not in picks or "decision" in names or any(n not in picks for n in names):
             raise Odd
-        if any(name.startswith(SYSTEM_PREFIX) for name in picks):
+        if plan.key is not None or any(name.startswith(SYSTEM_PREFIX) for name in picks):
             raise Odd
         quick = cls(opened, plan, ())
         lazy = quick._lazy if is_all else quick._lazy.head(SAMPLE)

@@ -20,7 +20,7 @@ from hitmiss.io.findings import Ledger, Place
 from hitmiss.io.options import ReadOptions
 from hitmiss.io.plain import read_plain
 from hitmiss.io.quoting import read_quoted
-from hitmiss.io.scorefiles import Match, recognise
+from hitmiss.io.scorefiles import Match, Role, recognise
 from hitmiss.io.shapes import Shape, Table
 from hitmiss.io.tables import look_at_text
 from hitmiss.scale.parsing import parsed_text
@@ -86,7 +86,7 @@ class Meter:
         return self._sha.hexdigest()
 
 
-def open_shard(shard: Shard, options: ReadOptions, ledger: Ledger) -> Opened:
+def open_shard(shard: Shard, options: ReadOptions, ledger: Ledger, role: Role = "both") -> Opened:
     """Look at the beginning of a file and recognise its columns, as the door does."""
     if str(shard.path) == STDIN:
         what = "stdin can be read once, and streaming may read a file twice"
@@ -94,7 +94,7 @@ def open_shard(shard: Shard, options: ReadOptions, ledger: Ledger) -> Opened:
     with Path(shard.path).open("rb") as file:
         is_parquet = file.read(4) == PARQUET
     shape = _look_at_parquet(shard, ledger) if is_parquet else _look_at_text(shard, options, ledger)
-    return Opened(shard, shape, recognise(shape, "both", options, ledger))
+    return Opened(shard, shape, recognise(shape, role, options, ledger))
 
 
 def rows_of_parquet(path: str) -> int:
@@ -201,7 +201,8 @@ def _of_parquet(opened: Opened, picks: Mapping[str, int], read: Read) -> Iterato
     row = 0
     for frame in lazy.collect_batches(chunk_size=ROWS, maintain_order=True):
         series = [typed.settle(s, s.name in opened.match.numeric) for s in frame.iter_columns()]
-        yield Piece(opened.name, pl.DataFrame(series), first_line=1 + row)
+        is_parsed = frame.height > 0 and any(s.name == "score" and s.dtype == pl.Float64 and not s.null_count() for s in series)
+        yield Piece(opened.name, pl.DataFrame(series), first_line=1 + row, is_parsed=is_parsed)
         row += frame.height
 
 

@@ -1,0 +1,134 @@
+"""The first look at shards and their key: what the columns are, how many trials to expect, which way scores point."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from hitmiss import progress
+from hitmiss.errors import UsageError
+from hitmiss.io.files import GZIP
+from hitmiss.io.findings import Ledger, Place, Stop
+from hitmiss.io.names import refuse_undeclared
+from hitmiss.io.options import ReadOptions
+from hitmiss.io.scorefiles import Role
+from hitmiss.io.words import Reading, same_class, understand
+from hitmiss.scale.joining import beside, files_of, look_at_key
+from hitmiss.scale.keyfile import read_key
+from hitmiss.scale.plan import KeyFiles, Shard
+from hitmiss.scale.reading import Opened, open_shard, rows_of_parquet
+
+PACKED: Final = 6
+"""How many times a packed text is longer unpacked, roughly."""
+LEAST: Final = 10**7
+"""What is left of the memory for the scores, however large the key is."""
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What a first look tells.
+
+    opened     the shards with their columns, those of the key included
+    key        the key, where there is one; it was read and checked
+    expected   about how many trials there are
+    turned     whether a higher score means the negative class
+    memory     what the key leaves of it
+    """
+
+    opened: Sequence[Opened]
+    key: KeyFiles | None
+    expected: int
+    turned: bool
+    memory: int
+
+
+def look(
+    shards: Sequence[Shard], key: str | Sequence[str] | None, options: ReadOptions, columns: Sequence[str], memory: int
+) -> Looked:
+    """Recognise the columns of every shard and of the key, which is read; `columns` are wanted from either."""
+    opened = look_at_shards(shards, options, "both" if key is None else "scores")
+    ledger = Ledger()
+    try:
+        if key is None:
+            refuse_undeclared(options, _names(opened), opened[0].name, ledger)
+            return Looked(opened, None, trials_expected(opened), is_turned(opened, options), memory)
+        return _with_key(opened, key, options, columns, memory, ledger)
+    except Stop:
+        raise ledger.error() from None
+
+
+def _with_key(
+    opened: Sequence[Opened],
+    given: str | Sequence[str],
+    options: ReadOptions,
+    columns: Sequence[str],
+    memory: int,
+    ledger: Ledger,
+) -> Looked:
+    if options.runs:
+        raise UsageError("a key is not joined with several runs at a time; leave --stream out")
+    sides = look_at_key(given, options, ledger)
+    refuse_undeclared(options, (*_names(opened), *_names(sides)), opened[0].name, ledger)
+    files = files_of(sides, opened[0], columns)
+    key = read_key(files, options, ledger, memory)
+    if ledger.findings:
+        raise ledger.error()
+    joined = [beside(one, files) for one in opened]
+    expected = min(trials_expected(opened), key.height)
+    return Looked(joined, files, expected, _is_reversed(key.reading, options), max(memory - key.bytes, LEAST))
+
+
+def look_at_shards(shards: Sequence[Shard], options: ReadOptions, role: Role = "both") -> list[Opened]:
+    """Recognise the columns of every shard; all must be of one kind."""
+    ledger = Ledger()
+    found: list[Opened] = []
+    for shard in progress.each(shards, "looking at the shards"):
+        try:
+            found.append(open_shard(shard, options, ledger, role))
+            if set(found[-1].match.picks) != set(found[0].match.picks):
+                what = f"its columns differ from those of {found[0].name}"
+                ledger.add("shards-differ", what, "give shards of one kind", [Place(found[-1].name, 1)])
+        except Stop:
+            continue
+    if ledger.findings:
+        raise ledger.error()
+    return found
+
+
+def _names(opened: Sequence[Opened]) -> tuple[str, ...]:
+    """The names of all columns; where there is no header, positions in both spellings."""
+    found: dict[str, None] = {}
+    for one in opened:
+        if one.match.has_header:
+            found |= dict.fromkeys(one.shape.names or one.shape.first[0])
+        else:
+            found |= dict.fromkeys(said.format(i + 1) for i in range(one.shape.width) for said in ("{}", "column_{}"))
+    return tuple(found)
+
+
+def is_turned(opened: Sequence[Opened], options: ReadOptions) -> bool:
+    """Whether a higher score means the negative class, as far as the caller and the first rows tell."""
+    if options.higher is None:
+        return False
+    rows = {row[o.match.picks["label"]] for o in opened for row in o.shape.first[o.match.has_header and o.shape.names is None :]}
+    return _is_reversed(understand(sorted(rows), options.positive, options.negative, options.positive_value), options)
+
+
+def _is_reversed(reading: Reading, options: ReadOptions) -> bool:
+    higher = options.higher
+    return higher is not None and same_class(higher, reading.negative) and not same_class(higher, reading.positive)
+
+
+def trials_expected(opened: Sequence[Opened]) -> int:
+    """About how many trials there are: what Parquet files say, and texts by their size."""
+    return sum(rows_of_parquet(o.shard.path) if o.is_parquet else _lines_expected(o) for o in opened)
+
+
+def _lines_expected(opened: Opened) -> int:
+    path = Path(opened.shard.path)
+    with path.open("rb") as file:
+        times = PACKED if file.read(2) == GZIP else 1
+    shown = opened.shape.content.data if opened.shape.content else b"\n"
+    return int(path.stat().st_size * times * max(shown.count(b"\n"), 1) / max(len(shown), 1)) + 1
