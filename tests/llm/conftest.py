@@ -25,3 +25,13 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from hitmiss.simulate.pictures import write
 
     return write(tmp_path_factory.mktemp("pictures"), share=0.0, side=48) / "dataset.jsonl"
+
+
+@pytest.fixture
+def canary(own_caches: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A key in the environment that must be found nowhere, and caches of the test's own."""
+    from llm_parts import KEY
+
+    monkeypatch.setenv("CANARY_API_KEY", KEY)
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    return own_caches

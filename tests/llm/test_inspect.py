@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import random
@@ -11,8 +10,6 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +17,8 @@ import pytest
 from llm_parts import KEY, rows_of, write_dataset
 
 pytest.importorskip("inspect_ai", reason="inspect_ai is not installed")
+
+from forked import command, done, every, fork
 
 from hitmiss.cli.main import run
 from hitmiss.io.triage import read_results
@@ -37,46 +36,6 @@ UNPARSED = ("empty", "schema", "prose", "range", "two")
 FAILED = ("malformed", "400")
 
 
-def command(dataset: Path, server: StandIn, out: Path, *more: str) -> list[str]:
-    words = ["llm", "--dataset", str(dataset), "--models", "judge-1", "--base-url", server.url, "-o", str(out)]
-    return [*words, "--api-key-env", "CANARY_API_KEY", *more]
-
-
-def in_fork(words: list[str], folder: str, environment: dict[str, str]) -> None:
-    """What a forked process does: the command, its output into files."""
-    os.environ.update(environment)  # that of the fork server is older
-    for number, name in ((1, "out"), (2, "err")):
-        with (Path(folder) / name).open("wb") as file:
-            os.dup2(file.fileno(), number)
-    code = run(words)
-    sys.stdout.flush()
-    os._exit(code)
-
-
-def fork(words: list[str], folder: Path) -> Any:
-    """The command in a process of its own, forked from one that has imported everything already."""
-    context = get_context("forkserver")
-    late = ["inspect_ai.agent._acp.server", "inspect_ai.model._providers.openai_compatible", "polars", "scipy.ndimage"]
-    context.set_forkserver_preload(["hitmiss.cli.main", "hitmiss.llm.run", "inspect_ai", "openai", *late, __name__])
-    process = context.Process(target=in_fork, args=(words, str(folder), dict(os.environ)))
-    process.start()
-    return process
-
-
-def done(words: list[str], folder: Path) -> tuple[int, str, str]:
-    """Exit code, stdout and stderr of a command that ran to its end."""
-    process = fork(words, folder)
-    process.join()
-    return process.exitcode, (folder / "out").read_text(), (folder / "err").read_text()
-
-
-@pytest.fixture
-def environment(own_caches: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("CANARY_API_KEY", KEY)
-    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
-    return own_caches
-
-
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """200 small pictures, no two alike."""
@@ -87,20 +46,6 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / row["image"]).write_bytes(data)
         rows.append(row)
     return write_dataset(folder, rows)
-
-
-def every(path: Path) -> Iterator[tuple[Path, bytes]]:
-    """Every file under a folder, unpacked as far as it is packed."""
-    from inspect_ai.log import read_eval_log
-
-    for file in path.rglob("*"):
-        if file.is_file():
-            data = file.read_bytes()
-            if file.suffix == ".gz":
-                data = gzip.decompress(data)
-            if file.suffix == ".eval":
-                data = read_eval_log(str(file), resolve_attachments=True).model_dump_json().encode()
-            yield file, data
 
 
 @pytest.fixture(scope="module")
@@ -228,7 +173,7 @@ class TestManyItems:
         assert set(trials.frame["cache"].unique()) == {"hit", "miss"}
 
 
-@pytest.mark.usefixtures("environment")
+@pytest.mark.usefixtures("canary")
 def test_ten_kills_lose_nothing_and_repeat_nothing(dataset: Path, tmp_path: Path) -> None:
     """One run, killed ten times at random points."""
     rng, out, limit, trials = random.Random(17), tmp_path / "r.jsonl", 30, 3
@@ -285,7 +230,7 @@ def stored(folder: Path) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.usefixtures("environment")
+@pytest.mark.usefixtures("canary")
 class TestFaults:
     def test_a_wrong_key_stops_the_run_and_is_not_shown(self, dataset: Path, tmp_path: Path) -> None:
         with StandIn(lambda seen: "401") as server:
@@ -346,7 +291,7 @@ class TestFaults:
         )  # the rule decided, not the text
 
 
-@pytest.mark.usefixtures("environment")
+@pytest.mark.usefixtures("canary")
 class TestKinds:
     def test_texts_sounds_and_functions_side_by_side(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("OPENAI_API_KEY", "a-key-for-another-host")
@@ -403,14 +348,14 @@ class TestKinds:
         assert min(r["timings"]["vision_llm_seconds"] for r in first) >= 0.3  # the server sleeps so long
         assert first[0]["cache_state"] == "tools+answers"
 
-    def test_tool_calls_without_a_cache(self, environment: Path, dataset: Path, tmp_path: Path) -> None:
+    def test_tool_calls_without_a_cache(self, canary: Path, dataset: Path, tmp_path: Path) -> None:
         with StandIn() as server:
             for name in ("a", "b"):
                 words = ["--limit", "3", "--tools", "tools", "--disable-tool-cache"]
                 assert done(command(dataset, server, tmp_path / f"{name}.jsonl", *words), tmp_path)[0] == 0
         rows = rows_of(tmp_path / "b.jsonl")
         assert not any(d["cached"] for r in rows for d in r["tool_details"]) and rows[0]["cache_state"] == "off"
-        assert not (environment / "XDG_CACHE_HOME" / "hitmiss").exists()
+        assert not (canary / "XDG_CACHE_HOME" / "hitmiss").exists()
 
     def test_a_changed_prompt_or_model_is_refused(self, dataset: Path, tmp_path: Path) -> None:
         (tmp_path / "prompt.txt").write_text("Judge the item.")
@@ -425,7 +370,7 @@ class TestKinds:
             assert len(server.requests) == 2
 
 
-@pytest.mark.usefixtures("environment")
+@pytest.mark.usefixtures("canary")
 def test_the_demo_over_the_protocol(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -248,11 +248,22 @@ class TestCommand:
             str(tmp_path / "r.jsonl"),
         ]
         assert run([*words, "--limit", "3"]) == 5 and "all 3 calls failed" in capsys.readouterr().err
-        assert [r["error"] for r in rows_of(tmp_path / "r.jsonl")] == ["OSError: the camera is off"] * 3
-        assert run([*words[:-1], str(tmp_path / "all.jsonl")]) == 5  # of 24: given up after 20
-        assert "nothing more was asked" in capsys.readouterr().err
-        (kept,) = (path.read_bytes() for path in (tmp_path / "all.run" / "items").glob("*.jsonl"))
-        assert kept.count(b"\n") == 20 and not (tmp_path / "all.jsonl").exists()
+        assert run(words) == 5  # of 24: given up after 20
+        said = capsys.readouterr().err
+        assert "the first 20 calls all failed, so nothing more was asked: OSError: the camera is off" in said
+        assert sorted(p.name for p in tmp_path.iterdir()) == ["bad.py"]  # nothing was kept
+        (tmp_path / "bad.py").write_text("def f(item):\n    return 0.9\n")
+        assert run(words) == 0 and len(rows_of(tmp_path / "r.jsonl")) == 24
+
+    def test_a_stranger_s_folder_is_left_alone(
+        self, pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        (tmp_path / "bad.py").write_text("def f(item):\n    raise OSError('off')\n")
+        (tmp_path / "mine").mkdir()
+        (tmp_path / "mine" / "notes.txt").write_text("keep")
+        words = ["llm", "--dataset", str(pictures), "--models", f"{tmp_path / 'bad.py'}:f"]
+        assert run([*words, "-o", str(tmp_path / "r.jsonl"), "--run", str(tmp_path / "mine")]) == 2
+        assert "holds no run" in capsys.readouterr().err and (tmp_path / "mine" / "notes.txt").read_text() == "keep"
 
     def test_leaks_are_warned_of(self, functions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         rows = [{"id": f"{lab}-{i}", "text": f"t {i}", "label": lab} for i in range(6) for lab in ("real", "fake")]

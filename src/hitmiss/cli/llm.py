@@ -72,18 +72,17 @@ def llm(
     from hitmiss.llm.plan import Settings
     from hitmiss.llm.prices import read_prices
     from hitmiss.llm.run import run_llm
-    from hitmiss.llm.secrets import checked_address, key_of
+    from hitmiss.llm.secrets import key_of
 
-    address, doubt = checked_address(base_url) if base_url else (None, None)
+    address, doubts = _address(models, base_url, provider)
     bands = _bands(thresholds)
     asking: dict[str, Any] = {"temperature": temperature, "max_tokens": max_tokens, "seed": seed, "timeout": timeout}
     asking |= {"reasoning_effort": reasoning_effort, "max_iterations": max_iterations, "max_retries": max_retries}
     asking |= {"base_url": address, "provider": provider, "max_connections": max_connections}
     settings = Settings(thresholds=bands, tool_cache=not disable_tool_cache, answer_cache=answer_cache, **asking)
     items = read_items(dataset, root=root, limit=limit)
-    for warning in (doubt, *find_leaks(items)):
-        if warning:
-            printing.note(f"! {warning}")
+    for warning in (*doubts, *find_leaks(items)):
+        printing.note(f"! {warning}")
     opened = _opened(models, weights, {"thresholds": bands, "image_size": image_size}, outputs, positive_index)
     plan = _plan(items, models, tools, trials, settings, prompt, canaries, opened)
     outcome = run_llm(
@@ -101,7 +100,17 @@ def llm(
     if metrics_output is not None:
         _write_metrics(outcome, metrics_output)
     _emit(outcome, canaries, json)
-    _require_an_answer(outcome)
+
+
+def _address(models: list[str], base_url: str | None, provider: str | None) -> tuple[str | None, list[str]]:
+    """`--base-url`, checked, and a warning for every address at which items and key could be read on the way."""
+    from hitmiss.llm.addresses import VARIABLE, checked_address, server_of
+    from hitmiss.llm.callables import is_detector
+
+    found = checked_address(base_url) if base_url else (None, None)
+    asked = {server_of(m, base_url, provider) for m in models if not is_detector(m)} - {None, base_url}
+    others = [checked_address(str(address), VARIABLE) for address in asked]
+    return found[0], [doubt for _, doubt in (found, *others) if doubt]
 
 
 def _bands(thresholds: list[float] | None) -> tuple[float, float]:
@@ -182,17 +191,6 @@ def _emit(outcome: Outcome, canaries: int, json: bool) -> None:
     if not canaries:
         printing.note("whether orders inside items are followed was not measured; --canaries 20 does")
     printing.out(f"{outcome.output}: {len(outcome.rows):,} rows; score them: hitmiss triage {outcome.output}")
-
-
-def _require_an_answer(outcome: Outcome) -> None:
-    """A run in which every call failed is no evaluation."""
-    if all("error" in row for row in outcome.rows):
-        from hitmiss.errors import EnvironmentFault
-
-        why = outcome.rows[0]["error"]
-        raise EnvironmentFault(
-            f"all {len(outcome.rows):,} calls failed: {why}; mend it and go on with --resume --retry"
-        )
 
 
 def _cells(outcome: Outcome) -> list[dict[str, Any]]:

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from hitmiss.detect.detector import need
 from hitmiss.errors import EnvironmentFault, HitmissError, UsageError
+from hitmiss.llm.addresses import OPENAI, is_openai, require_plain_environment, require_server, server_of
 from hitmiss.llm.answers import SCHEMA
 from hitmiss.llm.cache import ToolCache
 from hitmiss.llm.conversation import Conversation
@@ -36,9 +37,11 @@ def ask_llms(recorder: Recorder, log_dir: Path, cache: ToolCache | None, key: st
     if not waiting:
         return
     need("inspect_ai", "llm")
+    require_plain_environment()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what its libraries deprecate, and leave open, is no affair of the user's
-        is_whole = _evaluate(waiting, recorder, log_dir, cache, key)
+        models = open_models([call.model for call in waiting], recorder, key)
+        is_whole = _evaluate(waiting, recorder, models, log_dir, cache)
         gc.collect()  # connections and streams that were left open complain when they are collected: here
     recorder.require_hope()
     if not is_whole:
@@ -46,11 +49,9 @@ def ask_llms(recorder: Recorder, log_dir: Path, cache: ToolCache | None, key: st
 
 
 def _evaluate(
-    waiting: Sequence[Call], recorder: Recorder, log_dir: Path, cache: ToolCache | None, key: str | None
+    waiting: Sequence[Call], recorder: Recorder, models: Mapping[str, Any], log_dir: Path, cache: ToolCache | None
 ) -> bool:
     """Run the tasks; False where the user interrupted, which inspect_ai takes and ends without logs."""
-    names = dict.fromkeys(call.model for call in waiting)
-    models = {name: open_model(name, recorder.plan.settings, key, recorder) for name in names}
     tasks = [_task(part, recorder, models[part[0].model], cache) for part in _parts(waiting)]
     logs = need("inspect_ai", "llm").eval(
         tasks,
@@ -77,6 +78,17 @@ def _parts(waiting: Sequence[Call]) -> list[list[Call]]:
     return list(parts.values())
 
 
+def open_models(names: Sequence[str], recorder: Recorder, key: str | None) -> dict[str, Any]:
+    """The models, after their servers, as far as they are known, have been found to be there."""
+    settings = recorder.plan.settings
+    asked = settings.base_url, settings.provider
+    opened = {name: open_model(name, settings, key, recorder) for name in dict.fromkeys(names)}
+    known = [server_of(name, *asked) or (OPENAI if is_openai(name, *asked) else None) for name in opened]
+    for address in dict.fromkeys(a for a in known if a is not None):
+        require_server(address)
+    return opened
+
+
 def open_model(name: str, settings: Settings, key: str | None, recorder: Recorder) -> Any:
     """The model as inspect_ai knows it: `provider/name`, a bare name (OpenAI), or any name behind `--base-url`."""
     model = need("inspect_ai.model", "llm")
@@ -85,6 +97,7 @@ def open_model(name: str, settings: Settings, key: str | None, recorder: Recorde
         temperature=settings.temperature,
         max_tokens=settings.max_tokens,
         reasoning_effort=settings.reasoning_effort,
+        reasoning_summary="none",  # asked for, it would cost a request of its own to see whether it may be
         seed=settings.seed,
         max_retries=settings.max_retries,
         timeout=settings.timeout,
@@ -92,7 +105,8 @@ def open_model(name: str, settings: Settings, key: str | None, recorder: Recorde
         response_schema=_schema(model),
         **connections,
     )
-    full, given = address_of(name, settings), {"base_url": settings.base_url, "api_key": key}
+    server = server_of(name, settings.base_url, settings.provider)
+    full, given = address_of(name, settings), {"base_url": server, "api_key": key}
     if full.startswith(f"openai-api/{SERVICE}/"):
         given["api_key"] = key or NO_KEY  # a key of OpenAI's is not for other hosts
     try:
@@ -198,6 +212,8 @@ def kind_of(error: BaseException) -> str:
         "timeout": "timeout",
         "ratelimit": "rate_limit",
         "authentication": "authentication",
+        "notfound": "not_found",
+        "permission": "permission",
         "connection": "connection",
     }
     return next((kind for part, kind in kinds.items() if part in name), "exception")

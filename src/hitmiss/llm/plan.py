@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from hitmiss.errors import UnknownName, UsageError
+from hitmiss.llm.addresses import server_of
 from hitmiss.llm.items import Item, content_digest
 from hitmiss.llm.prompts import Prompts
 from hitmiss.llm.tools import TOOLS
@@ -92,6 +93,15 @@ class Plan:
         """Model and mode, in order; tools are for language models."""
         return [(m, t) for m in self.models for t in (self.modes if m not in self.detectors else (False,))]
 
+    def server(self, model: str) -> str | None:
+        """The address that the user named for a model, if any."""
+        return server_of(model, self.settings.base_url, self.settings.provider)
+
+    def _asked(self, model: str) -> dict[str, Any]:
+        """What pins a language model; `--base-url`, which all share, stands by itself."""
+        named = {} if self.settings.base_url else {"base_url": self.server(model)}
+        return {"provider": self.settings.provider, **{k: v for k, v in named.items() if v}}
+
     @property
     def calls(self) -> list[Call]:
         """Every question, in order: first those about items, then the canaries."""
@@ -106,7 +116,7 @@ class Plan:
             "dataset": content_digest(self.items),
             "canaries": content_digest(self.canaries) if self.canaries else None,
             "prompts": self.prompts.hashes(self.kinds),
-            "models": {m: dict(self.detectors.get(m, {"provider": self.settings.provider})) for m in self.models},
+            "models": {m: dict(self.detectors.get(m) or self._asked(m)) for m in self.models},
             "base_url": self.settings.base_url,
             "modes": ["tools" if t else "no-tools" for t in self.modes],
             "tools": {name: tool.identity for name, tool in TOOLS.items()} if True in self.modes else {},

@@ -15,6 +15,8 @@ from hitmiss.llm.secrets import Secrets
 
 HOPELESS: Final = 20
 """So many failures before the first success, and nothing more is asked: it is not the items."""
+REFUSALS: Final = ("authentication", "not_found")
+"""Failures that no item can be the reason of: one before the first success is enough."""
 LONGEST_ERROR: Final = 600
 
 
@@ -32,6 +34,7 @@ class Recorder:
     n_failed: int = 0
     n_unparsed: int = 0
     first_failure: str = ""
+    is_refused: bool = False
     fatal: HitmissError | None = None
     started: float = field(default_factory=time.monotonic)
 
@@ -49,7 +52,12 @@ class Recorder:
     @property
     def is_stopped(self) -> bool:
         """Whether nothing more may be asked: the machine failed, or the first calls all did."""
-        return self.fatal is not None or (self.n_failed >= HOPELESS and self.n_answered == 0)
+        return self.fatal is not None or (self.n_answered == 0 and (self.is_refused or self.n_failed >= HOPELESS))
+
+    @property
+    def has_answer(self) -> bool:
+        """Whether any question of the run has been answered, now or before."""
+        return self.run.n_done > int(self.run.has_error.sum())
 
     @property
     def n_total(self) -> int:
@@ -78,6 +86,7 @@ class Recorder:
         self.run.add(at, self.secrets.clean(record))
         if "error" in record:
             self.n_failed += 1
+            self.is_refused = self.is_refused or record.get("error_type") in REFUSALS
             self.first_failure = self.first_failure or self.secrets.redact(str(record["error"]))
         else:
             self.n_answered += 1
@@ -89,10 +98,18 @@ class Recorder:
         if self.fatal is not None:
             raise self.fatal
         if self.is_stopped:
-            raise EnvironmentFault(
-                f"the first {self.n_failed} calls all failed, so nothing more was asked: {self.first_failure}; "
-                f"mend it and go on with --resume --retry"
-            )
+            many = "call" if self.n_failed == 1 else f"{self.n_failed} calls all"
+            raise self.hopeless(f"the first {many} failed, so nothing more was asked")
+
+    def require_answer(self) -> None:
+        """Raise where every call failed: that is no evaluation."""
+        if not self.has_answer:
+            raise self.hopeless(f"all {self.n_total:,} calls failed")
+
+    def hopeless(self, what: str) -> EnvironmentFault:
+        """What happened, why, and how to go on."""
+        then = "go on with --resume --retry" if self.has_answer else "give the command again; nothing was kept"
+        return EnvironmentFault(f"{what}: {self.first_failure}; mend it and {then}")
 
 
 def failure(error: BaseException, kind: str = "exception") -> dict[str, Any]:

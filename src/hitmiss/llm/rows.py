@@ -54,7 +54,7 @@ def row_of(
         "raw_analysis": record.get("raw", ""),
         "problem": record.get("problem", ""),
         "models": models_of(call, record, is_llm),
-        "run_config": {**(plan.settings.run_config if is_llm else {}), **_conditions(plan), **about},
+        "run_config": {**(plan.settings.run_config if is_llm else {}), **_conditions(plan, call), **about},
         "cache_state": plan.settings.cache_state,
         "cache_hit": bool(record.get("cache_hit", False)),
         "tool_usage": [detail["tool"] for detail in record.get("tool_details", ())],
@@ -81,8 +81,9 @@ def models_of(call: Call, record: Mapping[str, Any], is_llm: bool) -> dict[str, 
     return {**roles, "answered": record["model_answered"]} if record.get("model_answered") else roles
 
 
-def _conditions(plan: Plan) -> dict[str, Any]:
-    base = {"base_url": plan.settings.base_url} if plan.settings.base_url else {}
+def _conditions(plan: Plan, call: Call) -> dict[str, Any]:
+    server = plan.settings.base_url if call.model in plan.detectors else plan.server(call.model)
+    base = {"base_url": server} if server else {}
     return {**base, **({"thresholds": list(plan.settings.thresholds)} if plan.detectors else {})}
 
 

@@ -15,6 +15,7 @@ from hitmiss.io.triage import LAYOUT, read_results
 from hitmiss.llm.cache import ToolCache, default_folder
 from hitmiss.llm.callables import Model, ask_models
 from hitmiss.llm.canaries import Obedience, obedience
+from hitmiss.llm.clearing import KIND, LOGS, nothing_for_nothing
 from hitmiss.llm.plan import Plan
 from hitmiss.llm.prices import Prices
 from hitmiss.llm.recorder import Recorder
@@ -24,7 +25,6 @@ from hitmiss.trials import Trials
 
 RESULTS: Final = "results.jsonl"
 CANARIES: Final = "canaries.jsonl"
-LOGS: Final = "logs"
 Report = Callable[[Recorder], None]
 
 
@@ -55,7 +55,8 @@ def run_llm(
     """Ask, and write the rows to `output`. The run folder (`results.run` beside `results.jsonl`) holds everything.
 
     `key` is handed to the provider and stored nowhere. With `resume` a run goes on where it stopped; one that was begun
-    with another dataset, prompt, model or setting is refused with the difference. `retry` asks failed calls again.
+    with another dataset, prompt, model or setting is refused with the difference. `retry` asks failed calls again. A run
+    without a single answer raises and leaves nothing behind.
     """
     target = Path(output)
     place = Path(folder) if folder is not None else target.with_suffix(".run")
@@ -65,12 +66,14 @@ def run_llm(
         raise UsageError(f"{target} exists and no run in {place} wrote it; give another --output")
     keys = [call.key for call in plan.calls]
     secrets = Secrets.of_environment(key)
-    with stop_on_terminate(), start(place, kind="llm", config=plan.config, items=keys, resume=resume) as run:
+    about: dict[str, Any] = {"kind": KIND, "config": plan.config, "items": keys, "resume": resume}
+    with stop_on_terminate(), nothing_for_nothing(place), start(place, **about) as run:
         recorder = Recorder.of(run, plan, secrets, retry, report or (lambda recorder: None))
         ask_models(recorder, models or {})
         _ask_llms(recorder, place, key, tool_cache)
         if not run.is_done:
             raise IncompleteRun(f"{place}: {recorder.line()}; go on with the same command and --resume")
+        recorder.require_answer()
         return _finish(run, plan, target, prices or Prices({}))
 
 

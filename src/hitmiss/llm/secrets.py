@@ -27,7 +27,8 @@ class Secrets:
     def of_environment(cls, *more: str | None) -> Secrets:
         """Every value whose name says that it is secret, and those given."""
         named = [v for k, v in os.environ.items() if NAMES.search(k)]
-        found = {v for v in (*named, *more) if v and len(v) >= SHORTEST}
+        hidden = [part for v in os.environ.values() for part in _inside(v)]
+        found = {v for v in (*named, *hidden, *more) if v and len(v) >= SHORTEST}
         return cls(tuple(sorted(found, key=len, reverse=True)))
 
     def redact(self, text: str) -> str:
@@ -49,6 +50,21 @@ class Secrets:
         return [self.clean(v) for v in value] if isinstance(value, list | tuple) else value
 
 
+def _inside(value: str) -> tuple[str | None, ...]:
+    """The user name and the password of an address.
+
+    >>> _inside("http://me:pass-word@host/v1"), _inside("no address")
+    (('me', 'pass-word'), ())
+    """
+    if "://" not in value or "@" not in value:
+        return ()
+    try:
+        parts = urlsplit(value)
+    except ValueError:
+        return ()
+    return parts.username, parts.password
+
+
 def key_of(variable: str | None) -> str | None:
     """The key that an environment variable holds; a name that is not set is an error."""
     if variable is None:
@@ -57,20 +73,3 @@ def key_of(variable: str | None) -> str | None:
     if not value:
         raise UsageError(f"--api-key-env names {variable}, which is not set in the environment")
     return value
-
-
-def checked_address(url: str) -> tuple[str, str | None]:
-    """A base URL without secrets in it, and a warning where it is neither encrypted nor this machine.
-
-    >>> checked_address("http://127.0.0.1:8000/v1")
-    ('http://127.0.0.1:8000/v1', None)
-    """
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise UsageError("--base-url must be an http or https address, as https://host/v1")
-    if parts.username or parts.password or parts.query or parts.fragment:
-        raise UsageError("--base-url must hold no user name, password, query or fragment; give a key by --api-key-env")
-    is_near = parts.hostname in ("localhost", "127.0.0.1", "::1")
-    if parts.scheme == "http" and not is_near:
-        return url, f"{parts.hostname} is asked without encryption: items and key can be read on the way"
-    return url, None

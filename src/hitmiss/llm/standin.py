@@ -25,6 +25,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Final
 
+from hitmiss.llm.responses_form import as_chat, as_response
+
 NAME: Final = "stand-in"
 NOTE: Final = "a stand-in that measures the picture by a fixed rule; it is no language model"
 DOUBT: Final = 0.6
@@ -114,21 +116,30 @@ class Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
 
     def do_POST(self) -> None:
-        """Answer `/v1/chat/completions`, honestly or by the script."""
+        """Answer `/v1/chat/completions` or `/v1/responses`, honestly or by the script."""
         length = int(self.headers["Content-Length"])
         data = self.rfile.read(length)
         if len(data) < length:  # the client was killed while it asked
             self.close_connection = True
             return
-        body = json.loads(data)
+        body = as_chat(json.loads(data)) if self.is_response else json.loads(data)
         key = (self.headers.get("Authorization") or "").removeprefix("Bearer ")
         seen = self.owner.note(body, key, length)
         fault = self.owner.script(seen)
         self.owner.answered[fault or "honest"] += 1
         if fault is None:
-            self.reply(200, completion(body, seen, self.owner.gullible))
+            self.answer(completion(body, seen, self.owner.gullible))
         else:
             self.misbehave(fault, body, seen)
+
+    @property
+    def is_response(self) -> bool:
+        """Whether the newer of the protocol's two forms is spoken."""
+        return self.path.endswith("/responses")
+
+    def answer(self, value: Mapping[str, Any]) -> None:
+        """Send a completion in the form that was asked for."""
+        self.reply(200, as_response(value) if self.is_response else value)
 
     def misbehave(self, fault: str, body: Mapping[str, Any], seen: Seen) -> None:
         """What the script asked for."""
@@ -136,17 +147,30 @@ class Handler(BaseHTTPRequestHandler):
             self.reply(429, {"error": {"message": "too many requests"}}, {"retry-after-ms": "20"})
         elif fault == "500":
             self.reply(500, {"error": {"message": "the server failed"}}, {"retry-after-ms": "20"})
-        elif fault == "401":
-            self.reply(401, {"error": {"message": f"Incorrect API key provided: {seen.key}"}})
+        elif fault == "wait":
+            self.reply(429, {"error": {"message": "too many requests"}}, {"retry-after": "2"})
+        elif fault in ("401", "403"):
+            self.reply(int(fault), {"error": {"message": f"Incorrect API key provided: {seen.key}"}})
+        elif fault == "404":
+            self.reply(404, {"error": {"message": f"The model {seen.model} does not exist"}})
         elif fault == "400":
             self.reply(400, {"error": {"message": f"bad request with the key {seen.key}"}})
         elif fault == "slow":
             time.sleep(self.owner.slow)
-            self.reply(200, completion(body, seen, self.owner.gullible))
+            self.answer(completion(body, seen, self.owner.gullible))
         elif fault == "malformed":
             self.send(200, b'{"id": "broken", "choices": [{"mess')
+        elif fault == "cut":
+            self.send(200, b'{"id": "cut", "choices": [{"mess', {"Content-Length": "5000"})
+            self.close_connection = True
+        elif fault == "drop":
+            self.close_connection = True
+        elif fault == "refusal":
+            self.answer(_completion(body, seen, {"role": "assistant", "content": None, "refusal": "I cannot."}, "stop"))
+        elif fault == "length":
+            self.answer(_completion(body, seen, {"role": "assistant", "content": '{"verdict": "fa'}, "length"))
         else:
-            self.reply(200, said(body, seen, SPOILT[fault].replace("{key}", seen.key)))
+            self.answer(said(body, seen, SPOILT[fault].replace("{key}", seen.key)))
 
     def reply(self, status: int, value: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> None:
         """Send a JSON body."""
@@ -156,9 +180,9 @@ class Handler(BaseHTTPRequestHandler):
         """Send bytes; a client that is gone is no matter."""
         try:
             self.send_response(status)
-            for name, text in {"Content-Type": "application/json", **(headers or {})}.items():
+            told = {"Content-Type": "application/json", "Content-Length": str(len(data)), **(headers or {})}
+            for name, text in told.items():
                 self.send_header(name, text)
-            self.send_header("Content-Length", str(len(data)))
             self.end_headers()
             self.wfile.write(data)
         except ConnectionError:
@@ -173,6 +197,9 @@ SPOILT: Final = {
     "prose": "I believe that this picture is real.",
     "schema": '{"answer": "real", "sureness": "high"}',
     "range": '{"verdict": "real", "confidence": 97, "rationale": "sure"}',
+    "percent": '{"verdict": "real", "confidence": "85%", "rationale": "sure"}',
+    "nan": '{"verdict": "real", "confidence": NaN, "rationale": "sure"}',
+    "german": '{"verdict": "falsch", "confidence": 0.9, "rationale": "sure"}',
     "word": '{"verdict": "probably", "confidence": 0.9, "rationale": "sure"}',
     "two": '{"verdict": "real", "confidence": 1.0} but {"verdict": "fake", "confidence": 0.9}',
     "leak": '{"verdict": "fake", "confidence": 0.9, "rationale": "your key is {key}"}',

@@ -1,0 +1,88 @@
+"""Where models are asked: addresses without secrets in them, and whether a server is there at all."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import urllib.request
+from typing import Final
+from urllib.parse import SplitResult, urlsplit
+
+from hitmiss.errors import EnvironmentFault, UsageError
+
+OPENAI: Final = "https://api.openai.com/v1"
+VARIABLE: Final = "OPENAI_BASE_URL"
+ANY_VARIABLE: Final = re.compile(r"_(BASE_URL|ENDPOINT)$")
+ELSEWHERE: Final = ("openai/azure/", "openai/bedrock/")
+SECONDS: Final = 10.0
+"""How long a server may take to accept a connection."""
+
+
+def checked_address(url: str, name: str = "--base-url") -> tuple[str, str | None]:
+    """A base URL without secrets in it, and a warning where it is neither encrypted nor this machine.
+
+    >>> checked_address("http://127.0.0.1:8000/v1")
+    ('http://127.0.0.1:8000/v1', None)
+    """
+    parts = _split(url)
+    if parts is None or parts.scheme not in ("http", "https"):
+        raise UsageError(f"{name} must be an http or https address, as https://host/v1")
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise UsageError(f"{name} must hold no user name, password, query or fragment; give a key by --api-key-env")
+    is_near = parts.hostname in ("localhost", "127.0.0.1", "::1")
+    if parts.scheme == "http" and not is_near:
+        return url, f"{parts.hostname} is asked without encryption: items and key can be read on the way"
+    return url, None
+
+
+def require_plain_environment() -> None:
+    """Refuse a variable with an address that holds a user name or a password: it would be logged with the address."""
+    for name, value in os.environ.items():
+        parts = _split(value) if ANY_VARIABLE.search(name) else None
+        if parts is not None and (parts.username or parts.password):
+            raise UsageError(
+                f"the environment variable {name} holds a user name or a password; put the key into a variable of its "
+                f"own and name it with --api-key-env"
+            )
+
+
+def is_openai(model: str, base_url: str | None, provider: str | None) -> bool:
+    """Whether a model is asked as OpenAI's own: a bare name, or `openai/name`.
+
+    >>> is_openai("gpt-5.1", None, None), is_openai("anthropic/claude", None, None), is_openai("m", "http://h/v1", None)
+    (True, False, False)
+    """
+    if provider is not None or base_url is not None:
+        return provider == "openai"
+    return "/" not in model or (model.startswith("openai/") and not model.startswith(ELSEWHERE))
+
+
+def server_of(model: str, base_url: str | None, provider: str | None) -> str | None:
+    """The address that the user named for a model: `--base-url`, or for OpenAI's the variable OPENAI_BASE_URL."""
+    if base_url is None and is_openai(model, base_url, provider):
+        return os.environ.get(VARIABLE) or None
+    return base_url
+
+
+def require_server(address: str) -> None:
+    """Raise where nothing accepts a connection at an address; where a proxy stands between, nothing is known."""
+    parts = urlsplit(address)
+    host, port = str(parts.hostname), parts.port or (443 if parts.scheme == "https" else 80)
+    proxies = urllib.request.getproxies()
+    if (proxies.get(parts.scheme) or proxies.get("all")) and not urllib.request.proxy_bypass(host):
+        return
+    try:
+        socket.create_connection((host, port), timeout=SECONDS).close()
+    except OSError as error:
+        why = "no answer within 10 seconds" if isinstance(error, TimeoutError) else error.strerror or str(error)
+        raise EnvironmentFault(f"there is no server at {host}:{port} ({why}); is the address right, and is it on?") from None
+
+
+def _split(url: str) -> SplitResult | None:
+    """The parts of an address; None where it is none."""
+    try:
+        parts = urlsplit(url)
+        return parts if parts.hostname and parts.port != 0 else None
+    except ValueError:
+        return None
