@@ -11,10 +11,10 @@ import numpy as np
 from hitmiss.measuring.grouping import Rows
 from hitmiss.scale.counters import truncated
 from hitmiss.scale.plan import Window
-from hitmiss.scale.tallies import Binned, Cell, Counts, ShardTally, counted, ordered
+from hitmiss.scale.tallies import Binned, Cell, Counts, ShardTally, counted
 from hitmiss.stats.delong import Steps
 from hitmiss.stats.keys import COARSE, EXACT, Keys, keys_of, scores_of
-from hitmiss.tally import Floats, Tally
+from hitmiss.tally import Tally
 
 SPARSE = 4
 """Scores with fewer repeats than this on average are written out one by one: sorting them is the quicker way."""
@@ -31,7 +31,7 @@ class ExactCells:
         sides = [[self.binned[row] for row in rows] for rows in (positive, negative)]
         total, held = (sum(f(b) for side in sides for b in side) for f in (lambda b: b.total, lambda b: len(b.bins)))
         if total <= SPARSE * held:
-            return Tally.of_classes(*map(_written_out, sides))
+            return Tally.of_sorted(*(scores_of(_in_order(side)) for side in sides))
         scores, counts = [], []
         for at, side in enumerate(sides):
             for binned in side:
@@ -43,12 +43,15 @@ class ExactCells:
 
     def steps(self, positive: Rows, negative: Rows) -> Steps:
         """What the AUC of some cells and its variance need."""
+        classes: Any = self.classes(positive, negative)  # keys stand in the order of the scores, and that is all it needs
+        return Steps.of_tally(self.tally(positive, negative)) if classes is None else Steps.of_classes(*classes)
+
+    def classes(self, positive: Rows, negative: Rows) -> tuple[Keys, Keys] | None:
+        """The keys of both classes, ascending; None where scores repeat within a cell, which a tally tells better."""
         sides = [[self.binned[row] for row in rows] for rows in (positive, negative)]
         if any(b.counts is not None for side in sides for b in side):
-            return Steps.of_tally(self.tally(positive, negative))
-        keys = [np.concatenate([np.zeros(0, dtype=np.uint64), *(b.bins for b in side)]) for side in sides]
-        ascending: list[Any] = [k if len(side) == 1 else ordered(k) for k, side in zip(keys, sides, strict=True)]
-        return Steps.of_classes(*ascending)  # keys stand in the order of the scores, and that is all it needs
+            return None
+        return _in_order(sides[0]), _in_order(sides[1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +97,9 @@ def summed(keys: Keys, counts: Counts | None) -> Binned:
     return Binned(keys[starts], np.add.reduceat(counts, starts))
 
 
-def _written_out(side: Sequence[Binned]) -> Floats:
-    """Every score as often as it occurs."""
+def _in_order(side: Sequence[Binned]) -> Keys:
+    """Every key as often as it occurs, ascending."""
     keys = [b.bins if b.counts is None else np.repeat(b.bins, b.counts) for b in side]
-    return scores_of(np.concatenate(keys)) if keys else np.zeros(0)
+    if len(keys) < 2:
+        return keys[0] if keys else np.zeros(0, dtype=np.uint64)
+    return np.sort(np.concatenate(keys), kind="stable")  # it finds the runs that are in order already, and merges them

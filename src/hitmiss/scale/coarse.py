@@ -3,12 +3,12 @@
 1  A rehearsal of the measurement tells which samples will be asked for (`Rehearsal`).
 2  Bins that hold too much of a sample are counted again, finer (`refine`).
 3  The scores of leaves in which a crossing or a least cost can lie are fetched (`fetch`).
-4  Figures that need every score (AUC, Cllr, PAV) are read as the scores pass by, a stretch at a time (`read_sums`).
+4  Figures that need every score (AUC, Cllr, PAV) are read as the scores pass by, a stretch at a time (see `sums`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
@@ -16,13 +16,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss import progress
 from hitmiss.errors import DataError
 from hitmiss.measuring.alarms import ties_differ
 from hitmiss.measuring.grouping import Rows
 from hitmiss.scale.cells import ExactCells
 from hitmiss.scale.plan import Window
-from hitmiss.scale.summing import Pairs, Passing, passing
+from hitmiss.scale.sums import SampleKey
 from hitmiss.scale.tallies import Binned, Cell, ShardTally
 from hitmiss.stats.condensing import LEVELS, condense, heavy_bins, leaves, opened, thresholds
 from hitmiss.stats.delong import Steps
@@ -32,14 +31,10 @@ from hitmiss.tally import Tally
 
 Fetch = Callable[[Window], ShardTally]
 """Makes a second pass over all shards and merges what it finds."""
-SampleKey = tuple[tuple[int, ...], tuple[int, ...]]
 TIED: Final = 32
 """A bin of so many bits that is still heavy is probably one score that many trials share: its scores are fetched."""
 ROW_BYTES: Final = 96
 """What a fetched score costs while it is worked on: its key, twice more while it is sorted, and its place in a tally."""
-STRETCH_BYTES: Final = 96
-"""The same where all scores pass by."""
-PIECE: Final = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,15 +83,6 @@ class CoarseCells:
         if found is None and self.resident is not None:
             return self.resident.steps(positive, negative)
         return found if found is not None else Steps.of_tally(self.cells.tally(positive, negative))
-
-
-@dataclass(frozen=True, eq=False)
-class Sums:
-    """What needed every score, sample by sample."""
-
-    figures: Mapping[SampleKey, Mapping[Form, float]] = field(default_factory=dict)
-    areas: Mapping[SampleKey, Steps] = field(default_factory=dict)
-    tied: Mapping[SampleKey, float] = field(default_factory=dict)
 
 
 def _key(positive: Rows, negative: Rows) -> SampleKey:
@@ -166,34 +152,6 @@ def fetch_open(
     return mixed
 
 
-def read_sums(
-    binned: Sequence[Binned],
-    cells: Sequence[Cell],
-    asked: Mapping[SampleKey, Tally],
-    forms: Sequence[Form],
-    fetch: Fetch,
-    memory: int,
-) -> Sums:
-    """Figures that need every score, for all samples, from as many passes as the memory asks for."""
-    readers: dict[SampleKey, tuple[dict[Form, Passing], Pairs]] = {}
-    for key, tally in asked.items():
-        n1, n0 = int(tally.n_positive), int(tally.n_negative)
-        own = {form: found for form in forms if (found := passing(form, n1, n0)) is not None}
-        readers[key] = own, Pairs(n1, n0, Steps.of_tally(tally).area if n1 and n0 else 0.5)
-    for first, last in progress.each(stretches_of(binned, max(memory // STRETCH_BYTES, 1)), "reading sums over all scores"):
-        fetched = fetch(Window.of_all(first, last))
-        nothing = Binned(np.zeros(0, dtype=np.uint64))
-        part = ExactCells([fetched.cells.get(cell, nothing) for cell in cells])
-        for key, (own, pairs) in readers.items():
-            for piece in _in_pieces(_tally(part, key)):
-                pairs.add(piece)
-                for reader in own.values():
-                    reader.add(piece)
-    figures = {key: {form: reader.value() for form, reader in own.items()} for key, (own, _) in readers.items()}
-    counted = {key: pairs for key, (_, pairs) in readers.items()}
-    return Sums(figures, {k: p.steps() for k, p in counted.items()}, {k: p.tied_mass for k, p in counted.items()})
-
-
 def needs_whole(forms: Sequence[Form]) -> bool:
     """Whether some form needs every score, and not for its order alone."""
     return any(isinstance(f, ClassSums | Whole) for f in forms)
@@ -209,26 +167,6 @@ def needs_every_score(source: CoarseCells, samples: Iterable[SampleKey], forms: 
         if tally.has_both_classes and (source.steps(*rows).area < 0.51 or ties_differ(tally)):
             return True
     return False
-
-
-def stretches_of(binned: Sequence[Binned], rows: int) -> list[tuple[int, int]]:
-    """Stretches of keys, from low to high, with about so many trials each; their ends are ends of the coarsest bins."""
-    keys = np.concatenate([b.bins for b in binned])
-    counts = np.concatenate([b.each for b in binned])
-    bins, place = np.unique(bins_of(keys, COARSE), return_inverse=True)
-    total = np.cumsum(np.bincount(place, weights=counts, minlength=len(bins)))
-    number = (total - 1) // rows
-    ends = np.flatnonzero(np.append(number[1:] != number[:-1], True))
-    last = first_key(bins[ends] + np.uint64(1), COARSE).tolist()
-    starts = [0, *last[:-1]]
-    return [(int(a), int(b) - 1 if b else 2**64 - 1) for a, b in zip(starts, last, strict=True)]
-
-
-def _in_pieces(tally: Tally) -> Iterator[Tally]:
-    """A tally as several, from low to high, so that what is computed from it stays small."""
-    for start in range(0, len(tally.score), PIECE):
-        p, q = (c[start : start + PIECE + 1] for c in (tally.positives, tally.negatives))
-        yield Tally(tally.score[start : start + PIECE], p - p[0], q - q[0])
 
 
 def _window(cells: Sequence[Cell], ranges: Mapping[int, tuple[Keys, Keys]], bits: int) -> Window:

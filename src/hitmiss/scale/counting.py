@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -17,10 +16,12 @@ from hitmiss.io.findings import Finding, Ledger, Place, Stop, quoted
 from hitmiss.io.options import ReadOptions
 from hitmiss.io.tables import Stack
 from hitmiss.io.words import Reading, understand
-from hitmiss.scale.counters import STEP, Codes, KeepAll, counter
+from hitmiss.scale.counters import STEP, Codes, Counter, KeepAll, ToDisk, counter
+from hitmiss.scale.joining import AT, UNLISTED, joined_pieces, open_joined
 from hitmiss.scale.plan import Shard, ShardPlan, Window
 from hitmiss.scale.quick import Odd, Quick, Unseen, is_sound
-from hitmiss.scale.reading import Opened, Read, digest, open_shard, pieces
+from hitmiss.scale.reading import Opened, Read, digest
+from hitmiss.scale.spilling import Parts, Writer
 from hitmiss.scale.tallies import Binned, Cell, ShardFact, ShardTally
 from hitmiss.stats.keys import COARSE, EXACT, Keys, bins_of, keys_of
 from hitmiss.tally import Floats
@@ -30,26 +31,27 @@ ENOUGH: Final = 1000
 """Faults after which a shard is not read any further."""
 
 
-def count(shard: Shard, plan: ShardPlan, window: Window | None) -> ShardTally:
-    """Count a shard by a plan: all trials, or those in a window by their whole keys."""
+def count(shard: Shard, plan: ShardPlan, window: Window | None, sink: ToDisk | None = None) -> ShardTally:
+    """Count a shard by a plan: all trials, or those in a window by their whole keys; or put all trials into a sink."""
     ledger, read = Ledger(), Read()
     names = ("label", *plan.keep)
-    counting = _Counting(plan, window, ledger)
+    is_first = window is None and sink is None
+    counting = _Counting(plan, window, ledger, sink)
     facts: dict[str, object] = {}
     try:
-        opened = open_shard(shard, plan.options, ledger)
+        opened = open_joined(shard, plan, ledger)
         facts = {"layout": opened.match.layout, "columns": dict(opened.match.theirs), "has_ids": "item" in opened.match.picks}
-        wanted = needed(opened, plan, window is None, ledger)
+        wanted = needed(opened, plan, is_first, ledger)
         try:
             try:
                 counting.add_quickly(Quick.of(opened, plan), read)
             except Unseen:
-                read, counting = Read(), _Counting(plan, window, ledger)
+                read, counting = Read(), counting.begun_again()
                 counting.add_quickly(Quick.of(opened, plan, is_all=True), read)
         except Odd:
-            read, counting = Read(), _Counting(plan, window, ledger)
+            read, counting = Read(), counting.begun_again()
             _carefully(counting, opened, wanted, read)
-        if window is None and not read.sha256:
+        if is_first and not read.sha256:
             read.sha256, read.bytes = digest(shard.path)
     except Stop:
         pass
@@ -57,15 +59,15 @@ def count(shard: Shard, plan: ShardPlan, window: Window | None) -> ShardTally:
         facts["ids"] = list(counting.id_range)
     fact = ShardFact(_name(shard), read.sha256, read.rows, read.bytes, facts)
     cells = {} if ledger.findings else counting.cells()
-    ids = counting.ids() if plan.ids and window is None and not ledger.findings else None
-    made_by = plan.fingerprint + (_mark(window) if window is not None else "")
+    ids = counting.ids() if plan.ids and is_first and not ledger.findings else None
+    made_by = plan.fingerprint + (window.mark if window is not None else "")
     return ShardTally(made_by, names, (fact,), cells, ids, joined(ledger.findings), counting.noted)
 
 
 def _carefully(counting: _Counting, opened: Opened, wanted: dict[str, int], read: Read) -> None:
     """Every row looked at, as the door does."""
     ledger = counting.ledger
-    for table in pieces(opened, wanted, read, ledger, quick=True):
+    for table in joined_pieces(opened, wanted, read, ledger, counting.plan.options, quick=True):
         if not table.is_parsed or not counting.add_parsed(table.frame):
             counting.add(Stack.of([table.careful(ledger)], opened.match.theirs))
         progress.tell(f"{opened.name}: {read.rows:,} rows, {read.bytes / 1e6:,.0f} MB", read.rows)
@@ -90,18 +92,26 @@ def needed(opened: Opened, plan: ShardPlan, is_first: bool, ledger: Ledger) -> d
 class _Counting:
     """A pass under way."""
 
-    def __init__(self, plan: ShardPlan, window: Window | None, ledger: Ledger) -> None:
+    def __init__(self, plan: ShardPlan, window: Window | None, ledger: Ledger, sink: ToDisk | None = None) -> None:
         self.plan, self.ledger = plan, ledger
+        self._given = window, sink
+        self._is_first = window is None and sink is None
         self.noted: dict[str, int] = {}
         self._window = _Opening(window) if window is not None else None
-        self._counter = counter(plan.bits, plan.cuts) if window is None else KeepAll(window.bits, plan.cuts)
+        self._counter: Counter = counter(plan.bits, plan.cuts) if window is None else KeepAll(window.bits, plan.cuts)
         self._columns: dict[str, list[str]] = {name: [] for name in ("label", *plan.keep)}
         self._cells: dict[Cell, int] = {}
+        if sink is not None:
+            self._counter = sink.begun(self._cells)
         self._raw: dict[str, list[str]] = {name: [] for name in ("label", *plan.keep)}
-        self._ids: list[Keys] = []
+        self._ids: list[Keys] = [] if plan.key is None else [np.zeros(0, dtype=np.uint64)]
         self.is_ascending = True
         self.has_gap = False
         self.id_range: tuple[str, str] | None = None
+
+    def begun_again(self) -> _Counting:
+        """The same pass from its beginning, for a file that must be read in another way."""
+        return _Counting(self.plan, self._given[0], self.ledger, self._given[1])
 
     def add(self, stack: Stack) -> None:
         """Check and count some rows."""
@@ -112,10 +122,14 @@ class _Counting:
         if "item" in stack.frame.columns:
             check_ids(stack, ledger)
         stack = check_scores(stack, options, ledger)
+        is_keyed = AT in stack.frame.columns
+        if is_keyed:
+            self._note_rows(stack.frame[AT])
+            stack = stack.keep(stack.frame[AT] != UNLISTED)
         reading = self._check_words(stack)
         if ledger.findings:
             return
-        if self.plan.ids and self._window is None and "item" in stack.frame.columns:
+        if not is_keyed and self.plan.ids and self._is_first and "item" in stack.frame.columns:
             self.has_gap |= self.is_ascending and self.id_range is not None
             self.is_ascending = False
             self._ids.append(hashes(stack.frame, options))
@@ -127,7 +141,7 @@ class _Counting:
         """Count all rows of a sound file."""
         cells = quick.cells
         number = np.array([self._cells.setdefault(cell, len(self._cells)) for cell in cells], dtype=np.int64)
-        with_ids = self.plan.ids and self._window is None and "item" in quick.opened.match.picks
+        with_ids = self.plan.ids and self._is_first and "item" in quick.opened.match.picks
         for piece in quick.pieces(with_ids):
             read.rows += len(piece.score)
             progress.tell(f"{quick.opened.name}: {read.rows:,} rows", read.rows)
@@ -138,19 +152,29 @@ class _Counting:
     def add_parsed(self, frame: pl.DataFrame) -> bool:
         """Count rows whose scores are numbers already; False, and nothing counted, where something is odd about them."""
         plan, score = self.plan, frame["score"].to_numpy()
+        is_keyed = AT in frame.columns
+        if is_keyed and (frame[AT] == UNLISTED).any():
+            return False
         if "decision" in plan.keep or any(c not in frame.columns for c in plan.keep) or not is_sound(score, plan.options):
             return False
         code = self._codes(frame, self._raw)
         reading = understand(sorted(self._raw["label"]), *_declared(plan.options))
         if reading.problems:
             return False
-        ids = "item" in frame.columns and plan.ids and self._window is None
+        ids = not is_keyed and "item" in frame.columns and plan.ids and self._is_first
+        if is_keyed:
+            self._note_rows(frame[AT])
         if ids and (identity(frame, plan.options) != ["item"] or not self._note_ids(frame["item"])):
             return False
         if plan.turned:
             score = 1 - score if plan.options.score_kind == "probability" else -score
         self._count(code, score)
         return True
+
+    def _note_rows(self, rows: pl.Series) -> None:
+        """Carry along which rows of the key were scored."""
+        if self._is_first:
+            self._ids.append(rows.to_numpy())
 
     def _note_ids(self, items: pl.Series) -> bool:
         """Note that ids go on in ascending order, or else carry their hashes along; False where one is empty.
@@ -271,7 +295,9 @@ def _within(keys: Keys, first: Keys, last: Keys) -> NDArray[np.bool_]:
 
 
 def hashes(frame: pl.DataFrame, options: ReadOptions) -> Keys:
-    """A hash of what must be there once: the id, with its target and run where there are any."""
+    """A hash of what must be there once: the id, with its target and run where there are any; or its row of the key."""
+    if AT in frame.columns:
+        return frame[AT].to_numpy()
     key = identity(frame, options)
     if key == ["item"]:
         return frame["item"].hash().to_numpy()
@@ -354,10 +380,6 @@ def joined(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     return tuple(groups.values())
 
 
-def _mark(window: Window) -> str:
-    return "+" + hashlib.sha256(repr(window).encode()).hexdigest()[:8]
-
-
 def _name(shard: Shard) -> str:
     return shard.path.replace("\\", "/").rpartition("/")[2]
 
@@ -365,25 +387,37 @@ def _name(shard: Shard) -> str:
 def locate(shard: Shard, plan: ShardPlan, wanted: frozenset[int]) -> list[tuple[int, Place]]:
     """The rows of a shard whose ids have these hashes: (hash, place), in the order of the file."""
     ledger, read = Ledger(), Read()
-    opened = open_shard(shard, plan.options, ledger)
+    opened = open_joined(shard, plan, ledger)
     picks = {name: at for name, at in opened.match.picks.items() if name in ("item", "target", *plan.options.runs)}
     found: list[tuple[int, Place]] = []
     among = np.array(sorted(wanted), dtype=np.uint64)
-    for table in pieces(opened, picks, read, ledger):
+    for table in joined_pieces(opened, picks, read, ledger, plan.options):
         hashed = hashes(table.frame, plan.options)
         for row in np.flatnonzero(np.isin(hashed, among)).tolist():
             found.append((int(hashed[row]), Place(table.name, table.line(row), item=table.frame["item"][row])))
     return found
 
 
-def hashes_of(shard: Shard, plan: ShardPlan, part: int, parts: int) -> Keys:
-    """The hashes of a shard's ids that fall into one of several parts."""
+def hashes_of(shard: Shard, plan: ShardPlan) -> Keys:
+    """The hashes of a shard's ids."""
+    return np.concatenate([np.zeros(0, dtype=np.uint64), *_hashed(shard, plan)])
+
+
+def spill_hashes(shard: Shard, plan: ShardPlan, parts: Parts) -> int:
+    """Put the hashes of a shard's ids on disk; how many there were."""
+    writer, n = Writer(parts), 0
+    for hashed in _hashed(shard, plan):
+        writer.add(hashed)
+        n += len(hashed)
+    writer.flush()
+    return n
+
+
+def _hashed(shard: Shard, plan: ShardPlan) -> Iterator[Keys]:
     ledger, read = Ledger(), Read()
-    opened = open_shard(shard, plan.options, ledger)
+    opened = open_joined(shard, plan, ledger)
     picks = {name: at for name, at in opened.match.picks.items() if name in ("item", "target", *plan.options.runs)}
-    found = [np.zeros(0, dtype=np.uint64)]
-    for table in pieces(opened, picks, read, ledger):
+    for table in joined_pieces(opened, picks, read, ledger, plan.options):
         hashed = hashes(table.frame, plan.options)
-        own = hashed if parts == 1 else hashed[hashed % np.uint64(parts) == part]
-        found += [own, own[own == EMPTY]]  # an empty id counts as a repeated one: both are looked up
-    return np.concatenate(found)
+        yield hashed
+        yield hashed[hashed == EMPTY]  # an empty id counts as a repeated one: both are looked up

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, fields
+from functools import cached_property
 
 from hitmiss.io.options import ReadOptions
 from hitmiss.stats.keys import EXACT
@@ -97,6 +98,11 @@ class Window:
     cells: tuple[tuple[str, ...], ...] | None = None
     first: tuple[tuple[int, ...], ...] = ()
     last: tuple[tuple[int, ...], ...] = ()
+
+    @cached_property
+    def mark(self) -> str:
+        """A hash of it, for the fingerprint of what it is counted by."""
+        return "+" + hashlib.sha256(repr(self).encode()).hexdigest()[:8]
 
     @classmethod
     def of_all(cls, first: int, last: int) -> Window:

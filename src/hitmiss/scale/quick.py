@@ -7,23 +7,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 from math import prod
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from hitmiss.io.names import SYSTEM_PREFIX
 from hitmiss.io.options import ReadOptions
 from hitmiss.io.words import understand
+from hitmiss.scale.counters import STEP
 from hitmiss.scale.plan import ShardPlan
 from hitmiss.scale.reading import Opened
 from hitmiss.scale.tallies import Cell
 from hitmiss.tally import Floats
 
+Codes = NDArray[Any]
+
 MOST_CELLS: Final = 1 << 16
 SAMPLE: Final = 1 << 13
+FEW: Final = 3
+"""Values that a text is compared with one by one."""
+SLOTS: Final = 1 << 12
+SCORE, ITEM = " score", " item"
+"""Names that no column of ours has: one may be kept that is called so."""
 
 
 class Odd(Exception):
@@ -38,7 +48,7 @@ class Unseen(Odd):
 class Piece:
     """Some rows: the place of each row's cell among all combinations, its score, and its id where asked for."""
 
-    code: Any
+    code: Codes
     score: Floats
     items: pl.Series | None
 
@@ -80,13 +90,10 @@ class Quick:
 
     def pieces(self, with_ids: bool) -> Iterator[Piece]:
         """The rows, many at a time."""
-        names = ("label", *self.plan.keep)
-        code = pl.lit(0, dtype=pl.UInt32)
-        for name, values in zip(names, self.values, strict=True):
-            code = code * len(values) + _place(self._text(name), values)
-        columns = [code.alias("code"), pl.col(self._theirs("score")).cast(pl.Float64).alias("score")]
+        columns = [place_of(values).expression(self._text(name)).alias(name) for name, values in self._coded]
+        columns.append(pl.col(self._theirs("score")).cast(pl.Float64).alias(SCORE))
         if with_ids:
-            columns.append(self._item().alias("item"))
+            columns.append(self._item().alias(ITEM))
         try:
             for frame in self._lazy.select(columns).collect_batches(maintain_order=with_ids):
                 yield self._piece(frame, with_ids)
@@ -94,9 +101,7 @@ class Quick:
             raise Odd from error
 
     def _piece(self, frame: pl.DataFrame, with_ids: bool) -> Piece:
-        score = frame["score"]
-        if frame["code"].null_count():
-            raise Unseen
+        score = frame[SCORE]
         if score.null_count():
             raise Odd
         values = score.to_numpy()
@@ -104,8 +109,22 @@ class Quick:
             raise Odd
         if self.plan.turned:
             values = 1 - values if self.plan.options.score_kind == "probability" else -values
-        items = frame["item"] if with_ids else None
-        return Piece(frame["code"].to_numpy(), values, items)
+        items = frame[ITEM] if with_ids else None
+        return Piece(self._codes(frame), values, items)
+
+    @property
+    def _coded(self) -> list[tuple[str, tuple[str, ...]]]:
+        return list(zip(("label", *self.plan.keep), self.values, strict=True))
+
+    def _codes(self, frame: pl.DataFrame) -> Codes:
+        code = np.zeros(frame.height, dtype=np.int64)
+        columns = [(place_of(values), frame[name].to_numpy()) for name, values in self._coded]
+        for start in range(0, frame.height, STEP):  # what is worked on stays in the cache
+            own = code[start : start + STEP]
+            for (_, values), (placing, column) in zip(self._coded, columns, strict=True):
+                own *= len(values)
+                own += placing.places(column[start : start + STEP])
+        return code
 
     @property
     def _lazy(self) -> pl.LazyFrame:
@@ -127,12 +146,84 @@ class Quick:
         return self._text("item")
 
 
-def _place(text: pl.Expr, values: tuple[str, ...]) -> pl.Expr:
-    """The place of a text among values; null where it is none of them. Two are told apart quicker by comparing."""
-    if len(values) == 2:
-        known = pl.when(text == values[0]).then(pl.lit(0, dtype=pl.UInt32)).when(text == values[1])
-        return known.then(pl.lit(1, dtype=pl.UInt32)).otherwise(None)
-    return text.cast(pl.Enum(list(values)), strict=False).to_physical().cast(pl.UInt32)
+class Placing(Protocol):
+    """How the place of a text among known values is told: polars makes a number of the text, numpy a place of that."""
+
+    def expression(self, text: pl.Expr) -> pl.Expr:
+        """The number."""
+
+    def places(self, column: NDArray[Any]) -> Codes:
+        """The places. Raises `Unseen` for a text that is none of the values."""
+
+
+@lru_cache(maxsize=1024)
+def place_of(values: tuple[str, ...]) -> Placing:
+    """The quickest way for some values: few are compared with, more are told by their hashes."""
+    return _Compared(values) if len(values) <= FEW else _Hashed.of(values) or _Listed(values)
+
+
+@dataclass(frozen=True)
+class _Compared:
+    values: tuple[str, ...]
+
+    def expression(self, text: pl.Expr) -> pl.Expr:
+        found = pl.lit(len(self.values), dtype=pl.UInt8)
+        for place, value in reversed(list(enumerate(self.values))):
+            found = pl.when(text == value).then(pl.lit(place, dtype=pl.UInt8)).otherwise(found)
+        return found
+
+    def places(self, column: NDArray[Any]) -> Codes:
+        if len(column) and column.max() == len(self.values):
+            raise Unseen
+        return column
+
+
+@dataclass(frozen=True, eq=False)
+class _Hashed:
+    """By 64-bit hashes: some of their bits, which differ among the values, lead to a place, and the rest must agree."""
+
+    hashes: NDArray[np.uint64]
+    shift: np.uint64
+    place: NDArray[np.uint16]
+
+    @classmethod
+    def of(cls, values: tuple[str, ...]) -> _Hashed | None:
+        """None where no bits tell the values apart."""
+        hashes = pl.Series(values).hash().to_numpy()
+        if len(values) >= SLOTS // 4 or len(np.unique(hashes)) < len(values):
+            return None
+        for shift in map(np.uint64, range(48)):
+            slots = (hashes >> shift) & np.uint64(SLOTS - 1)
+            if len(np.unique(slots)) == len(values):
+                place = np.zeros(SLOTS, dtype=np.uint16)
+                place[slots] = np.arange(len(values))
+                return cls(hashes, shift, place)
+        return None
+
+    def expression(self, text: pl.Expr) -> pl.Expr:
+        return text.hash()
+
+    def places(self, column: NDArray[Any]) -> Codes:
+        slots = column >> self.shift
+        slots &= np.uint64(SLOTS - 1)
+        found = self.place[slots.view(np.int64)]
+        if (self.hashes[found] != column).any():
+            raise Unseen
+        return found
+
+
+@dataclass(frozen=True)
+class _Listed:
+    values: tuple[str, ...]
+
+    def expression(self, text: pl.Expr) -> pl.Expr:
+        place = text.cast(pl.Enum(list(self.values)), strict=False).to_physical().cast(pl.UInt32)
+        return place.fill_null(len(self.values))
+
+    def places(self, column: NDArray[Any]) -> Codes:
+        if len(column) and column.max() == len(self.values):
+            raise Unseen
+        return column
 
 
 def is_sound(score: Floats, options: ReadOptions) -> bool:

@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 
 from hitmiss import progress
 from hitmiss.io.findings import Ledger, Place
-from hitmiss.scale.passes import hashes_of, locate
+from hitmiss.scale.passes import hashes_of, locate, spill_hashes
 from hitmiss.scale.plan import Shard, ShardPlan
-from hitmiss.scale.running import Executor
+from hitmiss.scale.running import Executor, shares_disk
+from hitmiss.scale.spilling import Parts, Writer, scratch_folder
 from hitmiss.scale.tallies import ShardTally, ordered
 from hitmiss.stats.keys import Keys
 
+T = TypeVar("T")
 HASH_BYTES = 40
 """What a hash costs while it is looked at: itself, and copies of it while hashes are sorted."""
 MOST = 1000
 """Repeated ids that are looked up; more would say nothing new."""
 
 
-def refuse_repeats(tally: ShardTally, shards: Sequence[Shard], plan: ShardPlan, run: Executor, memory: int) -> None:
+def refuse_repeats(
+    tally: ShardTally, shards: Sequence[Shard], plan: ShardPlan, run: Executor, memory: int, scratch: str | None = None
+) -> None:
     """Refuse where an id occurs twice in all shards. Equal hashes prove nothing: the ids themselves are compared.
 
-    Hashes that were not carried along are collected now, a part at a time, as many as the memory allows.
+    Hashes that were not carried along are collected now; more than fit are put on disk in parts, by their range.
     """
     if are_ascending(tally):
         return
@@ -33,11 +38,40 @@ def refuse_repeats(tally: ShardTally, shards: Sequence[Shard], plan: ShardPlan, 
         return
     if not all(shard.facts.get("has_ids") for shard in tally.shards):
         return
-    parts = 1 + sum(shard.rows for shard in tally.shards) * HASH_BYTES // memory
-    for part in range(parts):
-        progress.tell("looking for repeated ids", part, parts)
-        found = list(run(hashes_of, [(shard, plan, part, parts) for shard in shards]))
-        refuse_hashes(repeated(ordered(np.concatenate(found))), shards, plan, run)
+    rows = sum(shard.rows for shard in tally.shards)
+    for hashed in _collected(shards, plan, run, rows, memory, scratch):
+        refuse_hashes(repeated(ordered(hashed)), shards, plan, run)
+
+
+def _collected(
+    shards: Sequence[Shard], plan: ShardPlan, run: Executor, rows: int, memory: int, scratch: str | None
+) -> Iterator[Keys]:
+    """The hashes of all ids, as many at a time as fit; equal ones come together."""
+    n = -(-rows * HASH_BYTES // memory)
+    calls = [(shard, plan) for shard in shards]
+    if n <= 1:
+        yield np.concatenate(list(_told(run(hashes_of, calls), len(calls))))
+        return
+    with scratch_folder(scratch, 8 * rows) as folder:
+        parts = Parts(folder, tuple(i * 2**64 // n for i in range(n)))
+        if shares_disk(run):
+            for _ in _told(run(spill_hashes, [(*call, parts) for call in calls]), len(calls)):
+                pass
+        else:
+            writer = Writer(parts)
+            for hashed in _told(run(hashes_of, calls), len(calls)):
+                writer.add(hashed)
+            writer.flush()
+        for part in range(n):
+            progress.tell("comparing ids", part, n)
+            yield np.concatenate([hashed for hashed, _ in parts.read(part, rows)] or [np.zeros(0, dtype=np.uint64)])
+            parts.drop(part)
+
+
+def _told(found: Iterator[T], total: int) -> Iterator[T]:
+    for done, one in enumerate(found, 1):
+        progress.tell("looking for repeated ids", done, total)
+        yield one
 
 
 def are_ascending(tally: ShardTally) -> bool:

@@ -33,6 +33,11 @@ def sequential(function: Callable[..., T], arguments: Sequence[tuple[Any, ...]])
         yield function(*given)
 
 
+def shares_disk(run: Executor) -> bool:
+    """Whether what a pass writes into a folder is there for whoever asked for the pass: not so on a cluster."""
+    return run is sequential or isinstance(run, Processes)
+
+
 class Processes:
     """Calls in processes of their own: for many small shards, whose reading one process cannot spread over the cores."""
 

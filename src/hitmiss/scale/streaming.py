@@ -9,14 +9,13 @@ from typing import Any, Final
 
 from hitmiss import progress
 from hitmiss.errors import UsageError
-from hitmiss.io.files import GZIP, expand
-from hitmiss.io.findings import Ledger, Place, Stop
+from hitmiss.io.files import expand
+from hitmiss.io.findings import Ledger
 from hitmiss.io.options import ReadOptions
 from hitmiss.io.reshaping import find_reshaping
-from hitmiss.io.words import same_class, understand
 from hitmiss.measuring.asking import form_of
 from hitmiss.measuring.grouping import parse_by
-from hitmiss.measuring.measurement import Gap
+from hitmiss.measuring.measurement import Gap, unit_names
 from hitmiss.measuring.tallied import TalliedTrials
 from hitmiss.protocol import Protocol, find_protocol, measure_trials
 from hitmiss.registry import find_metric, resolve
@@ -29,14 +28,17 @@ from hitmiss.scale.coarse import (
     fetch_open,
     needs_every_score,
     needs_whole,
-    read_sums,
     refine,
 )
+from hitmiss.scale.covering import Covering, settle_coverage, with_key
+from hitmiss.scale.looking import look
 from hitmiss.scale.passes import first_pass, second_pass
+from hitmiss.scale.passing_by import Stretches
 from hitmiss.scale.plan import Shard, ShardPlan, Window
-from hitmiss.scale.reading import Opened, open_shard, rows_of_parquet
+from hitmiss.scale.reading import Opened
 from hitmiss.scale.repeats import refuse_repeats
 from hitmiss.scale.running import Executor, sequential
+from hitmiss.scale.sums import read_sums
 from hitmiss.scale.tallies import Cell, ShardTally, merge_tallies
 from hitmiss.spec import Spec, parse
 from hitmiss.stats import condensing
@@ -46,8 +48,8 @@ from hitmiss.stats.keys import COARSE, EXACT
 MEMORY: Final = 10**9
 BYTES_A_TRIAL: Final = 56
 """What a trial costs where every score is kept: its key, the tallies of all and of its slice, and what sorting takes."""
-PACKED: Final = 6
-"""How many times a packed text is longer unpacked, roughly."""
+UNIT_BYTES: Final = 160
+"""The same where units are drawn: beside it the trials in the order of their scores, each with its unit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,51 +66,59 @@ def evaluate_streamed(
     *,
     run: Executor = sequential,
     memory: int = MEMORY,
+    scratch: str | None = None,
     metrics: Sequence[str] = (),
     by: Sequence[str | Sequence[str]] | str = (),
     gap: Gap | bool | None = None,
     threshold: float | None = None,
     unit: str | Sequence[str] | None = None,
+    key: str | Sequence[str] | None = None,
     reading: dict[str, Any] | None = None,
     **options: Any,
 ) -> Streamed:
     """As `evaluate`, for files that need not fit into memory.
 
-    `scores` is a path, a pattern or a list of these; the files carry their labels. `memory` bounds (in bytes) what is
-    kept of them. `run` makes the passes over the shards: here one after the other, or any executor of the same shape.
-    Further keywords are those of `measure`: bootstrap, seed, level, interval.
+    `scores` is a path, a pattern or a list of these; the files carry their labels, or `key` does. `memory` bounds (in
+    bytes) what is kept of them; what does not fit is put on disk for a while, in a folder made in `scratch`. `run` makes the passes over the shards: here one after the other, or any executor of the
+    same shape. Further keywords are those of `measure`: bootstrap, seed, level, interval.
     """
     chosen = find_protocol(protocol) if protocol is not None else None
     wanted = list(metrics) or list(chosen.metrics if chosen else ())
     reads = read_options(chosen, reading or {})
-    refuse_what_needs_trials(chosen, bool(metrics), wanted, unit, reads)
+    units = unit_names(unit) if options.get("bootstrap") else ()
+    columns = asked_columns(by, gap, units)
+    refuse_what_needs_trials(chosen, bool(metrics), wanted, columns, reads)
     shards = [Shard(str(path)) for path in expand(scores)]
-    opened = _look(shards, reads)
-    groupings = parse_by(by)
-    gap_columns = [gap.column] if isinstance(gap, Gap) else []
-    keep = kept_columns(opened[0], wanted, [c for g in groupings for c in g] + gap_columns, threshold, reads)
-    expected = trials_expected(opened)
-    is_exact = expected <= condensing.LARGE or expected * BYTES_A_TRIAL <= memory
+    looked = look(shards, key, reads, columns, memory)
+    opened, memory = looked.opened, looked.memory
+    keep = kept_columns(opened[0], wanted, columns, threshold, reads)
+    expected = looked.expected
+    is_exact = expected <= condensing.LARGE or expected * (UNIT_BYTES if units else BYTES_A_TRIAL) <= memory
+    if units and not is_exact:
+        raise too_many_for_units(units, expected)
     forms = asked_forms(wanted, chosen, reads)
-    turned = is_turned(opened, reads)
-    plan = ShardPlan(reads, keep, EXACT, turned=turned, threshold=threshold)
+    plan = ShardPlan(reads, keep, EXACT, turned=looked.turned, threshold=threshold, key=looked.key)
     if not is_exact:
-        plan = replace(plan, bits=COARSE, cuts=condensing.thresholds(forms), ids=False)
-    tally = _count(shards, plan, run, memory)
+        plan = replace(plan, bits=COARSE, cuts=condensing.thresholds(forms), ids=plan.key is not None)
+    tally, covering = _count(shards, plan, run, memory, scratch)
     if not is_exact and tally.n <= condensing.LARGE:
-        plan = replace(plan, bits=EXACT, cuts=(), ids=False)
-        tally = _count(shards, plan, run, memory)
+        plan = replace(plan, bits=EXACT, cuts=(), ids=plan.key is not None)
+        tally, covering = _count(shards, plan, run, memory, scratch)
     trials = assemble(tally, plan)
-    asking: dict[str, Any] = {"metrics": list(metrics), "by": by, "gap": gap, **options}
+    if covering is not None:
+        trials = with_key(trials, plan, covering)
+    asking: dict[str, Any] = {"metrics": list(metrics), "by": by, "gap": gap, "unit": unit, **options}
     fetch: Callable[[Window], ShardTally] | None = None
     if not plan.is_exact:
         fetch = _Fetching(shards, plan, run)
-    elif tally.n > condensing.LARGE and not needs_whole(forms):
+    elif not units and tally.n > condensing.LARGE and not needs_whole(forms):
         cuts = condensing.thresholds(forms)
         fetch = Resident(tally.plan, tally.names, tally.cells, cuts)
     if fetch is not None:
         rehearse = _Rehearsing(chosen, asking | {"bootstrap": 0})
-        trials = _sharpened(trials, sorted(tally.cells), forms, fetch, memory, rehearse)
+        cells, longest = tuple(sorted(tally.cells)), max(shard.rows for shard in tally.shards)
+        stretches = Stretches(shards, plan, run, cells, longest, memory, scratch)
+        trials = _sharpened(trials, cells, forms, fetch, stretches, rehearse)
     return Streamed(measure_trials(trials, chosen, **asking), trials)
 
 
@@ -141,7 +151,7 @@ def _sharpened(
     cells: Sequence[Cell],
     forms: Sequence[Form],
     fetch: Callable[[Window], ShardTally],
-    memory: int,
+    stretches: Stretches,
     rehearse: Callable[[TalliedTrials], None],
 ) -> TalliedTrials:
     """Trials as bins, with the scores on which the figures of a measurement depend: fetched, or picked from all."""
@@ -153,11 +163,11 @@ def _sharpened(
     stage = Rehearsal(ExactCells(binned))
     rehearse(replace(trials, scored=stage))
     binned, asked = refine(binned, cells, stage.asked, fetch)
-    mixed = fetch_open(binned, cells, asked, forms, fetch, memory)
+    mixed = fetch_open(binned, cells, asked, forms, fetch, stretches.memory)
     source = CoarseCells(ExactCells(mixed), tuple(forms), resident=resident)
     if resident is not None or not needs_every_score(source, asked, forms):
         return replace(trials, scored=source)
-    found = read_sums(binned, cells, asked, forms, fetch, memory)
+    found = read_sums(binned, asked, forms, stretches)
     return replace(trials, scored=replace(source, figures=found.figures, areas=found.areas, tied=found.tied))
 
 
@@ -180,42 +190,41 @@ def read_options(protocol: Protocol | None, reading: dict[str, Any]) -> ReadOpti
     return options.changed(**{k: v for k, v in reading.items() if v is not None})
 
 
+def asked_columns(by: Sequence[str | Sequence[str]] | str, gap: Gap | bool | None, units: Sequence[str]) -> list[str]:
+    """The columns that groupings, the gap and units need."""
+    gap_columns = [gap.column] if isinstance(gap, Gap) else []
+    return list(dict.fromkeys([*(c for grouping in parse_by(by) for c in grouping), *gap_columns, *units]))
+
+
+def too_many_for_units(units: Sequence[str], expected: int) -> UsageError:
+    """Why units cannot be drawn."""
+    return UsageError(
+        f"drawing whole units of {', '.join(units)} needs every score at once, and there are about {expected:,} trials; raise "
+        f"--memory to {expected * UNIT_BYTES / 1e9 + 0.1:.1f}GB, or leave --unit out"
+    )
+
+
 def refuse_what_needs_trials(
-    protocol: Protocol | None, has_metrics: bool, wanted: Sequence[str], unit: Any, options: ReadOptions
+    protocol: Protocol | None, has_metrics: bool, wanted: Sequence[str], columns: Sequence[str], options: ReadOptions
 ) -> None:
     """One sentence for what cannot be told from counts."""
     if not wanted:
         raise UsageError("say what to measure: a protocol (-p asvspoof5) or metrics (-m eer -m min_dcf)")
     if protocol is not None and (protocol.reader or (protocol.measured_by and not has_metrics)):
         raise UsageError(f"the protocol {protocol.name} reads and measures its files as a whole; leave --stream out")
-    if unit:
-        raise UsageError("drawing a --unit needs the unit of every trial at once; leave --stream or --unit out")
-    if options.dedupe or options.allow_missing or options.score_columns or find_reshaping(options) is not None:
+    own = [name for name in columns if protocol is not None and name in protocol.read.itself]
+    if own:
         raise UsageError(
-            "--dedupe, --allow-missing, --score-column and layouts of nested files need the whole table; leave --stream out"
+            f"a trial whose {own[0]} is {protocol.read.itself[own[0]]!r} stands for itself by the protocol {protocol.name}, so "  # type: ignore[union-attr]
+            f"{own[0]} has too many values to be counted by; leave --stream out, or {own[0]}"
         )
+    if options.dedupe or options.score_columns or find_reshaping(options) is not None:
+        raise UsageError("--dedupe, --score-column and layouts of nested files need the whole table; leave --stream out")
     if options.encoding not in (None, "utf-8"):
         raise UsageError("only UTF-8 is streamed; convert the files, or leave --stream out")
     unfit = [text for text in wanted if resolve(text)[1].form is None]
     if unfit:
         raise UsageError(f"{unfit[0]} needs every trial at once and cannot be streamed; leave --stream out, or the metric")
-
-
-def _look(shards: Sequence[Shard], options: ReadOptions) -> list[Opened]:
-    """Recognise the columns of every shard; all must be of one kind."""
-    ledger = Ledger()
-    found: list[Opened] = []
-    for shard in progress.each(shards, "looking at the shards"):
-        try:
-            found.append(open_shard(shard, options, ledger))
-            if set(found[-1].match.picks) != set(found[0].match.picks):
-                what = f"its columns differ from those of {found[0].name}"
-                ledger.add("shards-differ", what, "give shards of one kind", [Place(found[-1].name, 1)])
-        except Stop:
-            continue
-    if ledger.findings:
-        raise ledger.error()
-    return found
 
 
 def kept_columns(
@@ -229,22 +238,18 @@ def kept_columns(
     return tuple(dict.fromkeys((*options.runs, *others, *columns)))
 
 
-def is_turned(opened: Sequence[Opened], options: ReadOptions) -> bool:
-    """Whether a higher score means the negative class, as far as the caller and the first rows tell."""
-    if options.higher is None:
-        return False
-    rows = {row[o.match.picks["label"]] for o in opened for row in o.shape.first[o.match.has_header and o.shape.names is None :]}
-    read = understand(sorted(rows), options.positive, options.negative, options.positive_value)
-    return same_class(options.higher, read.negative) and not same_class(options.higher, read.positive)
-
-
-def _count(shards: Sequence[Shard], plan: ShardPlan, run: Executor, memory: int) -> ShardTally:
+def _count(
+    shards: Sequence[Shard], plan: ShardPlan, run: Executor, memory: int, scratch: str | None
+) -> tuple[ShardTally, Covering | None]:
+    """All shards counted, each id once; and what they cover of the key, where there is one."""
     tally = merge_tallies(_told(run(first_pass, [(shard, plan) for shard in shards]), len(shards), "shards counted"))
     if tally.findings:
         ledger = Ledger(list(tally.findings))
         raise ledger.error()
-    refuse_repeats(tally, shards, plan, run, memory)
-    return replace(tally, ids=None)
+    covering = settle_coverage(tally, shards, plan, run) if plan.key is not None else None
+    if covering is None:
+        refuse_repeats(tally, shards, plan, run, memory, scratch)
+    return replace(tally, ids=None), covering
 
 
 def _told(tallies: Iterator[ShardTally], total: int, what: str) -> Iterator[ShardTally]:
@@ -254,16 +259,3 @@ def _told(tallies: Iterator[ShardTally], total: int, what: str) -> Iterator[Shar
         rows, size = rows + tally.shards[0].rows, size + tally.shards[0].bytes
         progress.tell(f"{what}: {rows:,} rows, {size / 1e6:,.0f} MB", done, total)
         yield tally
-
-
-def trials_expected(opened: Sequence[Opened]) -> int:
-    """About how many trials there are: what Parquet files say, and texts by their size."""
-    return sum(rows_of_parquet(o.shard.path) if o.is_parquet else _lines_expected(o) for o in opened)
-
-
-def _lines_expected(opened: Opened) -> int:
-    path = Path(opened.shard.path)
-    with path.open("rb") as file:
-        times = PACKED if file.read(2) == GZIP else 1
-    shown = opened.shape.content.data if opened.shape.content else b"\n"
-    return int(path.stat().st_size * times * max(shown.count(b"\n"), 1) / max(len(shown), 1)) + 1

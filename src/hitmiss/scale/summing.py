@@ -16,8 +16,9 @@ import numpy as np
 from hitmiss.errors import UsageError
 from hitmiss.metrics.detection import hull_eer, min_cllr_of_tally, pav_blocks
 from hitmiss.metrics.ranking import average_precision_of_tally
-from hitmiss.stats.delong import Steps
+from hitmiss.stats.delong import Steps, standing
 from hitmiss.stats.forms import CHUNK, ClassSums, Form, Whole
+from hitmiss.stats.keys import Keys
 from hitmiss.tally import Array, Floats, Tally
 
 BY_BLOCKS: Final = (min_cllr_of_tally, hull_eer)
@@ -146,6 +147,23 @@ class Pairs:
             self.moments[2 * i] += float(np.sum(counts * share))
             self.moments[2 * i + 1] += float(np.sum(counts * share * share))
         self.below = int(p[-1]), int(q[-1])
+
+    def add_classes(self, positive: Keys, negative: Keys) -> None:
+        """The next stretch, given as the keys of each class, ascending: only the positives are gone through."""
+        p0, q0 = self.below
+        held, below, upto = standing(positive, negative)
+        under, tied = below + upto + 2 * q0, upto - below
+        self.twice += int(np.sum(held * under))
+        self.tied += int(np.sum((held + tied)[tied > 0]))
+        own = (0.5 / max(self.n_negative, 1)) * under - self.guess
+        passed = np.append(0, np.cumsum(held)) + p0  # positives before each step and after the last
+        between = np.append(below, len(negative)) - np.append(0, upto)
+        apart, level = ((1.0 - self.guess) - p / max(self.n_positive, 1) for p in (passed, passed[:-1] + 0.5 * held))
+        self.moments[0] += float(np.sum(held * own))
+        self.moments[1] += float(np.sum(held * own * own))
+        self.moments[2] += float(np.sum(between * apart)) + float(np.sum(tied * level))
+        self.moments[3] += float(np.sum(between * apart * apart)) + float(np.sum(tied * level * level))
+        self.below = p0 + len(positive), q0 + len(negative)
 
     @property
     def tied_mass(self) -> float:

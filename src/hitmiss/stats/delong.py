@@ -10,6 +10,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from hitmiss.stats.unseen import area_score_interval
 from hitmiss.tally import Array, Floats, Tally
 
 
@@ -80,10 +81,16 @@ class Steps:
         return float(np.sum(self.held * own * own)) / (self.n - 1) / self.n + others / (self.n_other - 1) / self.n_other
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """DeLong interval of the AUC, cut to 0..1; (NaN, NaN) with fewer than two trials of a class."""
+        """DeLong interval of the AUC, cut to 0..1; (NaN, NaN) with fewer than two trials of a class.
+
+        Where the variance is 0 (no pair is wrongly ordered, all are, or all scores are equal) DeLong's has no width, which
+        is no certainty: Newcombe's score interval stands for it there.
+        """
         deviation = math.sqrt(self.variance)
         if math.isnan(deviation):
             return math.nan, math.nan
+        if not deviation:
+            return area_score_interval(self.area, int(self.n), int(self.n_other), level)
         half = NormalDist().inv_cdf(0.5 + level / 2) * deviation
         return max(self.area - half, 0.0), min(self.area + half, 1.0)
 
@@ -105,7 +112,7 @@ def standing(few: Array, many: Array) -> tuple[Array, Array, Array]:
 
 
 def auc_interval(tally: Tally, level: float = 0.95) -> tuple[float, float]:
-    """DeLong interval of the AUC, cut to 0..1; (NaN, NaN) with fewer than two trials of a class.
+    """DeLong interval of the AUC (see `Steps.interval`), cut to 0..1; (NaN, NaN) with fewer than two trials of a class.
 
     >>> [round(x, 3) for x in auc_interval(Tally.of([1, 1, 1, 0, 0, 0], [0.9, 0.8, 0.3, 0.6, 0.2, 0.1]))]
     [0.581, 1.0]
