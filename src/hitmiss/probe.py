@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hitmiss._version import __version__
 from hitmiss.errors import DataError, UsageError
+from hitmiss.progress import each, tell
 from hitmiss.results import Estimate, Results, merged
 from hitmiss.stats.binomial import wilson
 from hitmiss.stats.intervals import percentile
@@ -157,7 +158,7 @@ def probe_layers(
     groups = None if groups is None else own_groups(groups)
     found = {
         name: probe(x, labels, groups=groups, folds=folds, seed=seed, standardise=standardise, shuffles=shuffles)
-        for name, x in layers.items()
+        for name, x in each(list(layers.items()), "layers")
     }
     rows = tuple(row for name, result in found.items() for row in result.estimates(name))
     notes = tuple(f"layer {name}: {note}" for name, result in found.items() for note in result.notes)
@@ -236,6 +237,7 @@ def _shuffled_accuracy(
 ) -> float | None:
     found = []
     for k in range(shuffles):
+        tell("labels shuffled", k + 1, shuffles + 1)
         mixed = _shuffle(y, group, generator(seed, "probe", "shuffle", k))
         found.append(_held_out(x, mixed, _split(x, mixed, group, folds), standardise)[0].accuracy)
     return float(np.mean(found)) if found else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import pty
 import select
@@ -11,10 +12,17 @@ import threading
 import time
 from pathlib import Path
 
+import numpy as np
+import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hitmiss import progress
+from hitmiss.cli.main import run
 from hitmiss.cli.progressing import AFTER_SECONDS, Bar
+from hitmiss.io import files
+from hitmiss.io.findings import Ledger
 
 SCORES = "item\tlabel\tscore\na\tbonafide\t2\nb\tbonafide\t1\nc\tspoof\t0\nd\tspoof\t1.5\n"
 HITMISS = [sys.executable, "-m", "hitmiss"]
@@ -25,11 +33,13 @@ PATIENCE = 60.0
 class Terminal:
     """A command whose stderr (and stdout, where asked) is a terminal of its own."""
 
-    def __init__(self, words: list[str], *, stdout_too: bool = False, **environment: str) -> None:
+    def __init__(
+        self, words: list[str], *, stdout_too: bool = False, program: list[str] = HITMISS, **environment: str
+    ) -> None:
         self.master, slave = pty.openpty()
         env = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "120", **environment}
         self.process = subprocess.Popen(
-            [*HITMISS, *words],
+            [*program, *words],
             stdin=subprocess.PIPE,
             stdout=slave if stdout_too else subprocess.PIPE,
             stderr=slave,
@@ -130,6 +140,113 @@ def test_a_bar_waits_two_seconds_and_anew_after_each_print(monkeypatch: pytest.M
         progress.hush()
     bar.close()
     assert waits == [(2.0, True), (2.0, False), (2.0, True), (2.0, False)]
+
+
+SHARED = """
+import sys
+from hitmiss import progress
+from hitmiss.cli import progressing
+progressing.AFTER_SECONDS = 0.0
+with progressing.shown("score"):
+    with progress.step("measuring", 4):
+        with progress.part():
+            pass
+        with progress.part(2):
+            progress.tell("replicates", 500, 1000)
+            sys.stdin.readline()
+    sys.stdin.readline()
+"""
+
+
+def test_a_bar_shows_the_share_and_the_time_left_where_the_total_is_known() -> None:
+    """One part of four, and half of two more: 50 %, on a terminal of its own."""
+    terminal = Terminal(["-c", SHARED], program=[sys.executable])
+    terminal.until(b"50%")
+    terminal.until(b"500 of 1,000")
+    assert b"score: measuring, replicates, 500 of 1,000" in terminal.seen and b" left" in terminal.seen
+    assert terminal.feed("\n\n") == b""
+
+
+class Heard:
+    """Notes what it is told."""
+
+    def __init__(self) -> None:
+        self.words: list[tuple[str, float | None]] = []
+
+    def told(self, what: str, done: float, total: float | None, share: float | None) -> None:
+        assert total is None or 0 <= done <= total
+        self.words.append((what, share))
+
+    def hushed(self) -> None:
+        pass
+
+    def shares(self, step: str) -> list[float]:
+        return [share for what, share in self.words if what.startswith(step) and share is not None]
+
+
+numbers = st.integers(1, 5)
+
+
+@given(st.lists(st.tuples(numbers, st.lists(numbers, max_size=4)), min_size=1, max_size=4))
+def test_steps_within_steps_are_one_share_that_never_falls_and_ends_at_one(tree: list[tuple[int, list[int]]]) -> None:
+    """Parts of parts, by exact arithmetic: after k parts of sizes s the share is their sum over the total."""
+    heard, total, done = Heard(), sum(size for size, _ in tree), 0
+    with progress.heard_by(heard), progress.step("all", total):
+        for size, inner in tree:
+            with progress.part(size):
+                for _ in progress.each(inner, "inside", [float(i) for i in inner]):
+                    progress.tell("leaf", 1, 2)
+                    progress.tell("leaf", 0, 2)  # a second pass over the same: no step back
+            done += size
+            assert heard.words[-1][1] == pytest.approx(done / total)
+    shares = heard.shares("all")
+    assert shares == sorted(shares) and shares[-1] == pytest.approx(1.0)
+
+
+@pytest.fixture(scope="module")
+def two_systems(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    rng, folder = np.random.default_rng(0), tmp_path_factory.mktemp("systems")
+    label = np.tile([1, 0], 40)
+    for name in "ab":
+        frame = pl.DataFrame({"item": [f"i{i}" for i in range(80)], "score": rng.normal(size=80) + label})
+        codec = pl.Series("codec", np.tile(["C1", "C1", "C2", "C2"], 20))
+        named = pl.Series("label", np.where(label == 1, "bonafide", "spoof"))
+        frame.with_columns(codec, named).write_csv(folder / f"{name}.csv")
+    return [str(folder / f"{name}.csv") for name in "ab"]
+
+
+@pytest.mark.parametrize(
+    ("verb", "steps"),
+    [
+        ("score", ("parsing files", "measuring")),
+        ("compare", ("parsing files", "comparing")),
+        ("report", ("runs", "figures")),
+    ],
+)
+def test_long_steps_know_their_total(verb: str, steps: tuple[str, ...], two_systems: list[str], tmp_path: Path) -> None:
+    files = two_systems[:1] if verb == "score" else two_systems
+    words = [verb, *files, "-m", "eer", "--by", "codec", "--bootstrap", "50", "-o", str(tmp_path / "made")]
+    heard = Heard()
+    with progress.heard_by(heard):
+        assert run(words) == 0
+    for step in steps:
+        assert heard.shares(step) and heard.shares(step)[-1] == pytest.approx(1.0), step
+    assert all(share is not None for _, share in heard.words)
+
+
+def test_large_files_are_read_by_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "PIECE", 1000)
+    lines = ["item\tlabel\tscore", *(f"i{i}\t{'spoof' if i % 2 else 'bonafide'}\t{i}" for i in range(500))]
+    text = "\n".join(lines).encode()
+    (tmp_path / "plain.tsv").write_bytes(text)
+    (tmp_path / "packed.tsv.gz").write_bytes(gzip.compress(text))
+    heard = Heard()
+    with progress.heard_by(heard):
+        made = [files.fetch(tmp_path / name, None, Ledger()) for name in ("plain.tsv", "packed.tsv.gz")]
+    assert made[0].data == made[1].data == text
+    for step in ("reading plain.tsv", "unpacking packed.tsv.gz"):
+        shares = heard.shares(step)
+        assert shares == sorted(shares) and shares[-1] == pytest.approx(1.0)
 
 
 def test_without_a_listener_nothing_happens() -> None:

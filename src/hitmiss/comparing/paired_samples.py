@@ -16,6 +16,7 @@ from hitmiss.measuring.grouping import Columns, Grouping, Sample, samples_of_run
 from hitmiss.measuring.uncertainty import Draws, Plan, Question
 from hitmiss.metrics.counts import Counts
 from hitmiss.pairing import REPEATS, Pair
+from hitmiss.progress import tell
 from hitmiss.stats.delong import placements
 from hitmiss.stats.forms import OfCounts
 from hitmiss.stats.paired import paired_replicates
@@ -220,6 +221,7 @@ def _plain_deltas(question: Both, part: Part, replicates: int, rng: Generator) -
     sides = [(q, q.arrays(s)) for q, s in zip(question, (part.a, part.b), strict=True)]
     deltas = np.empty(replicates)
     for r in range(replicates):
+        tell("replicates", r, replicates)
         drawn = np.concatenate([rng.choice(m, size=len(m)) for m in members if len(m)])
         first, second = (
             q.metric.function(**{k: v[drawn] for k, v in arrays.items()}, **q.settings) for q, arrays in sides

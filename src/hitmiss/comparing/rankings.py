@@ -14,6 +14,7 @@ from hitmiss.comparing.differences import Comparison, Difference, judged
 from hitmiss.errors import UsageError
 from hitmiss.measuring.grouping import Grouping, parse_by
 from hitmiss.measuring.signature import read_signature
+from hitmiss.progress import each
 from hitmiss.results import SCHEMA, finite
 from hitmiss.spec import Spec
 from hitmiss.stats.letters import letters
@@ -94,7 +95,7 @@ def compare_all(
         raise UsageError(f"a comparison needs two runs or more; found {len(runs)}")
     made = {
         (a, b): compare(runs[a], runs[b], metrics, names=(a, b), correction="none", **options)
-        for a, b in combinations(runs, 2)
+        for a, b in each(list(combinations(runs, 2)), "pairs of runs")
     }
     first = next(iter(made.values()))
     duels = _adjusted_over_pairs(made, correction, parse_by(options.get("by", ())), first.level)

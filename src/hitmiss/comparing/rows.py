@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from statistics import NormalDist
@@ -26,7 +26,7 @@ from hitmiss.measuring.grouping import Grouping
 from hitmiss.measuring.measurement import FEW
 from hitmiss.measuring.uncertainty import Plan
 from hitmiss.pairing import Pair
-from hitmiss.progress import each
+from hitmiss.progress import each, part, step
 from hitmiss.stats import intervals, mcnemar
 from hitmiss.stats.differences import detectable, p_of_replicates
 from hitmiss.stats.multiple import adjusted
@@ -66,16 +66,24 @@ class Work:
     ) -> tuple[list[Difference], list[Discordance]]:
         """The rows of all samples, then of their slices with averages; p values adjusted within each family."""
         asked = [q for q in self.questions if not narrow or q[0].metric.name in narrow]
-        rows = [self.row(cell) for sample in samples for cell in self.cells(sample, self.questions)]
+        with step("comparing", 1 + len(groupings)):
+            return self._told(samples, groupings, asked)
+
+    def _told(
+        self, samples: list[PairedSample], groupings: list[Grouping], asked: list[Both]
+    ) -> tuple[list[Difference], list[Discordance]]:
+        with part():
+            rows = [self.row(cell) for s in _in_turn(samples, "all pairs") for cell in self.cells(s, self.questions)]
         averages: list[Difference] = []
         inside: list[PairedSample] = []
         for grouping in groupings:
-            for whole in samples:
-                parts = slices(whole, grouping)
-                cells = [self.cells(sample, asked) for sample in each(parts, f"by {' × '.join(grouping)}")]
-                rows += [self.row(cell) for own in cells for cell in own]
-                averages += [self.macro(whole, grouping, [own[i] for own in cells]) for i in range(len(asked))]
-                inside += parts
+            with part():
+                for whole in _in_turn(samples, f"by {' × '.join(grouping)}"):
+                    parts = slices(whole, grouping)
+                    cells = [self.cells(sample, asked) for sample in _in_turn(parts, "")]
+                    rows += [self.row(cell) for own in cells for cell in own]
+                    averages += [self.macro(whole, grouping, [own[i] for own in cells]) for i in range(len(asked))]
+                    inside += parts
         decided = any("decision" in q[0].metric.columns for q in self.questions)
         tables = [d for sample in (*samples, *inside) for d in self.discordances(sample)] if decided else []
         own = [judged(d, self.plan.level) for d in _adjusted(rows, self.correction)]
@@ -200,6 +208,11 @@ class Work:
             f"{self.plan.bootstrap:,} replicates cannot show a difference in a family of {largest}: their least p is {least:.2g}; "
             f"take --bootstrap {10 * need:,}".replace(",", "")
         ]
+
+
+def _in_turn(samples: list[PairedSample], what: str) -> Iterator[PairedSample]:
+    """The samples one after the other, counted by their pairs for whoever looks on."""
+    return each(samples, what, [sample.n for sample in samples])
 
 
 def _known(value: float) -> float | None:

@@ -71,12 +71,12 @@ class Clock:
         return {**shares, "wait": self.wait / self.elapsed if self.elapsed else 0.0}
 
     def line(self) -> str:
-        """One line for people: how far, how fast, how long still, and where the time goes."""
+        """One line for people: how far, how long still, how fast, and where the time goes."""
         left = "" if self.left is None else f", {_span(self.left)} left"
         shares = ", ".join(f"{name} {share:.0%}" for name, share in self.shares().items())
         failed = f", {self.n_failed:,} failed" if self.n_failed else ""
         done = self.n_before + self.n_done
-        return f"{done:,} of {self.n_total:,}{failed}, {self.rate:,.1f}/s{left} ({shares})"
+        return f"{done:,} of {self.n_total:,}{left}{failed}, {self.rate:,.1f}/s ({shares})"
 
 
 def _span(seconds: float) -> str:

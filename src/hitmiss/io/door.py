@@ -33,6 +33,7 @@ from hitmiss.io.reshaping import find_reshaping, reshape
 from hitmiss.io.scorefiles import Match, Role, recognise
 from hitmiss.io.shapes import Shape
 from hitmiss.io.words import Reading, same_class, understand
+from hitmiss.progress import each
 from hitmiss.trials import FIXED, Header, Source, Trials
 
 WORDS: Final = "label_word"
@@ -167,9 +168,10 @@ def _open(given: Any, role: Role, visit: Visit) -> Side:
             what = f"its columns differ from those of {shapes[0].name}"
             raise ledger.stop("shards-differ", what, "give shards of one kind", [Place(shape.name, 1)])
     order = list(matches[0].picks)
+    sizes = [len(shape.content.data) if shape.content else 0 for shape in shapes]
     loaded = [
         tables.load(s, m.has_header, {c: m.picks[c] for c in order}, m.numeric, ledger)
-        for s, m in zip(shapes, matches, strict=True)
+        for s, m in each(list(zip(shapes, matches, strict=True)), "parsing files", sizes)
     ]
     for shape, match, table in zip(shapes, matches, loaded, strict=True):
         sha, layout = shape.content.sha256 if shape.content else None, reshaping.name if reshaping else None

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from hitmiss import progress
 from hitmiss.errors import UsageError
 from hitmiss.io.findings import Ledger, Place, Stop
 
@@ -31,6 +32,8 @@ GZIP: Final = b"\x1f\x8b"
 PARQUET: Final = b"PAR1"
 MOST_BYTES: Final = 8 * 2**30
 BOMB_BYTES: Final = 64 * 2**20
+PIECE: Final = 16 * 2**20
+"""Bytes of a large file that are read before a word is said on how far it is."""
 BOMB_RATIO: Final = 200
 """Score files pack 3 to 20 times. One that unfolds 200 times past 64 MiB is not a score file."""
 
@@ -69,7 +72,7 @@ def fetch(path: str | Path, encoding: str | None, ledger: Ledger) -> Content:
     """A file's content, read once."""
     is_stdin = str(path) == STDIN
     name = "stdin" if is_stdin else Path(path).name
-    raw = sys.stdin.buffer.read() if is_stdin else Path(path).read_bytes()
+    raw = sys.stdin.buffer.read() if is_stdin else _read_whole(Path(path))
     sha = hashlib.sha256(raw).hexdigest()
     data = _unpack(raw, name, ledger) if raw.startswith(GZIP) else raw
     if not data[:4096].strip(BLANK) and not data.strip(BLANK):
@@ -80,14 +83,30 @@ def fetch(path: str | Path, encoding: str | None, ledger: Ledger) -> Content:
     return Content(name, sha, one_line_end(text, name, ledger), used)
 
 
+def _read_whole(path: Path) -> bytes:
+    """The bytes of a file; how far it is is told where it is large."""
+    size = path.stat().st_size
+    if size <= PIECE:
+        return path.read_bytes()
+    pieces, done = [], 0
+    with path.open("rb") as file:
+        while piece := file.read(PIECE):
+            pieces.append(piece)
+            done += len(piece)
+            progress.tell(f"reading {path.name}, MB", done / 1e6, size / 1e6)
+    return b"".join(pieces)
+
+
 def _unpack(raw: bytes, name: str, ledger: Ledger) -> bytes:
     """Gunzip, giving up on what unfolds beyond reason before it fills the memory."""
     out = io.BytesIO()
     limit = min(MOST_BYTES, max(BOMB_BYTES, BOMB_RATIO * len(raw)))
     try:
-        with gzip.GzipFile(fileobj=io.BytesIO(raw)) as packed:
+        packed_at = io.BytesIO(raw)
+        with gzip.GzipFile(fileobj=packed_at) as packed:
             while chunk := packed.read(2**22):
                 out.write(chunk)
+                progress.tell(f"unpacking {name}, MB", packed_at.tell() / 1e6, len(raw) / 1e6)
                 if out.tell() > limit:
                     fix = "unpack it by hand if you trust it"
                     raise ledger.stop(

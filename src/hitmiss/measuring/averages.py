@@ -53,7 +53,8 @@ def by_slices(work: Work, whole: Sample, grouping: Grouping, warnings: list[str]
         value = ", ".join(f"{k}={v}" for k, v in samples[0].slice.items())
         warnings.append(f"a table by {' × '.join(grouping)} is trivial here: every trial has {value}")
         return []
-    rows = [e for sample in each(samples, f"by {' × '.join(grouping)}") for e in work.estimates(sample)]
+    told = each(samples, f"by {' × '.join(grouping)}", [sample.n for sample in samples])
+    rows = [e for sample in told for e in work.estimates(sample)]
     size = len(work.questions)
     averages = []
     for i, question in enumerate(work.questions):

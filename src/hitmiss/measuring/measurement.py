@@ -14,6 +14,7 @@ from hitmiss.measuring.reasons import FEW
 from hitmiss.measuring.signature import sign
 from hitmiss.measuring.tallied import TalliedTrials
 from hitmiss.measuring.uncertainty import Draws, Method, Plan
+from hitmiss.progress import each, part, step
 from hitmiss.results import Estimate, Results
 from hitmiss.spec import Spec
 from hitmiss.trials import Trials
@@ -63,13 +64,18 @@ def measure(
     narrow = replace(work, questions=[q for q in questions if not few or q.metric.name in few], replicates={})
     estimates: list[Estimate] = []
     warnings: list[str] = [*trials.header.notes, *remarks]
-    for whole in wholes:
-        estimates += work.estimates(whole)
-        warnings += alarms(whole, questions)
-        for grouping in groupings:
-            estimates += by_slices(narrow, whole, grouping, warnings)
-        if gap is not None:
-            estimates += gap_rows(narrow, whole, gap)
+    tables = 1 + len(groupings) + (gap is not None)
+    for whole in each(wholes, "measuring", [sample.n for sample in wholes]):
+        with step("all trials", tables):
+            with part():
+                estimates += work.estimates(whole)
+            warnings += alarms(whole, questions)
+            for grouping in groupings:
+                with part():
+                    estimates += by_slices(narrow, whole, grouping, warnings)
+            if gap is not None:
+                with part():
+                    estimates += gap_rows(narrow, whole, gap)
     results = Results(tuple(estimates), "", tuple(dict.fromkeys(warnings)), chosen.protocol, trials)
     return replace(results, signature=sign(results, trials, questions, plan, groupings, str(gap) if gap else None))
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from hitmiss.progress import tell
 from hitmiss.stats.cells import Cells, cut, cut_finely
 from hitmiss.stats.forms import AtThreshold, ClassSums, Crossing, Form, MinimumCost, PairShare, Whole
 from hitmiss.stats.refine import Search, search_stratified
@@ -105,7 +106,8 @@ def count_replicates(outcomes: NDArray[np.int64], replicates: int, rng: Generato
 def trial_draws(positive: NDArray[np.bool_], replicates: int, rng: Generator) -> Iterator[NDArray[np.int64]]:
     """The places of the trials drawn, replicate by replicate, when trials are drawn within each class."""
     classes = [np.flatnonzero(positive), np.flatnonzero(~positive)]
-    for _ in range(replicates):
+    for done in range(replicates):
+        tell("replicates", done, replicates)
         yield np.concatenate([rng.choice(members, size=len(members)) for members in classes if len(members)])
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from hitmiss.progress import tell
 from hitmiss.stats.draws import Counts, uniform_counts
 from hitmiss.stats.forms import ClassSums, Form, PairShare
 from hitmiss.stats.joint import JointSums, by_category, extreme_trials
@@ -45,6 +46,7 @@ def paired_replicates(
     values = np.full((2, len(forms), replicates), np.nan)
     step = max(8, min(replicates, NUMBERS_AT_A_TIME // max(len(plan.drawn), 1)))
     for start in range(0, replicates, step):
+        tell("replicates", start, replicates)
         part = values[:, :, start : start + step]
         _fill(part, plan, forms, plan.draw(part.shape[2], rng), rng)
     if np.array_equal(score_a, score_b):  # to the last bit, whatever the order of summing

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from hitmiss.progress import tell
 from hitmiss.tally import Floats
 
 EXACT_UP_TO: Final = 16
@@ -53,6 +54,7 @@ def _all_ways(n: int) -> Floats:
 def _drawn_sums(moving: Floats, replicates: int, rng: Generator) -> Iterator[Floats]:
     step = max(1, AT_A_TIME // len(moving))
     for start in range(0, replicates, step):
+        tell("permutations", start, replicates)
         size = (min(step, replicates - start), len(moving))
         yield np.asarray((1.0 - 2.0 * rng.integers(0, 2, size=size)) @ moving, dtype=np.float64)
 
@@ -81,5 +83,6 @@ def _ways(n_units: int, replicates: int, rng: Generator) -> Iterator[Swaps]:
     if n_units <= FEW:
         yield from (_all_ways(n_units) < 0)
         return
-    for _ in range(replicates):
+    for done in range(replicates):
+        tell("permutations", done, replicates)
         yield rng.integers(0, 2, size=n_units, dtype=np.int8).astype(bool)

@@ -16,6 +16,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from hitmiss.errors import DataError
+from hitmiss.progress import tell
 from hitmiss.stats.bootstrap import costs, crossings, read_at_threshold, read_search, read_whole
 from hitmiss.stats.cells import Cells, cut_finely, cut_for_units
 from hitmiss.stats.forms import AtThreshold, ClassSums, Crossing, Form, MinimumCost, PairShare
@@ -90,7 +91,7 @@ def unit_replicates(sample: UnitSample, forms: Sequence[Form], weights: Array) -
     sample = replace(sample, unit=np.searchsorted(held, sample.unit), n_units=len(held))
     cells = cut_for_units(sample.tally, forms)
     tables = class_tables(sample, cells)
-    parts = [_some_replicates(sample, forms, cells, tables, w[:, held].astype(np.float64)) for w in in_chunks(weights)]
+    parts = [_some_replicates(sample, forms, cells, tables, w[:, held].astype(np.float64)) for w in _told(weights)]
     return [np.concatenate(values) for values in zip(*parts, strict=True)]
 
 
@@ -98,6 +99,15 @@ def in_chunks(weights: Array) -> Iterator[Array]:
     """The replicates in parts that stay small as numbers, however many units there are."""
     step = max(1, CHUNK_VALUES // max(1, weights.shape[1]))
     return (weights[i : i + step] for i in range(0, len(weights), step))
+
+
+def _told(weights: Array) -> Iterator[Array]:
+    """`in_chunks`, with a word on how far it is."""
+    done = 0
+    for chunk in in_chunks(weights):
+        tell("replicates", done, len(weights))
+        yield chunk
+        done += len(chunk)
 
 
 def weighted_totals(weights: Array, table: Array) -> Floats:
