@@ -55,7 +55,10 @@ class Rule:
 
 @dataclass(frozen=True)
 class Decided:
-    """The decisions, the rule of each group, the threshold of each row (null: none known), and what to say about it."""
+    """The decisions, the rule of each group, the threshold of each row (null: none known), and what to say about it.
+
+    `bound` has one entry where all rows share it.
+    """
 
     decision: pl.Series
     bound: pl.Series
@@ -117,16 +120,15 @@ def _rule(decided: bool, bound: float | None, deciding: Deciding, names: Mapping
 def _bounds(
     frame: pl.DataFrame, bounds: Mapping[str, float | None], rules: Mapping[str, Rule], deciding: Deciding
 ) -> pl.Series:
-    """The threshold of each row; null where the group came decided and has none."""
+    """The threshold of each row, or the one of all; null where the group came decided and has none."""
     if deciding.given is not None:
-        return pl.Series("bound", np.full(frame.height, deciding.given))
+        return pl.Series([deciding.given])
+    if deciding.per_row:
+        return frame["threshold"] if deciding.default is None else frame["threshold"].fill_null(deciding.default)
     known = {g: bounds[g] if bounds[g] is not None else rules[g].threshold for g in rules}
     if len(set(known.values())) == 1:
-        value = next(iter(known.values()))
-        whole = pl.Series("bound", [value], dtype=pl.Float64).new_from_index(0, frame.height)
-    else:
-        whole = frame["group"].replace_strict(known, return_dtype=pl.Float64).rename("bound")
-    return frame["threshold"].fill_null(deciding.default).rename("bound") if deciding.per_row else whole
+        return pl.Series([*known.values()][:1], dtype=pl.Float64)
+    return frame["group"].replace_strict(known, return_dtype=pl.Float64)
 
 
 def _said_aloud(rules: Mapping[str, Rule], names: Mapping[str, str]) -> list[str]:

@@ -136,13 +136,13 @@ class Trials:
     def from_frame(cls, frame: pl.DataFrame, header: Header, *, is_unique: bool = False) -> Trials:
         """Trials from a polars frame with the columns of the module's table; checked (`is_unique`: ids already are)."""
         if "target" not in frame.columns:
-            frame = frame.with_columns(target=pl.lit(header.positive))
+            frame = _with_target(frame, header.positive)
         texts = ["item", "target", *header.runs, *header.slices]
         missing = [c for c in ("label", *texts, *header.numbers) if c not in frame.columns]
         if missing:
             raise UsageError(f"no column {missing[0]!r}; the trials have {frame.columns}")
         codes = [pl.Series(c, _codes(frame[c], allowed)) for c, allowed in CODES.items() if c in frame.columns]
-        others = [frame[c].cast(pl.String) for c in texts if frame[c].dtype != pl.String]
+        others = [frame[c].cast(pl.String) for c in texts if frame.schema[c] != pl.String]
         frame = frame.with_columns(*others, *codes)
         trials = cls(frame, header)
         if not is_unique:
@@ -181,6 +181,12 @@ class Trials:
     def n_positive(self) -> int:
         """How many trials are positive."""
         return int(self.frame["label"].sum())
+
+    @property
+    def has_targets(self) -> bool:
+        """Whether more than one thing is looked for. Asked by an expression: a target that all share is never written out."""
+        least, greatest = self.frame.select(least=pl.col("target").min(), greatest=pl.col("target").max()).row(0)
+        return bool(least != greatest)
 
     def column(self, name: str) -> pl.Series:
         """One column, or an error that names those there are."""
@@ -256,6 +262,15 @@ class Trials:
         cells = "".join(f"<tr>{''.join(f'<td>{html.escape(str(v))}</td>' for v in row)}</tr>" for row in rows)
         names = "".join(f"<th>{html.escape(c)}</th>" for c in self.frame.columns)
         return f"<p>{html.escape(repr(self))}</p><table><thead><tr>{names}</tr></thead><tbody>{cells}</tbody></table>"
+
+
+def _with_target(frame: pl.DataFrame, target: str) -> pl.DataFrame:
+    """A frame with the one target of all its rows, which polars keeps once as long as nobody takes the column out.
+
+    Beside a single column, and then put at the end: where columns lie in unlike chunks, `with_columns` writes it out.
+    """
+    alone = frame.to_series(0).to_frame().with_columns(pl.lit(target).alias("target")).select("target")
+    return pl.concat([frame, alone], how="horizontal")
 
 
 def _bytes(values: pl.Series) -> bytes:

@@ -232,7 +232,7 @@ def test_one_class_is_null_and_zero_denominators_are_flagged(predictions: Writer
     assert es["recall"].value == es["f1"].value == es["precision"].value == 0.0
     assert "by convention" in (es["f1"].note or "")
     assert rows["macro"].figures["roc_auc"].value == rows["en"].figures["roc_auc"].value
-    assert rows["macro"].figures["roc_auc"].note == "over 1 of 2 slices"
+    assert "over 1 of 2 slices" in (rows["macro"].figures["roc_auc"].note or "")
     assert rows["macro"].figures["f1"].value == pytest.approx(0.4)  # (0.8 + 0) / 2
 
 

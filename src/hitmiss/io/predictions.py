@@ -204,7 +204,7 @@ def _texts(frame: pl.DataFrame) -> pl.Series | None:
 
 def _numbered(frame: pl.DataFrame, at: int) -> pl.DataFrame:
     """Rows that know the file and the row that they come from."""
-    rows = pl.Series("row", np.arange(frame.height, dtype=np.uint32))
+    rows = pl.int_range(frame.height, dtype=pl.UInt32, eager=True).alias("row")
     return frame.hstack([_repeated("file", at, pl.Int32, frame.height), rows])
 
 

@@ -23,11 +23,9 @@ from hitmiss.io.notes import note_oddities
 from hitmiss.io.predictions import PredictionRules, Predictions, read_predictions
 from hitmiss.io.runfiles import find_run, language_of
 from hitmiss.measuring.bias import measure_bias
-from hitmiss.measuring.grouping import Columns
-from hitmiss.metrics.counts import OUTCOMES, Counts
+from hitmiss.metrics.counts import Counts
 from hitmiss.protocol import find_protocol, measure_trials
 from hitmiss.results import Estimate, Results, merged
-from hitmiss.stats.runs import counted
 from hitmiss.trials import Header, Trials
 
 LANGUAGE: Final = "language"
@@ -243,8 +241,7 @@ def run_of(
     is_bare = one_each and bool(predictions.sources)  # without files the items are part of what the digest is of
     rows = predictions.frame
     items = rows["item"] if is_bare else rows.select(item=_named("group", "item"))["item"]
-    target = pl.Series("target", ["toxic"]).new_from_index(0, rows.height)
-    frame = pl.DataFrame([items, target, rows["label"], rows["score"], rows["group"].alias(group)])
+    frame = pl.DataFrame([items, rows["label"], rows["score"], rows["group"].alias(group)])
     ledger = Ledger()
     note_oddities(frame, header, ledger)
     header = replace(header, notes=merged(header.notes, tuple(ledger.notes)))
@@ -305,26 +302,29 @@ def _with_bias(results: Results, run: Run, members: Mapping[str, Any], level: fl
 def _rows(run: Run, results: Results) -> list[Row]:
     """The languages in the order asked, then macro, micro, worst."""
     whole = [e for e in results if not e.slice and e.average is None]
-    counted = _counts(run)
     rows = []
     for group in run.groups:
         cells = [e for e in results if e.slice == {run.group: group} and e.average is None] or whole
-        rows.append(_group_row(group, cells, counted[group], run.rules[group]))
+        rows.append(_row(group, cells, run.rules[group]))
     within = next((e for e in results if e.average == "within"), None)
-    return [*rows, _macro_row(results, rows), _micro_row(whole, counted, within), _worst_row(run, results, rows)]
+    micro = replace(_row("micro", whole), within=within)
+    return [*rows, _macro_row(results, rows), micro, _worst_row(run, results, rows)]
 
 
-def _counts(run: Run) -> dict[str, Counts]:
-    columns = Columns(run.measured)
-    codes, groups = columns.codes(run.group)
-    table = counted(codes * OUTCOMES + columns.outcome, len(groups) * OUTCOMES).reshape(-1, OUTCOMES)
-    return {group: Counts(*row) for group, row in zip(groups, table.tolist(), strict=True)}
-
-
-def _group_row(name: str, cells: Sequence[Estimate], counts: Counts, rule: Rule) -> Row:
+def _row(name: str, cells: Sequence[Estimate], rule: Rule | None = None) -> Row:
     n, positives = cells[0].n, cells[0].n_positive
     figures = {e.metric: e for e in cells}
-    return Row(name, figures, n, positives / n, _always(positives, n), positives, counts, rule, note=_notes(figures))
+    rate, always = positives / n, _always(positives, n)
+    return Row(name, figures, n, rate, always, positives, _counts(figures), rule, note=_notes(figures))
+
+
+def _counts(figures: Mapping[str, Estimate]) -> Counts:
+    """The counts that recall and accuracy are shares of: each is a whole number over another, so it is found exactly."""
+    recall, accuracy = figures["recall"], figures["accuracy"]
+    positives, negatives = recall.n_positive, recall.n - recall.n_positive
+    tp = round((recall.value or 0.0) * positives)
+    tn = round((accuracy.value or 0.0) * accuracy.n) - tp
+    return Counts(tp, negatives - tn, positives - tp, tn)
 
 
 def _always(positives: int, n: int) -> float:
@@ -348,16 +348,6 @@ def _macro_row(results: Results, rows: Sequence[Row]) -> Row:
     rate = float(np.mean([r.positive_rate for r in rows]))
     always = float(np.mean([r.always_f1 for r in rows]))
     return Row("macro", figures, sum(r.n for r in rows), rate, always, note=_notes(figures))
-
-
-def _micro_row(whole: Sequence[Estimate], counted: Mapping[str, Counts], within: Estimate | None) -> Row:
-    n, positives = whole[0].n, whole[0].n_positive
-    parts = [(c.tp, c.fp, c.fn, c.tn) for c in counted.values()]
-    counts = Counts(*(sum(column) for column in zip(*parts, strict=True)))
-    figures = {e.metric: e for e in whole}
-    return Row(
-        "micro", figures, n, positives / n, _always(positives, n), positives, counts, None, within, _notes(figures)
-    )
 
 
 def _worst_row(run: Run, results: Results, rows: Sequence[Row]) -> Row:
