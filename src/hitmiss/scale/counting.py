@@ -97,7 +97,7 @@ class _Counting:
         self._given = window, sink
         self._is_first = window is None and sink is None
         self.noted: dict[str, int] = {}
-        self._window = _Opening(window) if window is not None else None
+        self._window = _opening(window) if window is not None else None
         self._counter: Counter = counter(plan.bits, plan.cuts) if window is None else KeepAll(window.bits, plan.cuts)
         self._columns: dict[str, list[str]] = {name: [] for name in ("label", *plan.keep)}
         self._cells: dict[Cell, int] = {}
@@ -129,10 +129,10 @@ class _Counting:
         reading = self._check_words(stack)
         if ledger.findings:
             return
-        if not is_keyed and self.plan.ids and self._is_first and "item" in stack.frame.columns:
-            self.has_gap |= self.is_ascending and self.id_range is not None
-            self.is_ascending = False
-            self._ids.append(hashes(stack.frame, options))
+        if not is_keyed and self._is_first and "item" in stack.frame.columns:
+            self._leave_order()
+            if self.plan.ids:
+                self._ids.append(hashes(stack.frame, options))
         frame = _settled(stack.frame, self.plan, reading, self.noted)
         cell = self._codes(frame, self._columns)
         self._count(cell, frame["score"].to_numpy() if "score" in frame.columns else np.zeros(frame.height))
@@ -141,7 +141,9 @@ class _Counting:
         """Count all rows of a sound file."""
         cells = quick.cells
         number = np.array([self._cells.setdefault(cell, len(self._cells)) for cell in cells], dtype=np.int64)
-        with_ids = self.plan.ids and self._is_first and "item" in quick.opened.match.picks
+        with_ids = self._is_first and "item" in quick.opened.match.picks and (self.plan.ids or quick.begins_in_order)
+        if not with_ids:
+            self._leave_order()
         for piece in quick.pieces(with_ids):
             read.rows += len(piece.score)
             progress.tell(f"{quick.opened.name}: {read.rows:,} rows", read.rows)
@@ -161,11 +163,14 @@ class _Counting:
         reading = understand(sorted(self._raw["label"]), *_declared(plan.options))
         if reading.problems:
             return False
-        ids = not is_keyed and "item" in frame.columns and plan.ids and self._is_first
+        ids = not is_keyed and "item" in frame.columns and self._is_first
         if is_keyed:
             self._note_rows(frame[AT])
-        if ids and (identity(frame, plan.options) != ["item"] or not self._note_ids(frame["item"])):
+        is_plain = identity(frame, plan.options) == ["item"]
+        if ids and (not self._note_ids(frame["item"]) if is_plain else plan.ids):
             return False
+        if ids and not is_plain:
+            self._leave_order()
         if plan.turned:
             score = 1 - score if plan.options.score_kind == "probability" else -score
         self._count(code, score)
@@ -184,11 +189,16 @@ class _Counting:
         if self.is_ascending and self._follows(items):
             self.id_range = (items[0] if self.id_range is None else self.id_range[0], items[-1])
             return self.id_range[0] != ""
-        self.has_gap |= self.is_ascending and self.id_range is not None
-        self.is_ascending = False
+        self._leave_order()
+        if not self.plan.ids:
+            return True  # the hashes are collected later, and tell what is empty
         hashed = items.hash().to_numpy()
         self._ids.append(hashed)
         return not (hashed == EMPTY).any()
+
+    def _leave_order(self) -> None:
+        self.has_gap |= self.is_ascending and self.id_range is not None
+        self.is_ascending = False
 
     def _follows(self, items: pl.Series) -> bool:
         is_after = self.id_range is None or items[0] > self.id_range[1]
@@ -243,6 +253,16 @@ class _Counting:
         """The hashes of all ids; None where they were not carried along, or not all."""
         parts, self._ids = self._ids, []
         return np.concatenate(parts) if parts and not self.has_gap else None
+
+
+_last: list[tuple[Window, _Opening]] = []
+
+
+def _opening(window: Window) -> _Opening:
+    """The window's own, made once for all shards: it holds many ranges."""
+    if not _last or _last[0][0] is not window:
+        _last[:] = [(window, _Opening(window))]
+    return _last[0][1]
 
 
 class _Opening:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import product
+from itertools import pairwise, product
 from math import prod
+from pathlib import Path
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -32,6 +33,8 @@ SAMPLE: Final = 1 << 13
 FEW: Final = 3
 """Values that a text is compared with one by one."""
 SLOTS: Final = 1 << 12
+MOST_KNOWN: Final = 1 << 14
+_known: dict[tuple[Any, ...], tuple[tuple[str, ...], ...]] = {}
 SCORE, ITEM = " score", " item"
 """Names that no column of ours has: one may be kept that is called so."""
 
@@ -70,15 +73,33 @@ class Quick:
             raise Odd
         if plan.key is not None or any(name.startswith(SYSTEM_PREFIX) for name in picks):
             raise Odd
-        quick = cls(opened, plan, ())
-        lazy = quick._lazy if is_all else quick._lazy.head(SAMPLE)
-        found = lazy.select(quick._text(name).unique().implode().alias(name) for name in names).collect()
-        values = tuple(tuple(sorted(found[name][0].to_list())) for name in names)
+        values = cls(opened, plan, ())._values(is_all)
         options = plan.options
         reading = understand(values[0], options.positive, options.negative, options.positive_value)
         if prod(map(len, values)) > MOST_CELLS or reading.problems:
             raise Odd
         return cls(opened, plan, values)
+
+    def _values(self, is_all: bool) -> tuple[tuple[str, ...], ...]:
+        """The values of each column, as far as they were looked for; files are passed several times, so they are kept."""
+        status = Path(self.opened.shard.path).stat()
+        names = ("label", *self.plan.keep)
+        place = (self.opened.shard.path, status.st_mtime_ns, status.st_size, tuple(map(self._theirs, names)))
+        if is_all or place not in _known:
+            lazy = self._lazy if is_all else self._lazy.head(SAMPLE)
+            found = lazy.select(self._text(name).unique().implode().alias(name) for name in names).collect()
+            while len(_known) >= MOST_KNOWN:
+                _known.popitem()
+            _known[place] = tuple(tuple(sorted(found[name][0].to_list())) for name in names)
+        return _known[place]
+
+    @property
+    def begins_in_order(self) -> bool:
+        """Whether the first ids are in ascending order, and ids alone name the trials: all of them may be so."""
+        if not self._is_named_by_item:
+            return False
+        first = [row[self.opened.match.picks["item"]] for row in self.opened.shape.first]
+        return all(a < b for a, b in pairwise(first))
 
     @property
     def cells(self) -> list[Cell]:
@@ -140,10 +161,13 @@ class Quick:
 
     def _item(self) -> pl.Expr:
         """The id, of files whose ids alone name their trials."""
-        key = [n for n in ("item", "target", *self.plan.options.runs) if n in self.opened.match.picks]
-        if key != ["item"]:
+        if not self._is_named_by_item:
             raise Odd
         return self._text("item")
+
+    @property
+    def _is_named_by_item(self) -> bool:
+        return [n for n in ("item", "target", *self.plan.options.runs) if n in self.opened.match.picks] == ["item"]
 
 
 class Placing(Protocol):

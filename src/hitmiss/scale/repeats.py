@@ -64,8 +64,9 @@ def _collected(
             writer.flush()
         for part in range(n):
             progress.tell("comparing ids", part, n)
-            yield np.concatenate([hashed for hashed, _ in parts.read(part, rows)] or [np.zeros(0, dtype=np.uint64)])
+            found = [hashed for hashed, _ in parts.read(part, rows)]
             parts.drop(part)
+            yield found[0] if len(found) == 1 else np.concatenate([np.zeros(0, dtype=np.uint64), *found])
 
 
 def _told(found: Iterator[T], total: int) -> Iterator[T]:
