@@ -76,14 +76,14 @@ def test_shards_of_different_kinds_and_the_same_shard_twice_are_refused(
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        (["--key", "k.tsv"], 2, "--key needs every trial at once; leave it or --stream out"),
-        (["--unit", "codec", "--bootstrap", "10"], 2, "drawing a --unit needs the unit of every trial at once"),
+        (["--seeds"], 2, "--seeds needs every trial at once; leave it or --stream out"),
         (["--dedupe"], 2, "need the whole table; leave --stream out"),
         (["-m", "eer_threshold"], 2, "eer_threshold needs every trial at once and cannot be streamed"),
         (["--by", "codex"], 3, "there is no column 'codex'"),
         (["--memory", "little"], 2, "--memory 'little': write a size of at least 10MB"),
         (["--encoding", "latin-1"], 2, "only UTF-8 is streamed"),
-        (["--report", "r.html"], 2, "--report needs every trial at once"),
+        (["--column", "item=utt"], 3, "there is no column 'utt'"),
+        (["--higher", "toxic"], 2, "unknown class for a higher score 'toxic'"),
     ],
 )
 def test_what_cannot_be_streamed_is_said_at_once(

@@ -109,19 +109,14 @@ def score(
     if stream or counts or cluster or all(name.endswith(".tally") for name in scores):
         from hitmiss.cli import streaming
 
-        needing = {"--key": key, "--seeds": seeds, "--calibrate-on": calibrate_on, "--report": report}
-        how = {"counts": counts, "cluster": cluster, "memory": memory, "threshold": threshold}
+        needing = {"--seeds": seeds, "--calibrate-on": calibrate_on}
+        how = {"key": key, "counts": counts, "cluster": cluster, "memory": memory, "threshold": threshold}
         results, trials = streaming.evaluated(scores, chosen, reading, options, needing, **how)  # type: ignore[arg-type]
-        if output:
-            from hitmiss.io.outfiles import write_text
-
-            write_text(results.to_json() + "\n", output)
-        _emit(results, trials, json, matrix, chosen)
-        _refuse_alarms(results, strict)
-        return
-    trials = _read(scores, key, chosen, reading, seeds, threshold)
-    development = _development(calibrate_on, calibrate_key, chosen, reading)
-    results = _measure(trials, chosen, options, development, calibration)
+        development = None
+    else:
+        trials = _read(scores, key, chosen, reading, seeds, threshold)
+        development = _development(calibrate_on, calibrate_key, chosen, reading)
+        results = _measure(trials, chosen, options, development, calibration)
     if seeds:
         from hitmiss.measuring.repeats import over_repeats
 
@@ -211,13 +206,15 @@ def _keep(
     if output:
         write_text(to_json(results, drawn) + "\n", output)
     if report:
+        from hitmiss.measuring.tallied import TalliedTrials
         from hitmiss.report.evaluations import RunData
         from hitmiss.report.html import write_report
         from hitmiss.report.page import Options
         from hitmiss.report.shelves import shelf_beside
 
         name = Path(trials.header.sources[0].name).stem if trials.header.sources else "scores"
-        run = RunData(name, results, tuple(drawn), trials, shelf_beside(source, trials))
+        shelf = None if isinstance(trials, TalliedTrials) else shelf_beside(source, trials)
+        run = RunData(name, results, tuple(drawn), trials, shelf)
         size = write_report([run], report, Options(compare=compare))
         printing.note(f"wrote {report}: {size / 1e6:.2f} MB")
 

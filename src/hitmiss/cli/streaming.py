@@ -25,19 +25,24 @@ def evaluated(
     options: dict[str, Any],
     needing: dict[str, Any],
     *,
+    key: str | None,
     counts: bool,
     cluster: str | None,
     memory: str,
     threshold: float | None,
 ) -> tuple[Results, Trials]:
     """The figures of shards, counts or tallies; `needing` are options that need every trial at once."""
+    are_tallies = all(name.endswith(".tally") for name in files)
+    if counts or are_tallies:
+        what = "a file of counts" if counts else "a tally"
+        refuse_key(what, key)
     needing |= {"--cluster": cluster} if counts else {}
     refuse_together("--counts" if counts else "--cluster" if cluster else "--stream", needing)
-    if all(name.endswith(".tally") for name in files):
+    if are_tallies:
         return measured_tallies(files, protocol, {**reading, "threshold": threshold}, options)
     if counts:
         return measured_counts(files, protocol, reading, options, threshold=threshold)
-    return measured(files, protocol, reading, options, threshold=threshold, memory=memory, cluster=cluster)
+    return measured(files, protocol, reading, options, key=key, threshold=threshold, memory=memory, cluster=cluster)
 
 
 def measured(
@@ -46,6 +51,7 @@ def measured(
     reading: dict[str, Any],
     options: dict[str, Any],
     *,
+    key: str | None,
     threshold: float | None,
     memory: str,
     cluster: str | None = None,
@@ -55,7 +61,7 @@ def measured(
 
     with _executor(cluster) as run:
         found = evaluate_streamed(
-            scores, protocol, run=run, memory=size(memory), threshold=threshold, reading=reading, **options
+            scores, protocol, run=run, memory=size(memory), threshold=threshold, key=key, reading=reading, **options
         )
     return found.results, found.trials
 
@@ -102,6 +108,14 @@ def measured_tallies(
         raise UsageError(f"{given[0]} was settled when the tallies were made; leave it out")
     found = evaluate_tallies(files, protocol, **options)
     return found.results, found.trials
+
+
+def refuse_key(what: str, key: str | None) -> None:
+    """One sentence where labels can no longer be joined."""
+    from hitmiss.errors import UsageError
+
+    if key is not None:
+        raise UsageError(f"{what} has no ids to join a --key with: its labels are those that it was counted by; leave --key out")
 
 
 def refuse_together(flag: str, others: dict[str, Any]) -> None:

@@ -68,10 +68,15 @@ class TalliedTrials(Trials):
         rows = self.frame.select(condition.arg_true()).to_series().to_numpy().astype(np.intp)
         return replace(self, frame=self.frame[rows], size=self.size[rows], scored=SomeCells(self.scored, rows))
 
-    @property
+    @cached_property
     def whole(self) -> TalliedSample:
         """All its cells as one sample."""
         return TalliedSample(self.columns(), np.arange(self.frame.height))
+
+    @property
+    def is_short(self) -> bool:
+        """Whether some scores are known only by the bins that they lie in."""
+        return isinstance(self.whole.tally, ReadTally)
 
 
 @dataclass(frozen=True, eq=False)

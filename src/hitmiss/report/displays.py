@@ -17,6 +17,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from hitmiss.errors import DataError
+from hitmiss.measuring.tallied import TalliedTrials
 from hitmiss.metrics.curves import det_of_tally, pr_of_tally, roc_of_tally
 from hitmiss.metrics.detection import bayes_threshold, dcf_weights, eer_point
 from hitmiss.metrics.ranking import average_precision_of_tally
@@ -112,15 +113,28 @@ def facts(trials: Trials, tally: Tally) -> tuple[str, str, int, int]:
 
 def tally_of(trials: Trials) -> Tally:
     """The scores of trials counted; trials without a score (failed calls) are left out, one class alone is refused."""
-    scores = trials.column("score")
-    there = scores.is_not_null().to_numpy()
-    tally = Tally.of(trials.label[there], scores.drop_nulls().to_numpy())
+    tally = trials.whole.tally if isinstance(trials, TalliedTrials) else _counted(trials)
     if not tally.has_both_classes:
         only = trials.header.positive if tally.n_positive else trials.header.negative
         raise DataError(
             f"there is no curve to draw: every trial is {only}" if len(tally.score) else "no trial has a score"
         )
     return tally
+
+
+def _counted(trials: Trials) -> Tally:
+    scores = trials.column("score")
+    there = scores.is_not_null().to_numpy()
+    return Tally.of(trials.label[there], scores.drop_nulls().to_numpy())
+
+
+def area_text(name: str, area: float) -> str:
+    """What a legend says about an area; nothing where it is not known (curves from bins of scores).
+
+    >>> area_text(" · AUC", 0.98765), area_text(" · AUC", float("nan"))
+    (' · AUC 0.9877', '')
+    """
+    return "" if np.isnan(area) else f"{name} {area:.4f}"
 
 
 def operating_points(

@@ -10,6 +10,7 @@ from scipy.special import ndtri
 
 from hitmiss.drawing.scores import FAKE, GREY, REAL, TICKS
 from hitmiss.errors import UsageError
+from hitmiss.report.displays import area_text
 from hitmiss.report.glossary import explain
 from hitmiss.visible import visible
 
@@ -162,7 +163,7 @@ def draw_roc(d: RocDisplay, ax: Axes | None, name: str | None, color: str | None
     if fresh:
         ax.plot([0, 1], [0, 1], color=GREY, lw=0.7, ls=":")
         ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
-    ax.plot(d.fpr, d.tpr, color=shade, label=label_of(f"{name or 'AUC'} {d.area:.4f}"))
+    ax.plot(d.fpr, d.tpr, color=shade, label=label_of(area_text(name or "AUC", d.area) or name or "ROC"))
     for p in d.points:
         ax.plot([p.far], [1 - p.frr], MARKS.get(p.label, "o"), color=shade, ms=4, mfc="white")
     return finish(ax, f"false-alarm rate ({d.negative} accepted)", f"hit rate ({d.positive} accepted)", "lower right")
@@ -175,9 +176,8 @@ def draw_pr(d: PrDisplay, ax: Axes | None, name: str | None, color: str | None) 
     if fresh:
         ax.set(xlim=(0, 1), ylim=(0, 1.02))
         ax.axhline(d.prevalence, color=GREY, lw=0.7, ls=":", label="accept everything")
-    ax.plot(
-        d.recall, d.precision, color=color_at(ax, color), label=label_of(f"{name or 'average precision'} {d.area:.4f}")
-    )
+    label = area_text(name or "average precision", d.area) or name or "precision"
+    ax.plot(d.recall, d.precision, color=color_at(ax, color), label=label_of(label))
     return finish(ax, f"recall ({d.positive} found)", f"precision ({d.positive} among accepted)", "lower left")
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from hitmiss.measuring.tallied import TalliedTrials
 from hitmiss.metrics.counts import Counts
 from hitmiss.progress import each
 from hitmiss.report import campaigns, grids, views
@@ -19,6 +20,7 @@ from hitmiss.report.summary import Summary, summarize
 from hitmiss.report.tables import Cell, Table, groupings, runs
 from hitmiss.report.versus import versus
 from hitmiss.report.worst_errors import BUDGET, MOST, Errors, worst_errors
+from hitmiss.trials import Trials
 from hitmiss.values import FAILED
 
 MOST_HISTOGRAMS: Final = 4
@@ -29,6 +31,14 @@ WORDS: Final = 20_000
 """Bytes that the samples of an evaluation take where they are ids and short texts."""
 MOST_LEVELS: Final = 12
 """Small figures of manipulations at several levels."""
+IN_BINS: Final = (
+    "Drawn from counts: scores where no figure is decided are known by narrow bins (1/256 of the score, at most one trial in 512). "
+    "Each point of a curve is exact; a mark or a bar may be off by one bin. The figures in the tables are those of the scores."
+)
+NO_TRIALS: Final = (
+    "Left out: the trials were counted, not kept, so the worst of them cannot be shown. A report of score files without --stream, "
+    "--cluster or --counts shows them."
+)
 
 
 @dataclass(frozen=True)
@@ -70,6 +80,14 @@ class Domain:
     folded: bool
 
 
+@dataclass(frozen=True)
+class OfCounts:
+    """What is to be said where trials were counted and not kept: about the curves, and about what is left out."""
+
+    curves: str = ""
+    errors: str = ""
+
+
 @dataclass(frozen=True, eq=False)
 class Part:
     """Everything about one evaluation."""
@@ -87,6 +105,7 @@ class Part:
     comparison_notes: tuple[str, ...]
     levels: tuple[FigureView, ...]
     errors: tuple[Errors, ...]
+    of_counts: OfCounts
     warnings: tuple[str, ...]
     provenance: views.TableView
     signatures: tuple[str, ...]
@@ -156,6 +175,7 @@ def _part(id: str, evaluation: Evaluation, errors: tuple[Errors, ...], options: 
         compared.notes,
         tuple(_levels(id, evaluation)),
         errors,
+        _of_counts(evaluation, options),
         results.warnings,
         _provenance(evaluation),
         (*results.signature.splitlines(), *filter(None, (compared.signature,))),
@@ -267,7 +287,7 @@ def _confusion(evaluation: Evaluation) -> views.TableView | None:
     for lane in evaluation.lanes:
         if lane.trials is None or "decision" not in lane.trials.frame.columns:
             continue
-        c = Counts.of(lane.trials.label, lane.trials.column("decision").fill_null(FAILED).to_numpy())
+        c = _decided(lane.trials)
         lines = (
             (positive, c.tp, c.fn, c.abstained_positive, c.failed_positive),
             (negative, c.fp, c.tn, c.abstained_negative, c.failed_negative),
@@ -280,6 +300,19 @@ def _confusion(evaluation: Evaluation) -> views.TableView | None:
     return views.of_table(Table("Decisions", header, tuple(rows), 2), note)
 
 
+def _decided(trials: Trials) -> Counts:
+    if isinstance(trials, TalliedTrials):
+        return trials.whole.counts
+    return Counts.of(trials.label, trials.column("decision").fill_null(FAILED).to_numpy())
+
+
+def _of_counts(evaluation: Evaluation, options: Options) -> OfCounts:
+    counted = [lane.trials for lane in evaluation.lanes if isinstance(lane.trials, TalliedTrials)]
+    if not counted:
+        return OfCounts()
+    return OfCounts(IN_BINS if any(own.is_short for own in counted) else "", NO_TRIALS if options.samples else "")
+
+
 def _errors(evaluation: Evaluation, options: Options, budget: int) -> tuple[Errors, ...]:
     """The worst errors of each run, the budget shared evenly between those that are still to come."""
     if not options.samples:
@@ -290,6 +323,7 @@ def _errors(evaluation: Evaluation, options: Options, budget: int) -> tuple[Erro
         trials = lane.source.trials
         return (campaigns.fragile(trials, lane.name, options.most, budget, shelf),) if trials is not None else ()
     lanes = [(lane, lane.trials) for lane in evaluation.lanes if lane.trials is not None]
+    lanes = [(lane, own) for lane, own in lanes if not isinstance(own, TalliedTrials)]
     found: list[Errors] = []
     for i, (lane, own) in enumerate(lanes):
         share = (budget - sum(e.n_bytes for e in found)) // (len(lanes) - i)

@@ -7,8 +7,9 @@ figures (some ten kilobytes a run), and any reader of results that does not know
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,7 +17,8 @@ import polars as pl
 
 from hitmiss.errors import DataError
 from hitmiss.io.outfiles import write_text
-from hitmiss.report.displays import Costs, Display
+from hitmiss.measuring.tallied import TalliedTrials
+from hitmiss.report.displays import Costs, Display, PrDisplay, RocDisplay
 from hitmiss.report.figures import displays
 from hitmiss.report.score_displays import read_display
 from hitmiss.results import Results
@@ -48,7 +50,19 @@ def pictures(trials: Trials, results: Results | None = None) -> list[Picture]:
     costs = costs_of(results) if results is not None else None
     if results is not None and is_repeated(trials) and any(e.average == "mean" for e in results):
         trials = pooled(trials)  # trials of one detector in one setting; their mean stands in the results
-    return [Picture(run, tuple(displays(own, costs))) for run, own in runs_of(trials)[:MOST_RUNS]]
+    return [Picture(run, tuple(_drawn(own, costs, run, results))) for run, own in runs_of(trials)[:MOST_RUNS]]
+
+
+def _drawn(trials: Trials, costs: Costs | None, run: Mapping[str, str], results: Results | None) -> Iterator[Display]:
+    """The displays of one run. Areas under curves of bins are not those of the scores: the measured ones take their place."""
+    is_short = isinstance(trials, TalliedTrials) and trials.is_short
+    for display in displays(trials, costs):
+        if is_short and isinstance(display, RocDisplay | PrDisplay):
+            metric = "roc_auc" if isinstance(display, RocDisplay) else "average_precision"
+            whole = [e for e in results or () if e.metric == metric and not e.slice and e.average is None and e.run == run]
+            value = whole[0].value if whole else None
+            display = replace(display, area=math.nan if value is None else value)
+        yield display
 
 
 def drawn_of(

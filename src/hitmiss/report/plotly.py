@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from hitmiss.report.displays import DetDisplay, Display, Point, PrDisplay, RocDisplay
+from hitmiss.report.displays import DetDisplay, Display, Point, PrDisplay, RocDisplay, area_text
 from hitmiss.report.glossary import explain, is_share
 from hitmiss.report.robustness_display import RobustnessDisplay, StrengthLine
 from hitmiss.report.score_displays import (
@@ -159,7 +159,7 @@ def roc(lines: Lines) -> Figure:
     data: list[Figure] = [reference([0, 1], [0, 1])]
     for i, (name, d) in enumerate(lines):
         hover = _hover(name, "hit %{y:.2%}, false alarm %{x:.2%}<br>threshold %{customdata:.4g}")
-        label = f"{name} · AUC {d.area:.4f}"
+        label = name + area_text(" · AUC", d.area)
         data.append(line(d.fpr, d.tpr, label, i, customdata=numbers(d.threshold, 4), hovertemplate=hover))
         data += [_mark(p, name, i, float, down=False) | {"showlegend": False} for p in d.points]
     first: RocDisplay = lines[0][1]
@@ -174,7 +174,7 @@ def pr(lines: Lines) -> Figure:
     data: list[Figure] = [reference([0, 1], [first.prevalence] * 2, "accept everything")]
     for i, (name, d) in enumerate(lines):
         hover = _hover(name, "precision %{y:.2%} at recall %{x:.2%}<br>threshold %{customdata:.4g}")
-        label = f"{name} · AP {d.area:.4f}"
+        label = name + area_text(" · AP", d.area)
         data.append(line(d.recall, d.precision, label, i, customdata=numbers(d.threshold, 4), hovertemplate=hover))
     x = axis(f"recall ({first.positive} found)", range=[0, 1.01])
     y = axis(f"precision ({first.positive} among accepted)", range=[0, 1.03])

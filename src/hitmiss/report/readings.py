@@ -77,14 +77,18 @@ def _det(lines: Lines) -> Rows:
 
 def _roc(lines: Lines) -> Rows:
     at = (0.001, 0.01, 0.05, 0.1)
-    rows = [(n, [f"{d.area:.4f}", *map(_share, np.interp(at, d.fpr[::-1], d.tpr[::-1]))]) for n, d in lines]
+    rows = [(n, [_area(d.area), *map(_share, np.interp(at, d.fpr[::-1], d.tpr[::-1]))]) for n, d in lines]
     return ("AUC", *(f"hits at {a:.1%} false alarms" for a in at)), rows
 
 
 def _pr(lines: Lines) -> Rows:
     at = (0.5, 0.8, 0.9, 0.95)
-    rows = [(n, [f"{d.area:.4f}", *map(_share, np.interp(at, d.recall[::-1], d.precision[::-1]))]) for n, d in lines]
+    rows = [(n, [_area(d.area), *map(_share, np.interp(at, d.recall[::-1], d.precision[::-1]))]) for n, d in lines]
     return ("average precision", *(f"precision at {a:.0%} recall" for a in at)), rows
+
+
+def _area(value: float) -> str:
+    return "not measured" if np.isnan(value) else f"{value:.4f}"
 
 
 def _histogram(lines: Lines) -> Rows:

@@ -19,6 +19,8 @@ from hitmiss.metrics.selective import risk_coverage
 from hitmiss.report.displays import Display, Point, facts, light, operating_points, tally_of
 from hitmiss.report.thinning import PIXELS
 from hitmiss.stats.binomial import wilson
+from hitmiss.stats.forms import ReadTally
+from hitmiss.stats.keys import COARSE, bins_of, first_key, keys_of, scores_of
 from hitmiss.tally import Floats, Tally
 from hitmiss.trials import Trials
 from hitmiss.values import FAILED
@@ -68,9 +70,7 @@ class HistogramDisplay(Display):
     ) -> HistogramDisplay:
         """The histogram of a tally."""
         edges = _edges(tally, bins)
-        inner = np.clip(tally.score, edges[0], edges[-1])
-        place = np.minimum(np.searchsorted(edges, inner, side="right") - 1, bins - 1)
-        counts = [np.bincount(place, weights=c, minlength=bins) for c in (tally.positive_counts, tally.negative_counts)]
+        counts = _spread(tally, edges) if isinstance(tally, ReadTally) else _placed(tally, edges)
         shares = counts[0] / tally.n_positive, counts[1] / tally.n_negative
         return cls(positive, negative, int(tally.n_positive), int(tally.n_negative), edges, *shares, points)
 
@@ -79,6 +79,28 @@ class HistogramDisplay(Display):
         from hitmiss.report.matplots import draw_histogram
 
         return draw_histogram(self, ax, name, color)
+
+
+def _placed(tally: Tally, edges: Floats) -> list[Floats]:
+    """How many scores of each class lie between the edges."""
+    inner, bins = np.clip(tally.score, edges[0], edges[-1]), len(edges) - 1
+    place = np.minimum(np.searchsorted(edges, inner, side="right") - 1, bins - 1)
+    counts = [np.bincount(place, weights=c, minlength=bins) for c in (tally.positive_counts, tally.negative_counts)]
+    return [c.astype(np.float64) for c in counts]
+
+
+def _spread(tally: Tally, edges: Floats) -> list[Floats]:
+    """The same of scores that are known by their bins: those of a bin are taken to lie evenly in it."""
+    keys = keys_of(tally.score)
+    above = np.minimum(first_key(bins_of(keys, COARSE) + np.uint64(1), COARSE), keys_of([np.inf]))
+    ends = np.minimum(scores_of(above), np.append(tally.score[1:], np.inf))
+    points = np.clip(np.column_stack([tally.score, ends]), edges[0], edges[-1]).ravel()
+    found = []
+    for below in (tally.positives, tally.negatives):
+        held = np.interp(edges, points, np.column_stack([below[:-1], below[1:]]).ravel().astype(np.float64))
+        held[0], held[-1] = 0.0, float(below[-1])
+        found.append(np.diff(held))
+    return found
 
 
 def _edges(tally: Tally, bins: int) -> Floats:

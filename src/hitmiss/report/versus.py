@@ -10,6 +10,7 @@ from hitmiss.comparing.comparison import compare
 from hitmiss.comparing.differences import A_BETTER, B_BETTER, IDENTICAL, NO_DIFFERENCE, Comparison
 from hitmiss.comparing.rankings import Ranking, compare_all
 from hitmiss.errors import DataError, UsageError
+from hitmiss.measuring.tallied import TalliedTrials
 from hitmiss.opening import fitting, runs_inside
 from hitmiss.registry import find_metric
 from hitmiss.report import comparison_tables, views
@@ -40,7 +41,7 @@ def versus(evaluation: Evaluation, settings: Mapping[str, Any]) -> Versus:
     """The runs compared where their trials are at hand; otherwise a sentence that says what is lacking."""
     if len(evaluation.lanes) < 2:
         return Versus()
-    if any(lane.trials is None for lane in evaluation.lanes):
+    if any(lane.trials is None or isinstance(lane.trials, TalliedTrials) for lane in evaluation.lanes):
         return Versus(notes=(UNTESTED,))
     trials = contenders(evaluation)
     if len(trials) < 2:

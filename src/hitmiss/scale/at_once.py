@@ -31,13 +31,13 @@ from hitmiss.io.manifest import Manifest
 from hitmiss.io.options import ReadOptions
 from hitmiss.io.runs import TABLE, load_manifest
 from hitmiss.io.segments import replace_file
-from hitmiss.measuring.measurement import Gap
+from hitmiss.measuring.measurement import Gap, unit_names
 from hitmiss.protocol import Protocol, find_protocol, measure_trials
 from hitmiss.scale.assembling import assemble
 from hitmiss.scale.passes import first_pass
 from hitmiss.scale.plan import Shard, ShardPlan
 from hitmiss.scale.sealing import refuse_missing, sealed
-from hitmiss.scale.streaming import Streamed, refuse_what_needs_trials
+from hitmiss.scale.streaming import Streamed, asked_columns, refuse_what_needs_trials
 from hitmiss.scale.tallies import ShardTally, merge_tallies, ordered
 from hitmiss.stats.keys import Keys
 
@@ -145,7 +145,8 @@ def evaluate_tallies(
     plan = _plan(facts.get("protocol"), facts["positive"], facts["negative"], tally.names[1:])
     if plan.fingerprint != tally.plan:
         raise DataError("the tallies were made by another version of hitmiss or of the protocol; count the runs again")
-    refuse_what_needs_trials(chosen, bool(metrics), wanted, options.pop("unit", None), plan.options)
+    units = unit_names(options.get("unit")) if options.get("bootstrap") else ()
+    refuse_what_needs_trials(chosen, bool(metrics), wanted, asked_columns(by, gap, units), plan.options)
     trials = assemble(replace(tally, ids=None), plan, "tallies")
     return Streamed(measure_trials(trials, chosen, metrics=list(metrics), by=by, gap=gap, **options), trials)
 

@@ -18,14 +18,14 @@ from hitmiss.io.options import ReadOptions
 from hitmiss.io.shapes import Table
 from hitmiss.io.tables import Stack
 from hitmiss.io.words import understand
-from hitmiss.measuring.grouping import parse_by
-from hitmiss.measuring.measurement import Gap
+from hitmiss.measuring.measurement import Gap, unit_names
 from hitmiss.protocol import Protocol, find_protocol, measure_trials
 from hitmiss.scale.assembling import assemble
+from hitmiss.scale.looking import is_turned
 from hitmiss.scale.plan import Shard, ShardPlan
 from hitmiss.scale.reading import Opened, Read, digest, open_shard, pieces
 from hitmiss.scale.sql import COUNT
-from hitmiss.scale.streaming import Streamed, is_turned, kept_columns, read_options, refuse_what_needs_trials
+from hitmiss.scale.streaming import Streamed, asked_columns, kept_columns, read_options, refuse_what_needs_trials
 from hitmiss.scale.tallies import Binned, Cell, ShardFact, ShardTally, merge_binned, merge_tallies
 from hitmiss.stats.keys import EXACT, keys_of
 
@@ -46,18 +46,18 @@ def evaluate_counts(
     chosen = find_protocol(protocol) if protocol is not None else None
     wanted = list(metrics) or list(chosen.metrics if chosen else ())
     reads = read_options(chosen, reading or {})
-    refuse_what_needs_trials(chosen, bool(metrics), wanted, unit, reads)
+    columns = asked_columns(by, gap, unit_names(unit) if options.get("bootstrap") else ())
+    refuse_what_needs_trials(chosen, bool(metrics), wanted, columns, reads)
     ledger = Ledger()
     try:
         opened = [open_shard(Shard(str(path)), reads, ledger) for path in expand(files)]
     except Stop:
         raise ledger.error() from None
-    columns = [c for grouping in parse_by(by) for c in grouping] + ([gap.column] if isinstance(gap, Gap) else [])
     keep = kept_columns(opened[0], wanted, columns, threshold, reads)
     plan = ShardPlan(reads, keep, EXACT, turned=is_turned(opened, reads), threshold=threshold, ids=False)
     tally = merge_tallies(_read(one, plan, ledger) for one in opened)
     trials = assemble(tally, plan, "counts")
-    return Streamed(measure_trials(trials, chosen, metrics=list(metrics), by=by, gap=gap, **options), trials)
+    return Streamed(measure_trials(trials, chosen, metrics=list(metrics), by=by, gap=gap, unit=unit, **options), trials)
 
 
 def _read(opened: Opened, plan: ShardPlan, ledger: Ledger) -> ShardTally:
