@@ -66,6 +66,9 @@ def score(
         bool, typer.Option("--counts", help="The files hold counts by score, as `hitmiss sql` has them made.")
     ] = False,
     memory: Annotated[str, typer.Option(help="What --stream may keep of the files, as 500MB or 2GB.")] = "1GB",
+    scratch: Annotated[
+        str | None, typer.Option(metavar="FOLDER", help="Where --stream puts for a while what --memory does not hold.")
+    ] = None,
     cluster: Annotated[str | None, typer.Option(metavar="auto|ADDRESS", help=CLUSTER)] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Reversed or constant scores are a failure.")] = False,
     output: Annotated[str | None, typer.Option("--output", "-o", help="Write the results (JSON) here too.")] = None,
@@ -110,7 +113,7 @@ def score(
         from hitmiss.cli import streaming
 
         needing = {"--seeds": seeds, "--calibrate-on": calibrate_on}
-        how = {"key": key, "counts": counts, "cluster": cluster, "memory": memory, "threshold": threshold}
+        how = {"key": key, "counts": counts, "cluster": cluster, "memory": memory, "scratch": scratch, "threshold": threshold}
         results, trials = streaming.evaluated(scores, chosen, reading, options, needing, **how)  # type: ignore[arg-type]
         development = None
     else:

@@ -29,6 +29,7 @@ def evaluated(
     counts: bool,
     cluster: str | None,
     memory: str,
+    scratch: str | None,
     threshold: float | None,
 ) -> tuple[Results, Trials]:
     """The figures of shards, counts or tallies; `needing` are options that need every trial at once."""
@@ -42,7 +43,7 @@ def evaluated(
         return measured_tallies(files, protocol, {**reading, "threshold": threshold}, options)
     if counts:
         return measured_counts(files, protocol, reading, options, threshold=threshold)
-    return measured(files, protocol, reading, options, key=key, threshold=threshold, memory=memory, cluster=cluster)
+    return measured(files, protocol, reading, options, key=key, threshold=threshold, memory=memory, scratch=scratch, cluster=cluster)
 
 
 def measured(
@@ -54,6 +55,7 @@ def measured(
     key: str | None,
     threshold: float | None,
     memory: str,
+    scratch: str | None,
     cluster: str | None = None,
 ) -> tuple[Results, Trials]:
     """The figures of shards, counted one by one here or many at a time on a cluster; and what stands for their trials."""
@@ -61,7 +63,15 @@ def measured(
 
     with _executor(cluster) as run:
         found = evaluate_streamed(
-            scores, protocol, run=run, memory=size(memory), threshold=threshold, key=key, reading=reading, **options
+            scores,
+            protocol,
+            run=run,
+            memory=size(memory),
+            scratch=scratch,
+            threshold=threshold,
+            key=key,
+            reading=reading,
+            **options,
         )
     return found.results, found.trials
 
