@@ -23,7 +23,7 @@ from hitmiss.io.shapes import Table
 from hitmiss.io.tables import Stack
 from hitmiss.io.words import Reading, understand
 from hitmiss.scale.plan import KeyFiles, Shard
-from hitmiss.scale.reading import Opened, Read, digest, open_shard, pieces
+from hitmiss.scale.reading import Opened, Read, digest, open_shard, pieces, trials_expected
 from hitmiss.stats import condensing
 from hitmiss.stats.keys import Keys
 
@@ -104,8 +104,8 @@ def read_key(files: KeyFiles, options: ReadOptions, ledger: Ledger, memory: int 
     tables: list[Table] = []
     theirs: dict[str, str] = {}
     rows = size = 0
-    for path in files.paths:
-        opened = open_shard(Shard(path), options, ledger, "key")
+    sides = [open_shard(Shard(path), options, ledger, "key") for path in files.paths]
+    for opened in sides:
         theirs = dict(opened.match.theirs)
         picks = {name: opened.match.picks[name] for name in dict.fromkeys((*files.on, "item", *files.columns, *files.shared))}
         read = Read()
@@ -113,7 +113,7 @@ def read_key(files: KeyFiles, options: ReadOptions, ledger: Ledger, memory: int 
             tables.append(_checked(piece, files, theirs, ledger))
             rows, size = rows + piece.frame.height, size + _size(tables[-1].frame)
             progress.tell(f"{opened.name}: {read.rows:,} rows of the key", read.rows)
-            _refuse_large(rows, size, memory)
+            _refuse_large(rows, size, memory, sides)
         if not read.rows:
             what = "there is a header and no row under it"
             raise ledger.stop("empty-file", what, "give a file with rows", [Place(opened.name, 1)])
@@ -140,12 +140,13 @@ def _size(frame: pl.DataFrame) -> int:
     return int(frame.estimated_size()) + INDEX_BYTES * frame.height
 
 
-def _refuse_large(rows: int, size: int, memory: int | None) -> None:
+def _refuse_large(rows: int, size: int, memory: int | None, sides: Sequence[Opened]) -> None:
     if memory is not None and rows > condensing.LARGE and size > memory // 2:
+        expected = max(rows, trials_expected(sides))
+        enough = 2 * size / rows * expected / 1e9 + 0.1
         raise UsageError(
-            f"the first {rows:,} rows of the key take {size / 1e9:.1f} GB, and a key must fit into half of --memory "
-            f"({memory / 1e9:.1f} GB) since every piece of the scores is joined with it; raise --memory, or write the labels "
-            "into the score files"
+            f"a key of about {expected:,} rows does not fit into half of --memory, and every piece of the scores is joined with "
+            f"it; raise --memory to {enough:.1f}GB, or write the labels into the score files"
         )
 
 

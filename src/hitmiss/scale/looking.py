@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from hitmiss import progress
 from hitmiss.errors import UsageError
-from hitmiss.io.files import GZIP
 from hitmiss.io.findings import Ledger, Place, Stop
 from hitmiss.io.names import refuse_undeclared
 from hitmiss.io.options import ReadOptions
@@ -18,10 +16,8 @@ from hitmiss.io.words import Reading, same_class, understand
 from hitmiss.scale.joining import beside, files_of, look_at_key
 from hitmiss.scale.keyfile import read_key
 from hitmiss.scale.plan import KeyFiles, Shard
-from hitmiss.scale.reading import Opened, open_shard, rows_of_parquet
+from hitmiss.scale.reading import Opened, open_shard, trials_expected
 
-PACKED: Final = 6
-"""How many times a packed text is longer unpacked, roughly."""
 LEAST: Final = 10**7
 """What is left of the memory for the scores, however large the key is."""
 
@@ -119,16 +115,3 @@ def is_turned(opened: Sequence[Opened], options: ReadOptions) -> bool:
 def _is_reversed(reading: Reading, options: ReadOptions) -> bool:
     higher = options.higher
     return higher is not None and same_class(higher, reading.negative) and not same_class(higher, reading.positive)
-
-
-def trials_expected(opened: Sequence[Opened]) -> int:
-    """About how many trials there are: what Parquet files say, and texts by their size."""
-    return sum(rows_of_parquet(o.shard.path) if o.is_parquet else _lines_expected(o) for o in opened)
-
-
-def _lines_expected(opened: Opened) -> int:
-    path = Path(opened.shard.path)
-    with path.open("rb") as file:
-        times = PACKED if file.read(2) == GZIP else 1
-    shown = opened.shape.content.data if opened.shape.content else b"\n"
-    return int(path.stat().st_size * times * max(shown.count(b"\n"), 1) / max(len(shown), 1)) + 1

@@ -6,7 +6,7 @@ import gzip
 import hashlib
 import io
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -31,6 +31,8 @@ BLOCK: Final = 2**22
 ROWS: Final = 2**19
 """Rows of a Parquet file that are read at a time."""
 HEAD: Final = 2**17
+PACKED: Final = 6
+"""How many times a packed text is longer unpacked, roughly."""
 BOM: Final = b"\xef\xbb\xbf"
 
 
@@ -100,6 +102,19 @@ def open_shard(shard: Shard, options: ReadOptions, ledger: Ledger, role: Role = 
 def rows_of_parquet(path: str) -> int:
     """How many rows a Parquet file says that it has."""
     return int(pl.scan_parquet(path, glob=False).select(pl.len()).collect().item())
+
+
+def trials_expected(opened: Sequence[Opened]) -> int:
+    """About how many trials there are: what Parquet files say, and texts by their size."""
+    return sum(rows_of_parquet(o.shard.path) if o.is_parquet else _lines_expected(o) for o in opened)
+
+
+def _lines_expected(opened: Opened) -> int:
+    path = Path(opened.shard.path)
+    with path.open("rb") as file:
+        times = PACKED if file.read(2) == GZIP else 1
+    shown = opened.shape.content.data if opened.shape.content else b"\n"
+    return int(path.stat().st_size * times * max(shown.count(b"\n"), 1) / max(len(shown), 1)) + 1
 
 
 def _look_at_parquet(shard: Shard, ledger: Ledger) -> Shape:
