@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hitmiss.attack.batch import BATCHED, make_records
 from hitmiss.attack.family import find_attack
 from hitmiss.attack.leads import LEADS, consistent, violation
-from hitmiss.attack.peaks import detect_r_peaks
+from hitmiss.attack.peaks import detect_all, detect_r_peaks
 from hitmiss.attack.window import center_times, hann_window, salient_centers
 from hitmiss.errors import DataError, UnknownName, UsageError
 from hitmiss.stats.seeds import generator
@@ -193,7 +193,7 @@ def test_band_noise_is_white_within_its_band() -> None:
 
     x = np.zeros((200, 100, 2))
     records = make_records(x, 1.0, [np.random.default_rng(i) for i in range(200)], fs=100.0)
-    noise = _noise(records, 20.0, 50.0)
+    noise = _noise(records, 20.0, 50.0, np.ones((200, 1, 2)))
     np.testing.assert_allclose(noise.std(axis=1), 1.0, rtol=1e-9)
     power = (np.abs(np.fft.rfft(noise, axis=1)) ** 2).mean(axis=(0, 2))
     assert power[:20].max() < 1e-20
@@ -201,3 +201,46 @@ def test_band_noise_is_white_within_its_band() -> None:
     np.testing.assert_allclose(inside, inside.mean(), rtol=0.25)
     kurtosis = (noise**4).mean()
     assert kurtosis == pytest.approx(3.0, abs=0.15)
+
+
+@given(samples=st.integers(1, 700), hertz=st.floats(0.01, 400.0), phase=st.floats(0.0, 7.0))
+def test_sines_of_coarse_and_fine_places_are_sines(samples: int, hertz: float, phase: float) -> None:
+    from hitmiss.attack.ecg import _sines
+
+    records = make_records(np.zeros((1, samples, 2)), 1.0, rngs([0]), fs=360.0)
+    found = _sines(records, np.full((1, 1, 2), hertz), np.full((1, 1, 2), phase))
+    expected = np.sin(2 * np.pi * hertz * np.arange(samples) / 360.0 + phase)
+    np.testing.assert_allclose(found[0, :, 1], expected, atol=1e-10)
+
+
+def test_morphology_is_what_the_formulas_say_over_the_whole_record() -> None:
+    """Beats are worked on where they reach; the same from every beat at every sample, written down as it stands."""
+    peaks = [np.array([2, 130, 138, 998]), np.array([], dtype=np.int64)]  # at both ends, two that overlap, and none
+    records = make_records(X[:2], 0.8, rngs(range(2)), fs=100.0, peaks=peaks)
+    t = np.arange(1000.0)
+    gain = rngs([0])[0].uniform(-1, 1, 4) @ np.exp(-0.5 * ((t - peaks[0][:, None]) / 8.0) ** 2)
+    out = BATCHED["morph_amp"].apply(records)
+    np.testing.assert_allclose(out[0], X[0] * (1 + 0.8 * 0.15 * gain[:, None]), rtol=1e-12, atol=1e-15)
+    assert np.array_equal(out[1], X[1])
+    records = make_records(X[:2], 0.8, rngs(range(2)), fs=100.0, peaks=peaks)
+    away = t - peaks[0][:, None]
+    part = np.minimum(np.where(away < 0, -away / 6.0, away / 8.0), 1.0)
+    stretch = 1.0 + 0.8 * 0.1 * rngs([0])[0].uniform(-1, 1, 4)[:, None]
+    shift = (0.5 * (1 + np.cos(np.pi * part)) * (away / stretch - away)).sum(axis=0)
+    out = BATCHED["morph_time"].apply(records)
+    expected = np.stack([np.interp(t + shift, t, lead) for lead in X[0].T], axis=1)
+    np.testing.assert_allclose(out[0], expected, rtol=1e-12, atol=1e-12)
+    assert np.array_equal(out[1], X[1])
+    with pytest.raises(UsageError, match="more than 0 ms"):
+        BATCHED["morph_time"].apply(records, pre_ms=0.0)
+
+
+def test_peaks_of_many_records_are_those_of_each() -> None:
+    many = np.concatenate([heart(7, 1), heart(6, 2)])
+    found = detect_all(many, 100.0)
+    assert all(np.array_equal(a, detect_r_peaks(x, 100.0)) for a, x in zip(found, many, strict=True))
+
+
+def test_values_that_are_large_and_finite_are_no_error() -> None:
+    x = X[:1] * 1e307  # their sum is infinite, and each is a number
+    assert np.isfinite(make_records(x, 0.5, rngs([0]), fs=100.0).x).all()

@@ -44,6 +44,8 @@ class Records:
     peaks: Sequence[Ints] | None = None
     spread: Floats | None = None
     """The deviations of the leads (record × 1 × lead), where somebody has them already."""
+    is_whole: bool = False
+    """Whether every window is the whole record, so that nothing need be multiplied by it."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -55,6 +57,10 @@ class Records:
         """The standard deviation of each lead: record × 1 × lead."""
         return deviations(self.x) if self.spread is None else self.spread
 
+    def windowed(self, delta: Floats) -> Floats:
+        """A change under the window of each record."""
+        return delta if self.is_whole else np.asarray(delta * self.window)
+
     def draw(self, function: Callable[[Generator], Any]) -> Floats:
         """One draw a record, each from its own generator, stacked."""
         return np.stack([np.asarray(function(rng), dtype=np.float64) for rng in self.rngs])
@@ -62,7 +68,23 @@ class Records:
 
 def deviations(x: Floats) -> Floats:
     """The standard deviation of each lead: record × 1 × lead."""
-    return np.asarray(x.std(axis=1, keepdims=True))
+    found = np.empty((len(x), 1, x.shape[2]))
+    for own, record in zip(found, x, strict=True):  # one at a time: a record stays in the cache
+        record.std(axis=0, out=own[0])
+    return found
+
+
+def is_finite(x: Floats) -> bool:
+    """Whether there is nothing but numbers: told by the sum, which is quick; where that is too large, one by one."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(x.sum()) or np.isfinite(x).all())
+
+
+def pick(x: Floats, rows: Sequence[int]) -> Floats:
+    """Some records by place: a view where they follow each other, which spares a copy; not to be written to."""
+    first = rows[0] if len(rows) else 0
+    in_order = len(rows) > 0 and list(rows) == list(range(first, first + len(rows)))
+    return x[first : first + len(rows)] if in_order else x[list(rows)]
 
 
 Change = Callable[..., Floats]
@@ -86,9 +108,10 @@ class Batched:
             records = replace(records, peaks=detect_all(records.x, records.fs))
         delta = self.function(records, **settings)
         changed = records.x + (consistent(delta) if lead_consistent else delta)
-        if not np.isfinite(changed).all():
+        if not is_finite(changed):
             raise DataError(f"{self.name} made values that are not finite")
-        return np.where(records.strength > 0.0, changed, records.x)
+        acting = records.strength > 0.0
+        return changed if acting.all() else np.where(acting, changed, records.x)
 
 
 BATCHED: dict[str, Batched] = {}
@@ -149,7 +172,8 @@ def make_records(
     seconds = list(window_seconds) if isinstance(window_seconds, Sequence) else [window_seconds] * n
     window = hann_windows(samples, fs, center_time, seconds)
     beats = None if peaks is None else [_check_peaks(p, samples) for p in peaks]
-    return Records(signals, strengths[:, None, None], rngs, window[:, :, None], fs, beats, spread)
+    is_whole = all(s is None for s in seconds)
+    return Records(signals, strengths[:, None, None], rngs, window[:, :, None], fs, beats, spread, is_whole)
 
 
 def check_signals(x: Any) -> Floats:
@@ -157,8 +181,8 @@ def check_signals(x: Any) -> Floats:
     signals = np.asarray(x, dtype=np.float64)
     if signals.ndim != 3:
         raise DataError(f"signals are record × sample × lead; found the shape {signals.shape}")
-    wrong = ~np.isfinite(signals).all(axis=(1, 2))
-    if wrong.any():
+    if not is_finite(signals):
+        wrong = ~np.isfinite(signals).all(axis=(1, 2))
         first = int(np.argmax(wrong))
         raise DataError(f"{int(wrong.sum())} records hold values that are NaN or infinite, the first at place {first}")
     return signals

@@ -6,7 +6,8 @@ relative to each lead's own standard deviation. Signals are record × sample × 
 
 from __future__ import annotations
 
-from typing import Final
+import math
+from typing import Any, Final
 
 import numpy as np
 from numpy.random import Generator
@@ -18,6 +19,8 @@ from hitmiss.errors import UnknownName, UsageError
 
 DOCUMENTED: Final = ("baseline_wander", "band_noise", "morph_amp", "morph_time", "smooth_adv")
 """The families of the document."""
+REACH: Final = 9.0
+"""Deviations beyond which a Gaussian bump is nothing, in float64."""
 
 
 @batched()
@@ -26,14 +29,13 @@ def baseline_wander(r: Records, *, alpha: float = 0.1, low: float = 0.05, high: 
     _check_band(low, high, r.fs)
     n_leads = r.shape[1]
     drawn = r.draw(lambda rng: np.stack([rng.uniform(low, high, n_leads), rng.uniform(0, 2 * np.pi, n_leads)]))
-    wave = np.sin(2 * np.pi * drawn[:, :1] * _seconds(r)[None, :, None] + drawn[:, 1:])
-    return r.window * wave * (r.strength * alpha * r.deviation)
+    return r.windowed(_sines(r, drawn[:, :1], drawn[:, 1:]) * (r.strength * alpha * r.deviation))
 
 
 @batched()
 def band_noise(r: Records, *, beta: float = 0.1, low: float = 5.0, high: float = 40.0) -> Floats:
     """Gaussian noise from `low` to `high` Hz; over the whole record its deviation is strength × `beta` × the lead's."""
-    return _noise(r, low, high) * (r.window * (r.strength * beta * r.deviation))
+    return r.windowed(_noise(r, low, high, r.strength * beta * r.deviation))
 
 
 @batched()
@@ -47,19 +49,19 @@ def powerline(r: Records, *, hertz: float = 50.0, level: float = 0.1, drift: flo
         )
 
     share, phase, off = np.split(r.draw(draw), 3, axis=1)
-    wave = share * np.sin(2 * np.pi * (hertz + off) * _seconds(r)[None, :, None] + phase)
-    return r.window * _unit(wave) * (r.strength * level * r.deviation)
+    wave = share * _sines(r, hertz + off, phase)
+    return r.windowed(_unit(wave, r.strength * level * r.deviation))
 
 
 @batched()
 def muscle(r: Records, *, level: float = 0.1, bursts: int = 3, low: float = 20.0) -> Floats:
     """Muscle noise: everything above `low` Hz, swelling and fading in a few bursts that all leads share."""
     samples = r.shape[0]
-    noise = _noise(r, low, r.fs / 2)
+    noise = _noise(r, low, r.fs / 2, np.ones((len(r.x), 1, r.shape[1])))
     places = r.draw(lambda rng: np.stack([rng.uniform(0, samples / r.fs, bursts), rng.uniform(0.3, 1.2, bursts)]))
     away = (_seconds(r)[None, :, None] - places[:, :1]) / places[:, 1:]
     envelope = 0.2 + np.exp(-0.5 * away**2).sum(axis=2, keepdims=True)
-    return r.window * _unit(envelope * noise) * (r.strength * level * r.deviation)
+    return r.windowed(_unit(envelope * noise, r.strength * level * r.deviation))
 
 
 @batched()
@@ -71,7 +73,7 @@ def electrode_motion(r: Records, *, level: float = 0.5, events: int = 2, decay: 
     size = drawn[:, 1:, :events]  # record × lead × event
     jump = np.where(since >= 0, np.exp(-np.maximum(since, 0) / decay) * np.minimum(since / 0.04, 1.0), 0.0)
     wave = np.matmul(jump, size.transpose(0, 2, 1))
-    return np.asarray(r.window * wave * (r.strength * level * r.deviation))
+    return r.windowed(wave * (r.strength * level * r.deviation))
 
 
 def _motion(rng: Generator, seconds: float, n_leads: int, events: int) -> Floats:
@@ -91,7 +93,7 @@ def lead_loss(r: Records, *, leads: int = 1) -> Floats:
     if not 1 <= leads <= n_leads:
         raise UsageError(f"of {n_leads} leads 1 to {n_leads} can be lost; found {leads}")
     lost = r.draw(lambda rng: np.isin(np.arange(n_leads), rng.permutation(n_leads)[:leads]))
-    return -r.window * r.strength * r.x * lost[:, None, :]
+    return r.windowed(r.x * (-r.strength * lost[:, None, :]))
 
 
 @batched()
@@ -100,7 +102,7 @@ def lead_swap(r: Records, *, kind: str = "la_ra") -> Floats:
     need_twelve(r.shape[1])
     if kind not in ("la_ra", "la_ll", "v1_v2"):
         raise UnknownName("swap of electrodes", kind, ("la_ra", "la_ll", "v1_v2"))
-    return r.window * r.strength * (r.x @ _swap(kind).T - r.x)
+    return r.windowed(r.strength * (r.x @ (_swap(kind) - np.eye(12)).T))
 
 
 def _swap(kind: str) -> Floats:
@@ -119,11 +121,12 @@ def _swap(kind: str) -> Floats:
 @batched(needs_peaks=True)
 def morph_amp(r: Records, *, gamma_max: float = 0.15, sigma_ms: float = 80.0) -> Floats:
     """Each beat taller or flatter: a random gain up to strength × `gamma_max` under a bump of `sigma_ms` at its R peak."""
-    at, sigma = np.arange(r.shape[0]), sigma_ms / 1000.0 * r.fs
+    sigma = sigma_ms / 1000.0 * r.fs
+    around = np.arange(-int(REACH * sigma), int(REACH * sigma) + 1)
+    bump = np.exp(-0.5 * (around / sigma) ** 2)
     gains = np.zeros((len(r.x), r.shape[0]))
     for i, (beats, rng) in enumerate(zip(_beats(r), r.rngs, strict=True)):
-        drawn = rng.uniform(-1.0, 1.0, len(beats))
-        gains[i] = drawn @ np.exp(-0.5 * ((at - beats[:, None]) / sigma) ** 2)
+        gains[i] = _laid(beats, around, rng.uniform(-1.0, 1.0, len(beats))[:, None] * bump, r.shape[0])
     return r.strength * gamma_max * gains[:, :, None] * r.x
 
 
@@ -133,29 +136,34 @@ def morph_time(r: Records, *, epsilon_max: float = 0.1, pre_ms: float = 60.0, po
 
     The stretch is tapered to nothing at both ends, so the signal has no steps.
     """
+    if pre_ms <= 0 or post_ms <= 0:
+        raise UsageError(f"a beat reaches more than 0 ms before and after its peak; found {pre_ms:g} and {post_ms:g}")
     before, after = pre_ms / 1000.0 * r.fs, post_ms / 1000.0 * r.fs
-    shift = np.zeros((len(r.x), r.shape[0]))
+    around = np.arange(-int(before), int(after) + 1)
+    taper = 0.5 * (1.0 + np.cos(np.pi * np.where(around < 0, -around / before, around / after)))
+    delta = np.zeros_like(r.x)
     for i, (beats, rng) in enumerate(zip(_beats(r), r.rngs, strict=True)):
-        stretch = 1.0 + rng.uniform(-1.0, 1.0, len(beats)) * epsilon_max * float(r.strength[i, 0, 0])
-        shift[i] = _warp(np.arange(float(r.shape[0])) - beats[:, None], stretch[:, None], before, after)
-    return _shifted(r.x, shift) - r.x
+        stretch = 1.0 + rng.uniform(-1.0, 1.0, len(beats))[:, None] * epsilon_max * float(r.strength[i, 0, 0])
+        shift = _laid(beats, around, taper * (around / stretch - around), r.shape[0])
+        moved = np.flatnonzero(shift)
+        delta[i, moved] = _read(r.x[i], moved + shift[moved]) - r.x[i, moved]
+    return delta
 
 
-def _warp(away: Floats, stretch: Floats, before: float, after: float) -> Floats:
-    """By how many samples the signal is read elsewhere, under a taper that is 1 at the peak and 0 at both ends."""
-    part = np.where(away < 0, -away / before, away / after)
-    taper = np.where(part < 1.0, 0.5 * (1.0 + np.cos(np.pi * np.minimum(part, 1.0))), 0.0)
-    return np.asarray((taper * (away / stretch - away)).sum(axis=0))
+def _laid(beats: Ints, around: Ints, values: Floats, samples: int) -> Floats:
+    """What each beat (a row of values) does to the samples around it, added up along the record."""
+    at = beats[:, None] + around
+    inside = (at >= 0) & (at < samples)
+    return np.asarray(np.bincount(at[inside], values[inside], samples), dtype=np.float64)
 
 
-def _shifted(x: Floats, shift: Floats) -> Floats:
-    """The signal read at t + shift(t), between samples by straight lines."""
-    last = x.shape[1] - 1
-    place = np.clip(np.arange(last + 1) + shift, 0, last)
-    low = np.minimum(place.astype(np.intp), max(last - 1, 0))
-    part = (place - low)[:, :, None]
-    rows = np.arange(len(x))[:, None]
-    return np.asarray(x[rows, low] * (1.0 - part) + x[rows, np.minimum(low + 1, last)] * part)
+def _read(x: Floats, place: Floats) -> Floats:
+    """A record read between its samples, by straight lines."""
+    last = len(x) - 1
+    kept = np.clip(place, 0, last)
+    low = np.minimum(kept.astype(np.intp), max(last - 1, 0))
+    part = (kept - low)[:, None]
+    return np.asarray(x[low] * (1.0 - part) + x[np.minimum(low + 1, last)] * part)
 
 
 def _beats(r: Records) -> list[Ints]:
@@ -168,11 +176,28 @@ def _seconds(r: Records) -> Floats:
     return np.arange(r.shape[0]) / r.fs
 
 
-def _noise(r: Records, low: float, high: float) -> Floats:
-    """Gaussian noise between two frequencies, with the deviation 1 in each lead.
+def _sines(r: Records, hertz: Floats, phase: Floats) -> Floats:
+    """A sine a lead: record × sample × lead, from a frequency and a phase each (record × 1 × lead).
 
-    Its Fourier coefficients are drawn (independent normal numbers, as those of white noise are), and only those in the band. What
-    their squares add up to is the variance (Parseval), so nothing is transformed forwards and nothing measured afterwards.
+    Sines of a few coarse and a few fine places, joined by sin(a + b) = sin a cos b + cos a sin b: a product is many times quicker
+    than a sine.
+    """
+    samples, n_leads = r.shape
+    size = max(math.isqrt(samples), 1)
+    turns = 2.0 * np.pi * hertz[:, :, None] / r.fs
+    coarse = turns * np.arange(0, samples, size)[:, None, None] + phase[:, :, None]
+    fine = turns * np.arange(size)[:, None]
+    wave = np.sin(coarse) * np.cos(fine)
+    wave += np.cos(coarse) * np.sin(fine)
+    return np.asarray(wave.reshape(len(wave), -1, n_leads)[:, :samples])
+
+
+def _noise(r: Records, low: float, high: float, level: Floats) -> Floats:
+    """Gaussian noise between two frequencies, with a given deviation in each lead (record × 1 × lead).
+
+    Its Fourier coefficients are drawn (independent normal numbers, as those of white noise are), and only those in the band: the
+    length of each and its direction, which is quicker than both its parts. What their squares add up to is the variance
+    (Parseval), so nothing is transformed forwards and nothing measured afterwards.
     """
     from scipy.fft import irfft
 
@@ -182,24 +207,31 @@ def _noise(r: Records, low: float, high: float) -> Floats:
     band = np.flatnonzero((hertz >= low) & (hertz <= high) & (hertz > 0))  # a mean is no noise
     if not len(band):
         raise UsageError(f"a record of {samples} samples has no frequency from {low:g} to {high:g} Hz")
-    drawn = np.empty((len(r.x), 2, len(band), n_leads))
-    for i, rng in enumerate(r.rngs):
-        drawn[i] = rng.standard_normal(drawn.shape[1:], dtype=np.float32)
     has_middle = 2 * int(band[-1]) == samples  # half the rate: a real coefficient, of twice the variance
-    drawn[:, 1, -1] *= not has_middle
-    deviation = np.sqrt(2.0 * np.square(drawn).sum(axis=(1, 2))) / samples
-    drawn /= deviation[:, None, None]
-    drawn[:, 0, -1] *= np.sqrt(2.0) if has_middle else 1.0
     spectrum = np.zeros((len(r.x), len(hertz), n_leads), dtype=np.complex128)
-    place = slice(int(band[0]), int(band[-1]) + 1)
-    spectrum.real[:, place], spectrum.imag[:, place] = drawn[:, 0], drawn[:, 1]
-    return np.asarray(irfft(spectrum, samples, axis=1))
+    for own, rng, wanted in zip(spectrum, r.rngs, level, strict=True):
+        inside = own[band[0] : band[-1] + 1]
+        _drawn(rng, inside)
+        if has_middle:
+            inside[-1] = inside[-1].real * np.sqrt(2.0)
+        parts = inside.view(np.float64)  # the real and the imaginary part of each lead side by side
+        squares = 2.0 * np.einsum("kj,kj->j", parts, parts) - has_middle * parts[-1] ** 2
+        parts *= np.repeat(wanted[0] * samples / np.sqrt(squares[::2] + squares[1::2]), 2)
+    return np.asarray(irfft(spectrum, samples, axis=1, overwrite_x=True))
 
 
-def _unit(wave: Floats) -> Floats:
-    """Each lead with the deviation 1; what is flat stays flat."""
+def _drawn(rng: Generator, out: Any) -> None:
+    """Complex numbers whose parts are independent normal numbers: √(2E) along a random direction, E exponential."""
+    length = np.sqrt(2.0 * rng.standard_exponential(out.shape, dtype=np.float32))
+    angle = np.float32(2.0 * np.pi) * rng.random(out.shape, dtype=np.float32)
+    np.multiply(length, np.cos(angle), out=out.real)
+    np.multiply(length, np.sin(angle), out=out.imag)
+
+
+def _unit(wave: Floats, level: Floats) -> Floats:
+    """Each lead with a given deviation; what is flat stays flat."""
     deviation = wave.std(axis=1, keepdims=True)
-    return np.asarray(np.divide(wave, deviation, out=np.zeros_like(wave), where=deviation > 1e-12))
+    return np.asarray(wave * np.divide(level, deviation, out=np.zeros_like(deviation), where=deviation > 1e-12))
 
 
 def _check_band(low: float, high: float, fs: float) -> None:

@@ -21,6 +21,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from hitmiss.attack.channels_last import channels_last
 from hitmiss.detect.detector import CallableDetector, Detector, EstimatorDetector, need
 from hitmiss.detect.extract import OutputKind, pick_output, to_probability
 from hitmiss.errors import DataError, UnknownName, UsageError
@@ -45,6 +46,8 @@ class Classifier:
     device: str = "cpu"
     identity: dict[str, Any] = field(default_factory=dict)
     part: int = PART
+    takes_views: bool = False
+    """Whether signals may be handed over turned round in memory, which spares a copy."""
     n_forward: int = 0
     """Records that went through the model so far."""
 
@@ -53,8 +56,7 @@ class Classifier:
         signals = np.asarray(x)
         if not len(signals):
             return np.zeros((0, len(self.classes or ())))
-        turned = signals.transpose(0, 2, 1) if self.layout == "lead_sample" else signals
-        parts = [self._part(turned[i : i + self.part]) for i in range(0, len(turned), self.part)]
+        parts = [self._part(signals[i : i + self.part]) for i in range(0, len(signals), self.part)]
         return self._settled(np.concatenate(parts))
 
     def proba(self, x: Any) -> Floats:
@@ -63,7 +65,10 @@ class Classifier:
 
     def _part(self, x: NDArray[Any]) -> Floats:
         self.n_forward += len(x)
-        raw = self.function(np.ascontiguousarray(x, dtype=np.float32))
+        given = np.ascontiguousarray(x, dtype=np.float32)
+        if self.layout == "lead_sample":
+            given = given.transpose(0, 2, 1) if self.takes_views else np.ascontiguousarray(given.transpose(0, 2, 1))
+        raw = self.function(given)
         found = np.asarray(pick_output(raw), dtype=np.float64)
         if found.ndim == 1 and len(found) == len(x):
             found = found[:, None]
@@ -220,12 +225,12 @@ def _of_torch(module: Any, outputs: OutputKind, layout: Layout, device: str) -> 
     kind = _kind_of_module(module) if outputs == "auto" else outputs
 
     def forward(x: NDArray[Any]) -> Any:
-        with torch.inference_mode():
+        with torch.inference_mode(), channels_last(place, len(x)):
             return module(torch.from_numpy(x).to(place))
 
     name = type(module).__name__
     identity = {"name": name, "parameters": parameters_digest(module)}
-    made = Classifier(forward, name, kind, layout, device=place, identity=identity)
+    made = Classifier(forward, name, kind, layout, device=place, identity=identity, takes_views=True)
     made.differentiable = _oriented(module, layout, kind)
     return made
 

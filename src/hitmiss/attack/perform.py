@@ -14,18 +14,19 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.attack import blackbox
-from hitmiss.attack.batch import BATCHED, Floats, check_signals, deviations, make_records
+from hitmiss.attack.batch import BATCHED, Floats, check_signals, deviations, make_records, pick
 from hitmiss.attack.config import PerturbationConfig, same_kind
 from hitmiss.attack.gradient import Mask, Problem, solve, within_budget
 from hitmiss.attack.leads import consistent, need_twelve
 from hitmiss.attack.methods import METHODS, Method, find_method
 from hitmiss.attack.model import Classifier
 from hitmiss.attack.peaks import detect_all
+from hitmiss.attack.result import powers
 from hitmiss.attack.window import hann_windows
 from hitmiss.detect.extract import to_probability
 from hitmiss.errors import DataError, UnknownName, UsageError
 
-FEW = 8
+FEW = 16
 """Records that are perturbed together: so few that they stay in the processor's cache."""
 MOST_THREADS = 8
 DETECTED = "R peaks detected by hitmiss"
@@ -56,6 +57,7 @@ class Records:
     peaks: Sequence[Any] | None = None
     batch: int = 32
     _clean: Floats | None = field(default=None, repr=False)
+    _found: dict[int, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         self.x = check_signals(self.x)
@@ -77,6 +79,19 @@ class Records:
     def spread(self) -> Floats:
         """The deviation of each lead, computed once for every strength."""
         return deviations(self.x)
+
+    @cached_property
+    def power(self) -> Floats:
+        """The power of each record, computed once for every strength."""
+        return powers(self.x)
+
+    def beats(self, rows: Sequence[int]) -> tuple[list[Any], bool]:
+        """The R peaks of some records, and whether any had to be found; what was found is kept for the next strength."""
+        given = [None if self.peaks is None else self.peaks[at] for at in rows]
+        missing = [at for at, own in zip(rows, given, strict=True) if own is None]
+        new = [at for at in missing if at not in self._found]
+        self._found.update(zip(new, detect_all(self.x[new], self.fs), strict=True))
+        return [self._found[at] if own is None else own for at, own in zip(rows, given, strict=True)], bool(missing)
 
     @property
     def clean_bits(self) -> Bits:
@@ -139,9 +154,11 @@ def perform(
     n = len(rows)
     if not n == len(configs) == len(rngs):
         raise UsageError(f"{n} records, {len(configs)} configurations and {len(rngs)} generators; one each is needed")
-    out = Performed(records.x[list(rows)].copy(), np.zeros(n, dtype=bool), np.full(n, np.inf), [""] * n, [()] * n)
+    out = Performed(np.empty((n, *records.x.shape[1:])), np.zeros(n, dtype=bool), np.full(n, np.inf), [""] * n, [()] * n)
     for places in same_kind(configs).values():
         acting = [at for at in places if configs[at].strength > 0.0]
+        for at in set(places).difference(acting):
+            out.x[at] = records.x[rows[at]]
         if acting:
             _Group(
                 records, [rows[at] for at in acting], [configs[at] for at in acting], [rngs[at] for at in acting], first
@@ -149,12 +166,14 @@ def perform(
     return out
 
 
-def _threaded(work: Callable[[int], Floats], starts: Sequence[int]) -> list[Floats]:
+def _threaded(work: Callable[[int], None], starts: Sequence[int]) -> None:
     """Parts that do not touch each other, on a few threads: numpy lets go of the interpreter in its long loops."""
     if len(starts) < 2:
-        return [work(start) for start in starts]
+        for start in starts:
+            work(start)
+        return
     with ThreadPoolExecutor(min(os.cpu_count() or 1, MOST_THREADS)) as pool:
-        return list(pool.map(work, starts))
+        list(pool.map(work, starts))
 
 
 @dataclass(eq=False)
@@ -196,8 +215,9 @@ class _Group:
     def into(self, out: Performed, places: Sequence[int]) -> None:
         """Do it and put what came of it where it belongs."""
         if self.first.family in BATCHED:
-            found, budget, norm, zero, notes = self._without_model()
-        elif self.first.family in METHODS:
+            self._without_model(out.x, places, out.notes)
+            return
+        if self.first.family in METHODS:
             found, budget, norm, zero, notes = self._by_gradient()
         else:
             found, budget, norm, zero, notes = self._by_asking()
@@ -205,24 +225,25 @@ class _Group:
         for at in places:
             out.norm[at], out.notes[at] = norm, notes
 
-    def _without_model(self) -> tuple[Floats, Any, str, Any, tuple[str, ...]]:
-        entry, records, x = BATCHED[self.first.family], self.records, self.records.x[self.rows]
-        peaks = None if records.peaks is None else [records.peaks[at] for at in self.rows]
-        notes: tuple[str, ...] = ()
-        if entry.needs_peaks and (peaks is None or any(p is None for p in peaks)):
-            found = detect_all(x, records.fs)
-            peaks = found if peaks is None else [f if p is None else p for p, f in zip(peaks, found, strict=True)]
-            notes = (DETECTED,)
-        def few(start: int) -> Floats:
-            at = slice(start, start + FEW)
-            batch = make_records(
-                x[at], self.strength[at], self.rngs[at], fs=records.fs, center_time=[c.center_time for c in self.configs[at]],
-                window_seconds=[c.window_seconds for c in self.configs[at]],
-                peaks=peaks[at] if entry.needs_peaks and peaks is not None else None, spread=records.spread[self.rows[at]],
-            )  # fmt: skip
-            return entry.apply(batch, lead_consistent=self.is_consistent, **self.first.settings)
+    def _without_model(self, out: Floats, places: Sequence[int], notes: list[tuple[str, ...]]) -> None:
+        """A few records at a time, each put where it belongs while it is still in the cache."""
+        entry, records = BATCHED[self.first.family], self.records
+        peaks, are_found = records.beats(self.rows) if entry.needs_peaks else (None, False)
+        spread, strength = records.spread, self.strength
 
-        return np.concatenate(_threaded(few, range(0, len(x), FEW))), np.inf, "", False, notes
+        def few(start: int) -> None:
+            at = slice(start, start + FEW)
+            rows, configs = self.rows[at], self.configs[at]
+            batch = make_records(
+                pick(records.x, rows), strength[at], self.rngs[at], fs=records.fs, center_time=[c.center_time for c in configs],
+                window_seconds=[c.window_seconds for c in configs], peaks=None if peaks is None else peaks[at],
+                spread=spread[rows],
+            )  # fmt: skip
+            out[places[at]] = entry.apply(batch, lead_consistent=self.is_consistent, **self.first.settings)
+
+        _threaded(few, range(0, len(self.rows), FEW))
+        for at in places:
+            notes[at] = (DETECTED,) if are_found else ()
 
     def _by_gradient(self) -> tuple[Floats, Any, str, Any, tuple[str, ...]]:
         method = find_method(self.first.family, **self.first.settings)

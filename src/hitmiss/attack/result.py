@@ -86,15 +86,26 @@ def norms(delta: ArrayLike) -> tuple[float, float]:
     return float(np.linalg.norm(change)), float(np.abs(change).max(initial=0.0))
 
 
-def describe(x: Floats, changed: Floats) -> dict[str, Floats]:
-    """Both norms, the signal-to-noise ratio and the smoothness of each change (record × sample × lead), in float64."""
-    table = np.zeros((4, len(x)))
+def powers(x: Floats) -> Floats:
+    """The power of each record (record × sample × lead) without the mean of its leads."""
+    found = np.zeros(len(x))
+    for i, record in enumerate(x):
+        middle = record.mean(axis=0)
+        found[i] = _squares(record) / record.size - _squares(middle) / len(middle)
+    return found
+
+
+def describe(x: Floats, changed: Floats, power: Floats | None = None) -> dict[str, Floats]:
+    """Both norms, the signal-to-noise ratio and the smoothness of each change (record × sample × lead), in float64.
+
+    `power`: the records' own, where somebody has it already.
+    """
+    table, own = np.zeros((4, len(x))), powers(x) if power is None else power
     for i, (before, after) in enumerate(zip(x, changed, strict=True)):  # one at a time: a record stays in the cache
         delta = after - before
-        squares, steps, middle = _squares(delta), delta[1:] - delta[:-1], before.mean(axis=0)
-        power = _squares(before) / before.size - _squares(middle) / len(middle)
+        squares, steps = _squares(delta), delta[1:] - delta[:-1]
         table[0, i], table[1, i] = squares**0.5, max(delta.max(initial=0.0), -delta.min(initial=0.0))
-        table[2, i] = _decibels(power, squares / delta.size)
+        table[2, i] = _decibels(float(own[i]), squares / delta.size)
         table[3, i] = _squares(steps) / steps.size if steps.size else np.nan
     return dict(zip(("delta_l2", "delta_linf", "snr_db", "smoothness"), table, strict=True))
 

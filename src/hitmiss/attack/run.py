@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 from numpy.random import Generator
 
-from hitmiss.attack.batch import Floats
+from hitmiss.attack.batch import Floats, pick
 from hitmiss.attack.config import PerturbationConfig
 from hitmiss.attack.data import Recordings
 from hitmiss.attack.least import least_strengths
@@ -139,13 +139,21 @@ class Campaigner:
         self, configs: Sequence[PerturbationConfig], rows: Sequence[int], done: Performed, name: str
     ) -> list[dict[str, Any]]:
         """What was done as the run store keeps it, with the control beside it."""
-        x, log_odds = self.recordings.x[list(rows)], self.model.log_odds(done.x)
-        made = _facts(x, done)
+        log_odds = self.model.log_odds(done.x)
+        made = self._facts(rows, done)
         for i, facts in enumerate(made):
             facts |= {"log_odds": _stored(log_odds[i]), "notes": list(done.notes[i])}
         if self.plan.control:
             self._beside(made, configs, rows, done.x, name)
         return made
+
+    def _facts(self, rows: Sequence[int], done: Performed) -> list[dict[str, Any]]:
+        """Norms, signal-to-noise ratio, smoothness and budget of each change."""
+        own = list(rows)
+        numbers = describe(pick(self.records.x, own), done.x, self.records.power[own])
+        used = np.array([numbers[f"delta_{n}"][i] if n else np.nan for i, n in enumerate(done.norm)])
+        columns = {**numbers, "budget": done.budget, "budget_used": used, "zero_gradient": done.zero_gradient}
+        return [{name: finite(float(values[i])) for name, values in columns.items()} for i in range(len(own))]
 
     def _beside(
         self,
@@ -164,7 +172,7 @@ class Campaigner:
             size = float(np.linalg.norm(x[i] - noisy[i]))
             noisy[i] += same_norm_noise(noisy[i].shape, windows[i], size, self.rng(row, name, "control"))
         log_odds = self.model.log_odds(noisy)
-        numbers = describe(self.recordings.x[list(rows)], noisy)
+        numbers = describe(self.recordings.x[list(rows)], noisy, self.records.power[list(rows)])
         for i, facts in enumerate(made):
             own = {key: finite(float(values[i])) for key, values in numbers.items()}
             facts["control"] = {**own, "log_odds": _stored(log_odds[i])}
@@ -214,14 +222,6 @@ def same_norm_noise(shape: tuple[int, ...], window: Floats, size: float, rng: Ge
     signs = rng.choice([-1.0, 1.0], size=shape) * window[:, None]
     length = float(np.linalg.norm(signs))
     return signs * (size / length) if length > 0 else signs
-
-
-def _facts(x: Floats, done: Performed) -> list[dict[str, Any]]:
-    """Norms, signal-to-noise ratio, smoothness and budget of each change."""
-    numbers = describe(x, done.x)
-    used = np.array([numbers[f"delta_{n}"][i] if n else np.nan for i, n in enumerate(done.norm)])
-    columns = {**numbers, "budget": done.budget, "budget_used": used, "zero_gradient": done.zero_gradient}
-    return [{name: finite(float(values[i])) for name, values in columns.items()} for i in range(len(x))]
 
 
 def _stored(log_odds: Floats) -> list[Any]:
