@@ -20,6 +20,9 @@ APART: Final = -2
 STEP: Final = 1 << 15
 BATCH: Final = 1 << 19
 """Trials that wait to be counted together."""
+MANY: Final = 1 << 21
+"""Keys after which it is looked whether they share few values."""
+SAMPLE: Final = 1 << 10
 MOST_COUNTS: Final = 2**27
 """Counters that a pass may hold; 4 bytes each."""
 CHANGED: Final = "the files changed while they were read; evaluate them again when nobody writes to them"
@@ -56,11 +59,13 @@ def truncated(keys: Keys, bits: int, cuts: tuple[float, ...]) -> Keys:
 
 
 class KeepAll:
-    """Every key kept, or its highest bits, sorted at the end."""
+    """Every key kept, or its highest bits, sorted at the end; where many share few values they are counted on the way."""
 
     def __init__(self, bits: int = EXACT, cuts: tuple[float, ...] = ()) -> None:
         self._bits, self._cuts = bits, cuts
         self._parts: list[list[Keys]] = []
+        self._counted: dict[int, Binned] = {}
+        self._held = 0
 
     def add(self, cell: Codes, score: Floats) -> None:
         """Keep some trials."""
@@ -76,14 +81,25 @@ class KeepAll:
         ends = np.cumsum(sizes).tolist()
         for place in np.flatnonzero(sizes).tolist():
             self._parts[place].append(keys[ends[place] - sizes[place] : ends[place]])
+        self._held += len(keys)
+        if self._held >= MANY:
+            if len(np.unique(keys[:: len(keys) // SAMPLE + 1])) < SAMPLE // 4:
+                self._count()
+            self._held = 0
+
+    def _count(self) -> None:
+        for place, parts in enumerate(self._parts):
+            if parts:
+                fresh = counted(ordered(np.concatenate(parts)))
+                known = self._counted.get(place)
+                self._counted[place] = fresh if known is None else merge_binned([known, fresh])
+                parts.clear()
 
     def result(self) -> list[Binned]:
         """All keys of each cell."""
-        found = []
-        for place, parts in enumerate(self._parts):
-            found.append(counted(ordered(np.concatenate([np.zeros(0, dtype=np.uint64), *parts]))))
-            self._parts[place] = []
-        return found
+        self._count()
+        nothing = Binned(np.zeros(0, dtype=np.uint64))
+        return [self._counted.get(place, nothing) for place in range(len(self._parts))]
 
 
 class IntoBins:

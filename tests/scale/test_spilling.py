@@ -1,0 +1,210 @@
+"""What memory does not hold goes to disk for a while: nothing is lost, nothing stays, and the figures are the same."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.scale.conftest import simulated, write, write_shards
+
+from hitmiss.errors import DataError, EnvironmentFault, UsageError
+from hitmiss.protocol import evaluate
+from hitmiss.scale import passing_by, repeats
+from hitmiss.scale.counters import KeepAll
+from hitmiss.scale.running import Processes
+from hitmiss.scale.spilling import Parts, Writer, code_type, scratch_folder
+from hitmiss.scale.streaming import evaluate_streamed
+from hitmiss.stats.keys import keys_of
+
+LITTLE = 10**7
+KEYS = st.integers(0, 2**64 - 1) | st.floats(-2, 2).map(lambda x: int(keys_of([x])[0]))
+ASKED: dict[str, Any] = {"metrics": ["eer", "min_dcf", "roc_auc", "min_cllr"], "by": ["codec"]}
+
+
+def elsewhere(function: Any, arguments: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
+    """An executor like a cluster's: what is given travels, and its disk is another one."""
+    for values in arguments:
+        yield pickle.loads(pickle.dumps(function(*pickle.loads(pickle.dumps(values)))))
+
+
+@given(first=st.sets(KEYS, max_size=30), keys=st.lists(KEYS, max_size=200), seed=st.integers(0, 99))
+def test_every_number_is_in_the_part_of_its_range(first: set[int], keys: list[int], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    with scratch_folder(None, 10**4) as folder:
+        parts = Parts(folder, tuple(sorted({0, *first})), "u2")
+        given = np.array(keys, dtype=np.uint64)
+        codes = rng.integers(0, 1000, len(keys))
+        abandoned = Writer(parts, buffer=7)
+        for one in keys:
+            abandoned.add(np.array([one], dtype=np.uint64), np.array([7]))
+        abandoned.discard()
+        for writer in (Writer(parts), Writer(parts, buffer=5)):
+            writer.add(given[::2], codes[::2])
+            writer.add(given[1::2], codes[1::2])
+            writer.flush()
+        found = []
+        for part, low in enumerate(parts.first):
+            after = parts.first[part + 1] if part + 1 < len(parts) else 2**64
+            n = 0
+            for some, their in parts.read(part, 3):
+                found += list(zip(some.tolist(), their.tolist(), strict=True))
+                assert all(low <= key < after for key in some.tolist())
+                n += len(some)
+            assert parts.size(part) == n
+            parts.drop(part)
+        assert sorted(found) == sorted(2 * list(zip(keys, codes.tolist(), strict=True)))
+        assert not list(Path(folder).iterdir())
+    assert not Path(folder).exists()
+
+
+def test_the_smallest_type_holds_every_code() -> None:
+    for n in (2, 256, 257, 2**16, 2**16 + 1):
+        assert np.iinfo(np.dtype(code_type(n))).max >= n - 1
+
+
+def test_a_disk_without_room_is_said_before_anything_is_written(tmp_path: Path) -> None:
+    with pytest.raises(EnvironmentFault, match="GB of disk are needed for a while"), scratch_folder(str(tmp_path), 10**18):
+        pass
+    with pytest.raises(UsageError, match="there is no such folder"), scratch_folder(str(tmp_path / "none"), 1):
+        pass
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_a_disk_that_fills_up_is_said(tmp_path: Path) -> None:
+    parts = Parts(str(tmp_path), (0,))
+    (tmp_path / f"00000-{os.getpid()}-{threading.get_ident()}.keys").symlink_to("/dev/full")
+    writer = Writer(parts)
+    writer.add(np.arange(10, dtype=np.uint64))
+    with pytest.raises(EnvironmentFault, match="is full; name a folder with more room by --scratch"):
+        writer.flush()
+
+
+@pytest.mark.usefixtures("few_are_many")
+@pytest.mark.parametrize("kind", ["normal", "tied"])
+@pytest.mark.parametrize("suffix", [".parquet", ".tsv"])
+def test_whoever_puts_them_there_the_figures_are_the_same(tmp_path: Path, suffix: str, kind: str) -> None:
+    paths = list(map(str, write_shards(simulated(5000, kind=kind), tmp_path / "in", suffix, 3)))
+    (tmp_path / "scratch").mkdir()
+    here = evaluate_streamed(paths, "asvspoof5", memory=LITTLE, scratch=str(tmp_path / "scratch"), **ASKED)
+    there = evaluate_streamed(paths, "asvspoof5", memory=LITTLE, run=elsewhere, **ASKED)
+    assert here.results == there.results
+    assert not list((tmp_path / "scratch").iterdir())
+
+
+@pytest.mark.usefixtures("few_are_many")
+def test_a_file_that_is_read_in_another_way_half_way_counts_once(tmp_path: Path) -> None:
+    frame = simulated(150_000).with_columns(
+        codec=pl.when(pl.int_range(pl.len()) > 149_900).then(pl.lit("LATE")).otherwise("codec"),
+        score=pl.when(pl.int_range(pl.len()) == 149_990).then(float("nan")).otherwise("score"),
+    )
+    write(frame, tmp_path / "a.parquet")
+    asked = {"metrics": ["roc_auc"], "by": ["codec"]}
+    whole = evaluate(str(tmp_path / "a.parquet"), None, "asvspoof5", on_nan="drop", **asked)
+    found = evaluate_streamed(str(tmp_path / "a.parquet"), "asvspoof5", memory=10**9, reading={"on_nan": "drop"}, **asked)
+    assert [(e.value, e.n) for e in found.results] == [(e.value, e.n) for e in whole]
+
+
+@pytest.mark.usefixtures("few_are_many")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_nothing_stays_when_it_is_interrupted(tmp_path: Path, number: signal.Signals) -> None:
+    write(simulated(3000), tmp_path / "a.parquet")
+    (tmp_path / "scratch").mkdir()
+    script = f"""
+import os
+from hitmiss.scale import passing_by, spilling, streaming
+from hitmiss.stats import condensing
+condensing.LARGE, streaming.BYTES_A_TRIAL, passing_by.STRETCH_BYTES = 4, 10**9, 10**4
+read = spilling.Parts.read
+def interrupted(self, part, most):
+    assert os.listdir({str(tmp_path / "scratch")!r})
+    if part == 1:
+        os.kill(os.getpid(), {int(number)})
+    return read(self, part, most)
+spilling.Parts.read = interrupted
+from hitmiss.cli.main import run
+arguments = ["-p", "asvspoof5", "-m", "roc_auc", "--stream", "--memory", "10MB", "--scratch", {str(tmp_path / "scratch")!r}]
+raise SystemExit(run(["score", {str(tmp_path / "a.parquet")!r}, *arguments]))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 130, done.stderr
+    assert not list((tmp_path / "scratch").iterdir())
+
+
+@pytest.mark.usefixtures("few_are_many")
+def test_nothing_stays_when_something_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(simulated(3000), tmp_path / "a.parquet")
+    (tmp_path / "scratch").mkdir()
+    put = passing_by.Stretches._put
+
+    def rewritten(self: Any, parts: Parts) -> None:
+        write(simulated(2000), tmp_path / "a.parquet")
+        put(self, parts)
+
+    monkeypatch.setattr(passing_by.Stretches, "_put", rewritten)
+    with pytest.raises(DataError, match="the files changed while they were read"):
+        evaluate_streamed(str(tmp_path / "a.parquet"), "asvspoof5", memory=LITTLE, scratch=str(tmp_path / "scratch"), **ASKED)
+    assert not list((tmp_path / "scratch").iterdir())
+
+
+@pytest.mark.usefixtures("few_are_many")
+@pytest.mark.parametrize("where", ["here", "processes", "elsewhere"])
+def test_repeated_ids_are_found_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
+    run: Any = {"here": None, "processes": Processes(2), "elsewhere": elsewhere}[where]
+    asked: dict[str, Any] = {"memory": LITTLE, **({"run": run} if run else {}), "metrics": ["eer"]}
+    monkeypatch.setattr(repeats, "HASH_BYTES", 10**5)
+    frame = simulated(3000)
+    paths = write_shards(frame, tmp_path, ".parquet", 3)
+    evaluate_streamed(list(map(str, paths)), "asvspoof5", **asked)
+    pl.concat([pl.read_parquet(paths[2]), frame[700:701]]).write_parquet(paths[2])
+    with pytest.raises(DataError, match=r"2 rows of repeated ids.*'E_0000700'"):
+        evaluate_streamed(list(map(str, paths)), "asvspoof5", **asked)
+    last = frame[700:701].with_columns(item=pl.lit(""))
+    pl.concat([pl.read_parquet(paths[2])[:-1], last]).write_parquet(paths[2])
+    with pytest.raises(DataError, match="1 row without an id"):
+        evaluate_streamed(list(map(str, paths)), "asvspoof5", **asked)
+
+
+@pytest.mark.parametrize("at", [0, 69_000])
+@pytest.mark.parametrize("suffix", [".parquet", ".csv"])
+@pytest.mark.usefixtures("few_are_many")
+def test_order_of_ids_excuses_no_repeat(tmp_path: Path, suffix: str, at: int) -> None:
+    frame = simulated(70_000)
+    item = frame["item"].to_list()
+    item[at], item[at + 1] = item[at + 1], item[at]
+    write(frame.with_columns(item=pl.Series(item)), tmp_path / f"a{suffix}")
+    evaluate_streamed(str(tmp_path / f"a{suffix}"), "asvspoof5", memory=LITTLE, metrics=["eer"])
+    item[at + 1] = item[at + 2]
+    write(frame.with_columns(item=pl.Series(item)), tmp_path / f"a{suffix}")
+    with pytest.raises(DataError, match="2 rows of repeated ids"):
+        evaluate_streamed(str(tmp_path / f"a{suffix}"), "asvspoof5", memory=LITTLE, metrics=["eer"])
+    write(frame[:100], tmp_path / f"b{suffix}")  # in order, and all of them in the other shard too
+    with pytest.raises(DataError, match="repeated ids"):
+        evaluate_streamed(str(tmp_path / f"*{suffix}"), "asvspoof5", memory=LITTLE, metrics=["eer"])
+
+
+def test_scores_that_many_share_are_counted_as_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    from hitmiss.scale import counters
+
+    monkeypatch.setattr(counters, "MANY", 1000)
+    kept, rng = KeepAll(), np.random.default_rng(0)
+    cell, score = rng.integers(0, 3, 50_000), rng.integers(0, 20, 50_000) / 8
+    for start in range(0, 50_000, 700):
+        kept.add(cell[start : start + 700], score[start : start + 700])
+        assert sum(len(part) for parts in kept._parts for part in parts) < 2000
+    for number, binned in enumerate(kept.result()):
+        distinct, counts = np.unique(score[cell == number], return_counts=True)
+        assert binned.bins.tolist() == keys_of(distinct).tolist()
+        assert binned.each.tolist() == counts.tolist()
