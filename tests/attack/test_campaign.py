@@ -14,6 +14,7 @@ from hitmiss.attack.blackbox import margins, powerset, random_search, to_pattern
 from hitmiss.attack.config import PerturbationConfig
 from hitmiss.attack.criterion import find_criterion
 from hitmiss.attack.data import Recordings, read_recordings
+from hitmiss.attack.leads import consistent, violation
 from hitmiss.attack.model import as_classifier
 from hitmiss.attack.perform import binarize, perform
 from hitmiss.attack.run import Campaigner, Plan, run_campaign, same_norm_noise, sweep
@@ -307,6 +308,22 @@ def test_recordings_from_files(tmp_path: Path) -> None:
     (tmp_path / "no.npz").write_text("no")
     with pytest.raises(DataError, match=r"no \.npz"):
         read_recordings(tmp_path / "no.npz")
+
+
+def test_derived_leads_count_within_the_budget_while_searching() -> None:
+    """A derived lead may move by more than the eight others: what is judged on the way is what comes out."""
+    judged: list[np.ndarray] = []
+
+    def margin(rows: np.ndarray, x: np.ndarray) -> np.ndarray:
+        judged.append(np.abs(x).max(axis=(1, 2)))
+        return np.ones(len(rows))
+
+    rngs = [np.random.default_rng(i) for i in range(3)]
+    delta, _ = random_search(
+        np.zeros((3, 50, 12)), margin, np.full(3, 0.1), np.ones((3, 50, 1)), rngs, queries=10, shape=consistent
+    )
+    assert max(j.max() for j in judged) <= 0.1 + 1e-12 and np.abs(delta).max() <= 0.1 + 1e-12
+    assert violation(delta) < 1e-12
 
 
 def test_same_norm_noise_stays_in_its_window() -> None:

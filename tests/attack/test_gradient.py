@@ -325,6 +325,66 @@ def test_hop_skip_jump_through_the_powerset(x: np.ndarray) -> None:
     assert all(r.untargeted_success and r.delta_norm_l2 <= 100.0 for r in results)
     with pytest.raises(UsageError, match="cannot aim"):
         run_attacks_on_samples(model, x[:1], bits[:1], replace(config, target_class="MI"), fs=100)
+    own = replace(config, extra={**config.extra, "criterion": lambda clean, changed, target: changed[:, 0] == 1})
+    with pytest.raises(UsageError, match="another criterion"):
+        run_attacks_on_samples(model, x[:1], bits[:1], own, fs=100)
+
+
+def hopping(eps: float, **extra: Any) -> PerturbationConfig:
+    return PerturbationConfig(
+        "hop_skip_jump", 1.0, 5.0, extra={"iterations": 3, "evaluations": 20, "eps_max": eps, **extra}
+    )
+
+
+@extras
+def test_hop_skip_jump_counts_what_fits_its_budget(x: np.ndarray) -> None:
+    """A success is a flip within the budget: applied again, alone and together, the stored change flips the record."""
+    pytest.importorskip("art.attacks.evasion")
+    pytest.importorskip("torch")
+    model = as_classifier(network(), layout="lead_sample", outputs="logit")
+    bits, clean = truth(model, x), (model.proba(x[:4]) >= 0.5)
+    free, _ = run_attacks_on_samples(model, x[:4], bits[:4], hopping(1e6), fs=100)
+    sizes = sorted(r.delta_norm_l2 for r in free)
+    assert all(r.untargeted_success and not r.notes for r in free)
+    budget = (sizes[1] + sizes[2]) / 2  # two of the flips that were found fit, two do not
+    results, changed = run_attacks_on_samples(model, x[:4], bits[:4], hopping(budget), fs=100)
+    stored = changed.astype(np.float32)
+    for i, result in enumerate(results):
+        assert result.delta_norm_l2 <= budget + 1e-9
+        alone = (model.proba(stored[i : i + 1]) >= 0.5)[0]
+        assert result.untargeted_success == bool((alone != clean[i]).any())
+        assert result.untargeted_success or "over the budget" in result.notes[0]
+    together = ((model.proba(stored) >= 0.5) != clean).any(axis=1)
+    assert together.tolist() == [r.untargeted_success for r in results] and 0 < together.sum() < 4
+    _, same = run_attacks_on_samples(model, x[:4], bits[:4], hopping(budget), fs=100)
+    assert np.array_equal(same, changed)  # every draw comes from the record's own generator
+
+
+@extras
+def test_hop_skip_jump_stops_once_a_flip_fits(x: np.ndarray) -> None:
+    pytest.importorskip("art.attacks.evasion")
+    pytest.importorskip("torch")
+    model = as_classifier(network(), layout="lead_sample", outputs="logit")
+    bits, asked = truth(model, x), []
+    for early_stop in (True, False):
+        before = model.n_forward
+        config = hopping(1e6, early_stop=early_stop)
+        results, _ = run_attacks_on_samples(model, x[:2], bits[:2], config, fs=100)
+        asked.append(model.n_forward - before)
+        assert all(r.untargeted_success for r in results)
+    assert asked[0] < asked[1]
+
+
+@extras
+def test_hop_skip_jump_keeps_to_its_window_and_to_the_lead_equations(x: np.ndarray) -> None:
+    pytest.importorskip("art.attacks.evasion")
+    pytest.importorskip("torch")
+    model = as_classifier(network(), layout="lead_sample", outputs="logit")
+    clean = consistent(x)[:2]
+    config = replace(hopping(1e6, lead_consistent=True), window_seconds=2.0, center_time=clean.shape[1] / 200)
+    _, changed = run_attacks_on_samples(model, clean, truth(model, clean), config, fs=100)
+    window = hann_window(clean.shape[1], 100.0, clean.shape[1] / 200, 2.0)
+    assert np.abs(changed - clean)[:, window == 0].max() == 0.0 and violation(changed) < 1e-9
 
 
 @extras

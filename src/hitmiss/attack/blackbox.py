@@ -1,8 +1,4 @@
-"""Attacks that only ask the model for answers: a random search of our own, and HopSkipJump through ART (an extra).
-
-ART's attacks think in one class a record. The label-powerset view gives them every pattern of bits as a class of its own
-(2⁵ = 32 for five diagnoses), so that "another class" is exactly "any bit changed".
-"""
+"""Attacks that only ask the model for answers: a random search of our own, and what HopSkipJump (`hop_skip_jump`) needs."""
 
 from __future__ import annotations
 
@@ -13,7 +9,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from hitmiss.detect.detector import need
+from hitmiss.attack.gradient import within_budget
 from hitmiss.errors import UsageError
 
 Floats = NDArray[np.float64]
@@ -58,10 +54,14 @@ def random_search(
     a record that has succeeded asks no more. The second figure is how many answers were asked for.
     """
     n, samples, leads = x.shape
+
+    def change(rows: Any, field: Floats) -> Floats:
+        return within_budget(shape(field) * window[rows], budget[rows], "linf")  # derived leads may be over it
+
     signs = np.stack([_stripes(rng, samples, leads) for rng in rngs])
     field = signs * budget[:, None, None]
     rows = np.arange(n)
-    best = margin(rows, x + shape(field) * window)
+    best = margin(rows, x + change(rows, field))
     n_queries = n
     for query in range(queries - 1):
         rows = np.flatnonzero(best > 0)
@@ -70,11 +70,11 @@ def random_search(
         tried = field[rows].copy()
         for i, at in enumerate(rows.tolist()):
             _patch(tried[i], rngs[at], budget[at], query / queries)
-        found = margin(rows, x[rows] + shape(tried) * window[rows])
+        found = margin(rows, x[rows] + change(rows, tried))
         n_queries += len(rows)
         better = found < best[rows]
         field[rows[better]], best[rows[better]] = tried[better], found[better]
-    return np.asarray(shape(field) * window), n_queries
+    return change(np.arange(n), field), n_queries
 
 
 def _stripes(rng: Generator, samples: int, leads: int) -> Floats:
@@ -109,39 +109,3 @@ def powerset(bits: Any) -> Floats:
     """Bits as one-hot rows over all 2^C patterns: what ART takes for the probabilities of classes."""
     rows = np.atleast_2d(np.asarray(bits))
     return np.eye(1 << rows.shape[1], dtype=np.float64)[to_pattern(rows)]
-
-
-def hop_skip_jump(
-    x: Floats, bits_of: Callable[[Any], Any], *, iterations: int = 10, evaluations: int = 100, seeds: Sequence[int] = ()
-) -> Floats:
-    """Changes that flip any bit, by ART's HopSkipJump (Chen, Jordan & Wainwright 2020) in its L2 form, one record at a time.
-
-    `bits_of` gives the predicted bits of signals. The attack makes its change as small as it can; it knows no budget.
-    """
-    estimators = need("art.estimators.classification", "art")
-    evasion = need("art.attacks.evasion", "art")
-    first = np.atleast_2d(bits_of(x[:1]))
-
-    def predict(batch: Any) -> Floats:
-        return powerset(bits_of(np.asarray(batch, dtype=np.float64)))
-
-    bound = float(np.abs(x).max()) * 4.0 + 1.0
-    wrapped = estimators.BlackBoxClassifier(predict, x.shape[1:], 1 << first.shape[1], clip_values=(-bound, bound))
-    attack = evasion.HopSkipJump(
-        wrapped,
-        norm=2,
-        max_iter=iterations,
-        max_eval=evaluations * 10,
-        init_eval=evaluations,
-        init_size=100,
-        verbose=False,
-    )
-    state = np.random.get_state()  # noqa: NPY002  (ART draws from the global generator; it is put back)
-    found = []
-    try:
-        for at, record in enumerate(x):
-            np.random.seed(seeds[at] if len(seeds) else at)  # noqa: NPY002
-            found.append(attack.generate(record[None].astype(np.float32))[0])
-    finally:
-        np.random.set_state(state)  # noqa: NPY002
-    return np.asarray(np.stack(found), dtype=np.float64) - x

@@ -16,7 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 from hitmiss.attack import blackbox
 from hitmiss.attack.batch import BATCHED, Floats, check_signals, deviations, make_records, pick
 from hitmiss.attack.config import PerturbationConfig, same_kind
+from hitmiss.attack.criterion import any_bit
 from hitmiss.attack.gradient import Mask, Problem, solve, within_budget
+from hitmiss.attack.hop_skip_jump import Aim, hop_skip_jump
 from hitmiss.attack.leads import consistent, need_twelve
 from hitmiss.attack.methods import METHODS, Method, find_method
 from hitmiss.attack.model import Classifier
@@ -31,6 +33,8 @@ FEW = 16
 MOST_THREADS = 8
 DETECTED = "R peaks detected by hitmiss"
 Bits = NDArray[np.int8]
+Notes = tuple[str, ...] | list[tuple[str, ...]]
+"""What there is to say about all records, or about each."""
 Gradients = dict[int, NDArray[np.float32]]
 """The gradient of each record (by place) where an attack begins: it is the same for every strength."""
 
@@ -222,8 +226,8 @@ class _Group:
         else:
             found, budget, norm, zero, notes = self._by_asking()
         out.x[places], out.budget[places], out.zero_gradient[places] = found, budget, zero
-        for at in places:
-            out.norm[at], out.notes[at] = norm, notes
+        for i, at in enumerate(places):
+            out.norm[at], out.notes[at] = norm, notes[i] if isinstance(notes, list) else notes
 
     def _without_model(self, out: Floats, places: Sequence[int], notes: list[tuple[str, ...]]) -> None:
         """A few records at a time, each put where it belongs while it is still in the cache."""
@@ -245,7 +249,7 @@ class _Group:
         for at in places:
             notes[at] = (DETECTED,) if are_found else ()
 
-    def _by_gradient(self) -> tuple[Floats, Any, str, Any, tuple[str, ...]]:
+    def _by_gradient(self) -> tuple[Floats, Any, str, Any, Notes]:
         method = find_method(self.first.family, **self.first.settings)
         budget = self.strength * method.eps_max
         outcome = solve(self._model, self._problem(method), method, self.first.family, self.records.batch)
@@ -286,22 +290,35 @@ class _Group:
         clean, criterion, target = self.records.clean_bits[self.rows], self.first.criterion, self.target
         return lambda at, p: criterion(clean[at], binarize(p, self.records.threshold), target[at])
 
-    def _by_asking(self) -> tuple[Floats, Any, str, Any, tuple[str, ...]]:
+    def _by_asking(self) -> tuple[Floats, Any, str, Any, Notes]:
         settings = {**blackbox.SETTINGS[self.first.family], **self.first.settings}
         budget, x = self.strength * settings.pop("eps_max"), self.records.x[self.rows]
-        if self.first.family == "hop_skip_jump":
-            if (self.target >= 0).any():
-                raise UsageError("hop_skip_jump flips any bit; it cannot aim at a class")
-            seeds = [int(rng.integers(2**32)) for rng in self.rngs]
-            delta = blackbox.hop_skip_jump(x, self._bits, seeds=seeds, **settings)
-            return x + within_budget(delta, budget, "l2"), budget, "l2", False, ()
         shape = consistent if self.is_consistent else (lambda delta: delta)
         if self.is_consistent:
             need_twelve(x.shape[2])
+        if self.first.family == "hop_skip_jump":
+            return self._by_hopping(x, budget, shape, settings)
         delta, _ = blackbox.random_search(
             x, self._margin, budget, self.window[:, :, None], self.rngs, shape=shape, **settings
         )
-        return x + within_budget(delta, budget, "linf"), budget, "linf", False, ()
+        return x + delta, budget, "linf", False, ()
+
+    def _by_hopping(
+        self, x: Floats, budget: Floats, shape: Callable[[Floats], Floats], settings: dict[str, Any]
+    ) -> tuple[Floats, Any, str, Any, Notes]:
+        """One record after another: how many questions each takes depends on the answers."""
+        if (self.target >= 0).any() or self.first.criterion is not any_bit:
+            raise UsageError("hop_skip_jump flips any bit; it cannot aim at a class or at another criterion")
+        stop = bool(self.first.extra.get("early_stop"))
+        changed = x.copy()
+        notes: list[tuple[str, ...]] = []
+        for i, record in enumerate(x):
+            window = self.window[i][:, None]
+            aim = Aim(record, lambda free, w=window: shape(free) * w, self._bits, float(budget[i]), self.rngs[i])  # type: ignore[misc]
+            delta, remark = hop_skip_jump(aim, early_stop=stop, **settings)
+            changed[i] += within_budget(delta[None], budget[i : i + 1], "l2")[0]
+            notes.append((remark,) if remark else ())
+        return changed, budget, "l2", False, notes
 
     def _bits(self, x: Any) -> Bits:
         return binarize(self._model.proba(x), self.records.threshold)
