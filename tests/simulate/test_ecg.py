@@ -11,7 +11,8 @@ from hitmiss.attack.leads import violation
 from hitmiss.attack.peaks import detect_r_peaks
 from hitmiss.metrics.ranking import roc_auc
 from hitmiss.simulate.ecg import CLASSES, simulate, write
-from hitmiss.simulate.ecg_model import ConvBaseline, train, trained
+from hitmiss.simulate.ecg_model import ConvBaseline, train
+from hitmiss.simulate.saving import trained
 
 
 def test_the_same_seed_is_the_same_heart() -> None:

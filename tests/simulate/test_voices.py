@@ -13,8 +13,9 @@ from hitmiss.detect.detector import open_detector
 from hitmiss.io.manifest import read_manifest
 from hitmiss.io.media import load_audio
 from hitmiss.metrics.detection import eer
+from hitmiss.simulate.saving import trained
 from hitmiss.simulate.spoofs import SPOOFS
-from hitmiss.simulate.training import train, trained
+from hitmiss.simulate.training import train
 from hitmiss.simulate.voices import SPLITS, corpus, make_speaker, utter, write
 
 

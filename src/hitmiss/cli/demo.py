@@ -66,7 +66,7 @@ def simulate_voices(folder: Path, share: float) -> Path:
 
 def detect_voices(data: Path) -> list[list[str]]:
     """Run the detector through codecs, score per codec and attack, and see what a frozen threshold does."""
-    from hitmiss.simulate.training import trained
+    from hitmiss.simulate.saving import trained
 
     run, each = str(data / "run"), ["--bootstrap", "1000", "--unit", "speaker"]
     kept = ["-o", str(data / "results.json")]
@@ -163,7 +163,7 @@ def simulate_ecg(folder: Path, share: float) -> Path:
 
 def attack_ecg(data: Path) -> list[list[str]]:
     """Noise, morphology and a black-box search, with gradients where torch is installed; each beside noise of its norm."""
-    from hitmiss.simulate.ecg_model import trained
+    from hitmiss.simulate.saving import trained
 
     run, has_torch = str(data / "run"), find_spec("torch") is not None
     families = ["band_noise(beta=0.5)", "morph_amp", "random_search(queries=100)", *(["pgd", "smooth_adv"] if has_torch else [])]

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.detect.detector import Base, Batch, need
 from hitmiss.simulate.ecg import CLASSES, FS
+from hitmiss.simulate.saving import save_detector
 from hitmiss.stats.seeds import generator
 
 F32 = NDArray[np.float32]
@@ -27,14 +28,6 @@ SIZE: Final = 20
 STRIDE: Final = 4
 FILTERS: Final = 32
 OPSET: Final = 17
-AS_PYTHON: Final = '''"""The classifier that was trained on train.npz, for `hitmiss attack --detector detector.py:detector`."""
-
-from pathlib import Path
-
-from hitmiss.simulate.ecg_model import ConvBaseline
-
-detector = ConvBaseline.load(Path(__file__).with_name("detector.npz"))
-'''
 
 
 @dataclass(eq=False)
@@ -177,17 +170,4 @@ def train(folder: str | Path, *, as_onnx: bool | None = None) -> str:
     folder = Path(folder)
     with np.load(folder / "train.npz") as stored:
         model = ConvBaseline.fit(stored["x"], stored["y"])
-    if as_onnx is None:
-        as_onnx = all(find_spec(name) is not None for name in ("onnx", "onnxruntime"))
-    if as_onnx:
-        model.save_onnx(folder / "detector.onnx")
-        return str(folder / "detector.onnx")
-    model.save(folder / "detector.npz")
-    (folder / "detector.py").write_text(AS_PYTHON, encoding="utf-8")
-    return f"{folder / 'detector.py'}:detector"
-
-
-def trained(folder: str | Path) -> str:
-    """The text for `--detector` of what `train` left in a folder."""
-    onnx = Path(folder) / "detector.onnx"
-    return str(onnx) if onnx.is_file() else f"{Path(folder) / 'detector.py'}:detector"
+    return save_detector(folder, model, data="train.npz", verb="attack", as_onnx=as_onnx)
