@@ -24,7 +24,7 @@ from hitmiss.cli.main import run
 from hitmiss.io.triage import read_results
 from hitmiss.llm.items import read_items
 from hitmiss.llm.standin import Seen, StandIn
-from hitmiss.llm.tools import TOOLS
+from hitmiss.llm.tools import BY_KIND
 from hitmiss.simulate.pictures import items as simulated
 from hitmiss.validity import breaches
 
@@ -166,9 +166,9 @@ class TestManyItems:
     def test_hits_and_misses_are_told_apart(self, ran: Any) -> None:
         rows = [r for r in ran[3] if r["tool_usage"]]
         details = [d for r in rows for d in r["tool_details"]]
-        assert {d["tool"] for d in details} == set(TOOLS)
+        assert {d["tool"] for d in details} == {tool.name for tool in BY_KIND["image"]}
         misses = sum(not d["cached"] for d in details)
-        assert 200 * len(TOOLS) * 0.9 < misses < len(details) / 2  # each picture once or, where trials met, twice
+        assert 200 * len(BY_KIND["image"]) * 0.9 < misses < len(details) / 2  # each picture once or, where trials met, twice
         trials = read_results(ran[0] / "r.jsonl")
         assert set(trials.frame["cache"].unique()) == {"hit", "miss"}
 

@@ -17,13 +17,14 @@ from PIL import Image, ImageChops, ImageStat
 
 from hitmiss.errors import UnknownName
 from hitmiss.llm.cache import ToolCache
-from hitmiss.llm.tools import TOOLS, call_tool
+from hitmiss.llm.tools import BY_KIND, call_tool
 from hitmiss.llm.tools.ela import error_levels
 from hitmiss.llm.tools.metadata import metadata
 from hitmiss.llm.tools.quantisation import quantisation
 from hitmiss.llm.tools.residual import noise_residual
 from hitmiss.llm.tools.spectrum import power_spectrum, spectrum
 
+PICTURE_TOOLS = [tool.name for tool in BY_KIND["image"]]
 RNG = np.random.default_rng(5)
 NOISY = RNG.integers(0, 256, size=(24, 32, 3), dtype=np.uint8)
 SMOOTH = np.stack([np.add.outer(np.arange(24) * 4, np.arange(32) * 3)] * 3, axis=2).astype(np.uint8)
@@ -164,7 +165,7 @@ def test_only_jpeg_has_tables() -> None:
     }
 
 
-@pytest.mark.parametrize("name", sorted(TOOLS))
+@pytest.mark.parametrize("name", sorted(PICTURE_TOOLS))
 def test_broken_pictures_are_a_result(name: str) -> None:
     whole = jpeg(NOISY)
     for data in (b"", b"no picture", whole[:40], b"\x89PNG\r\n\x1a\n"):
@@ -190,7 +191,7 @@ def test_unknown_tools_are_named() -> None:
 class TestCache:
     def test_a_hit_is_what_was_computed(self, tmp_path: Path) -> None:
         cache = ToolCache(tmp_path)
-        for name in TOOLS:
+        for name in PICTURE_TOOLS:
             first, second = (call_tool(name, jpeg(NOISY), cache) for _ in range(2))
             assert (first.cached, second.cached) == (False, True)
             assert second.result == first.result == call_tool(name, jpeg(NOISY)).result

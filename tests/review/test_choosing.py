@@ -14,6 +14,7 @@ from tests.review.review_parts import png, wav, write_results
 
 from hitmiss.errors import DataError, UnknownName, UsageError
 from hitmiss.review.answers import Wish
+from hitmiss.review.beginning import folder_of
 from hitmiss.review.choosing import choose
 from hitmiss.review.media import MOST_PIXELS, Library, told
 
@@ -100,7 +101,7 @@ def test_scores_with_thresholds_and_other_classes(tmp_path: Path) -> None:
 
 
 def test_a_finished_run_of_detect(tmp_path: Path) -> None:
-    """The run has no files in its table; the manifest that it was made from names them."""
+    """The run has no files in its table; the manifest that it was made from names them, and so does its list of files."""
     from hitmiss.cli.main import run
 
     (tmp_path / "detector.py").write_text(
@@ -116,8 +117,10 @@ def test_a_finished_run_of_detect(tmp_path: Path) -> None:
     library = Library(tmp_path)
     chosen = choose(str(tmp_path / "run"), Wish(("all",)), library, str(tmp_path / "m.tsv"))
     assert {e.kind for e in chosen.entries} == {"audio"} and chosen.pinned["run"] == "run"
+    alone = choose(str(tmp_path / "run"), Wish(("all",)), Library(folder_of(tmp_path / "run")))
+    assert [(e.item, e.source) for e in alone.entries] == [(e.item, e.source) for e in chosen.entries]
     with pytest.raises(DataError, match="cannot be shown"):
-        choose(str(tmp_path / "run"), Wish(("all",)), library)
+        choose(str(tmp_path / "run"), Wish(("all",)), Library(tmp_path / "run"))
 
 
 def test_a_finished_run_that_keeps_its_rows(tmp_path: Path) -> None:

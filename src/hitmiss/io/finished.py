@@ -1,4 +1,4 @@
-"""A finished run as the door sees it: the table inside, and what the run says about its own scores."""
+"""A finished run as the door sees it: the table inside, what the run says about its own scores, and where its files lay."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from hitmiss.io.joining import Coverage
 from hitmiss.io.options import ReadOptions
-from hitmiss.io.runs import MANIFEST, TABLE, require_complete
+from hitmiss.io.runs import FILES, MANIFEST, MEDIA, TABLE, load_manifest, require_complete
 
 
 @dataclass(frozen=True)
@@ -54,3 +56,23 @@ def open_finished(source: Any, options: ReadOptions) -> FinishedRun | None:
         declared["score_kind"] = facts.get("score_kind", "raw")
     coverage = None if not facts.get("n_failed") else (facts["n_scored"], facts["n_scored"] + facts["n_failed"])
     return FinishedRun(folder / TABLE, options.changed(**declared), coverage, tuple(facts.get("notes", ())))
+
+
+def run_behind(source: str | Path) -> Path | None:
+    """The run of a source: the folder itself, or for `results.jsonl` the `results.run` beside it that wrote it."""
+    path = Path(source)
+    return next((p for p in (path, path.with_suffix(".run")) if (p / MANIFEST).is_file()), None)
+
+
+def media_folder(run: Path) -> Path | None:
+    """Where the files (or the one file of signals) of a run lay, as the run has written it down; None where it has not."""
+    told = load_manifest(run).get("facts", {}).get(MEDIA)
+    return run / told if isinstance(told, str) else None
+
+
+def files_of(run: Path) -> dict[str, str]:
+    """The file of each item, below the folder of the files."""
+    if not (run / FILES).is_file():
+        return {}
+    table = pl.read_parquet(run / FILES)
+    return dict(zip(table["item"].to_list(), table["file"].to_list(), strict=True))

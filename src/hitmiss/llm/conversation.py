@@ -7,18 +7,16 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from hitmiss.detect.detector import need
 from hitmiss.errors import DataError
 from hitmiss.llm.answers import read_answer
 from hitmiss.llm.cache import ToolCache
-from hitmiss.llm.items import Item
 from hitmiss.llm.plan import Call, Plan
-from hitmiss.llm.prompts import Prompts, as_data
-from hitmiss.llm.tools import TOOLS, ToolCall, call_tool
-
-FORMATS: Final = {"audio/wav": "wav", "audio/mp3": "mp3"}
+from hitmiss.llm.prompts import as_data
+from hitmiss.llm.sounds import to_send
+from hitmiss.llm.tools import BY_KIND, ToolCall, call_tool
 
 
 @dataclass(frozen=True)
@@ -44,13 +42,14 @@ class Conversation:
         self.call, self.plan, self.cache = call, plan, cache
         self.tool_calls: list[ToolCall] = []
         self.replies: list[Reply] = []
+        self.sent: dict[str, Any] | None = None
 
     async def hold(self, state: Any) -> dict[str, Any]:
         """Ask until there is an answer; the last of `max_iterations` offers no tools, so that it must be one."""
         model = need("inspect_ai.model", "llm")
         data = self.call.item.load()
-        state.messages = _messages(self.call.item, data, self.plan.prompts)
-        tools = self._tools(data) if self.call.use_tools and self.call.item.kind == "image" else []
+        state.messages = self._messages(data)
+        tools = self._tools(data) if self.call.use_tools else []
         asked = model.get_model()
         for left in range(self.plan.settings.max_iterations - 1, -1, -1):
             began = time.perf_counter()
@@ -88,20 +87,32 @@ class Conversation:
             "model_answered": self.replies[-1].output.model if self.replies else None,
             "tool_details": [c.detail for c in self.tool_calls],
             "cache_hit": any(c.cached for c in self.tool_calls) or any(r.cached for r in self.replies),
+            **({"sent": self.sent} if self.sent is not None else {}),
         }
+
+    def _messages(self, data: bytes) -> list[Any]:
+        """The rules as the system turn, the item as data in the user turn. Nothing else of the item is sent."""
+        model, item, prompts = need("inspect_ai.model", "llm"), self.call.item, self.plan.prompts
+        content: list[Any] = [model.ContentText(text=prompts.user[item.kind])]
+        if item.kind == "text":
+            content.append(model.ContentText(text=as_data(data.decode())))
+        elif item.kind == "image":
+            content.append(model.ContentImage(image=_as_url(item.media_type, data)))
+        else:
+            sound, form, self.sent = to_send(data, item.media_type)
+            content.append(model.ContentAudio(audio=_as_url(f"audio/{form}", sound), format=form))
+        return [model.ChatMessageSystem(content=prompts.system), model.ChatMessageUser(content=content)]
 
     def _tools(self, data: bytes) -> list[Any]:
         tool = need("inspect_ai.tool", "llm")
         return [
-            tool.ToolDef(
-                _bound(self, name, data), name=name, description=TOOLS[name].about, parameters=tool.ToolParams()
-            )
-            for name in TOOLS
+            tool.ToolDef(_bound(self, t.name, data), name=t.name, description=t.about, parameters=tool.ToolParams())
+            for t in BY_KIND.get(self.call.item.kind, ())
         ]
 
 
 def _bound(conversation: Conversation, name: str, data: bytes) -> Any:
-    """A tool that looks at this picture; it works in a thread, so that other conversations go on."""
+    """A tool that looks at this item; it works in a thread, so that other conversations go on."""
 
     async def look() -> str:
         anyio = need("anyio", "llm")
@@ -112,24 +123,8 @@ def _bound(conversation: Conversation, name: str, data: bytes) -> Any:
     return look
 
 
-def _messages(item: Item, data: bytes, prompts: Prompts) -> list[Any]:
-    """The rules as the system turn, the item as data in the user turn. Nothing else of the item is sent."""
-    model = need("inspect_ai.model", "llm")
-    said = model.ContentText(text=prompts.user[item.kind])
-    content: list[Any] = [said]
-    if item.kind == "text":
-        content.append(model.ContentText(text=as_data(data.decode())))
-    elif item.kind == "image":
-        content.append(model.ContentImage(image=_as_url(item, data)))
-    elif item.media_type in FORMATS:
-        content.append(model.ContentAudio(audio=_as_url(item, data), format=FORMATS[item.media_type]))
-    else:
-        raise DataError(f"item {item.id} is {item.media_type}; language models take WAV or MP3")
-    return [model.ChatMessageSystem(content=prompts.system), model.ChatMessageUser(content=content)]
-
-
-def _as_url(item: Item, data: bytes) -> str:
-    return f"data:{item.media_type};base64,{base64.b64encode(data).decode()}"
+def _as_url(media_type: str, data: bytes) -> str:
+    return f"data:{media_type};base64,{base64.b64encode(data).decode()}"
 
 
 def _record(output: Any) -> dict[str, Any]:

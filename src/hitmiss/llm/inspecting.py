@@ -40,8 +40,7 @@ def ask_llms(recorder: Recorder, log_dir: Path, cache: ToolCache | None, key: st
     require_plain_environment()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what its libraries deprecate, and leave open, is no affair of the user's
-        models = open_models([call.model for call in waiting], recorder, key)
-        is_whole = _evaluate(waiting, recorder, models, log_dir, cache)
+        is_whole = _evaluate(waiting, recorder, log_dir, cache, key)
         gc.collect()  # connections and streams that were left open complain when they are collected: here
     recorder.require_hope()
     if not is_whole:
@@ -49,9 +48,10 @@ def ask_llms(recorder: Recorder, log_dir: Path, cache: ToolCache | None, key: st
 
 
 def _evaluate(
-    waiting: Sequence[Call], recorder: Recorder, models: Mapping[str, Any], log_dir: Path, cache: ToolCache | None
+    waiting: Sequence[Call], recorder: Recorder, log_dir: Path, cache: ToolCache | None, key: str | None
 ) -> bool:
     """Run the tasks; False where the user interrupted, which inspect_ai takes and ends without logs."""
+    models = open_models([call.model for call in waiting], recorder, key)
     tasks = [_task(part, recorder, models[part[0].model], cache) for part in _parts(waiting)]
     logs = need("inspect_ai", "llm").eval(
         tasks,

@@ -30,7 +30,10 @@ MOST_BYTES: Final = 64 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Item:
-    """One item: what is asked about (a file or a text), what is true of it, and the hash of its bytes."""
+    """One item: what is asked about (a file or a text), what is true of it, and the hash of its bytes.
+
+    `file` is the path below the folder of the files, and the only one that is ever written.
+    """
 
     id: str
     kind: str
@@ -157,7 +160,8 @@ def _file_item(
     if not media.startswith(f"{wanted}/"):
         known = "PNG, JPEG or WebP" if wanted == "image" else "WAV, MP3, FLAC or Ogg"
         return fault("bad-media", f"the file is no {known}", column, value)  # type: ignore[no-any-return]
-    return Item(ident, wanted, label, _sha(data), media, path=path, file=value, meta=meta)
+    named = path.relative_to(root.resolve()).as_posix()  # a path that was given whole tells of this machine
+    return Item(ident, wanted, label, _sha(data), media, path=path, file=named, meta=meta)
 
 
 def media_type(data: bytes) -> str:

@@ -10,7 +10,7 @@ from hitmiss.errors import UnknownName, UsageError
 from hitmiss.llm.addresses import server_of
 from hitmiss.llm.items import Item, content_digest
 from hitmiss.llm.prompts import Prompts
-from hitmiss.llm.tools import TOOLS
+from hitmiss.llm.tools import BY_KIND, Tool
 
 MODES: Final = {"both": (False, True), "tools": (True,), "on": (True,), "no-tools": (False,), "off": (False,)}
 
@@ -80,13 +80,18 @@ class Plan:
             raise UsageError(f"--trials takes 1 or more; found {self.trials}")
         if not self.models or len(set(self.models)) != len(self.models) or any("|" in m or not m for m in self.models):
             raise UsageError(f"--models takes one or more different names without `|`; found {', '.join(self.models)}")
-        if True in self.modes and "image" not in self.kinds and set(self.models) - set(self.detectors):
-            raise UsageError("the tools look at pictures and the dataset has none; ask with --tools no-tools")
+        if True in self.modes and not self.tools and set(self.models) - set(self.detectors):
+            raise UsageError("there are tools for pictures and sounds, and the dataset has neither; ask with --tools no-tools")
 
     @property
     def kinds(self) -> list[str]:
         """The kinds of items there are."""
         return sorted({item.kind for item in self.items})
+
+    @property
+    def tools(self) -> list[Tool]:
+        """The tools that are offered: none, or those for the kinds of items there are."""
+        return [tool for kind in self.kinds for tool in BY_KIND.get(kind, ())] if True in self.modes else []
 
     @property
     def cells(self) -> list[tuple[str, bool]]:
@@ -119,7 +124,7 @@ class Plan:
             "models": {m: dict(self.detectors.get(m) or self._asked(m)) for m in self.models},
             "base_url": self.settings.base_url,
             "modes": ["tools" if t else "no-tools" for t in self.modes],
-            "tools": {name: tool.identity for name, tool in TOOLS.items()} if True in self.modes else {},
+            "tools": {tool.name: tool.identity for tool in self.tools},
             "trials": self.trials,
             "settings": self.settings.run_config,
             "thresholds": list(self.settings.thresholds) if self.detectors else None,

@@ -45,7 +45,7 @@ def row_of(
         "use_tools": call.use_tools,
         "trial": call.trial,
         "label": item.label,
-        **({item.kind: item.file} if item.file else {}),
+        **({item.kind: item.file or item.text} if item.file or item.text else {}),
         "meta": dict(item.meta),
         "prediction": record.get("prediction"),
         "parsed_verdict": record.get("prediction"),
@@ -65,6 +65,8 @@ def row_of(
         "timestamp": record.get("timestamp"),
         "tokens": record.get("tokens"),
     }
+    if record.get("sent"):
+        row["sent"] = record["sent"]
     if is_llm:
         row["prompt_hashes"] = plan.prompts.hashes(plan.kinds)
     row["cost"], row["cost_reason"] = _cost(call, record, prices, is_llm)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Final
+
+import polars as pl
 
 from hitmiss.detect.loop import stop_on_terminate
 from hitmiss.errors import IncompleteRun, UsageError
-from hitmiss.io.runs import MANIFEST, Run, start
+from hitmiss.io.runs import FILES, MANIFEST, MEDIA, Run, start
 from hitmiss.io.segments import replace_file
 from hitmiss.io.triage import LAYOUT, read_results
 from hitmiss.llm.cache import ToolCache, default_folder
@@ -93,13 +96,31 @@ def _finish(run: Run, plan: Plan, target: Path, prices: Prices) -> Outcome:
     own, tested = rows[:n], rows[n:]
     folder = run.folder
     replace_file(folder / RESULTS, as_lines(own).encode())
-    files = [RESULTS]
+    files = [RESULTS, *_save_files(plan, folder)]
     if tested:
         replace_file(folder / CANARIES, as_lines(tested).encode())
         files.append(CANARIES)
     trials = read_results(folder / RESULTS)
     head = trials.header
     facts = {"rows": RESULTS, "layout": LAYOUT.name, "positive": head.positive, "negative": head.negative}
-    run.finish(trials.frame, files, **facts)
+    run.finish(trials.frame, files, **facts, **_media(plan, folder))
     replace_file(target, as_lines(own).encode())
     return Outcome(folder, target, trials, own, obedience(tested))
+
+
+def _save_files(plan: Plan, folder: Path) -> list[str]:
+    """The file of each item as a table beside the rows, so that reports and reviews find it; the table's name."""
+    files = {item.id: item.file for item in plan.items if item.file}
+    if not files:
+        return []
+    pl.DataFrame({"item": list(files), "file": list(files.values())}).write_parquet(folder / FILES)
+    return [FILES]
+
+
+def _media(plan: Plan, folder: Path) -> dict[str, str]:
+    """Where the files lie, seen from the run."""
+    item = next((item for item in plan.items if item.path is not None and item.file), None)
+    if item is None or item.path is None:
+        return {}
+    root = item.path.parents[len(PurePosixPath(item.file).parts) - 1]
+    return {MEDIA: os.path.relpath(root, folder)}

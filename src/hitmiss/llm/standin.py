@@ -296,6 +296,9 @@ def _log_odds(item: bytes, evidence: Mapping[str, Any] | None) -> tuple[float, s
     from hitmiss.errors import DataError
     from hitmiss.llm.tools.residual import noise_residual
 
+    if evidence and "sound_spectrum" in evidence:
+        height = evidence["sound_spectrum"].get("highest_over_half_rate") or 0.0
+        return 8.0 * (0.8 - height), f"the sound ends at {height:.2f} of half its sample rate"
     if evidence:
         noise, power = evidence.get("noise_residual", {}), evidence.get("frequency_spectrum", {})
         right, slope = noise.get("correlation_right") or 0.0, power.get("slope") or -3.2

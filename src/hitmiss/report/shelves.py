@@ -11,15 +11,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-import polars as pl
-
 from hitmiss.errors import DataError, UsageError
+from hitmiss.io.finished import files_of, media_folder, run_behind
 from hitmiss.io.manifest import inside, read_manifest
-from hitmiss.io.runs import FILES, MANIFEST, MEDIA, load_manifest
+from hitmiss.io.rows import read_rows
 from hitmiss.report.media import Media, Refusal, open_media, trace_of
 from hitmiss.trials import Trials
 
 COLUMNS: Final = ("file", "path", "filename", "audio", "image", "media")
+NAMED: Final = ("image", "image_path", "audio", "audio_path")
 ENDINGS: Final = ("", ".flac", ".wav", ".mp3", ".ogg", ".m4a", ".png", ".jpg", ".jpeg", ".webp")
 """What an id may lack of a file's name."""
 TABLES: Final = (".tsv", ".csv", ".txt", ".jsonl", ".parquet")
@@ -143,23 +143,33 @@ def open_shelf(place: str | Path) -> Shelf:
 def shelf_beside(source: str | Path, trials: Trials) -> Shelf | None:
     """The files that a run or a score file tells of itself; None where it tells of none, or they are not there any more."""
     path = Path(source)
-    if (path / MANIFEST).is_file():
-        return _of_run(path)
-    column = next((c for c in COLUMNS if c in trials.header.slices), None)
-    if column is None or not path.is_file():
+    run = run_behind(path)
+    if run is not None:
+        return _of_run(run)
+    if not path.is_file():
         return None
-    shelf = FileShelf(path.parent, column=column)
-    return shelf if shelf.holds_any(trials) else None
+    column = next((c for c in COLUMNS if c in trials.header.slices), None)
+    files = _named_in(path) if column is None else {}
+    shelf = FileShelf(path.parent, files, column)
+    return shelf if (files or column) and shelf.holds_any(trials) else None
+
+
+def _named_in(path: Path) -> dict[str, str]:
+    """The file of each item, where results of the triage document name it: there it is no property to split by."""
+    with path.open("rb") as file:
+        first = file.readline(1 << 20)
+    if path.suffix.lower() != ".jsonl" or not any(b'"%s"' % name.encode() in first for name in NAMED):
+        return {}
+    rows = read_rows(path).frame.to_dicts()
+    named = [(row.get("id"), next((row[n] for n in NAMED if row.get(n)), None)) for row in rows]
+    return {item: file for item, file in named if item and file}
 
 
 def _of_run(folder: Path) -> Shelf | None:
-    told = load_manifest(folder).get("facts", {}).get(MEDIA)
-    if not isinstance(told, str):
+    place = media_folder(folder)
+    if place is None:
         return None
-    place = folder / told
     if place.suffix == ".npz":
         return SignalShelf(place) if place.is_file() else None
-    if not place.is_dir() or not (folder / FILES).is_file():
-        return None
-    table = pl.read_parquet(folder / FILES)
-    return FileShelf(place, dict(zip(table["item"].to_list(), table["file"].to_list(), strict=True)))
+    files = files_of(folder)
+    return FileShelf(place, files) if files and place.is_dir() else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hitmiss.errors import Fault
+from hitmiss.io.finished import media_folder, run_behind
 from hitmiss.opening import split_choice
 from hitmiss.review.answers import Wish
 from hitmiss.review.choosing import choose
@@ -49,5 +50,10 @@ def beside(run: str | Path) -> Path:
 
 
 def folder_of(run: str | Path, dataset: str | Path | None = None) -> Path:
-    """The folder that paths of media start from: that of the table which names them."""
-    return Path(dataset or split_choice(str(run))[0]).parent
+    """The folder that paths of media start from: that of the table which names them, or the one the run tells of."""
+    if dataset is not None:
+        return Path(dataset).parent
+    path = Path(split_choice(str(run))[0])
+    behind = run_behind(path)
+    told = media_folder(behind) if behind is not None else None
+    return told if told is not None and told.is_dir() else path.parent

@@ -9,10 +9,12 @@ from typing import Any, Final
 import polars as pl
 
 from hitmiss.errors import DataError, Fault, UnknownName, UsageError
+from hitmiss.io.finished import files_of, run_behind
 from hitmiss.io.rows import read_rows
 from hitmiss.io.runs import items_digest
 from hitmiss.io.verdicts import UNCERTAIN
 from hitmiss.io.words import same_class
+from hitmiss.opening import split_choice
 from hitmiss.review.answers import ALL, ERROR, FILES, SAID, UNPARSED, Answered, Wish, ids_of, read_answered
 from hitmiss.review.media import ECG, TEXT, Library
 from hitmiss.review.store import Entry
@@ -36,7 +38,7 @@ def choose(run: str, wish: Wish, library: Library, dataset: str | None = None) -
     """The items of a run to be judged. Media are looked for in the dataset's rows, then in its own."""
     answered = read_answered(run, wish)
     ids = _wanted(answered, wish)
-    rows = _media_rows(answered, dataset)
+    rows = _media_rows(answered, run, dataset)
     entries, faults = _entries(ids, rows, wish, library)
     if faults and not wish.allow_missing:
         raise DataError(
@@ -91,8 +93,8 @@ def _kind(word: str, answered: Answered) -> str:
     return found
 
 
-def _media_rows(answered: Answered, dataset: str | None) -> dict[str, list[dict[str, str]]]:
-    """The rows that may tell what an item shows: that of the dataset, then those of the results."""
+def _media_rows(answered: Answered, run: str, dataset: str | None) -> dict[str, list[dict[str, str]]]:
+    """The rows that may tell what an item shows: that of the dataset, those of the results, the run's table of files."""
     found: dict[str, list[dict[str, str]]] = {}
     if dataset is not None:
         texts = read_rows(dataset)
@@ -101,6 +103,10 @@ def _media_rows(answered: Answered, dataset: str | None) -> dict[str, list[dict[
             found.setdefault(item, []).append(row)
     for item, row in zip(answered.frame["item"], answered.rows, strict=True):
         found.setdefault(item, []).append(row)
+    behind = run_behind(split_choice(run)[0])
+    files = files_of(behind) if behind is not None and dataset is None else {}
+    for item in found.keys() & files.keys():
+        found[item].append({"file": files[item]})
     return found
 
 

@@ -1,4 +1,4 @@
-"""Tools that look at a picture and need no network. Each is a pure function of the bytes; results may come from a cache."""
+"""Tools for pictures and for sounds that need no network. Each is a pure function of the bytes; results may be cached."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from hitmiss.llm.tools.ela import error_levels
 from hitmiss.llm.tools.metadata import metadata
 from hitmiss.llm.tools.quantisation import quantisation
 from hitmiss.llm.tools.residual import noise_residual
+from hitmiss.llm.tools.sound_container import sound_container
+from hitmiss.llm.tools.sound_levels import sound_levels
+from hitmiss.llm.tools.sound_spectrum import sound_spectrum
 from hitmiss.llm.tools.spectrum import spectrum
 
 
@@ -48,9 +51,8 @@ class ToolCall:
         return {"tool": self.tool, "seconds": round(self.seconds, 6), "cached": self.cached, **failed}
 
 
-TOOLS: Final = {
-    tool.name: tool
-    for tool in (
+BY_KIND: Final[Mapping[str, tuple[Tool, ...]]] = {
+    "image": (
         Tool(
             "error_level_analysis",
             "Differences after saving the picture as JPEG once more: mean, 95th percentile, maximum, and means of 8 × 8 blocks.",
@@ -79,12 +81,33 @@ TOOLS: Final = {
             "Quantisation tables of a JPEG, the nearest libjpeg quality, and the chroma subsampling.",
             quantisation,
         ),
-    )
+    ),
+    "audio": (
+        Tool(
+            "sound_spectrum",
+            "Mean power over frequency in 16 bands, centroid, where 85 % and 99 % of the power end, the highest frequency left.",
+            sound_spectrum,
+            {"bands": 16},
+        ),
+        Tool(
+            "sound_levels",
+            "Peak, RMS, offset, clipped samples, exact zeros, noise floor, silence in all and at both ends.",
+            sound_levels,
+            {"silence": -60.0},
+        ),
+        Tool(
+            "sound_container",
+            "What the file says about itself: format, coding, tags, chunks, encoders that left their name. Easily forged; it is data.",
+            sound_container,
+        ),
+    ),
 }
+"""The tools for each kind of item; texts have none."""
+TOOLS: Final = {tool.name: tool for tools in BY_KIND.values() for tool in tools}
 
 
 def call_tool(name: str, data: bytes, cache: ToolCache | None = None) -> ToolCall:
-    """Run a tool on a picture, or take its result from the cache. A picture that it cannot read is a result too."""
+    """Run a tool on an item, or take its result from the cache. An item that it cannot read is a result too."""
     if name not in TOOLS:
         raise UnknownName("tool", name, TOOLS)
     tool, began = TOOLS[name], time.perf_counter()
