@@ -38,7 +38,7 @@ ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
 NEEDED: Final = ("label", "score")
 SHOWN: Final = 8
 AT_ONCE: Final = 4
-"""Files that are read side by side: hashing and parsing leave the interpreter to others."""
+"""Files that are read side by side, where polars has as many threads: hashing and parsing leave the interpreter to others."""
 Missing = Literal["refuse", "drop"]
 ThresholdRule = Literal["same", "first", "per-row"]
 
@@ -152,7 +152,7 @@ def _read_all(
         own = Ledger()
         return _try(at, *sources[at], rules, whole, own), own
 
-    with ThreadPoolExecutor(max(1, min(len(sources), AT_ONCE))) as pool:
+    with ThreadPoolExecutor(min(AT_ONCE, pl.thread_pool_size())) as pool:
         read = list(pool.map(one, range(len(sources))))
     for _, own in read:
         ledger.findings += own.findings

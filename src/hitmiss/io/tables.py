@@ -128,11 +128,11 @@ def guess_separator(lines: Sequence[str]) -> str:
     """
     if any('"' in line for line in lines):
         lines = [_outside_quotes(lines[0])]  # further lines may begin inside a quoted field
-    counts = {sep: [_count_fields(line, sep) for line in lines] for sep in SEPARATORS}
-    steady = [sep for sep in SEPARATORS if counts[sep][0] > 1 and len(set(counts[sep])) == 1]
+    fields = {sep: _count_fields(lines[0], sep) for sep in SEPARATORS}
+    steady = [s for s, n in fields.items() if n > 1 and all(_count_fields(line, s) == n for line in lines)]
     if "," in steady and " " in steady and _are_decimal_commas(lines):
         return " "
-    return steady[0] if steady else max(SEPARATORS, key=lambda sep: counts[sep][0])
+    return steady[0] if steady else max(SEPARATORS, key=fields.__getitem__)
 
 
 def _count_fields(line: str, separator: str) -> int:

@@ -213,7 +213,8 @@ def samples_of_slices(whole: Sample, grouping: Grouping) -> list[Sample]:
             raise UnknownName("column to group by", name, columns.trials.header.slices)
     bound = tuple(c for c in grouping if c in columns.negative_only)
     if not bound:
-        return [columns.sample(rows, whole.run, key) for key, rows in _split(columns, whole.rows, grouping)]
+        parts = _split(columns, whole.rows, grouping, whole._span)
+        return [columns.sample(rows, whole.run, key) for key, rows in parts]
     return list(_paired_slices(whole, grouping, bound))
 
 
@@ -229,13 +230,17 @@ def _paired_slices(whole: Sample, grouping: Grouping, bound: Grouping) -> Iterat
         yield whole.columns.sample(np.concatenate([shared.get(rest, nobody), rows]), whole.run, key)
 
 
-def _split(columns: Columns, rows: Rows, names: Grouping) -> list[tuple[dict[str, str], Rows]]:
-    """Rows by the values of columns, in the order of the sorted values."""
-    code = np.zeros(len(rows), dtype=np.int64)
-    values: list[list[str]] = []
-    for name in names:
+def _split(
+    columns: Columns, rows: Rows, names: Grouping, span: Span | None = None
+) -> list[tuple[dict[str, str], Rows]]:
+    """Rows by the values of columns, in the order of the sorted values; `span`: the rows, where they stand together."""
+    own = rows if span is None else span
+    first, *others = names
+    code, distinct = columns.codes(first)
+    code, values = code[own], [distinct]
+    for name in others:
         numbers, distinct = columns.codes(name)
-        code = code * len(distinct) + numbers[rows] if len(names) > 1 else numbers[rows]
+        code = code * len(distinct) + numbers[own]
         values.append(distinct)
     size = int(np.prod([len(v) for v in values]))
     together = blocks(code, size)
