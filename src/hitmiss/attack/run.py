@@ -25,6 +25,7 @@ from hitmiss.attack.least import least_strengths
 from hitmiss.attack.model import Classifier
 from hitmiss.attack.perform import Performed, Records, perform
 from hitmiss.attack.result import describe
+from hitmiss.attack.signals import read_signals, write_index, write_part
 from hitmiss.attack.table import MINIMAL, header_of, run_of, table_of
 from hitmiss.attack.window import hann_windows
 from hitmiss.errors import DataError, UsageError
@@ -37,6 +38,7 @@ from hitmiss.trials import Trials
 PART: Final = 64
 """Records that are worked on together; it changes no result."""
 Report = Callable[[int, int], None]
+Keep = Callable[[str, Sequence[int], Floats], str]
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,10 @@ def sweep(
 
 @dataclass(eq=False)
 class Campaigner:
-    """Recordings under a plan: makes the record of any step and any recording, one batch at a time."""
+    """Recordings under a plan: makes the record of any step and any recording, one batch at a time.
+
+    `keep` takes the changed signals of some recordings at a step, where somebody wants them, and names their file.
+    """
 
     recordings: Recordings
     model: Classifier
@@ -102,6 +107,7 @@ class Campaigner:
     threshold: Any = 0.5
     peaks: Sequence[Any] | None = None
     batch: int = 32
+    keep: Keep | None = None
     records: Records = field(init=False)
 
     def __post_init__(self) -> None:
@@ -143,6 +149,10 @@ class Campaigner:
         made = self._facts(rows, done)
         for i, facts in enumerate(made):
             facts |= {"log_odds": _stored(log_odds[i]), "notes": list(done.notes[i])}
+        if self.keep is not None:
+            file = self.keep(name, rows, done.x)
+            for i, facts in enumerate(made):
+                facts["signals"] = [file, i]
         if self.plan.control:
             self._beside(made, configs, rows, done.x, name)
         return made
@@ -190,10 +200,10 @@ class Campaigner:
         name = f"{MINIMAL} {config}"
         return least_strengths(self.records, config, rows, lambda row: self.rng(row, name), rounds=self.plan.rounds)
 
-    def examples(self, trials: Trials) -> dict[str, tuple[Floats, Floats, float]]:
+    def examples(self, trials: Trials, kept: str | Path | None = None) -> dict[str, tuple[Floats, Floats, float]]:
         """Of every kind of attack at its greatest strength one record before and after: the first that flips, else the first.
 
-        Signals are not kept in a run; they are made again, from the same generators.
+        From a run folder that `kept` the signals, else made again from the same generators.
         """
         campaign = Campaign.of(trials)
         place = {name: at for at, name in enumerate(self.recordings.ids)}
@@ -206,10 +216,18 @@ class Campaigner:
             cell = next(c for c in campaign.cells if all(run[k] == v for k, v in c.run.items()))
             flips = (cell.bits != campaign.clean.bits).any(axis=1)
             row = place[campaign.records[int(np.argmax(flips))]]
-            done = perform(self.records, [row], [config], [self.rng(row, str(config))])
+            after = self._again(config, row) if kept is None else _kept(kept, run, self.recordings.ids[row])
             title = f"{config.family} {config.strength:g}, record {self.recordings.ids[row]}"
-            found[title] = (self.recordings.x[row], done.x[0], self.recordings.fs)
+            found[title] = (self.recordings.x[row], after, self.recordings.fs)
         return found
+
+    def _again(self, config: PerturbationConfig, row: int) -> Floats:
+        """A record attacked as it was, from the same generator."""
+        return np.asarray(perform(self.records, [row], [config], [self.rng(row, str(config))]).x[0])
+
+
+def _kept(folder: str | Path, run: dict[str, str], record: str) -> Floats:
+    return np.asarray(read_signals(folder, **run, records=[record])[1][0], dtype=np.float64)
 
 
 def same_norm_noise(shape: tuple[int, ...], window: Floats, size: float, rng: Generator) -> Floats:
@@ -229,9 +247,19 @@ def _stored(log_odds: Floats) -> list[Any]:
 
 
 def run_campaign(
-    campaigner: Campaigner, output: str | Path | None = None, *, resume: bool = False, report: Report | None = None
+    campaigner: Campaigner,
+    output: str | Path | None = None,
+    *,
+    resume: bool = False,
+    report: Report | None = None,
+    save_signals: bool = False,
 ) -> Trials:
-    """Carry out a plan and give its trials. With `output` it is a run folder: interrupted, it goes on with `resume=True`."""
+    """Carry out a plan and give its trials. With `output` it is a run folder: interrupted, it goes on with `resume=True`.
+
+    `save_signals`: the changed signals are kept in the folder (see `signals`).
+    """
+    if save_signals and output is None:
+        raise UsageError("signals are kept in a run folder; say output=…")
     n = len(campaigner.recordings.ids)
     steps = campaigner.plan.steps
     made: dict[int, dict[str, Any]] = {}
@@ -240,7 +268,9 @@ def run_campaign(
             made[at] = record
         return Trials.from_frame(table_of(campaigner, made), header_of(campaigner, made))
     items = [f"{name} / {record}" for name, _ in steps for record in campaigner.recordings.ids]
-    with start(output, kind="attack", config=_pinned(campaigner), items=items, resume=resume) as run:
+    pinned = _pinned(campaigner) | ({"signals": "float32"} if save_signals else {})
+    with start(output, kind="attack", config=pinned, items=items, resume=resume) as run:
+        campaigner.keep = _keeper(campaigner, Path(output)) if save_signals else None
         for at, record in _work(campaigner, run.todo(), report):
             run.add(at, record)
         made = dict(run.records())
@@ -257,10 +287,27 @@ def run_campaign(
             for c in ("label", "decision")
         ]
         run.finish(
-            table.with_columns(words), **facts, has_labels=True, runs=list(header.runs), numbers=list(header.numbers),
+            table.with_columns(words), _indexed(campaigner, made, Path(output)) if save_signals else (), **facts, has_labels=True, runs=list(header.runs), numbers=list(header.numbers),
             n_scored=table.height, n_failed=0, notes=list(header.notes),
         )  # fmt: skip
     return Trials.from_frame(table, header)
+
+
+def _keeper(campaigner: Campaigner, folder: Path) -> Keep:
+    """What keeps the signals of a part in the run folder, before its answers are written down."""
+    n, step_of = len(campaigner.recordings.ids), {name: at for at, (name, _) in enumerate(campaigner.plan.steps)}
+    return lambda name, rows, x: write_part(folder, step_of[name] * n + rows[0], x)
+
+
+def _indexed(campaigner: Campaigner, made: dict[int, dict[str, Any]], folder: Path) -> list[str]:
+    """The index of the signals that the answers name; the files."""
+    ids, rows = campaigner.recordings.ids, []
+    for at in sorted(made):
+        if "signals" in made[at]:
+            name, config = campaigner.plan.steps[at // len(ids)]
+            file, row = made[at]["signals"]
+            rows.append({"record": ids[at % len(ids)], **run_of(name, config), "file": file, "row": row})
+    return write_index(folder, rows)
 
 
 def _work(campaigner: Campaigner, todo: Iterator[int], report: Report | None) -> Iterator[tuple[int, dict[str, Any]]]:

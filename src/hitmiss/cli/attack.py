@@ -54,6 +54,9 @@ def attack(
     batch: Annotated[int, typer.Option(help="Records in a batch of a gradient attack.")] = 32,
     limit: Annotated[int | None, typer.Option(help="Only the first records.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of everything that is drawn.")] = 0,
+    save_signals: Annotated[
+        bool, typer.Option("--save-signals", help="Keep the attacked signals in the run folder (float32).")
+    ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
     figures: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Draw every figure into this folder.")] = None,
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
@@ -74,9 +77,9 @@ def attack(
     model = _model(detector, weights, device, outputs, layout, recordings)
     cut: Any = 0.5 if not threshold else threshold[0] if len(threshold) == 1 else threshold
     campaigner = Campaigner(recordings, model, plan, cut, batch=batch)
-    trials = run_campaign(campaigner, output, resume=resume, report=Progress().count)
+    trials = run_campaign(campaigner, output, resume=resume, report=Progress().count, save_signals=save_signals)
     if figures is not None:
-        _draw(figures, campaigner, trials)
+        _draw(figures, campaigner, trials, output if save_signals else None)
     _emit(output, len(recordings.ids), plan, model.n_forward, json)
 
 
@@ -88,12 +91,12 @@ def _criterion(text: str) -> Any:
     return find_criterion(find_object(text)) if ":" in text else find_criterion(text).name
 
 
-def _draw(folder: Path, campaigner: Campaigner, trials: Trials) -> None:
+def _draw(folder: Path, campaigner: Campaigner, trials: Trials, kept: Path | None) -> None:
     """Every picture of the run; intervals are drawn over patients where records share one."""
     from hitmiss.report.attack_figures import save_figures
     from hitmiss.robustness.attacks import measure_attacks
 
-    drawn = save_figures(folder, trials, measure_attacks(trials, bootstrap=DRAWN), campaigner.examples(trials))
+    drawn = save_figures(folder, trials, measure_attacks(trials, bootstrap=DRAWN), campaigner.examples(trials, kept))
     printing.note(f"drew {len(drawn)} figures into {folder}")
 
 
