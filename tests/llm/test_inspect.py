@@ -320,7 +320,7 @@ class TestKinds:
         found = {(r["model"], r["id"]): r for r in rows_of(tmp_path / "r.jsonl")}
         assert len(found) == 6 and len(server.requests) == 2
         assert found["judge-1", "t"]["prediction"] in ("real", "fake", "uncertain")
-        assert "WAV or MP3" in found["judge-1", "b"]["error"]
+        assert "the sound cannot be decoded" in found["judge-1", "b"]["error"]
         assert {seen.key for seen in server.requests} == {"none-needed"}
 
     def test_prices_give_costs(self, dataset: Path, tmp_path: Path) -> None:

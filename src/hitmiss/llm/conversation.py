@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from hitmiss.detect.detector import need
 from hitmiss.errors import DataError
@@ -17,6 +17,13 @@ from hitmiss.llm.plan import Call, Plan
 from hitmiss.llm.prompts import as_data
 from hitmiss.llm.sounds import to_send
 from hitmiss.llm.tools import BY_KIND, ToolCall, call_tool
+
+ENDS: Final = {
+    "max_tokens": ": it was cut off at the most tokens that an answer may have (--max-tokens)",
+    "model_length": ": it was cut off where the model takes no more",
+    "content_filter": ": the provider held it back",
+}
+"""Why an answer may have ended too soon."""
 
 
 @dataclass(frozen=True)
@@ -132,11 +139,10 @@ def _record(output: Any) -> dict[str, Any]:
     text = str(output.completion)
     found = read_answer(text)
     record = {"prediction": found.verdict, "confidence": found.confidence, "rationale": found.rationale}
-    return (
-        record
-        if found.is_parsed
-        else {**record, "problem": found.problem, "raw": text, "stop_reason": str(output.stop_reason)}
-    )
+    if found.is_parsed:
+        return record
+    why = ENDS.get(str(output.stop_reason), "")
+    return {**record, "problem": found.problem + why, "raw": text, "stop_reason": str(output.stop_reason)}
 
 
 def tokens_of(usages: Sequence[Any]) -> dict[str, int]:

@@ -29,6 +29,8 @@ SERVICE: Final = "hitmiss"
 NO_KEY: Final = "none-needed"
 MARKUP: Final = re.compile(r"\[/?[a-z ]+\]")
 """How inspect_ai colours its errors."""
+CODE: Final = re.compile(r"Error code: (\d{3})\b")
+KINDS_BY_CODE: Final = {"401": "authentication", "403": "permission", "404": "not_found", "429": "rate_limit"}
 
 
 def ask_llms(recorder: Recorder, log_dir: Path, cache: ToolCache | None, key: str | None) -> None:
@@ -204,16 +206,17 @@ def _inner(error: Any) -> Any:
 def kind_of(error: BaseException) -> str:
     """The kind of a failure, as the rows have it.
 
-    >>> kind_of(TimeoutError()), kind_of(ValueError())
-    ('timeout', 'exception')
+    >>> kind_of(TimeoutError()), kind_of(ValueError()), kind_of(ValueError("Error code: 403 - no"))
+    ('timeout', 'exception', 'permission')
     """
     name = type(error).__name__.lower()
+    code = CODE.search(str(error))  # inspect_ai may have put its own error around the provider's
+    if code is not None and code[1] in KINDS_BY_CODE:
+        return KINDS_BY_CODE[code[1]]
     kinds = {
         "timeout": "timeout",
         "ratelimit": "rate_limit",
         "authentication": "authentication",
-        "notfound": "not_found",
-        "permission": "permission",
         "connection": "connection",
     }
     return next((kind for part, kind in kinds.items() if part in name), "exception")

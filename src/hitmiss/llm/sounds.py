@@ -16,7 +16,7 @@ from hitmiss.io.media import need
 Floats = NDArray[np.float64]
 AS_THEY_ARE: Final = {"audio/wav": "wav", "audio/mp3": "mp3"}
 """What is sent unchanged, and what the protocol calls it."""
-MOST_BYTES: Final = 64 * 1024 * 1024
+MOST_BYTES: Final = 32 * 1024 * 1024
 WIDER: Final = ("PCM_24", "PCM_32", "FLOAT", "DOUBLE")
 
 
@@ -36,11 +36,11 @@ class Sound:
 
 
 def read_sound(data: bytes, most: int) -> Sound:
-    """The first `most` samples of all channels together; a broken or an empty sound raises `DataError`."""
+    """The first `most` samples of all channels together, and one moment more where there are more; a broken or an empty sound raises `DataError`."""
     soundfile = need("soundfile")
     try:
         with soundfile.SoundFile(io.BytesIO(data)) as file:
-            samples = file.read(max(1, most // file.channels), dtype="float64", always_2d=True)
+            samples = file.read(most // file.channels + 1, dtype="float64", always_2d=True)
             found = Sound(samples, int(file.samplerate), str(file.format), str(file.subtype))
     except (soundfile.LibsndfileError, ValueError) as error:
         why = str(getattr(error, "error_string", error)).rstrip(".")
@@ -62,7 +62,7 @@ def to_send(data: bytes, media_type: str) -> tuple[bytes, str, dict[str, Any] | 
 
 def as_wav(data: bytes) -> tuple[bytes, dict[str, Any]]:
     """A sound as WAV: its own sample rate and channels, 24 bits where the source has more than 16, else 16."""
-    sound = read_sound(data, MOST_BYTES // 2 + 1)
+    sound = read_sound(data, MOST_BYTES // 2)
     width = 3 if sound.coding in WIDER else 2
     if sound.samples.size * width > MOST_BYTES:
         raise DataError(f"the sound takes more than {MOST_BYTES >> 20} MiB as WAV; cut it")
