@@ -1,0 +1,120 @@
+"""What servers, models and users do to a run: each right, or one clear sentence."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from llm_parts import KEY, rows_of
+
+pytest.importorskip("inspect_ai", reason="inspect_ai is not installed")
+
+from forked import command, done, every, fork
+
+from hitmiss.llm.items import read_items
+from hitmiss.llm.standin import Seen, StandIn
+
+pytestmark = [pytest.mark.extras, pytest.mark.usefixtures("canary")]
+
+UNPARSED = {
+    "percent": "'85%', not a number",
+    "nan": "nan, not a number",
+    "range": "97, not from 0 to 1",
+    "german": "'falsch', not real, fake or uncertain",
+    "word": "'probably', not real",
+    "two": "2 verdicts that disagree",
+    "refusal": "no JSON object",
+    "length": "it was cut off at the most tokens",
+    "empty": "the answer is empty",
+}
+PASSING = ("wait", "cut", "drop")
+LASTING = ("403", "404", "400", "malformed")
+
+
+@pytest.fixture(scope="module")
+def spoilt(pictures: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """One picture for each fault: those of PASSING at the first request about it only."""
+    folder = tmp_path_factory.mktemp("spoilt")
+    items = read_items(pictures)
+    faults = dict(zip((i.sha256 for i in items[1:]), (*UNPARSED, *PASSING, *LASTING), strict=False))
+    when: dict[str, list[float]] = defaultdict(list)
+
+    def script(seen: Seen) -> str | None:
+        when[seen.item].append(time.monotonic())
+        fault = faults.get(seen.item)
+        return None if fault in PASSING and seen.times > 1 else fault
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("XDG_CACHE_HOME", "XDG_DATA_HOME"):
+            patch.setenv(name, str(folder / name))
+        patch.setenv("CANARY_API_KEY", KEY)
+        with StandIn(script) as server:
+            words = command(pictures, server, folder / "r.jsonl", "--limit", "17", "--max-connections", "1")
+            code, out, err = done(words, folder)
+    rows = {faults.get(i.sha256, "honest"): r for i, r in zip(items, rows_of(folder / "r.jsonl"), strict=False)}
+    times = {faults.get(sha, "honest"): at for sha, at in when.items()}
+    return code, out + err, rows, times, folder
+
+
+class TestAnswers:
+    def test_every_fault_fell(self, spoilt: Any) -> None:
+        code, _, rows, _, _ = spoilt
+        assert code == 0 and set(rows) == {"honest", *UNPARSED, *PASSING, *LASTING}
+
+    @pytest.mark.parametrize("fault", UNPARSED)
+    def test_what_is_not_understood_is_no_verdict(self, fault: str, spoilt: Any) -> None:
+        row = spoilt[2][fault]
+        assert row["prediction"] is None and row["confidence"] is None and "error" not in row
+        assert UNPARSED[fault] in row["problem"], row["problem"]
+
+    @pytest.mark.parametrize("fault", PASSING)
+    def test_what_passes_is_asked_again(self, fault: str, spoilt: Any) -> None:
+        row, times = spoilt[2][fault], spoilt[3][fault]
+        assert row["prediction"] in ("real", "fake", "uncertain") and "error" not in row and len(times) == 2
+
+    def test_the_wait_that_a_server_asks_for_is_kept(self, spoilt: Any) -> None:
+        first, second = spoilt[3]["wait"]
+        assert second - first >= 2.0  # Retry-After: 2
+
+    @pytest.mark.parametrize("fault", LASTING)
+    def test_what_lasts_is_an_error_row(self, fault: str, spoilt: Any) -> None:
+        row, times = spoilt[2][fault], spoilt[3][fault]
+        assert row["prediction"] is None and row["error"] and len(times) == 1
+        kinds = {"403": "permission", "404": "not_found"}
+        assert row["error_type"] == kinds.get(fault, "exception")
+
+    def test_the_key_is_nowhere(self, spoilt: Any) -> None:
+        _, said, rows, _, folder = spoilt
+        assert "[key removed]" in rows["403"]["error"] and KEY not in said  # the server did echo it
+        assert [f for f, data in every(folder) if KEY.encode() in data] == []
+
+
+class TestUse:
+    def test_two_processes_on_one_output(self, pictures: Path, tmp_path: Path) -> None:
+        first, second = tmp_path / "first", tmp_path / "second"
+        first.mkdir(), second.mkdir()
+        with StandIn(lambda seen: "slow", slow=0.5) as server:
+            words = command(pictures, server, tmp_path / "r.jsonl", "--limit", "6", "--max-connections", "1")
+            process = fork(words, first)
+            while len(server.requests) < 1 and process.is_alive():
+                time.sleep(0.01)
+            for more, code, why in (
+                ([], 4, "holds a run that is not finished"),
+                (["--resume"], 5, f"process {process.pid} on"),
+            ):
+                assert done([*words, *more], second)[0] == code and why in (second / "err").read_text()
+            process.join()
+            assert process.exitcode == 0 and len(server.requests) == 6
+        assert len(rows_of(tmp_path / "r.jsonl")) == 6
+
+    def test_a_limit_is_part_of_the_dataset(self, pictures: Path, tmp_path: Path) -> None:
+        with StandIn() as server:
+            words = command(pictures, server, tmp_path / "r.jsonl")
+            assert done([*words, "--limit", "2"], tmp_path)[0] == 0
+            for more, what in ((["--resume"], "items: "), (["--resume", "--limit", "2", "--temperature", "1"], "temp")):
+                code, _, err = done([*words, *more], tmp_path)
+                assert code == 4 and what in err and "before" in err and "now" in err
+            assert len(server.requests) == 2
