@@ -11,6 +11,7 @@ import numpy as np
 
 from hitmiss.errors import DataError
 from hitmiss.io.words import same_class
+from hitmiss.measuring.ends import SAME, Ends, without_width
 from hitmiss.measuring.grouping import Columns, Sample
 from hitmiss.measuring.reasons import few, why_no_interval, why_undefined
 from hitmiss.measuring.uncertainty import Draws, Question
@@ -118,37 +119,41 @@ class Work:
             return replace(row, value=0.0, note=f"0 by convention: nothing to divide by in {question.metric.name}")
         if math.isnan(value):
             return replace(row, value=None, note=why_undefined(sample, question))
-        low, high, method, lost = self._interval(index, question, sample, value)
-        silence = why_no_interval(self.draws.plan, question, sample, value)
-        if low is None and silence is None and self.draws.is_one_unit(sample):
-            silence = f"no interval: one {' × '.join(self.draws.plan.unit)} alone"
-        notes = [few(sample), silence, f"{lost} replicates without a class left out" if lost else None]
-        note = "; ".join(n for n in notes if n) or None
-        return replace(row, value=float(value), low=low, high=high, method=method, note=note)
+        found = self._interval(index, question, sample, value)
+        notes = filter(None, (few(sample), found.note))
+        row = replace(row, low=found.low, high=found.high, method=found.method)
+        return replace(row, value=float(value), note="; ".join(notes) or None)
 
     def _is_zeroed(self, question: Question) -> bool:
         return self.choices.zero_undefined and isinstance(question.form, OfCounts)
 
-    def _interval(
-        self, index: int, question: Question, sample: Sample, value: float
-    ) -> tuple[float | None, float | None, str | None, int]:
+    def _interval(self, index: int, question: Question, sample: Sample, value: float) -> Ends:
         plan = self.draws.plan
-        if why_no_interval(plan, question, sample, value) is not None:
-            return None, None, None, 0
+        silence = why_no_interval(plan, question, sample, value)
+        if silence is not None:
+            return Ends(note=silence)
         if isinstance(value, Rate) and not plan.unit:
-            return *_known(wilson(value.hits, value.of, plan.level)), "wilson", 0
+            return Ends.of(wilson(value.hits, value.of, plan.level), "wilson")
         if isinstance(value, Quantile) and not plan.unit:
-            return *_known(quantile_interval(value.ordered, value.share, plan.level)), "order statistics", 0
+            return Ends.of(quantile_interval(value.ordered, value.share, plan.level), "order statistics")
         is_area = isinstance(question.form, PairShare)
         if plan.bootstrap and not (is_area and self.choices.delong and not plan.unit):
-            drawn = self.replicates[sample.name][index]
-            ends = self.draws.interval(question, sample, value, drawn)
-            if plan.unit and ends[0] == ends[1] and self.draws.is_one_unit(sample):
-                return None, None, None, 0  # every replicate is the same unit: that is no certainty
-            return *_known(ends), f"bootstrap {plan}", int(np.isnan(drawn).sum())
+            return self._resampled(index, question, sample, value)
         if is_area:
-            return *_known(sample.steps.interval(plan.level)), "delong", 0
-        return None, None, None, 0
+            return Ends.of(sample.steps.interval(plan.level), "delong" if sample.steps.variance else "newcombe")
+        return Ends()
+
+    def _resampled(self, index: int, question: Question, sample: Sample, value: float) -> Ends:
+        plan, drawn = self.draws.plan, self.replicates[sample.name][index]
+        low, high = self.draws.interval(question, sample, value, drawn)
+        if plan.unit and self.draws.is_one_unit(sample):
+            return Ends(note=f"no interval: one {' × '.join(plan.unit)} alone")
+        if low == high:  # every replicate is the same: that is no certainty
+            return without_width(question, sample, value, plan)
+        lost = int(np.isnan(drawn).sum())
+        return Ends.of(
+            (low, high), f"bootstrap {plan}", f"{lost} replicates without a class left out" if lost else None
+        )
 
 
 def blank(question: Question, n: int, n_positive: int, run: Mapping[str, str], slice_: Mapping[str, str]) -> Estimate:
@@ -165,11 +170,10 @@ def blank(question: Question, n: int, n_positive: int, run: Mapping[str, str], s
     )
 
 
-def _known(ends: tuple[float, float]) -> tuple[float | None, float | None]:
-    return (None, None) if math.isnan(ends[0]) else ends
-
-
 def with_interval(row: Estimate, drawn: Floats, draws: Draws) -> Estimate:
     """A figure made of other figures, with the percentile interval of what it is in each replicate."""
-    low, high = _known(intervals.percentile(drawn, draws.plan.level))
-    return replace(row, low=low, high=high, method=f"bootstrap {replace(draws.plan, method='percentile')}")
+    low, high = intervals.percentile(drawn, draws.plan.level)
+    if low == high:
+        return replace(row, note="; ".join(filter(None, (row.note, SAME))))
+    ends = Ends.of((low, high), f"bootstrap {replace(draws.plan, method='percentile')}")
+    return replace(row, low=ends.low, high=ends.high, method=ends.method)

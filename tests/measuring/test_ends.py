@@ -1,0 +1,63 @@
+"""Intervals where resampling shows no width: a bound, or none with its reason, never one of no width."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from hitmiss.measuring.measurement import measure
+from hitmiss.results import Estimate
+from hitmiss.stats.unseen import area_score_interval
+from hitmiss.trials import Header, Trials
+
+METRICS = ["eer", "min_dcf(p_target=0.5, c_miss=1, c_fa=1)", "roc_auc", "brier", "tpr_at_fpr(fpr=0.1)"]
+
+
+def trials(positive: list[float], negative: list[float]) -> Trials:
+    n = len(positive) + len(negative)
+    label, score = [1] * len(positive) + [0] * len(negative), [*positive, *negative]
+    columns = {"half": ["a", "b"] * (n // 2), "speaker": [str(i % 4) for i in range(n)]}
+    return Trials.of(label, score, **columns, header=Header(score_kind="probability"))
+
+
+APART = trials([0.8, 0.85, 0.9, 0.95] * 3, [0.1, 0.2] * 10)
+
+
+def rows(of: Trials, **options: object) -> dict[str, Estimate]:
+    return {e.metric.partition("(")[0]: e for e in measure(of, METRICS, bootstrap=200, **options) if not e.slice}  # type: ignore[arg-type]
+
+
+def test_classes_apart_get_what_so_few_trials_leave_open() -> None:
+    found = rows(APART)
+    missed, accepted = (stats.binomtest(0, n).proportion_ci(0.95).high for n in (12, 20))
+    assert (found["eer"].low, found["eer"].high) == (0.0, pytest.approx(missed))
+    assert (found["min_dcf"].low, found["min_dcf"].high) == (0.0, pytest.approx(missed + accepted))
+    assert (found["roc_auc"].low, found["roc_auc"].high) == area_score_interval(1.0, 12, 20)
+    assert "no error seen" in str(found["eer"].note) and found["roc_auc"].method == "newcombe"
+    assert found["tpr_at_fpr"].low is None and "same figure" in str(found["tpr_at_fpr"].note)
+    assert found["brier"].low is not None and found["brier"].method.startswith("bootstrap")  # type: ignore[union-attr]
+
+
+def test_without_a_bootstrap_the_area_has_a_width_too() -> None:
+    (row,) = measure(APART, ["roc_auc"])
+    assert (row.low, row.high) == area_score_interval(1.0, 12, 20) and row.method == "newcombe"
+
+
+@pytest.mark.parametrize("unit", [None, "speaker"])
+@pytest.mark.parametrize(
+    "of", [APART, trials([0.5] * 12, [0.5] * 20), trials([0.1] * 12, [0.9] * 20)], ids=["apart", "constant", "reversed"]
+)
+def test_no_interval_is_without_width(of: Trials, unit: str | None) -> None:
+    for row in measure(of, METRICS, bootstrap=200, by=["half"], unit=unit):
+        if row.average != "worst" and row.value is not None:
+            assert row.low is None or row.low < row.high, row  # type: ignore[operator]
+            assert row.low is not None or "no interval" in str(row.note), row
+            assert row.low is None or unit is None or row.method.startswith("bootstrap")  # type: ignore[union-attr]
+
+
+def test_a_single_error_is_resampled_as_ever() -> None:
+    one = trials([0.8, 0.85, 0.9, 0.15] * 3, [0.1, 0.2] * 10)
+    found = rows(one)
+    assert found["eer"].method.startswith("bootstrap")  # type: ignore[union-attr]
+    assert np.isfinite([found["eer"].low, found["eer"].high]).all()  # type: ignore[arg-type]

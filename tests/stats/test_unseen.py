@@ -1,0 +1,67 @@
+"""Bounds of samples without an error: exact laws, an independent solution of the score equation, coverage by simulation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from scipy.optimize import brentq
+
+from hitmiss.metrics.detection import min_dcf_form
+from hitmiss.stats.unseen import area_score_interval, cost_at_most, equal_error_at_most, unseen_share
+
+sizes = st.integers(2, 3000)
+
+
+@given(n=sizes, level=st.sampled_from([0.8, 0.9, 0.95, 0.99]))
+def test_the_unseen_share_is_clopper_and_pearsons_upper_end_of_no_errors(n: int, level: float) -> None:
+    found = stats.binomtest(0, n).proportion_ci(level, method="exact")
+    assert unseen_share(n, level) == pytest.approx(found.high, rel=1e-12)
+
+
+@pytest.mark.parametrize(("n1", "n0", "gap"), [(4, 4, 2.0), (6, 20, 2.5), (15, 15, 4.0)])
+def test_bounds_are_broken_no_more_often_than_the_level_says(n1: int, n0: int, gap: float) -> None:
+    """Normal scores of known EER and known least cost: separated samples whose bound lies below the truth are rare."""
+    rng = np.random.default_rng(0)
+    positive, negative = rng.normal(gap, size=(40_000, n1)), rng.normal(size=(40_000, n0))
+    apart = float((positive.min(axis=1) > negative.max(axis=1)).mean())
+    assert apart > 0.01, "this must be about samples without an error"
+    form = min_dcf_form(0.5, 1.0, 1.0, True)
+    truth = stats.norm.sf(gap / 2)  # both error rates midway, and with equal costs the least cost is twice that
+    assert apart * (equal_error_at_most(n1, n0, 0.95) < truth) <= 0.05
+    assert apart * (cost_at_most(form, n1, n0, 0.95) < 2 * truth) <= 0.05
+    # The two events that the bound stands on, each of probability 0.025 exactly, whatever was separated.
+    missed = stats.norm.cdf(positive.min(axis=1) - gap) > unseen_share(n1)
+    accepted = stats.norm.sf(negative.max(axis=1)) > unseen_share(n0)
+    for broken in (missed, accepted):
+        assert stats.binomtest(int(broken.sum()), len(broken), 0.025).pvalue > 1e-4
+
+
+@given(n1=sizes, n0=sizes, share=st.floats(0.0, 1.0), level=st.sampled_from([0.9, 0.95]))
+def test_the_score_interval_solves_newcombes_equation(n1: int, n0: int, share: float, level: float) -> None:
+    z, k = stats.norm.ppf(0.5 + level / 2), (n1 + n0) / 2 - 1
+
+    def gap(theta: float) -> float:
+        factor = 1 + k * (1 - theta) / (2 - theta) + k * theta / (1 + theta)
+        return (share - theta) ** 2 - z**2 * theta * (1 - theta) * factor / (n1 * n0)
+
+    low, high = area_score_interval(share, n1, n0, level)
+    assert 0.0 <= low <= share <= high <= 1.0 and low < high
+    for end, edge in ((low, 0.0), (high, 1.0)):
+        if abs(share - edge) < 1e-9:
+            assert end == pytest.approx(edge, abs=1e-9)
+        elif gap(edge) > 0 > gap(share):
+            assert end == pytest.approx(brentq(gap, edge, share, xtol=1e-15), abs=1e-9)
+
+
+@pytest.mark.parametrize(("n1", "n0"), [(5, 5), (10, 40), (40, 10)])
+def test_the_score_interval_covers(n1: int, n0: int) -> None:
+    """Close to the level even for areas near 1, where DeLong's covers far too seldom (it has no width without an error)."""
+    rng, gap = np.random.default_rng(1), 2.2
+    positive, negative = rng.normal(gap, size=(4000, n1, 1)), rng.normal(size=(4000, 1, n0))
+    areas, truth = (positive > negative).mean(axis=(1, 2)), stats.norm.cdf(gap / np.sqrt(2))
+    ends = {a: area_score_interval(float(a), n1, n0) for a in np.unique(areas)}
+    covered = np.mean([ends[a][0] <= truth <= ends[a][1] for a in areas])
+    assert 0.93 < covered <= 1.0
