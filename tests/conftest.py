@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -24,6 +26,15 @@ def reference() -> Path:
 def published() -> Path:
     """The folder with real detectors' scores and what was published about them."""
     return _folder("scores")
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    """A real browser; the test is skipped where there is none."""
+    from tests.browser.chromium import browser
+
+    with browser() as opened:
+        yield opened
 
 
 def _folder(name: str) -> Path:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+from tests.browser.chromium import browser
 from tests.report.hostile import HOSTILE, hostile_trials
 from tests.report.media_files import HOSTILE_FILES, folder_of_files
 
@@ -22,25 +20,7 @@ from hitmiss.report.sources import Measuring, measured
 from hitmiss.trials import Trials
 
 pytestmark = pytest.mark.extras
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-FLAGS = (
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-)  # fmt: skip
 METRICS = ("eer", "min_dcf", "act_dcf", "roc_auc", "accuracy", "ece")
-
-
-@contextmanager
-def browser() -> Iterator[Any]:
-    if CHROMIUM is None:
-        pytest.skip("there is no chromium on this machine; apt-get install -y chromium")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed; make test-extras")
-    with playwright.sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
-        try:
-            yield opened
-        finally:
-            opened.close()
 
 
 @pytest.fixture(scope="module")

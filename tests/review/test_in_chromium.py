@@ -5,39 +5,18 @@ from __future__ import annotations
 import shutil
 import threading
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.browser.test_report_in_chromium import CHROMIUM, FLAGS
+from tests.browser.chromium import browser
 from tests.report.hostile import HOSTILE
 from tests.review.review_parts import asked, serving, wav, write_results
 
 pytestmark = pytest.mark.extras
 pytest.importorskip("starlette", reason="starlette is not installed; make test-extras")
 pytest.importorskip("uvicorn", reason="uvicorn is not installed; make test-extras")
-
-
-@contextmanager
-def browser() -> Iterator[Any]:
-    if CHROMIUM is None:
-        pytest.skip("there is no chromium on this machine; apt-get install -y chromium")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed; make test-extras")
-    with playwright.sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
-        try:
-            yield opened
-        finally:
-            opened.close()
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    with browser() as opened:
-        yield opened
 
 
 def signed_in(context: Any, url: str, name: str) -> Any:
@@ -260,7 +239,7 @@ def test_the_focus_can_be_seen_and_goes_through_everything(tmp_path: Path, chrom
 
 
 def test_sounds_play_and_pictures_grow_by_keyboard(tmp_path: Path, chromium: Any) -> None:
-    if CHROMIUM is not None and shutil.which("chromium") is None:
+    if shutil.which("chromium") is None:
         pytest.skip("this browser may lack decoders")
     (tmp_path / "a.wav").write_bytes(wav(80_000))
     (tmp_path / "r.csv").write_text("id,file,verdict\na,a.wav,uncertain\n")
