@@ -107,6 +107,17 @@ def test_a_drawn_signal_stays_within_a_pixel_of_the_signal(seed: int, n: int, le
             assert np.hypot(*(point - a - along[:, None] * (b - a)).T).min() <= 1.0
 
 
+def test_the_change_of_a_signal_has_its_own_scale_and_says_its_size() -> None:
+    x = np.random.default_rng(0).normal(size=(200, 12))
+    delta = np.zeros_like(x)
+    delta[50, 1], delta[120, 1] = 0.004, -0.002  # mV, in lead II
+    made = trace_of(x, 100.0, x + delta, "under pgd 0.1")
+    assert made.change is not None and made.change[0] == "II under pgd 0.1: changed by up to 4 µV"
+    height = path_points(made.change[1])[:, 1]
+    assert height.max() - height.min() == pytest.approx(1.5 * 17, abs=0.5) and height.min() > 13  # below the words
+    assert made.size == (TRACE_WIDTH, 4 * TRACE_HEIGHT) and trace_of(x, 100.0).change is None
+
+
 def trials_with(names: list[str], header: Header | None = None) -> Trials:
     n = len(names)
     score = np.linspace(-1, 1, n)

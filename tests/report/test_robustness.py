@@ -87,6 +87,16 @@ def test_the_figure_holds_every_point_and_names_are_escaped(attacked: Trials) ->
     assert axes.get_xlabel() == "strength" and len(axes.get_lines()) >= 4
 
 
+def test_a_search_for_least_strengths_is_no_greatest_strength(attacked: Trials) -> None:
+    """Beside attacks at strengths a search speaks for none of them: tiles, maps and the worst attack leave it out."""
+    found = attacked.frame.filter(pl.col("attack") == "pgd", pl.col("strength") == "1")
+    searched = found.with_columns(strength=pl.lit("minimal"), decision=1 - pl.col("decision"))
+    both = Trials(pl.concat([attacked.frame, searched]), attacked.header)
+    page = compose([RunData("run", measure_attacks(both, by=["sex"]), (), both)])
+    said = render(page)
+    assert "at minimal" not in said and "at 3 strengths" in said
+
+
 def test_a_report_of_attacks_counts_records_and_names_the_worst_attack(attacked: Trials, bits: dict[str, Any]) -> None:
     results = measure_attacks(attacked, by=["target", "sex"])
     page = compose([RunData("run", results, (), attacked)])

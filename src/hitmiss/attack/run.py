@@ -31,7 +31,7 @@ from hitmiss.attack.window import hann_windows
 from hitmiss.errors import DataError, UsageError
 from hitmiss.io.runs import MEDIA, start
 from hitmiss.results import finite
-from hitmiss.robustness.campaign import CLEAN, Campaign
+from hitmiss.robustness.campaign import CLEAN, Campaign, Cell
 from hitmiss.stats.seeds import generator
 from hitmiss.trials import Trials
 
@@ -200,8 +200,10 @@ class Campaigner:
         name = f"{MINIMAL} {config}"
         return least_strengths(self.records, config, rows, lambda row: self.rng(row, name), rounds=self.plan.rounds)
 
-    def examples(self, trials: Trials, kept: str | Path | None = None) -> dict[str, tuple[Floats, Floats, float]]:
+    def examples(self, trials: Trials, kept: str | Path | None = None) -> dict[str, tuple[Floats, Floats, float, str]]:
         """Of every kind of attack at its greatest strength one record before and after: the first that flips, else the first.
+
+        With the sample rate and what the model says of it.
 
         From a run folder that `kept` the signals, else made again from the same generators.
         """
@@ -215,15 +217,26 @@ class Campaigner:
             run = run_of(str(config), config)
             cell = next(c for c in campaign.cells if all(run[k] == v for k, v in c.run.items()))
             flips = (cell.bits != campaign.clean.bits).any(axis=1)
-            row = place[campaign.records[int(np.argmax(flips))]]
+            chosen_one = int(np.argmax(flips))
+            row = place[campaign.records[chosen_one]]
             after = self._again(config, row) if kept is None else _kept(kept, run, self.recordings.ids[row])
             title = f"{config.family} {config.strength:g}, record {self.recordings.ids[row]}"
-            found[title] = (self.recordings.x[row], after, self.recordings.fs)
+            said = _said(campaign, cell, chosen_one)
+            found[title] = (self.recordings.x[row], after, self.recordings.fs, said)
         return found
 
     def _again(self, config: PerturbationConfig, row: int) -> Floats:
         """A record attacked as it was, from the same generator."""
         return np.asarray(perform(self.records, [row], [config], [self.rng(row, str(config))]).x[0])
+
+
+def _said(campaign: Campaign, cell: Cell, at: int) -> str:
+    """What the model says of a record, before and after."""
+    before, after = (
+        " + ".join(name for name, bit in zip(campaign.classes, bits[at], strict=True) if bit) or "nothing"
+        for bits in (campaign.clean.bits, cell.bits)
+    )
+    return f"{before} → {after}" if before != after else f"stays {before}"
 
 
 def _kept(folder: str | Path, run: dict[str, str], record: str) -> Floats:

@@ -142,7 +142,8 @@ def classwise_metric_bars(
     for i, (condition, figures) in enumerate(metrics.items()):
         values = np.array([figures[name][metric] for name in classes], dtype=np.float64)
         places = np.arange(len(classes)) + (i - (len(metrics) - 1) / 2) * width
-        axes.bar(places, np.nan_to_num(values), width * 0.92, color=PALETTE[i % 7], label=condition)
+        color = GREY if condition == "clean" else PALETTE[(i - ("clean" in metrics)) % 7]  # attacks as in the curves
+        axes.bar(places, np.nan_to_num(values), width * 0.92, color=color, label=condition)
         axes.plot(
             places[np.isnan(values)], np.full(int(np.isnan(values).sum()), 0.02), "x", color="#000000", markersize=6
         )
@@ -159,8 +160,10 @@ def classwise_metric_bars(
     return figure, axes
 
 
-def triptych(x: ArrayLike, changed: ArrayLike, fs: float, *, lead: int = 1, title: str = "") -> Figure:
-    """One lead of a record: clean, perturbed, and their difference on a scale of its own."""
+def triptych(
+    x: ArrayLike, changed: ArrayLike, fs: float, *, lead: int = 1, title: str = "", said: str = ""
+) -> Figure:
+    """One lead of a record: clean, perturbed, and their difference on a scale of its own; `said`: what the model made of it."""
     from matplotlib.figure import Figure
 
     before, after = np.asarray(x, dtype=np.float64), np.asarray(changed, dtype=np.float64)
@@ -184,7 +187,9 @@ def triptych(x: ArrayLike, changed: ArrayLike, fs: float, *, lead: int = 1, titl
         axes.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))
     rows[2].set_xlabel("time (s)")
     rows[0].set_title(
-        f"{title + ': ' if title else ''}{name}, SNR {snr_db(before, after - before):.1f} dB", fontsize=10.5, loc="left"
+        f"{title + ': ' if title else ''}{name}, SNR {snr_db(before, after - before):.1f} dB{said and f'; {said}'}",
+        fontsize=10.5,
+        loc="left",
     )
     return figure
 
@@ -230,7 +235,9 @@ def success_map(
     return figure, axes
 
 
-def minimal_strength_histogram(minimal: ArrayLike, ax: Any = None, *, bins: int = 20) -> tuple[Any, Axes]:
+def minimal_strength_histogram(
+    minimal: ArrayLike, ax: Any = None, *, bins: int = 20, title: str = ""
+) -> tuple[Any, Axes]:
     """How many records flip at which least strength, and the share that no weaker attack flips."""
     from matplotlib.ticker import MaxNLocator
 
@@ -248,7 +255,7 @@ def minimal_strength_histogram(minimal: ArrayLike, ax: Any = None, *, bins: int 
     right.spines["top"].set_visible(False)
     never = int(np.isinf(least).sum())
     axes.set_title(
-        f"{len(least)} records, of which {never or 'none'} never flip{'s' * (never == 1)}", fontsize=10.5, loc="left"
+        f"{title + ': ' if title else ''}{len(least)} records, of which {never or 'none'} never flip{'s' * (never == 1)}", fontsize=10.5, loc="left"
     )
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=8.5)

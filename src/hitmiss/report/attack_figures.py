@@ -18,8 +18,8 @@ from hitmiss.trials import Trials
 
 CURVES: Final = ("changed", "changed_correct", "exact_match", "macro_auc")
 MOST_BARS: Final = 5
-Examples = Mapping[str, tuple[Any, Any, float]]
-"""By title: a record before and after (sample × lead), and its sample rate."""
+Examples = Mapping[str, tuple[Any, Any, float, str]]
+"""By title: a record before and after (sample × lead), its sample rate, and what the model said of it."""
 
 
 def save_figures(folder: str | Path, trials: Trials, results: Results, examples: Examples | None = None) -> list[Path]:
@@ -34,8 +34,8 @@ def save_figures(folder: str | Path, trials: Trials, results: Results, examples:
         *_places(campaign),
         *_least(campaign),
         *(
-            (f"example_{_slug(title)}", triptych(x, y, fs, title=title))
-            for title, (x, y, fs) in (examples or {}).items()
+            (f"example_{_slug(title)}", triptych(x, y, fs, title=title, said=said))
+            for title, (x, y, fs, said) in (examples or {}).items()
         ),
     ):
         drawn.append(target / f"{name}.png")
@@ -111,7 +111,7 @@ def _least(campaign: Campaign) -> Iterator[tuple[str, Any]]:
     for cell in campaign.cells:
         least = cell.numbers.get("minimal_strength")
         if least is not None and cell.run["strength"] == "minimal" and not cell.is_control:
-            yield f"minimal_{_slug(attack_name(cell.run))}", minimal_strength_histogram(least)[0]
+            yield f"minimal_{_slug(attack_name(cell.run))}", minimal_strength_histogram(least, title=attack_name(cell.run))[0]
 
 
 def _is_attack(e: Estimate) -> bool:

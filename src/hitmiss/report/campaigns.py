@@ -16,7 +16,7 @@ from hitmiss.report.grids import Grid, Row
 from hitmiss.report.heat import HeatMap, heat_map
 from hitmiss.report.robustness_display import RobustnessDisplay, attack_name
 from hitmiss.report.shelves import Shelf
-from hitmiss.report.summary import MOST_WORRIES, Shown, Summary, Worry, shown, warned
+from hitmiss.report.summary import Shown, Summary, Worry, shown, told, warned
 from hitmiss.report.tables import groupings
 from hitmiss.report.worst_errors import Errors, Sample, within
 from hitmiss.results import Estimate, Results
@@ -37,6 +37,7 @@ def summarize(evaluation: Evaluation) -> Summary:
     whole = [e for e in results if not e.slice and e.average is None and e.value is not None]
     clean = [e for e in whole if e.run["attack"] == CLEAN]
     attacked = [e for e in whole if not e.run["attack"].startswith((CLEAN, CONTROL))]
+    attacked = [e for e in attacked if _strength(e) >= 0.0] or attacked  # a search stands for no one strength
     worst = min((e for e in attacked if e.metric == HEADLINE), key=_value, default=None)
     heads: list[tuple[str, Shown]] = []
     if worst is not None:
@@ -44,8 +45,8 @@ def summarize(evaluation: Evaluation) -> Summary:
     tiles = [replace(shown(e), title=f"{explain(e.metric).title}, clean") for e in clean]
     strongest = sorted(_strongest(attacked, "changed"), key=_value, reverse=True)
     tiles += [replace(shown(e), title=f"Changed by {_where(e)}") for e in strongest[: 6 - len(tiles)]]
-    worries = tuple(sorted((*_harmful(worst, clean), *warned(evaluation)), key=lambda worry: worry.rank))
-    return Summary(evaluation.title, _tested(evaluation, whole), tuple(heads), tuple(tiles), worries[:MOST_WORRIES])
+    found = told((*_harmful(worst, clean), *warned(evaluation)))
+    return Summary(evaluation.title, _tested(evaluation, whole), tuple(heads), tuple(tiles), *found)
 
 
 def _value(e: Estimate) -> float:
@@ -59,7 +60,7 @@ def _where(e: Estimate) -> str:
 def _tested(evaluation: Evaluation, whole: list[Estimate]) -> str:
     first = whole[0]
     attacks = list(dict.fromkeys(attack_name(e.run) for e in whole if e.run["attack"] != CLEAN))
-    strengths = list(dict.fromkeys(e.run["strength"] for e in whole if e.run["attack"] != CLEAN))
+    strengths = list(dict.fromkeys(e.run["strength"] for e in whole if e.run["attack"] != CLEAN and _strength(e) >= 0.0))
     named = ", ".join(attacks[:6]) + (f" and {len(attacks) - 6} more" if len(attacks) > 6 else "")
     return (
         f"{evaluation.lanes[0].name} · {first.n:,} records with {first.n_positive:,} labels, "
@@ -78,10 +79,11 @@ def _strongest(own: list[Estimate], metric: str) -> list[Estimate]:
 
 
 def _strength(e: Estimate) -> float:
+    """The strength of an attack; below 0 for a search for the least, which is an attack at no one strength."""
     try:
         return float(e.run["strength"])
     except ValueError:
-        return math.inf
+        return -1.0
 
 
 def _harmful(worst: Estimate | None, clean: list[Estimate]) -> list[Worry]:
@@ -103,7 +105,7 @@ def curves(results: Results) -> list[RobustnessDisplay]:
     measured = {
         e.metric
         for e in results
-        if not e.slice and e.average is None and e.value is not None and e.run["attack"] != CLEAN and math.isfinite(_strength(e))
+        if not e.slice and e.average is None and e.value is not None and e.run["attack"] != CLEAN and _strength(e) >= 0.0
     }
     return [RobustnessDisplay.from_results(results, metric) for metric in CURVES if metric in measured]
 
@@ -152,7 +154,8 @@ def fragile(trials: Trials, run: str, most: int, budget: int, shelf: Shelf | Non
     order = np.lexsort((np.arange(len(least)), least, -flips.sum(axis=0)))
     chosen = [int(i) for i in order if flips[:, i].any()][:most]
     samples: list[tuple[Sample, Mapping[str, Any]]] = [
-        (_fragile(campaign, cells, flips[:, i], strengths, i), {"item": campaign.records[i]}) for i in chosen
+        (_fragile(campaign, cells, flips[:, i], strengths, i), {**_first(cells, flips[:, i], strengths).run, "item": campaign.records[i]})
+        for i in chosen
     ]
     never = int((~flips.any(axis=0)).sum())
     rule = f"{never:,} of {len(least):,} records kept their answer under every attack; these lost it most often"
@@ -160,8 +163,7 @@ def fragile(trials: Trials, run: str, most: int, budget: int, shelf: Shelf | Non
 
 
 def _fragile(campaign: Campaign, cells: list[Cell], flips: NDArray[np.bool_], strengths: Floats, i: int) -> Sample:
-    first = min(np.flatnonzero(flips), key=lambda at: strengths[at])
-    cell = cells[first]
+    cell = _first(cells, flips, strengths)
     said = (
         ("clean answer", _labels(campaign, campaign.clean, i)),
         ("flips in", f"{int(flips.sum())} of {len(cells)}"),
@@ -170,6 +172,11 @@ def _fragile(campaign: Campaign, cells: list[Cell], flips: NDArray[np.bool_], st
     )
     truth = ", ".join(name for name, bit in zip(campaign.classes, campaign.truth[i], strict=True) if bit) or NO_LABEL
     return Sample(campaign.records[i], truth, None, None, said)
+
+
+def _first(cells: list[Cell], flips: NDArray[np.bool_], strengths: Floats) -> Cell:
+    """The cell of least strength in which a record flips."""
+    return cells[min(np.flatnonzero(flips), key=lambda at: strengths[at])]
 
 
 def _labels(campaign: Campaign, cell: Cell, i: int) -> str:

@@ -9,6 +9,7 @@ from hitmiss.comparing.rankings import Duel, Ranking, is_sliced, title_of
 from hitmiss.measuring.grouping import Grouping
 from hitmiss.report.tables import ARROW, Cell, Table
 
+VERDICT = "verdict"
 LEGEND = (
     "better/same/worse: pairs that B answers better than A, as well, worse. "
     "detectable: the least true difference that this many pairs show in 80 % of repetitions."
@@ -56,7 +57,7 @@ def _overall(rows: Sequence[Difference], comparison: Comparison) -> Table:
         )
         for d in rows
     ]
-    return _trimmed(Table("all pairs", (*header, "verdict", ""), tuple(lines)))
+    return _trimmed(Table("all pairs", (*header, VERDICT, ""), tuple(lines)))
 
 
 def _by_slice(comparison: Comparison, names: tuple[str, ...], metric: str, positive: str) -> Table:
@@ -79,7 +80,7 @@ def _by_slice(comparison: Comparison, names: tuple[str, ...], metric: str, posit
     rows += [_slice_row(("pooled", *blank), d) for d in pooled]
     rows += [_slice_row(("macro", *blank), d) for d in own if d.average]
     title = f"{_titled(own[0])} by {' × '.join(names)}"
-    return _trimmed(Table(title, (*header, "verdict", ""), tuple(rows), len(names)))
+    return _trimmed(Table(title, (*header, VERDICT, ""), tuple(rows), len(names)))
 
 
 def _slice_row(key: tuple[str, ...], d: Difference) -> tuple[Cell, ...]:

@@ -11,6 +11,7 @@ from hitmiss.results import Estimate, Results
 
 SHADES: Final = 10
 NO_SHADE: Final = "none"
+POOLED: Final = "pooled"
 MOST: Final = 60
 """Rows and columns of a map; what is beyond is left out and said."""
 
@@ -38,6 +39,12 @@ class HeatMap:
     worst: str
     left_out: int = 0
 
+    @property
+    def is_crossed(self) -> bool:
+        """Whether the columns cross at all: where one of them decides the other, the map is a list with empty cells."""
+        inside = [[bool(c.text) for n, c in zip(self.columns, row, strict=True) if n != POOLED] for r, row in self.rows if r != POOLED]
+        return any(sum(row) > 1 for row in inside) and any(sum(column) > 1 for column in zip(*inside, strict=True))
+
 
 def heat_map(results: Results, names: tuple[str, str], metric: str, run: Mapping[str, str]) -> HeatMap | None:
     """The map of one metric; None where nothing in it is defined."""
@@ -59,10 +66,10 @@ def heat_map(results: Results, names: tuple[str, str], metric: str, run: Mapping
     has_columns = any(tuple(e.slice) == names[1:] for e in own)
     shown_columns: list[str | None] = [*([None] if has_rows else []), *across[:MOST]]
     shown_rows: list[str | None] = [*([None] if has_columns else []), *down[:MOST]]
-    rows = tuple((r or "pooled", tuple(cell(r, c) for c in shown_columns)) for r in shown_rows)
+    rows = tuple((r or POOLED, tuple(cell(r, c) for c in shown_columns)) for r in shown_rows)
     left_out = len(cells) - sum(e.slice[names[0]] in down[:MOST] and e.slice[names[1]] in across[:MOST] for e in cells)
     title = f"{metric} by {names[0]} × {names[1]}"
-    columns = tuple(c or "pooled" for c in shown_columns)
+    columns = tuple(c or POOLED for c in shown_columns)
     texts = figure(ends[0], digits), figure(ends[1], digits)
     return HeatMap(title, metric, names[0], names[1], columns, rows, *texts, left_out)
 

@@ -47,11 +47,13 @@ class Media:
     size: tuple[int, int] = (0, 0)
     traces: tuple[tuple[str, str], ...] = ()
     ticks: tuple[float, ...] = ()
+    change: tuple[str, str] | None = None
+    """What was done to the first of them, on a scale of its own: in words, and its path."""
 
     @property
     def n_bytes(self) -> int:
         """What it adds to the page."""
-        return len(self.address) + len(self.about) + sum(len(name) + len(path) + 60 for name, path in self.traces)
+        return len(self.address) + len(self.about) + sum(len(name) + len(path) + 60 for name, path in (*self.traces, *((self.change,) if self.change else ())))
 
 
 @dataclass(frozen=True)
@@ -136,8 +138,11 @@ def sound_of(path: Path) -> Media | Refusal:
     return Media("sound", _address("audio/mpeg", packed.getvalue()), about)
 
 
-def trace_of(x: Any, rate: float) -> Media:
+def trace_of(x: Any, rate: float, after: Any = None, how: str = "") -> Media:
     """A signal (sample × lead) as thin lines, of the standard twelve leads three.
+
+    `after`: the same as `how` says it was changed; the change of the first lead is drawn below, on a scale of its own (it is
+    often too small to be seen on that of the signal), in the unit of the signal, which is mV.
 
     >>> drawn = trace_of(np.sin(np.arange(500) / 20)[:, None], 100.0)
     >>> drawn.kind, len(drawn.traces), drawn.ticks[:2]
@@ -150,9 +155,19 @@ def trace_of(x: Any, rate: float) -> Media:
     scale = (TRACE_HEIGHT / 2 - 2) / max(float(np.abs(kept).max(initial=0.0)), 1e-9)
     across = np.linspace(0.0, TRACE_WIDTH, len(kept))
     traces = tuple((name, _path(across, TRACE_HEIGHT / 2 - scale * kept[:, i])) for i, (name, _) in enumerate(chosen))
+    change = None if after is None else _change(across, (np.asarray(after) - signal)[:, chosen[0][1]], chosen[0][0], how)
     seconds = len(kept) / rate
     ticks = tuple(round(TRACE_WIDTH * s / seconds, 1) for s in range(1, int(np.ceil(seconds))))
-    return Media("trace", about=f"{seconds:.3g} s, a line a second", size=(TRACE_WIDTH, TRACE_HEIGHT * len(traces)), traces=traces, ticks=ticks)
+    size = (TRACE_WIDTH, TRACE_HEIGHT * (len(traces) + (change is not None)))
+    return Media("trace", about=f"{seconds:.3g} s, a line a second", size=size, traces=traces, ticks=ticks, change=change)
+
+
+def _change(across: Any, delta: Any, lead: str, how: str) -> tuple[str, str]:
+    """A change in words, with its greatest size in µV, and its path."""
+    most = float(np.abs(delta).max(initial=0.0))
+    middle, half = TRACE_HEIGHT - 20, 17  # room above for the words
+    path = _path(across, middle - half / max(most, 1e-9) * delta)
+    return f"{lead} {how}: changed by up to {1000 * most:.3g} µV".strip(), path
 
 
 def _numbered(n: int) -> list[tuple[str, int]]:

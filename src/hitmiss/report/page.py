@@ -258,7 +258,7 @@ def _domains(evaluation: Evaluation) -> list[Domain]:
             maps: list[HeatMap] = []
             if len(names) == 2:
                 made = [heat_map(results, (names[0], names[1]), metric, run) for metric in _mapped(evaluation, grid)]
-                maps = [m for m in made if m is not None]
+                maps = [m for m in made if m is not None and m.is_crossed]
             table = replace(
                 views.of_grid(grid, evaluation.classes[0], bars=not maps), caption=f"B{grid.title[1:]}{named}"
             )

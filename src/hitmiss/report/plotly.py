@@ -262,8 +262,8 @@ def tippett(lines: Lines) -> Figure:
         data.append(line(d.negative_lr, d.negative_share, f"{prefix}{d.negative}", i, hovertemplate=hover, **dash))
     shown: list[TippettDisplay] = [d for _, d in lines]
     ends = [
-        max(float(min(d.negative_lr.min(), d.positive_lr.min())) for d in shown),
-        max(float(d.positive_lr.max()) for d in shown),
+        min(float(min(d.negative_lr.min(), d.positive_lr.min())) for d in shown),
+        max(float(max(d.negative_lr.max(), d.positive_lr.max())) for d in shown),
     ]
     x = axis("log₁₀ likelihood ratio, at least", zeroline=False, range=[max(ends[0], -12), min(ends[1], 12)])
     return {

@@ -90,7 +90,7 @@ def tables(board: Board) -> list[Table]:
 def _ranking(board: Board) -> Table:
     rows = []
     for row in board.rows:
-        sizes = (_count(row.n), _count(row.n_positive), _share(row.positive_rate))
+        sizes = (_count(row.n or None), _count(row.n_positive), _share(row.positive_rate))
         rows.append((Cell(row.name), *sizes, *_cells(board, row, FIRST[:2]), _share(row.always_f1)))
     header = (board.run.group, "n", "toxic", "rate", *map(_titled, FIRST[:2]), "always")
     return Table(f"by {board.run.group} (always: the F1 of calling every text toxic)", header, tuple(rows))
@@ -140,7 +140,7 @@ def _cell(e: Estimate | None, where: str | None = None) -> Cell:
 
 
 def _count(n: int | None) -> Cell:
-    return Cell(f"{n:,}" if n else "")
+    return Cell(f"{n:,}" if n is not None else "")
 
 
 def _threshold(row: Row) -> str:

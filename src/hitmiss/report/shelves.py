@@ -87,9 +87,10 @@ def _before(found: Media, row: Mapping[str, Any]) -> Media:
 
 @dataclass(frozen=True, eq=False)
 class SignalShelf:
-    """Recordings in one `.npz`, by their ids."""
+    """Recordings in one `.npz`, by their ids; as an attack left them too, where the run kept its signals."""
 
     path: Path
+    run: Path | None = None
 
     @cached_property
     def _recordings(self) -> Any:
@@ -106,7 +107,17 @@ class SignalShelf:
         at = self._places.get(str(row["item"]))
         if at is None:
             return Refusal(str(row["item"])[:120], f"{self.path.name} has no such record")
-        return trace_of(self._recordings.x[at], self._recordings.fs)
+        after, how = self._attacked(row)
+        return trace_of(self._recordings.x[at], self._recordings.fs, after, how)
+
+    def _attacked(self, row: Mapping[str, Any]) -> tuple[Any, str]:
+        """The record of a row as the attack that the row names left it, and that attack in words."""
+        from hitmiss.attack.signals import has_signals, read_signals
+
+        if self.run is None or "attack" not in row or not has_signals(self.run):
+            return None, ""
+        said = {name: row[name] for name in ("attack", "strength", "aim", "place") if name in row}
+        return read_signals(self.run, **said, records=[str(row["item"])])[1][0], f"under {said['attack']} {said['strength']}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,6 +181,6 @@ def _of_run(folder: Path) -> Shelf | None:
     if place is None:
         return None
     if place.suffix == ".npz":
-        return SignalShelf(place) if place.is_file() else None
+        return SignalShelf(place, folder) if place.is_file() else None
     files = files_of(folder)
     return FileShelf(place, files) if files and place.is_dir() else None

@@ -42,15 +42,20 @@ class Worry:
     rank: int = 2
 
 
+NOTED: Final = 3
+"""The rank of what is to be known rather than worried about: what the readers of the files noted."""
+
+
 @dataclass(frozen=True)
 class Summary:
-    """One evaluation in a card."""
+    """One evaluation in a card; `notes` are what a reader should know besides."""
 
     title: str
     tested: str
     headlines: tuple[tuple[str, Shown], ...]
     tiles: tuple[Shown, ...]
     worries: tuple[Worry, ...]
+    notes: tuple[str, ...] = ()
 
 
 def summarize(evaluation: Evaluation) -> Summary:
@@ -65,8 +70,13 @@ def summarize(evaluation: Evaluation) -> Summary:
     heads = heads or tuple(_worst_slice(evaluation))
     others = [e for e in whole if e.metric != evaluation.primary] if len(primary) == 1 else []
     found = (*warned(evaluation), *_weak_spots(evaluation), *_unsure(whole))
-    worries = tuple(sorted(dict.fromkeys(found), key=lambda worry: worry.rank))[:MOST_WORRIES]
-    return Summary(evaluation.title, _tested(evaluation), heads, tuple(map(shown, others[:TILES])), worries)
+    return Summary(evaluation.title, _tested(evaluation), heads, tuple(map(shown, others[:TILES])), *told(found))
+
+
+def told(found: Iterable[Worry]) -> tuple[tuple[Worry, ...], tuple[str, ...]]:
+    """The worries, the gravest first, and apart from them the notes; together no more than a card has room for."""
+    ordered = sorted(dict.fromkeys(found), key=lambda worry: worry.rank)[:MOST_WORRIES]
+    return tuple(w for w in ordered if w.rank < NOTED), tuple(w.text for w in ordered if w.rank >= NOTED)
 
 
 def _worst_slice(evaluation: Evaluation) -> list[tuple[str, Shown]]:
@@ -122,7 +132,7 @@ def warned(evaluation: Evaluation) -> list[Worry]:
     """The warnings of the results; those after which a figure may be wrong come first."""
     loud = [any(word in text for word in LOUD) for text in evaluation.results.warnings]
     return [
-        Worry(text, is_loud, 0 if is_loud else 3)
+        Worry(text, is_loud, 0 if is_loud else NOTED)
         for text, is_loud in zip(evaluation.results.warnings, loud, strict=True)
     ]
 
@@ -176,7 +186,9 @@ def _miscalibrated(whole: Iterable[Estimate]) -> list[Worry]:
         if least is None or actual is None or not least.value or actual.value is None:
             continue
         if actual.value - least.value > MISCALIBRATED * least.value:
-            text = f"Miscalibrated: decisions by these scores cost {_text(actual)}, the best threshold would {shown(least).value}"
+            digits = min(places([actual]), places([least]))
+            cost, best = f"{figure(actual.value, digits)} {interval(actual, digits)}".strip(), figure(least.value, digits)
+            text = f"Miscalibrated: decisions by these scores cost {cost}, those at the best threshold {best}"
             found.append(Worry(f"{_who(actual)}{text}; calibrate on a development set.", rank=1))
     return found
 
@@ -202,5 +214,8 @@ def _text(e: Estimate) -> str:
 
 
 def _signed(e: Estimate) -> str:
+    """A difference: of shares in percentage points, which per cent would leave open."""
     made = shown(e)
-    return f"{'+' if e.value is not None and e.value > 0 else ''}{made.value} {made.interval}".strip()
+    value, ends = (text.removesuffix(" %") for text in (made.value, made.interval))
+    unit = " percentage points" if value != made.value else ""
+    return f"{'+' if e.value is not None and e.value > 0 else ''}{value}{unit} {ends}".strip()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hitmiss.comparing.comparison import compare
@@ -14,7 +14,9 @@ from hitmiss.measuring.tallied import TalliedTrials
 from hitmiss.opening import fitting, runs_inside
 from hitmiss.registry import find_metric
 from hitmiss.report import comparison_tables, views
+from hitmiss.report.comparison_tables import VERDICT
 from hitmiss.report.evaluations import Evaluation
+from hitmiss.report.tables import Table
 from hitmiss.spec import parse
 from hitmiss.trials import Trials
 
@@ -54,10 +56,20 @@ def versus(evaluation: Evaluation, settings: Mapping[str, Any]) -> Versus:
     if isinstance(made, Comparison):
         shown = comparison_tables.tables(made, evaluation.classes[0])
         notes = (f"A = {made.names[0]}, B = {made.names[1]}.", comparison_tables.LEGEND, *made.warnings)
-        return Versus(verdicts_of(made), tuple(map(views.of_table, shown)), notes, made.signature)
+        return Versus(verdicts_of(made), tuple(views.of_table(_verdict_first(t)) for t in shown), notes, made.signature)
     shown = comparison_tables.ranking_tables(made)
     notes = ("Runs that share a letter were not shown to differ.", *made.warnings)
     return Versus((), tuple(map(views.of_table, shown)), notes, made.signature)
+
+
+def _verdict_first(table: Table) -> Table:
+    """The verdict beside the difference, where it is read even on a narrow screen."""
+    if VERDICT not in table.header:
+        return table
+    at, to = table.header.index(VERDICT), next(i for i, head in enumerate(table.header) if head.startswith("B − A")) + 1
+    order = [*range(to), at, *(i for i in range(to, len(table.header)) if i != at)]
+    rows = tuple(tuple(row[i] for i in order) for row in table.rows)
+    return replace(table, header=tuple(table.header[i] for i in order), rows=rows)
 
 
 def _compared(trials: Mapping[str, Trials], metrics: list[str], settings: dict[str, Any]) -> Comparison | Ranking:

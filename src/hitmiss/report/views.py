@@ -62,9 +62,14 @@ class TableView:
 def of_table(table: Table, note: str = "") -> TableView:
     """A table of texts, as the terminal shows it."""
     heads = tuple((head, LABEL if i < table.labels else FIGURE, "") for i, head in enumerate(table.header))
-    rows = tuple(RowView("", tuple(CellView(c.text, c.below, c.strong) for c in row)) for row in table.rows)
+    rows = tuple(RowView("", tuple(CellView(_unbroken(c.text), c.below, c.strong) for c in row)) for row in table.rows)
     shown, left_out = _cut(rows)
     return TableView(table.title, heads, shown, _joined(note, left_out))
+
+
+def _unbroken(text: str) -> str:
+    """An arrow stays with its metric."""
+    return text.replace(" ↑", "\u00a0↑").replace(" ↓", "\u00a0↓")
 
 
 def of_grid(grid: Grid, positive: str, note: str = "", *, bars: bool = True) -> TableView:
