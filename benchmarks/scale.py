@@ -1,16 +1,19 @@
 """Files beyond memory: what counting, streaming and intervals cost as trials grow, against pandas, scikit-learn and DuckDB.
 
-    python benchmarks/scale.py [peers] [groupby] [stream] [growth] [billion]
+    python benchmarks/scale.py [peers] [groupby] [stream] [ids] [growth] [billion]
 
 Generated trials (12 codecs, a fifth bona fide, Gaussian scores in double precision, EER 6 to 7 %), in a folder that is
 removed. Each row is a process of its own: seconds of processor time (all threads, imports included), on the wall where the
 table says so, and peak memory as the system counts it. `peers`: 10 million rows in one file to EER, minDCF and AUC of all and of each codec, with ids
-looked through for repeats, which the peer does not do. `groupby`: 20 million rows in 20 Parquet files, our first pass
-(bins and hash of every file) and DuckDB's own count by (codec, label, floor(steps · score)): 256 steps are coarser than
-our bins, with 768 it holds about as many groups as we do.
+looked through for repeats, which the peer does not do. `groupby`: 20 million rows in 20 Parquet files, counted by our
+first pass (which also takes the SHA-256 of every file, and looks for NaN and unknown labels) and by DuckDB's GROUP BY.
+"Same groups": scores rounded down to multiples of 1/256 in the files, so that both count the same (codec, label, score);
+that they find the same counts is checked. "As they are": doubles, ours by bins of their highest 20 bits, DuckDB by
+floor(steps · score): 256 steps are coarser than our bins, with 768 it holds about as many groups as we do.
 `stream`: Parquet shards of a million rows, EER, minDCF and AUC by codec with 1,000 replicates, `--memory 500MB`; the
-figures are exact, so the files are read several times. `growth`: the 1,000 replicates of EER and minDCF alone, the tally given.
-`billion`: only when asked for, our first pass over a billion trials.
+figures are exact, so every score is put on disk once and read back. `ids`: 20 million rows whose ids are in no order, so
+that their hashes are compared. `growth`: the 1,000 replicates of EER and minDCF alone, the tally given.
+`billion`: only when asked for, a billion trials: our first pass, and EER and minDCF by codec, every id looked at.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ import polars as pl
 
 HERE = Path(__file__).resolve().parent
 CODECS = ("NONE", *(f"C{i:02d}" for i in range(1, 12)))
-PARTS = ("peers", "groupby", "stream", "growth")
+PARTS = ("peers", "groupby", "stream", "ids", "growth")
 STEPS = (256, 768)
 BILLION = 1000
 SIZES = (10, 50, 100)
@@ -38,35 +41,42 @@ STREAM = """
 import sys
 from hitmiss.scale.streaming import evaluate_streamed
 path, memory, bootstrap = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-metrics, reading = ["eer", "min_dcf", "roc_auc"], {"positive": "bonafide", "negative": "spoof"}
+metrics, reading = sys.argv[4:] or ["eer", "min_dcf", "roc_auc"], {"positive": "bonafide", "negative": "spoof"}
 found = evaluate_streamed(path, metrics=metrics, by=["codec"], memory=memory, bootstrap=bootstrap, reading=reading)
 print(len(found.trials), *(e.value for e in found.results.estimates[:3]))
 """
 FIRST_PASS = """
 import sys, time
 from glob import glob
+from hashlib import sha256
 from hitmiss.protocol import find_protocol
 from hitmiss.scale.passes import first_pass
 from hitmiss.scale.plan import Shard, ShardPlan
 from hitmiss.scale.tallies import merge_tallies
-plan = ShardPlan(find_protocol("asvspoof5").options, keep=("codec",), bits=20, ids=False)
+from hitmiss.stats.keys import scores_of
+bits = int(sys.argv[2])
+plan = ShardPlan(find_protocol("asvspoof5").options, keep=("codec",), bits=bits, ids=False)
 best = 9e9
 for _ in range(3):
     start = time.process_time()
     tally = merge_tallies(first_pass(Shard(path), plan) for path in sorted(glob(sys.argv[1])))
     best = min(best, time.process_time() - start)
-print(best, sum(len(b.bins) for b in tally.cells.values()), tally.n)
+rows = [(*c, s, n) for c, b in tally.cells.items() for s, n in zip(scores_of(b.bins).tolist(), b.each.tolist())]
+print(best, len(rows), tally.n, sha256(repr(sorted((k, l, s, n) for l, k, s, n in rows)).encode()).hexdigest())
 """
+ONCE = FIRST_PASS.replace("range(3)", "range(1)")
 DUCKDB = """
 import sys, time
+from hashlib import sha256
 import duckdb
 connection = duckdb.connect()
 best = 9e9
 for _ in range(3):
     start = time.process_time()
-    groups = connection.execute(f"SELECT codec, label, floor(score * {sys.argv[2]}) b, count(*) n FROM '{sys.argv[1]}' GROUP BY ALL").fetchnumpy()
+    groups = connection.execute(f"SELECT codec, label, {sys.argv[2]} s, count(*) n FROM '{sys.argv[1]}' GROUP BY ALL").fetchnumpy()
     best = min(best, time.process_time() - start)
-print(best, len(groups["n"]), int(groups["n"].sum()))
+rows = sorted(zip(*(groups[c].tolist() for c in ("codec", "label", "s", "n"))))
+print(best, len(rows), int(groups["n"].sum()), sha256(repr(rows).encode()).hexdigest())
 """
 
 
@@ -87,22 +97,30 @@ def trials(n: int, seed: int) -> pl.DataFrame:
     )
 
 
-def make(folder: Path, millions: int) -> None:
-    """Shards of a million rows each, those that are there kept; or one file of ten million rows in two formats."""
-    if not millions:
+def make(folder: Path, kind: str, millions: int) -> None:
+    """Files of a kind, those that are there kept: shards of a million rows each (s; r: scores rounded to multiples of
+    1/256; u: ids in no order), or one file of ten million rows in two formats (ten)."""
+    if kind == "ten":
         frame = trials(10_000_000, 0)
         frame.write_csv(folder / "ten.csv")
         frame.write_parquet(folder / "ten.parquet")
+        return
     for k in range(millions):
-        path = folder / f"s{k:04d}.parquet"
+        path = folder / f"{kind}{k:04d}.parquet"
         if not path.exists():
-            trials(1_000_000, k).write_parquet(path, compression="lz4")
+            CHANGES.get(kind, lambda frame: frame)(trials(1_000_000, k)).write_parquet(path, compression="lz4")
 
 
-def shards(folder: Path, millions: int) -> str:
+CHANGES = {
+    "r": lambda frame: frame.with_columns(score=(pl.col("score") * 256).floor() / 256),
+    "u": lambda frame: frame.with_columns(item=pl.col("item").reverse().str.reverse()),
+}
+
+
+def shards(folder: Path, millions: int, kind: str = "s") -> str:
     """The pattern of shards, made by another process: a child's peak memory counts its parent's when it was begun."""
-    measured(__file__, "--make", str(folder), str(millions))
-    return str(folder / "s*.parquet")
+    measured(__file__, "--make", str(folder), kind, str(millions))
+    return str(folder / f"{kind}*.parquet")
 
 
 class Cost(NamedTuple):
@@ -128,7 +146,7 @@ def measured(*command: str) -> Cost:
 def peers(folder: Path) -> None:
     """Ten million rows against pandas and scikit-learn."""
     print("| 10 million rows, one file | clock | hitmiss s | pandas + scikit-learn s | ratio | target | hitmiss MB | theirs MB |\n|---|---|---|---|---|---|---|---|")
-    shards(folder, 0)
+    shards(folder, 0, "ten")
     for suffix, target in (("csv", 5), ("parquet", 8)):
         path = folder / f"ten.{suffix}"
         ours = min(measured("-c", STREAM, str(path), "1000000000", "0") for _ in range(3))
@@ -141,20 +159,24 @@ def peers(folder: Path) -> None:
 
 def groupby(folder: Path) -> None:
     """Twenty million rows against DuckDB's group-by."""
-    pattern = shards(folder, 20)
-    ours = measured("-c", FIRST_PASS, pattern)
-    best, groups, _ = ours.out.split()
     print("| 20 million rows counted | s | groups | MB | hitmiss takes |\n|---|---|---|---|---|")
-    print(f"| hitmiss, first pass | {float(best):.2f} | {int(groups):,} | {ours.memory:.0f} | |")
-    for step in STEPS:
-        try:
-            theirs = measured("-c", DUCKDB, pattern, str(step))
-        except SystemExit:
-            print("\nDuckDB is not installed here.")
-            return
-        their_best, their_groups, _ = theirs.out.split()[-3:]  # DuckDB may print a progress bar before
-        ratio = float(best) / float(their_best)
-        print(f"| DuckDB, GROUP BY, {step} steps | {float(their_best):.2f} | {int(their_groups):,} | {theirs.memory:.0f} | {ratio:.2f}× |", flush=True)
+    rounded, whole = shards(folder, 20, "r"), shards(folder, 20)
+    floors = [f"floor(score * {steps})" for steps in STEPS]
+    for what, pattern, bits, theirs in (("same groups", rounded, 22, ["score"]), ("as they are", whole, 20, floors)):
+        ours = measured("-c", FIRST_PASS, pattern, str(bits))
+        best, groups, _, found = ours.out.split()
+        print(f"| {what}: hitmiss, first pass | {float(best):.2f} | {int(groups):,} | {ours.memory:.0f} | |")
+        for score in theirs:
+            try:
+                peer = measured("-c", DUCKDB, pattern, score)
+            except SystemExit:
+                print("\nDuckDB is not installed here.")
+                return
+            their_best, their_groups, _, their_found = peer.out.split()[-4:]  # DuckDB may print a progress bar before
+            if what == "same groups" and their_found != found:
+                raise SystemExit("the counts differ")
+            ratio = f"{float(their_best):.2f} | {int(their_groups):,} | {peer.memory:.0f} | {float(best) / float(their_best):.2f}×"
+            print(f"| {what}: DuckDB, GROUP BY codec, label, {score} | {ratio} |", flush=True)
     print("\nTarget: at most 1.5 times.", flush=True)
 
 
@@ -163,19 +185,31 @@ def stream(folder: Path) -> None:
     print("| rows | first pass s | all passes, 1,000 replicates s | peak MB | EER |\n|---|---|---|---|---|")
     for millions in SIZES:
         pattern = shards(folder, millions)
-        counted = measured("-c", FIRST_PASS.replace("range(3)", "range(1)"), pattern).out.split()
+        counted = measured("-c", ONCE, pattern, "20").out.split()
         cost = measured("-c", STREAM, pattern, "500000000", "1000")
         print(f"| {millions} M | {float(counted[0]):.1f} | {cost.cpu:.0f} | {cost.memory:.0f} | {float(cost.out.split()[1]):.6f} |", flush=True)
 
 
+def ids(folder: Path) -> None:
+    """Ids in order against ids in none, all compared."""
+    print("| 20 million rows, EER and minDCF by codec, `--memory 200MB` | s | peak MB |\n|---|---|---|")
+    for kind, what in (("s", "ids in ascending order"), ("u", "ids in no order")):
+        cost = measured("-c", STREAM, shards(folder, 20, kind), "200000000", "0", "eer", "min_dcf")
+        print(f"| {what} | {cost.cpu:.1f} | {cost.memory:.0f} |", flush=True)
+
+
 def billion(folder: Path) -> None:
-    """A billion trials counted. Takes 9 GB of disk."""
+    """A billion trials. Takes 12 GB of disk."""
     start = time.perf_counter()
     pattern = shards(folder, BILLION)
     print(f"{BILLION} shards of a million rows, made in {time.perf_counter() - start:.0f} s.\n")
-    cost = measured("-c", FIRST_PASS.replace("range(3)", "range(1)"), pattern)
     print("| a billion rows | processor s | wall s | peak MB |\n|---|---|---|---|")
-    print(f"| first pass | {cost.cpu:.0f} | {cost.wall:.0f} | {cost.memory:.0f} |")
+    for what, command in (
+        ("first pass", (ONCE, pattern, "20")),
+        ("EER and minDCF by codec, ids looked at, `--memory 1GB`", (STREAM, pattern, "1000000000", "0", "eer", "min_dcf")),
+    ):
+        cost = measured("-c", *command)
+        print(f"| {what} | {cost.cpu:.0f} | {cost.wall:.0f} | {cost.memory:.0f} |", flush=True)
 
 
 def growth() -> None:
@@ -205,7 +239,7 @@ def growth() -> None:
 def main(parts: list[str]) -> None:
     """The tables asked for."""
     if parts[:1] == ["--make"]:
-        make(Path(parts[1]), int(parts[2]))
+        make(Path(parts[1]), parts[2], int(parts[3]))
         return
     with tempfile.TemporaryDirectory(prefix="hitmiss-scale-") as name:
         folder = Path(name)
@@ -213,7 +247,7 @@ def main(parts: list[str]) -> None:
             if part == "growth":
                 growth()  # last: it fills the memory of this process
             else:
-                {"peers": peers, "groupby": groupby, "stream": stream, "billion": billion}[part](folder)
+                {"peers": peers, "groupby": groupby, "stream": stream, "ids": ids, "billion": billion}[part](folder)
             print(flush=True)
 
 

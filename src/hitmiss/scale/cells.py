@@ -28,12 +28,11 @@ class ExactCells:
 
     def tally(self, positive: Rows, negative: Rows) -> Tally:
         """The scores of some positive and some negative cells, counted together."""
-        sides = [[self.binned[row] for row in rows] for rows in (positive, negative)]
-        total, held = (sum(f(b) for side in sides for b in side) for f in (lambda b: b.total, lambda b: len(b.bins)))
-        if total <= SPARSE * held:
-            return Tally.of_sorted(*(scores_of(_in_order(side)) for side in sides))
+        classes = self.classes(positive, negative)
+        if classes is not None:
+            return Tally.of_sorted(scores_of(classes[0]), scores_of(classes[1]))
         scores, counts = [], []
-        for at, side in enumerate(sides):
+        for at, side in enumerate(self._sides(positive, negative)):
             for binned in side:
                 scores.append(scores_of(binned.bins))
                 both = np.zeros((2, len(binned.bins)), dtype=np.int64)
@@ -47,11 +46,13 @@ class ExactCells:
         return Steps.of_tally(self.tally(positive, negative)) if classes is None else Steps.of_classes(*classes)
 
     def classes(self, positive: Rows, negative: Rows) -> tuple[Keys, Keys] | None:
-        """The keys of both classes, ascending; None where scores repeat within a cell, which a tally tells better."""
-        sides = [[self.binned[row] for row in rows] for rows in (positive, negative)]
-        if any(b.counts is not None for side in sides for b in side):
-            return None
-        return _in_order(sides[0]), _in_order(sides[1])
+        """The keys of both classes, ascending, each as often as it occurs; None where they repeat much."""
+        sides = self._sides(positive, negative)
+        total, held = (sum(f(b) for side in sides for b in side) for f in (lambda b: b.total, lambda b: len(b.bins)))
+        return (_in_order(sides[0]), _in_order(sides[1])) if total <= SPARSE * held else None
+
+    def _sides(self, positive: Rows, negative: Rows) -> list[list[Binned]]:
+        return [[self.binned[row] for row in rows] for rows in (positive, negative)]
 
 
 @dataclass(frozen=True, eq=False)

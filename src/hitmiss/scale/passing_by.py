@@ -22,7 +22,7 @@ from hitmiss.scale.spilling import Codes, Parts, Writer, code_type, scratch_fold
 from hitmiss.scale.tallies import Binned, Cell, counted, merge_binned, ordered
 from hitmiss.stats.keys import Keys
 
-STRETCH_BYTES: Final = 96
+STRETCH_BYTES: Final = 128
 """What a score costs while its stretch is worked on: its key, copies of it while it is sorted, and its place in tallies."""
 MOST: Final = 60_000
 """Parts; each is a file or two."""
