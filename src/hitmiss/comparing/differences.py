@@ -58,9 +58,10 @@ def judged(row: Difference, level: float) -> Difference:
     """The row with the verdict that its adjusted p value allows."""
     if row.delta is None:
         return row
-    if row.p_adjusted is None:
-        return replace(row, verdict=NOT_TESTED)
-    if row.delta == 0.0 and not row.wins and not row.losses:
+    is_alike = row.delta == 0.0 and not row.wins and not row.losses
+    if row.p_adjusted is None:  # alike answers are so without a test, where the pairs were looked at
+        return replace(row, verdict=IDENTICAL if is_alike and row.ties else NOT_TESTED)
+    if is_alike:
         return replace(row, verdict=IDENTICAL)
     if row.p_adjusted >= 1.0 - level or row.delta == 0.0:
         return replace(row, verdict=NO_DIFFERENCE)
