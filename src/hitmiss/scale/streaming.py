@@ -30,6 +30,7 @@ from hitmiss.scale.coarse import (
     needs_whole,
     refine,
 )
+from hitmiss.scale.counting import joined
 from hitmiss.scale.covering import Covering, settle_coverage, with_key
 from hitmiss.scale.looking import look
 from hitmiss.scale.passes import first_pass, second_pass
@@ -244,7 +245,7 @@ def _count(
     """All shards counted, each id once; and what they cover of the key, where there is one."""
     tally = merge_tallies(_told(run(first_pass, [(shard, plan) for shard in shards]), len(shards), "shards counted"))
     if tally.findings:
-        ledger = Ledger(list(tally.findings))
+        ledger = Ledger(list(joined(tally.findings)))  # one finding of a kind, whichever shard it stands in
         raise ledger.error()
     covering = settle_coverage(tally, shards, plan, run) if plan.key is not None else None
     if covering is None:
