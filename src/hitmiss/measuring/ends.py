@@ -31,7 +31,7 @@ class Ends:
         >>> Ends.of((0.25, 0.5), "wilson").high, Ends.of((math.nan, math.nan), "delong").high
         (0.5, None)
         """
-        return cls(None, None, method, note) if math.isnan(ends[0]) else cls(*ends, method, note)
+        return cls(note=note) if math.isnan(ends[0]) else cls(*ends, method, note)
 
 
 def without_width(question: Question, sample: Sample, value: float, plan: Plan) -> Ends:
