@@ -65,6 +65,8 @@ class Protocol:
     """Who reads files of the protocol's own kind (None for others); only code of ours is called."""
     measured_by: Literal["", "hitmiss.robustness.attacks:measure_attacks"] = ""
     """What measures the trials instead, where a figure is about several trials together; only code of ours is called."""
+    compared_by: Literal["", "hitmiss.robustness.versus:compare_attacks"] = ""
+    """What compares two runs instead, in the same way."""
     negative_only: tuple[str, ...] = ()
     settings: dict[str, dict[str, str | bool | int | float | None]] = field(default_factory=dict)
     gap: GapRule | None = None

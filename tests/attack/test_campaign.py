@@ -378,3 +378,14 @@ def test_the_signature_is_verified(model: ConvBaseline, data: Recordings, tmp_pa
         claim.write_text(Results((first, *results.estimates[1:]), results.signature, (), results.protocol).to_json())
         found = verify(str(claim), str(tmp_path / "run"))
         assert not found.holds and any("0.123" in d for d in found.differences)
+
+
+def test_an_attack_with_several_settings_is_called_with_them(model: ConvBaseline, data: Recordings) -> None:
+    """Under one name they would be one attack twice, and nothing could be measured."""
+    mild, strong = (sweep(["band_noise"], [0.5, 1.0], extra={"band_noise": {"beta": b}}) for b in (0.2, 2))
+    trials = run_campaign(Campaigner(data, as_classifier(model), Plan((*mild, *strong), SEARCH)))
+    attacks = {c.run["attack"]: c.family for c in Campaign.of(trials).cells if not c.is_control}
+    assert attacks == dict.fromkeys(("band_noise(beta=0.2)", "band_noise(beta=2)", "band_noise"), "band_noise")
+    results = measure_attacks(trials)
+    changed = [results.one("changed", attack=f"band_noise(beta={b})", strength="1").value for b in ("0.2", "2")]
+    assert changed[0] < changed[1]

@@ -13,6 +13,7 @@ from hitmiss.attack.criterion import Criterion, find_criterion, for_mode
 from hitmiss.attack.family import check_strength
 from hitmiss.attack.methods import METHODS, SETTINGS, Method
 from hitmiss.errors import UnknownName, UsageError
+from hitmiss.spec import Spec
 
 MODES: Final = ("force", "suppress")
 STEERING: Final = (
@@ -120,6 +121,18 @@ class PerturbationConfig:
     def needs_gradient(self) -> bool:
         """Whether the model must have gradients."""
         return self.family in METHODS
+
+    @property
+    def call(self) -> str:
+        """The family with the settings that were given, as it is written.
+
+        >>> PerturbationConfig("band_noise", 0.5, 0.0, extra={"beta": 2}).call
+        'band_noise(beta=2)'
+        """
+        own = {k: v for k, v in self.extra.items() if k not in (*ABOUT, "target_mode", "target_value")}
+        if "criterion" in own:
+            own["criterion"] = self.criterion.name
+        return str(Spec.of(self.family, **own))
 
     @property
     def kind(self) -> str:

@@ -61,6 +61,21 @@ class Plan:
             raise UsageError(f"the attack {twice!r} is asked for twice")
         return [(CLEAN, None), *named]
 
+    @cached_property
+    def cells(self) -> dict[str, dict[str, str]]:
+        """The values of the run columns of each step; an attack that is there with several settings is called with them."""
+        found = {CLEAN: run_of(CLEAN, None)}
+        for group in (self.configs, self.searches):
+            kinds: dict[str, set[str]] = {}
+            for config in group:
+                kinds.setdefault(config.family, set()).add(config.kind)
+            for config in group:
+                name = str(config) if group is self.configs else f"{MINIMAL} {config}"
+                found[name] = run_of(name, config)
+                if len(kinds[config.family]) > 1:
+                    found[name]["attack"] = config.call
+        return found
+
     @property
     def pinned(self) -> dict[str, Any]:
         """What a resumed run must agree on."""
@@ -214,13 +229,13 @@ class Campaigner:
             chosen[str(replace(config, strength=1.0))] = config
         found = {}
         for config in chosen.values():
-            run = run_of(str(config), config)
+            run = self.plan.cells[str(config)]
             cell = next(c for c in campaign.cells if all(run[k] == v for k, v in c.run.items()))
             flips = (cell.bits != campaign.clean.bits).any(axis=1)
             chosen_one = int(np.argmax(flips))
             row = place[campaign.records[chosen_one]]
             after = self._again(config, row) if kept is None else _kept(kept, run, self.recordings.ids[row])
-            title = f"{config.family} {config.strength:g}, record {self.recordings.ids[row]}"
+            title = f"{run['attack']} {config.strength:g}, record {self.recordings.ids[row]}"
             said = _said(campaign, cell, chosen_one)
             found[title] = (self.recordings.x[row], after, self.recordings.fs, said)
         return found
@@ -292,6 +307,7 @@ def run_campaign(
             "positive": header.positive,
             "negative": header.negative,
             "score_kind": header.score_kind,
+            "provenance": dict(header.provenance),
         }
         if campaigner.recordings.path is not None:
             facts[MEDIA] = os.path.relpath(campaigner.recordings.path, output)
@@ -317,9 +333,9 @@ def _indexed(campaigner: Campaigner, made: dict[int, dict[str, Any]], folder: Pa
     ids, rows = campaigner.recordings.ids, []
     for at in sorted(made):
         if "signals" in made[at]:
-            name, config = campaigner.plan.steps[at // len(ids)]
+            name = campaigner.plan.steps[at // len(ids)][0]
             file, row = made[at]["signals"]
-            rows.append({"record": ids[at % len(ids)], **run_of(name, config), "file": file, "row": row})
+            rows.append({"record": ids[at % len(ids)], **campaigner.plan.cells[name], "file": file, "row": row})
     return write_index(folder, rows)
 
 

@@ -28,8 +28,18 @@ def header_of(campaigner: Campaigner, made: dict[int, dict[str, Any]]) -> Header
     least = ("minimal_strength",) if campaigner.plan.searches else ()
     return Header(
         "present", "absent", "logit", runs=run_columns(campaigner), slices=tuple(campaigner.recordings.columns),
-        numbers=(*NUMBERS, *least), notes=tuple(notes),
+        numbers=(*NUMBERS, *least), notes=tuple(notes), provenance=_provenance(campaigner),
     )  # fmt: skip
+
+
+def _provenance(campaigner: Campaigner) -> dict[str, Any]:
+    """How the answers were made: the data, the seed, and each attack with its settings, by what it is called in tables."""
+    plan, attacks = campaigner.plan, {}
+    for name, config in plan.steps:
+        if config is not None:
+            run = {k: v for k, v in sorted(plan.cells[name].items()) if (k, v) not in (("aim", "any"), ("place", "whole"))}
+            attacks[" ".join(run.values())] = name
+    return {"dataset_digest": campaigner.recordings.digest, "seed": plan.seed, "attacks": attacks}
 
 
 def run_columns(campaigner: Campaigner) -> tuple[str, ...]:
@@ -44,8 +54,7 @@ def table_of(campaigner: Campaigner, made: dict[int, dict[str, Any]]) -> pl.Data
     n, rows = len(campaigner.recordings.ids), []
     for at in sorted(made):
         step, row = divmod(at, n)
-        name, config = campaigner.plan.steps[step]
-        run = run_of(name, config)
+        run = campaigner.plan.cells[campaigner.plan.steps[step][0]]
         rows.append((run, row, made[at]))
         if "control" in made[at]:
             rows.append(({**run, "attack": CONTROL + run["attack"]}, row, made[at]["control"]))

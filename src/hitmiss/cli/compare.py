@@ -129,6 +129,8 @@ def _compare(
     from hitmiss.errors import UsageError
     from hitmiss.opening import fitting
 
+    if protocol and protocol.compared_by and not metrics:
+        return _by_protocol(opened, protocol, options)
     if not metrics and protocol is None:
         raise UsageError("say what to compare: a protocol (-p asvspoof5) or metrics (-m eer -m roc_auc)")
     wanted = metrics or fitting(protocol, list(opened.values())) if protocol else metrics
@@ -141,6 +143,20 @@ def _compare(
         return compare_all(opened, wanted, choices=choices, **options)
     (name_a, a), (name_b, b) = opened.items()
     return compare_two(a, b, wanted, names=(name_a, name_b), choices=choices, **options)
+
+
+def _by_protocol(opened: dict[str, Trials], protocol: Protocol, options: dict[str, Any]) -> Comparison:
+    """The comparison that a protocol has of its own."""
+    from importlib import import_module
+
+    from hitmiss.errors import UsageError
+
+    if len(opened) != 2:
+        raise UsageError(f"{protocol.name} compares two runs at a time; found {len(opened)}")
+    module, _, name = protocol.compared_by.partition(":")
+    (name_a, a), (name_b, b) = opened.items()
+    made: Comparison = getattr(import_module(module), name)(a, b, names=(name_a, name_b), **options)
+    return made
 
 
 def _emit(made: Comparison | Ranking, opened: dict[str, Trials], output: str | None, json: bool) -> None:
@@ -162,6 +178,8 @@ def _show(made: Comparison | Ranking, opened: dict[str, Trials]) -> None:
     if isinstance(made, Comparison):
         row = made.differences[0]
         size = f"{row.n_pairs:,} pairs: {row.n_positive:,} {head.positive}, {row.n_pairs - row.n_positive:,} {head.negative}"
+        if "attack" in head.runs:  # a pair is a record, which may have several labels
+            size = f"{row.n_pairs:,} pairs (records) with {row.n_positive:,} {head.positive} labels"
         printing.out(f"A = {made.names[0]}\nB = {made.names[1]}\n{size}")
         text.write(comparison_tables.tables(made, head.positive))
         printing.out(f"\n{comparison_tables.LEGEND}")

@@ -120,6 +120,7 @@ def _visit(
     run = open_finished(scores, visit.options)
     if run is not None:  # a run folder stands for the table inside it
         scores, visit.options, visit.coverage = run.table, run.options, run.coverage
+        visit.facts = {**run.provenance, **visit.facts}
         visit.ledger.notes += run.notes
         visit.ledger.choices += run.choices
     try:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ class FinishedRun:
     options: ReadOptions
     coverage: Coverage | None
     notes: tuple[str, ...]
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    """What the run says about how its answers were made."""
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -55,7 +58,8 @@ def open_finished(source: Any, options: ReadOptions) -> FinishedRun | None:
     if options.score_kind != "llr":
         declared["score_kind"] = facts.get("score_kind", "raw")
     coverage = None if not facts.get("n_failed") else (facts["n_scored"], facts["n_scored"] + facts["n_failed"])
-    return FinishedRun(folder / TABLE, options.changed(**declared), coverage, tuple(facts.get("notes", ())))
+    notes, made = tuple(facts.get("notes", ())), facts.get("provenance", {})
+    return FinishedRun(folder / TABLE, options.changed(**declared), coverage, notes, made)
 
 
 def run_behind(source: str | Path) -> Path | None:

@@ -19,7 +19,7 @@ LEGEND = (
 def tables(comparison: Comparison, positive: str = "positives") -> list[Table]:
     """All pairs, then one table a metric and grouping, then McNemar's tables."""
     whole = [d for d in comparison if not d.average and not _is_sliced(d, comparison)]
-    found = [_overall(whole, comparison)]
+    found = [_overall(whole, comparison)] if whole else []
     families = dict.fromkeys((tuple(d.slice), d.metric) for d in comparison if _is_sliced(d, comparison))
     found += [_by_slice(comparison, names, metric, positive) for names, metric in families]
     for sliced in (False, True):

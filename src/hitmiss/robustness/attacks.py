@@ -85,9 +85,7 @@ def _row(name: str, figure: Figure, best: str, common: dict[str, Any]) -> _Row:
 
 def _grouped(campaign: Campaign, draws: Draws, grouping: tuple[str, ...]) -> Iterator[Estimate]:
     """The figures of every group of every cell, each cell's with their mean and their worst."""
-    if grouping != ("target",):
-        values = _values(campaign, grouping)
-        masks = {value: np.array([v == value for v in values]) for value in sorted(set(values))}
+    masks = {} if grouping == ("target",) else masks_of(campaign, grouping)
     for cell in (campaign.clean, *campaign.cells):
         if grouping == ("target",):
             rows = [r for at in range(len(campaign.classes)) for r in _class_rows(campaign, cell, draws, at)]
@@ -96,6 +94,12 @@ def _grouped(campaign: Campaign, draws: Draws, grouping: tuple[str, ...]) -> Ite
             rows = [r for value, mask in masks.items() for r in _rows(campaign, cell, draws, mask, named[value])]
         yield from (r.estimate for r in rows)
         yield from _averages(rows, draws, grouping)
+
+
+def masks_of(campaign: Campaign, grouping: tuple[str, ...]) -> dict[tuple[str, ...], Mask]:
+    """The records of each group, by the values that it has in some columns."""
+    values = _values(campaign, grouping)
+    return {value: np.array([v == value for v in values]) for value in sorted(set(values))}
 
 
 def _values(campaign: Campaign, grouping: tuple[str, ...]) -> list[tuple[str, ...]]:
@@ -128,27 +132,32 @@ def _averages(rows: Sequence[_Row], draws: Draws, grouping: tuple[str, ...]) -> 
 
 def _rows(campaign: Campaign, cell: Cell, draws: Draws, mask: Mask, slice_: dict[str, str]) -> Iterator[_Row]:
     """The figures of one cell, over some of the records."""
-    truth, before, after = campaign.truth, campaign.clean.bits, cell.bits
     common: dict[str, Any] = {
         "n": int(mask.sum()),
-        "n_positive": int(truth[mask].sum()),
+        "n_positive": int(campaign.truth[mask].sum()),
         "run": dict(cell.run),
         "slice": slice_,
     }
-    shares = {"exact_match": figures.exact_match(truth, after)}
-    if cell is not campaign.clean:
-        shares = {
-            "changed": figures.changed(before, after),
-            "changed_correct": figures.changed_correct(truth, before, after),
-            **shares,
-            "robust_accuracy": figures.robust_accuracy(truth, before, after),
-            **_aimed(campaign, cell),
-        }
-    for name, terms in shares.items():
+    for name, terms in shares_of(campaign, cell).items():
         yield _row(name, draws.rate(terms, mask), "low" if name in LOW else "high", common)
     yield _row("macro_auc", _macro_auc(campaign, cell, draws, mask), "high", common)
     if cell is not campaign.clean:
         yield from _numbers(cell, draws, mask, common)
+
+
+def shares_of(campaign: Campaign, cell: Cell) -> dict[str, Terms]:
+    """Every share of records that a cell tells."""
+    truth, before, after = campaign.truth, campaign.clean.bits, cell.bits
+    exact = figures.exact_match(truth, after)
+    if cell is campaign.clean:
+        return {"exact_match": exact}
+    return {
+        "changed": figures.changed(before, after),
+        "changed_correct": figures.changed_correct(truth, before, after),
+        "exact_match": exact,
+        "robust_accuracy": figures.robust_accuracy(truth, before, after),
+        **_aimed(campaign, cell),
+    }
 
 
 def _aimed(campaign: Campaign, cell: Cell) -> dict[str, Terms]:

@@ -34,6 +34,12 @@ class Cell:
         return self.run["attack"].startswith(CONTROL)
 
 
+    @property
+    def family(self) -> str:
+        """What kind of attack it is, whatever its settings: `pgd` of `pgd(steps=40)`; a control is of no kind."""
+        return self.run["attack"].partition("(")[0]
+
+
 @dataclass(frozen=True, eq=False)
 class Campaign:
     """All cells of a run on the same records: their truth, their classes, and what else is known of them."""

@@ -58,7 +58,7 @@ def _over_budget(cell: Cell) -> Iterator[str]:
 
 def _no_better_than_noise(campaign: Campaign, cell: Cell) -> Iterator[str]:
     control = next((c for c in campaign.cells if c.is_control and _partner(c) == _partner(cell)), None)
-    if control is None or cell.run["attack"] not in (*GRADIENT, *BLACK_BOX):
+    if control is None or cell.family not in (*GRADIENT, *BLACK_BOX):
         return
     own, noise = (float(changed(campaign.clean.bits, c.bits).rate) for c in (cell, control))
     if noise >= own and noise > 0:
@@ -76,7 +76,7 @@ def _idle(campaign: Campaign) -> Iterator[str]:
     """An attack that looks for flips and finds none at any strength."""
     most: dict[tuple[str, ...], list[Cell]] = defaultdict(list)
     for cell in campaign.cells:
-        if cell.run["attack"] in (*GRADIENT, *BLACK_BOX):
+        if cell.family in (*GRADIENT, *BLACK_BOX):
             most[tuple(v for k, v in cell.run.items() if k != "strength")].append(cell)
     for key, cells in most.items():
         if not any((campaign.clean.bits != c.bits).any() for c in cells):
@@ -90,7 +90,7 @@ def _falling(campaign: Campaign) -> Iterator[str]:
     """Success that falls as strength rises, by more than chance (exact McNemar between neighbouring strengths)."""
     series: dict[tuple[str, ...], list[tuple[float, Cell]]] = defaultdict(list)
     for cell in campaign.cells:
-        if not cell.is_control and cell.run["attack"] in (*GRADIENT, *BLACK_BOX) and _is_number(cell.run["strength"]):
+        if not cell.is_control and cell.family in (*GRADIENT, *BLACK_BOX) and _is_number(cell.run["strength"]):
             key = tuple(v for k, v in cell.run.items() if k != "strength")
             series[key].append((float(cell.run["strength"]), cell))
     for key, steps in series.items():
@@ -109,11 +109,10 @@ def _beaten(campaign: Campaign) -> Iterator[str]:
     """A black box that does more than every gradient attack at the same strength."""
     strengths = {c.run["strength"] for c in campaign.cells}
     for strength in sorted(strengths):
-        rates = {
-            c.run["attack"]: float(changed(campaign.clean.bits, c.bits).rate)
-            for c in campaign.cells
-            if c.run["strength"] == strength and c.run.get("aim", "any") == "any"
-        }
+        rates: dict[str, float] = {}
+        for c in campaign.cells:
+            if c.run["strength"] == strength and c.run.get("aim", "any") == "any":
+                rates[c.family] = max(rates.get(c.family, 0.0), float(changed(campaign.clean.bits, c.bits).rate))
         white = [rates[name] for name in GRADIENT if name in rates]
         for name in BLACK_BOX:
             if white and name in rates and rates[name] > max(white):
