@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from hitmiss.errors import DataError, UnknownName
-from hitmiss.io.findings import Ledger, quoted
+from hitmiss.io.findings import quoted
 from hitmiss.io.notes import SATURATED
 from hitmiss.io.words import Reading, same_class, understand
 from hitmiss.measuring.tallied import TalliedTrials
@@ -20,17 +21,19 @@ from hitmiss.stats.keys import keys_of, scores_of
 from hitmiss.trials import Header, Source, Threshold
 
 
-def assemble(tally: ShardTally, plan: ShardPlan, how: str = "stream") -> TalliedTrials:
+def assemble(
+    tally: ShardTally, plan: ShardPlan, how: str = "stream", singles: Mapping[Cell, float] = MappingProxyType({})
+) -> TalliedTrials:
     """The trials of a merged tally; where it holds bins, they stand for the scores until those are fetched.
 
-    `how` they were counted goes into the header's choices, and so into the signature.
+    `how` they were counted goes into the header's choices, and so into the signature. `singles`: see `single_scores`.
     """
     if not tally.cells:
         raise DataError("there are no trials to measure")
     reading = _read_words(tally, plan)
     order = sorted(tally.cells)
     binned = [tally.cells[cell] for cell in order]
-    notes = (*_unpaired(tally), *_notes(order, binned, plan, reading))
+    notes = (*_unpaired(tally), *_notes(order, binned, plan, reading, singles))
     header = _header(tally, plan, reading, notes, how)
     frame = _frame(order, tally.names, reading)
     size = np.array([b.total for b in binned], dtype=np.int64)
@@ -76,7 +79,9 @@ def _header(tally: ShardTally, plan: ShardPlan, reading: Reading, notes: tuple[s
     choices = [f"{name}({n})" for name, n in sorted(tally.noted.items())]
     if plan.turned:
         choices.append(f"higher:{reading.negative}")
-    files = [{"name": s.name, "sha256": s.sha256, "rows": s.rows, "bytes": s.bytes, **s.facts} for s in tally.shards]
+    first = {s.sha256: s for s in reversed(tally.shards)}.values()  # of several systems in a file the first
+    shards = [s for s in tally.shards if s in first]
+    files = [{"name": s.name, "sha256": s.sha256, "rows": s.rows, "bytes": s.bytes, **s.facts} for s in shards]
     return Header(
         positive=reading.positive,
         negative=reading.negative,
@@ -84,7 +89,7 @@ def _header(tally: ShardTally, plan: ShardPlan, reading: Reading, notes: tuple[s
         runs=options.runs,
         slices=tuple(name for name in tally.names if name not in fixed),
         threshold=None if plan.threshold is None else Threshold(plan.threshold, "given"),
-        sources=tuple(Source(s.name, s.sha256) for s in tally.shards),
+        sources=tuple(Source(s.name, s.sha256) for s in shards),
         choices=(*choices, how),
         notes=notes,
         provenance={
@@ -102,33 +107,48 @@ def _unpaired(tally: ShardTally) -> Iterator[str]:
         yield f"{first.name}: unpaired, it has no ids; rows are numbered, and cannot be matched with other files"
 
 
-def _notes(order: Sequence[Cell], binned: Sequence[Binned], plan: ShardPlan, reading: Reading) -> tuple[str, ...]:
+def _notes(
+    order: Sequence[Cell], binned: Sequence[Binned], plan: ShardPlan, reading: Reading, singles: Mapping[Cell, float]
+) -> Iterator[str]:
     """What the door says about trials that are sound but odd (see `io.notes`)."""
-    ledger = Ledger()
+    if plan.turned:
+        how = "1 - p" if plan.options.score_kind == "probability" else "their sign changed"
+        yield f"a higher score meant {reading.negative} in the file: the scores were turned round ({how})"
     positive = sum(b.total for cell, b in zip(order, binned, strict=True) if cell[0] in reading.positive_words)
     n = sum(b.total for b in binned)
     if positive in (0, n):
         name = reading.positive if positive else reading.negative
-        ledger.notes.append(f"all {n:,} trials are {name}: nothing that compares the classes is defined")
-    if plan.turned:
-        how = "1 - p" if plan.options.score_kind == "probability" else "their sign changed"
-        ledger.notes.append(f"a higher score meant {reading.negative} in the file: the scores were turned round ({how})")
+        yield f"all {n:,} trials are {name}: nothing that compares the classes is defined"
+    for run, who, own in _runs(order, binned, plan):
+        for note in _score_notes(own, plan, singles.get(run)):
+            yield who + note
+
+
+def _runs(order: Sequence[Cell], binned: Sequence[Binned], plan: ShardPlan) -> Iterator[tuple[Cell, str, list[Binned]]]:
+    """The cells of each run, and how a note begins that is about it; systems in the order in which they were named."""
+    names = plan.options.runs
+    groups: dict[Cell, list[Binned]] = {(system,): [] for system in plan.options.score_columns if len(names) == 1}
+    for cell, own in zip(order, binned, strict=True):
+        groups.setdefault(cell[1 : 1 + len(names)], []).append(own)
+    for run, members in groups.items():
+        if members:
+            yield run, "".join(f"{name} {value}: " for name, value in zip(names, run, strict=True)), members
+
+
+def _score_notes(binned: Sequence[Binned], plan: ShardPlan, single: float | None) -> Iterator[str]:
+    n = sum(b.total for b in binned)
     ends = [(b.bins[0], b.bins[-1]) for b in binned if len(b.bins)]
     low, high = min(e[0] for e in ends), max(e[1] for e in ends)
-    if low == high and n > 1 and plan.is_exact:
-        value = scores_of(np.array([low], dtype=np.uint64))[0].item()
-        ledger.notes.append(f"all {n:,} scores are {value!r}: they do not tell the classes apart")
+    if low == high and plan.is_exact:
+        single = scores_of(np.array([low], dtype=np.uint64))[0].item()
+    if single is not None and n > 1:
+        yield f"all {n:,} scores are {single!r}: they do not tell the classes apart"
     infinite = _count_at(binned, -np.inf) + _count_at(binned, np.inf)
     if infinite:
-        ledger.notes.append(
-            f"{infinite:,} scores are infinite: metrics of the order are defined, those of the value are not"
-        )
+        yield f"{infinite:,} scores are infinite: metrics of the order are defined, those of the value are not"
     stuck = (_count_at(binned, 0.0) + _count_at(binned, 1.0)) / n
     if plan.options.score_kind == "probability" and stuck > SATURATED:
-        ledger.notes.append(
-            f"{stuck:.1%} of the probabilities are exactly 0 or 1, so their order is lost; give log-odds if there are any"
-        )
-    return tuple(ledger.notes)
+        yield f"{stuck:.1%} of the probabilities are exactly 0 or 1, so their order is lost; give log-odds if there are any"
 
 
 def _count_at(binned: Sequence[Binned], score: float) -> int:

@@ -48,6 +48,8 @@ def evaluate_counts(
     reads = read_options(chosen, reading or {})
     columns = asked_columns(by, gap, unit_names(unit) if options.get("bootstrap") else ())
     refuse_what_needs_trials(chosen, bool(metrics), wanted, columns, reads)
+    if reads.score_columns:
+        raise UsageError("a file of counts has one column of scores; name it with --column score=NAME")
     ledger = Ledger()
     try:
         opened = [open_shard(Shard(str(path)), reads, ledger) for path in expand(files)]

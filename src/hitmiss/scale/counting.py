@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from hitmiss import progress
 from hitmiss.io.checks import ABSTAINED, check_ids, check_labels, check_scores
 from hitmiss.io.findings import Finding, Ledger, Place, Stop, quoted
-from hitmiss.io.options import ReadOptions
+from hitmiss.io.options import SYSTEM, ReadOptions
+from hitmiss.io.shapes import Table
 from hitmiss.io.tables import Stack
 from hitmiss.io.words import Reading, understand
 from hitmiss.scale.counters import STEP, Codes, Counter, KeepAll, ToDisk, counter
@@ -41,6 +42,8 @@ def count(shard: Shard, plan: ShardPlan, window: Window | None, sink: ToDisk | N
     try:
         opened = open_joined(shard, plan, ledger)
         facts = {"layout": opened.match.layout, "columns": dict(opened.match.theirs), "has_ids": "item" in opened.match.picks}
+        if shard.system is not None:
+            facts[SYSTEM] = shard.system
         wanted = needed(opened, plan, is_first, ledger)
         try:
             try:
@@ -51,6 +54,9 @@ def count(shard: Shard, plan: ShardPlan, window: Window | None, sink: ToDisk | N
         except Odd:
             read, counting = Read(), counting.begun_again()
             _carefully(counting, opened, wanted, read)
+        if not read.rows and not ledger.findings:
+            what = "there is a header and no row under it"
+            raise ledger.stop("empty-file", what, "give a file with rows", [Place(opened.name, 1)])
         if is_first and not read.sha256:
             read.sha256, read.bytes = digest(shard.path)
     except Stop:
@@ -406,13 +412,9 @@ def _name(shard: Shard) -> str:
 
 def locate(shard: Shard, plan: ShardPlan, wanted: frozenset[int]) -> list[tuple[int, Place]]:
     """The rows of a shard whose ids have these hashes: (hash, place), in the order of the file."""
-    ledger, read = Ledger(), Read()
-    opened = open_joined(shard, plan, ledger)
-    picks = {name: at for name, at in opened.match.picks.items() if name in ("item", "target", *plan.options.runs)}
     found: list[tuple[int, Place]] = []
     among = np.array(sorted(wanted), dtype=np.uint64)
-    for table in joined_pieces(opened, picks, read, ledger, plan.options):
-        hashed = hashes(table.frame, plan.options)
+    for table, hashed in _hashed(shard, plan):
         for row in np.flatnonzero(np.isin(hashed, among)).tolist():
             found.append((int(hashed[row]), Place(table.name, table.line(row), item=table.frame["item"][row])))
     return found
@@ -420,24 +422,32 @@ def locate(shard: Shard, plan: ShardPlan, wanted: frozenset[int]) -> list[tuple[
 
 def hashes_of(shard: Shard, plan: ShardPlan) -> Keys:
     """The hashes of a shard's ids."""
-    return np.concatenate([np.zeros(0, dtype=np.uint64), *_hashed(shard, plan)])
+    return np.concatenate([np.zeros(0, dtype=np.uint64), *map(_with_empty_twice, _hashed(shard, plan))])
 
 
 def spill_hashes(shard: Shard, plan: ShardPlan, parts: Parts) -> int:
     """Put the hashes of a shard's ids on disk; how many there were."""
     writer, n = Writer(parts), 0
-    for hashed in _hashed(shard, plan):
-        writer.add(hashed)
-        n += len(hashed)
+    for piece in _hashed(shard, plan):
+        writer.add(_with_empty_twice(piece))
+        n += len(piece[1])
     writer.flush()
     return n
 
 
-def _hashed(shard: Shard, plan: ShardPlan) -> Iterator[Keys]:
-    ledger, read = Ledger(), Read()
-    opened = open_joined(shard, plan, ledger)
-    picks = {name: at for name, at in opened.match.picks.items() if name in ("item", "target", *plan.options.runs)}
-    for table in joined_pieces(opened, picks, read, ledger, plan.options):
-        hashed = hashes(table.frame, plan.options)
-        yield hashed
-        yield hashed[hashed == EMPTY]  # an empty id counts as a repeated one: both are looked up
+def _hashed(shard: Shard, plan: ShardPlan) -> Iterator[tuple[Table, Keys]]:
+    """The ids of a shard, piece by piece, and their hashes."""
+    ledger = Ledger()
+    try:
+        opened = open_joined(shard, plan, ledger)
+        named = ("item", "target", *plan.options.runs)
+        picks = {name: at for name, at in opened.match.picks.items() if name in named}
+        for table in joined_pieces(opened, picks, Read(), ledger, plan.options):
+            yield table, hashes(table.frame, plan.options)
+    except Stop:
+        raise ledger.error() from None
+
+
+def _with_empty_twice(piece: tuple[Table, Keys]) -> Keys:
+    """The hashes; an empty id counts as a repeated one, so that it is looked up."""
+    return np.concatenate([piece[1], piece[1][piece[1] == EMPTY]])

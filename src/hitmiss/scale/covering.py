@@ -42,8 +42,10 @@ def settle_coverage(tally: ShardTally, shards: Sequence[Shard], plan: ShardPlan,
     ids = ordered(tally.ids)
     listed = ids[: int(np.searchsorted(ids, UNLISTED))]
     seen = np.zeros(key.height, dtype=bool)
-    seen[listed.astype(np.int64)] = True
-    unlisted, absent = len(ids) - len(listed), np.flatnonzero(~seen)
+    seen[listed.astype(np.int64) % key.height] = True
+    # The scores of several systems stand in the same rows: what one lacks, all lack.
+    systems = max(len(plan.options.score_columns), 1)
+    unlisted, absent = (len(ids) - len(listed)) // systems, np.flatnonzero(~seen)
     if not len(listed):
         raise _nothing_common(key, shards, plan, run, ledger)
     refuse_hashes(repeated(listed), shards, plan, run)
@@ -66,7 +68,7 @@ def _nothing_common(key: Key, shards: Sequence[Shard], plan: ShardPlan, run: Exe
 
 def _places_of_unlisted(shards: Sequence[Shard], plan: ShardPlan, run: Executor) -> tuple[list[Place], str]:
     """Where ids stand that the key lacks, the first of each shard; and what the files call their ids."""
-    found = list(run(unlisted_of, [(shard, plan) for shard in shards]))
+    found = list(run(unlisted_of, [(shard, plan) for shard in shards if shard.system == shards[0].system]))
     return [place for places, _ in found for place in places], found[0][1]
 
 

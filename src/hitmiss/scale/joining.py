@@ -17,7 +17,7 @@ import polars as pl
 from hitmiss.io.checks import check_labels
 from hitmiss.io.files import expand
 from hitmiss.io.findings import Ledger, Place
-from hitmiss.io.options import ReadOptions
+from hitmiss.io.options import SYSTEM, ReadOptions
 from hitmiss.io.scorefiles import Match
 from hitmiss.io.shapes import Table
 from hitmiss.io.tables import Stack
@@ -72,7 +72,7 @@ def files_of(key: Sequence[Opened], scores: Opened, keep: Sequence[str]) -> KeyF
     """What is taken from a key: the label, and the columns to be kept that it has."""
     theirs, ours = key[0].match.picks, scores.match.picks
     on = tuple(name for name in ("item", "target") if name in theirs and name in ours)
-    shared = tuple(name for name in theirs if name in ours and name not in ("item", *on))
+    shared = tuple(name for name in theirs if name in ours and name not in ("item", SYSTEM, *on))
     columns = tuple(dict.fromkeys(("label", *(name for name in ("target", *keep) if name in theirs and name not in on))))
     paths = tuple(one.shard.path for one in key)
     return KeyFiles(paths, tuple(digest(path)[0] for path in paths), on, columns, shared)
@@ -85,7 +85,7 @@ def joined_pieces(
     if not isinstance(opened, Joined):
         yield from pieces(opened, picks, read, ledger, quick)
         return
-    joining = _Joining(key_of(opened.key, options), picks, opened.own, options)
+    joining = _Joining(key_of(opened.key, options), picks, opened.own, options, opened.shard.system)
     plain = Opened(opened.shard, opened.shape, opened.own)
     guess = 0
     for piece in pieces(plain, joining.wanted, read, ledger, quick):
@@ -105,12 +105,18 @@ class _Joining:
     picks: Mapping[str, int]
     own: Match
     options: ReadOptions
+    system: str | None
 
     @property
     def wanted(self) -> dict[str, int]:
         """The columns that are read of the scores: what is asked for, what names a trial, what both sides say."""
         names = (*self.picks, *self.key.files.on, *self.key.files.shared)
         return {name: at for name, at in self.own.picks.items() if name in names}
+
+    @property
+    def first(self) -> int:
+        """What the first row of the key counts as: the rows of a further system follow on."""
+        return 0 if self.system is None else self.options.score_columns.index(self.system) * self.key.height
 
     def again(self, piece: Piece, found: Rows, ledger: Ledger) -> Table:
         """The rows as the door reads them, joined."""
@@ -122,7 +128,7 @@ class _Joining:
         rows = pl.Series(found) if listed.all() else pl.Series(found).set(pl.Series(~listed), None)
         taken = {name: self._taken(name, rows) for name in dict.fromkeys((*self.key.files.columns, *self.key.files.shared))}
         self._refuse_conflicts(table, taken, pl.Series(listed), ledger)
-        at = pl.Series(AT, np.where(listed, found.astype(np.uint64), UNLISTED))
+        at = pl.Series(AT, np.where(listed, (found + self.first).astype(np.uint64), UNLISTED))
         own = [table.frame[name] for name in self.own.picks if name in self.picks and name not in self.key.files.columns]
         others = [values.alias(name) for name, values in taken.items() if name in self.picks and name in self.key.files.columns]
         return replace(table, frame=pl.DataFrame([*own, *others, at]))

@@ -10,7 +10,7 @@ from hitmiss import progress
 from hitmiss.errors import UsageError
 from hitmiss.io.findings import Ledger, Place, Stop
 from hitmiss.io.names import refuse_undeclared
-from hitmiss.io.options import ReadOptions
+from hitmiss.io.options import SYSTEM, ReadOptions
 from hitmiss.io.scorefiles import Role
 from hitmiss.io.words import Reading, same_class, understand
 from hitmiss.scale.joining import beside, files_of, look_at_key
@@ -63,7 +63,7 @@ def _with_key(
     memory: int,
     ledger: Ledger,
 ) -> Looked:
-    if options.runs:
+    if set(options.runs) - {SYSTEM}:
         raise UsageError("a key is not joined with several runs at a time; leave --stream out")
     sides = look_at_key(given, options, ledger)
     refuse_undeclared(options, (*_names(opened), *_names(sides)), opened[0].name, ledger)
@@ -83,8 +83,9 @@ def look_at_shards(shards: Sequence[Shard], options: ReadOptions, role: Role = "
     for shard in progress.each(shards, "looking at the shards"):
         try:
             found.append(open_shard(shard, options, ledger, role))
-            if set(found[-1].match.picks) != set(found[0].match.picks):
-                what = f"its columns differ from those of {found[0].name}"
+            first = next(one for one in found if one.shard.system == shard.system)
+            if set(found[-1].match.picks) != set(first.match.picks):
+                what = f"its columns differ from those of {first.name}"
                 ledger.add("shards-differ", what, "give shards of one kind", [Place(found[-1].name, 1)])
         except Stop:
             continue

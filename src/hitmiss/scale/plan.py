@@ -12,9 +12,10 @@ from hitmiss.stats.keys import EXACT
 
 @dataclass(frozen=True)
 class Shard:
-    """One file of trials. Shards are told apart by their content, never by their place."""
+    """One file of trials; of a file with the scores of several systems, those of one. Told apart by content, never by place."""
 
     path: str
+    system: str | None = None
 
     @property
     def name(self) -> str:

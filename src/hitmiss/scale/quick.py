@@ -71,7 +71,7 @@ class Quick:
         picks = opened.match.picks
         if not opened.is_parquet or "score" not in picks or "decision" in names or any(n not in picks for n in names):
             raise Odd
-        if plan.key is not None or any(name.startswith(SYSTEM_PREFIX) for name in picks):
+        if plan.key is not None or opened.shard.system is not None or any(n.startswith(SYSTEM_PREFIX) for n in picks):
             raise Odd
         values = cls(opened, plan, ())._values(is_all)
         options = plan.options
@@ -87,7 +87,10 @@ class Quick:
         place = (self.opened.shard.path, status.st_mtime_ns, status.st_size, tuple(map(self._theirs, names)))
         if is_all or place not in _known:
             lazy = self._lazy if is_all else self._lazy.head(SAMPLE)
-            found = lazy.select(self._text(name).unique().implode().alias(name) for name in names).collect()
+            try:
+                found = lazy.select(self._text(name).unique().implode().alias(name) for name in names).collect()
+            except pl.exceptions.PolarsError as error:  # a page that cannot be read
+                raise Odd from error
             while len(_known) >= MOST_KNOWN:
                 _known.popitem()
             _known[place] = tuple(tuple(sorted(found[name][0].to_list())) for name in names)
@@ -252,7 +255,7 @@ class _Listed:
 
 def is_sound(score: Floats, options: ReadOptions) -> bool:
     """Whether the scores are numbers that the options allow."""
-    with np.errstate(invalid="ignore"):  # the sum is NaN where a score is, or where both infinities are there
+    with np.errstate(invalid="ignore", over="ignore"):  # the sum is NaN where a score is, or where both infinities are
         if np.isnan(np.add.reduce(score)) and np.isnan(score).any():
             return False
     return options.score_kind != "probability" or bool(score.min() >= 0.0 and score.max() <= 1.0)

@@ -17,7 +17,8 @@ import polars as pl
 from hitmiss.io import typed
 from hitmiss.io.files import GZIP, NUL, NUL_FIX, PARQUET, STDIN, Content, one_line_end
 from hitmiss.io.findings import Ledger, Place
-from hitmiss.io.options import ReadOptions
+from hitmiss.io.names import SYSTEM_PREFIX
+from hitmiss.io.options import SYSTEM, ReadOptions
 from hitmiss.io.plain import read_plain
 from hitmiss.io.quoting import read_quoted
 from hitmiss.io.scorefiles import Match, Role, recognise
@@ -33,7 +34,10 @@ ROWS: Final = 2**19
 HEAD: Final = 2**17
 PACKED: Final = 6
 """How many times a packed text is longer unpacked, roughly."""
+CONSTANT: Final = -1
+"""The position of a column that the file does not have: the name of the system."""
 BOM: Final = b"\xef\xbb\xbf"
+UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
 
 
 @dataclass(frozen=True)
@@ -96,7 +100,17 @@ def open_shard(shard: Shard, options: ReadOptions, ledger: Ledger, role: Role = 
     with Path(shard.path).open("rb") as file:
         is_parquet = file.read(4) == PARQUET
     shape = _look_at_parquet(shard, ledger) if is_parquet else _look_at_text(shard, options, ledger)
-    return Opened(shard, shape, recognise(shape, role, options, ledger))
+    match = recognise(shape, role, options, ledger)
+    return Opened(shard, shape, match if shard.system is None else _of_one_system(match, shard.system))
+
+
+def _of_one_system(match: Match, system: str) -> Match:
+    """One system's scores as the scores, and its name as the run."""
+    column = SYSTEM_PREFIX + system
+    picks = {name: at for name, at in match.picks.items() if not name.startswith(SYSTEM_PREFIX)}
+    if column in match.picks:  # else the caller is told: see `looking`
+        picks["score"] = match.picks[column]
+    return replace(match, picks={**picks, SYSTEM: CONSTANT}, theirs={**match.theirs, "score": system})
 
 
 def rows_of_parquet(path: str) -> int:
@@ -122,8 +136,7 @@ def _look_at_parquet(shard: Shard, ledger: Ledger) -> Shape:
     try:
         head = pl.scan_parquet(shard.path, glob=False).head(typed.SAMPLE_ROWS).collect()
     except (pl.exceptions.PolarsError, OSError) as error:
-        what = f"the Parquet file is damaged ({str(error).splitlines()[0]})"
-        raise ledger.stop("unreadable-file", what, "make or fetch it again", [Place(name)]) from None
+        raise _damaged_parquet(name, error, ledger) from None
     if not head.height:
         raise ledger.stop("empty-file", "the file holds no rows", "give a file with rows", [Place(name)])
     return Shape(name, typed.head_of(head), tuple(head.columns))
@@ -136,6 +149,9 @@ def _look_at_text(shard: Shard, options: ReadOptions, ledger: Ledger) -> Shape:
             head = text.read(HEAD).removeprefix(BOM)
         except (OSError, EOFError, zlib.error) as error:
             raise _damaged(name, error, ledger) from None
+    if head.startswith(UTF16):
+        what = "the text is UTF-16, and only UTF-8 is streamed"
+        raise ledger.stop("unreadable-encoding", what, "convert the file, or leave --stream out", [Place(name)])
     lines = head if len(head) < HEAD - len(BOM) or b"\n" not in head else head[: head.rindex(b"\n") + 1]
     if not lines.strip():
         raise ledger.stop("empty-file", "the file holds no rows", "give a file with rows", [Place(name)])
@@ -147,6 +163,11 @@ def _unpacked(file: Meter, path: str) -> Meter | gzip.GzipFile:
     with Path(path).open("rb") as start:
         is_packed = start.read(2) == GZIP
     return gzip.GzipFile(fileobj=file) if is_packed else file  # type: ignore[call-overload]
+
+
+def _damaged_parquet(name: str, error: Exception, ledger: Ledger) -> Exception:
+    what = f"the Parquet file is damaged ({str(error).splitlines()[0]})"
+    return ledger.stop("unreadable-file", what, "make or fetch it again", [Place(name)])
 
 
 def _damaged(name: str, error: Exception, ledger: Ledger) -> Exception:
@@ -202,23 +223,43 @@ def pieces(
     opened: Opened, picks: Mapping[str, int], read: Read, ledger: Ledger, quick: bool = False
 ) -> Iterator[Piece]:
     """The columns `picks` (our name -> position) of a shard, piece by piece; every row once, in order."""
-    parts = _of_parquet(opened, picks, read) if opened.is_parquet else _of_text(opened, picks, read, ledger, quick)
+    own = {name: at for name, at in picks.items() if at != CONSTANT}
+    parts = _of_parquet(opened, own, read, ledger) if opened.is_parquet else _of_text(opened, own, read, ledger, quick)
     for piece in parts:
         read.rows += piece.frame.height
-        yield piece
+        yield piece if len(own) == len(picks) else _with_system(piece, opened.shard.system)
 
 
-def _of_parquet(opened: Opened, picks: Mapping[str, int], read: Read) -> Iterator[Piece]:
+def _with_system(piece: Piece, system: str | None) -> Piece:
+    """Rows with the name of their system beside them."""
+    again = piece.again
+    named = replace(piece, frame=_named(piece, system).frame)
+    return named if again is None else replace(named, again=lambda ledger: _named(again(ledger), system))
+
+
+def _named(table: Table, system: str | None) -> Table:
+    return replace(table, frame=table.frame.with_columns(pl.lit(system).alias(SYSTEM)))
+
+
+def _of_parquet(opened: Opened, picks: Mapping[str, int], read: Read, ledger: Ledger) -> Iterator[Piece]:
     path, names = opened.shard.path, opened.shape.names
     assert names is not None
     read.bytes = Path(path).stat().st_size
     lazy = pl.scan_parquet(path, glob=False).select(pl.col(names[at]).alias(ours) for ours, at in picks.items())
     row = 0
-    for frame in lazy.collect_batches(chunk_size=ROWS, maintain_order=True):
+    for frame in _sound(lazy.collect_batches(chunk_size=ROWS, maintain_order=True), opened.name, ledger):
         series = [typed.settle(s, s.name in opened.match.numeric) for s in frame.iter_columns()]
         is_parsed = frame.height > 0 and any(s.name == "score" and s.dtype == pl.Float64 and not s.null_count() for s in series)
         yield Piece(opened.name, pl.DataFrame(series), first_line=1 + row, is_parsed=is_parsed)
         row += frame.height
+
+
+def _sound(frames: Iterator[pl.DataFrame], name: str, ledger: Ledger) -> Iterator[pl.DataFrame]:
+    """The frames; a page of a Parquet file that cannot be read is a fault of the file."""
+    try:
+        yield from frames
+    except pl.exceptions.PolarsError as error:
+        raise _damaged_parquet(name, error, ledger) from None
 
 
 def _of_text(

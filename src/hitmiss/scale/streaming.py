@@ -11,7 +11,7 @@ from hitmiss import progress
 from hitmiss.errors import UsageError
 from hitmiss.io.files import expand
 from hitmiss.io.findings import Ledger
-from hitmiss.io.options import ReadOptions
+from hitmiss.io.options import SYSTEM, ReadOptions
 from hitmiss.io.reshaping import find_reshaping
 from hitmiss.measuring.asking import form_of
 from hitmiss.measuring.grouping import parse_by
@@ -39,6 +39,7 @@ from hitmiss.scale.plan import Shard, ShardPlan, Window
 from hitmiss.scale.reading import Opened
 from hitmiss.scale.repeats import refuse_repeats
 from hitmiss.scale.running import Executor, sequential
+from hitmiss.scale.singles import single_scores
 from hitmiss.scale.sums import read_sums
 from hitmiss.scale.tallies import Cell, ShardTally, merge_tallies
 from hitmiss.spec import Spec, parse
@@ -89,7 +90,8 @@ def evaluate_streamed(
     units = unit_names(unit) if options.get("bootstrap") else ()
     columns = asked_columns(by, gap, units)
     refuse_what_needs_trials(chosen, bool(metrics), wanted, columns, reads)
-    shards = [Shard(str(path)) for path in expand(scores)]
+    shards = [Shard(str(path), system) for path in expand(scores) for system in reads.score_columns or (None,)]
+    reads = reads if not reads.score_columns else reads.changed(runs=(*reads.runs, SYSTEM))
     looked = look(shards, key, reads, columns, memory)
     opened, memory = looked.opened, looked.memory
     keep = kept_columns(opened[0], wanted, columns, threshold, reads)
@@ -105,7 +107,8 @@ def evaluate_streamed(
     if not is_exact and tally.n <= condensing.LARGE:
         plan = replace(plan, bits=EXACT, cuts=(), ids=plan.key is not None)
         tally, covering = _count(shards, plan, run, memory, scratch)
-    trials = assemble(tally, plan)
+    singles = {} if plan.is_exact else single_scores(tally, plan, _Fetching(shards, plan, run))
+    trials = assemble(tally, plan, singles=singles)
     if covering is not None:
         trials = with_key(trials, plan, covering)
     asking: dict[str, Any] = {"metrics": list(metrics), "by": by, "gap": gap, "unit": unit, **options}
@@ -219,8 +222,8 @@ def refuse_what_needs_trials(
             f"a trial whose {own[0]} is {protocol.read.itself[own[0]]!r} stands for itself by the protocol {protocol.name}, so "  # type: ignore[union-attr]
             f"{own[0]} has too many values to be counted by; leave --stream out, or {own[0]}"
         )
-    if options.dedupe or options.score_columns or find_reshaping(options) is not None:
-        raise UsageError("--dedupe, --score-column and layouts of nested files need the whole table; leave --stream out")
+    if options.dedupe or find_reshaping(options) is not None:
+        raise UsageError("--dedupe and layouts of nested files need the whole table; leave --stream out")
     if options.encoding not in (None, "utf-8"):
         raise UsageError("only UTF-8 is streamed; convert the files, or leave --stream out")
     unfit = [text for text in wanted if resolve(text)[1].form is None]

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from hitmiss.errors import DataError
 from hitmiss.io.findings import Finding, Place
+from hitmiss.io.options import SYSTEM
 from hitmiss.stats.keys import Keys
 
 Cell = tuple[str, ...]
@@ -166,13 +167,14 @@ def _refuse_mixture(first: ShardTally | None, other: ShardTally) -> None:
 
 
 def _refuse_twice(merged: ShardTally) -> None:
-    seen: dict[str, str] = {}
+    seen: dict[tuple[str, Any], str] = {}
     for shard in merged.shards:
-        if shard.sha256 and shard.sha256 in seen:
+        content = shard.sha256, shard.facts.get(SYSTEM)
+        if shard.sha256 and content in seen:
             raise DataError(
-                f"{shard.name} has the same content as {seen[shard.sha256]}: the shard was given twice; leave one out"
+                f"{shard.name} has the same content as {seen[content]}: the shard was given twice; leave one out"
             )
-        seen[shard.sha256] = shard.name
+        seen[content] = shard.name
 
 
 def _merge(parts: list[ShardTally]) -> ShardTally:
