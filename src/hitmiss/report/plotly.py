@@ -133,7 +133,7 @@ def _mark(p: Point, name: str, i: int, place: Callable[[float], float], down: bo
     return {
         "type": "scatter", "mode": "markers", "x": numbers([place(p.far)]), "y": numbers([place(y)]), "name": p.label,
         "marker": {"symbol": SYMBOLS.get(p.label, "x"), "size": 10, "color": "@surface", "line": {"color": f"@{i % COLORS}", "width": 2}},
-        "hovertemplate": f"{p.label}, {safe(name)}<br>{rates}<extra></extra>", "legendgroup": p.label,
+        "hovertemplate": f"{p.label}, {safe(name)}<br>{rates}<extra></extra>", "legendgroup": p.label, "cliponaxis": down,
     }  # fmt: skip
 
 

@@ -1,0 +1,89 @@
+"""What the summary says to people with one minute, and what the page shows of several runs: told by hand-made figures."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hitmiss.report.evaluations import RunData, evaluations
+from hitmiss.report.heat import heat_map
+from hitmiss.report.page import compose
+from hitmiss.report.plotly import figure_of
+from hitmiss.report.score_displays import TippettDisplay
+from hitmiss.report.sources import Measuring, measured
+from hitmiss.report.summary import Summary, summarize
+from hitmiss.results import Estimate, Results
+from hitmiss.tally import Tally
+from hitmiss.trials import Trials
+
+
+def card(*rows: Estimate, warnings: tuple[str, ...] = ()) -> Summary:
+    return summarize(evaluations([RunData("run", Results(rows, warnings=warnings))])[0])
+
+
+def test_what_readers_noted_is_no_worry_and_what_may_be_wrong_is_loud() -> None:
+    made = card(
+        Estimate("eer", 0.1, 0.08, 0.12, n=100, n_positive=50),
+        warnings=("languages inferred from file names: en, tr", "scores are REVERSED"),
+    )
+    assert [(w.text, w.loud) for w in made.worries] == [("scores are REVERSED", True)]
+    assert made.notes == ("languages inferred from file names: en, tr",)
+
+
+def test_a_gap_between_shares_is_in_percentage_points() -> None:
+    whole = Estimate("eer", 0.1, 0.08, 0.12, n=100, n_positive=50)
+    gap = Estimate("eer", 0.24, 0.133, 0.323, n=100, n_positive=50, slice={"codec": "rest − NONE"}, average="gap")
+    (worry,) = card(whole, gap).worries
+    assert "+24.0 percentage points [13.3, 32.3]" in worry.text and "%" not in worry.text
+
+
+def test_both_costs_of_miscalibration_have_the_same_places() -> None:
+    least = Estimate("min_dcf", 0.2861, 0.268, 0.304, n=100, n_positive=50)
+    actual = Estimate("act_dcf", 0.78931, 0.7824, 0.7966, n=100, n_positive=50)
+    (worry,) = card(least, actual).worries
+    assert "cost 0.789 [0.782, 0.797], those at the best threshold 0.286;" in worry.text
+
+
+def test_a_tippett_plot_of_several_runs_shows_both_ends_of_all() -> None:
+    """A run with small ratios beside one with large ones: nothing of either is cut, but beyond a factor of 10¹²."""
+    rng = np.random.default_rng(0)
+    label = np.tile([1, 0], 200)
+    lines = [
+        (name, TippettDisplay.from_tally(Tally.of(label, scale * (2 * label - 1) + rng.normal(size=400))))
+        for name, scale in (("bold", 9.0), ("timid", 0.1))
+    ]
+    low, high = figure_of("tippett", lines)["layout"]["xaxis"]["range"]
+    every = np.concatenate([np.concatenate([d.positive_lr, d.negative_lr]) for _, d in lines])
+    assert low == pytest.approx(max(every.min(), -12)) and high == pytest.approx(min(every.max(), 12))
+
+
+def test_a_map_of_columns_that_do_not_cross_is_left_out() -> None:
+    def of(cells: list[tuple[str, str]]) -> bool:
+        rows = [Estimate("eer", 0.1, n=10, n_positive=5, slice={"codec": c, "q": q}) for c, q in cells]
+        made = heat_map(Results(tuple(rows)), ("codec", "q"), "eer", {})
+        assert made is not None
+        return made.is_crossed
+
+    assert of([("a", "1"), ("a", "2"), ("b", "1")])
+    assert not of([("a", "1"), ("b", "2")])  # every row has one cell
+    assert not of([("a", "1"), ("b", "1")])  # there is one column
+    assert not of([("a", "1"), ("a", "2")])  # there is one row
+
+
+def test_the_verdict_stands_beside_the_difference_on_the_page() -> None:
+    rng = np.random.default_rng(1)
+    label = np.tile([1, 0], 40)
+    sides = [
+        measured(
+            Trials.of(label, rng.normal(size=80) + s * label, item=[str(i) for i in range(80)]),
+            name,
+            Measuring(None, ("eer",), (), options={"bootstrap": 50}),
+        )
+        for name, s in (("one", 0.5), ("two", 2.0))
+    ]
+    (part,) = compose(sides).parts
+    heads = [text for text, _, _ in part.comparison[0].heads]
+    at = next(i for i, head in enumerate(heads) if head.startswith("B − A"))
+    assert heads[at + 1] == "verdict" and sorted(heads) == sorted({*heads})
+    for row in part.comparison[0].rows:
+        assert row.cells[at + 1].text in ("B better", "no difference shown") and "\u00a0↓" in row.cells[0].text
