@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import struct
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,16 @@ def picture(seed: int = 0, form: str = "PNG", side: int = 40, **more: Any) -> by
     pixels = np.random.default_rng(seed).integers(0, 256, size=(side, side, 3), dtype=np.uint8)
     Image.fromarray(pixels).save(buffer, form, **more)
     return buffer.getvalue()
+
+
+def huge(side: int) -> bytes:
+    """The header of a picture of side × side pixels, and next to nothing after it."""
+
+    def chunk(name: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+    head = chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0))
+    return b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", zlib.compress(bytes(1000))) + chunk(b"IEND", b"")
 
 
 def folder_of(tmp_path: Path, n: int = 4, **changes: Any) -> Path:
@@ -71,18 +83,49 @@ class TestItems:
             ({"text": "t", "label": "fake"}, "no id"),
             ({"id": "x", "text": ["t"], "label": "fake"}, "must be text"),
             ({"id": "x", "text": "t", "label": "fake", "meta": [1]}, "meta must be an object"),
-            ({"id": "i0", "image": "1.png", "label": "fake"}, "more than one row"),
+            ({"id": "i0", "image": "1.png", "label": "fake"}, "stands in row 1 already"),
+            ({"id": ["i"], "image": "1.png", "label": "fake"}, "a text or a number"),
+            ({"id": "x", "image": "a\x00.png", "label": "fake"}, "cannot be read"),
+            ({"id": "x", "image": "zero.png", "label": "fake"}, "no PNG, JPEG or WebP"),
+            ({"id": "x", "image": "moving.gif", "label": "fake"}, "no PNG, JPEG or WebP"),
+            ({"id": "x", "image": "torn.png", "label": "fake"}, "cannot be opened"),
+            ({"id": "x", "image": "huge.png", "label": "fake"}, "60,000,000"),
+            ({"id": "x", "image": "svg.png", "label": "fake"}, "no PNG, JPEG or WebP"),
+            ({"id": "x", "text": "\ud800", "label": "fake"}, "no JSON object"),
+            ({"id": "x", "text": "t", "label": "fake", "meta": {"n": float("nan")}}, "no JSON object"),
         ],
     )
     def test_faults_name_the_row(self, tmp_path: Path, row: dict[str, Any], why: str) -> None:
         path = folder_of(tmp_path)
-        (tmp_path / "t.svg").write_text("<svg/>")
+        for name in ("t.svg", "svg.png"):
+            (tmp_path / name).write_text("<svg/>")
+        (tmp_path / "zero.png").write_bytes(b"")
+        (tmp_path / "torn.png").write_bytes(picture()[:20])
+        (tmp_path / "moving.gif").write_bytes(b"GIF89a" + bytes(40))
+        (tmp_path / "huge.png").write_bytes(huge(10_000))
         with path.open("a") as file:
             file.write(json.dumps(row) + "\n")
         with pytest.raises(DataError) as caught:
             read_items(path)
         (fault,) = caught.value.faults
-        assert why in str(fault) and (fault.row in (5, None)) and fault.file == "dataset.jsonl"
+        assert why in str(fault) and fault.row == 5 and fault.file == "dataset.jsonl"
+
+    def test_a_line_nested_beyond_all_measure(self, tmp_path: Path) -> None:
+        path = tmp_path / "d.jsonl"
+        path.write_text('{"id": "a", "text": "t", "label": "fake", "meta": ' + "[" * 100_000 + "]" * 100_000 + "}\n")
+        with pytest.raises(DataError) as caught:
+            read_items(path)
+        assert [fault.row for fault in caught.value.faults] == [1]
+
+    def test_zero_is_an_id(self, tmp_path: Path) -> None:
+        rows = [{"id": i, "text": "t", "label": "fake"} for i in (0, 1.5, "0x")]
+        assert [item.id for item in read_items(write_dataset(tmp_path, rows))] == ["0", "1.5", "0x"]
+
+    def test_of_an_animation_the_file_is_sent(self, tmp_path: Path) -> None:
+        frames = [Image.open(io.BytesIO(picture(i))) for i in range(3)]
+        frames[0].save(tmp_path / "m.webp", save_all=True, append_images=frames[1:])
+        (item,) = read_items(write_dataset(tmp_path, [{"id": "m", "image": "m.webp", "label": "fake"}]))
+        assert item.media_type == "image/webp" and item.load() == (tmp_path / "m.webp").read_bytes()
 
     def test_a_link_out_of_the_folder_is_refused(self, tmp_path: Path) -> None:
         (tmp_path / "out.png").write_bytes(picture())

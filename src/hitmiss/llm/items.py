@@ -12,14 +12,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
-from hitmiss.errors import DataError, Fault, UsageError
+from hitmiss.errors import DataError, EnvironmentFault, Fault, UsageError
 from hitmiss.io.manifest import inside
 from hitmiss.io.verdicts import UNCERTAIN, verdict
+from hitmiss.llm.pixels import open_picture
 
 PICTURES: Final = ("image", "image_path")
 SOUNDS: Final = ("audio", "audio_path")
@@ -69,16 +71,17 @@ def read_items(path: str | Path, *, root: str | Path | None = None, limit: int |
     if limit is not None and limit < 1:
         raise UsageError(f"--limit takes 1 or more; found {limit}")
     faults: list[Fault] = []
-    items: list[Item] = []
+    by_row: dict[int, Item] = {}
     for row, record in _records(path, faults):
-        if limit is not None and len(items) + len(faults) >= limit:
+        if limit is not None and len(by_row) + len(faults) >= limit:
             break
         found = _item(record, base, path.name, row)
         if isinstance(found, Fault):
             faults.append(found)
         else:
-            items.append(found)
-    faults += _repeated(items, path.name)
+            by_row[row] = found
+    faults += _repeated(by_row, path.name)
+    items = list(by_row.values())
     if faults:
         raise DataError(f"{path.name}: {len(faults):,} row{'' if len(faults) == 1 else 's'} of the dataset cannot be used", faults)
     if not items:
@@ -105,14 +108,25 @@ def _records(path: Path, faults: list[Fault]) -> Iterator[tuple[int, dict[str, A
     for row, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
-        try:
-            record = json.loads(line)
-        except ValueError:
-            record = None
+        record = _parsed(line)
         if isinstance(record, dict):
             yield row, record
         else:
             faults.append(Fault("bad-row", "the line is no JSON object", path.name, row, value=line[:60]))
+
+
+def _parsed(line: str) -> Any:
+    """The JSON of a line; None where it is none, holds NaN or half a character, or is nested beyond all measure."""
+
+    def refuse(word: str) -> None:
+        raise ValueError(f"{word} is no JSON")
+
+    try:
+        found = json.loads(line, parse_constant=refuse)
+        json.dumps(found, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
+        return None
+    return found
 
 
 def _item(record: Mapping[str, Any], root: Path, name: str, row: int) -> Item | Fault:
@@ -133,7 +147,11 @@ def _item(record: Mapping[str, Any], root: Path, name: str, row: int) -> Item | 
     value = record[given[0]]
     if not isinstance(value, str):
         return fault("no-item", "this must be text", given[0], value)
-    ident = str(record.get("id") or ("" if given[0] == TEXT else PurePosixPath(value.replace("\\", "/")).stem))
+    own = record.get("id")
+    if isinstance(own, bool | list | dict):
+        return fault("bad-id", "an id is a text or a number", "id", own)
+    stem = "" if given[0] == TEXT else PurePosixPath(value.replace("\\", "/")).stem
+    ident = stem if own is None or own == "" else str(own)
     if not ident:
         return fault("no-id", "the item has no id", "id")
     if given[0] == TEXT:
@@ -153,15 +171,32 @@ def _file_item(
         data = path.read_bytes()
     except DataError as error:
         return fault("path-outside", error.faults[0].message if error.faults else str(error), column, value)  # type: ignore[no-any-return]
-    except OSError as error:
-        return fault("missing-file", f"the file cannot be read: {error.strerror}", column, value)  # type: ignore[no-any-return]
+    except (OSError, ValueError) as error:  # a name with a zero byte is a ValueError
+        why = getattr(error, "strerror", None) or str(error)
+        return fault("missing-file", f"the file cannot be read: {why}", column, value)  # type: ignore[no-any-return]
     wanted = "image" if column in PICTURES else "audio"
     media = media_type(data)
     if not media.startswith(f"{wanted}/"):
         known = "PNG, JPEG or WebP" if wanted == "image" else "WAV, MP3, FLAC or Ogg"
         return fault("bad-media", f"the file is no {known}", column, value)  # type: ignore[no-any-return]
+    why = _unusable(data) if wanted == "image" else ""
+    if why:
+        return fault("bad-media", why, column, value)  # type: ignore[no-any-return]
     named = path.relative_to(root.resolve()).as_posix()  # a path that was given whole tells of this machine
     return Item(ident, wanted, label, _sha(data), media, path=path, file=named, meta=meta)
+
+
+def _unusable(data: bytes) -> str:
+    """Why a picture cannot be asked about, by its header alone: it is broken, or far too large."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # Pillow warns of what is too large before it refuses
+            open_picture(data)
+    except DataError as error:
+        return str(error)
+    except EnvironmentFault:  # no Pillow: a function of the user's own may not need it
+        return ""
+    return ""
 
 
 def media_type(data: bytes) -> str:
@@ -183,10 +218,13 @@ def media_type(data: bytes) -> str:
     return "audio/mp3" if not found and len(data) > 1 and data[0] == 0xFF and data[1] & 0xE6 == 0xE2 else found
 
 
-def _repeated(items: Sequence[Item], name: str) -> list[Fault]:
-    seen: set[str] = set()
-    twice = [item.id for item in items if item.id in seen or seen.add(item.id)]  # type: ignore[func-returns-value]
-    return [Fault("repeated-id", "the id stands in more than one row", name, column="id", value=i) for i in twice]
+def _repeated(items: Mapping[int, Item], name: str) -> list[Fault]:
+    first: dict[str, int] = {}
+    return [
+        Fault("repeated-id", f"the id stands in row {first[item.id]} already", name, row, "id", item.id)
+        for row, item in items.items()
+        if first.setdefault(item.id, row) != row
+    ]
 
 
 def _sha(data: bytes) -> str:
