@@ -98,7 +98,7 @@ def test_what_cannot_be_streamed_is_said_at_once(
     ("content", "sentence"),
     [
         (b"", "holds no rows"),
-        (b"item,label,score\n", "there are no trials"),
+        (b"item,label,score\n", "there is a header and no row under it"),
         (b"item,label,score\na,bonafide,1\nb,spoof\n", "row 3: 1 row with another number of fields"),
         (b"item,label,score\na,bonafide,1\nb,spoof,\xff\n", "row 3: the text is not UTF-8"),
         (b"\x1f\x8b\x08\x00broken", "gzip archive is damaged"),

@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from hitmiss import progress
+from hitmiss.errors import UsageError
 from hitmiss.io.checks import ABSTAINED, check_ids, check_labels, check_scores
 from hitmiss.io.findings import Finding, Ledger, Place, Stop, quoted
 from hitmiss.io.options import SYSTEM, ReadOptions
@@ -28,6 +29,8 @@ from hitmiss.stats.keys import COARSE, EXACT, Keys, bins_of, keys_of
 from hitmiss.tally import Floats
 
 EMPTY: Final = np.uint64(pl.Series([""]).hash()[0])
+MOST_CELLS: Final = 200_000
+"""Combinations of slices (and units) that are counted apart; each costs a kilobyte or so, whatever it holds."""
 ENOUGH: Final = 1000
 """Faults after which a shard is not read any further."""
 
@@ -241,6 +244,11 @@ class _Counting:
         held, place_of = _distinct(code, size)
         rename = self.plan.options.rename if columns is self._raw else {}
         numbers = np.array([self._number(int(c), columns, rename) for c in held], dtype=np.int64)
+        if len(self._cells) > MOST_CELLS:
+            raise UsageError(
+                f"{', '.join(self.plan.keep)} have more than {MOST_CELLS:,} combinations of values, too many to be counted apart; "
+                "leave one of them out, or --stream"
+            )
         return numbers[place_of]
 
     def _number(self, code: int, columns: dict[str, list[str]], rename: Mapping[str, Mapping[str, str]]) -> int:

@@ -50,7 +50,7 @@ from hitmiss.stats.keys import COARSE, EXACT
 MEMORY: Final = 10**9
 BYTES_A_TRIAL: Final = 56
 """What a trial costs where every score is kept: its key, the tallies of all and of its slice, and what sorting takes."""
-UNIT_BYTES: Final = 160
+UNIT_BYTES: Final = 200
 """The same where units are drawn: beside it the trials in the order of their scores, each with its unit."""
 
 
