@@ -132,7 +132,7 @@ def test_languages_are_inferred_without_our_own_outputs(predictions: Writer) -> 
 
 
 def test_no_file_and_no_folder_are_said(predictions: Writer, tmp_path: Path) -> None:
-    assert "name them with --languages" in str(refused(predictions("metrics", *GOOD)))
+    assert "name the languages with --languages" in str(refused(predictions("metrics", *GOOD)))
     with pytest.raises(DataError, match="there is no folder"):
         read_run(tmp_path / "nowhere", "run")
 
@@ -266,7 +266,7 @@ def test_two_files_that_hold_the_same_texts_of_the_same_languages_are_refused(tm
     paths = [tmp_path / name for name in ("first.csv", "second.csv")]
     for path in paths:
         path.write_text("id,language,y_true,y_prob\n1,en,1,0.9\n2,es,0,0.1\n3,en,0,0.2\n4,es,1,0.8\n")
-    with pytest.raises(DataError, match="8 rows share an id"):
+    with pytest.raises(DataError, match="8 rows of ids that stand in more than one file"):
         load_table(paths)
     assert len(load_table(paths[:1]).trials) == 4
 

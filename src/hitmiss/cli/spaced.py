@@ -9,6 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from hitmiss.errors import UsageError
+
 SPACED: Final[Mapping[str, tuple[str, ...]]] = {
     "toxicity": ("--languages", "--identity", "--texts"),
     "threshold": ("--test", "--languages"),
@@ -29,8 +31,11 @@ def settle(words: Sequence[str]) -> list[str]:
 
     >>> settle(["toxicity", "--languages", "en", "es", "--pred_dir", "a_b", "--dump_errors"])
     ['toxicity', '--languages', 'en', '--languages', 'es', '--pred-dir', 'a_b', '--dump-errors']
-    >>> settle(["toxicity", "--languages", "en", "es", "--", "my_file.csv"])
+    >>> settle(["toxicity", "--languages=en", "es", "--", "my_file.csv"])
     ['toxicity', '--languages', 'en', '--languages', 'es', '--', 'my_file.csv']
+    >>> settle(["toxicity", "--languages", "--run_tag", "a"])
+    Traceback (most recent call last):
+    hitmiss.errors.UsageError: --languages needs a value after it
     """
     verb = next((word for word in words if word in SPACED), None)
     spaced = SPACED[verb] if verb is not None else ()
@@ -40,10 +45,14 @@ def settle(words: Sequence[str]) -> list[str]:
         if word == "--":
             return settled + list(words[at:])
         if is_option(word):
-            word = dashed(word)
-            current = word if word in spaced else None
-            if current is None or at + 1 == len(words) or is_option(words[at + 1]):
-                settled.append(word)
+            name, equals, value = dashed(word).partition("=")
+            current = name if name in spaced else None
+            if current is None:
+                settled.append(dashed(word))
+            elif equals:
+                settled += [current, value]
+            elif at + 1 == len(words) or is_option(words[at + 1]):
+                raise UsageError(f"{word} needs a value after it")
         elif current is not None:
             settled += [current, word]
         else:

@@ -12,14 +12,14 @@ from hitmiss.cli import printing
 if TYPE_CHECKING:
     from hitmiss.protocols.tuning import Tuning
 
-VALIDATION = "Validation predictions: one file a language (`baseline_en.csv`), or files with a language column."
+VALIDATION = "Validation predictions: FOLDER:RUN_TAG, files named after languages, or files with a language column."
 
 
 def threshold(
     validation: Annotated[list[str], typer.Argument(help=VALIDATION)],
     maximize: Annotated[str, typer.Option(help="A figure of decisions: f1, accuracy, mcc, balanced_accuracy …")] = "f1",
     search: Annotated[str, typer.Option(help="exact (over observed scores) or grid (0.10, 0.11 … 0.90).")] = "exact",
-    test: Annotated[list[str] | None, typer.Option(help="Test predictions of the same languages.")] = None,
+    test: Annotated[list[str] | None, typer.Option(help="Test predictions of the same languages, given alike.")] = None,
     write: Annotated[bool, typer.Option("--write", help="Put best_threshold into the test files.")] = False,
     output_dir: Annotated[str | None, typer.Option(help="Write them here and leave the test files alone.")] = None,
     group: Annotated[str | None, typer.Option(help="Column to go by, where it is not language.")] = None,

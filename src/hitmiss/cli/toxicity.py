@@ -72,6 +72,7 @@ def toxicity(
     reading |= {"encoding": encoding, "separator": separator, "any_scores": scores == "any"}
     reading |= {"columns": printing.pairs("--column", column or []), "identities": tuple(identity or ())}
     settings = _config(config)
+    _refuse_other_files(files, pred_dir, run_tag)
     where: dict[str, Any] = {"pred_dir": pred_dir, "run_tag": run_tag, "group": group, "languages": languages}
     where["skip_missing"] = missing_language == "skip"
     try:
@@ -79,6 +80,7 @@ def toxicity(
     except DataError as error:
         raise _listed(error) from None
     drawn: dict[str, Any] = {"bootstrap": bootstrap, "seed": seed, "level": level, "undefined": undefined}
+    _refuse_overwriting(run, output, results)
     _evaluate(run, output, results, documented, json, drawn)
     if dump_errors:
         folder = errors_dir or pred_dir or settings.evaluation.output_dir or str(Path((files or ["."])[0]).parent)
@@ -90,11 +92,28 @@ def _refuse_unknown(scores: str, undefined: str, missing_language: str) -> None:
 
     if missing_language not in ("refuse", "skip"):
         raise UnknownName("rule for missing languages", missing_language, ("refuse", "skip"))
-
     if scores not in ("probability", "any"):
         raise UnknownName("kind of scores", scores, ("probability", "any"))
     if undefined not in ("zero", "null"):
         raise UnknownName("rule for undefined figures", undefined, ("zero", "null"))
+
+
+def _refuse_other_files(files: list[str] | None, pred_dir: str | None, run_tag: str | None) -> None:
+    from hitmiss.errors import UsageError
+
+    if files and (pred_dir or run_tag):
+        words = ", ".join(map(repr, files))
+        raise UsageError(f"give files, or --pred_dir and --run_tag, not both; {words} was taken for a file")
+
+
+def _refuse_overwriting(run: Run, *outputs: str | None) -> None:
+    """Predictions are never lost to a mistyped --output."""
+    from hitmiss.errors import UsageError
+
+    read = {path.resolve() for path in run.files}
+    for output in outputs:
+        if output and Path(output).resolve() in read:
+            raise UsageError(f"{output} holds predictions that were read; write to another file")
 
 
 def _config(path: str | None) -> ToxicityConfig:
@@ -120,8 +139,6 @@ def _load(
     deciding = Deciding(threshold) if default is None else Deciding(threshold, default, "config")
     options: dict[str, Any] = {"rules": PredictionRules(**reading), "deciding": deciding, "whole": whole}
     if files:
-        if where["pred_dir"] or where["run_tag"]:
-            raise UsageError("give files, or --pred_dir and --run_tag, not both")
         if where["skip_missing"]:
             raise UsageError("--missing_language is about files named after languages; here a column tells them")
         return load_table(printing.expanded(files), where["group"], languages=where["languages"], **options)
@@ -133,7 +150,8 @@ def _load(
             "--group is for files in which a column tells the group; with --run_tag the file names tell it"
         )
     options["skip_missing"] = where["skip_missing"]
-    return load_run(folder, where["run_tag"], where["languages"] or settings.data.languages, **options)
+    languages = [tag for text in where["languages"] or () for tag in text.replace(",", " ").split()]
+    return load_run(folder, where["run_tag"], languages or settings.data.languages, **options)
 
 
 def _listed(error: Any) -> Exception:
@@ -176,12 +194,15 @@ def _evaluate(
 
 def _print(board: Board, documented: bool, json: bool) -> None:
     from hitmiss.report import scoreboard, text
+    from hitmiss.visible import visible
 
     if json:
         printing.out_json({**board.results.to_dict(), "table": scoreboard.records(board)})
         return
     if documented:
         printing.out(scoreboard.documented_text(board).rstrip("\n"))
+        for warning in board.results.warnings:
+            printing.note(f"! {visible(warning)}")
         return
     run = board.run
     n = len(run.measured)

@@ -22,11 +22,10 @@ ABSENT: Final = ("", "na", "n/a", "nan", "null", "none", "<na>")
 DROP: Final = "mend them, or leave such rows out with --missing drop"
 TOXIC: Final = next(f for f in FAMILIES if "toxic" in f.positive)
 CODES: Final = {
-    **dict.fromkeys(("1", "true", "True"), 1),
-    **dict.fromkeys(("0", "false", "False"), 0),
-    **dict.fromkeys(TOXIC.positive, 1),
-    **dict.fromkeys(TOXIC.negative, 0),
+    **dict.fromkeys(("1", "true", *TOXIC.positive), 1),
+    **dict.fromkeys(("0", "false", *TOXIC.negative), 0),
 }
+"""What the words of labels and decisions mean, in small letters; spreadsheets write TRUE."""
 
 
 def is_absent(texts: pl.Series) -> pl.Series:
@@ -44,12 +43,14 @@ def labels(stack: Stack, may_miss: bool, ledger: Ledger) -> pl.Series:
     values, absent, wrong = _binary(stack.frame["label"])
     unlabelled = _equals(stack.frame["label"], -1.0) if wrong.any() else wrong
     wrong &= ~unlabelled
-    fix = "a label is 1 (toxic) or 0; mend them"
-    ledger.add("bad-label", "{n} label{s} that are neither 1 nor 0", fix, stack.places(wrong, "label"), column)
+    fix = "a label is 1 or toxic, 0 or non-toxic; mend them"
+    each = "it is neither 1 nor 0"
+    ledger.add("bad-label", "{n} label{s} neither 1 nor 0", fix, stack.places(wrong, "label"), column, each)
     if not may_miss:
-        ledger.add("missing-label", "{n} missing label{s}", DROP, stack.places(absent, "label"), column)
-        what = "{n} label{s} of -1, which marks rows without a label"
-        ledger.add("unlabelled", what, DROP, stack.places(unlabelled, "label"), column)
+        places = stack.places(absent, "label")
+        ledger.add("missing-label", "{n} missing label{s}", DROP, places, column, "the label is missing")
+        what, each = "{n} label{s} of -1, which marks rows without a label", "-1 marks a row without a label"
+        ledger.add("unlabelled", what, DROP, stack.places(unlabelled, "label"), column, each)
     return values
 
 
@@ -57,12 +58,14 @@ def decisions(stack: Stack, may_miss: bool, ledger: Ledger) -> pl.Series:
     """1 and 0; null where missing. A column that is all blank is none."""
     column = stack.title("decision")
     values, absent, wrong = _binary(stack.frame["decision"])
-    fix = "a decision is 1 (toxic) or 0; mend them"
-    ledger.add("bad-decision", "{n} decision{s} that are neither 1 nor 0", fix, stack.places(wrong, "decision"), column)
+    fix = "a decision is 1 or toxic, 0 or non-toxic; mend them"
+    what, each = "{n} decision{s} neither 1 nor 0", "it is neither 1 nor 0"
+    ledger.add("bad-decision", what, fix, stack.places(wrong, "decision"), column, each)
     if absent.all():
         ledger.notes.append(f"{stack.tables[0].name}: the column {column} is blank and counts as absent")
     elif not may_miss:
-        ledger.add("missing-decision", "{n} missing decision{s}", DROP, stack.places(absent, "decision"), column)
+        places = stack.places(absent, "decision")
+        ledger.add("missing-decision", "{n} missing decision{s}", DROP, places, column, "the decision is missing")
     return values
 
 
@@ -72,7 +75,8 @@ def _binary(texts: pl.Series) -> tuple[pl.Series, pl.Series, pl.Series]:
     nothing = pl.Series([False]).new_from_index(0, len(texts))
     if (one | zero).all():
         return one.cast(pl.Int8), nothing, nothing
-    values = texts.str.strip_chars().replace_strict(CODES, default=None, return_dtype=pl.Int8)
+    words = texts.str.strip_chars().str.to_lowercase()
+    values = words.replace_strict(CODES, default=None, return_dtype=pl.Int8)
     numbers = texts.str.strip_chars().cast(pl.Float64, strict=False)
     values = pl.select(pl.when(numbers == 1).then(1).when(numbers == 0).then(0).otherwise(values)).to_series()
     absent = is_absent(texts)
@@ -87,7 +91,8 @@ def scores(stack: Stack, rules: PredictionRules, ledger: Ledger) -> pl.Series:
     """Exact float64, null where missing; probabilities unless the caller allows any number."""
     numbers, absent = _numbers(stack, "score", rules.decimal, ledger)
     if rules.missing == "refuse":
-        ledger.add("missing-score", "{n} missing score{s}", DROP, stack.places(absent, "score"), stack.title("score"))
+        places = stack.places(absent, "score")
+        ledger.add("missing-score", "{n} missing score{s}", DROP, places, stack.title("score"), "the score is missing")
     if not rules.any_scores:
         outside = ((numbers < 0) | (numbers > 1)).fill_null(False)
         fix = "if they are logits, allow them with --scores any and give a --threshold; nothing is squashed by guess"
@@ -124,7 +129,8 @@ def shares(stack: Stack, name: str, decimal: str, ledger: Ledger) -> pl.Series:
     numbers, _ = _numbers(stack, name, decimal, ledger)
     outside = ((numbers < 0) | (numbers > 1)).fill_null(False)
     places = stack.places(outside, name)
-    ledger.add("share-outside", f"{{n}} value{{s}} of {name} outside 0..1", "mend them", places, name)
+    what, each = f"{{n}} value{{s}} of {name} outside 0..1", "it is outside 0..1"
+    ledger.add("share-outside", what, "mend them", places, name, each)
     return numbers
 
 
@@ -146,7 +152,7 @@ def _numbers(stack: Stack, ours: str, decimal: str, ledger: Ledger) -> tuple[pl.
         has_comma = all(DECIMAL_COMMA.fullmatch(p.value or "") for p in places)
         fix = "they have a decimal comma: say --decimal ," if has_comma else f"the first is {quoted(places[0].value)}"
         ledger.add(
-            "not-a-number", f"{{n}} {ours}{{s}} that are no number", fix, places, stack.title(ours), "it is no number"
+            "not-a-number", f"{{n}} unreadable {ours}{{s}}", fix, places, stack.title(ours), "it is no number"
         )
     return numbers, absent
 
@@ -155,11 +161,16 @@ def check_groups(stack: Stack, ledger: Ledger) -> None:
     """Every row needs a group."""
     blank = stack.frame["group"].str.strip_chars() == ""
     what, fix = "{n} row{s} without a value to group by", "give every row its value"
-    ledger.add("empty-group", what, fix, stack.places(blank, "group"), stack.title("group"))
+    places = stack.places(blank, "group")
+    ledger.add("empty-group", what, fix, places, stack.title("group"), "there is nothing to group by")
 
 
-def check_thresholds(frame: pl.DataFrame, stack: Stack, rule: str, ledger: Ledger) -> None:
-    """One threshold a group, compared as numbers, unless the rule says otherwise; some blank ones are noted."""
+def check_thresholds(frame: pl.DataFrame, stack: Stack, rules: PredictionRules, ledger: Ledger) -> None:
+    """One threshold a group, compared as numbers, unless the rule says otherwise; some blank ones are noted.
+
+    Where each row has its own and scores may be any number, nothing can stand in for a blank one.
+    """
+    rule = rules.threshold_rule
     bound, column = frame["threshold"], stack.title("threshold")
     if bound.null_count() == frame.height or (not bound.null_count() and bound.min() == bound.max()):
         return
@@ -181,6 +192,11 @@ def check_thresholds(frame: pl.DataFrame, stack: Stack, rule: str, ledger: Ledge
             ledger.add("thresholds-differ", what, fix, stack.at(other["row"], "threshold"), column, "it is another one")
         elif several and rule == "first":
             ledger.notes.append(f"{row['group']}: {spread}; the first, {row['first']!r}, was used for all rows")
-        if 0 < row["blank"] < row["n"]:
+        if 0 < row["blank"] < row["n"] and rule == "per-row" and rules.any_scores:
+            lacking = (pl.col("group") == row["group"]) & pl.col("threshold").is_null() & pl.col("decision").is_null()
+            places = stack.at(frame.filter(lacking)["row"], "threshold")
+            what, fix = "{n} row{s} without a threshold", "give each its own: no default fits scores of any kind"
+            ledger.add("missing-threshold", what, fix, places, column, "the threshold is missing")
+        elif 0 < row["blank"] < row["n"]:
             used = "the default was used there" if rule == "per-row" else f"{row['first']!r} was used there too"
             ledger.notes.append(f"{row['group']}: {column} is blank in {row['blank']:,} of {row['n']:,} rows; {used}")

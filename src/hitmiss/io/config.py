@@ -72,6 +72,8 @@ def _told(fault: Misdeclared) -> str:
         near = nearest(fault.where[-1], known)
         hint = f"; did you mean {near!r}?" if near else "."
         return f"unknown key {where}{hint} Known: {', '.join(known)}"
+    if fault.where == ("data", "languages"):
+        return f"{where}: it must be a list, as [en, es] (found {fault.value!r})"
     if fault.where[:2] == ("data", "languages"):
         return f"{where}: languages are texts; write them in quotes (found {fault.value!r})"
     return f"{fault} (found {fault.value!r})"

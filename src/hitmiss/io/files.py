@@ -79,6 +79,9 @@ def fetch(path: str | Path, encoding: str | None, ledger: Ledger) -> Content:
         raise ledger.stop("empty-file", "the file holds no rows", "give a file with rows", [Place(name)])
     if data.startswith(PARQUET) and data.endswith(PARQUET):
         return Content(name, sha, data, "parquet")
+    if data.startswith(PARQUET) and b"\0" in data:
+        what = "it begins as a Parquet file and does not end as one"
+        raise ledger.stop("unreadable-file", what, "make or fetch it again", [Place(name)])
     text, used = _settle(data, name, encoding, ledger)
     return Content(name, sha, one_line_end(text, name, ledger), used)
 

@@ -20,6 +20,8 @@ def write_text(text: str, path: str | Path) -> None:
     target = Path(path)
     if not target.parent.is_dir():
         raise UsageError(f"there is no folder {target.parent} to write {target.name} into")
+    if target.is_dir():
+        raise UsageError(f"{target} is a folder; name a file in it")
     beside = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         beside.write_bytes(text.encode("utf-8"))

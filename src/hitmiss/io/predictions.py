@@ -5,9 +5,10 @@ Read strictly: ids and texts stay text, scores are exact, every fault of every f
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -109,6 +110,8 @@ def read_predictions(
     frame = pl.concat([f.frame for f in files]) if files else None
     if ledger.findings or frame is None:
         raise ledger.error()
+    if len(files) > 1 and any(group is None for group, _ in sources):
+        _refuse_shared_ids(frame, files, ledger)
     known = [f.frame.select("item", "group").with_columns(text=f.texts) for f in files if f.texts is not None]
     if known and (shared := note_shared(pl.concat(known))):
         ledger.notes.append(shared)
@@ -127,13 +130,30 @@ def read_predictions(
 
 @dataclass(frozen=True)
 class _File:
-    """One file, read and checked; `raw` is the whole of it as text where that is wanted, `texts` its texts hashed."""
+    """One file, read and checked: `places` tells where rows stand in it, `raw` is all of it as text where that is wanted,
+    `texts` its texts hashed."""
 
     frame: pl.DataFrame
     theirs: Mapping[str, str]
     source: Source | None
+    places: Callable[[pl.Series], list[Place]]
     raw: pl.DataFrame | None = None
     texts: pl.Series | None = None
+
+
+def _refuse_shared_ids(frame: pl.DataFrame, files: Sequence[_File], ledger: Ledger) -> None:
+    """An id that stands in two files of the same group would count twice."""
+    key = frame.select("group", "item")
+    if frame["item"].n_unique() == frame.height or not (twice := key.is_duplicated()).any():
+        return
+    places = [
+        place
+        for file, rows in frame.filter(twice).group_by("file", maintain_order=True)
+        for place in files[file[0]].places(rows["row"])
+    ]
+    what, fix = "{n} row{s} of ids that stand in more than one file", "keep one row of each"
+    ledger.add("duplicate-id", what, fix, places, each="the id stands in another file too")
+    raise ledger.error()
 
 
 def _as_text(shape: Shape, rows: NDArray[np.int64] | None, ledger: Ledger) -> pl.DataFrame:
@@ -182,20 +202,27 @@ def _read(at: int, group: str | None, source: Any, rules: PredictionRules, whole
     sound = read_sound(shape, picks, rules)
     if sound is not None:
         raw = _as_text(shape, None, ledger) if whole else None
-        return _File(_numbered(_whole(sound, group), at), theirs, mark, raw, _texts(sound))
+        place = partial(_places, shape.name, sound["item"])
+        return _File(_numbered(_whole(sound, group), at), theirs, mark, place, raw, _texts(sound))
     table = tables.load(shape, True, picks, frozenset(("score", "threshold", *rules.identities)), ledger)
     stack = tables.Stack.of([table], theirs)
     if "item" not in picks:
         ledger.notes.append(f"{shape.name}: it has no ids; rows are numbered and cannot be paired with another run's")
-        stack = stack.put(pl.int_range(1, pl.len() + 1).cast(pl.String).alias("item"))
+        number = pl.int_range(1, pl.len() + 1).cast(pl.String)
+        stack = stack.put((pl.lit(f"{at + 1}:") + number if at and group is None else number).alias("item"))
     check_ids(stack, ledger)
     if group is not None:
         stack = stack.put(pl.lit(group).alias("group"))
     stack = check_repeats(stack, ["group", "item"], False, rules.reading, ledger)
     frame = _numbered(_clean(stack, rules, ledger), at)
-    cells.check_thresholds(frame, stack, rules.threshold_rule, ledger)
+    cells.check_thresholds(frame, stack, rules, ledger)
     raw = _as_text(shape, stack.rows, ledger) if whole else None
-    return _File(frame, theirs, mark, raw, _texts(stack.frame))
+    return _File(frame, theirs, mark, stack.at, raw, _texts(stack.frame))
+
+
+def _places(file: str, items: pl.Series, rows: pl.Series) -> list[Place]:
+    """Where rows of a file stand that has a line each under its header."""
+    return [Place(file, row + 2, item=item) for row, item in zip(rows, items[rows], strict=True)]
 
 
 def _texts(frame: pl.DataFrame) -> pl.Series | None:

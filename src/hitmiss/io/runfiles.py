@@ -11,6 +11,7 @@ from hitmiss.errors import DataError, Fault, UsageError
 from hitmiss.io.findings import quoted
 
 SUFFIXES: Final = (".csv", ".csv.gz", ".tsv", ".jsonl", ".parquet")
+SHOWN: Final = 8
 OWN_OUTPUTS: Final = re.compile(r"metrics|results|errors_.+")
 """What hitmiss itself writes beside predictions, after the run tag."""
 
@@ -114,7 +115,10 @@ def _named(directory: Path, run_tag: str) -> dict[str, list[Path]]:
 def _inferred(found: dict[str, list[Path]], directory: Path, run_tag: str) -> tuple[dict[str, Path], list[str]]:
     languages = [name for name in found if is_language_tag(name)]
     if not languages:
-        raise DataError(f"there is no file {run_tag}_<language>.csv in {directory.name}; name them with --languages")
+        raise DataError(
+            f"there is no file {run_tag}_<language>.csv in {directory.name}: {_there(found, directory)}; "
+            "check --run_tag, or name the languages with --languages"
+        )
     notes = [f"languages inferred from file names: {', '.join(languages)}"]
     others = [
         p.name for name in found if name not in languages and not OWN_OUTPUTS.fullmatch(name) for p in found[name]
@@ -131,18 +135,29 @@ def _refuse_twice(languages: Sequence[str]) -> None:
 
 
 def _absent(missing: list[str], found: dict[str, list[Path]], directory: Path, run_tag: str) -> DataError:
-    there = [name for name in found if is_language_tag(name)]
     faults = [Fault("missing-language", "there is no such file", file=f"{run_tag}_{m}.csv") for m in missing]
-    others = (
-        f"there {'are files' if len(there) > 1 else 'is a file'} for {', '.join(there)}"
-        if there
-        else "there is no other either"
-    )
+    small = {name.casefold(): name for name in found}
+    meant = [small[m.casefold()] for m in missing if m.casefold() in small]
+    hint = f"did you mean {', '.join(meant)}? " if meant else ""
     return DataError(
-        f"no predictions of {run_tag} for {', '.join(missing)} in {directory.name}; {others}: "
+        f"no predictions of {run_tag} for {', '.join(missing)} in {directory.name}: {_there(found, directory)}; {hint}"
         "a mean over fewer languages is another figure, so name only those that are there, or say --missing_language skip",
         faults,
     )
+
+
+def _there(found: dict[str, list[Path]], directory: Path) -> str:
+    """What there is instead: the files of the run, or else of the folder."""
+    own = [p.name for name, paths in found.items() if not OWN_OUTPUTS.fullmatch(name) for p in paths]
+    if own:
+        return f"of this run it has {_listed(own)}"
+    others = sorted(p.name for p in directory.iterdir() if p.name.endswith(SUFFIXES) and p.is_file())
+    return f"it has {_listed(others)}" if others else "it has no predictions at all"
+
+
+def _listed(names: Sequence[str]) -> str:
+    rest = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + rest
 
 
 def _only(paths: list[Path]) -> Path:

@@ -62,6 +62,9 @@ def tune(
     for group in groups:
         own = validation.where(**{column: group})
         other = test.where(**{column: group}) if test is not None else None
+        if own.n_positive in (0, len(own)):
+            only = own.header.positive if own.n_positive else own.header.negative
+            raise DataError(f"{group}: all its validation rows are {only}, so no threshold is better than another")
         if other is not None and not len(other):
             raise DataError(f"{group}: there is no test row to judge its threshold on")
         rows.append(_tuned(group, own, other, maximize, search))

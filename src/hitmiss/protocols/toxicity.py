@@ -40,6 +40,7 @@ class Run:
     """The trials of one run, how each language was decided, and the files as they are.
 
     `measured` is what figures are computed on: there the items may be the ids of the files, which languages can share.
+    `files` are the predictions that were read.
     """
 
     measured: Trials
@@ -50,6 +51,7 @@ class Run:
     bounds: pl.Series
     tag: str = ""
     is_bare: bool = False
+    files: tuple[Path, ...] = ()
 
     @cached_property
     def trials(self) -> Trials:
@@ -123,7 +125,8 @@ def load_files(
     if twice:
         raise UsageError(f"two files are of the language {twice[0]!r}; give one of each")
     predictions = read_predictions(named, rules, whole=whole)
-    return run_of(predictions, LANGUAGE, languages, rules=rules, deciding=deciding, one_each=True)
+    run = run_of(predictions, LANGUAGE, languages, rules=rules, deciding=deciding, one_each=True)
+    return replace(run, files=tuple(map(Path, paths)))
 
 
 def reload(
@@ -176,7 +179,7 @@ def load_run(
     options: dict[str, Any] = {"notes": notes, "rules": rules, "deciding": deciding, "tag": run_tag, "one_each": True}
     absent = [language for language in languages or () if language not in files]
     options["choices"] = (f"missing-language:skip({' & '.join(absent)})",) if absent else ()
-    return run_of(predictions, LANGUAGE, tuple(files), **options)
+    return replace(run_of(predictions, LANGUAGE, tuple(files), **options), files=tuple(files.values()))
 
 
 def load_table(
@@ -204,8 +207,10 @@ def load_table(
         predictions = replace(predictions, frame=kept, choices=(*predictions.choices, only))
     name = LANGUAGE if group in (None, "lang") else str(group)
     tag = Path(sources[0]).name.split(".")[0] if isinstance(sources[0], str | Path) else "table"
-    alone = len(sources) == 1  # within a file no id stands twice in a group: that was seen to when it was read
-    return run_of(predictions, name, tuple(asked), rules=chosen, deciding=deciding, tag=tag, one_each=alone)
+    files = tuple(Path(source) for source in sources if isinstance(source, str | Path))
+    # No id stands twice in a group: that was seen to when the files were read.
+    run = run_of(predictions, name, tuple(asked), rules=chosen, deciding=deciding, tag=tag, one_each=True)
+    return replace(run, files=files)
 
 
 def run_of(
