@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -112,3 +114,17 @@ def test_spark_makes_the_counts(tmp_path: Path) -> None:
     assert evaluate_counts(str(tmp_path / "counts.parquet"), "asvspoof5", **ASKED).results.estimates == whole.estimates
     expected = frame.group_by("codec", "label", score=(pl.col("score") * 4).floor() / 4).agg(n=pl.len())
     assert sorted(map(tuple, rounded)) == sorted(expected.rows())
+
+
+def test_counts_of_billions_give_the_exact_area(tmp_path: Path) -> None:
+    """Pairs of some billions of trials are more than 64 bits hold."""
+    rows = [("bonafide", 0.5, 4 * 10**9), ("bonafide", 1.5, 3 * 10**9 + 1), ("spoof", 0.5, 2 * 10**9), ("spoof", 1.0, 9 * 10**9)]
+    pl.DataFrame(rows, schema=["label", "score", "n"], orient="row").write_parquet(tmp_path / "c.parquet")
+    found = evaluate_counts(str(tmp_path / "c.parquet"), "asvspoof5", metrics=["roc_auc"]).results.one("roc_auc")
+    twice = sum(
+        p * n * (2 if a > b else 1 if a == b else 0)
+        for (_, a, p), (_, b, n) in itertools.product(rows[:2], rows[2:])
+    )
+    assert found.value == pytest.approx(float(Fraction(twice, 2 * (7 * 10**9 + 1) * 11 * 10**9)), rel=1e-15)
+    assert found.low is not None and found.high is not None
+    assert 0 < found.high - found.low < 1e-4

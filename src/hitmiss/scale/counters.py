@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,9 +116,9 @@ class IntoBins:
         self._column[self._places(np.array([-0.0, *cuts]))] = APART
         self._apart = KeepAll(bits, cuts)
         self._bins: list[int] = []
-        self._counts = np.zeros((1, 1 << 12), dtype=np.uint32)
+        self._counts: NDArray[Any] = np.zeros((1, 1 << 12), dtype=np.uint32)
         self._flat = np.empty(BATCH, dtype=np.int64)
-        self._waiting = 0
+        self._waiting = self._total = 0
 
     def _places(self, score: Floats) -> Codes:
         """The highest bits of scores, as they stand."""
@@ -155,11 +155,15 @@ class IntoBins:
 
     def _settle(self) -> None:
         """Count what waits: of many at once, a histogram takes a fraction of what adding one by one does."""
-        waiting, counts = self._flat[: self._waiting], self._counts.reshape(-1)
+        waiting = self._flat[: self._waiting]
+        self._total += len(waiting)
+        if self._total >= 2**32 and self._counts.itemsize < 8:
+            self._counts = self._counts.astype(np.uint64)
+        counts = self._counts.reshape(-1)
         if len(counts) <= BATCH:
-            counts += np.bincount(waiting, minlength=len(counts)).astype(np.uint32)
+            counts += np.bincount(waiting, minlength=len(counts)).astype(counts.dtype)
         else:
-            np.add.at(counts, waiting, np.uint32(1))
+            np.add.at(counts, waiting, counts.dtype.type(1))
         self._waiting = 0
 
     def _enlist(self, places: Codes) -> None:
@@ -181,7 +185,7 @@ class IntoBins:
                 "group by fewer columns at once"
             )
         self._settle()
-        wider = np.zeros(shape, dtype=np.uint32)
+        wider = np.zeros(shape, dtype=self._counts.dtype)
         wider[:rows, :columns] = self._counts
         self._counts = wider
 

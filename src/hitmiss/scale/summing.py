@@ -16,7 +16,7 @@ import numpy as np
 from hitmiss.errors import UsageError
 from hitmiss.metrics.detection import hull_eer, min_cllr_of_tally, pav_blocks
 from hitmiss.metrics.ranking import average_precision_of_tally
-from hitmiss.stats.delong import Steps, standing
+from hitmiss.stats.delong import Steps, standing, whole_sum
 from hitmiss.stats.forms import CHUNK, ClassSums, Form, Whole
 from hitmiss.stats.keys import Keys
 from hitmiss.tally import Array, Floats, Tally
@@ -139,7 +139,7 @@ class Pairs:
         p, q = part.positives.astype(np.int64) + p0, part.negatives.astype(np.int64) + q0
         gained, lost = part.positive_counts, part.negative_counts
         under, over = q[:-1] + q[1:], p[:-1] + p[1:]
-        self.twice += int(np.sum(gained * under))
+        self.twice += int(whole_sum(gained.astype(np.int64), under))
         self.tied += int((gained + lost)[(gained > 0) & (lost > 0)].sum())
         right = (0.5 / max(self.n_negative, 1)) * under - self.guess
         wrong = (1.0 - self.guess) - (0.5 / max(self.n_positive, 1)) * over
@@ -153,7 +153,7 @@ class Pairs:
         p0, q0 = self.below
         held, below, upto = standing(positive, negative)
         under, tied = below + upto + 2 * q0, upto - below
-        self.twice += int(np.sum(held * under))
+        self.twice += int(whole_sum(held, under))
         self.tied += int(np.sum((held + tied)[tied > 0]))
         own = (0.5 / max(self.n_negative, 1)) * under - self.guess
         passed = np.append(0, np.cumsum(held)) + p0  # positives before each step and after the last

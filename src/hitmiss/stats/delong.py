@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from operator import mul
 from statistics import NormalDist
 
 import numpy as np
@@ -61,7 +62,7 @@ class Steps:
 
     @property
     def _twice(self) -> float:
-        return (self.held * (self.below + self.upto)).sum().item()  # type: ignore[no-any-return]
+        return whole_sum(self.held, self.below + self.upto)
 
     @cached_property
     def variance(self) -> float:
@@ -109,6 +110,17 @@ def standing(few: Array, many: Array) -> tuple[Array, Array, Array]:
     upto = below.copy() if tied.any() else below
     upto[tied] = np.searchsorted(many, distinct[tied], side="right")
     return np.diff(np.append(starts, len(few))), below, upto
+
+
+def whole_sum(a: Array, b: Array) -> float:
+    """Σ aᵢ bᵢ of counts, exact for whole numbers of any size: pairs of some billions of trials are more than 64 bits hold.
+
+    >>> whole_sum(np.array([2**40, 1]), np.array([2**40, 3])) - 2**80
+    3
+    """
+    if np.result_type(a, b).kind == "f" or not len(a) or int(a.sum()) * int(b.max()) < 2**63:
+        return (a * b).sum().item()  # type: ignore[no-any-return]
+    return int(sum(map(mul, a.tolist(), b.tolist())))
 
 
 def auc_interval(tally: Tally, level: float = 0.95) -> tuple[float, float]:
