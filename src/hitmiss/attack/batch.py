@@ -32,6 +32,10 @@ PLACE: Final[Mapping[str, Any]] = {
 """Settings that every family takes: the sample rate, the window, R peaks, and whether the lead equations must hold."""
 
 
+MOST_LEADS: Final = 64
+"""More leads than this, and more than samples: somebody has turned the array round."""
+
+
 @dataclass(frozen=True, eq=False)
 class Records:
     """A batch: signals, and for each record its strength, generator, window and (where known) R peaks."""
@@ -178,9 +182,16 @@ def make_records(
 
 def check_signals(x: Any) -> Floats:
     """Signals as record × sample × lead in float64; other shapes and values that are no numbers are refused."""
-    signals = np.asarray(x, dtype=np.float64)
+    signals = as_numbers(x)
     if signals.ndim != 3:
         raise DataError(f"signals are record × sample × lead; found the shape {signals.shape}")
+    _, samples, leads = signals.shape
+    if not samples or not leads:
+        raise DataError(f"a record holds at least one sample and one lead; found {samples} samples × {leads} leads")
+    if leads > max(samples, MOST_LEADS):
+        raise DataError(
+            f"records are sample × lead; found {samples} samples × {leads} leads, which look turned round: say layout='lead_sample'"
+        )
     if not is_finite(signals):
         wrong = ~np.isfinite(signals).all(axis=(1, 2))
         first = int(np.argmax(wrong))
@@ -188,8 +199,21 @@ def check_signals(x: Any) -> Floats:
     return signals
 
 
+def as_numbers(x: Any) -> Floats:
+    """An array in float64; texts and complex numbers are refused."""
+    array = np.asarray(x)
+    if array.dtype.kind not in "fiubO":
+        raise DataError(f"signals are numbers; found {array.dtype}")
+    try:
+        return np.asarray(array, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError("signals are numbers in a regular array; found something else among them") from None
+
+
 def _check_peaks(peaks: Any, samples: int) -> Ints:
     found = np.asarray(peaks).reshape(-1)
+    if not len(found):
+        return np.zeros(0, dtype=np.int64)
     if found.dtype.kind not in "iu" or (len(found) and not (found.min() >= 0 and found.max() < samples)):
         raise UsageError(f"R peaks are sample numbers from 0 to {samples - 1}; found {found[:3]}")
     return found.astype(np.int64)

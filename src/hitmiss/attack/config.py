@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import numpy as np
+
 from hitmiss.attack import blackbox, ecg
 from hitmiss.attack.batch import BATCHED
 from hitmiss.attack.criterion import Criterion, find_criterion, for_mode
@@ -61,6 +63,8 @@ class PerturbationConfig:
         if self.family not in families():
             raise UnknownName("perturbation", self.ptype, families())
         check_strength(self.ptype, self.strength)
+        if not isinstance(self.target_class, str | None):
+            raise UsageError(f"target_class is the name of a class; found {self.target_class!r}")
         told = self.extra.get("target_mode")
         if told is not None and self.target_mode is not None and told != self.target_mode:
             raise UsageError(f"target_mode is {self.target_mode!r} and extra says {told!r}; say one of them")
@@ -78,6 +82,7 @@ class PerturbationConfig:
                 raise UnknownName(
                     f"key of extra for {self.family}", key, [*settings_of(self.family), *STEERING, *ABOUT]
                 )
+            check_setting(self.family, key, self.settings[key], defaults_of(self.family).get(key))
 
     @property
     def family(self) -> str:
@@ -123,6 +128,11 @@ class PerturbationConfig:
         return self.family in METHODS
 
     @property
+    def needs_model(self) -> bool:
+        """Whether the model is asked at all while the perturbation is made."""
+        return self.family not in BATCHED
+
+    @property
     def call(self) -> str:
         """The family with the settings that were given, as it is written.
 
@@ -158,11 +168,30 @@ def families() -> list[str]:
 
 def settings_of(family: str) -> list[str]:
     """The settings that a family takes."""
+    return list(defaults_of(family))
+
+
+def defaults_of(family: str) -> dict[str, Any]:
+    """The settings that a family takes, and what they are without being said."""
     if family in BATCHED:
-        return list(BATCHED[family].defaults)
+        return dict(BATCHED[family].defaults)
     if family in METHODS:
-        return [*(f for f in Method.__dataclass_fields__ if f not in ("norm", "smooth")), *SETTINGS]
-    return list(blackbox.SETTINGS[family])
+        own = {f: getattr(METHODS[family], f) for f in Method.__dataclass_fields__ if f not in ("norm", "smooth")}
+        return own | {theirs: own[ours] for theirs, ours in SETTINGS.items()}
+    return dict(blackbox.SETTINGS[family])
+
+
+def check_setting(family: str, key: str, value: Any, default: Any) -> None:
+    """Refuse a setting that is no number where one is needed, or no whole number above 0 where things are counted."""
+    if isinstance(default, str):
+        return
+    if value is None and default is None:
+        return
+    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not is_number or not 0.0 <= value < np.inf:
+        raise UsageError(f"{key} of {family} is a number, 0 or more; found {value!r}")
+    if isinstance(default, int) and (value < 1 or value != int(value)):
+        raise UsageError(f"{key} of {family} is a whole number, 1 or more; found {value!r}")
 
 
 def same_kind(configs: Sequence[PerturbationConfig]) -> dict[str, list[int]]:

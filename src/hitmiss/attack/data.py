@@ -101,6 +101,8 @@ def _signals(arrays: Mapping[str, Any], layout: str, name: str) -> Floats:
         x = arrays["x_uv"] / 1000.0
     elif "x" in arrays:
         x = arrays["x"]
+        if x.dtype.kind in "iub":
+            raise DataError(f"{name}: x is in mV and holds whole numbers only; microvolts are called x_uv")
     else:
         raise DataError(f"{name} has no array 'x' (mV) or 'x_uv' (µV); it has {', '.join(sorted(arrays))}")
     return check_signals(x.transpose(0, 2, 1) if layout == "lead_sample" and x.ndim == 3 else x)

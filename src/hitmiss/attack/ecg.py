@@ -138,6 +138,8 @@ def morph_time(r: Records, *, epsilon_max: float = 0.1, pre_ms: float = 60.0, po
     """
     if pre_ms <= 0 or post_ms <= 0:
         raise UsageError(f"a beat reaches more than 0 ms before and after its peak; found {pre_ms:g} and {post_ms:g}")
+    if epsilon_max >= 1.0:
+        raise UsageError(f"a stretch by epsilon_max={epsilon_max:g} would turn beats round; it is below 1")
     before, after = pre_ms / 1000.0 * r.fs, post_ms / 1000.0 * r.fs
     around = np.arange(-int(before), int(after) + 1)
     taper = 0.5 * (1.0 + np.cos(np.pi * np.where(around < 0, -around / before, around / after)))

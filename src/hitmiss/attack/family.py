@@ -148,5 +148,7 @@ def perturbation(text: str | Spec | Perturbation) -> Perturbation:
 
 def check_strength(name: str, strength: float) -> None:
     """Refuse a strength outside 0..1."""
+    if isinstance(strength, bool) or not isinstance(strength, int | float | np.number):
+        raise UsageError(f"the strength of {name} is a number from 0 to 1; found {strength!r}")
     if not 0.0 <= strength <= 1.0:
         raise UsageError(f"the strength of {name} runs from 0 to 1; found {strength}")

@@ -45,7 +45,15 @@ def binarize(proba: ArrayLike, threshold: ArrayLike = 0.5) -> Bits:
     >>> binarize([0.2, 0.5, 0.9]).tolist(), binarize([[0.2, 0.5]], [0.1, 0.6]).tolist()
     ([0, 1, 1], [[1, 0]])
     """
-    return np.asarray(np.asarray(proba) >= np.asarray(threshold), dtype=np.int8)
+    values, cut = np.asarray(proba, dtype=np.float64), np.asarray(threshold, dtype=np.float64)
+    if np.isnan(values).any():
+        raise DataError(f"{int(np.isnan(values).sum())} probabilities are NaN, which is neither above nor below a threshold")
+    if cut.ndim and (cut.ndim > 1 or not values.ndim or len(cut) != values.shape[-1]):
+        classes = values.shape[-1] if values.ndim else 1
+        raise UsageError(f"a threshold is one number, or one for each of the {classes} classes; found {cut.size}")
+    if not ((cut >= 0.0) & (cut <= 1.0)).all():
+        raise UsageError(f"thresholds are probabilities, 0 to 1; found {cut}")
+    return np.asarray(values >= cut, dtype=np.int8)
 
 
 @dataclass(eq=False)
@@ -69,6 +77,13 @@ class Records:
             self.y = np.atleast_2d(np.asarray(self.y, dtype=np.float64))
             if len(self.y) != len(self.x):
                 raise DataError(f"{len(self.x)} records and {len(self.y)} rows of truth")
+            if not np.isin(self.y, (0.0, 1.0)).all():
+                wrong = self.y[~np.isin(self.y, (0.0, 1.0))]
+                raise DataError(f"y_true holds 0 and 1; found {wrong[0]:g} ({len(wrong)} values are neither)")
+        if not 0.0 < self.fs < np.inf:
+            raise UsageError(f"a sample rate is a number of samples a second above 0; found fs={self.fs}")
+        if self.peaks is not None and len(self.peaks) != len(self.x):
+            raise DataError(f"{len(self.x)} records and R peaks of {len(self.peaks)}")
 
     @cached_property
     def clean(self) -> Floats:
@@ -115,6 +130,9 @@ class Records:
             return -1
         if config.target_class not in self.classes:
             raise UnknownName("class", config.target_class, self.classes)
+        width = None if self.model is None else self.clean.shape[1]
+        if width not in (None, len(self.classes)):
+            raise UsageError(f"the model gives {width} outputs and {len(self.classes)} classes are named; name each: classes=…")
         return self.classes.index(config.target_class)
 
 

@@ -29,11 +29,13 @@ def hann_window(n: int, fs: float, center_time: float = 0.0, window_seconds: flo
     """
     if window_seconds is None:
         return np.ones(n)
-    if window_seconds <= 0:
+    if not window_seconds > 0:  # NaN is not
         raise UsageError(f"a window is longer than 0 seconds; found {window_seconds}")
     if not 0.0 <= center_time <= n / fs:
         raise UsageError(f"the centre of the window lies at {center_time} s; the record runs from 0 to {n / fs:g} s")
     away = np.abs(np.arange(n) / fs - center_time) / (window_seconds / 2)
+    if not (away < 1.0).any():
+        raise UsageError(f"a window of {window_seconds} s around {center_time} s holds no sample at {fs:g} a second")
     return np.where(away < 1.0, 0.5 * (1.0 + np.cos(np.pi * np.minimum(away, 1.0))), 0.0)
 
 

@@ -136,6 +136,9 @@ def classwise_metric_bars(
     figure, axes = _axes(ax, (6.4, 3.6))
     first = next(iter(metrics.values()))
     classes = [name for name in first if name != "macro"] + (["macro"] if "macro" in first else [])
+    for condition, found in metrics.items():
+        if set(found) != set(first):
+            raise DataError(f"{condition} is about other classes ({', '.join(found)}) than the first ({', '.join(first)})")
     if metric not in first[classes[0]]:
         raise UnknownName("metric of the bars", metric, first[classes[0]])
     width = 0.8 / len(metrics)

@@ -18,12 +18,13 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
+from hitmiss.attack.batch import as_numbers, check_signals
 from hitmiss.attack.config import PerturbationConfig
 from hitmiss.attack.model import LAYOUTS, Classifier, as_classifier
 from hitmiss.attack.perform import Performed, Records, binarize, perform
 from hitmiss.attack.result import AttackResult, describe, smoothness
 from hitmiss.detect.extract import to_probability
-from hitmiss.errors import DataError, UnknownName
+from hitmiss.errors import DataError, UnknownName, UsageError
 from hitmiss.metrics.counts import Counts, f1_of, precision_of, recall_of
 from hitmiss.metrics.ranking import roc_auc
 from hitmiss.protocols.ecg_summaries import (
@@ -61,7 +62,10 @@ def predict_proba_single(model: Any, x: ArrayLike) -> NDArray[np.float64]:
 
 def predict_proba_batch(model: Any, X: ArrayLike) -> NDArray[np.float64]:
     """The probabilities of records (record × sample × lead): record × class."""
-    return as_classifier(model).proba(X)
+    signals = as_numbers(X)
+    if signals.ndim != 3:
+        raise DataError(f"records are record × sample × lead; found the shape {signals.shape}")
+    return as_classifier(model).proba(signals)
 
 
 def binarize_predictions(proba: ArrayLike, threshold: ArrayLike = 0.5) -> NDArray[np.int8]:
@@ -92,7 +96,7 @@ def apply_perturbation(
     r_peaks: ArrayLike | None = None,
     rng: Generator | None = None,
     threshold: ArrayLike = 0.5,
-    classes: Sequence[str] = CLASSES,
+    classes: Sequence[str] | None = None,
     layout: str = "sample_lead",
 ) -> NDArray[np.float64]:
     """The perturbed record, in float64 and the layout of `x`; at strength 0 it is `x`, number for number.
@@ -100,14 +104,15 @@ def apply_perturbation(
     Without `rng` the generator is named after the configuration, so the same call gives the same signal.
     """
     record = _turned(x, layout)
-    records = _records(model, record, y_true, fs, r_peaks, threshold, classes)
+    asked = model if config.needs_model else None  # a noise asks no model
+    records = _records(asked, record, y_true, fs, r_peaks, threshold, classes)
     return _turned(_performed(records, config, rng).x[0], layout)
 
 
 def _turned(x: ArrayLike, layout: str) -> NDArray[np.float64]:
     if layout not in LAYOUTS:
         raise UnknownName("layout", layout, LAYOUTS)
-    record = np.asarray(x, dtype=np.float64)
+    record = as_numbers(x)
     if record.ndim != 2:
         raise DataError(f"one record is sample × lead; found the shape {record.shape}")
     return record.T if layout == "lead_sample" else record
@@ -120,12 +125,22 @@ def _records(
     fs: float,
     r_peaks: ArrayLike | None,
     threshold: ArrayLike,
-    classes: Sequence[str],
+    classes: Sequence[str] | None,
 ) -> Records:
     wrapped = None if model is None else as_classifier(model)
     truth = None if y_true is None else np.atleast_2d(np.asarray(y_true, dtype=np.float64))
     peaks = None if r_peaks is None else [np.asarray(r_peaks)]
-    return Records(x[None], truth, fs, wrapped, tuple(classes), threshold, peaks)
+    return _named(Records(x[None], truth, fs, wrapped, (), threshold, peaks), classes)
+
+
+def _named(records: Records, classes: Sequence[str] | None) -> Records:
+    """The records with the names of the classes: those given, else the document's where there are as many, else numbers."""
+    width = len(CLASSES) if records.model is None else records.clean.shape[1]
+    names = tuple(classes) if classes is not None else CLASSES if width == len(CLASSES) else tuple(map(str, range(width)))
+    if records.model is not None and len(names) != width:
+        raise DataError(f"the model gives {width} outputs and {len(names)} classes are named; name each of them")
+    records.classes = names
+    return records
 
 
 def _performed(records: Records, config: PerturbationConfig, rng: Generator | None) -> Performed:
@@ -149,7 +164,7 @@ def run_attack_on_sample(
     threshold: ArrayLike = 0.5,
     compute_delta_smoothness: bool = True,
     r_peaks: ArrayLike | None = None,
-    classes: Sequence[str] = CLASSES,
+    classes: Sequence[str] | None = None,
     layout: str = "sample_lead",
 ) -> tuple[AttackResult, NDArray[np.float64]]:
     """Perturb one record, predict before and after, and give the result with the perturbed signal.
@@ -176,7 +191,7 @@ def run_attacks_on_samples(
     threshold: ArrayLike = 0.5,
     r_peaks: Sequence[Any] | None = None,
     record_ids: Sequence[Any] | None = None,
-    classes: Sequence[str] = CLASSES,
+    classes: Sequence[str] | None = None,
     batch: int = 32,
 ) -> tuple[list[AttackResult], NDArray[np.float64]]:
     """Many records at once: one configuration for all, or one each (own strength, window and target a record).
@@ -184,11 +199,15 @@ def run_attacks_on_samples(
     Each record draws from a generator named after its id and its configuration: the results are the same in any batch.
     """
     model = as_classifier(model)
-    signals = np.asarray(X, dtype=np.float64)
+    signals = check_signals(X)
     each = [configs] * len(signals) if isinstance(configs, PerturbationConfig) else list(configs)
     ids = list(range(len(signals))) if record_ids is None else list(record_ids)
     truth = np.asarray(y_true, dtype=np.float64)
-    records = Records(signals, truth, fs, model, tuple(classes), threshold, r_peaks, batch)
+    if not len(signals) == len(each) == len(ids):
+        raise UsageError(f"{len(signals)} records, {len(each)} configurations and {len(ids)} ids; one each is needed")
+    if len(set(ids)) != len(ids):
+        raise DataError("two records have the same id, and would draw the same noise; each needs one of its own")
+    records = _named(Records(signals, truth, fs, model, (), threshold, r_peaks, batch), classes)
     rngs = [generator(seed, "attack", name, str(config)) for name, config in zip(ids, each, strict=True)]
     done = perform(records, range(len(signals)), each, rngs)
     after, numbers = model.proba(done.x), describe(records.x, done.x)
@@ -249,8 +268,12 @@ def compute_global_metrics(
     truth, proba = np.atleast_2d(np.asarray(y_true)), np.atleast_2d(np.asarray(y_proba, dtype=np.float64))
     if truth.shape != proba.shape:
         raise DataError(f"truth and probabilities must have one shape; found {truth.shape} and {proba.shape}")
+    if ((proba < 0) | (proba > 1)).any():
+        raise DataError(f"probabilities are 0 to 1; found {proba.min():g} to {proba.max():g}: are these logits?")
     names = tuple(classes) if classes is not None else CLASSES if truth.shape[1] == len(CLASSES) else None
-    names = names or tuple(str(k) for k in range(truth.shape[1]))
+    names = tuple(str(k) for k in range(truth.shape[1])) if names is None else names
+    if len(names) != truth.shape[1] or len(set(names)) != len(names) or "macro" in names:
+        raise DataError(f"each of the {truth.shape[1]} classes needs a name of its own, none of them macro; found {', '.join(names)}")
     bits, undefined = binarize(proba, threshold), {}
     figures: dict[str, dict[str, float]] = {}
     for k, name in enumerate(names):

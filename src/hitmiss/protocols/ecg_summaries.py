@@ -35,6 +35,9 @@ def compute_targeted_success(
     """
     if mode not in ("force", "suppress"):
         raise UnknownName("target mode", mode, ("force", "suppress"))
+    known = {name for r in results for name in r.classes}
+    if known and class_name not in known:
+        raise UnknownName("class", class_name, sorted(known))
     aimed = [r for r in results if r.target_class == class_name and r.target_mode == mode]
     if eligible_only:
         aimed = [r for r in aimed if r.is_eligible]
