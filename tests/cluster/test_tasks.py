@@ -57,6 +57,25 @@ def bits(tally: ShardTally) -> object:
     return tally.plan, tally.names, tally.shards, cells, ids, tally.findings, tally.noted
 
 
+def test_scores_beyond_memory_give_the_digits_of_memory(
+    cluster: Cluster, shards: list[Shard], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sums over all scores: the tasks send them, a few at a time, and whoever asked puts them on disk."""
+    from hitmiss.scale import passing_by, repeats, streaming
+    from hitmiss.stats import condensing
+
+    paths = [shard.path for shard in shards]
+    asked = {"metrics": METRICS, "by": ["codec"], "bootstrap": 20, "score_kind": "llr"}
+    monkeypatch.setattr(condensing, "LARGE", 4)
+    expected = evaluate(paths, None, "asvspoof5", **asked)
+    monkeypatch.setattr(streaming, "BYTES_A_TRIAL", 10**9)
+    monkeypatch.setattr(passing_by, "STRETCH_BYTES", 10**5)
+    monkeypatch.setattr(repeats, "HASH_BYTES", 10**5)
+    asked["reading"] = {"score_kind": asked.pop("score_kind")}
+    found = evaluate_streamed(paths, "asvspoof5", run=RayTasks(cluster), memory=10**7, **asked)
+    assert found.results.estimates == expected.estimates
+
+
 def test_results_come_in_order_from_other_processes(cluster: Cluster) -> None:
     assert list(RayTasks(cluster)(half, [(2 * i,) for i in range(50)])) == list(range(50))
     places = list(RayTasks(cluster)(where, [(i,) for i in range(6)]))

@@ -308,9 +308,12 @@ class _Opening:
         ranges = dict(zip(self._window.cells, self._ranges, strict=True))
         found = []
         owner = cell[likely]
-        for number in np.unique(owner):
+        small = owner.astype(np.uint16) if len(cells) < 2**16 else owner  # small integers are sorted by radix
+        order, sizes = np.argsort(small, kind="stable"), np.bincount(owner)
+        ends = np.cumsum(sizes)
+        for number in np.flatnonzero(sizes).tolist():
             if cells[number] in ranges:
-                own = np.flatnonzero(owner == number)
+                own = order[ends[number] - sizes[number] : ends[number]]
                 found.append(likely[own[_within(keys[own], *ranges[cells[number]])]])
         return np.concatenate([np.zeros(0, dtype=np.intp), *found])
 
