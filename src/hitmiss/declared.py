@@ -1,4 +1,9 @@
-"""Declarations: frozen dataclasses from the plain data of TOML and YAML files. No key is ignored in silence, no type guessed."""
+"""Declarations: frozen dataclasses from the plain data of TOML and YAML files. No key is ignored in silence, no type guessed.
+
+Not pydantic: every command reads a declaration (its protocol), and to import pydantic and to build its models takes an
+eighth of a second, more than all else that many commands do. What is declared here needs no more than the type hints of
+plain fields: texts, numbers, lists, tables, other declarations.
+"""
 
 from __future__ import annotations
 

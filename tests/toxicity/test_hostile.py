@@ -14,7 +14,9 @@ ROWS = "a,1,0.9,0.5\nb,0,0.2,0.5\nc,1,0.4,0.5\nd,0,0.6,0.5\n"
 FIGURES = "4,0.5000,0.7500,0.5000,0.5000,0.5000,0.5000"  # one of each outcome, and 3 of 4 pairs in order
 
 
-def put(folder: Path, *languages: str, text: str | bytes = HEADER + ROWS, tag: str = "run", suffix: str = "csv") -> None:
+def put(
+    folder: Path, *languages: str, text: str | bytes = HEADER + ROWS, tag: str = "run", suffix: str = "csv"
+) -> None:
     data = text if isinstance(text, bytes) else text.encode()
     for language in languages or ("en",):
         (folder / f"{tag}_{language}.{suffix}").write_bytes(data)
@@ -120,7 +122,9 @@ def test_from_another_folder_with_relative_paths(
     added = {"baseline_metrics.csv", "baseline_errors_en.csv", "baseline_errors_es.csv"}
     assert names == {"baseline_en.csv", "baseline_es.csv", *added}
     capsys.readouterr()
-    assert run(["toxicity", "--pred_dir", folder, "--run_tag", "baseline", "--documented"]) == 0  # beside its own outputs
+    assert (
+        run(["toxicity", "--pred_dir", folder, "--run_tag", "baseline", "--documented"]) == 0
+    )  # beside its own outputs
     assert list(table(capsys.readouterr().out)) == ["en", "es", "macro", "micro"]
 
 
@@ -174,7 +178,9 @@ def test_scores_that_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert f"run_en.csv, row 3, column y_prob: {said}" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("score", ["1e-3", "1E-3", "+0.1", ".1", " 0.1 ", "-0.0", "0", "1e-400", "0.1000000000000000055"])
+@pytest.mark.parametrize(
+    "score", ["1e-3", "1E-3", "+0.1", ".1", " 0.1 ", "-0.0", "0", "1e-400", "0.1000000000000000055"]
+)
 def test_numbers_as_python_reads_them(tmp_path: Path, capsys: pytest.CaptureFixture[str], score: str) -> None:
     put(tmp_path, text=HEADER + ROWS.replace("b,0,0.2", f"b,0,{score}"))
     assert run(words(tmp_path)) == 0

@@ -27,7 +27,9 @@ def toxicity(
     run_tag: Annotated[str | None, typer.Option(help="Beginning of the names of the files.")] = None,
     languages: Annotated[list[str] | None, typer.Option(help="Languages, in the order of the table.")] = None,
     output: Annotated[str | None, typer.Option("--output", "-o", help="The metrics file (CSV) to write.")] = None,
-    results: Annotated[str | None, typer.Option(help="Write the results (JSON) with their curves, for reports.")] = None,
+    results: Annotated[
+        str | None, typer.Option(help="Write the results (JSON) with their curves, for reports.")
+    ] = None,
     dump_errors: Annotated[bool, typer.Option("--dump-errors", help="Write the mistakes of each language.")] = False,
     errors_dir: Annotated[str | None, typer.Option(help="Where to; the folder of the predictions if not said.")] = None,
     max_errors: Annotated[int | None, typer.Option(help="At most so many of each kind (FP, FN).")] = None,

@@ -151,9 +151,7 @@ def _numbers(stack: Stack, ours: str, decimal: str, ledger: Ledger) -> tuple[pl.
         places = stack.places(wrong, ours)
         has_comma = all(DECIMAL_COMMA.fullmatch(p.value or "") for p in places)
         fix = "they have a decimal comma: say --decimal ," if has_comma else f"the first is {quoted(places[0].value)}"
-        ledger.add(
-            "not-a-number", f"{{n}} unreadable {ours}{{s}}", fix, places, stack.title(ours), "it is no number"
-        )
+        ledger.add("not-a-number", f"{{n}} unreadable {ours}{{s}}", fix, places, stack.title(ours), "it is no number")
     return numbers, absent
 
 

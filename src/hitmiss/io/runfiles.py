@@ -98,7 +98,9 @@ def find_run(
     if missing and (not skip or len(missing) == len(languages)):
         raise _absent(missing, found, directory, run_tag)
     there = [language for language in languages if language in found]
-    notes = [f"no file for {', '.join(missing)}: left out, so averages are over {len(there)} of {len(languages)} languages"]
+    notes = [
+        f"no file for {', '.join(missing)}: left out, so averages are over {len(there)} of {len(languages)} languages"
+    ]
     return {language: _only(found[language]) for language in there}, notes if missing else []
 
 
