@@ -15,6 +15,7 @@ from hitmiss.results import Estimate
 MOST_ROWS: Final = 400
 """Rows of a table on the page; of more the first and the last half are shown, and the number left out."""
 MARGIN: Final = 0.04
+NOTE: Final = "note"
 LABEL, COUNT, FIGURE = "label", "count", "figure"
 
 
@@ -61,7 +62,7 @@ class TableView:
 
 def of_table(table: Table, note: str = "") -> TableView:
     """A table of texts, as the terminal shows it."""
-    heads = tuple((head, LABEL if i < table.labels else FIGURE, "") for i, head in enumerate(table.header))
+    heads = tuple((head or NOTE, LABEL if i < table.labels else FIGURE, "") for i, head in enumerate(table.header))
     rows = tuple(RowView("", tuple(CellView(_unbroken(c.text), c.below, c.strong) for c in row)) for row in table.rows)
     shown, left_out = _cut(rows)
     return TableView(table.title, heads, shown, _joined(note, left_out))
@@ -100,13 +101,14 @@ def of_grid(grid: Grid, positive: str, note: str = "", *, bars: bool = True) -> 
 def by_metric(grid: Grid, positive: str) -> TableView:
     """A grid of one run turned round: a row a metric, with its title."""
     row = grid.rows[0]
+    noted = any(e is not None and e.note for e in row.cells)
     heads = (
         ("metric", LABEL, ""),
-        ("", LABEL, ""),
+        ("in words", LABEL, ""),
         ("value", FIGURE, ""),
         ("n", COUNT, "trials"),
         (positive, COUNT, ""),
-        ("", LABEL, ""),
+        *(((NOTE, LABEL, ""),) if noted else ()),
     )
     rows = []
     for e in filter(None, row.cells):
@@ -117,9 +119,8 @@ def by_metric(grid: Grid, positive: str) -> TableView:
             _figure(e, row, digits, None, None, None),
             CellView(f"{e.n:,}"),
             CellView(f"{e.n_positive:,}"),
-            CellView(e.note or ""),
         )
-        rows.append(RowView("", cells))
+        rows.append(RowView("", (*cells, CellView(e.note or "")) if noted else cells))
     return TableView(_capital(grid.title), heads, tuple(rows))
 
 
