@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from hitmiss.errors import UnknownName, UsageError
@@ -61,7 +62,10 @@ class Columns:
     def codes(self, name: str) -> tuple[NDArray[np.int64], list[str]]:
         """A text column as numbers, and the sorted values that they stand for."""
         if name not in self._known:
-            self._known[name] = text_codes(self.trials.column(name))
+            values = self.trials.column(name)
+            if values.dtype != pl.String:
+                raise UsageError(f"{name} is no column of texts: trials are not grouped or drawn by it; name a slice, as codec")
+            self._known[name] = text_codes(values)
         return self._known[name]
 
     def sample(self, rows: Rows, run: Mapping[str, str] | None = None, slice: Mapping[str, str] | None = None) -> Sample:

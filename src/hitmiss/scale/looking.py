@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hitmiss import progress
-from hitmiss.errors import UsageError
+from hitmiss.errors import UnknownName, UsageError
 from hitmiss.io.findings import Ledger, Place, Stop
 from hitmiss.io.names import refuse_undeclared
 from hitmiss.io.options import SYSTEM, ReadOptions
@@ -17,6 +17,7 @@ from hitmiss.scale.joining import beside, files_of, look_at_key
 from hitmiss.scale.keyfile import read_key
 from hitmiss.scale.plan import KeyFiles, Shard
 from hitmiss.scale.reading import Opened, open_shard, trials_expected
+from hitmiss.trials import FIXED
 
 LEAST: Final = 10**7
 """What is left of the memory for the scores, however large the key is."""
@@ -49,6 +50,7 @@ def look(
     try:
         if key is None:
             refuse_undeclared(options, _names(opened), opened[0].name, ledger)
+            _refuse_absent(columns, opened[0])
             return Looked(opened, None, trials_expected(opened), is_turned(opened, options), memory)
         return _with_key(opened, key, options, columns, memory, ledger)
     except Stop:
@@ -67,6 +69,7 @@ def _with_key(
         raise UsageError("a key is not joined with several runs at a time; leave --stream out")
     sides = look_at_key(given, options, ledger)
     refuse_undeclared(options, (*_names(opened), *_names(sides)), opened[0].name, ledger)
+    _refuse_absent(columns, opened[0], sides[0])
     files = files_of(sides, opened[0], columns)
     key = read_key(files, options, ledger, memory)
     if ledger.findings:
@@ -74,6 +77,14 @@ def _with_key(
     joined = [beside(one, files) for one in opened]
     expected = min(trials_expected(opened), key.height)
     return Looked(joined, files, expected, _is_reversed(key.reading, options), max(memory - key.bytes, LEAST))
+
+
+def _refuse_absent(columns: Sequence[str], *sides: Opened) -> None:
+    """Columns to group or draw by that no file has."""
+    there = dict.fromkeys(name for side in sides for name in side.match.picks)
+    for name in columns:
+        if name not in there:
+            raise UnknownName("column", name, [c for c in there if c not in FIXED])
 
 
 def look_at_shards(shards: Sequence[Shard], options: ReadOptions, role: Role = "both") -> list[Opened]:

@@ -40,12 +40,14 @@ from hitmiss.scale.reading import Opened
 from hitmiss.scale.repeats import refuse_repeats
 from hitmiss.scale.running import Executor, sequential
 from hitmiss.scale.singles import single_scores
+from hitmiss.scale.stamps import Stamps
 from hitmiss.scale.sums import read_sums
 from hitmiss.scale.tallies import Cell, ShardTally, merge_tallies
 from hitmiss.spec import Spec, parse
 from hitmiss.stats import condensing
 from hitmiss.stats.forms import Form, OfCounts
 from hitmiss.stats.keys import COARSE, EXACT
+from hitmiss.trials import ANSWERS
 
 MEMORY: Final = 10**9
 BYTES_A_TRIAL: Final = 56
@@ -81,8 +83,9 @@ def evaluate_streamed(
     """As `evaluate`, for files that need not fit into memory.
 
     `scores` is a path, a pattern or a list of these; the files carry their labels, or `key` does. `memory` bounds (in
-    bytes) what is kept of them; what does not fit is put on disk for a while, in a folder made in `scratch`. `run` makes the passes over the shards: here one after the other, or any executor of the
-    same shape. Further keywords are those of `measure`: bootstrap, seed, level, interval.
+    bytes) what is kept of them; what does not fit is put on disk for a while, in a folder made in `scratch`. `run` makes
+    the passes over the shards: here one after the other, or any executor of the same shape. Further keywords are those
+    of `measure`: bootstrap, seed, level, interval.
     """
     chosen = find_protocol(protocol) if protocol is not None else None
     wanted = list(metrics) or list(chosen.metrics if chosen else ())
@@ -92,6 +95,7 @@ def evaluate_streamed(
     refuse_what_needs_trials(chosen, bool(metrics), wanted, columns, reads)
     shards = [Shard(str(path), system) for path in expand(scores) for system in reads.score_columns or (None,)]
     reads = reads if not reads.score_columns else reads.changed(runs=(*reads.runs, SYSTEM))
+    unchanged = Stamps.of(shards)
     looked = look(shards, key, reads, columns, memory)
     opened, memory = looked.opened, looked.memory
     keep = kept_columns(opened[0], wanted, columns, threshold, reads)
@@ -123,6 +127,7 @@ def evaluate_streamed(
         cells, longest = tuple(sorted(tally.cells)), max(shard.rows for shard in tally.shards)
         stretches = Stretches(shards, plan, run, cells, longest, memory, scratch)
         trials = _sharpened(trials, cells, forms, fetch, stretches, rehearse)
+    unchanged.refuse_changes()
     return Streamed(measure_trials(trials, chosen, **asking), trials)
 
 
@@ -216,6 +221,9 @@ def refuse_what_needs_trials(
         raise UsageError("say what to measure: a protocol (-p asvspoof5) or metrics (-m eer -m min_dcf)")
     if protocol is not None and (protocol.reader or (protocol.measured_by and not has_metrics)):
         raise UsageError(f"the protocol {protocol.name} reads and measures its files as a whole; leave --stream out")
+    single = [name for name in columns if name in ("item", "label", *ANSWERS)]
+    if single:
+        raise UsageError(f"{single[0]} is not counted by: trials are grouped and drawn by slices, as codec; leave {single[0]} out")
     own = [name for name in columns if protocol is not None and name in protocol.read.itself]
     if own:
         raise UsageError(

@@ -201,6 +201,7 @@ def merge_binned(parts: list[Binned]) -> Binned:
     >>> merge_binned([a, b]).bins.tolist(), merge_binned([a, b]).each.tolist()
     ([1, 4, 9], [1, 2, 1])
     """
+    parts = [part for part in parts if len(part.bins)] or parts[:1]  # a combination of slices may have no trial
     if len(parts) == 1:
         return parts[0]
     if all(part.counts is None for part in parts):

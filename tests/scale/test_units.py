@@ -1,0 +1,105 @@
+"""Units drawn as wholes from counted trials: the same draws, the same bits as in memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.scale.conftest import simulated, write, write_shards
+from tests.scale.test_key import assert_alike
+
+from hitmiss.cli.main import run
+from hitmiss.protocol import evaluate
+from hitmiss.scale import counting, streaming
+from hitmiss.scale.counted import evaluate_counts
+from hitmiss.scale.streaming import evaluate_streamed
+from hitmiss.stats import condensing
+
+
+def spoken(n: int, kind: str = "normal", seed: int = 0) -> pl.DataFrame:
+    """Trials of speakers, whose scores go together."""
+    rng = np.random.default_rng(seed)
+    who = rng.integers(0, 29, n)
+    frame = simulated(n, seed, kind).with_columns(speaker=pl.Series([f"S{i:02d}" for i in who]))
+    return frame.with_columns(pl.col("score") + pl.Series(np.round(rng.normal(size=29), 1)[who]))
+
+
+@pytest.mark.parametrize("kind", ["normal", "tied", "infinite"])
+@pytest.mark.parametrize("unit", ["speaker", "speaker,attack", "codec"])
+def test_every_form_of_figure_has_the_interval_of_memory(tmp_path: Path, kind: str, unit: str) -> None:
+    paths = list(map(str, write_shards(spoken(2500, kind), tmp_path, ".parquet", 3)))
+    metrics = ["eer", "min_dcf", "roc_auc", "tpr_at_fpr", "dcf_at(threshold=0.25)", "average_precision"]
+    asked: dict[str, Any] = {"metrics": metrics, "by": ["codec", "attack"], "bootstrap": 40, "unit": unit}
+    assert_alike(evaluate(paths, None, "asvspoof5", **asked), evaluate_streamed(paths, "asvspoof5", **asked).results)
+
+
+@pytest.mark.parametrize("interval", ["auto", "percentile", "bca"])
+def test_sums_over_units_are_exact(tmp_path: Path, interval: str) -> None:
+    paths = list(map(str, write_shards(spoken(2000), tmp_path, ".csv", 2)))
+    asked: dict[str, Any] = {"metrics": ["cllr", "act_dcf", "min_cllr"], "by": ["codec"], "bootstrap": 40, "unit": "speaker", "interval": interval}
+    memory = evaluate(paths, None, "asvspoof5", score_kind="llr", **asked)
+    assert_alike(memory, evaluate_streamed(paths, "asvspoof5", reading={"score_kind": "llr"}, **asked).results)
+
+
+def test_decisions_of_units_are_counted(tmp_path: Path) -> None:
+    from hitmiss.decisions import at_threshold
+    from hitmiss.protocol import measure_trials, read_trials
+
+    paths = list(map(str, write_shards(spoken(1500), tmp_path, ".tsv", 2)))
+    asked: dict[str, Any] = {"metrics": ["f1", "accuracy"], "by": ["codec"], "bootstrap": 40, "unit": "speaker"}
+    memory = measure_trials(at_threshold(read_trials(paths, None, None), 0.25), None, **asked)
+    assert_alike(memory, evaluate_streamed(paths, threshold=0.25, **asked).results)
+
+
+@pytest.mark.usefixtures("few_are_many")
+def test_units_are_drawn_on_all_scores_however_many_there_are(tmp_path: Path) -> None:
+    paths = list(map(str, write_shards(spoken(2000), tmp_path, ".parquet", 2)))
+    asked: dict[str, Any] = {"metrics": ["eer", "min_dcf", "roc_auc"], "by": ["codec"], "bootstrap": 30, "unit": "speaker"}
+    found = evaluate_streamed(paths, "asvspoof5", memory=10**7, **asked)
+    assert_alike(evaluate(paths, None, "asvspoof5", **asked), found.results)
+
+
+def test_counts_with_the_unit_beside_them_will_do(tmp_path: Path) -> None:
+    frame = spoken(1500, "tied")
+    write(frame, tmp_path / "trials.csv")
+    write(frame.group_by("label", "codec", "speaker", "score").agg(n=pl.len()), tmp_path / "counts.parquet")
+    asked: dict[str, Any] = {"metrics": ["eer", "min_dcf", "roc_auc"], "by": ["codec"], "bootstrap": 30, "unit": "speaker"}
+    memory = evaluate(str(tmp_path / "trials.csv"), None, "asvspoof5", **asked)
+    assert evaluate_counts(str(tmp_path / "counts.parquet"), "asvspoof5", **asked).results.estimates == memory.estimates
+
+
+@given(seed=st.integers(0, 2**16), n=st.integers(20, 120), shards=st.integers(1, 4))
+@settings(max_examples=15, deadline=None)
+def test_any_cut_gives_the_same_draws(tmp_path_factory: pytest.TempPathFactory, seed: int, n: int, shards: int) -> None:
+    paths = list(map(str, write_shards(spoken(n, "tied", seed), tmp_path_factory.mktemp("s"), ".parquet", shards, seed)))
+    asked: dict[str, Any] = {"metrics": ["eer", "min_dcf"], "by": ["codec"], "bootstrap": 15, "unit": "speaker", "seed": seed}
+    assert_alike(evaluate(paths, None, "asvspoof5", **asked), evaluate_streamed(paths, "asvspoof5", **asked).results)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--unit", "speaker", "--memory", "10MB"], "drawing whole units of speaker needs every score at once, and there are about"),
+        (["--unit", "nobody"], "unknown column 'nobody'. Known: attack, codec"),
+        (["--unit", "codec_seed"], "a trial whose codec_seed is '-' stands for itself by the protocol asvspoof5"),
+        (["--unit", "item"], "item is not counted by"),
+        (["--unit", "number"], "number have more than 100 combinations of values, too many to be counted apart"),
+        (["--unit", "speaker", "--stratify"], "cannot stratify by class while drawing whole units of 'speaker'"),
+        (["--unit", "one"], "there is only one one ('x'); units can be drawn only from two or more"),
+    ],
+)
+def test_what_cannot_be_drawn_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, arguments: list[str], sentence: str
+) -> None:
+    monkeypatch.setattr(condensing, "LARGE", 4)
+    monkeypatch.setattr(counting, "MOST_CELLS", 100)
+    monkeypatch.setattr(streaming, "UNIT_BYTES", 10**5)
+    frame = spoken(300).with_columns(codec_seed=pl.lit("-"), one=pl.lit("x"), number=pl.col("item"))
+    write(frame, tmp_path / "a.csv")
+    assert run(["score", str(tmp_path / "a.csv"), "-p", "asvspoof5", "--stream", "--bootstrap", "20", *arguments]) in (2, 3)
+    assert sentence in capsys.readouterr().err
