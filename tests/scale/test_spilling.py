@@ -208,3 +208,17 @@ def test_scores_that_many_share_are_counted_as_they_come(monkeypatch: pytest.Mon
         distinct, counts = np.unique(score[cell == number], return_counts=True)
         assert binned.bins.tolist() == keys_of(distinct).tolist()
         assert binned.each.tolist() == counts.tolist()
+
+
+@pytest.mark.usefixtures("few_are_many")
+def test_a_file_that_is_written_to_between_two_passes_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    write(simulated(3000), path)
+
+    def rewriting(function: Any, arguments: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
+        for values in arguments:
+            yield function(*values)
+        write(simulated(3000, seed=1), path)
+
+    with pytest.raises(DataError, match=r"a.parquet changed while it was read|the files changed while they were read"):
+        evaluate_streamed(str(path), "asvspoof5", memory=LITTLE, run=rewriting, metrics=["eer"])
