@@ -116,3 +116,42 @@ def test_shares_outside_0_to_1_are_refused(tmp_path: Path, capsys: pytest.Captur
     assert run(["toxicity", "--pred_dir", str(tmp_path), "--run_tag", "run", "--identity", "women"]) == 3
     said = capsys.readouterr().err
     assert "outside 0..1" in said and "no number" in said
+
+
+def test_several_languages_are_pooled_and_an_identity_without_a_class_is_left_out_and_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = np.random.default_rng(8)
+    label, score = rng.integers(0, 2, 400), rng.random(400)
+    score = np.round((score + 0.3 * label) / 1.3, 3)
+    masks = {
+        "women": rng.random(400) < 0.3,
+        "jewish": (rng.random(400) < 0.2) & (label == 0),
+        "none": np.zeros(400, bool),
+    }
+    for at, language in enumerate(("en", "es")):
+        own = range(200 * at, 200 * at + 200)
+        rows = [f"{i},{label[i]},{float(score[i])!r}," + ",".join(str(int(m[i])) for m in masks.values()) for i in own]
+        text = "\n".join(["id,y_true,y_prob,women,jewish,none", *rows])
+        (tmp_path / f"run_{language}.csv").write_text(text + "\n")
+    words = ["toxicity", "--pred_dir", str(tmp_path), "--run_tag", "run", "--bootstrap", "0", "--json", "--identity"]
+    assert run([*words, *masks]) == 0
+    data = json.loads(capsys.readouterr().out)
+    found = {(e["metric"], e["slice"].get("identity")): e["value"] for e in data["estimates"]}
+    means = []
+    for kind, inside, outside in (("subgroup_auc", 1, 1), ("bpsn_auc", 0, 1), ("bnsp_auc", 1, 0)):
+        values = []
+        for name, mask in masks.items():
+            kept = np.where(label == 1, mask == inside, mask == outside)
+            both = len(set(label[kept])) == 2
+            wanted = sk.roc_auc_score(label[kept], score[kept]) if both else None
+            assert found[kind, name] == (pytest.approx(wanted, abs=1e-12) if both else None), (kind, name)
+            values += [wanted] if both else []
+        means.append(np.mean(np.array(values) ** -5.0) ** (-1 / 5))
+        assert found[kind, "*"] == pytest.approx(means[-1], abs=1e-12)
+    final = 0.25 * sk.roc_auc_score(label, score) + 0.25 * sum(means)
+    assert found["bias_score", "*"] == pytest.approx(final, abs=1e-12)
+    used = {e["metric"]: e["note"] for e in data["estimates"] if e["slice"].get("identity") == "*"}
+    assert used["subgroup_auc"] == used["bnsp_auc"] == "over 1 of 3 identities"
+    assert used["bpsn_auc"] == "over 2 of 3 identities"
+    assert "no text mentions none" in data["warnings"]

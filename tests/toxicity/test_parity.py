@@ -15,8 +15,10 @@ from sklearn import metrics as sk
 
 from hitmiss.errors import DataError, UsageError
 from hitmiss.metrics import roc_auc
+from hitmiss.metrics.counts import Counts
 from hitmiss.metrics.groups import by_group
-from hitmiss.protocols.toxicity import evaluate_run, load_table
+from hitmiss.protocols.toxicity import counts_of, evaluate_run, load_table
+from hitmiss.results import Estimate
 from hitmiss.stats.runs import Runs, pair_share
 
 FEW_SCORES = st.sampled_from([0.0, 0.25, 0.5, math.nextafter(0.5, 1), math.nextafter(0.5, 0), 0.75, 1.0])
@@ -62,6 +64,25 @@ def test_every_row_of_the_table_is_that_of_scikit_learn(rows: list[tuple[str, in
         for metric, value in figures.items():
             ours = found[name].figures[metric].value
             assert (ours is None) if math.isnan(value) else ours == pytest.approx(value, abs=1e-12), (name, metric)
+    for name in [*names, "micro"]:
+        own = frame if name == "micro" else frame.filter(pl.col("language") == name)
+        tn, fp, fn, tp = sk.confusion_matrix(own["y_true"], own["y_pred"], labels=[0, 1]).ravel().tolist()
+        counts = found[name].counts
+        assert counts is not None and (counts.tp, counts.fp, counts.fn, counts.tn) == (tp, fp, fn, tn)
+        rates = {"specificity": (tn, fp), "fpr": (fp, tn), "fnr": (fn, tp)}
+        for metric, (hits, others) in rates.items():
+            value = hits / (hits + others) if hits + others else 0.0
+            assert found[name].figures[metric].value == pytest.approx(value, abs=1e-12)
+
+
+@given(st.lists(st.tuples(st.integers(1, 10**9), st.integers(0, 10**9), st.integers(0, 10**9), st.integers(0, 10**9))))
+def test_counts_are_found_again_from_their_shares(cells: list[tuple[int, int, int, int]]) -> None:
+    """Sizes far beyond those that fit into a test: the shares that the table is made of hold the counts exactly."""
+    for tp, fp, fn, tn in cells:
+        n, n_positive = tp + fp + fn + tn, tp + fn
+        shares = {"recall": tp / n_positive, "accuracy": (tp + tn) / n}
+        figures = {name: Estimate(name, value, n=n, n_positive=n_positive) for name, value in shares.items()}
+        assert counts_of(figures) == Counts(tp, fp, fn, tn)
 
 
 def test_doubles_one_ulp_apart_are_not_merged(tmp_path: Path) -> None:

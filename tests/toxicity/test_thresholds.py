@@ -6,10 +6,12 @@ import json
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn import metrics as sk
 
 from hitmiss.cli.main import run
 from hitmiss.errors import DataError, UnknownName, UsageError
@@ -131,3 +133,35 @@ def test_our_own_outputs_are_left_out_of_patterns(
     assert run(["threshold", str(val / "base_*.csv")]) == 0
     said = capsys.readouterr().out
     assert "left out, as hitmiss wrote them and they are no predictions: base_errors_en.csv, base_metrics.csv" in said
+
+
+@pytest.mark.parametrize("search", ["exact", "grid"])
+@pytest.mark.parametrize("metric", ["f1", "accuracy", "balanced_accuracy"])
+def test_the_command_finds_what_trying_every_threshold_with_scikit_learn_finds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], metric: str, search: str
+) -> None:
+    rng = np.random.default_rng(11)
+    figure = {"f1": sk.f1_score, "accuracy": sk.accuracy_score, "balanced_accuracy": sk.balanced_accuracy_score}[metric]
+    data = {}
+    for side in ("val", "test"):
+        (tmp_path / side).mkdir()
+        for language in ("en", "es"):
+            label = rng.integers(0, 2, 60)
+            score = np.round(np.clip(0.3 + 0.3 * label + 0.2 * rng.standard_normal(60), 0, 1), 2)  # ties
+            data[side, language] = label, score
+            rows = [f"{i},{y},{s}" for i, (y, s) in enumerate(zip(label.tolist(), score.tolist(), strict=True))]
+            (tmp_path / side / f"base_{language}.csv").write_text("id,y_true,y_prob\n" + "\n".join(rows) + "\n")
+    words = ["threshold", f"{tmp_path}/val:base", "--test", f"{tmp_path}/test:base", "--maximize", metric]
+    assert run([*words, "--search", search, "--output_dir", str(tmp_path / "new"), "--json"]) == 0
+    found = {row["group"]: row for row in json.loads(capsys.readouterr().out)["thresholds"]}
+    for language in ("en", "es"):
+        label, score = data["val", language]
+        tried = sorted(set(score.tolist())) if search == "exact" else [round(0.1 + 0.01 * k, 2) for k in range(81)]
+        figures = [figure(label, score >= t) for t in tried]
+        best = tried[int(np.argmax(np.array(figures) > max(figures) - 1e-12))]  # the lowest among equals
+        assert found[language]["threshold"] == best
+        label, score = data["test", language]
+        assert found[language]["test"] == pytest.approx(figure(label, score >= best), abs=1e-12)
+        assert found[language]["drop"] == pytest.approx(max(figures) - figure(label, score >= best), abs=1e-12)
+        written = pl.read_csv(tmp_path / "new" / f"base_{language}.csv", infer_schema=False)
+        assert {float(t) for t in written["best_threshold"]} == {best}

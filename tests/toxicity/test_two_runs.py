@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from scipy.stats import norm
+from sklearn import metrics as sk
+from statsmodels.stats.multitest import multipletests
 
 from hitmiss.cli.main import run
 
@@ -71,3 +77,99 @@ def test_a_signature_can_be_verified_from_its_files(rebuilt: Path, capsys: pytes
     assert run(["verify", signature, *files]) == 0
     assert "verified" in capsys.readouterr().out
     assert run(["verify", signature, files[0], str(folder / "baseline_tr.csv")]) == 1
+
+
+LANGUAGES = ("en", "es", "it")
+Side = dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]
+
+
+@pytest.fixture(scope="module")
+def sides(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Side, Side]:
+    """Two runs that share most of their noise: an unpaired test would see nothing. The rows of the second are shuffled."""
+    rng = np.random.default_rng(3)
+    folder = tmp_path_factory.mktemp("runs")
+    a: Side = {}
+    b: Side = {}
+    for at, language in enumerate(LANGUAGES):
+        label = (rng.random(150) < 0.35).astype(int)
+        score = np.round(np.clip(0.4 + 0.2 * label + 0.2 * rng.standard_normal(150), 0, 1), 3)  # some ties
+        better = np.round(np.clip(score + 0.04 * at * label + 0.03 * rng.standard_normal(150), 0, 1), 3)
+        a[language], b[language] = (label, score, score >= 0.5), (label, better, better >= 0.48)
+        for tag, values, threshold in (("a", score, 0.5), ("b", better, 0.48)):
+            order = rng.permutation(150) if tag == "b" else np.arange(150)
+            rows = [f"{i:03},{label[i]},{values[i]!r},{threshold}" for i in order.tolist()]
+            text = "\n".join(["id,y_true,y_prob,best_threshold", *rows])
+            (folder / f"{tag}_{language}.csv").write_text(text.replace("np.float64(", "").replace(")", "") + "\n")
+    return folder, a, b
+
+
+@pytest.fixture(scope="module")
+def compared(sides: tuple[Path, Side, Side]) -> dict[tuple[str, str], dict[str, Any]]:
+    """(metric, language) -> what `hitmiss compare` says; `*` is macro."""
+    folder = sides[0]
+    words = ["compare", f"{folder}:a", f"{folder}:b", "-p", "toxicity", "--by", "language", "-m", "roc_auc", "-m", "f1"]
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text):
+        assert run([*words, "--bootstrap", "4000", "--json"]) == 0
+    return {(d["metric"], d["slice"].get("language", "")): d for d in json.loads(text.getvalue())["differences"]}
+
+
+def paired_delong(label: np.ndarray, a: np.ndarray, b: np.ndarray) -> tuple[float, float]:
+    """The difference of two AUCs and its variance, from every pair (DeLong et al. 1988, eq. 4 to 6)."""
+    wins = [np.sign(s[label == 1][:, None] - s[label == 0][None, :]) / 2 + 0.5 for s in (a, b)]
+    of_positives = np.cov([w.mean(axis=1) for w in wins])
+    of_negatives = np.cov([w.mean(axis=0) for w in wins])
+    both = of_positives / (label == 1).sum() + of_negatives / (label == 0).sum()
+    return float(wins[1].mean() - wins[0].mean()), float(both[0, 0] + both[1, 1] - 2 * both[0, 1])
+
+
+def two_sided(delta: float, variance: float) -> float:
+    return float(2 * norm.sf(abs(delta) / np.sqrt(variance)))
+
+
+def test_areas_are_compared_by_paired_delong_and_holm(
+    sides: tuple[Path, Side, Side], compared: dict[tuple[str, str], dict[str, Any]]
+) -> None:
+    _, a, b = sides
+    found = {language: paired_delong(a[language][0], a[language][1], b[language][1]) for language in LANGUAGES}
+    plain = [two_sided(*found[language]) for language in LANGUAGES]
+    adjusted = multipletests(plain, method="holm")[1]
+    for at, language in enumerate(LANGUAGES):
+        said = compared["roc_auc", language]
+        delta, variance = found[language]
+        assert said["a"] == pytest.approx(sk.roc_auc_score(a[language][0], a[language][1]), abs=1e-12)
+        assert said["delta"] == pytest.approx(delta, abs=1e-12)
+        assert said["p_value"] == pytest.approx(plain[at], rel=1e-9)
+        assert said["p_adjusted"] == pytest.approx(adjusted[at], rel=1e-9)
+        assert (said["high"] - said["low"]) / 2 == pytest.approx(norm.ppf(0.975) * variance**0.5, rel=1e-9)
+    deltas, variances = zip(*found.values(), strict=True)
+    macro = compared["roc_auc", "*"]
+    assert macro["delta"] == pytest.approx(np.mean(deltas), abs=1e-12)
+    assert macro["p_value"] == pytest.approx(two_sided(float(np.mean(deltas)), sum(variances) / 9), rel=1e-9)
+
+
+def test_f1_is_compared_on_the_same_draws(
+    sides: tuple[Path, Side, Side], compared: dict[tuple[str, str], dict[str, Any]]
+) -> None:
+    _, a, b = sides
+    rng = np.random.default_rng(0)
+    drawn: list[np.ndarray] = []
+    for language in LANGUAGES:
+        label, first, second = a[language][0], a[language][2], b[language][2]
+        wanted = sk.f1_score(label, second) - sk.f1_score(label, first)
+        assert compared["f1", language]["delta"] == pytest.approx(wanted, abs=1e-12)
+        classes = [np.flatnonzero(label == 1), np.flatnonzero(label == 0)]
+        rows = [np.concatenate([rng.choice(c, len(c)) for c in classes]) for _ in range(2000)]
+        drawn.append(np.array([sk_f1(label[r], second[r]) - sk_f1(label[r], first[r]) for r in rows]))
+    for name, values in (*zip(LANGUAGES, drawn, strict=True), ("*", np.mean(drawn, axis=0))):
+        said = compared["f1", name]
+        spread = (said["high"] - said["low"]) / (2 * 1.96)
+        assert spread == pytest.approx(values.std(), rel=0.2)  # an unpaired one is twice to three times as wide
+    unpaired = np.hypot(*(np.std([sk_f1(a["es"][0][r], side["es"][2][r]) for r in rows]) for side in (a, b)))
+    assert unpaired > 1.5 * drawn[1].std()
+
+
+def sk_f1(label: np.ndarray, decision: np.ndarray) -> float:
+    """F1 by its counts: scikit-learn's own takes a thousand times as long."""
+    tp = np.sum((label == 1) & decision)
+    return float(2 * tp / (2 * tp + np.sum((label == 1) != decision)))

@@ -152,8 +152,7 @@ def _load(
             "--group is for files in which a column tells the group; with --run_tag the file names tell it"
         )
     options["skip_missing"] = where["skip_missing"]
-    languages = [tag for text in where["languages"] or () for tag in text.replace(",", " ").split()]
-    return load_run(folder, where["run_tag"], languages or settings.data.languages, **options)
+    return load_run(folder, where["run_tag"], where["languages"] or settings.data.languages, **options)
 
 
 def _listed(error: Any) -> Exception:

@@ -174,10 +174,11 @@ def load_run(
 
     `skip_missing`: languages without a file are left out with a warning, and the signature names them.
     """
+    languages = [tag for text in languages or () for tag in text.replace(",", " ").split()]  # `en,es` are two
     files, notes = find_run(pred_dir, run_tag, languages, skip=skip_missing)
     predictions = read_predictions(list(files.items()), rules, whole=whole)
     options: dict[str, Any] = {"notes": notes, "rules": rules, "deciding": deciding, "tag": run_tag, "one_each": True}
-    absent = [language for language in languages or () if language not in files]
+    absent = [language for language in languages if language not in files]
     options["choices"] = (f"missing-language:skip({' & '.join(absent)})",) if absent else ()
     return replace(run_of(predictions, LANGUAGE, tuple(files), **options), files=tuple(files.values()))
 
@@ -320,10 +321,10 @@ def _row(name: str, cells: Sequence[Estimate], rule: Rule | None = None) -> Row:
     n, positives = cells[0].n, cells[0].n_positive
     figures = {e.metric: e for e in cells}
     rate, always = positives / n, _always(positives, n)
-    return Row(name, figures, n, rate, always, positives, _counts(figures), rule, note=_notes(figures))
+    return Row(name, figures, n, rate, always, positives, counts_of(figures), rule, note=_notes(figures))
 
 
-def _counts(figures: Mapping[str, Estimate]) -> Counts:
+def counts_of(figures: Mapping[str, Estimate]) -> Counts:
     """The counts that recall and accuracy are shares of: each is a whole number over another, so it is found exactly."""
     recall, accuracy = figures["recall"], figures["accuracy"]
     positives, negatives = recall.n_positive, recall.n - recall.n_positive
