@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.scale.conftest import simulated, write, write_shards
 
-from hitmiss.protocol import evaluate
+from hitmiss.protocol import evaluate, find_protocol
 from hitmiss.results import Results
 from hitmiss.scale import streaming
 from hitmiss.scale.coarse import CoarseCells
@@ -184,3 +184,22 @@ def test_a_value_that_the_first_rows_do_not_show_is_counted(tmp_path: Path) -> N
     a, b, _ = both([tmp_path / "a.parquet"], 10**9, by=["codec"], metrics=["eer"])
     assert_same(a, b)
     assert any(e.slice == {"codec": "LATE"} for e in b)
+
+
+def test_very_many_slices_are_counted_as_few_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from hitmiss.scale import counters
+
+    frame = simulated(9000, kind="zeros")
+    frame = frame.with_columns(codec=pl.int_range(pl.len()).mod(700).cast(pl.String))
+    write(frame, tmp_path / "a.parquet")
+    plan = ShardPlan(find_protocol("asvspoof5").options, ("codec",), 20, cuts=(0.25,))
+    dense = first_pass(Shard(str(tmp_path / "a.parquet")), plan)
+    monkeypatch.setattr(counters, "MOST_COUNTS", 2**14)
+    monkeypatch.setattr(counters, "BATCH", 2**11)
+    monkeypatch.setattr(counters, "STEP", 2**10)
+    sparse = first_pass(Shard(str(tmp_path / "a.parquet")), plan)
+    assert dense.cells.keys() == sparse.cells.keys()
+    for cell, binned in dense.cells.items():
+        assert binned.bins.tolist() == sparse.cells[cell].bins.tolist()
+        assert binned.each.tolist() == sparse.cells[cell].each.tolist()
+    assert sparse.n == 9000

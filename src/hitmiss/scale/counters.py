@@ -23,8 +23,10 @@ BATCH: Final = 1 << 19
 MANY: Final = 1 << 21
 """Keys after which it is looked whether they share few values."""
 SAMPLE: Final = 1 << 10
-MOST_COUNTS: Final = 2**27
-"""Counters that a pass may hold; 4 bytes each."""
+MOST_COUNTS: Final = 2**24
+"""Counters that a table may have, 4 bytes each; beyond that most would be 0, and only those that are not are held."""
+SPAN: Final = 2**32
+NOTHING: Final = Binned(np.zeros(0, dtype=np.uint64))
 CHANGED: Final = "the files changed while they were read; evaluate them again when nobody writes to them"
 _LOWEST: Final = keys_of([-np.inf])[0]
 
@@ -98,8 +100,7 @@ class KeepAll:
     def result(self) -> list[Binned]:
         """All keys of each cell."""
         self._count()
-        nothing = Binned(np.zeros(0, dtype=np.uint64))
-        return [self._counted.get(place, nothing) for place in range(len(self._parts))]
+        return [self._counted.get(place, NOTHING) for place in range(len(self._parts))]
 
 
 class IntoBins:
@@ -119,6 +120,7 @@ class IntoBins:
         self._counts: NDArray[Any] = np.zeros((1, 1 << 12), dtype=np.uint32)
         self._flat = np.empty(BATCH, dtype=np.int64)
         self._waiting = self._total = 0
+        self._few: Few | None = None
 
     def _places(self, score: Floats) -> Codes:
         """The highest bits of scores, as they stand."""
@@ -149,7 +151,7 @@ class IntoBins:
         if self._waiting + len(cell) > BATCH:
             self._settle()
         flat = self._flat[self._waiting : self._waiting + len(cell)]
-        np.multiply(cell, self._counts.shape[1], out=flat)
+        np.multiply(cell, SPAN if self._few is not None else self._counts.shape[1], out=flat)
         flat += column
         self._waiting += len(cell)
 
@@ -157,6 +159,10 @@ class IntoBins:
         """Count what waits: of many at once, a histogram takes a fraction of what adding one by one does."""
         waiting = self._flat[: self._waiting]
         self._total += len(waiting)
+        if self._few is not None:
+            self._few.add(waiting)
+            self._waiting = 0
+            return
         if self._total >= 2**32 and self._counts.itemsize < 8:
             self._counts = self._counts.astype(np.uint64)
         counts = self._counts.reshape(-1)
@@ -176,15 +182,14 @@ class IntoBins:
 
     def _make_room(self, cells: int) -> None:
         rows, columns = self._counts.shape
-        if cells <= rows and len(self._bins) <= columns:
+        if self._few is not None or (cells <= rows and len(self._bins) <= columns):
             return
         shape = (max(rows, 1 << (cells - 1).bit_length()), max(columns, 1 << (len(self._bins) - 1).bit_length()))
-        if shape[0] * shape[1] > MOST_COUNTS:
-            raise DataError(
-                f"{cells:,} combinations of slices with {len(self._bins):,} bins of scores are too many to count at a time; "
-                "group by fewer columns at once"
-            )
         self._settle()
+        if shape[0] * shape[1] > MOST_COUNTS:
+            self._few = Few.of_table(self._counts)
+            self._counts = self._counts[:0]
+            return
         wider = np.zeros(shape, dtype=self._counts.dtype)
         wider[:rows, :columns] = self._counts
         self._counts = wider
@@ -194,12 +199,16 @@ class IntoBins:
         self._settle()
         lowest = self._lowest()
         order = np.argsort(lowest)
-        dense = []
-        for row in self._counts[:, : len(lowest)]:
-            held = order[row[order] > 0]
-            dense.append(Binned(lowest[held], row[held].astype(np.int64)))
+        if self._few is not None:
+            found = self._few.result(lowest)
+        else:
+            found = []
+            for row in self._counts[:, : len(lowest)]:
+                held = order[row[order] > 0]
+                found.append(Binned(lowest[held], row[held].astype(np.int64)))
         apart = self._apart.result()
-        return [merge_binned([b, apart[i]]) if i < len(apart) else b for i, b in enumerate(dense)]
+        found += [NOTHING] * (len(apart) - len(found))
+        return [merge_binned([b, apart[i]]) if i < len(apart) else b for i, b in enumerate(found)]
 
     def _lowest(self) -> Keys:
         """The lowest key of each bin that occurs: the bits in order, and nothing below −inf, where there are only NaNs."""
@@ -207,6 +216,49 @@ class IntoBins:
         bins = np.where(place < sign, place | sign, ~place & np.uint64(self._mask))
         lowest: Keys = np.maximum(first_key(bins, self._bits), _LOWEST)
         return lowest
+
+
+class Few:
+    """Counts of the pairs of a cell and a bin that occur, for very many cells: `cell · SPAN + bin`, ascending."""
+
+    def __init__(self, pairs: Codes, counts: Codes) -> None:
+        self._held = [(pairs, counts)]
+        self._waiting = 0
+
+    @classmethod
+    def of_table(cls, counts: NDArray[Any]) -> Few:
+        """What a table holds."""
+        rows, columns = np.nonzero(counts)
+        return cls(rows * SPAN + columns, counts[rows, columns].astype(np.int64))
+
+    def add(self, pairs: Codes) -> None:
+        """Count some trials."""
+        distinct, counts = np.unique(pairs, return_counts=True)
+        self._held.append((distinct, counts.astype(np.int64)))
+        self._waiting += len(distinct)
+        if self._waiting > len(self._held[0][0]) + BATCH:  # merging sorts: it is put off until there is enough to merge
+            self._merge()
+
+    def _merge(self) -> None:
+        pairs, counts = (np.concatenate(column) for column in zip(*self._held, strict=True))
+        order = np.argsort(pairs, kind="stable")
+        pairs, counts = pairs[order], counts[order]
+        starts = np.flatnonzero(np.append(True, pairs[1:] != pairs[:-1])) if len(pairs) else np.zeros(0, dtype=np.intp)
+        self._held = [(pairs[starts], np.add.reduceat(counts, starts) if len(starts) else counts)]
+        self._waiting = 0
+
+    def result(self, lowest: Keys) -> list[Binned]:
+        """The bins of each cell, given the lowest key of each bin."""
+        self._merge()
+        pairs, counts = self._held[0]
+        cells, bins = np.divmod(pairs, SPAN)
+        ends = np.cumsum(np.bincount(cells)).tolist()
+        found = []
+        for start, end in zip([0, *ends[:-1]], ends, strict=True):
+            keys = lowest[bins[start:end]]
+            order = np.argsort(keys)
+            found.append(Binned(keys[order], counts[start:end][order]))
+        return found
 
 
 class ToDisk:
