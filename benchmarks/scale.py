@@ -49,6 +49,7 @@ FIRST_PASS = """
 import sys, time
 from glob import glob
 from hashlib import sha256
+import numpy as np
 from hitmiss.protocol import find_protocol
 from hitmiss.scale.passes import first_pass
 from hitmiss.scale.plan import Shard, ShardPlan
@@ -61,7 +62,9 @@ for _ in range(3):
     start = time.process_time()
     tally = merge_tallies(first_pass(Shard(path), plan) for path in sorted(glob(sys.argv[1])))
     best = min(best, time.process_time() - start)
-rows = [(*c, s, n) for c, b in tally.cells.items() for s, n in zip(scores_of(b.bins).tolist(), b.each.tolist())]
+# A bin is named by its lowest score; of scores that are multiples of 1/256 it holds one, which lies at it or above.
+scores = {c: np.ceil(scores_of(b.bins) * 256) / 256 + 0.0 for c, b in tally.cells.items()}
+rows = [(*c, s, n) for c, b in tally.cells.items() for s, n in zip(scores[c].tolist(), b.each.tolist())]
 print(best, len(rows), tally.n, sha256(repr(sorted((k, l, s, n) for l, k, s, n in rows)).encode()).hexdigest())
 """
 ONCE = FIRST_PASS.replace("range(3)", "range(1)")
