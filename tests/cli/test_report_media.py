@@ -47,7 +47,7 @@ def test_a_run_knows_its_sounds_and_says_nothing_of_folders(clips: Path) -> None
     assert load_manifest(folder)["facts"]["media"] == "../data"
     page = report(folder, "-m", "eer", "--bootstrap", "0", "-o", clips / "r.html")
     assert page.count("data:audio/mpeg;base64,") == 20, "ten of each kind"
-    assert "before gain(db=6)" in page and str(clips) not in page and "../data" not in page
+    assert "made again: gain(db=6)" in page and str(clips) not in page and "../data" not in page
     for words in (["--no-samples"], ["--redact-text"], ["--samples-budget", "100"]):
         assert "data:audio" not in report(folder, "-m", "eer", "--bootstrap", "0", *words, "-o", clips / "q.html")
 

@@ -72,7 +72,7 @@ class Clock:
 
     def line(self) -> str:
         """One line for people: how far, how long still, how fast, and where the time goes."""
-        left = "" if self.left is None else f", {_span(self.left)} left"
+        left = f", {_span(self.left)} left" if self.left else ""
         shares = ", ".join(f"{name} {share:.0%}" for name, share in self.shares().items())
         failed = f", {self.n_failed:,} failed" if self.n_failed else ""
         done = self.n_before + self.n_done

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -19,6 +19,8 @@ import numpy as np
 from hitmiss.errors import DataError, EnvironmentFault
 from hitmiss.report.thinning import thin
 
+Changed = Callable[[Any], Any]
+"""What was done to a clip before a detector heard it; None where that cannot be done again."""
 SECONDS: Final = 6.0
 """Seconds of a sound that are kept."""
 RATE: Final = 16000
@@ -50,6 +52,9 @@ class Media:
     change: tuple[str, str] | None = None
     """What was done to the first of them, on a scale of its own: in words, and its path."""
 
+    is_changed: bool = False
+    """Whether a sound is what the detector heard, where that is not what the file holds."""
+
     @property
     def n_bytes(self) -> int:
         """What it adds to the page."""
@@ -64,8 +69,11 @@ class Refusal:
     reason: str
 
 
-def open_media(path: Path) -> Media | Refusal:
-    """What a file is by its first bytes, made small; or why it is not shown."""
+def open_media(path: Path, changed: Changed | None = None, rate: int = RATE) -> Media | Refusal:
+    """What a file is by its first bytes, made small; or why it is not shown.
+
+    `changed` is what was done to sounds at a sample rate; where it gives nothing, a sound is shown as it is in the file.
+    """
     try:
         if path.stat().st_size > MOST_BYTES:
             return Refusal(path.name, f"it is larger than {MOST_BYTES // 1_000_000} MB")
@@ -74,7 +82,7 @@ def open_media(path: Path) -> Media | Refusal:
         if kind == "image":
             return image_of(path)
         if kind == "sound":
-            return sound_of(path)
+            return sound_of(path, changed, rate)
     except (DataError, EnvironmentFault, OSError) as error:
         return Refusal(path.name, getattr(error, "strerror", None) or _without_name(str(error), path.name))
     return Refusal(path.name, "it is no PNG, JPEG or WebP image and no sound that is known here")
@@ -120,22 +128,23 @@ def image_of(path: Path) -> Media | Refusal:
     return Media("image", _address("image/jpeg", packed.getvalue()), f"{width} × {height} pixels", flat.size)
 
 
-def sound_of(path: Path) -> Media | Refusal:
-    """The first seconds of a sound."""
+def sound_of(path: Path, changed: Changed | None = None, rate: int = RATE) -> Media | Refusal:
+    """The first seconds of a sound; of one that was changed as it was then, which `is_changed` says."""
     from hitmiss.io.media import load_audio, need
 
-    clip = load_audio(path, RATE, max_seconds=LONGEST)
-    seconds = len(clip) / RATE
-    kept = clip[: int(SECONDS * RATE)]
+    clip = load_audio(path, rate, max_seconds=LONGEST)
+    after = changed(clip) if changed is not None else None
+    seconds = len(clip) / rate
+    kept = (clip if after is None else np.asarray(after))[: int(SECONDS * rate)]
     peak = float(np.abs(kept).max(initial=0.0))
     packed = io.BytesIO()
     form = {"format": "MP3", "subtype": "MPEG_LAYER_III", "compression_level": 0.6}
     try:
-        need("soundfile").write(packed, kept / max(peak, 1.0), RATE, **form)
+        need("soundfile").write(packed, kept / max(peak, 1.0), rate, **form)
     except (TypeError, ValueError, RuntimeError):
         return Refusal(path.name, "this soundfile cannot write MP3")
     about = f"first {SECONDS:g} of {seconds:.1f} s" if seconds > SECONDS else f"{seconds:.1f} s"
-    return Media("sound", _address("audio/mpeg", packed.getvalue()), about)
+    return Media("sound", _address("audio/mpeg", packed.getvalue()), about, is_changed=after is not None)
 
 
 def trace_of(x: Any, rate: float, after: Any = None, how: str = "") -> Media:

@@ -6,7 +6,7 @@ A file is looked up by the id of a trial, and shown only if it lies inside the f
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -16,6 +16,7 @@ from hitmiss.io.finished import files_of, media_folder, run_behind
 from hitmiss.io.manifest import inside, read_manifest
 from hitmiss.io.rows import read_rows
 from hitmiss.report.media import Media, Refusal, open_media, trace_of
+from hitmiss.report.remaking import Remaking, remaking_of
 from hitmiss.trials import Trials
 
 COLUMNS: Final = ("file", "path", "filename", "audio", "image", "media")
@@ -40,6 +41,7 @@ class FileShelf:
     root: Path
     files: Mapping[str, str] = field(default_factory=dict)
     column: str | None = None
+    remaking: Remaking | None = None
 
     def find(self, row: Mapping[str, Any]) -> Media | Refusal | None:
         """See `Shelf`."""
@@ -53,8 +55,10 @@ class FileShelf:
             return Refusal(shown, "its path leads out of the folder of the files")
         if path is None:
             return Refusal(shown, "there is no such file")
-        found = open_media(path)
-        return _before(found, row) if isinstance(found, Media) else Refusal(shown, found.reason)
+        how, again = _change_of(row), self.remaking
+        made_again = (lambda clip: again(clip, row)) if how and again is not None else None
+        found = open_media(path, made_again, again.rate) if again is not None else open_media(path)
+        return _said(found, how) if isinstance(found, Media) else Refusal(shown, found.reason)
 
     def _name(self, row: Mapping[str, Any]) -> str | None:
         item = str(row["item"])
@@ -75,14 +79,19 @@ class FileShelf:
             return False
 
 
-def _before(found: Media, row: Mapping[str, Any]) -> Media:
-    """A clip that was coded or changed on its way to the detector is shown as it was before, and says so."""
+def _change_of(row: Mapping[str, Any]) -> str:
+    """What was done to a clip on its way to the detector, as its id says it; nothing where it came as it is."""
     source, item = str(row.get("source") or ""), str(row["item"])
     if not source or item == source or not item.startswith(f"{source}@"):
-        return found
+        return ""
     how = item.removeprefix(f"{source}@")
-    about = found.about if how in ("clean", "NONE", "NONE-NONE", "NONE--") else f"{found.about}, before {how[:60]}"
-    return Media(found.kind, found.address, about, found.size, found.traces, found.ticks)
+    return "" if how in ("clean", "NONE", "NONE-NONE", "NONE--") else how
+
+
+def _said(found: Media, how: str) -> Media:
+    """A clip that was coded or changed says whether it is shown as the detector had it, made again, or as it was before."""
+    told = "" if not how else f", made again: {how[:60]}" if found.is_changed else f", before {how[:60]}"
+    return replace(found, about=found.about + told)
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,4 +192,4 @@ def _of_run(folder: Path) -> Shelf | None:
     if place.suffix == ".npz":
         return SignalShelf(place, folder) if place.is_file() else None
     files = files_of(folder)
-    return FileShelf(place, files) if files and place.is_dir() else None
+    return FileShelf(place, files, remaking=remaking_of(folder)) if files and place.is_dir() else None
