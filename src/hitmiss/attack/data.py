@@ -24,6 +24,11 @@ from hitmiss.detect.detector import file_digest
 from hitmiss.errors import DataError, UnknownName, UsageError
 
 IDS: Final = ("record", "record_id", "ecg_id", "item", "id")
+RESERVED: Final = (
+    "item", "target", "label", "score", "decision", "confidence", "error", "attack", "strength", "aim", "place", "delta_l2",
+    "delta_linf", "snr_db", "smoothness", "zero_gradient", "budget", "budget_used", "minimal_strength",
+)  # fmt: skip
+"""Columns of the trials that are made of the records; no column of the data may be called so."""
 RENAMED: Final = {"patient_id": "patient"}
 
 
@@ -41,13 +46,22 @@ class Recordings:
     path: Path | None = None
 
     def __post_init__(self) -> None:
+        if not len(self.x):
+            raise DataError("there are no records")
+        if len(set(self.classes)) != len(self.classes):
+            raise DataError(f"two classes have one name: {', '.join(self.classes)}")
+        taken = [name for name in self.columns if name in RESERVED]
+        if taken:
+            raise DataError(f"a column is called {taken[0]!r}, which is what trials call something else; give it another name")
         if len(set(self.ids)) != len(self.ids):
             twice = next(i for i in self.ids if self.ids.count(i) > 1)
             raise DataError(f"two records are called {twice!r}; each must have an id of its own")
         if self.y.shape != (len(self.x), len(self.classes)):
             raise DataError(f"y must be {len(self.x)} records × {len(self.classes)} classes; found {self.y.shape}")
         if not np.isin(self.y, (0, 1)).all():
-            raise DataError("y holds values other than 0 and 1")
+            wrong = np.argwhere(~np.isin(self.y, (0, 1)))[0]
+            found, name = self.y[tuple(wrong)], self.classes[int(wrong[1])]
+            raise DataError(f"y holds 0 and 1; record {self.ids[int(wrong[0])]!r} has {found} for {name}")
 
     def first(self, n: int) -> Recordings:
         """The first records only."""
@@ -88,9 +102,12 @@ def read_recordings(path: str | Path, *, layout: str = "sample_lead", fs: float 
         if name not in used and values.shape == (len(x),)
     }
     classes = tuple(map(str, arrays["classes"]))
-    return Recordings(
-        x, np.asarray(arrays["y"]), rate, classes, list(map(str, ids.tolist())), columns, file_digest(path), Path(path)
-    )
+    try:
+        return Recordings(
+            x, np.asarray(arrays["y"]), rate, classes, list(map(str, ids.tolist())), columns, file_digest(path), Path(path)
+        )
+    except DataError as error:
+        raise DataError(f"{Path(path).name}: {error}") from None
 
 
 def _signals(arrays: Mapping[str, Any], layout: str, name: str) -> Floats:
@@ -105,4 +122,8 @@ def _signals(arrays: Mapping[str, Any], layout: str, name: str) -> Floats:
             raise DataError(f"{name}: x is in mV and holds whole numbers only; microvolts are called x_uv")
     else:
         raise DataError(f"{name} has no array 'x' (mV) or 'x_uv' (µV); it has {', '.join(sorted(arrays))}")
-    return check_signals(x.transpose(0, 2, 1) if layout == "lead_sample" and x.ndim == 3 else x)
+    try:
+        return check_signals(x.transpose(0, 2, 1) if layout == "lead_sample" and x.ndim == 3 else x)
+    except DataError as error:
+        how = str(error).replace("say layout='lead_sample'", "say --data-layout lead_sample")
+        raise DataError(f"{name}: {how}") from None

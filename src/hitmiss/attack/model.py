@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from hitmiss.attack.channels_last import channels_last
 from hitmiss.detect.detector import CallableDetector, Detector, EstimatorDetector, need
 from hitmiss.detect.extract import OutputKind, pick_output, to_probability
-from hitmiss.errors import DataError, UnknownName, UsageError
+from hitmiss.errors import DataError, HitmissError, UnknownName, UsageError
 
 Floats = NDArray[np.float64]
 Layout = Literal["sample_lead", "lead_sample"]
@@ -46,6 +46,8 @@ class Classifier:
     device: str = "cpu"
     identity: dict[str, Any] = field(default_factory=dict)
     part: int = PART
+    fixed: int | None = None
+    """How many records the model takes at a time, no more and no fewer; None where it takes any number."""
     takes_views: bool = False
     """Whether signals may be handed over turned round in memory, which spares a copy."""
     n_forward: int = 0
@@ -56,7 +58,8 @@ class Classifier:
         signals = np.asarray(x)
         if not len(signals):
             return np.zeros((0, len(self.classes or ())))
-        parts = [self._part(signals[i : i + self.part]) for i in range(0, len(signals), self.part)]
+        size = self.fixed or self.part
+        parts = [self._part(signals[i : i + size]) for i in range(0, len(signals), size)]
         return self._settled(np.concatenate(parts))
 
     def proba(self, x: Any) -> Floats:
@@ -64,11 +67,13 @@ class Classifier:
         return to_probability(self.log_odds(x))
 
     def _part(self, x: NDArray[Any]) -> Floats:
+        if self.fixed is not None and len(x) < self.fixed:  # filled up with the first record, whose answers are cut off
+            return self._part(np.concatenate([x, np.repeat(x[:1], self.fixed - len(x), axis=0)]))[: len(x)]
         self.n_forward += len(x)
         given = np.ascontiguousarray(x, dtype=np.float32)
         if self.layout == "lead_sample":
             given = given.transpose(0, 2, 1) if self.takes_views else np.ascontiguousarray(given.transpose(0, 2, 1))
-        raw = self.function(given)
+        raw = self._answer(given)
         found = np.asarray(pick_output(raw), dtype=np.float64)
         if found.ndim == 1 and len(found) == len(x):
             found = found[:, None]
@@ -79,6 +84,19 @@ class Classifier:
         if not np.isfinite(found).all():
             raise DataError(f"{self.name} gave values that are not finite")
         return found
+
+    def _answer(self, given: NDArray[Any]) -> Any:
+        """What the model says; its own complaints in one sentence."""
+        try:
+            return self.function(given)
+        except HitmissError:
+            raise
+        except Exception as error:  # whatever a model of the user's may raise
+            axes = "record × lead × sample" if self.layout == "lead_sample" else "record × sample × lead"
+            shape = " × ".join(map(str, given.shape))
+            raise DataError(
+                f"{self.name} did not take signals of {shape} ({axes}): {type(error).__name__}: {str(error).strip()[:300]}"
+            ) from error
 
     def _settled(self, outputs: Floats) -> Floats:
         if self.outputs == "auto":
@@ -195,7 +213,15 @@ def _of_session(session: Any, outputs: OutputKind, layout: Layout) -> Classifier
     """An onnxruntime session: its first input, its first output."""
     given, answer = session.get_inputs()[0].name, session.get_outputs()[0].name
     kind = _kind_of_name(answer) if outputs == "auto" else outputs
-    return Classifier(lambda x: session.run([answer], {given: x})[0], "onnx session", kind, layout)
+    return Classifier(
+        lambda x: session.run([answer], {given: x})[0], "onnx session", kind, layout, fixed=_fixed_batch(session)
+    )
+
+
+def _fixed_batch(session: Any) -> int | None:
+    """The number of records that a graph was exported for; None where it is free (its first dimension has a name)."""
+    shape = session.get_inputs()[0].shape
+    return int(shape[0]) if shape and isinstance(shape[0], int) and shape[0] > 0 else None
 
 
 def _of_onnx(detector: Any, outputs: OutputKind, layout: Layout, device: str) -> Classifier:
@@ -205,7 +231,7 @@ def _of_onnx(detector: Any, outputs: OutputKind, layout: Layout, device: str) ->
     kind = _kind_of_name(detector._answer) if outputs == "auto" else outputs
     made = Classifier(detector.outputs, detector.name, kind, layout, detector.labels, identity=dict(detector.identity))
     made.differentiable = _oriented(torch_function(detector.path, detector._answer, device), layout, kind)
-    made.device = device
+    made.device, made.fixed = device, detector.max_batch
     return made
 
 

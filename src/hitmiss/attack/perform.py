@@ -270,7 +270,8 @@ class _Group:
     def _by_gradient(self) -> tuple[Floats, Any, str, Any, Notes]:
         method = find_method(self.first.family, **self.first.settings)
         budget = self.strength * method.eps_max
-        outcome = solve(self._model, self._problem(method), method, self.first.family, self.records.batch)
+        batch = min(self.records.batch, self._model.fixed or self.records.batch)
+        outcome = solve(self._model, self._problem(method), method, self.first.family, batch)
         if self.gradients is not None:
             self.gradients.update(zip(self.rows, outcome.first, strict=True))
         return self.records.x[self.rows] + outcome.delta, budget, method.norm, outcome.zero_gradient, ()

@@ -19,12 +19,17 @@ if TYPE_CHECKING:
     from hitmiss.attack.run import Campaigner
 
 MINIMAL: Final = "minimal"
+HIGHEST: Final = 50.0
+"""Millivolts that no ECG reaches."""
 NUMBERS: Final = ("delta_l2", "delta_linf", "snr_db", "smoothness", "zero_gradient", "budget", "budget_used")
 
 
 def header_of(campaigner: Campaigner, made: dict[int, dict[str, Any]]) -> Header:
     """What the columns mean."""
     notes = sorted({note for record in made.values() for note in record.get("notes", ())})
+    highest = float(np.abs(campaigner.recordings.x).max(initial=0.0))
+    if highest > HIGHEST:
+        notes.append(f"signals reach {highest:,.0f} mV; budgets are in mV: are these microvolts (x_uv)?")
     least = ("minimal_strength",) if campaigner.plan.searches else ()
     return Header(
         "present", "absent", "logit", runs=run_columns(campaigner), slices=tuple(campaigner.recordings.columns),

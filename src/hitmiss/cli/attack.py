@@ -49,6 +49,10 @@ def attack(
     threshold: Annotated[list[float] | None, typer.Option(help="Decide at this probability, or one a class.")] = None,
     weights: Annotated[Path | None, typer.Option(help="Checkpoint for a torch module.")] = None,
     layout: Annotated[str, typer.Option(help="What the model takes: sample_lead or lead_sample.")] = "sample_lead",
+    data_layout: Annotated[
+        str, typer.Option(help="How records lie in the data: sample_lead or lead_sample.")
+    ] = "sample_lead",
+    fs: Annotated[float | None, typer.Option(help="Samples a second, where the data does not say.")] = None,
     outputs: Annotated[str, typer.Option(help="What the model gives: auto, logit or probability.")] = "auto",
     device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "cpu",
     batch: Annotated[int, typer.Option(help="Records in a batch of a gradient attack.")] = 32,
@@ -65,8 +69,12 @@ def attack(
     from hitmiss.attack.data import read_recordings
     from hitmiss.attack.run import Campaigner, run_campaign
     from hitmiss.cli.progressing import Progress
+    from hitmiss.errors import UsageError
 
-    recordings = read_recordings(data)
+    recordings = read_recordings(data, layout=data_layout, fs=fs)
+    for name, value, least in (("limit", limit, 1), ("batch", batch, 1), ("seed", seed, 0)):
+        if value is not None and value < least:
+            raise UsageError(f"--{name} is at least {least}; found {value}")
     recordings = recordings if limit is None else recordings.first(limit)
     steering: dict[str, Any] = {"attack_from": attack_from, "early_stop": early_stop, "lead_consistent": lead_consistent}
     if criterion is not None:
@@ -74,6 +82,7 @@ def attack(
     plan = _plan(
         family or [], strengths or [], minimal or [], target or [], window, center or [], steering, control, seed
     )
+    _check_aims(target or [], plan, recordings.classes)
     model = _model(detector, weights, device, outputs, layout, recordings)
     cut: Any = 0.5 if not threshold else threshold[0] if len(threshold) == 1 else threshold
     campaigner = Campaigner(recordings, model, plan, cut, batch=batch)
@@ -81,6 +90,20 @@ def attack(
     if figures is not None:
         _draw(figures, campaigner, trials, output if save_signals else None)
     _emit(output, len(recordings.ids), plan, model.n_forward, json)
+
+
+def _check_aims(targets: list[str], plan: Plan, classes: tuple[str, ...]) -> None:
+    """Refuse an aim that nothing here can have: families that ask no model are not steered, and go without."""
+    from hitmiss.attack.config import MODES
+    from hitmiss.errors import UnknownName, UsageError
+
+    for name, _, mode in (text.partition(":") for text in targets):
+        if name not in classes:
+            raise UnknownName("class of --target", name, classes)
+        if mode and mode not in MODES:
+            raise UnknownName("mode of --target", mode, MODES)
+    if targets and not any(c.target_class for c in (*plan.configs, *plan.searches)):
+        raise UsageError("none of these families can aim at a class: --target is for gradient families and random_search")
 
 
 def _criterion(text: str) -> Any:

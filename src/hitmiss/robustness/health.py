@@ -15,7 +15,9 @@ import numpy as np
 
 from hitmiss.metrics.robustness import changed
 from hitmiss.robustness.campaign import CONTROL, Campaign, Cell
+from hitmiss.stats.delong import auc_interval
 from hitmiss.stats.mcnemar import exact
+from hitmiss.tally import Tally
 
 OVER: Final = 1e-9
 SIGNIFICANT: Final = 0.01
@@ -24,12 +26,31 @@ BLACK_BOX: Final = ("random_search", "hop_skip_jump")
 
 
 def health(campaign: Campaign) -> list[str]:
-    """What is wrong with the attacks of a campaign, in words."""
-    found: list[str] = []
+    """What is wrong with the model or with the attacks of a campaign, in words."""
+    found = [*_constant(campaign), *_reversed(campaign)]
     for cell in campaign.cells:
         if not cell.is_control:
             found += [*_zero_gradient(cell), *_over_budget(cell), *_no_better_than_noise(campaign, cell)]
     return found + list(_idle(campaign)) + list(_falling(campaign)) + list(_beaten(campaign))
+
+
+def _constant(campaign: Campaign) -> Iterator[str]:
+    score = campaign.clean.score
+    if len(score) > 1 and (score == score[0]).all():
+        yield "the model says the same of every record: it cannot be attacked, and is no robust model for that"
+
+
+def _reversed(campaign: Campaign) -> Iterator[str]:
+    """Classes whose clean scores go with the wrong label, by more than chance."""
+    for k, name in enumerate(campaign.classes):
+        truth, score = campaign.truth[:, k], campaign.clean.score[:, k]
+        if 0 < truth.sum() < len(truth):
+            low, high = auc_interval(Tally.of(truth, score))
+            if high < 0.5:
+                yield (
+                    f"the scores of {name} look REVERSED: their ROC AUC without an attack lies in [{low:.4f}, {high:.4f}]; are the columns "
+                    f"of y in the order of the model's outputs?"
+                )
 
 
 def _named(cell: Cell) -> str:

@@ -1,0 +1,196 @@
+"""`hitmiss attack` on odd data, odd models and odd options: one sentence, its exit code, and never a wrong figure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hitmiss.cli.main import run
+from hitmiss.simulate.ecg import simulate
+from hitmiss.simulate.ecg_model import ConvBaseline, _graph, train
+
+N = 8
+MODELS = """
+import numpy as np
+from hitmiss.simulate.ecg_model import ConvBaseline
+inner = ConvBaseline.load({path!r})
+
+def probability(x):
+    return 1 / (1 + np.exp(-np.asarray(inner.outputs(x))))
+
+def logits(x):
+    return inner.outputs(x)
+
+def nothing(x):
+    return probability(x) * np.nan
+
+def three(x):
+    return probability(x)[:, :3]
+
+def broken(x):
+    raise RuntimeError("out of order")
+
+def constant(x):
+    return np.full((len(x), 5), 0.3)
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    here = tmp_path_factory.mktemp("odd")
+    simulate(120, 0, "train").save(here / "train.npz")
+    simulate(N, 0, "test").save(here / "test.npz")
+    train(here, as_onnx=False)
+    (here / "models.py").write_text(MODELS.format(path=str(here / "detector.npz")))
+    return here
+
+
+def changed(folder: Path, **arrays: Any) -> Path:
+    with np.load(folder / "test.npz") as stored:
+        kept = {name: stored[name] for name in stored.files}
+    made = {name: value(kept) if callable(value) else value for name, value in arrays.items()}
+    path = folder / "odd.npz"
+    np.savez(path, **{k: v for k, v in {**kept, **made}.items() if v is not None})
+    return path
+
+
+def attack(folder: Path, data: Path, output: Path, *more: str, detector: str = "detector.py:detector") -> int:
+    words = ["attack", "--detector", str(folder / detector), "--data", str(data), "-o", str(output)]
+    return run([*words, "--family", "band_noise", "--strengths", "0.5", *more])
+
+
+def with_hole(a: dict[str, Any]) -> Any:
+    x = a["x"].copy()
+    x[3, 5, 2] = np.nan
+    return x
+
+
+Arrays = dict[str, Callable[[dict[str, Any]], Any] | Any]
+ODD: dict[str, tuple[Arrays, int, str]] = {
+    "turned round": ({"x": lambda a: a["x"].transpose(0, 2, 1)}, 3, "--data-layout lead_sample"),
+    "whole numbers": ({"x": lambda a: (1000 * a["x"]).astype(np.int16)}, 3, "x_uv"),
+    "NaN": ({"x": with_hole}, 3, "odd.npz: 1 records hold values that are NaN"),
+    "label 2": ({"y": lambda a: 2 * a["y"]}, 3, "y holds 0 and 1; record 'test-0000"),
+    "no rate": ({"fs": None}, 2, "--fs"),
+    "rate 0": ({"fs": np.float64(0)}, 2, "sample rate"),
+    "an id twice": ({"record": np.array(["a"] * N)}, 3, "two records are called 'a'"),
+    "a class twice": ({"classes": np.array(list("AABCD"))}, 3, "one name"),
+    "three leads": ({"x": lambda a: a["x"][:, :, :3]}, 3, f"did not take signals of {N} × 1000 × 3"),
+    "no records": (
+        {
+            name: (lambda a, name=name: a[name][:0])  # type: ignore[misc]
+            for name in ("x", "y", "record", "patient", "sex")
+        },
+        3,
+        "no records",
+    ),
+    "a column called score": ({"score": np.arange(N)}, 3, "'score'"),
+    "a column called strength": ({"strength": np.arange(N)}, 3, "'strength'"),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_data(name: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arrays, code, words = ODD[name]
+    assert attack(folder, changed(folder, **arrays), tmp_path / "run") == code
+    said = capsys.readouterr().err
+    assert words in said and "bug in hitmiss" not in said and not (tmp_path / "run" / "trials.parquet").exists()
+
+
+def test_the_same_records_however_they_are_stored(folder: Path, tmp_path: Path) -> None:
+    from hitmiss.io import read
+
+    stored = {
+        "plain": ({}, ()),
+        "turned": ({"x": lambda a: a["x"].transpose(0, 2, 1)}, ("--data-layout", "lead_sample")),
+        "double": ({"x": lambda a: a["x"].astype(np.float64)}, ()),
+        "rate": ({"fs": None}, ("--fs", "100")),
+    }
+    scores = []
+    for name, (arrays, more) in stored.items():
+        assert attack(folder, changed(folder, **arrays), tmp_path / name, *more) == 0
+        scores.append(read(str(tmp_path / name)).frame.sort("attack", "strength", "item", "target")["score"].to_numpy())
+    for other in scores[1:]:
+        np.testing.assert_allclose(other, scores[0], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        ("logits", "is to give probabilities"),
+        ("nothing", "not finite"),
+        ("three", "3 outputs and the data has 5 classes"),
+        ("broken", "RuntimeError: out of order"),
+    ],
+)
+def test_odd_models(model: str, words: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert attack(folder, folder / "test.npz", tmp_path / "run", detector=f"models.py:{model}") == 3
+    said = capsys.readouterr().err
+    assert words in said and "bug in hitmiss" not in said
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--target", "MI"), "none of these families can aim"),
+        (("--target", "XX"), "unknown class of --target"),
+        (("--seed", "-1"), "--seed is at least 0"),
+        (("--batch", "0"), "--batch is at least 1"),
+        (("--limit", "0"), "--limit is at least 1"),
+        (("--threshold", "2"), "0 to 1"),
+        (("--strengths", "0.5"), "asked for twice"),
+        (("--strengths", "-0.5"), "from 0 to 1"),
+        (("--window", "2", "--center", "50"), "runs from 0 to 10"),
+    ],
+)
+def test_odd_options(
+    options: tuple[str, ...], words: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert attack(folder, folder / "test.npz", tmp_path / "run", *options) == 2
+    assert words in capsys.readouterr().err
+
+
+def score(place: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    capsys.readouterr()
+    assert run(["score", str(place), "-p", "ecg-attacks"]) == 0
+    return capsys.readouterr().out
+
+
+def test_what_a_reader_of_the_figures_must_know(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert attack(folder, folder / "test.npz", tmp_path / "constant", detector="models.py:constant") == 0
+    assert "the model says the same of every record" in score(tmp_path / "constant", capsys)
+    assert attack(folder, changed(folder, y=lambda a: 1 - a["y"]), tmp_path / "wrong") == 0
+    said = score(tmp_path / "wrong", capsys)
+    assert "look REVERSED" in said and "–" in said  # changed among right ones: of nothing
+    assert attack(folder, changed(folder, x=lambda a: 1000 * a["x"]), tmp_path / "volts") == 0
+    assert "are these microvolts" in score(tmp_path / "volts", capsys)
+
+
+@pytest.mark.extras
+def test_a_graph_for_a_fixed_number_of_records(folder: Path, tmp_path: Path) -> None:
+    from hitmiss.io import read
+
+    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("torch")
+    graph, scores = _graph(onnx, ConvBaseline.load(folder / "detector.npz")), []
+    for size in (None, 1, 3):
+        made = onnx.ModelProto()
+        made.CopyFrom(graph)
+        for value in (made.graph.input[0], made.graph.output[0]) if size else ():
+            value.type.tensor_type.shape.dim[0].Clear()
+            value.type.tensor_type.shape.dim[0].dim_value = size
+        onnx.save(made, str(folder / f"fixed{size}.onnx"))
+        more = ("--family", "pgd", "--no-control")
+        assert attack(folder, folder / "test.npz", tmp_path / f"{size}", *more, detector=f"fixed{size}.onnx") == 0
+        frame = read(str(tmp_path / f"{size}")).frame.sort("attack", "strength", "item", "target")
+        scores.append(frame.filter(attack="band_noise")["score"].to_numpy())
+        assert (frame.filter(attack="pgd")["decision"] != frame.filter(attack="clean")["decision"]).any()
+    for other in scores[1:]:
+        np.testing.assert_allclose(other, scores[0], atol=1e-4)
