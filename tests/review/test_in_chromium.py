@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from tests.browser.chromium import browser
 from tests.report.hostile import HOSTILE
-from tests.review.review_parts import asked, serving, wav, write_results
+from tests.review.review_parts import asked, png, serving, wav, write_results
 
 pytestmark = pytest.mark.extras
 pytest.importorskip("starlette", reason="starlette is not installed; make test-extras")
@@ -254,6 +254,34 @@ def test_sounds_play_and_pictures_grow_by_keyboard(tmp_path: Path, chromium: Any
         page = signed_in(chromium.new_context(), server.url, "Ann")
         page.keyboard.press("z")
         assert "full" in page.get_attribute(".picture", "class")
+    for size, expected in (((200, 100), 1), ((3000, 2000), 0)):
+        (tmp_path / f"{size[0]}.png").write_bytes(png(*size))
+        (tmp_path / f"{size[0]}.csv").write_text(f"id,file,verdict\na,{size[0]}.png,uncertain\n")
+        with serving(tmp_path / f"{size[0]}.csv") as server:
+            page = signed_in(chromium.new_context(viewport={"width": 1200, "height": 800}), server.url, "Ann")
+            stage, before = (page.locator(place).bounding_box() for place in (".stage", ".picture img"))
+            page.keyboard.press("z")
+            after = page.locator(".picture img").bounding_box()
+            if expected:  # one that fits grows by a whole factor, as far as there is room, in the middle
+                assert before["width"] == 200 and after["width"] == 200 * int(min(stage["width"] / 200, stage["height"] / 100))
+                left, right = after["x"] - stage["x"], stage["x"] + stage["width"] - after["x"] - after["width"]
+                assert abs(left - right) <= 1 and after["y"] > stage["y"]
+            else:  # one that was made to fit is shown pixel by pixel, from its corner on
+                assert before["width"] < 1200 and after["width"] == 3000 and after["x"] == stage["x"] + 1
+            page.keyboard.press("z")
+            assert page.locator(".picture img").bounding_box() == before
+
+
+def test_the_toast_gives_way_to_a_note_on_a_phone(tmp_path: Path, chromium: Any) -> None:
+    with serving(write_results(tmp_path, n=3)) as server:
+        page = signed_in(chromium.new_context(viewport={"width": 390, "height": 844}), server.url, "Ann")
+        press(page, "1")
+        assert page.locator(".undo").is_visible()
+        page.keyboard.press("n")
+        assert not page.locator(".undo").is_visible()
+        page.keyboard.press("Escape")
+        press(page, "u")
+        assert "Taken back" in page.inner_text("[role=status]")
 
 
 def test_hostile_texts_do_nothing_and_nothing_leaves(tmp_path: Path, chromium: Any) -> None:

@@ -42,7 +42,15 @@
   window.addEventListener("pageshow", () => { sent = false; delete document.documentElement.dataset.sent; });
 
   const zoom = one("[data-zoom]");
-  const zoomed = () => zoom.classList.toggle("full");
+  // A picture that was made to fit is shown pixel by pixel; one that fits already grows by a whole factor, at least twice.
+  const zoomed = () => {
+    const full = zoom.classList.toggle("full");
+    const image = zoom.querySelector("img");
+    if (!image || !image.naturalWidth) return;
+    const times = Math.min(zoom.clientWidth / image.naturalWidth, zoom.clientHeight / image.naturalHeight);
+    if (full && times >= 1) image.width = image.naturalWidth * Math.max(2, Math.floor(times));
+    else image.removeAttribute("width");
+  };
   if (zoom) zoom.addEventListener("click", zoomed);
   const play = () => { if (media.paused) media.play(); else media.pause(); };
 
