@@ -152,7 +152,7 @@ def _by_protocol(opened: dict[str, Trials], protocol: Protocol, options: dict[st
     from hitmiss.errors import UsageError
 
     if len(opened) != 2:
-        raise UsageError(f"{protocol.name} compares two runs at a time; found {len(opened)}")
+        raise UsageError(f"{protocol.name} compares two runs, each of one model; give two")
     module, _, name = protocol.compared_by.partition(":")
     (name_a, a), (name_b, b) = opened.items()
     made: Comparison = getattr(import_module(module), name)(a, b, names=(name_a, name_b), **options)
