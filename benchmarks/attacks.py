@@ -203,7 +203,9 @@ def corruption(bench: Bench) -> dict[str, object]:
     configs = [PerturbationConfig("band_noise", s, 0.0) for s in STRENGTHS]
     theirs, remark = {}, "without a table of trials"
     if bench.documented:
-        from hitmiss.attack.run import Campaigner, Plan, run_campaign
+        from hitmiss.attack.campaigner import Campaigner
+        from hitmiss.attack.run import run_campaign
+        from hitmiss.attack.sweeps import Plan
 
         plan, remark = Plan(tuple(configs), control=False), "with a table of trials"
         ours = bench.seconds(lambda: run_campaign(Campaigner(bench.test, bench.model, plan)), 5)[0]

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
+from hitmiss.attack.campaigner import Campaigner
 from hitmiss.attack.data import read_recordings
 from hitmiss.attack.model import as_classifier
-from hitmiss.attack.run import Campaigner, Plan, run_campaign, sweep
+from hitmiss.attack.run import run_campaign
+from hitmiss.attack.sweeps import Plan, sweep
 from hitmiss.protocols.ecg_attacks import (
     PerturbationConfig,
     compute_targeted_success,

@@ -11,14 +11,16 @@ import polars as pl
 import pytest
 
 from hitmiss.attack.blackbox import margins, powerset, random_search, to_pattern
+from hitmiss.attack.campaigner import Campaigner, same_norm_noise
 from hitmiss.attack.config import PerturbationConfig
 from hitmiss.attack.criterion import find_criterion
 from hitmiss.attack.data import Recordings, read_recordings
 from hitmiss.attack.leads import consistent, violation
 from hitmiss.attack.model import as_classifier
 from hitmiss.attack.perform import binarize, perform
-from hitmiss.attack.run import Campaigner, Plan, run_campaign, same_norm_noise, sweep
+from hitmiss.attack.run import run_campaign
 from hitmiss.attack.search import minimal_strength
+from hitmiss.attack.sweeps import Plan, sweep
 from hitmiss.errors import DataError, IncompleteRun, UnknownName, UsageError
 from hitmiss.protocol import evaluate
 from hitmiss.robustness.attacks import measure_attacks

@@ -12,10 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hitmiss.attack.campaigner import Campaigner
 from hitmiss.attack.data import read_recordings
 from hitmiss.attack.model import as_classifier
-from hitmiss.attack.run import Campaigner, Plan, run_campaign, sweep
+from hitmiss.attack.run import run_campaign
 from hitmiss.attack.signals import has_signals, read_signals
+from hitmiss.attack.sweeps import Plan, sweep
 from hitmiss.cli.main import run
 from hitmiss.errors import DataError, IncompleteRun, UsageError
 from hitmiss.io import read

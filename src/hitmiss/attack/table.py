@@ -16,7 +16,7 @@ from hitmiss.robustness.campaign import CLEAN, CONTROL
 from hitmiss.trials import Header
 
 if TYPE_CHECKING:
-    from hitmiss.attack.run import Campaigner
+    from hitmiss.attack.campaigner import Campaigner
 
 MINIMAL: Final = "minimal"
 HIGHEST: Final = 50.0

@@ -11,8 +11,9 @@ import typer
 from hitmiss.cli import printing
 
 if TYPE_CHECKING:
+    from hitmiss.attack.campaigner import Campaigner
     from hitmiss.attack.data import Recordings
-    from hitmiss.attack.run import Campaigner, Plan
+    from hitmiss.attack.sweeps import Plan
     from hitmiss.trials import Trials
 
 DETECTOR = "model.onnx, module:name or file.py:name (a torch module, an estimator, a function to probabilities)."
@@ -66,8 +67,9 @@ def attack(
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:
     """Perturb and attack a multi-label classifier: batched, resumable, each attack beside noise of the same norm."""
+    from hitmiss.attack.campaigner import Campaigner
     from hitmiss.attack.data import read_recordings
-    from hitmiss.attack.run import Campaigner, run_campaign
+    from hitmiss.attack.run import run_campaign
     from hitmiss.cli.progressing import Progress
     from hitmiss.errors import UsageError
 
@@ -149,7 +151,7 @@ def _plan(
     control: bool,
     seed: int,
 ) -> Plan:
-    from hitmiss.attack.run import Plan
+    from hitmiss.attack.sweeps import Plan
     from hitmiss.errors import UsageError
 
     if not families and not minimal:
@@ -175,7 +177,7 @@ def _configs(
     """A family's configurations; steering that means nothing to it is left out, so that its name stays short."""
     from hitmiss.attack.batch import BATCHED
     from hitmiss.attack.config import families
-    from hitmiss.attack.run import sweep
+    from hitmiss.attack.sweeps import sweep
     from hitmiss.errors import UnknownName
     from hitmiss.spec import parse
 
