@@ -11,7 +11,7 @@ from hitmiss._version import __version__
 from hitmiss.errors import UsageError
 from hitmiss.measuring.measurement import Choices, Gap, measure
 from hitmiss.measuring.signature import read_signature
-from hitmiss.protocol import find_protocol, measure_trials, read_trials
+from hitmiss.protocol import Protocol, find_protocol, measure_trials, read_trials
 from hitmiss.results import Estimate, Results
 from hitmiss.trials import Trials
 
@@ -88,6 +88,8 @@ def _recompute(parts: dict[str, str], scores: Any, key: Any, reading: dict[str, 
     if protocol is not None and protocol.name == "toxicity" and "decisions:" in parts.get("choices", ""):
         return _toxicity(parts, scores, reading)
     declared = {"score_kind": parts.get("kind"), **_reading_choices(parts.get("choices", "")), **reading}
+    if {"counts", "tallies"} & {*parts.get("choices", "").split("+")}:
+        return _counted(parts, scores, key, protocol, declared)
     trials = read_trials(scores, key, protocol, **declared)
     if "threshold" in parts:
         from hitmiss.decisions import at_threshold
@@ -103,6 +105,28 @@ def _recompute(parts: dict[str, str], scores: Any, key: Any, reading: dict[str, 
         return measure_trials(trials, protocol, by=by, **plan)
     gap = Gap.parse(parts["gap"]) if "gap" in parts else None
     return measure(trials, _metrics(parts), by=by, gap=gap, choices=choices, **plan)
+
+
+def _counted(
+    parts: dict[str, str], files: Any, key: Any, protocol: Protocol | None, declared: dict[str, Any]
+) -> Results:
+    """The figures of counts or tallies again, whose files hold no trials."""
+    from hitmiss.scale.at_once import evaluate_tallies
+    from hitmiss.scale.counted import evaluate_counts
+
+    if key is not None:
+        raise UsageError("counts and tallies have no ids to join a key with; leave --key out")
+    asked: dict[str, Any] = {
+        "metrics": _metrics(parts),
+        "by": [g.split("*") for g in parts["by"].split(",")] if "by" in parts else [],
+        "gap": Gap.parse(parts["gap"]) if "gap" in parts else False,
+        **(_plan(parts.get("boot")) or ({"level": float(parts["level"])} if "level" in parts else {})),
+    }
+    settled = replace(protocol, both_eers=False) if protocol is not None else None
+    if "tallies" in parts["choices"].split("+"):
+        return evaluate_tallies(files, settled, **asked).results
+    threshold = float(parts["threshold"].partition(" ")[0]) if "threshold" in parts else None
+    return evaluate_counts(files, settled, threshold=threshold, reading=declared, **asked).results
 
 
 def _triage(parts: dict[str, str], trials: Trials, by: list[list[str]]) -> Results:
