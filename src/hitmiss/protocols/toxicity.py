@@ -91,6 +91,7 @@ class Board:
     run: Run
     results: Results
     rows: tuple[Row, ...]
+    level: float = 0.95
 
 
 def read_run(pred_dir: str | Path, run_tag: str, languages: Sequence[str] | None = None, **options: Any) -> Trials:
@@ -290,7 +291,7 @@ def evaluate_run(
     members = run.members
     if members:
         results = _with_bias(results, run, members, level)
-    return Board(run, results, tuple(_rows(run, results)))
+    return Board(run, results, tuple(_rows(run, results)), level)
 
 
 def _with_bias(results: Results, run: Run, members: Mapping[str, Any], level: float) -> Results:

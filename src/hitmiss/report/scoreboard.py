@@ -106,7 +106,8 @@ def _counted(board: Board) -> Table:
     for row in board.rows:
         c = row.counts
         four = [Cell(f"{n:,}") for n in (c.tp, c.fp, c.fn, c.tn)] if c is not None else [Cell("")] * len(COUNTS)
-        rows.append((Cell(row.name), *four, *(Cell(cell.text) for cell in _cells(board, row, LATER))))
+        shares = _cells(board, row, LATER)
+        rows.append((Cell(row.name), *four, *(c if row.name == "worst" else Cell(c.text) for c in shares)))
     return Table("errors", (board.run.group, "TP", "FP", "FN", "TN", *map(_titled, LATER)), tuple(rows))
 
 
@@ -172,7 +173,7 @@ def remarks(board: Board) -> list[str]:
     for group in run.groups:
         origins.setdefault(run.rules[group].origin, []).append(group)
     decided = "; ".join(f"{o}: {', '.join(g)}" if len(origins) > 1 else o for o, g in origins.items())
-    found = [f"decided by {decided}; toxic where score >= threshold"]
+    found = [f"decided by {decided}; toxic where score >= threshold", *_intervals(board)]
     marked = [f"{row.name}: {row.note}" for row in board.rows if row.note and row.name != "worst"]
     found += [f"* {text}" for text in marked]
     found += _pooled(board)
@@ -180,6 +181,19 @@ def remarks(board: Board) -> list[str]:
     if below:
         found.append(f"F1 is not above that of calling everything toxic (always f1): {', '.join(below)}")
     return found
+
+
+def _intervals(board: Board) -> list[str]:
+    """What stands in brackets: how sure, and by which method."""
+    methods: dict[str, list[str]] = {}
+    for row in board.rows:
+        for name in FIRST:
+            e = row.figures.get(name)
+            if e is not None and e.method:
+                kind = {"delong": "DeLong", "wilson": "Wilson"}.get(e.method, e.method.split()[0])
+                methods.setdefault(kind, []).append("macro" if row.name == "macro" else name)
+    told = [f"{kind} ({', '.join(dict.fromkeys(names))})" for kind, names in methods.items()]
+    return [f"in brackets: {board.level:.0%} intervals by {', '.join(told)}"] if told else []
 
 
 def _pooled(board: Board) -> list[str]:

@@ -63,26 +63,34 @@ def _draw(table: Table, out: TextIO) -> None:
     from rich.text import Text
 
     width = shutil.get_terminal_size((100, 24)).columns
-    narrow = max(len(line) for line in lines(table)) + 2 * len(table.header) > width
+    plain = lines(table)
+    narrow = max(map(len, plain)) + len(table.header) + 1 > width  # rich puts one more space between columns, and at the ends
+    beside = [0 if narrow else _beside(table, i) for i in range(len(table.header))]
     drawn = RichTable(title=Text(visible(table.title)), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
     for i, name in enumerate(table.header):
         left = i < table.labels or not name
-        drawn.add_column(Text(name), justify="left" if left else "right", no_wrap=not left or i == 0)
-    beside = [max((len(row[i].below) for row in table.rows), default=0) for i in range(len(table.header))]
+        drawn.add_column(Text(name, justify="left" if left else "right"), justify="left" if left or beside[i] else "right", no_wrap=not left or i == 0)
     for row in table.rows:
         cells = [_rich_cell(c, narrow, beside[i]) for i, c in enumerate(row)]
         drawn.add_row(*cells, end_section=row[0].text == _last_slice(table))
     Console(file=out, width=width, highlight=False).print(drawn)
 
 
+def _beside(table: Table, column: int) -> int:
+    """How wide the figures of a column are that have something beside them; 0 where none has."""
+    if column < table.labels or not any(row[column].below for row in table.rows):
+        return 0
+    return max(len(row[column].text) for row in table.rows)
+
+
 def _rich_cell(cell: Cell, narrow: bool, beside: int) -> Text:
-    """A figure with its interval beside it, or below it where the terminal is narrow."""
+    """A figure with its interval beside it, or below it where the terminal is narrow; `beside`: how wide figures are."""
     from rich.text import Text
 
-    text = Text(cell.text, style="bold" if cell.strong else "")
-    if cell.below or (beside and cell.text and not narrow):
+    text = Text(cell.text.rjust(beside) if cell.text else "", style="bold" if cell.strong else "")
+    if cell.below:
         text.append("\n" if narrow else "  ")
-        text.append(cell.below if narrow else cell.below.ljust(beside), style="not bold dim")
+        text.append(cell.below, style="not bold dim")
     return text
 
 
