@@ -17,7 +17,14 @@ SPECIAL: Final = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
     "×": r"$\times$", "−": "$-$", "–": "--", "↓": r"$\downarrow$", "↑": r"$\uparrow$", "∞": r"$\infty$", "|": r"\textbar{}",
+    "≤": r"$\le$", "≥": r"$\ge$", "[": "{[}", "]": "{]}", "*": "{*}", "-": "{-}", "'": "{'}", "`": r"\textasciigrave{}",
 }  # fmt: skip
+"""How LaTeX prints a character letter for letter: after `\\\\` a bracket or a star would be an option, and two hyphens a dash."""
+PLAIN: Final = "\u017f"
+"""The last letter (Latin Extended-A) that pdfLaTeX knows of itself."""
+TYPED: Final = "‐–—‘’‚“”„†‡•…‰‹›€™"
+"""What it knows beyond them."""
+OTHERS: Final = "% some names have letters that pdfLaTeX does not know: compile with LuaLaTeX or XeLaTeX and a font that has them"
 
 
 @dataclass(frozen=True)
@@ -37,7 +44,9 @@ def latex(grids: Sequence[Grid], style: Style, signature: str = "") -> str:
     """Tables for a paper that loads booktabs; the best of each column in bold."""
     found = [_latex_table(grid, style) for grid in grids]
     head = ["% needs \\usepackage{booktabs}", *(f"% {visible(line)}" for line in signature.splitlines())]
-    return "\n".join([*head, "", *found])
+    text = "\n".join(found)
+    told = [OTHERS] if any(c > PLAIN and c not in TYPED for c in text) else []
+    return "\n".join([*head, *told, "", text])
 
 
 def _latex_table(grid: Grid, style: Style) -> str:
@@ -72,6 +81,8 @@ def tex(text: str) -> str:
 
 
 def _tex_figure(value: str, ends: str, mark: str, strong: bool) -> str:
+    value = value.replace(SPECIAL["-"], SPECIAL["−"])  # of a number it is a minus
+    ends = ends.replace("-", SPECIAL["−"]) if ends.startswith("[") else ends
     shown = rf"\textbf{{{value}}}" if strong else value
     above = rf"$^{{{_superscript(mark)}}}$" if mark else ""
     beside = rf" {{\scriptsize {ends}}}" if ends else ""
