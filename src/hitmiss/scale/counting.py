@@ -135,6 +135,8 @@ class _Counting:
         if is_keyed:
             self._note_rows(stack.frame[AT])
             stack = stack.keep(stack.frame[AT] != UNLISTED)
+            if not stack.frame.height:
+                return
         reading = self._check_words(stack)
         if ledger.findings:
             return
