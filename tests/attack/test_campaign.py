@@ -215,7 +215,7 @@ def fake(changed_by_strength: dict[str, list[int]], **numbers: list[float]) -> T
                 {
                     "item": [f"r{i:02d}" for i in range(n)],
                     "label": [i % 2 for i in range(n)],
-                    "score": bits - 0.5,
+                    "score": bits - 0.5 + 0.001 * np.arange(n),
                     "decision": bits,
                     "attack": attack,
                     "strength": strength,
