@@ -11,6 +11,7 @@ from hitmiss import progress
 from hitmiss.errors import UsageError
 from hitmiss.io.files import expand
 from hitmiss.io.findings import Ledger
+from hitmiss.io.finished import FinishedRun, open_finished
 from hitmiss.io.options import SYSTEM, ReadOptions
 from hitmiss.io.reshaping import find_reshaping
 from hitmiss.measuring.asking import form_of
@@ -90,6 +91,9 @@ def evaluate_streamed(
     chosen = find_protocol(protocol) if protocol is not None else None
     wanted = list(metrics) or list(chosen.metrics if chosen else ())
     reads = read_options(chosen, reading or {})
+    finished = open_finished(scores, reads)
+    if finished is not None:  # a run folder stands for the table inside it
+        scores, reads = finished.table, finished.options
     units = unit_names(unit) if options.get("bootstrap") else ()
     columns = asked_columns(by, gap, units)
     refuse_what_needs_trials(chosen, bool(metrics), wanted, columns, reads)
@@ -113,6 +117,7 @@ def evaluate_streamed(
         tally, covering = _count(shards, plan, run, memory, scratch)
     singles = {} if plan.is_exact else single_scores(tally, plan, _Fetching(shards, plan, run))
     trials = assemble(tally, plan, singles=singles)
+    trials = trials if finished is None else _as_run_says(trials, finished)
     if covering is not None:
         trials = with_key(trials, plan, covering)
     asking: dict[str, Any] = {"metrics": list(metrics), "by": by, "gap": gap, "unit": unit, **options}
@@ -129,6 +134,13 @@ def evaluate_streamed(
         trials = _sharpened(trials, cells, forms, fetch, stretches, rehearse)
     unchanged.refuse_changes()
     return Streamed(measure_trials(trials, chosen, **asking), trials)
+
+
+def _as_run_says(trials: TalliedTrials, run: FinishedRun) -> TalliedTrials:
+    """The trials of a run folder, with what the run tells of itself in their header."""
+    head = trials.header
+    told = replace(head, notes=(*run.notes, *head.notes), choices=(*run.choices, *head.choices), coverage=run.coverage)
+    return replace(trials, header=told)
 
 
 @dataclass(frozen=True)
