@@ -137,7 +137,7 @@ def test_odd_models(model: str, words: str, folder: Path, tmp_path: Path, capsys
     ("options", "words"),
     [
         (("--target", "MI"), "none of these families can aim"),
-        (("--target", "XX"), "unknown class of --target"),
+        (("--target", "XX"), "unknown class 'XX'"),
         (("--seed", "-1"), "--seed is at least 0"),
         (("--batch", "0"), "--batch is at least 1"),
         (("--limit", "0"), "--limit is at least 1"),

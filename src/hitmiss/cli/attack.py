@@ -101,9 +101,9 @@ def _check_aims(targets: list[str], plan: Plan, classes: tuple[str, ...]) -> Non
 
     for name, _, mode in (text.partition(":") for text in targets):
         if name not in classes:
-            raise UnknownName("class of --target", name, classes)
+            raise UnknownName("class", name, classes)
         if mode and mode not in MODES:
-            raise UnknownName("mode of --target", mode, MODES)
+            raise UnknownName("target_mode", mode, MODES)
     if targets and not any(c.target_class for c in (*plan.configs, *plan.searches)):
         raise UsageError("none of these families can aim at a class: --target is for gradient families and random_search")
 
