@@ -7,6 +7,9 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.browser.test_report_in_chromium import browser
+
+from hitmiss.cli.main import VERBS
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -42,3 +45,23 @@ def test_links_lead_somewhere_and_nothing_is_fetched(site: Path) -> None:
 def test_tables_and_code_are_rendered(site: Path) -> None:
     text = (site / "report.html").read_text()
     assert "<table>" in text and "<pre><code" in text and "<!-- not run" not in text and 'id="what-is-in-it"' in text
+
+
+def test_every_verb_is_in_the_index_and_its_page_speaks_of_it() -> None:
+    index = (DOCS / "index.md").read_text(encoding="utf-8")
+    for verb in VERBS:
+        row = next((line for line in index.splitlines() if line.startswith("| `") and f"`hitmiss {verb}`" in line), None)
+        assert row is not None, f"{verb} is not in the table of verbs"
+        (page, *_) = re.findall(r"\]\((\w+)\.md\)", row)
+        assert f"hitmiss {verb}" in (DOCS / f"{page}.md").read_text(encoding="utf-8"), f"{page} says nothing of {verb}"
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize("width", [360, 1280])
+def test_no_page_is_wider_than_the_screen(site: Path, width: int) -> None:
+    with browser() as chromium:
+        page = chromium.new_context(viewport={"width": width, "height": 900}).new_page()
+        for path in sorted(site.glob("*.html")):
+            page.goto(path.as_uri())
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path.name
+            assert page.evaluate("[...document.images].every((image) => image.naturalWidth > 0)"), path.name
