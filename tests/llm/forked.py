@@ -38,7 +38,8 @@ def fork(words: list[str], folder: Path, place: Path | None = None) -> Any:
     context = get_context("forkserver")
     late = ["inspect_ai.agent._acp.server", "inspect_ai.model._providers.openai_compatible", "polars", "scipy.ndimage"]
     context.set_forkserver_preload(["hitmiss.cli.main", "hitmiss.llm.run", "inspect_ai", "openai", *late, __name__])
-    process = context.Process(target=in_fork, args=(words, str(folder), dict(os.environ), str(place) if place else None))
+    about = (words, str(folder), dict(os.environ), str(place) if place else None)
+    process = context.Process(target=in_fork, args=about)
     process.start()
     return process
 

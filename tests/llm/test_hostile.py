@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import resource
+import signal
+import subprocess
+import sys
 import time
 from collections import defaultdict
 from pathlib import Path
@@ -92,6 +97,12 @@ class TestAnswers:
         assert [f for f, data in every(folder) if KEY.encode() in data] == []
 
 
+def small_disk() -> None:
+    """No file may grow beyond 12 kB."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (12_000, 12_000))
+
+
 class TestUse:
     def test_two_processes_on_one_output(self, pictures: Path, tmp_path: Path) -> None:
         first, second = tmp_path / "first", tmp_path / "second"
@@ -106,9 +117,34 @@ class TestUse:
                 (["--resume"], 5, f"process {process.pid} on"),
             ):
                 assert done([*words, *more], second)[0] == code and why in (second / "err").read_text()
+                assert "--join" not in (second / "err").read_text()  # there is none for language models
             process.join()
             assert process.exitcode == 0 and len(server.requests) == 6
         assert len(rows_of(tmp_path / "r.jsonl")) == 6
+
+    def test_no_server_sends_items_on_to_another(self, pictures: Path, tmp_path: Path) -> None:
+        with StandIn() as other, StandIn(lambda seen: f"{other.url}/chat/completions") as server:
+            words = command(pictures, server, tmp_path / "r.jsonl", "--max-connections", "1")
+            code, _, err = done(words, tmp_path)
+        assert code == 5 and "307" in err and (len(server.requests), len(other.requests)) == (1, 0)
+        assert not (tmp_path / "r.run").exists()
+
+    def test_a_full_disk(self, pictures: Path, tmp_path: Path) -> None:
+        """Files may grow to 12 kB: less than the answers take, and far less than what inspect_ai logs."""
+        with StandIn() as server:
+            words = command(pictures, server, tmp_path / "r.jsonl", "--max-connections", "1")
+            limited = [sys.executable, "-m", "hitmiss", *words, "--trials", "3"]
+            alone = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}  # or half of a module's code would be left behind
+            ended = subprocess.run(limited, preexec_fn=small_disk, env=alone, capture_output=True, text=True)
+            assert ended.returncode == 5 and "the disk is full" in ended.stderr, ended.stderr
+            assert KEY not in ended.stderr
+            assert not (tmp_path / "r.jsonl").exists()
+            kept = sum(path.read_bytes().count(b"\n") for path in (tmp_path / "r.run" / "items").glob("*.jsonl"))
+            asked = len(server.requests)
+            assert 0 < kept <= asked < 72
+            assert done([*words, "--trials", "3", "--resume"], tmp_path)[0] == 0
+            assert len(server.requests) - asked == 72 - kept
+        assert len(rows_of(tmp_path / "r.jsonl")) == 72
 
     def test_a_limit_is_part_of_the_dataset(self, pictures: Path, tmp_path: Path) -> None:
         with StandIn() as server:

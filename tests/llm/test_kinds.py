@@ -44,7 +44,9 @@ def sounds(folder: Path) -> Path:
 def test_sounds_with_and_without_tools(tmp_path: Path) -> None:
     path = sounds(tmp_path)
     with StandIn() as server:
-        words = command(path, server, tmp_path / "r.jsonl", "--tools", "both", "--trials", "2", "--max-connections", "1")
+        words = command(
+            path, server, tmp_path / "r.jsonl", "--tools", "both", "--trials", "2", "--max-connections", "1"
+        )
         code, _, err = done([*words, "--metrics-output", str(tmp_path / "m.json")], tmp_path)
         assert code == 0, err
         assert len(server.requests) == 4 * 2 * (1 + 2)

@@ -18,7 +18,22 @@ from hitmiss.review.beginning import folder_of, open_review
 def wav(n: int = 800) -> bytes:
     """A sound of n samples."""
     data = b"".join(struct.pack("<h", (i * 37) % 2000 - 1000) for i in range(n))
-    head = struct.pack("<4sI4s4sIHHIIHH4sI", b"RIFF", 36 + len(data), b"WAVE", b"fmt ", 16, 1, 1, 8000, 16000, 2, 16, b"data", len(data))
+    head = struct.pack(
+        "<4sI4s4sIHHIIHH4sI",
+        b"RIFF",
+        36 + len(data),
+        b"WAVE",
+        b"fmt ",
+        16,
+        1,
+        1,
+        8000,
+        16000,
+        2,
+        16,
+        b"data",
+        len(data),
+    )
     return head + data
 
 
@@ -32,7 +47,10 @@ def asked(pictures: Path, tmp_path: Path) -> Path:
         (data / row["image"]).write_bytes((pictures.parent / row["image"]).read_bytes())
     rows[1]["image"] = str(data / rows[1]["image"])  # given whole: it must not be written so
     (data / "a.wav").write_bytes(wav())
-    rows += [{"id": "sound", "audio": "a.wav", "label": "real"}, {"id": "words", "text": "<b>so</b> it is", "label": "real"}]
+    rows += [
+        {"id": "sound", "audio": "a.wav", "label": "real"},
+        {"id": "words", "text": "<b>so</b> it is", "label": "real"},
+    ]
     write_dataset(data, rows)
     (tmp_path / "mine.py").write_text(
         "def f(item):\n"

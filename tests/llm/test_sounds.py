@@ -116,7 +116,9 @@ class TestTools:
         assert any("libFLAC" in mark for mark in found["encoder_marks"]) and found["chunks"] == []
         wav = sound_container(packed(TONE) + b"LIST\x04\x00\x00\x00INFO")
         assert wav["chunks"] == ["fmt ", "data", "LIST"] and wav["channels"] == 1
-        assert any("Lavc" in m for m in sound_container(packed(TONE) + b"junk\x0c\x00\x00\x00Lavc58.134  ")["encoder_marks"])
+        assert any(
+            "Lavc" in m for m in sound_container(packed(TONE) + b"junk\x0c\x00\x00\x00Lavc58.134  ")["encoder_marks"]
+        )
 
     @pytest.mark.parametrize("name", TOOLS)
     def test_broken_sounds_are_a_result(self, name: str) -> None:

@@ -28,13 +28,12 @@ class Owner:
         self.path = path
         self.is_held = False
 
-    def take(self) -> None:
+    def take(self, can_join: bool = True) -> None:
         """Become the owner; an owner that is gone is replaced."""
         standing = self.standing()
         if standing is not None:
-            raise EnvironmentFault(
-                f"process {standing[0]} on {standing[1]} works on this run; wait for it, or work beside it with --join"
-            )
+            beside = ", or work beside it with --join" if can_join else ""
+            raise EnvironmentFault(f"process {standing[0]} on {standing[1]} works on this run; wait for it{beside}")
         self.path.unlink(missing_ok=True)
         fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
         os.write(fd, json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode())

@@ -169,8 +169,9 @@ def start(
     items: Sequence[str],
     resume: bool = False,
     join: bool = False,
+    can_join: bool = True,
 ) -> Run:
-    """Begin a run, go on with one (`resume`), or work beside its owner (`join`).
+    """Begin a run, go on with one (`resume`), or work beside its owner (`join`, where the verb has it: `can_join`).
 
     `config` pins everything that could change a result; a resumed run must have the same. A folder that holds a run
     already, and is neither resumed nor joined, is refused.
@@ -183,7 +184,7 @@ def start(
     try:
         with claims.guard():
             if not join or owner.standing() is None:
-                owner.take()
+                owner.take(can_join)
             manifest = _begin(folder, kind, wanted, items) if fresh else _continue(folder, kind, wanted, items)
             torn = sum(map(cut_torn_tail, segments(folder)))
         run = Run(folder, manifest, items, owner, claims)

@@ -6,7 +6,7 @@ import os
 import re
 import socket
 import urllib.request
-from typing import Final
+from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
 from hitmiss.errors import EnvironmentFault, UsageError
@@ -76,7 +76,18 @@ def require_server(address: str) -> None:
         socket.create_connection((host, port), timeout=SECONDS).close()
     except OSError as error:
         why = "no answer within 10 seconds" if isinstance(error, TimeoutError) else error.strerror or str(error)
-        raise EnvironmentFault(f"there is no server at {host}:{port} ({why}); is the address right, and is it on?") from None
+        raise EnvironmentFault(
+            f"there is no server at {host}:{port} ({why}); is the address right, and is it on?"
+        ) from None
+
+
+def refuse_redirects(api: Any) -> None:
+    """Have a provider's client follow no redirect: a server must not send items on to another."""
+    for holder in (api, getattr(api, "client", None)):
+        for name in ("http_client", "_client"):
+            client = getattr(holder, name, None)
+            if client is not None and hasattr(client, "follow_redirects"):
+                client.follow_redirects = False
 
 
 def _split(url: str) -> SplitResult | None:

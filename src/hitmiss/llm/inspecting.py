@@ -16,10 +16,18 @@ from typing import Any, Final
 
 from hitmiss.detect.detector import need
 from hitmiss.errors import EnvironmentFault, HitmissError, UsageError
-from hitmiss.llm.addresses import OPENAI, is_openai, require_plain_environment, require_server, server_of
+from hitmiss.llm.addresses import (
+    OPENAI,
+    is_openai,
+    refuse_redirects,
+    require_plain_environment,
+    require_server,
+    server_of,
+)
 from hitmiss.llm.answers import SCHEMA
 from hitmiss.llm.cache import ToolCache
 from hitmiss.llm.conversation import Conversation
+from hitmiss.llm.failures import broken, inner, kind_of, stopped
 from hitmiss.llm.items import Item
 from hitmiss.llm.plan import Call, Settings
 from hitmiss.llm.recorder import Recorder, failure, now
@@ -29,8 +37,6 @@ SERVICE: Final = "hitmiss"
 NO_KEY: Final = "none-needed"
 MARKUP: Final = re.compile(r"\[/?[a-z ]+\]")
 """How inspect_ai colours its errors."""
-CODE: Final = re.compile(r"Error code: (\d{3})\b")
-KINDS_BY_CODE: Final = {"401": "authentication", "403": "permission", "404": "not_found", "429": "rate_limit"}
 
 
 def ask_llms(recorder: Recorder, log_dir: Path, cache: ToolCache | None, key: str | None) -> None:
@@ -42,7 +48,12 @@ def ask_llms(recorder: Recorder, log_dir: Path, cache: ToolCache | None, key: st
     require_plain_environment()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what its libraries deprecate, and leave open, is no affair of the user's
-        is_whole = _evaluate(waiting, recorder, log_dir, cache, key)
+        try:
+            is_whole = _evaluate(waiting, recorder, log_dir, cache, key)
+        except (KeyboardInterrupt, HitmissError):
+            raise
+        except BaseException as error:  # of its own making: groups of errors, some of which are no Exception
+            raise recorder.fatal or broken(error, recorder.secrets) from None
         gc.collect()  # connections and streams that were left open complain when they are collected: here
     recorder.require_hope()
     if not is_whole:
@@ -60,7 +71,7 @@ def _evaluate(
         model=None,
         display="none",
         log_dir=str(log_dir),
-        log_level="error",
+        log_level="critical",  # what fails is told by our own sentence and rows
         log_images=False,
         log_realtime=False,
         log_model_api=False,
@@ -69,6 +80,9 @@ def _evaluate(
         score_display=False,
         max_tasks=len(tasks),
     )
+    said = next((log.error.message for log in logs if log.status == "error" and log.error is not None), None)
+    if said is not None and recorder.fatal is None:
+        raise stopped(str(said), recorder.secrets)
     return bool(logs) and not any(log.status == "cancelled" for log in logs)
 
 
@@ -116,6 +130,7 @@ def open_model(name: str, settings: Settings, key: str | None, recorder: Recorde
     except Exception as error:
         why = MARKUP.sub("", recorder.secrets.redact(str(error) or type(error).__name__)).removeprefix("ERROR: ")
         raise EnvironmentFault(f"the model {name} cannot be asked: {' '.join(why.split())}") from None
+    refuse_redirects(found.api)
     redact_api(found, recorder.secrets)
     return found
 
@@ -191,32 +206,7 @@ async def _answered(call: Call, recorder: Recorder, cache: ToolCache | None, sta
     except (EnvironmentFault, UsageError):
         raise
     except Exception as found:
-        error = redact_error(_inner(found), recorder.secrets)
+        error = redact_error(inner(found), recorder.secrets)
         record = failure(error, kind_of(error))
     is_whole = "error" not in record
     return {**record, **asked.account(time.perf_counter() - began, is_whole=is_whole), "timestamp": at}
-
-
-def _inner(error: Any) -> Any:
-    """The error that made the last retry fail, where retries were given up."""
-    attempt = getattr(error, "last_attempt", None)
-    return (attempt.exception() if attempt is not None else None) or error
-
-
-def kind_of(error: BaseException) -> str:
-    """The kind of a failure, as the rows have it.
-
-    >>> kind_of(TimeoutError()), kind_of(ValueError()), kind_of(ValueError("Error code: 403 - no"))
-    ('timeout', 'exception', 'permission')
-    """
-    name = type(error).__name__.lower()
-    code = CODE.search(str(error))  # inspect_ai may have put its own error around the provider's
-    if code is not None and code[1] in KINDS_BY_CODE:
-        return KINDS_BY_CODE[code[1]]
-    kinds = {
-        "timeout": "timeout",
-        "ratelimit": "rate_limit",
-        "authentication": "authentication",
-        "connection": "connection",
-    }
-    return next((kind for part, kind in kinds.items() if part in name), "exception")

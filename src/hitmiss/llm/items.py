@@ -83,7 +83,9 @@ def read_items(path: str | Path, *, root: str | Path | None = None, limit: int |
     faults += _repeated(by_row, path.name)
     items = list(by_row.values())
     if faults:
-        raise DataError(f"{path.name}: {len(faults):,} row{'' if len(faults) == 1 else 's'} of the dataset cannot be used", faults)
+        raise DataError(
+            f"{path.name}: {len(faults):,} row{'' if len(faults) == 1 else 's'} of the dataset cannot be used", faults
+        )
     if not items:
         raise DataError(f"{path.name} holds no item")
     return items

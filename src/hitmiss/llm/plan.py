@@ -81,7 +81,9 @@ class Plan:
         if not self.models or len(set(self.models)) != len(self.models) or any("|" in m or not m for m in self.models):
             raise UsageError(f"--models takes one or more different names without `|`; found {', '.join(self.models)}")
         if True in self.modes and not self.tools and set(self.models) - set(self.detectors):
-            raise UsageError("there are tools for pictures and sounds, and the dataset has neither; ask with --tools no-tools")
+            raise UsageError(
+                "there are tools for pictures and sounds, and the dataset has neither; ask with --tools no-tools"
+            )
 
     @property
     def kinds(self) -> list[str]:

@@ -15,7 +15,7 @@ from hitmiss.llm.secrets import Secrets
 
 HOPELESS: Final = 20
 """So many failures before the first success, and nothing more is asked: it is not the items."""
-REFUSALS: Final = ("authentication", "not_found")
+REFUSALS: Final = ("authentication", "not_found", "redirect")
 """Failures that no item can be the reason of: one before the first success is enough."""
 LONGEST_ERROR: Final = 600
 

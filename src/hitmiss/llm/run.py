@@ -69,7 +69,7 @@ def run_llm(
         raise UsageError(f"{target} exists and no run in {place} wrote it; give another --output")
     keys = [call.key for call in plan.calls]
     secrets = Secrets.of_environment(key)
-    about: dict[str, Any] = {"kind": KIND, "config": plan.config, "items": keys, "resume": resume}
+    about: dict[str, Any] = {"kind": KIND, "config": plan.config, "items": keys, "resume": resume, "can_join": False}
     with stop_on_terminate(), nothing_for_nothing(place), start(place, **about) as run:
         recorder = Recorder.of(run, plan, secrets, retry, report or (lambda recorder: None))
         ask_models(recorder, models or {})

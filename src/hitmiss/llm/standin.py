@@ -151,6 +151,8 @@ class Handler(BaseHTTPRequestHandler):
             self.reply(429, {"error": {"message": "too many requests"}}, {"retry-after": "2"})
         elif fault in ("401", "403"):
             self.reply(int(fault), {"error": {"message": f"Incorrect API key provided: {seen.key}"}})
+        elif fault.startswith("http"):
+            self.reply(307, {"error": {"message": f"ask {fault}"}}, {"Location": fault})
         elif fault == "404":
             self.reply(404, {"error": {"message": f"The model {seen.model} does not exist"}})
         elif fault == "400":
