@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime, timedelta
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -219,6 +220,9 @@ class TestCommand:
             (["--canaries", "-1"], "--canaries", 2),
             (["--api-key-env", "NO_SUCH_VARIABLE"], "NO_SUCH_VARIABLE", 2),
             (["--prices", "no.toml"], "no.toml", 3),
+            (["--metrics-output", "nowhere/m.json"], "there is no folder nowhere", 2),
+            (["--base-url", "http://127.0.0.1:99999/v1"], "http or https", 2),
+            (["--base-url", "http://me:secret-word@127.0.0.1/v1"], "no user name", 2),
         ],
     )
     def test_wrong_words(
@@ -232,7 +236,8 @@ class TestCommand:
         capsys: pytest.CaptureFixture[str],
     ) -> None:
         assert run([*self.words(pictures, functions, tmp_path / "r.jsonl"), *extra]) == code
-        assert why in capsys.readouterr().err
+        said = capsys.readouterr().err
+        assert why in said and "secret-word" not in said and not (tmp_path / "r.run").exists()
 
     def test_a_run_without_an_answer_is_a_failure(
         self, pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -322,7 +327,7 @@ class TestResuming:
         other = open_models([name])
         with pytest.raises(IncompleteRun, match=r"source: .* before, .* now"):
             run_llm(plan_of(items, other), output=tmp_path / "r.jsonl", models=other, resume=True)
-        with pytest.raises(UsageError, match="finished run"):
+        with pytest.raises(UsageError, match="finished run; give another --output"):
             run_llm(plan_of(items, models), output=tmp_path / "r.jsonl", models=models)
 
     def test_failed_calls_are_asked_again_only_on_request(self, pictures: Path, tmp_path: Path) -> None:
@@ -359,6 +364,19 @@ class TestResuming:
         assert subprocess.run(command, env=env, capture_output=True).returncode == 0
         assert len(calls.read_text().splitlines()) - before == 96 - kept
         assert len({(r["id"], r["trial"]) for r in rows_of(out)}) == len(rows_of(out)) == 96
+        # the same as a run that nobody killed, in another time zone, language and order of hashes
+        other = {**env, "TZ": "Pacific/Kiritimati", "LC_ALL": "C", "PYTHONHASHSEED": "7"}
+        whole = [*command[:-2], str(tmp_path / "whole.jsonl")]
+        assert subprocess.run(whole, env=other, capture_output=True).returncode == 0
+        rows = rows_of(tmp_path / "whole.jsonl")
+        ages = [datetime.now(UTC) - datetime.fromisoformat(r["timestamp"]) for r in rows]
+        assert all(timedelta(0) <= age < timedelta(hours=1) for age in ages)
+        assert [lasting(r) for r in rows] == [lasting(r) for r in rows_of(out)]
+
+
+def lasting(row: dict[str, Any]) -> dict[str, Any]:
+    """A row without what differs from one moment to the next."""
+    return {k: v for k, v in row.items() if k not in ("timestamp", "timings", "latency_seconds")}
 
 
 def test_runs_over_other_files_cannot_be_compared(pictures: Path, functions: Path, tmp_path: Path) -> None:

@@ -74,6 +74,7 @@ def llm(
     from hitmiss.llm.run import run_llm
     from hitmiss.llm.secrets import key_of
 
+    _require_folder(metrics_output)
     address, doubts = _address(models, base_url, provider)
     bands = _bands(thresholds)
     asking: dict[str, Any] = {"temperature": temperature, "max_tokens": max_tokens, "seed": seed, "timeout": timeout}
@@ -100,6 +101,14 @@ def llm(
     if metrics_output is not None:
         _write_metrics(outcome, metrics_output)
     _emit(outcome, canaries, json)
+
+
+def _require_folder(path: Path | None) -> None:
+    """Refuse a file that could not be written, before anything is asked."""
+    if path is not None and not path.parent.is_dir():
+        from hitmiss.errors import UsageError
+
+        raise UsageError(f"there is no folder {path.parent} to write {path.name} into")
 
 
 def _address(models: list[str], base_url: str | None, provider: str | None) -> tuple[str | None, list[str]]:

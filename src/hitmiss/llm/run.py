@@ -12,7 +12,7 @@ import polars as pl
 
 from hitmiss.detect.loop import stop_on_terminate
 from hitmiss.errors import IncompleteRun, UsageError
-from hitmiss.io.runs import FILES, MANIFEST, MEDIA, Run, start
+from hitmiss.io.runs import FILES, MANIFEST, MEDIA, Run, load_manifest, start
 from hitmiss.io.segments import replace_file
 from hitmiss.io.triage import LAYOUT, read_results
 from hitmiss.llm.cache import ToolCache, default_folder
@@ -67,6 +67,8 @@ def run_llm(
         raise UsageError(f"there is no folder {target.parent} to write {target.name} into")
     if target.exists() and not (place / MANIFEST).exists():
         raise UsageError(f"{target} exists and no run in {place} wrote it; give another --output")
+    if not resume and (place / MANIFEST).is_file() and load_manifest(place)["state"] == "complete":
+        raise UsageError(f"{place} holds a finished run; give another --output, or write its rows again with --resume")
     keys = [call.key for call in plan.calls]
     secrets = Secrets.of_environment(key)
     about: dict[str, Any] = {"kind": KIND, "config": plan.config, "items": keys, "resume": resume, "can_join": False}
