@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hitmiss.io.findings import Ledger
+from hitmiss.io.plain import read_typed
 from hitmiss.io.predictions import PredictionRules, read_predictions
+from hitmiss.io.shapes import Shape
 from hitmiss.io.sound import read_sound
 from hitmiss.io.tables import look
 
@@ -82,3 +86,40 @@ def quick(folder: Path, rows: list[list[str]]) -> object:
     path = folder / "run_en.csv"
     path.write_text("".join(",".join(row) + "\n" for row in [HEADER, *rows]))
     return read_sound(look(path, PredictionRules().reading, Ledger()), PICKS, PredictionRules())
+
+
+CELL = st.sampled_from(["", "a", "0", "1", "0.5", "1e-3", " 1", "x y", "é"])
+ROW = st.one_of(
+    st.tuples(
+        st.sampled_from(["a", "b", "c"]), st.sampled_from("01"), st.sampled_from(["0.5", "1e-3"]), st.just("0.4")
+    ),
+    st.lists(CELL, min_size=1, max_size=6).filter(lambda row: row != [""]),  # a blank line is no row
+)
+
+
+@given(rows=st.lists(ROW, min_size=1, max_size=6), picked=st.sets(st.integers(1, 3)), end=st.sampled_from(["", "\n"]))
+@settings(max_examples=300, deadline=None)
+def test_what_is_read_quickly_is_what_splitting_every_line_reads(
+    rows: list[Sequence[str]], picked: set[int], end: str
+) -> None:
+    """Rows too short or too long, wherever they stand and however they balance, never come through."""
+    data = ("\n".join(["id,y_true,y_prob,t", *(",".join(row) for row in rows)]) + end).encode()
+    shape = Shape("x.csv", (("id", "y_true", "y_prob", "t"),), separator=",")
+    names = {1: ("label", pl.Int8), 2: ("score", pl.Float64), 3: ("threshold", pl.Float64)}
+    picks = {"item": 0, **{names[at][0]: at for at in sorted(picked)}}
+    found = read_typed(shape, data, picks, {at: names[at][1] for at in picked})
+    if found is None:
+        return
+    assert all(len(row) == 4 for row in rows)
+    assert found["item"].to_list() == [row[0] for row in rows]
+    for at in picked:
+        wanted = [None if row[at] == "" else float(row[at]) for row in rows]
+        assert found[names[at][0]].to_list() == wanted
+
+
+def test_a_sound_table_of_any_columns_is_read_quickly() -> None:
+    data = b"id,y_true,y_prob,t\na,1,0.5,0.4\nb,0,1e-3,0.4\n"
+    shape = Shape("x.csv", (("id", "y_true", "y_prob", "t"),), separator=",")
+    for picks in ({"item": 0, "score": 2}, {"item": 0, "label": 1, "score": 2, "threshold": 3}):
+        found = read_typed(shape, data, picks, {2: pl.Float64})
+        assert found is not None and found["score"].to_list() == [0.5, 1e-3]
