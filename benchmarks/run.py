@@ -52,10 +52,11 @@ def sections(page: str) -> dict[str, str]:
 
 def main(names: list[str]) -> None:
     """Measure and write."""
-    kept = sections(PAGE.read_text(encoding="utf-8")) if PAGE.exists() else {}
     for name in names or [n for n in NAMES if (HERE / f"{n}.py").exists()]:
         print(name, flush=True)
-        kept[name] = section(name)
+        fresh = section(name)
+        kept = sections(PAGE.read_text(encoding="utf-8")) if PAGE.exists() else {}  # others may have measured meanwhile
+        kept[name] = fresh
         PAGE.write_text(HEAD + "".join(f"\n{kept[n]}" for n in NAMES if n in kept), encoding="utf-8")
 
 

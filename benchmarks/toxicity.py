@@ -2,10 +2,11 @@
 
     python benchmarks/toxicity.py
 
-One run, one thread each, processor time, least of three unless the table says otherwise; the whole command also by the
-clock on the wall, with the threads that each takes by itself, which only means something on a machine that does nothing
-else. Start of the interpreter and imports count for both. Peers that are not installed are left out. Every figure of every
-peer is compared with ours; the largest difference is in the table.
+One run, one thread each, processor time (user and system), least of three unless the table says otherwise. The whole
+command and its peer are started in turn, and medians are compared, so that a busy machine slows both alike; it is also
+timed by the clock on the wall, with the threads that each takes by itself, which only means something on a machine that
+does nothing else. Start of the interpreter and imports count for both. Peers that are not installed are left out. Every
+figure of every peer is compared with ours; the largest difference is in the table.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import gc
 import importlib.util
 import math
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -35,6 +37,7 @@ LIMITS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "POLARS_MAX_THREADS")
 ROWS, GROUPS = 10_000_000, 50
 SLOW_ROWS = 1_000_000
 FILES, ROWS_A_FILE = 20, 100_000
+TURNS = 7
 LANGUAGES = [
     *("en", "es", "it", "tr", "fr", "de", "pt", "nl", "pl", "ru"),
     *("uk", "cs", "sv", "fi", "da", "hu", "ro", "el", "ko", "ja"),
@@ -194,19 +197,22 @@ def write_predictions(folder: Path) -> None:
         (folder / f"run_{language}.csv").write_text(text + "\n")
 
 
-def spent(words: list[str], times: int = 3, threads: bool = False) -> tuple[float, float]:
-    """Least processor seconds and least seconds on the wall of a process, its start included."""
+def spent(words: list[str], threads: bool = False) -> tuple[float, float]:
+    """Processor seconds and seconds on the wall of a process, its start included."""
     own = dict(os.environ)
     for name in (*(LIMITS if threads else ()), "PYTHONDONTWRITEBYTECODE"):  # whoever runs it twice has compiled modules
         own.pop(name, None)
-    best, least = math.inf, math.inf
-    for _ in range(times):
-        before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-        subprocess.run(words, check=True, capture_output=True, env=own)
-        least = min(least, time.perf_counter() - start)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        best = min(best, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    return best, least
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    subprocess.run(words, check=True, capture_output=True, env=own)
+    wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, wall
+
+
+def in_turn(ours: list[str], peer: list[str], threads: bool = False) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Median processor seconds of both, and median seconds on the wall of both, started in turn."""
+    pairs = [(spent(ours, threads), spent(peer, threads)) for _ in range(TURNS)]
+    cpu, wall = (tuple(statistics.median(pair[who][kind] for pair in pairs) for who in (0, 1)) for kind in (0, 1))
+    return (cpu[0], cpu[1]), (wall[0], wall[1])
 
 
 def command() -> list[Row]:
@@ -219,20 +225,21 @@ def command() -> list[Row]:
         where = ["--pred_dir", name, "--run_tag", "run", "--languages", *LANGUAGES, "--output", str(folder / "out.csv")]
         start = [sys.executable, "-m", "hitmiss", "toxicity", *where, "--bootstrap"]
         peer = [sys.executable, str(PEER), name, str(folder / "theirs.csv")]
-        (plain, _), (theirs, _) = spent([*start, "0"], times=5), spent([*peer, *LANGUAGES], times=5)
-        walls = spent([*start, "0"], threads=True, times=5)[1], spent([*peer, *LANGUAGES], threads=True, times=5)[1]
+        (plain, theirs), _ = in_turn([*start, "0"], [*peer, *LANGUAGES])
+        _, walls = in_turn([*start, "0"], [*peer, *LANGUAGES], threads=True)
         same = differs(folder / "out.csv", folder / "theirs.csv")
-        drawn, intervals = spent([*start, "1000"])[0], spent([*peer, "--draws", "20", *LANGUAGES], times=1)[0]
+        drawn = statistics.median(spent([*start, "1000"])[0] for _ in range(3))
+        intervals = spent([*peer, "--draws", "20", *LANGUAGES])[0]
     size = f"{FILES * ROWS_A_FILE / 1e6:g} M rows in {FILES} files"
     scaled = theirs + (intervals - theirs) * 1000 / 20
-    note = f"least of five; ours has DeLong and Wilson intervals, the peer none; largest difference {same:.1e}"
+    note = f"median of {TURNS}; ours has DeLong and Wilson intervals, the peer none; largest difference {same:.1e}"
     return [
         row(f"whole command, {size}", plain, "pandas + scikit-learn", theirs, 5, note),
         row(
             f"the same on the wall, {size}",
             *(walls[0], "pandas + scikit-learn", walls[1]),
             5,
-            f"{os.cpu_count()} cores",
+            f"median of {TURNS}, {os.cpu_count()} cores",
         ),
         row(
             f"the same with 1,000 replicates, {size}",
