@@ -269,6 +269,8 @@ def _with_target(frame: pl.DataFrame, target: str) -> pl.DataFrame:
 
     Beside a single column, and then put at the end: where columns lie in unlike chunks, `with_columns` writes it out.
     """
+    if not frame.width:
+        return frame.with_columns(target=pl.lit(target))
     alone = frame.to_series(0).to_frame().with_columns(pl.lit(target).alias("target")).select("target")
     return pl.concat([frame, alone], how="horizontal")
 
