@@ -217,7 +217,9 @@ class TestSecrets:
     def test_keys_are_taken_out_wherever_they_stand(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("MY_SERVICE_API_KEY", "abcdefgh12345")
         monkeypatch.setenv("OTHER_TOKEN", "abcdefgh")  # a part of the other key: the longer goes first
+        monkeypatch.setenv("HTTPS_PROXY", "http://somebody:proxy-password@proxy:3128")
         secrets = Secrets.of_environment("given-by-hand")
+        assert secrets.redact("somebody said proxy-password") == "somebody said [key removed]"
         text = "a abcdefgh12345 b given-by-hand c abcdefgh d"
         assert secrets.redact(text) == "a [key removed] b [key removed] c [key removed] d"
         nested = {"k abcdefgh": [1, None, {"x": "given-by-hand"}], "n": 0.5}

@@ -27,7 +27,7 @@ class Secrets:
     def of_environment(cls, *more: str | None) -> Secrets:
         """Every value whose name says that it is secret, and those given."""
         named = [v for k, v in os.environ.items() if NAMES.search(k)]
-        hidden = [part for v in os.environ.values() for part in _inside(v)]
+        hidden = [_inside(v) for v in os.environ.values()]
         found = {v for v in (*named, *hidden, *more) if v and len(v) >= SHORTEST}
         return cls(tuple(sorted(found, key=len, reverse=True)))
 
@@ -50,19 +50,19 @@ class Secrets:
         return [self.clean(v) for v in value] if isinstance(value, list | tuple) else value
 
 
-def _inside(value: str) -> tuple[str | None, ...]:
-    """The user name and the password of an address.
+def _inside(value: str) -> str | None:
+    """The password of an address; where it has only a user name, that is the secret.
 
-    >>> _inside("http://me:pass-word@host/v1"), _inside("no address")
-    (('me', 'pass-word'), ())
+    >>> _inside("http://me:pass-word@host/v1"), _inside("https://token-1234@host"), _inside("no address")
+    ('pass-word', 'token-1234', None)
     """
     if "://" not in value or "@" not in value:
-        return ()
+        return None
     try:
         parts = urlsplit(value)
     except ValueError:
-        return ()
-    return parts.username, parts.password
+        return None
+    return parts.password or parts.username
 
 
 def key_of(variable: str | None) -> str | None:
