@@ -63,9 +63,14 @@ def open_finished(source: Any, options: ReadOptions) -> FinishedRun | None:
 
 
 def run_behind(source: str | Path) -> Path | None:
-    """The run of a source: the folder itself, or for `results.jsonl` the `results.run` beside it that wrote it."""
+    """The run of a source: the folder itself, or for `results.jsonl` the `results.run` beside it that wrote it.
+
+    >>> run_behind(".") is run_behind("no-such.jsonl") is None
+    True
+    """
     path = Path(source)
-    return next((p for p in (path, path.with_suffix(".run")) if (p / MANIFEST).is_file()), None)
+    beside = (path.with_suffix(".run"),) if path.is_file() else ()
+    return next((p for p in (path, *beside) if (p / MANIFEST).is_file()), None)
 
 
 def media_folder(run: Path) -> Path | None:
