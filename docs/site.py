@@ -26,7 +26,7 @@ nav a[aria-current]{color:var(--fg);font-weight:600}nav b{display:none}main{min-
 @media(min-width:900px){.frame{grid-template-columns:210px minmax(0,1fr);gap:2.5rem}nav{border:0;position:sticky;top:0;align-self:start;max-height:100vh;overflow:auto}
 nav a,nav b{display:block;margin:.18rem 0}nav b{margin-top:1rem;font-size:.8rem;color:var(--muted);text-transform:uppercase;letter-spacing:.05em}}
 a{color:var(--accent)}:focus-visible{outline:2px solid var(--accent);outline-offset:2px}h1{font-size:1.9rem;letter-spacing:-.02em;line-height:1.2}h2{margin-top:2.4rem}
-td code,p code,li code{overflow-wrap:anywhere}code{font:.9em ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;background:var(--code);padding:.1em .3em;border-radius:4px}
+p code,li code{overflow-wrap:anywhere}code{font:.9em ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;background:var(--code);padding:.1em .3em;border-radius:4px}
 pre{background:var(--code);border:1px solid var(--line);border-radius:8px;padding:.9rem 1rem;overflow-x:auto;line-height:1.45;font-size:.86rem}pre code{background:none;padding:0}
 .scroll{overflow-x:auto}table{border-collapse:collapse;font-size:.93rem}th,td{border-bottom:1px solid var(--line);padding:.4rem .8rem .4rem 0;text-align:left;vertical-align:top}
 img{max-width:100%;height:auto;border:1px solid var(--line);border-radius:8px}

@@ -109,7 +109,7 @@ def test_a_report_of_attacks_counts_records_and_names_the_worst_attack(attacked:
     worst = min(robust, key=lambda key: robust[key])
     (name, head), *_ = part.summary.headlines
     assert name == "" and head.title.endswith(f"{worst[0]} at {worst[1]}")
-    assert float(head.value.removesuffix(" %")) == pytest.approx(100 * robust[worst], abs=0.51)
+    assert float(head.value.removesuffix("\u00a0%")) == pytest.approx(100 * robust[worst], abs=0.51)
     assert {f.kind for f in part.figures} == {"robustness"} and len(part.figures) == 4
     assert [d.title for d in part.domains] == ["by target", "by sex"] and part.domains[0].maps
     assert part.confusion is None and not part.comparison
@@ -148,7 +148,7 @@ def test_a_drift_table_is_a_report_without_a_whole() -> None:
     (part,) = page.parts
     assert part.overall is None and len(part.levels) == 1
     assert part.summary.headlines[0][1].title == "False acceptance, at worst: manipulation noise(snr=5)"
-    assert "60.00 %" in render(page)
+    assert "60.00\u00a0%" in render(page)
 
 
 def repeated() -> Trials:
@@ -170,14 +170,14 @@ def test_repeated_trials_are_one_run_with_the_mean_as_headline() -> None:
     assert [lane.name for lane in evaluation.lanes] == ["no", "yes"]
     assert all(lane.picture is not None and len(lane.trials or ()) == 150 for lane in evaluation.lanes)
     part = compose([data]).parts[0]
-    shown = {name: float(head.value.removesuffix(" %")) for name, head in part.summary.headlines}
+    shown = {name: float(head.value.removesuffix("\u00a0%")) for name, head in part.summary.headlines}
     frame = trials.frame
     for name in ("no", "yes"):
         own = frame.filter(tools=name)
         each = [float((t["label"] == t["decision"]).mean()) for _, t in own.group_by("trial")]
         assert shown[name] == pytest.approx(100 * float(np.mean(each)), abs=0.051)
         head = dict(part.summary.headlines)[name]
-        assert f"sd {100 * np.std(each, ddof=1):.2g} %" in head.interval
+        assert f"sd {100 * np.std(each, ddof=1):.2g}\u00a0%" in head.interval
     assert part.overall is not None and len(part.overall.rows) == 6 and part.repeats is not None
 
 

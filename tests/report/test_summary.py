@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from hitmiss.report import views
 from hitmiss.report.evaluations import RunData, evaluations
+from hitmiss.report.grids import Grid, Row
 from hitmiss.report.heat import heat_map
 from hitmiss.report.page import compose
 from hitmiss.report.plotly import figure_of
@@ -87,3 +89,22 @@ def test_the_verdict_stands_beside_the_difference_on_the_page() -> None:
     assert heads[at + 1] == "verdict" and sorted(heads) == sorted({*heads})
     for row in part.comparison[0].rows:
         assert row.cells[at + 1].text in ("B better", "no difference shown") and "\u00a0↓" in row.cells[0].text
+
+
+def test_a_table_of_many_metrics_is_turned_round_where_that_makes_it_narrower() -> None:
+    """Every figure of the grid stands in the turned table, in the line of its metric and the column of its run."""
+    metrics = [f"m{i}" for i in range(12)]
+    rows = tuple(
+        Row((run,), tuple(Estimate(m, (i + 1) / 100 + r / 2, n=10, n_positive=4) for i, m in enumerate(metrics)))
+        for r, run in enumerate(("one", "two"))
+    )
+    made = views.of_grid(Grid("all trials", ("run",), tuple(metrics), rows), "fake")
+    assert [text for text, _, _ in made.heads] == ["metric", "one", "two"]
+    lines = {row.cells[0].text: [cell.text for cell in row.cells[1:]] for row in made.rows}
+    assert lines["n"] == ["10", "10"] and lines["fake"] == ["4", "4"]
+    for i, metric in enumerate(metrics):
+        assert lines[f"{metric}\u00a0↓"] == [f"{(i + 1) / 100 + r / 2:.4f}" for r in (0, 1)]
+    narrow = views.of_grid(
+        Grid("all trials", ("run",), tuple(metrics[:3]), tuple(Row(r.labels, r.cells[:3]) for r in rows)), "fake"
+    )
+    assert [text for text, _, _ in narrow.heads][:3] == ["run", "n", "fake"]

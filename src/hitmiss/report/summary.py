@@ -12,6 +12,8 @@ from hitmiss.report.grids import figure, interval, places
 from hitmiss.results import Estimate
 
 TILES: Final = 5
+PER_CENT: Final = "\u00a0%"
+"""Stays with its number at the end of a line."""
 MOST_WORRIES: Final = 7
 MISCALIBRATED: Final = 0.1
 """Share of the minimum cost above which the excess of the actual cost is worth a worry."""
@@ -93,7 +95,7 @@ def _with_spread(made: Shown, e: Estimate, deviation: Estimate | None) -> Shown:
     """A mean over repetitions says so, with their standard deviation."""
     if e.average != "mean":
         return made
-    scale, unit = (100.0, " %") if is_share(e.metric) else (1.0, "")
+    scale, unit = (100.0, PER_CENT) if is_share(e.metric) else (1.0, "")
     sd = deviation.value if deviation is not None else None
     spread = f"sd {scale * sd:.2g}{unit}" if sd is not None else ""
     ends = ", ".join(filter(None, (made.interval, spread)))
@@ -109,7 +111,7 @@ def shown(e: Estimate) -> Shown:
     """An estimate for a headline: shares in per cent, everything with the digits that its interval allows."""
     entry, scale = explain(e.metric), 100.0 if is_share(e.metric) else 1.0
     digits = places([e], scale)
-    unit = " %" if scale != 1.0 and e.value is not None else ""
+    unit = PER_CENT if scale != 1.0 and e.value is not None else ""
     value = f"{figure(e.value, digits, scale)}{unit}" if e.value is not None else "undefined"
     ends = interval(e, digits, scale)
     better = "lower is better" if e.best == "low" else "higher is better"
@@ -216,6 +218,6 @@ def _text(e: Estimate) -> str:
 def _signed(e: Estimate) -> str:
     """A difference: of shares in percentage points, which per cent would leave open."""
     made = shown(e)
-    value, ends = (text.removesuffix(" %") for text in (made.value, made.interval))
+    value, ends = (text.removesuffix(PER_CENT) for text in (made.value, made.interval))
     unit = " percentage points" if value != made.value else ""
     return f"{'+' if e.value is not None and e.value > 0 else ''}{value}{unit} {ends}".strip()

@@ -14,6 +14,8 @@ from hitmiss.results import Estimate
 
 MOST_ROWS: Final = 400
 """Rows of a table on the page; of more the first and the last half are shown, and the number left out."""
+MOST_ACROSS: Final = 8
+"""Metrics that stand side by side; of more a table is turned round where that makes it narrower."""
 MARGIN: Final = 0.04
 NOTE: Final = "note"
 LABEL, COUNT, FIGURE = "label", "count", "figure"
@@ -74,7 +76,9 @@ def _unbroken(text: str) -> str:
 
 
 def of_grid(grid: Grid, positive: str, note: str = "", *, bars: bool = True) -> TableView:
-    """A grid with its sizes, each figure with its interval in numbers and (`bars`) drawn."""
+    """A grid with its sizes, each figure with its interval in numbers and (`bars`) drawn; of many metrics turned round."""
+    if len(grid.metrics) > MOST_ACROSS and len(grid.rows) <= MOST_ACROSS:
+        return turned(grid, positive, note)
     digits = [places(grid.column(i)) for i in range(len(grid.metrics))]
     scales = [_scale(grid.column(i)) if bars else None for i in range(len(grid.metrics))]
     best = [_best(grid, i) for i in range(len(grid.metrics))]
@@ -96,6 +100,23 @@ def of_grid(grid: Grid, positive: str, note: str = "", *, bars: bool = True) -> 
     heads += [(f"{m} {ARROW[b]}", FIGURE, explain(m).gist) for m, b in zip(grid.metrics, grid.best, strict=True)]
     shown, left_out = _cut(tuple(map(view, grid.rows)))
     return TableView(_capital(grid.title), tuple(heads), shown, _joined(note, left_out), sortable=len(shown) > 3)
+
+
+def turned(grid: Grid, positive: str, note: str = "") -> TableView:
+    """A grid of many metrics and few rows: a line a metric, a column a row."""
+    heads = [("metric", LABEL, "")] + [(" · ".join(filter(None, row.labels)), FIGURE, "") for row in grid.rows]
+    sizes = {"n": [row.n for row in grid.rows], positive: [row.n_positive for row in grid.rows]}
+    lines = [
+        RowView("", (CellView(name), *(CellView(f"{n:,}" if n is not None else "") for n in own)))
+        for name, own in sizes.items()
+        if any(n is not None for n in own)
+    ]
+    for i, metric in enumerate(grid.metrics):
+        digits, best = places(grid.column(i)), _best(grid, i)
+        cells = [_figure(row.cells[i], row, digits, None, None, best) for row in grid.rows]
+        title = CellView(f"{metric}\u00a0{ARROW[grid.best[i]]}", about=explain(metric).gist)
+        lines.append(RowView("", (title, *cells)))
+    return TableView(_capital(grid.title), tuple(heads), tuple(lines), note)
 
 
 def by_metric(grid: Grid, positive: str) -> TableView:
