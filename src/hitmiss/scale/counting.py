@@ -21,7 +21,7 @@ from hitmiss.io.words import Reading, understand
 from hitmiss.scale.counters import STEP, Codes, Counter, KeepAll, ToDisk, counter
 from hitmiss.scale.joining import AT, UNLISTED, joined_pieces, open_joined
 from hitmiss.scale.plan import Shard, ShardPlan, Window
-from hitmiss.scale.quick import Odd, Quick, Unseen, is_sound
+from hitmiss.scale.quick import Odd, Quick, Unseen, is_sound, placed
 from hitmiss.scale.reading import Opened, Read, digest
 from hitmiss.scale.spilling import Parts, Writer
 from hitmiss.scale.tallies import Binned, Cell, ShardFact, ShardTally
@@ -236,12 +236,13 @@ class _Counting:
         """The number of each row's cell; `columns` lists the values known so far, and learns."""
         code = np.zeros(frame.height, dtype=np.int64)
         for name, known in columns.items():
-            place = frame[name].cast(pl.Enum(known), strict=False)
-            if place.null_count():
+            try:
+                place = placed(frame[name], known)
+            except Unseen:
                 known += sorted(set(frame[name].unique().to_list()) - set(known))
-                place = frame[name].cast(pl.Enum(known))
+                place = placed(frame[name], known)
             code *= len(known)
-            code += place.to_physical().to_numpy()
+            code += place
         size = int(np.prod([len(known) for known in columns.values()]))
         held, place_of = _distinct(code, size)
         rename = self.plan.options.rename if columns is self._raw else {}

@@ -5,7 +5,7 @@ Whatever is odd (an empty score, NaN, a label that is not understood) is left to
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise, product
@@ -187,6 +187,19 @@ class Placing(Protocol):
 def place_of(values: tuple[str, ...]) -> Placing:
     """The quickest way for some values: few are compared with, more are told by their hashes."""
     return _Compared(values) if len(values) <= FEW else _Hashed.of(values) or _Listed(values)
+
+
+def placed(column: pl.Series, values: Sequence[str]) -> Codes:
+    """The place of each text among values. Raises `Unseen` for a text that is none of them.
+
+    >>> placed(pl.Series(["b", "a", "b"]), ["a", "b"]).tolist()
+    [1, 0, 1]
+    """
+    if not len(column):
+        return np.zeros(0, dtype=np.int64)
+    placing = place_of(tuple(values))
+    numbers = column.to_frame().select(placing.expression(pl.first()).alias(" place")).to_series().to_numpy()
+    return placing.places(numbers)
 
 
 @dataclass(frozen=True)
