@@ -28,9 +28,10 @@ from hitmiss.attack.window import hann_windows
 from hitmiss.detect.extract import to_probability
 from hitmiss.errors import DataError, UnknownName, UsageError
 
-FEW = 16
+FEW = 32
 """Records that are perturbed together: so few that they stay in the processor's cache."""
-MOST_THREADS = 8
+MOST_THREADS = 2
+"""More hinder each other: a good part of the work is Python's."""
 DETECTED = "R peaks detected by hitmiss"
 Bits = NDArray[np.int8]
 Notes = tuple[str, ...] | list[tuple[str, ...]]
