@@ -318,3 +318,43 @@ def test_thresholds_of_a_run_by_its_tag_and_none_from_one_class(
     put(tmp_path, "es", text=HEADER + "a,0,0.9,0.5\nb,0,0.2,0.5\n")
     assert run(["threshold", f"{tmp_path}:run"]) == 3
     assert "es: all its validation rows are non-toxic" in capsys.readouterr().err
+
+
+def test_files_named_after_languages_need_no_column(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    put(tmp_path, "en", "es")
+    (tmp_path / "run_metrics.csv").write_text("language,f1\nen,1\n")
+    paths = [str(tmp_path / f"run_{language}.csv") for language in ("en", "es")]
+    for given in (paths, [str(tmp_path / "run_*.csv")], [f"{tmp_path}:run"]):
+        assert run(["toxicity", *given, "--documented"]) == 0
+        assert list(table(capsys.readouterr().out)) == ["en", "es", "macro", "micro"]
+    assert run(["toxicity", *paths, "--documented", "--languages", "es"]) == 0
+    assert list(table(capsys.readouterr().out)) == ["es", "macro", "micro"]
+    assert run(["toxicity", *paths, "--languages", "fr"]) == 2
+    assert run(["toxicity", str(tmp_path)]) == 2
+    assert "say which run in it" in capsys.readouterr().err
+    (tmp_path / "run_en.csv").write_text("id,lang,y_true,y_prob\na,fr,1,0.9\nb,it,0,0.2\n")  # a column beats the name
+    assert run(["toxicity", paths[0], "--documented"]) == 0
+    assert list(table(capsys.readouterr().out)) == ["fr", "it", "macro", "micro"]
+
+
+@pytest.mark.parametrize(("given", "said"), [("nan", "give a number"), ("2", "lie in 0..1"), ("-0.1", "lie in 0..1")])
+def test_thresholds_that_decide_nothing_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], given: str, said: str
+) -> None:
+    put(tmp_path)
+    assert run(words(tmp_path, "--threshold", given)) == 2
+    assert said in capsys.readouterr().err
+    if given != "nan":
+        assert run(words(tmp_path, "--threshold", given, "--scores", "any")) == 0
+
+
+def test_a_column_that_was_declared_and_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    put(tmp_path)
+    assert run(words(tmp_path, "--column", "label=y_tru")) == 3
+    assert "there is no column 'y_tru'; did you mean 'y_true'?" in capsys.readouterr().err
+
+
+def test_errors_go_into_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    put(tmp_path)
+    assert run(words(tmp_path, "--dump_errors", "--errors_dir", str(tmp_path / "run_en.csv"))) == 2
+    assert "is a file; name a folder" in capsys.readouterr().err

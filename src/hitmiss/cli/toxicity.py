@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hitmiss.protocols.toxicity import Board, Run
 
 MOST_LISTED = 1000
-FILES = "Instead of --pred_dir: file(s) in which a column tells the language; CSV, TSV, JSON lines or Parquet."
+FILES = "Instead of --pred_dir: file(s) in which a column, or else the name, tells the language (CSV, Parquet …); FOLDER:RUN_TAG."
 ABOUT_COLUMN = "Our name = the file's column, `label=gold`; for item, label, score, decision, threshold."
 
 
@@ -135,7 +135,7 @@ def _load(
     from hitmiss.decisions import Deciding
     from hitmiss.errors import UsageError
     from hitmiss.io.predictions import PredictionRules
-    from hitmiss.protocols.toxicity import load_run, load_table
+    from hitmiss.protocols.toxicity import load_any, load_run
 
     default = settings.evaluation.default_threshold
     deciding = Deciding(threshold) if default is None else Deciding(threshold, default, "config")
@@ -143,7 +143,7 @@ def _load(
     if files:
         if where["skip_missing"]:
             raise UsageError("--missing_language is about files named after languages; here a column tells them")
-        return load_table(printing.expanded(files), where["group"], languages=where["languages"], **options)
+        return load_any(printing.expanded(files), where["group"], languages=where["languages"], **options)
     folder = where["pred_dir"] or settings.evaluation.output_dir
     if not folder or not where["run_tag"]:
         raise UsageError("say where the predictions are: --pred_dir DIR --run_tag TAG, or files with a language column")

@@ -270,8 +270,12 @@ def _picks(
 
 def _claim(ours: str, names: Sequence[str], rules: PredictionRules, file: str, ledger: Ledger) -> int | None:
     declared = rules.columns.get(ours)
+    if declared is not None and declared in names:
+        return list(names).index(declared)
     if declared is not None:
-        return list(names).index(declared) if declared in names else None
+        near = nearest(declared, names)
+        fix = f"did you mean {quoted(near)}?" if near else f"there are {_shown(names)}"
+        raise ledger.stop("missing-column", f"there is no column {quoted(declared)}", fix, [Place(file, 1)], declared)
     taken = {*rules.columns.values(), *rules.identities}
     hits = {plain(n): at for at, n in enumerate(names) if plain(n) in ALIASES[ours] and n not in taken}
     documented = ALIASES[ours][0]

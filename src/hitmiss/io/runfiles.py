@@ -58,6 +58,18 @@ def without_own_outputs(paths: Sequence[str]) -> tuple[list[str], list[str]]:
     return [p for p in paths if not is_own[p]], [p for p in paths if is_own[p]]
 
 
+def files_of(given: Sequence[str]) -> list[str]:
+    """The files that arguments stand for: `folder:run_tag` is those of a run."""
+    found: list[str] = []
+    for path in given:
+        folder, colon, tag = path.rpartition(":")
+        if Path(path).is_dir():
+            raise UsageError(f"{path} is a folder; say which run in it, as {path}:baseline")
+        is_run = bool(colon) and not Path(path).exists() and Path(folder).is_dir()
+        found += [str(file) for file in find_run(folder, tag)[0].values()] if is_run else [path]
+    return found
+
+
 def language_of(path: str | Path) -> str | None:
     """The language at the end of a file's name, after `_`.
 

@@ -17,11 +17,11 @@ import numpy as np
 import polars as pl
 
 from hitmiss.decisions import Deciding, Rule, decide_groups, decided_trials
-from hitmiss.errors import UsageError
+from hitmiss.errors import DataError, UsageError
 from hitmiss.io.findings import Ledger
 from hitmiss.io.notes import note_oddities
 from hitmiss.io.predictions import PredictionRules, Predictions, read_predictions
-from hitmiss.io.runfiles import find_run, language_of
+from hitmiss.io.runfiles import files_of, find_run, language_of, without_own_outputs
 from hitmiss.measuring.bias import measure_bias
 from hitmiss.metrics.counts import Counts
 from hitmiss.protocol import find_protocol, measure_trials
@@ -215,6 +215,26 @@ def load_table(
     return replace(run, files=files)
 
 
+def load_any(
+    given: Sequence[str], group: str | None = None, *, languages: Sequence[str] | None = None, **options: Any
+) -> Run:
+    """Files in which a column tells the language or, where none has such a column, their names; or `folder:run_tag`."""
+    paths, _ = without_own_outputs(files_of(given))
+    if not paths:
+        raise UsageError("no file of predictions was given")
+    try:
+        return load_table(paths, group, languages=languages, **options)
+    except DataError as error:
+        by_name = group is None and all(map(language_of, paths))
+        if not by_name or {(f.kind, f.column) for f in error.faults} != {("missing-column", "group")}:
+            raise
+    kept = [path for path in paths if not languages or language_of(path) in languages]
+    absent = [language for language in languages or () if language not in map(language_of, kept)]
+    if absent:
+        raise UsageError(f"no file is of {', '.join(absent)}")
+    return load_files(kept, **options)
+
+
 def run_of(
     predictions: Predictions,
     group: str,
@@ -233,6 +253,7 @@ def run_of(
     if clash:
         raise UsageError(f"a {group} is called {clash[0]!r}, which is the name of an average here; rename it")
     how = replace(deciding or Deciding(), per_row=chosen.threshold_rule == "per-row")
+    _refuse_threshold(how.given, chosen.any_scores)
     how = replace(how, default=None) if chosen.any_scores else how
     decided = decide_groups(predictions.frame, how, _titles(predictions))
     kinds = dict.fromkeys(rule.origin for rule in decided.rules.values())
@@ -254,6 +275,13 @@ def run_of(
     header = replace(header, notes=merged(header.notes, tuple(ledger.notes)))
     trials = decided_trials(Trials.from_frame(frame, header, is_unique=one_each), decided)
     return Run(trials, group, groups, decided.rules, predictions, decided.bound, tag, is_bare)
+
+
+def _refuse_threshold(given: float | None, any_scores: bool) -> None:
+    """Nothing reaches NaN, and no probability a threshold above 1: everything would be called non-toxic without a word."""
+    if given is not None and (given != given or not (any_scores or 0.0 <= given <= 1.0)):
+        fix = "give a number" if given != given else "probabilities lie in 0..1; other scores need --scores any"
+        raise UsageError(f"a threshold of {given!r} decides nothing; {fix}")
 
 
 def _default_told(deciding: Deciding, origins: Mapping[str, None]) -> tuple[str, ...]:

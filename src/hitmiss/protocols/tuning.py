@@ -13,7 +13,7 @@ from hitmiss.decisions import Deciding
 from hitmiss.errors import DataError, UsageError
 from hitmiss.io.outfiles import write_csv
 from hitmiss.io.predictions import PredictionRules
-from hitmiss.io.runfiles import find_run, language_of, without_own_outputs
+from hitmiss.io.runfiles import files_of, language_of, without_own_outputs
 from hitmiss.measuring.tuning import Tuned, tune
 from hitmiss.protocols.toxicity import Run, load_files, load_table
 
@@ -47,8 +47,8 @@ def tune_files(
 ) -> Tuning:
     """Choose the threshold of each group on validation files and judge it on test files where there are any."""
     rules = PredictionRules(columns=columns or {}, missing=missing)  # type: ignore[arg-type]
-    kept, left = without_own_outputs(_files(validation))
-    kept_test, left_test = without_own_outputs(_files(test))
+    kept, left = without_own_outputs(files_of(validation))
+    kept_test, left_test = without_own_outputs(files_of(test))
     own = load_sides(kept, group, rules)
     other = load_sides(kept_test, group, rules, whole=True) if test else None
     if other is not None and set(own.groups) != set(other.groups):
@@ -61,18 +61,6 @@ def tune_files(
     skipped = sorted({Path(p).name for p in (*left, *left_test)})
     said = [f"left out, as hitmiss wrote them and they are no predictions: {', '.join(skipped)}"] if skipped else []
     return Tuning(tuple(rows), maximize, search, own.group, other, paths, (*said, *_warnings(rows, own, other)))
-
-
-def _files(given: Sequence[str]) -> list[str]:
-    """The files that arguments stand for: `folder:run_tag` is those of a run."""
-    found: list[str] = []
-    for path in given:
-        folder, colon, tag = path.rpartition(":")
-        if Path(path).is_dir():
-            raise UsageError(f"{path} is a folder; say which run in it, as {path}:baseline")
-        is_run = bool(colon) and not Path(path).exists() and Path(folder).is_dir()
-        found += [str(file) for file in find_run(folder, tag)[0].values()] if is_run else [path]
-    return found
 
 
 def load_sides(paths: Sequence[str], group: str | None, rules: PredictionRules, *, whole: bool = False) -> Run:

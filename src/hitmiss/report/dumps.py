@@ -85,6 +85,8 @@ def dump_errors(
     if most is not None and most < 0:
         raise UsageError(f"--max_errors must not be negative; found {most}")
     directory = Path(folder)
+    if directory.exists() and not directory.is_dir():
+        raise UsageError(f"{folder} is a file; name a folder for the errors")
     directory.mkdir(parents=True, exist_ok=True)
     written: dict[Path, tuple[int, int]] = {}
     for group in run.groups:
