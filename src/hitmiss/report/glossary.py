@@ -44,8 +44,8 @@ def explain(metric: str) -> Entry:
     try:
         entry = find_metric(parse(metric).name)
     except UsageError:
-        title, gist, text = attack_words.WORDS.get(metric, (metric, "", ""))
-        return Entry(metric, title, gist, text)
+        words = attack_words.WORDS.get(metric, attack_words.Words(metric, ""))
+        return Entry(metric, words.title, words.gist, words.text)
     first, _, rest = (inspect.getdoc(entry.function) or entry.name).replace("**", "").partition("\n")
     title, colon, gist = first.partition(": ")
     body = "\n".join(" ".join(part.split()) for part in rest.split(">>>")[0].strip().split("\n\n"))
