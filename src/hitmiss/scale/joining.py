@@ -51,8 +51,7 @@ def open_joined(shard: Shard, plan: ShardPlan, ledger: Ledger) -> Opened:
 def beside(opened: Opened, key: KeyFiles) -> Joined:
     """A file of scores with the columns that are taken from the key."""
     picks = {**opened.match.picks, **dict.fromkeys(key.columns, FROM_KEY)}
-    theirs = {**dict.fromkeys(key.columns, ""), **opened.match.theirs}
-    theirs = {name: said or name for name, said in theirs.items()}
+    theirs = {**{name: name for name in key.columns}, **opened.match.theirs}
     slices = tuple(dict.fromkeys((*opened.match.slices, *(name for name in key.columns if name != "label"))))
     match = replace(opened.match, picks=picks, theirs=theirs, slices=slices)
     return Joined(opened.shard, opened.shape, match, opened.match, key)
