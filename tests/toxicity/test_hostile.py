@@ -32,7 +32,7 @@ def table(said: str) -> dict[str, str]:
 
 @pytest.mark.parametrize(
     "given",
-    [["--languages", "en", "es"], ["--languages", "en,es"], ["--languages", "en,", "es"], ["--languages=en", "es"]],
+    [["--languages", "en", "es"], ["--languages", "en,es"], ["--languages", "en,", "es"], ["--languages=en,es"]],
 )
 def test_languages_may_be_written_as_people_write_lists(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], given: list[str]

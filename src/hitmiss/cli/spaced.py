@@ -31,7 +31,7 @@ def settle(words: Sequence[str]) -> list[str]:
 
     >>> settle(["toxicity", "--languages", "en", "es", "--pred_dir", "a_b", "--dump_errors"])
     ['toxicity', '--languages', 'en', '--languages', 'es', '--pred-dir', 'a_b', '--dump-errors']
-    >>> settle(["toxicity", "--languages=en", "es", "--", "my_file.csv"])
+    >>> settle(["toxicity", "--languages", "en", "es", "--", "my_file.csv"])
     ['toxicity', '--languages', 'en', '--languages', 'es', '--', 'my_file.csv']
     >>> settle(["toxicity", "--languages", "--run_tag", "a"])
     Traceback (most recent call last):
@@ -45,12 +45,9 @@ def settle(words: Sequence[str]) -> list[str]:
         if word == "--":
             return settled + list(words[at:])
         if is_option(word):
-            name, equals, value = dashed(word).partition("=")
-            current = name if name in spaced else None
+            current = dashed(word) if dashed(word) in spaced else None  # with `=` it has its one value
             if current is None:
                 settled.append(dashed(word))
-            elif equals:
-                settled += [current, value]
             elif at + 1 == len(words) or is_option(words[at + 1]):
                 raise UsageError(f"{word} needs a value after it")
         elif current is not None:
