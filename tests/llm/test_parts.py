@@ -170,6 +170,12 @@ class TestAnswers:
             found = read_answer(text)
             assert (found.verdict, found.confidence, found.rationale) == (verdict, confidence, rationale)
 
+    @pytest.mark.parametrize("word", ["FAKE", " Fake\n", "fake"])
+    def test_letters_of_any_size_are_understood(self, word: str) -> None:
+        assert read_answer(json.dumps({"verdict": word, "confidence": 1, "rationale": None})).verdict == "fake"
+        twice = json.dumps({"verdict": word, "confidence": 1}) + ' and again {"verdict": "fake", "confidence": 1.0}'
+        assert read_answer(twice).verdict == "fake"  # two that agree are one
+
     @given(st.text())
     def test_whatever_else_is_said_gives_no_verdict(self, text: str) -> None:
         assert read_answer(text).verdict is None
