@@ -81,7 +81,9 @@ class Display:
 
     def plot(self, ax: Axes | None = None, *, name: str | None = None, color: str | None = None) -> Axes:
         """Draw into these axes, or into new ones of a paper's column width."""
-        raise NotImplementedError
+        from hitmiss.report.matplots import DRAWN
+
+        return DRAWN[self.kind](self, ax, name, color)
 
 
 def plain(value: Any) -> Any:
@@ -197,12 +199,6 @@ class DetDisplay(Display):
         counts = int(tally.n_positive), int(tally.n_negative)
         return cls(positive, negative, *counts, far[kept], frr[kept], threshold[kept], tuple(points))
 
-    def plot(self, ax: Axes | None = None, *, name: str | None = None, color: str | None = None) -> Axes:
-        """Draw into these axes, or into new ones of a paper's column width."""
-        from hitmiss.report.matplots import draw_det
-
-        return draw_det(self, ax, name, color)
-
 
 @dataclass(frozen=True, eq=False)
 class RocDisplay(Display):
@@ -232,12 +228,6 @@ class RocDisplay(Display):
         counts = int(tally.n_positive), int(tally.n_negative)
         lines = curve.fpr[kept], curve.tpr[kept], curve.thresholds[kept]
         return cls(positive, negative, *counts, *lines, curve.area, tuple(points))
-
-    def plot(self, ax: Axes | None = None, *, name: str | None = None, color: str | None = None) -> Axes:
-        """Draw into these axes, or into new ones of a paper's column width."""
-        from hitmiss.report.matplots import draw_roc
-
-        return draw_roc(self, ax, name, color)
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,9 +259,3 @@ class PrDisplay(Display):
         lines = curve.recall[kept], curve.precision[kept], curve.thresholds[kept]
         counts = int(tally.n_positive), int(tally.n_negative)
         return cls(positive, negative, *counts, *lines, average_precision_of_tally(tally))
-
-    def plot(self, ax: Axes | None = None, *, name: str | None = None, color: str | None = None) -> Axes:
-        """Draw into these axes, or into new ones of a paper's column width."""
-        from hitmiss.report.matplots import draw_pr
-
-        return draw_pr(self, ax, name, color)

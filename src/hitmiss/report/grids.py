@@ -61,6 +61,14 @@ class Grid:
         """Which direction is better, a metric."""
         return tuple(self.column(i)[0].best if self.column(i) else "low" for i in range(len(self.metrics)))
 
+    def best_value(self, i: int) -> float | None:
+        """The best figure of a metric, averages apart; None where there is nothing to choose from."""
+        values = [e.value for row in self.rows if row.average is None and (e := row.cells[i]) is not None]
+        known = [value for value in values if value is not None]
+        if len(known) < 2:
+            return None
+        return min(known) if self.best[i] == "low" else max(known)
+
 
 def overall(results: Results) -> Grid:
     """All trials: a row a run."""

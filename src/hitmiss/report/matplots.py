@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -268,3 +269,16 @@ def draw_robustness(d: RobustnessDisplay, ax: Axes | None, name: str | None, col
     if d.clean is not None:
         ax.axhline(d.clean, color=GREY, lw=0.8, ls="--", label="clean")
     return finish(ax, d.across, explain(d.metric).title)
+
+
+DRAWN: Final[Mapping[str, Callable[[Any, Axes | None, str | None, str | None], Axes]]] = {
+    "det": draw_det,
+    "roc": draw_roc,
+    "pr": draw_pr,
+    "histogram": draw_histogram,
+    "reliability": draw_reliability,
+    "bayes_error": draw_bayes_error,
+    "tippett": draw_tippett,
+    "risk_coverage": draw_risk_coverage,
+}
+"""Who draws which kind of display."""

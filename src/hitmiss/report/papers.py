@@ -138,7 +138,7 @@ def _cells(
     """Every row with its figures written out."""
     scales = [style.scale(m) for m in grid.metrics]
     digits = [places(grid.column(i), scale) for i, scale in enumerate(scales)]
-    best = [_best(grid, i) for i in range(len(grid.metrics))]
+    best = [grid.best_value(i) for i in range(len(grid.metrics))]
     found = []
     for row in grid.rows:
         cells = []
@@ -158,12 +158,3 @@ def _cells(
 
 def _is(e: Estimate, best: float | None, row: Row) -> bool:
     return best is not None and e.value == best and row.average is None
-
-
-def _best(grid: Grid, i: int) -> float | None:
-    values = [
-        e.value for row in grid.rows if row.average is None and (e := row.cells[i]) is not None and e.value is not None
-    ]
-    if len(values) < 2:
-        return None
-    return min(values) if grid.best[i] == "low" else max(values)

@@ -26,7 +26,7 @@ from hitmiss.trials import Trials
 from hitmiss.values import FAILED
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    pass
 
 BINS: Final = 60
 PRIORS: Final = np.linspace(-7.0, 7.0, 141)
@@ -73,12 +73,6 @@ class HistogramDisplay(Display):
         counts = _spread(tally, edges) if isinstance(tally, ReadTally) else _placed(tally, edges)
         shares = counts[0] / tally.n_positive, counts[1] / tally.n_negative
         return cls(positive, negative, int(tally.n_positive), int(tally.n_negative), edges, *shares, points)
-
-    def plot(self, ax: Axes | None = None, *, name: str | None = None, color: str | None = None) -> Axes:
-        """Draw into these axes, or into new ones of a paper's column width."""
-        from hitmiss.report.matplots import draw_histogram
-
-        return draw_histogram(self, ax, name, color)
 
 
 def _placed(tally: Tally, edges: Floats) -> list[Floats]:
@@ -157,12 +151,6 @@ class ReliabilityDisplay(Display):
         shares = found.stated[held] / n, found.right[held] / n, ends[:, 0], ends[:, 1], n
         return cls(names[0], names[1], int(tally.n_positive), int(tally.n_negative), *shares, of)
 
-    def plot(self, ax: Axes | None = None, *, name: str | None = None, color: str | None = None) -> Axes:
-        """Draw into these axes, or into new ones of a paper's column width."""
-        from hitmiss.report.matplots import draw_reliability
-
-        return draw_reliability(self, ax, name, color)
-
 
 def _judged(trials: Trials) -> Tally:
     decision = trials.column("decision").fill_null(FAILED).to_numpy()
@@ -204,12 +192,6 @@ class BayesErrorDisplay(Display):
         lines = PRIORS, chance * miss + (1 - chance) * alarm, least, np.minimum(chance, 1 - chance)
         return cls(positive, negative, int(tally.n_positive), int(tally.n_negative), *lines)
 
-    def plot(self, ax: Axes | None = None, *, name: str | None = None, color: str | None = None) -> Axes:
-        """Draw into these axes, or into new ones of a paper's column width."""
-        from hitmiss.report.matplots import draw_bayes_error
-
-        return draw_bayes_error(self, ax, name, color)
-
 
 def _llrs(trials: Trials, what: str) -> Trials:
     if trials.header.score_kind != "llr":
@@ -249,12 +231,6 @@ class TippettDisplay(Display):
             sides += [tens[kept], share[kept]]
         return cls(positive, negative, int(tally.n_positive), int(tally.n_negative), *sides)
 
-    def plot(self, ax: Axes | None = None, *, name: str | None = None, color: str | None = None) -> Axes:
-        """Draw into these axes, or into new ones of a paper's column width."""
-        from hitmiss.report.matplots import draw_tippett
-
-        return draw_tippett(self, ax, name, color)
-
 
 @dataclass(frozen=True, eq=False)
 class RiskCoverageDisplay(Display):
@@ -277,12 +253,6 @@ class RiskCoverageDisplay(Display):
         kept = light(PIXELS * curve.coverage, PIXELS * curve.risk)
         lines = curve.coverage[kept], curve.risk[kept], curve.threshold[kept]
         return cls(*facts(trials, tally), *lines)
-
-    def plot(self, ax: Axes | None = None, *, name: str | None = None, color: str | None = None) -> Axes:
-        """Draw into these axes, or into new ones of a paper's column width."""
-        from hitmiss.report.matplots import draw_risk_coverage
-
-        return draw_risk_coverage(self, ax, name, color)
 
 
 def read_display(data: Mapping[str, Any]) -> Display:

@@ -81,7 +81,7 @@ def of_grid(grid: Grid, positive: str, note: str = "", *, bars: bool = True) -> 
         return turned(grid, positive, note)
     digits = [places(grid.column(i)) for i in range(len(grid.metrics))]
     scales = [_scale(grid.column(i)) if bars else None for i in range(len(grid.metrics))]
-    best = [_best(grid, i) for i in range(len(grid.metrics))]
+    best = [grid.best_value(i) for i in range(len(grid.metrics))]
     pooled = next((row for row in grid.rows if row.average == "pooled"), None)
     sized = any(row.n is not None for row in grid.rows)
 
@@ -112,7 +112,7 @@ def turned(grid: Grid, positive: str, note: str = "") -> TableView:
         if any(n is not None for n in own)
     ]
     for i, metric in enumerate(grid.metrics):
-        digits, best = places(grid.column(i)), _best(grid, i)
+        digits, best = places(grid.column(i)), grid.best_value(i)
         cells = [_figure(row.cells[i], row, digits, None, None, best) for row in grid.rows]
         title = CellView(f"{metric}\u00a0{ARROW[grid.best[i]]}", about=explain(metric).gist)
         lines.append(RowView("", (title, *cells)))
@@ -189,15 +189,6 @@ def _scale(own: Sequence[Estimate]) -> tuple[float, float] | None:
         return None
     room = MARGIN * (max(ends) - min(ends))
     return min(ends) - room, max(ends) + room
-
-
-def _best(grid: Grid, i: int) -> float | None:
-    values = [
-        e.value for row in grid.rows if row.average is None and (e := row.cells[i]) is not None and e.value is not None
-    ]
-    if len(values) < 2:
-        return None
-    return min(values) if grid.best[i] == "low" else max(values)
 
 
 def _cut(rows: tuple[RowView, ...]) -> tuple[tuple[RowView, ...], int]:
