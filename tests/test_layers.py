@@ -19,7 +19,7 @@ LAYERS = (
     ("io", "decisions", "thresholds", "calibration", "recalibration", "bands", "pairing", "validity"),
     ("measuring", "verdicts", "comparing", "robustness", "testing"),
     ("ray_cluster", "detect", "attack", "probe", "simulate", "shortcuts", "drawing", "llm"),
-    ("protocol", "protocols", "opening", "verification", "scale"),
+    ("protocol", "protocols", "scale", "opening", "verification"),
     ("report", "review", "bridges"),
     ("cli",),
 )
