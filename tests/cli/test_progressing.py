@@ -234,6 +234,30 @@ def test_long_steps_know_their_total(verb: str, steps: tuple[str, ...], two_syst
     assert all(share is not None for _, share in heard.words)
 
 
+@pytest.mark.parametrize("with_key", [False, True])
+def test_streamed_files_know_about_how_many_rows_they_have(with_key: bool, tmp_path: Path) -> None:
+    """Two shards, and a key where there is one: shares of the whole that never fall and end at one."""
+    for shard in range(2):
+        rows = [f"i{shard}-{i}\t{'spoof' if i % 2 else 'bonafide'}\t{i}" for i in range(400)]
+        (tmp_path / f"{shard}.tsv").write_text("\n".join(["item\tlabel\tscore", *rows]) + "\n")
+        kept = ["\t".join(row.split("\t")[::2]) for row in rows]
+        (tmp_path / f"s{shard}.tsv").write_text("\n".join(["item\tscore", *kept]) + "\n")
+    keys = [
+        line.rpartition("\t")[0]
+        for shard in range(2)
+        for line in (tmp_path / f"{shard}.tsv").read_text().splitlines()[1:]
+    ]
+    (tmp_path / "key.tsv").write_text("\n".join(["item\tlabel", *keys]) + "\n")
+    files = [str(tmp_path / f"{'s' if with_key else ''}{shard}.tsv") for shard in range(2)]
+    heard = Heard()
+    with progress.heard_by(heard):
+        words = ["score", *files, "-m", "eer", "--stream", "--bootstrap", "20"]
+        assert run([*words, "--key", str(tmp_path / "key.tsv")] if with_key else words) == 0
+    for step in ("shards counted", *(["rows of the key"] if with_key else [])):
+        shares = heard.shares(step)
+        assert shares == sorted(shares) and shares[-1] == pytest.approx(1.0, abs=0.2), step
+
+
 def test_large_files_are_read_by_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "PIECE", 1000)
     lines = ["item\tlabel\tscore", *(f"i{i}\t{'spoof' if i % 2 else 'bonafide'}\t{i}" for i in range(500))]

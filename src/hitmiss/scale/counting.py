@@ -22,7 +22,7 @@ from hitmiss.scale.counters import STEP, Codes, Counter, KeepAll, ToDisk, counte
 from hitmiss.scale.joining import AT, UNLISTED, joined_pieces, open_joined
 from hitmiss.scale.plan import Shard, ShardPlan, Window
 from hitmiss.scale.quick import Odd, Quick, Unseen, is_sound, placed
-from hitmiss.scale.reading import Opened, Read, digest
+from hitmiss.scale.reading import Opened, Read, digest, trials_expected
 from hitmiss.scale.spilling import Parts, Writer
 from hitmiss.scale.tallies import Binned, Cell, ShardFact, ShardTally
 from hitmiss.stats.keys import COARSE, EXACT, Keys, bins_of, keys_of
@@ -75,11 +75,11 @@ def count(shard: Shard, plan: ShardPlan, window: Window | None, sink: ToDisk | N
 
 def _carefully(counting: _Counting, opened: Opened, wanted: dict[str, int], read: Read) -> None:
     """Every row looked at, as the door does."""
-    ledger = counting.ledger
+    ledger, expected = counting.ledger, trials_expected([opened])
     for table in joined_pieces(opened, wanted, read, ledger, counting.plan.options, quick=True):
         if not table.is_parsed or not counting.add_parsed(table.frame):
             counting.add(Stack.of([table.careful(ledger)], opened.match.theirs))
-        progress.tell(f"{opened.name}: {read.rows:,} rows, {read.bytes / 1e6:,.0f} MB", read.rows)
+        progress.tell(f"rows of {opened.name}", min(read.rows, expected), expected)
         if sum(len(f.places) for f in ledger.findings) >= ENOUGH:
             break
 
@@ -155,9 +155,10 @@ class _Counting:
         with_ids = self._is_first and "item" in quick.opened.match.picks and (self.plan.ids or quick.begins_in_order)
         if not with_ids:
             self._leave_order()
+        expected = trials_expected([quick.opened])
         for piece in quick.pieces(with_ids):
             read.rows += len(piece.score)
-            progress.tell(f"{quick.opened.name}: {read.rows:,} rows", read.rows)
+            progress.tell(f"rows of {quick.opened.name}", min(read.rows, expected), expected)
             if piece.items is not None and not self._note_ids(piece.items):
                 raise Odd
             self._count(number[piece.code], piece.score)

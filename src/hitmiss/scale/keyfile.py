@@ -108,11 +108,11 @@ def read_key(files: KeyFiles, options: ReadOptions, ledger: Ledger, memory: int 
     for opened in sides:
         theirs = dict(opened.match.theirs)
         picks = {name: opened.match.picks[name] for name in dict.fromkeys((*files.on, "item", *files.columns, *files.shared))}
-        read = Read()
+        read, expected = Read(), trials_expected([opened])
         for piece in pieces(opened, picks, read, ledger):
             tables.append(_checked(piece, files, theirs, ledger))
             rows, size = rows + piece.frame.height, size + _size(tables[-1].frame)
-            progress.tell(f"{opened.name}: {read.rows:,} rows of the key", read.rows)
+            progress.tell(f"rows of the key {opened.name}", min(read.rows, expected), expected)
             _refuse_large(rows, size, memory, sides)
         if not read.rows:
             what = "there is a header and no row under it"

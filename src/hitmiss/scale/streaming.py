@@ -277,9 +277,11 @@ def _count(
 
 
 def _told(tallies: Iterator[ShardTally], total: int, what: str) -> Iterator[ShardTally]:
-    """The tallies as they come, with a word on how far the work is."""
-    rows = size = 0
-    for done, tally in enumerate(tallies, 1):
-        rows, size = rows + tally.shards[0].rows, size + tally.shards[0].bytes
-        progress.tell(f"{what}: {rows:,} rows, {size / 1e6:,.0f} MB", done, total)
-        yield tally
+    """The tallies as they come; each is a part of the whole, whose own rows are told where they are counted here."""
+    with progress.step(what, total):
+        while True:
+            with progress.part():
+                tally = next(tallies, None)
+            if tally is None:
+                return
+            yield tally
