@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from hitmiss.measuring.grouping import Rows
-from hitmiss.scale.counters import truncated
+from hitmiss.scale.counters import NOTHING, truncated
 from hitmiss.scale.plan import Window
-from hitmiss.scale.tallies import Binned, Cell, Counts, ShardTally, counted
+from hitmiss.scale.tallies import Binned, Cell, Counts, ShardTally, counted, merge_binned
 from hitmiss.stats.delong import Steps
 from hitmiss.stats.keys import COARSE, EXACT, Keys, keys_of, scores_of
 from hitmiss.tally import Tally
@@ -31,14 +31,10 @@ class ExactCells:
         classes = self.classes(positive, negative)
         if classes is not None:
             return Tally.of_sorted(scores_of(classes[0]), scores_of(classes[1]))
-        scores, counts = [], []
-        for at, side in enumerate(self._sides(positive, negative)):
-            for binned in side:
-                scores.append(scores_of(binned.bins))
-                both = np.zeros((2, len(binned.bins)), dtype=np.int64)
-                both[at] = binned.each
-                counts.append(both)
-        return Tally.of_counts(np.concatenate(scores), *np.concatenate(counts, axis=1))
+        sides = [merge_binned(side) if side else NOTHING for side in self._sides(positive, negative)]
+        keys = np.sort(np.concatenate([side.bins for side in sides]), kind="stable")
+        keys = keys[np.append(True, keys[1:] != keys[:-1])[: len(keys)]]
+        return Tally(scores_of(keys), *(_below(keys, side) for side in sides))
 
     def steps(self, positive: Rows, negative: Rows) -> Steps:
         """What the AUC of some cells and its variance need."""
@@ -96,6 +92,13 @@ def summed(keys: Keys, counts: Counts | None) -> Binned:
         return counted(keys)
     starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
     return Binned(keys[starts], np.add.reduceat(counts, starts))
+
+
+def _below(keys: Keys, side: Binned) -> Counts:
+    """How many trials of a side have one of the `i` lowest keys, for every i."""
+    counts = np.zeros(len(keys) + 1, dtype=np.int64)
+    np.add.at(counts, 1 + np.searchsorted(keys, side.bins), side.each)
+    return np.cumsum(counts, out=counts)
 
 
 def _in_order(side: Sequence[Binned]) -> Keys:
