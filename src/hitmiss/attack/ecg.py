@@ -7,6 +7,7 @@ relative to each lead's own standard deviation. Signals are record × sample × 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -211,21 +212,25 @@ def _noise(r: Records, low: float, high: float, level: Floats) -> Floats:
         raise UsageError(f"a record of {samples} samples has no frequency from {low:g} to {high:g} Hz")
     has_middle = 2 * int(band[-1]) == samples  # half the rate: a real coefficient, of twice the variance
     spectrum = np.zeros((len(r.x), len(hertz), n_leads), dtype=np.complex128)
-    for own, rng, wanted in zip(spectrum, r.rngs, level, strict=True):
-        inside = own[band[0] : band[-1] + 1]
-        _drawn(rng, inside)
-        if has_middle:
-            inside[-1] = inside[-1].real * np.sqrt(2.0)
-        parts = inside.view(np.float64)  # the real and the imaginary part of each lead side by side
-        squares = 2.0 * np.einsum("kj,kj->j", parts, parts) - has_middle * parts[-1] ** 2
-        parts *= np.repeat(wanted[0] * samples / np.sqrt(squares[::2] + squares[1::2]), 2)
+    inside = spectrum[:, band[0] : band[-1] + 1]
+    _drawn(r.rngs, inside)
+    if has_middle:
+        inside[:, -1] = inside[:, -1].real * np.sqrt(2.0)
+    parts = inside.view(np.float64)  # the real and the imaginary part of each lead side by side
+    squares = 2.0 * np.einsum("nkj,nkj->nj", parts, parts) - has_middle * parts[:, -1] ** 2
+    deviation = np.sqrt(squares[:, ::2] + squares[:, 1::2]) / samples
+    parts *= np.repeat(level[:, 0] / deviation, 2, axis=1)[:, None]
     return np.asarray(irfft(spectrum, samples, axis=1, overwrite_x=True))
 
 
-def _drawn(rng: Generator, out: Any) -> None:
+def _drawn(rngs: Sequence[Generator], out: Any) -> None:
     """Complex numbers whose parts are independent normal numbers: √(2E) along a random direction, E exponential."""
-    length = np.sqrt(2.0 * rng.standard_exponential(out.shape, dtype=np.float32))
-    angle = np.float32(2.0 * np.pi) * rng.random(out.shape, dtype=np.float32)
+    length, angle = (np.empty(out.shape, dtype=np.float32) for _ in range(2))
+    for i, rng in enumerate(rngs):
+        rng.standard_exponential(dtype=np.float32, out=length[i])
+        rng.random(dtype=np.float32, out=angle[i])
+    np.sqrt(np.multiply(length, 2.0, out=length), out=length)
+    angle *= np.float32(2.0 * np.pi)
     np.multiply(length, np.cos(angle), out=out.real)
     np.multiply(length, np.sin(angle), out=out.imag)
 
