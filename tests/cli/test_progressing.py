@@ -167,6 +167,18 @@ def test_a_bar_shows_the_share_and_the_time_left_where_the_total_is_known() -> N
     assert terminal.feed("\n\n") == b""
 
 
+def test_the_clock_goes_on_when_a_step_is_done() -> None:
+    """A step at its end, then another: the bar is as unfinished as the command."""
+    bar = Bar("score", after=3600.0)
+    try:
+        bar._appear()  # as its timer would
+        for share in (0.5, 1.0, 0.0, None, 1.0):
+            bar.told("step", 0, None, share)
+            assert not bar._drawn.tasks[0].finished
+    finally:
+        bar.close()
+
+
 class Heard:
     """Notes what it is told."""
 

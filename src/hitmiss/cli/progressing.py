@@ -20,6 +20,7 @@ from hitmiss.visible import visible
 
 AFTER_SECONDS = 2.0
 EVERY_SECONDS = 30.0
+ALL_BUT = 1.0 - 1e-9
 LONGEST = 90
 """Characters of what a bar says."""
 
@@ -111,7 +112,8 @@ class Bar:
         text = visible(": ".join(filter(None, (self._name, ", ".join(filter(None, (what, count)))))))
         said = f"{text[: LONGEST - 1]}…" if len(text) > LONGEST else text
         task = self._drawn.task_ids[0]
-        known = {"total": None if share is None else 1.0, "completed": share or 0.0}
+        # another step may follow: what is whole would stop rich's clock for good
+        known = {"total": None if share is None else 1.0, "completed": min(share or 0.0, ALL_BUT)}
         self._drawn.update(task, said=said, left=self._left(share), **known)
 
     def _left(self, share: float | None) -> str:
