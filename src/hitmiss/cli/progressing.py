@@ -129,7 +129,7 @@ def duration(seconds: float) -> str:
     """A time as a bar says it.
 
     >>> duration(3.2), duration(75), duration(4000)
-    ('4 s', '1 min 15 s', '1 h 7 min')
+    ('4 s', '1 min 15 s', '1 h 6 min')
     """
     whole = math.ceil(seconds)
     if whole < 60:
