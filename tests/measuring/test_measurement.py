@@ -144,7 +144,7 @@ def test_rates_get_wilson_and_auc_gets_delong_without_a_bootstrap() -> None:
 def test_units_that_hold_both_classes_cannot_be_stratified() -> None:
     with pytest.raises(DataError, match="hold both classes"):
         measure(simulated(), ["eer"], bootstrap=10, unit="speaker", stratify=True)
-    assert measure(simulated(), ["eer"], bootstrap=10, unit="attack", stratify=True).one("eer").low is not None
+    assert measure(simulated(), ["eer"], bootstrap=10, unit="attack", stratify=True, level=0.5).one("eer").low is not None
 
 
 def test_a_unit_with_one_value_is_refused() -> None:
@@ -234,16 +234,19 @@ def test_a_metric_without_a_form_is_resampled_by_brute_force() -> None:
         forget("mean_gap")
 
 
-def test_a_slice_of_one_unit_has_no_interval_and_says_why() -> None:
-    """Every replicate would be the same unit, and its spread 0: that is no certainty."""
+@pytest.mark.parametrize(("level", "least"), [(0.9, 5), (0.95, 6), (0.99, 8)])
+def test_few_units_give_no_interval_and_say_why(level: float, least: int) -> None:
+    """Even the whole range of k units is an interval at no higher level than 1 − 2^(1 − k)."""
+    assert 1 - 2.0 ** (1 - least) >= level > 1 - 2.0 ** (2 - least)
     rng = np.random.default_rng(0)
-    label = np.arange(120) % 2
-    speaker = [f"s{i // 24}" for i in range(120)]
-    codec = ["ab"[i // 2 % 2] for i in range(120)]
-    trials = hm.Trials.of(label, rng.normal(size=120) + label, speaker=speaker, codec=codec)
-    results = hm.measure(trials, ["eer", "roc_auc"], by=["speaker", "codec"], bootstrap=50, unit="speaker")
+    n = 24 * least
+    label, speaker = np.arange(n) % 2, [f"s{i // 24}" for i in range(n)]
+    part = ["few" if i < 24 * (least - 1) else "one" for i in range(n)]
+    trials = hm.Trials.of(label, rng.normal(size=n) + label, speaker=speaker, part=part)
+    results = hm.measure(trials, ["eer", "roc_auc"], by=["part"], bootstrap=50, unit="speaker", level=level)
     for e in results:
-        if tuple(e.slice) == ("speaker",) and e.average is None:
-            assert e.low is None and e.high is None and "no interval: one speaker alone" in (e.note or "")
-        elif e.average is None:
+        if e.average is None and e.slice:
+            why = "one speaker alone" if e.slice["part"] == "one" else f"only {least - 1} of speaker to draw from"
+            assert e.low is None and e.high is None and f"no interval: {why}" in (e.note or "")
+        elif e.average != "worst":
             assert e.low is not None and e.high is not None and e.low < e.high

@@ -1,28 +1,16 @@
 """Whether a paired sample holds enough for an interval of a difference: of few units nothing can be resampled.
 
-Differences of k units that lie symmetrically about the true one are all on the same side of it with probability
-2^(1 − k), and what is drawn from them then is too. So even the whole range of k units is an interval at no higher level
-than 1 − 2^(1 − k) (the sign test): 50 % of two, 93.75 % of five. Fewer units than the level asks for get neither an
-interval nor a test by resampling; exact tests of the pairs (McNemar, permutation) know how little they have.
+Fewer units than the level asks for (`stats.fewest`) get neither an interval nor a test by resampling; exact tests of the
+pairs (McNemar, permutation) know how little they have.
 """
 
 from __future__ import annotations
-
-from itertools import count
 
 import numpy as np
 
 from hitmiss.comparing.paired_samples import Both, PairedDraws, PairedSample
 from hitmiss.comparing.shares import Mask, shared_denominator
-
-
-def enough(level: float) -> int:
-    """The fewest units whose range can be an interval at this level: the least k with 1 − 2^(1 − k) ≥ level.
-
-    >>> enough(0.9), enough(0.95), enough(0.99)
-    (5, 6, 8)
-    """
-    return next(k for k in count(2) if 1.0 - 2.0 ** (1 - k) >= level)
+from hitmiss.stats.fewest import enough
 
 
 def too_few(question: Both, sample: PairedSample, draws: PairedDraws) -> str | None:

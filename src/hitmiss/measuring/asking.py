@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -145,9 +145,10 @@ class Work:
 
     def _resampled(self, index: int, question: Question, sample: Sample, value: float) -> Ends:
         plan, drawn = self.draws.plan, self.replicates[sample.name][index]
+        little = self.draws.too_few(sample)
+        if little is not None:
+            return Ends(note=little)
         low, high = self.draws.interval(question, sample, value, drawn)
-        if plan.unit and self.draws.is_one_unit(sample):
-            return Ends(note=f"no interval: one {' × '.join(plan.unit)} alone")
         if low == high:  # every replicate is the same: that is no certainty
             return without_width(question, sample, value, plan)
         lost = int(np.isnan(drawn).sum())
@@ -170,10 +171,11 @@ def blank(question: Question, n: int, n_positive: int, run: Mapping[str, str], s
     )
 
 
-def with_interval(row: Estimate, drawn: Floats, draws: Draws) -> Estimate:
-    """A figure made of other figures, with the percentile interval of what it is in each replicate."""
+def with_interval(row: Estimate, drawn: Floats, draws: Draws, samples: Sequence[Sample]) -> Estimate:
+    """A figure made of other figures, with the percentile interval of what it is in each replicate, of samples with enough units."""
     low, high = intervals.percentile(drawn, draws.plan.level)
-    if low == high:
-        return replace(row, note="; ".join(filter(None, (row.note, SAME))))
+    silence = next(filter(None, map(draws.too_few, samples)), SAME if low == high else None)
+    if silence:
+        return replace(row, note="; ".join(filter(None, (row.note, silence))))
     ends = Ends.of((low, high), f"bootstrap {replace(draws.plan, method='percentile')}")
     return replace(row, low=ends.low, high=ends.high, method=ends.method)

@@ -91,7 +91,7 @@ def _macro(
         )
         return replace(row, note="; ".join(filter(None, (note, shared))))
     drawn = np.mean([work.drawn(s, i) for s, _ in defined], axis=0)
-    return with_interval(row, drawn, work.draws)
+    return with_interval(row, drawn, work.draws, [whole])
 
 
 def _within(
@@ -114,7 +114,7 @@ def _within(
     if not work.draws.plan.bootstrap or work.draws.plan.unit:
         return row
     drawn = pairs @ np.array([work.replicates[s.name][i] for s, _ in defined]) / pairs.sum()
-    return with_interval(row, drawn, work.draws)
+    return with_interval(row, drawn, work.draws, [whole])
 
 
 def _worst(question: Question, cells: list[Estimate]) -> list[Estimate]:
@@ -163,4 +163,4 @@ def _gap_row(work: Work, i: int, gap: Gap, sides: list[Sample], within: Estimate
     if not work.draws.plan.bootstrap:
         return row
     drawn = work.drawn(sides[1], i) - work.drawn(sides[0], i)
-    return with_interval(row, drawn, work.draws)
+    return with_interval(row, drawn, work.draws, sides)

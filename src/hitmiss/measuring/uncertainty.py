@@ -20,6 +20,7 @@ from hitmiss.spec import Setting
 from hitmiss.stats import intervals
 from hitmiss.stats.bootstrap import count_replicates, stratified_replicates, trial_draws
 from hitmiss.stats.cells import cut
+from hitmiss.stats.fewest import enough
 from hitmiss.stats.forms import AtThreshold, ClassSums, Form, MinimumCost, OfCounts, PairShare, Whole
 from hitmiss.stats.seeds import generator
 from hitmiss.stats.units import UnitSample, draw_units, refuse_mixed_strata, unit_replicates, weighted_totals
@@ -98,6 +99,7 @@ class Draws:
     _accelerations: dict[tuple[str, int], float] = field(default_factory=dict)
     _at_best: dict[tuple[str, str], tuple[AtThreshold, Floats]] = field(default_factory=dict)
     _tallies: dict[str, Tally] = field(default_factory=dict)
+    _few: dict[str, str | None] = field(default_factory=dict)
 
     @classmethod
     def prepare(cls, plan: Plan, columns: Columns) -> Draws:
@@ -139,12 +141,23 @@ class Draws:
             return drawn if is_whole else [_centred(f, d, tally, sample) for f, d in zip(forms, drawn, strict=True)]
         return unit_replicates(self.unit_sample(sample), forms, self.weights)
 
-    def is_one_unit(self, sample: Sample) -> bool:
-        """Whether all trials of a sample are of one unit, so that drawing units says nothing about them."""
-        if self.unit is None:
-            return False
-        own = self.unit[sample.rows]
-        return bool(len(own)) and bool((own == own[0]).all())
+    def too_few(self, sample: Sample) -> str | None:
+        """Why drawing units says nothing about a sample: they are fewer than the level asks for; None where they are enough.
+
+        Of two crossed units the more numerous counts: bona fide trials are all of one attack.
+        """
+        if self.weights is None:
+            return None
+        if sample.name not in self._few:
+            self._few[sample.name] = self._why_few(sample)
+        return self._few[sample.name]
+
+    def _why_few(self, sample: Sample) -> str | None:
+        held = [np.bincount(self.columns.codes(name)[0][sample.rows]) for name in self.plan.unit]
+        n, unit = max(map(np.count_nonzero, held)), " × ".join(self.plan.unit)
+        if n >= enough(self.plan.level):
+            return None
+        return f"no interval: one {unit} alone" if n == 1 else f"no interval: only {n} of {unit} to draw from"
 
     def unit_sample(self, sample: Sample) -> UnitSample:
         """A sample with its units, sorted once."""

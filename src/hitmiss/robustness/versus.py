@@ -19,7 +19,6 @@ import polars as pl
 
 from hitmiss._version import __version__
 from hitmiss.comparing.differences import Comparison, Difference, judged
-from hitmiss.comparing.few import enough
 from hitmiss.errors import DataError, UsageError
 from hitmiss.measuring.grouping import parse_by
 from hitmiss.metrics import robustness as figures
@@ -30,6 +29,7 @@ from hitmiss.robustness.campaign import Campaign, Cell
 from hitmiss.robustness.draws import Draws, Mask
 from hitmiss.stats import mcnemar
 from hitmiss.stats.differences import detectable, p_of_replicates
+from hitmiss.stats.fewest import enough
 from hitmiss.stats.intervals import percentile
 from hitmiss.stats.multiple import adjusted
 from hitmiss.stats.permutation import sign_flip
