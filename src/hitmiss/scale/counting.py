@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from hitmiss import progress
 from hitmiss.errors import UsageError
 from hitmiss.io.checks import ABSTAINED, check_ids, check_labels, check_scores
 from hitmiss.io.findings import Finding, Ledger, Place, Stop, quoted
 from hitmiss.io.options import SYSTEM, ReadOptions
-from hitmiss.io.shapes import Table
 from hitmiss.io.tables import Stack
 from hitmiss.io.words import Reading, understand
-from hitmiss.scale.counters import STEP, Codes, Counter, KeepAll, ToDisk, counter
+from hitmiss.scale.counters import Codes, Counter, KeepAll, ToDisk, counter
+from hitmiss.scale.ids import EMPTY, hashes, identity
 from hitmiss.scale.joining import AT, UNLISTED, joined_pieces, open_joined
 from hitmiss.scale.plan import Shard, ShardPlan, Window
 from hitmiss.scale.quick import Odd, Quick, Unseen, is_sound, placed
 from hitmiss.scale.reading import Opened, Read, digest, trials_expected
-from hitmiss.scale.spilling import Parts, Writer
 from hitmiss.scale.tallies import Binned, Cell, ShardFact, ShardTally
-from hitmiss.stats.keys import COARSE, EXACT, Keys, bins_of, keys_of
+from hitmiss.scale.windows import opening_of
+from hitmiss.stats.keys import Keys
 from hitmiss.tally import Floats
 
-EMPTY: Final = np.uint64(pl.Series([""]).hash()[0])
 MOST_CELLS: Final = 200_000
 """Combinations of slices (and units) that are counted apart; each costs a kilobyte or so, whatever it holds."""
 ENOUGH: Final = 1000
@@ -106,7 +104,7 @@ class _Counting:
         self._given = window, sink
         self._is_first = window is None and sink is None
         self.noted: dict[str, int] = {}
-        self._window = _opening(window) if window is not None else None
+        self._window = opening_of(window) if window is not None else None
         self._counter: Counter = counter(plan.bits, plan.cuts) if window is None else KeepAll(window.bits, plan.cuts)
         self._columns: dict[str, list[str]] = {name: [] for name in ("label", *plan.keep)}
         self._cells: dict[Cell, int] = {}
@@ -273,83 +271,6 @@ class _Counting:
         return np.concatenate(parts) if parts and not self.has_gap else None
 
 
-_last: list[tuple[Window, _Opening]] = []
-
-
-def _opening(window: Window) -> _Opening:
-    """The window's own, made once for all shards: it holds many ranges."""
-    if not _last or _last[0][0] is not window:
-        _last[:] = [(window, _Opening(window))]
-    return _last[0][1]
-
-
-class _Opening:
-    """Which trials lie in a window."""
-
-    def __init__(self, window: Window) -> None:
-        self._window = window
-        self._ranges = [
-            (np.array(first, dtype=np.uint64), np.array(last, dtype=np.uint64))
-            for first, last in zip(window.first, window.last, strict=True)
-        ]
-        edges = np.zeros((1 << COARSE) + 1, dtype=np.int32)
-        for first, last in self._ranges:
-            np.add.at(edges, bins_of(first, COARSE).astype(np.int64), 1)
-            np.add.at(edges, bins_of(last, COARSE).astype(np.int64) + 1, -1)
-        touched = np.cumsum(edges)[:-1] > 0
-        half = 1 << (COARSE - 1)
-        # By the bits as they stand in a score: positive ones, then negative ones, which go downwards; and −0.0.
-        self._touched = np.concatenate([touched[half:], touched[:half][::-1]])
-        self._touched[half] |= touched[half]
-
-    def places(self, cell: Codes, score: Floats, cells: Sequence[Cell]) -> NDArray[np.intp]:
-        """The places of the trials that lie in the window."""
-        parts = [_likely(score[at : at + STEP], self._touched) + at for at in range(0, len(score), STEP)]
-        likely = np.concatenate([np.zeros(0, dtype=np.intp), *parts])
-        keys = keys_of(score[likely])
-        if self._window.cells is None:
-            return likely[_within(keys, *self._ranges[0])]
-        ranges = dict(zip(self._window.cells, self._ranges, strict=True))
-        found = []
-        owner = cell[likely]
-        small = owner.astype(np.uint16) if len(cells) < 2**16 else owner  # small integers are sorted by radix
-        order, sizes = np.argsort(small, kind="stable"), np.bincount(owner)
-        ends = np.cumsum(sizes)
-        for number in np.flatnonzero(sizes).tolist():
-            if cells[number] in ranges:
-                own = order[ends[number] - sizes[number] : ends[number]]
-                found.append(likely[own[_within(keys[own], *ranges[cells[number]])]])
-        return np.concatenate([np.zeros(0, dtype=np.intp), *found])
-
-
-def _likely(score: Floats, touched: NDArray[np.bool_]) -> NDArray[np.intp]:
-    place = score.view(np.int64) >> np.int64(EXACT - COARSE)
-    place &= np.int64((1 << COARSE) - 1)
-    return np.flatnonzero(touched[place])
-
-
-def _within(keys: Keys, first: Keys, last: Keys) -> NDArray[np.bool_]:
-    if not len(first):
-        return np.zeros(len(keys), dtype=bool)
-    at = np.searchsorted(first, keys, side="right")
-    return np.asarray((at > 0) & (keys <= last[np.maximum(at, 1) - 1]))
-
-
-def hashes(frame: pl.DataFrame, options: ReadOptions) -> Keys:
-    """A hash of what must be there once: the id, with its target and run where there are any; or its row of the key."""
-    if AT in frame.columns:
-        return frame[AT].to_numpy()
-    key = identity(frame, options)
-    if key == ["item"]:
-        return frame["item"].hash().to_numpy()
-    return frame.select(pl.struct(key).hash().alias("id"))["id"].to_numpy()
-
-
-def identity(frame: pl.DataFrame, options: ReadOptions) -> list[str]:
-    """The columns that name a trial."""
-    return [name for name in ("item", "target", *options.runs) if name in frame.columns]
-
-
 def _declared(options: ReadOptions) -> tuple[str | None, str | None, str | None]:
     return options.positive, options.negative, options.positive_value
 
@@ -423,46 +344,3 @@ def joined(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 
 def _name(shard: Shard) -> str:
     return shard.path.replace("\\", "/").rpartition("/")[2]
-
-
-def locate(shard: Shard, plan: ShardPlan, wanted: frozenset[int]) -> list[tuple[int, Place]]:
-    """The rows of a shard whose ids have these hashes: (hash, place), in the order of the file."""
-    found: list[tuple[int, Place]] = []
-    among = np.array(sorted(wanted), dtype=np.uint64)
-    for table, hashed in _hashed(shard, plan):
-        for row in np.flatnonzero(np.isin(hashed, among)).tolist():
-            found.append((int(hashed[row]), Place(table.name, table.line(row), item=table.frame["item"][row])))
-    return found
-
-
-def hashes_of(shard: Shard, plan: ShardPlan) -> Keys:
-    """The hashes of a shard's ids."""
-    return np.concatenate([np.zeros(0, dtype=np.uint64), *map(_with_empty_twice, _hashed(shard, plan))])
-
-
-def spill_hashes(shard: Shard, plan: ShardPlan, parts: Parts) -> int:
-    """Put the hashes of a shard's ids on disk; how many there were."""
-    writer, n = Writer(parts), 0
-    for piece in _hashed(shard, plan):
-        writer.add(_with_empty_twice(piece))
-        n += len(piece[1])
-    writer.flush()
-    return n
-
-
-def _hashed(shard: Shard, plan: ShardPlan) -> Iterator[tuple[Table, Keys]]:
-    """The ids of a shard, piece by piece, and their hashes."""
-    ledger = Ledger()
-    try:
-        opened = open_joined(shard, plan, ledger)
-        named = ("item", "target", *plan.options.runs)
-        picks = {name: at for name, at in opened.match.picks.items() if name in named}
-        for table in joined_pieces(opened, picks, Read(), ledger, plan.options):
-            yield table, hashes(table.frame, plan.options)
-    except Stop:
-        raise ledger.error() from None
-
-
-def _with_empty_twice(piece: tuple[Table, Keys]) -> Keys:
-    """The hashes; an empty id counts as a repeated one, so that it is looked up."""
-    return np.concatenate([piece[1], piece[1][piece[1] == EMPTY]])

@@ -11,7 +11,8 @@ locate        where ids stand, given their hashes: for telling what is repeated
 from __future__ import annotations
 
 from hitmiss.scale.counters import ToDisk
-from hitmiss.scale.counting import count, hashes_of, locate, spill_hashes
+from hitmiss.scale.counting import count
+from hitmiss.scale.ids import hashes_of, locate, spill_hashes
 from hitmiss.scale.plan import Shard, ShardPlan, Window
 from hitmiss.scale.spilling import Parts
 from hitmiss.scale.tallies import Cell, ShardTally
