@@ -7,8 +7,9 @@ removed. Each row is a process of its own: seconds of processor time (all thread
 table says so, and peak memory as the system counts it. `peers`: 10 million rows in one file to EER, minDCF and AUC of all and of each codec, with ids
 looked through for repeats, which the peer does not do. `groupby`: 20 million rows in 20 Parquet files, counted by our
 first pass (which also takes the SHA-256 of every file, and looks for NaN and unknown labels) and by DuckDB's GROUP BY.
-"Same groups": scores rounded down to multiples of 1/256 in the files, so that both count the same (codec, label, score);
-that they find the same counts is checked. "As they are": doubles, ours by bins of their highest 20 bits, DuckDB by
+"Same columns": files of codec, label and score alone, scores rounded down to multiples of 1/256, so that both read and count
+the same; that they find the same counts is checked. "With ids": a column of ids more, which ours looks through for repeats
+and DuckDB does not read. "As they are": with ids, doubles, ours by bins of their highest 20 bits, DuckDB by
 floor(steps · score): 256 steps are coarser than our bins, with 768 it holds about as many groups as we do.
 `stream`: Parquet shards of a million rows, EER, minDCF and AUC by codec with 1,000 replicates, `--memory 500MB`; the
 figures are exact, so every score is put on disk once and read back. `ids`: 20 million rows whose ids are in no order, so
@@ -101,21 +102,25 @@ def trials(n: int, seed: int) -> pl.DataFrame:
 
 
 def make(folder: Path, kind: str, millions: int) -> None:
-    """Files of a kind, those that are there kept: shards of a million rows each (s; r: scores rounded to multiples of
-    1/256; u: ids in no order), or one file of ten million rows in two formats (ten)."""
+    """Files of a kind, no more than so many, those that are there kept: shards of a million rows each (s; r: scores rounded to multiples of
+    1/256; c: rounded and without ids; u: ids in no order), or one file of ten million rows in two formats (ten)."""
     if kind == "ten":
         frame = trials(10_000_000, 0)
         frame.write_csv(folder / "ten.csv")
         frame.write_parquet(folder / "ten.parquet")
         return
+    for path in sorted(folder.glob(f"{kind}*.parquet"))[millions:]:
+        path.unlink()
     for k in range(millions):
         path = folder / f"{kind}{k:04d}.parquet"
         if not path.exists():
             CHANGES.get(kind, lambda frame: frame)(trials(1_000_000, k)).write_parquet(path, compression="lz4")
 
 
+ROUNDED = (pl.col("score") * 256).floor() / 256
 CHANGES = {
-    "r": lambda frame: frame.with_columns(score=(pl.col("score") * 256).floor() / 256),
+    "r": lambda frame: frame.with_columns(score=ROUNDED),
+    "c": lambda frame: frame.drop("item").with_columns(score=ROUNDED),
     "u": lambda frame: frame.with_columns(item=pl.col("item").reverse().str.reverse()),
 }
 
@@ -163,9 +168,10 @@ def peers(folder: Path) -> None:
 def groupby(folder: Path) -> None:
     """Twenty million rows against DuckDB's group-by."""
     print("| 20 million rows counted | s | groups | MB | hitmiss takes |\n|---|---|---|---|---|")
-    rounded, whole = shards(folder, 20, "r"), shards(folder, 20)
     floors = [f"floor(score * {steps})" for steps in STEPS]
-    for what, pattern, bits, theirs in (("same groups", rounded, 22, ["score"]), ("as they are", whole, 20, floors)):
+    kinds = (("same columns", "c", 22, ["score"]), ("with ids", "r", 22, ["score"]), ("as they are", "s", 20, floors))
+    for what, kind, bits, theirs in kinds:
+        pattern = shards(folder, 20, kind)
         ours = measured("-c", FIRST_PASS, pattern, str(bits))
         best, groups, _, found = ours.out.split()
         print(f"| {what}: hitmiss, first pass | {float(best):.2f} | {int(groups):,} | {ours.memory:.0f} | |")
@@ -176,7 +182,7 @@ def groupby(folder: Path) -> None:
                 print("\nDuckDB is not installed here.")
                 return
             their_best, their_groups, _, their_found = peer.out.split()[-4:]  # DuckDB may print a progress bar before
-            if what == "same groups" and their_found != found:
+            if kind != "s" and their_found != found:
                 raise SystemExit("the counts differ")
             ratio = f"{float(their_best):.2f} | {int(their_groups):,} | {peer.memory:.0f} | {float(best) / float(their_best):.2f}×"
             print(f"| {what}: DuckDB, GROUP BY codec, label, {score} | {ratio} |", flush=True)
