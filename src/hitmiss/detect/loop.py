@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from hitmiss.detect.detector import Detector, as_detector
@@ -94,13 +95,21 @@ def configuration(detector: Detector, manifest: Manifest, settings: Settings) ->
 
 @contextmanager
 def stop_on_terminate() -> Iterator[None]:
-    """SIGTERM ends the run as Ctrl-C does: everything written, the state noted."""
+    """SIGTERM ends the run as Ctrl-C does: everything written, the state noted.
+
+    It goes to whoever takes Ctrl-C at that moment: an event loop cancels its tasks, where an exception thrown into the midst
+    of one would be taken for that task's own failure.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
-    def interrupt(*_: Any) -> None:
-        raise KeyboardInterrupt
+    def interrupt(_: int, frame: FrameType | None) -> None:
+        taker = signal.getsignal(signal.SIGINT)
+        if callable(taker):
+            taker(signal.SIGINT, frame)
+        else:  # Ctrl-C is ignored, as in the background of a shell; to terminate is still asked for
+            raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGTERM, interrupt)
     try:
