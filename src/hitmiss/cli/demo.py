@@ -243,7 +243,7 @@ def demo(
         printing.note(f"\nThe data is in {data}; change the command and run it again.")
         reported += [step.reports.format(data=data)] if step.reports else []
     report = output / ("report_small.html" if small else "report.html")
-    few = ["--samples", "5", "--samples-budget", "150000"]
+    few = ["--samples", "3", "--samples-budget", "80000"]
     _run_as_typed(["report", *reported, *few, "--title", "hitmiss demo: simulated evaluations", "-o", str(report)])
     printing.note(f"\nThe report is {report}; open it in a browser.")
 
