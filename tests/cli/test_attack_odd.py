@@ -194,3 +194,14 @@ def test_a_graph_for_a_fixed_number_of_records(folder: Path, tmp_path: Path) -> 
         assert (frame.filter(attack="pgd")["decision"] != frame.filter(attack="clean")["decision"]).any()
     for other in scores[1:]:
         np.testing.assert_allclose(other, scores[0], atol=1e-4)
+
+
+@pytest.mark.parametrize("content", [b"", b"filename,score\na,1\n", b"PK\x03\x04 nothing"])
+def test_data_that_is_no_archive_is_told_without_advice_to_unpickle_it(
+    content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "s.npz").write_bytes(content)
+    words = ["--detector", "model.onnx", "--data", str(tmp_path / "s.npz"), "--family", "band_noise", "--strengths", "0.1"]
+    assert run(["attack", *words, "--output", str(tmp_path / "run")]) == 3
+    said = capsys.readouterr().err
+    assert "s.npz is no .npz of plain arrays" in said and "numpy.savez" in said and "pickle" not in said

@@ -104,6 +104,12 @@ def test_damage_is_named_with_its_line(tmp_path: Path, data: bytes, kind: str, r
     assert examine(path).faults == caught.value.faults
 
 
+def test_a_folder_is_told_from_a_file(tmp_path: Path) -> None:
+    (tmp_path / "scores").mkdir()
+    with pytest.raises(DataError, match="scores: it is a folder, and no run of hitmiss; give the files in it"):
+        read(tmp_path / "scores")
+
+
 def test_long_and_short_rows_that_balance_are_seen_in_unread_columns_too(tmp_path: Path) -> None:
     text = "filename,label,score,a,b\nx,spoof,1,p,q\ny,spoof,2,p\nz,bonafide,3,p,q,r\n"
     with pytest.raises(DataError, match="2 rows with another number of fields"):

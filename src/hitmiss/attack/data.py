@@ -81,12 +81,18 @@ def read_recordings(path: str | Path, *, layout: str = "sample_lead", fs: float 
     if layout not in LAYOUTS:
         raise UnknownName("layout", layout, LAYOUTS)
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        # Opened here: numpy leaves a file open that turns out to be no archive.
+        with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
     except FileNotFoundError:
         raise UsageError(f"there is no file {path}") from None
-    except (ValueError, OSError, zipfile.BadZipFile) as error:
-        raise DataError(f"{Path(path).name} is no .npz of plain arrays: {error}") from None
+    except (PermissionError, IsADirectoryError):
+        raise
+    except (ValueError, TypeError, EOFError, OSError, zipfile.BadZipFile):  # numpy's own words would advise to unpickle it
+        raise DataError(
+            f"{Path(path).name} is no .npz of plain arrays, or is damaged; "
+            "make one with numpy.savez(path, x=signals, y=labels, classes=names)"
+        ) from None
     x = _signals(arrays, layout, Path(path).name)
     for name in ("y", "classes"):
         if name not in arrays:

@@ -72,6 +72,9 @@ def fetch(path: str | Path, encoding: str | None, ledger: Ledger) -> Content:
     """A file's content, read once."""
     is_stdin = str(path) == STDIN
     name = "stdin" if is_stdin else Path(path).name
+    if not is_stdin and Path(path).is_dir():
+        what, fix = "it is a folder, and no run of hitmiss", "give the files in it, as 'FOLDER/*.csv'"
+        raise ledger.stop("unreadable-file", what, fix, [Place(name or str(path))])
     raw = sys.stdin.buffer.read() if is_stdin else _read_whole(Path(path))
     sha = hashlib.sha256(raw).hexdigest()
     data = _unpack(raw, name, ledger) if raw.startswith(GZIP) else raw
