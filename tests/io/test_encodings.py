@@ -78,6 +78,9 @@ def test_a_guessed_encoding_is_noted_and_a_declared_one_is_not(tmp_path: Path) -
     [
         (b"", "empty-file", None),
         (b" \r\n\n", "empty-file", None),
+        (b"\xef\xbb\xbf", "empty-file", None),
+        (b"\xfe\xff", "empty-file", None),
+        (" \n".encode("utf-16"), "empty-file", None),
         (b"filename,label,score\n", "empty-file", 1),
         (zipped(b""), "empty-file", None),
         (TEXT.encode().replace(b"NA", b"N\0A"), "unreadable-encoding", 4),

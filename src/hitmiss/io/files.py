@@ -78,15 +78,20 @@ def fetch(path: str | Path, encoding: str | None, ledger: Ledger) -> Content:
     raw = sys.stdin.buffer.read() if is_stdin else _read_whole(Path(path))
     sha = hashlib.sha256(raw).hexdigest()
     data = _unpack(raw, name, ledger) if raw.startswith(GZIP) else raw
-    if not data[:4096].strip(BLANK) and not data.strip(BLANK):
-        raise ledger.stop("empty-file", "the file holds no rows", "give a file with rows", [Place(name)])
+    _refuse_empty(data, name, ledger)
     if data.startswith(PARQUET) and data.endswith(PARQUET):
         return Content(name, sha, data, "parquet")
     if data.startswith(PARQUET) and b"\0" in data:
         what = "it begins as a Parquet file and does not end as one"
         raise ledger.stop("unreadable-file", what, "make or fetch it again", [Place(name)])
     text, used = _settle(data, name, encoding, ledger)
+    _refuse_empty(text, name, ledger)  # a byte-order mark may have been all there was
     return Content(name, sha, one_line_end(text, name, ledger), used)
+
+
+def _refuse_empty(data: bytes, name: str, ledger: Ledger) -> None:
+    if not data[:4096].strip(BLANK) and not data.strip(BLANK):
+        raise ledger.stop("empty-file", "the file holds no rows", "give a file with rows", [Place(name)])
 
 
 def _read_whole(path: Path) -> bytes:
