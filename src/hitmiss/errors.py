@@ -42,21 +42,33 @@ class Fault:
 
 
 class HitmissError(Exception):
-    """The root of the tree."""
+    """The root of the tree.
+
+    `code` names the kind of failure in kebab-case and stays the same when the sentence is reworded; programs and tests
+    match it instead of the message. A class has a default code; a raise may give a narrower one.
+    """
 
     exit_code = 1
+    code = "error"
+
+    def __init__(self, *arguments: object, code: str | None = None) -> None:
+        super().__init__(*arguments)
+        if code is not None:
+            self.code = code
 
 
 class GateFailed(HitmissError):
     """A rule or a published claim does not hold."""
 
     exit_code = 1
+    code = "gate-failed"
 
 
 class UsageError(HitmissError, ValueError):
     """The question makes no sense, whatever the data."""
 
     exit_code = 2
+    code = "usage"
 
 
 class UnknownName(UsageError):
@@ -64,35 +76,41 @@ class UnknownName(UsageError):
 
     >>> print(UnknownName("metric", "eeer", ["eer", "min_dcf"]))
     unknown metric 'eeer'; did you mean 'eer'? Known: eer, min_dcf
+    >>> UnknownName("metric", "eeer", ["eer"]).code
+    'unknown-metric'
     """
 
     def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
         names = sorted(known)
         near = nearest(name, names)
         hint = f"; did you mean {near!r}?" if near else "."
-        super().__init__(f"unknown {what} {name!r}{hint} Known: {', '.join(names) or 'none'}")
+        kind = what.partition(" in ")[0].partition(" of ")[0].replace(" ", "-")
+        super().__init__(f"unknown {what} {name!r}{hint} Known: {', '.join(names) or 'none'}", code=f"unknown-{kind}")
 
 
 class DataError(HitmissError, ValueError):
     """The data cannot be scored as it is. `faults` lists every place."""
 
     exit_code = 3
+    code = "data"
 
-    def __init__(self, message: str, faults: Sequence[Fault] = ()) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, faults: Sequence[Fault] = (), *, code: str | None = None) -> None:
         self.faults = tuple(faults)
+        super().__init__(message, code=code or (self.faults[0].kind if self.faults else None))
 
 
 class IncompleteRun(HitmissError):
     """A run folder whose run has not finished."""
 
     exit_code = 4
+    code = "incomplete-run"
 
 
 class EnvironmentFault(HitmissError):
     """A package, a program or a resource that this machine lacks."""
 
     exit_code = 5
+    code = "environment"
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
