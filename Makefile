@@ -37,6 +37,7 @@ docs: $(READY)  ## the documentation as plain HTML in site/, for reading offline
 .PHONY: lint
 lint: $(READY) types  ## style and types
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 
 .PHONY: types
 types: $(READY)  ## types only

@@ -71,7 +71,13 @@ class Bench:
     def records(self) -> Records:
         """The records as an attack takes them, nothing predicted yet."""
         return Records(
-            self.x, self.y.astype(np.float64), 100.0, self.model, tuple(self.test.classes), peaks=self.peaks, batch=self.batch
+            self.x,
+            self.y.astype(np.float64),
+            100.0,
+            self.model,
+            tuple(self.test.classes),
+            peaks=self.peaks,
+            batch=self.batch,
         )
 
     def attacked(self, config: PerturbationConfig, records: Records | None = None) -> float:
@@ -89,9 +95,7 @@ class Bench:
 
         results = []
         for idx in range(len(self.x)):
-            res, _ = run_attack_on_sample(
-                self.model, self.x[idx], self.y[idx], config, fs=100, r_peaks=self.peaks[idx]
-            )
+            res, _ = run_attack_on_sample(self.model, self.x[idx], self.y[idx], config, fs=100, r_peaks=self.peaks[idx])
             results.append(res)
         return float(compute_untargeted_asr(results))
 
@@ -222,7 +226,12 @@ def corruption(bench: Bench, family: str) -> dict[str, object]:
     if family in ecg_loops.MADE:
         one = lambda s: ecg_loops.corrupt(bench.module, bench.x, 100.0, bench.device, family, bench.peaks, s)  # noqa: E731
         theirs[LOOPS[1]] = bench.seconds(lambda: [one(s) for s in STRENGTHS], 2)[0]
-    return row(f"{family}, s", ours, theirs, "at four strengths, with predictions" + " and a table of trials" * bench.documented)
+    return row(
+        f"{family}, s",
+        ours,
+        theirs,
+        "at four strengths, with predictions" + " and a table of trials" * bench.documented,
+    )
 
 
 def measured(bench: Bench) -> list[dict[str, object]]:

@@ -1,6 +1,6 @@
 """The whole command, files to tables, against pandas + scikit-learn on the same files (680,774 trials, simulated).
 
-    python benchmarks/command.py
+python benchmarks/command.py
 """
 
 from __future__ import annotations
@@ -36,7 +36,19 @@ def rows() -> list[dict[str, object]]:
     with tempfile.TemporaryDirectory() as folder:
         data = write(Path(folder) / "asvspoof5")
         files = [str(data / "scores_a.tsv"), str(data / "ASVspoof5.eval.track_1.tsv")]
-        ours = [sys.executable, "-m", "hitmiss", "score", files[0], "--key", files[1], "-p", "asvspoof5", "--score-kind", "llr"]
+        ours = [
+            sys.executable,
+            "-m",
+            "hitmiss",
+            "score",
+            files[0],
+            "--key",
+            files[1],
+            "-p",
+            "asvspoof5",
+            "--score-kind",
+            "llr",
+        ]
         ours += ["--by", "codec", "--gap", "none"]
         theirs = [sys.executable, str(PEER), *files]
         plain, peer = cpu_seconds([*ours, *METRICS]), cpu_seconds([*theirs, "0"])
@@ -44,7 +56,12 @@ def rows() -> list[dict[str, object]]:
         intervals = cpu_seconds([*ours, "-m", "eer", "-m", "min_dcf", "--bootstrap", "1000"])
     peer_intervals = peer + 1000 * few
     return [
-        {"what": "files → 5 figures, all trials and 12 codecs", "hitmiss s": plain, "pandas + scikit-learn s": peer, "ratio": peer / plain},
+        {
+            "what": "files → 5 figures, all trials and 12 codecs",
+            "hitmiss s": plain,
+            "pandas + scikit-learn s": peer,
+            "ratio": peer / plain,
+        },
         {
             "what": "files → EER and minDCF with 1,000-replicate intervals, all trials and 12 codecs",
             "hitmiss s": intervals,

@@ -1,6 +1,6 @@
 """Writes docs/parity.md: our figures beside those of other tools, on reference data that is not part of the project.
 
-    python benchmarks/parity.py FOLDER        FOLDER holds official_reference/ and scores/, see the page that it writes
+python benchmarks/parity.py FOLDER        FOLDER holds official_reference/ and scores/, see the page that it writes
 """
 
 from __future__ import annotations
@@ -70,7 +70,11 @@ def official(data: dict[str, dict[str, Any]]) -> str:
     block, tool = "official_asvspoof5", "ASVspoof 5 package"
     rows = [
         line("EER (ties=official)", tool, figures(data, block, ("eer",), lambda y, s: m.eer(y, s, ties="official"))),
-        line("EER threshold", tool, figures(data, block, ("eer_threshold",), lambda y, s: m.eer_threshold(y, s, ties="official"))),
+        line(
+            "EER threshold",
+            tool,
+            figures(data, block, ("eer_threshold",), lambda y, s: m.eer_threshold(y, s, ties="official")),
+        ),
         line("Cllr", tool, figures(data, block, ("cllr_bits",), m.cllr)),
     ]
     for name, settings in DCF.items():
@@ -88,7 +92,13 @@ def others(data: dict[str, dict[str, Any]]) -> str:
         ("ROC AUC", "scikit-learn 1.9.1", sk, ("roc_auc",), m.roc_auc),
         ("average precision", "scikit-learn 1.9.1", sk, ("average_precision_bonafide_positive",), m.average_precision),
         ("EER (grouped)", "scikit-learn roc_curve", sk, ("eer_roc_mean_at_argmin",), m.eer),
-        ("EER (interpolated)", "scikit-learn roc_curve", sk, ("eer_roc_straight_line_crossing",), lambda y, s: m.eer(y, s, ties="interpolated")),
+        (
+            "EER (interpolated)",
+            "scikit-learn roc_curve",
+            sk,
+            ("eer_roc_straight_line_crossing",),
+            lambda y, s: m.eer(y, s, ties="interpolated"),
+        ),
         ("Brier", "scikit-learn 1.9.1", "sklearn_probability", ("brier",), m.brier),
         ("log loss", "scikit-learn 1.9.1", "sklearn_probability", ("log_loss",), m.log_loss),
         ("EER (hull)", "PyBOSARIS f3601c1", "pybosaris", ("rocch_eer",), lambda y, s: m.eer(y, s, ties="hull")),
@@ -108,7 +118,12 @@ def engine(folder: Path) -> str:
     by = ["codec", "codec_q", "codec,codec_q", "gender", "attack,codec"]
     wanted = ["eer", "min_dcf", "act_dcf", "cllr"]
     results = hm.evaluate(
-        folder / "19_realistic_4k.csv.gz", protocol="asvspoof5", score_kind="llr", columns={"score": "score"}, metrics=wanted, by=by
+        folder / "19_realistic_4k.csv.gz",
+        protocol="asvspoof5",
+        score_kind="llr",
+        columns={"score": "score"},
+        metrics=wanted,
+        by=by,
     )
     at = {(e.metric, frozenset(e.slice.items())): e.value for e in results if e.average is None}
     pairs: dict[str, list[tuple[str, float, float]]] = {}
@@ -117,7 +132,9 @@ def engine(folder: Path) -> str:
             cell = frozenset(zip(names, map(_coded, key.split("|")), strict=True))
             for ours, theirs in zip(wanted, ("eer", "min_dcf", "act_dcf", "cllr_bits"), strict=True):
                 if isinstance(row[theirs], float):
-                    pairs.setdefault(f"tables by {' × '.join(names)}", []).append((key, number(at[ours, cell]), row[theirs]))
+                    pairs.setdefault(f"tables by {' × '.join(names)}", []).append(
+                        (key, number(at[ours, cell]), row[theirs])
+                    )
     matrix = expected["official_full_matrix"]
     for metric in ("eer", "min_dcf"):
         for attack, values in zip(matrix["rows_attack"][1:], matrix[metric][1:], strict=True):
@@ -151,7 +168,11 @@ def tandem(folder: Path) -> str:
     rows = [
         ("min a-DCF", m.min_a_dcf(*split("sasv_score")), block["min_a_dcf"]),
         ("min t-DCF, organisers' ASV", m.min_t_dcf(bonafide, spoof), block["min_t_dcf_with_organiser_asv_rates"]),
-        ("t-EER (fraction)", m.t_eer(split("cm_score"), split("asv_score"), ties="official"), block["t_eer_percent"] / 100),
+        (
+            "t-EER (fraction)",
+            m.t_eer(split("cm_score"), split("asv_score"), ties="official"),
+            block["t_eer_percent"] / 100,
+        ),
     ]
     return "".join(line(what, "ASVspoof 5 package", iter([("20", a, b)])) for what, a, b in rows)
 

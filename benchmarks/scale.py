@@ -153,14 +153,18 @@ def measured(*command: str) -> Cost:
 
 def peers(folder: Path) -> None:
     """Ten million rows against pandas and scikit-learn."""
-    print("| 10 million rows, one file | clock | hitmiss s | pandas + scikit-learn s | ratio | target | hitmiss MB | theirs MB |\n|---|---|---|---|---|---|---|---|")
+    print(
+        "| 10 million rows, one file | clock | hitmiss s | pandas + scikit-learn s | ratio | target | hitmiss MB | theirs MB |\n|---|---|---|---|---|---|---|---|"
+    )
     shards(folder, 0, "ten")
     for suffix, target in (("csv", 5), ("parquet", 8)):
         path = folder / f"ten.{suffix}"
         ours = min(measured("-c", STREAM, str(path), "1000000000", "0") for _ in range(3))
         theirs = measured(str(HERE / "peers" / "pandas_domains.py"), str(path))
         for clock, mine, other in (("processor", ours.cpu, theirs.cpu), ("wall", ours.wall, theirs.wall)):
-            figures = f"{mine:.2f} | {other:.1f} | {other / mine:.1f} | {target} | {ours.memory:.0f} | {theirs.memory:.0f}"
+            figures = (
+                f"{mine:.2f} | {other:.1f} | {other / mine:.1f} | {target} | {ours.memory:.0f} | {theirs.memory:.0f}"
+            )
             print(f"| {suffix.upper()} | {clock} | {figures} |", flush=True)
         path.unlink()
 
@@ -196,7 +200,10 @@ def stream(folder: Path) -> None:
         pattern = shards(folder, millions)
         counted = measured("-c", ONCE, pattern, "20").out.split()
         cost = measured("-c", STREAM, pattern, "500000000", "1000")
-        print(f"| {millions} M | {float(counted[0]):.1f} | {cost.cpu:.0f} | {cost.memory:.0f} | {float(cost.out.split()[1]):.6f} |", flush=True)
+        print(
+            f"| {millions} M | {float(counted[0]):.1f} | {cost.cpu:.0f} | {cost.memory:.0f} | {float(cost.out.split()[1]):.6f} |",
+            flush=True,
+        )
 
 
 def ids(folder: Path) -> None:
@@ -215,7 +222,10 @@ def billion(folder: Path) -> None:
     print("| a billion rows | processor s | wall s | peak MB |\n|---|---|---|---|")
     for what, command in (
         ("first pass", (ONCE, pattern, "20")),
-        ("EER and minDCF by codec, ids looked at, `--memory 1GB`", (STREAM, pattern, "1000000000", "0", "eer", "min_dcf")),
+        (
+            "EER and minDCF by codec, ids looked at, `--memory 1GB`",
+            (STREAM, pattern, "1000000000", "0", "eer", "min_dcf"),
+        ),
     ):
         cost = measured("-c", *command)
         print(f"| {what} | {cost.cpu:.0f} | {cost.wall:.0f} | {cost.memory:.0f} |", flush=True)

@@ -53,7 +53,9 @@ def least(module: Any, x: Any, y: Any, eps: float, steps: int, rounds: int, devi
     return float(high)
 
 
-def corrupt(module: Any, x: Any, fs: float, device: str, family: str, peaks: Any, strength: float, seed: int = 0) -> float:
+def corrupt(
+    module: Any, x: Any, fs: float, device: str, family: str, peaks: Any, strength: float, seed: int = 0
+) -> float:
     """One family of noise or morphology on every record, one after the other, with the predictions before and after."""
     changed = []
     for i, record in enumerate(x):

@@ -1,6 +1,6 @@
 """What a careful user writes with pandas and scikit-learn: EER, minDCF and AUC of all trials and per codec, from one table.
 
-    python pandas_domains.py TABLE
+python pandas_domains.py TABLE
 """
 
 import sys

@@ -1,6 +1,6 @@
 """What a careful user writes with pandas and scikit-learn: join, figures for all trials and per codec, bootstrap by loop.
 
-    python pandas_sklearn.py SCORES PROTOCOL REPLICATES
+python pandas_sklearn.py SCORES PROTOCOL REPLICATES
 """
 
 import sys

@@ -17,7 +17,18 @@ pytestmark = pytest.mark.extras
 def test_figures_from_bins_are_drawn(tmp_path: Path) -> None:
     write(simulated(4000), tmp_path / "s.parquet")
     page = tmp_path / "r.html"
-    asked = ["score", str(tmp_path / "s.parquet"), "-p", "asvspoof5", "--score-kind", "llr", "--by", "codec", "--report", str(page)]
+    asked = [
+        "score",
+        str(tmp_path / "s.parquet"),
+        "-p",
+        "asvspoof5",
+        "--score-kind",
+        "llr",
+        "--by",
+        "codec",
+        "--report",
+        str(page),
+    ]
     assert run([*asked, "--stream", "--memory", "10MB"]) == 0
     with browser() as opened:
         tab, wrong = opened.new_page(viewport={"width": 1100, "height": 900}), list[str]()

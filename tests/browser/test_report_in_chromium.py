@@ -32,7 +32,9 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     data = [
         measured(hostile_trials(), HOSTILE[i], Measuring(None, METRICS, by, options={"bootstrap": 20})) for i in (1, 2)
     ]
-    data[0] = replace(data[0], trials=with_files(data[0].trials), shelf=FileShelf(folder_of_files(folder), column="file"))
+    data[0] = replace(
+        data[0], trials=with_files(data[0].trials), shelf=FileShelf(folder_of_files(folder), column="file")
+    )
     whole, static = render(compose(data, Options(title=HOSTILE[3]))), render(compose(data), static=True)
     bare = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", whole)
     assert bare != whole
@@ -115,7 +117,9 @@ def test_sounds_play_and_images_show_inside_the_page(pages: dict[str, Path], nam
                  a.onloadedmetadata = () => done(a.duration); a.onerror = () => done(-1); a.preload = 'auto'; a.load(); })))"""
         )
         assert seconds and all(0.9 < s < 1.3 for s in seconds), seconds
-        shown = page.evaluate("Promise.all([...document.querySelectorAll('img.thumb')].map((i) => i.decode().then(() => i.naturalWidth)))")
+        shown = page.evaluate(
+            "Promise.all([...document.querySelectorAll('img.thumb')].map((i) => i.decode().then(() => i.naturalWidth)))"
+        )
         assert shown and all(width == 224 for width in shown)
         kinds = page.evaluate("[...document.querySelectorAll('audio, img.thumb')].map((e) => e.src.split(';')[0])")
         assert set(kinds) == {"data:audio/mpeg", "data:image/jpeg"}

@@ -201,7 +201,16 @@ def test_data_that_is_no_archive_is_told_without_advice_to_unpickle_it(
     content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "s.npz").write_bytes(content)
-    words = ["--detector", "model.onnx", "--data", str(tmp_path / "s.npz"), "--family", "band_noise", "--strengths", "0.1"]
+    words = [
+        "--detector",
+        "model.onnx",
+        "--data",
+        str(tmp_path / "s.npz"),
+        "--family",
+        "band_noise",
+        "--strengths",
+        "0.1",
+    ]
     assert run(["attack", *words, "--output", str(tmp_path / "run")]) == 3
     said = capsys.readouterr().err
     assert "s.npz is no .npz of plain arrays" in said and "numpy.savez" in said and "pickle" not in said

@@ -21,7 +21,14 @@ def test_each_command_names_files_that_are_there(step: Step, tmp_path: Path) -> 
     for words in step.commands(data):
         assert words[0] in VERBS
         paths = [Path(re.split(r"[:\[]", word)[0]) for word in words if word.startswith(str(tmp_path))]
-        made = ("run", "tools", "baseline_metrics.csv", "results.json", "answers.jsonl", "metrics.json")  # there once the command has run
+        made = (
+            "run",
+            "tools",
+            "baseline_metrics.csv",
+            "results.json",
+            "answers.jsonl",
+            "metrics.json",
+        )  # there once the command has run
         assert paths and all(path.exists() for path in paths if path.name not in made)
 
 

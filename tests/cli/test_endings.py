@@ -33,7 +33,9 @@ def failing_plugin(folder: Path, expression: str) -> list[str]:
     """Words of a command line whose work fails: a plug-in that breaks the verb."""
     file = folder / "fails.py"
     imports = "from hitmiss import errors\nfrom hitmiss.errors import Fault"
-    broken = f"import hitmiss.cli.list as verb\ndef metric_rows():\n    verb.metric_rows = kept\n    raise {expression}\n"
+    broken = (
+        f"import hitmiss.cli.list as verb\ndef metric_rows():\n    verb.metric_rows = kept\n    raise {expression}\n"
+    )
     file.write_text(f"{imports}\n{broken}\nkept, verb.metric_rows = verb.metric_rows, metric_rows\n", encoding="utf-8")
     return ["--plugin", str(file), "list", "metrics"]
 

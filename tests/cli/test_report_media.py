@@ -74,7 +74,21 @@ def test_a_score_file_with_a_column_of_paths(tmp_path: Path) -> None:
 
 def test_media_that_is_nowhere_is_a_usage_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "s.tsv").write_text("item\tlabel\tscore\na\treal\t1\nb\tfake\t0\n")
-    assert run(["report", str(tmp_path / "s.tsv"), "-m", "eer", "--media", str(tmp_path / "none"), "-o", str(tmp_path / "r.html")]) == 2
+    assert (
+        run(
+            [
+                "report",
+                str(tmp_path / "s.tsv"),
+                "-m",
+                "eer",
+                "--media",
+                str(tmp_path / "none"),
+                "-o",
+                str(tmp_path / "r.html"),
+            ]
+        )
+        == 2
+    )
     assert "there is no none to take sounds" in capsys.readouterr().err
 
 
@@ -85,7 +99,9 @@ def test_attacks_from_signals_to_a_report(tmp_path: Path) -> None:
     data = ["--detector", f"{tmp_path / 'detector.py'}:detector", "--data", str(tmp_path / "test.npz")]
     families = ["--family", "band_noise(beta=3)", "--family", "lead_loss", "--strengths", "0.5", "1"]
     assert run(["attack", *data, *families, "-o", str(tmp_path / "run")]) == 0
-    page = report(tmp_path / "run", "-p", "ecg-attacks", "--by", "target", "--bootstrap", "20", "-o", tmp_path / "r.html")
+    page = report(
+        tmp_path / "run", "-p", "ecg-attacks", "--by", "target", "--bootstrap", "20", "-o", tmp_path / "r.html"
+    )
     assert 'class="trace"' in page and "Robust accuracy over strength" in page and "16 records with" in page
     results = str(tmp_path / "results.json")
     assert run(["score", str(tmp_path / "run"), "-p", "ecg-attacks", "-o", results]) == 0

@@ -68,7 +68,11 @@ def test_json_has_the_published_shape(command: Command, files: Path) -> None:
     row = rows["eer", "C01", None]
     wanted = {"metric", "value", "low", "high", "n", "n_positive", "run", "slice", "average", "note"}
     assert wanted <= set(row) and row["run"] == {} and row["slice"] == {"codec": "C01"}
-    assert {e["slice"]["codec"] for e in got["estimates"] if e["average"] is None and e["slice"]} == {"NONE", "C01", "C02"}
+    assert {e["slice"]["codec"] for e in got["estimates"] if e["average"] is None and e["slice"]} == {
+        "NONE",
+        "C01",
+        "C02",
+    }
 
 
 def test_figures_equal_the_functions_on_the_same_files(command: Command, files: Path) -> None:
@@ -90,8 +94,19 @@ def test_scores_of_unknown_kind_leave_out_what_needs_llrs_and_say_so(command: Co
 
 
 def test_the_table_shows_intervals_averages_gap_and_signature(command: Command, files: Path) -> None:
-    text = command("score", *official(files, "--by", "codec", "--by", "codec,codec_q", "--bootstrap", "50", "--unit", "speaker"))
-    for part in ("95% interval", "by codec", "by codec × codec_q", "pooled", "macro", "worst", "gap: codec rest − NONE", "|out:"):
+    text = command(
+        "score", *official(files, "--by", "codec", "--by", "codec,codec_q", "--bootstrap", "50", "--unit", "speaker")
+    )
+    for part in (
+        "95% interval",
+        "by codec",
+        "by codec × codec_q",
+        "pooled",
+        "macro",
+        "worst",
+        "gap: codec rest − NONE",
+        "|out:",
+    ):
         assert part in text
     assert "2,400 trials" in text and "\x1b" not in text
 
@@ -110,8 +125,14 @@ def test_matrix_of_attacks_and_codecs(command: Command, files: Path) -> None:
 
 
 def test_seeds_give_mean_sd_min_max(command: Command, files: Path) -> None:
-    got = command.json(files / "eval_a.tsv", files / "eval_b.tsv", "--key", files / "eval.tsv", "-p", "asvspoof5", "--seeds")
-    rows = {(e["average"], e["run"].get("seed")): e["value"] for e in got["estimates"] if e["metric"] == "eer" and not e["slice"]}
+    got = command.json(
+        files / "eval_a.tsv", files / "eval_b.tsv", "--key", files / "eval.tsv", "-p", "asvspoof5", "--seeds"
+    )
+    rows = {
+        (e["average"], e["run"].get("seed")): e["value"]
+        for e in got["estimates"]
+        if e["metric"] == "eer" and not e["slice"]
+    }
     a, b = rows[None, "eval_a"], rows[None, "eval_b"]
     assert rows["mean", None] == pytest.approx((a + b) / 2) and rows["sd", None] == pytest.approx(abs(a - b) / 2**0.5)
     assert (rows["min", None], rows["max", None]) == (min(a, b), max(a, b))
@@ -123,7 +144,10 @@ def test_several_systems_in_one_file(command: Command, files: Path) -> None:
     pl.DataFrame({"file": [f"u{i}" for i in range(len(label))], "key": label, **systems}).write_csv(files / "both.csv")
     got = command.json(files / "both.csv", "-p", "asvspoof5", "--score-column", "a", "--score-column", "b", "-m", "eer")
     alone = command.json(*official(files, "-m", "eer"))["estimates"][0]["value"]
-    assert [(e["run"], e["value"] == alone) for e in got["estimates"]] == [({"system": "a"}, True), ({"system": "b"}, False)]
+    assert [(e["run"], e["value"] == alone) for e in got["estimates"]] == [
+        ({"system": "a"}, True),
+        ({"system": "b"}, False),
+    ]
 
 
 def test_calibration_on_dev_shows_before_and_after(command: Command, files: Path) -> None:

@@ -89,7 +89,13 @@ def test_tallies_of_tables_merge_as_the_tables_do(tmp_path: Path) -> None:
         }
     )
     tallying = Tallying.of(coded(), LOGITS, ["codec"])
-    save(tmp_path, {name: tallying.counted(part) for name, part in zip("abc", (table[:17], table[17:40], table[40:]), strict=True)})
+    save(
+        tmp_path,
+        {
+            name: tallying.counted(part)
+            for name, part in zip("abc", (table[:17], table[17:40], table[40:]), strict=True)
+        },
+    )
     save(tmp_path, {"again": tallying.counted(table[10:20])})
     table.write_parquet(tmp_path / "all.parquet")
     found = evaluate_tallies([tmp_path / f"{name}.tally" for name in "bca"], **ASKED)

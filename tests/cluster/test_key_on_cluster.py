@@ -49,5 +49,12 @@ def test_figures_are_those_of_memory(cluster: Cluster, sides: tuple[list[str], s
 
 def test_an_id_without_a_score_is_told_with_the_row_of_the_key(cluster: Cluster, sides: tuple[list[str], str]) -> None:
     with pytest.raises(DataError, match="400 ids of the key without a score") as caught:
-        evaluate_streamed(sides[0][1:], "asvspoof5", key=sides[1], run=RayTasks(cluster), reading={"columns": {"score": "one"}}, **ASKED)
+        evaluate_streamed(
+            sides[0][1:],
+            "asvspoof5",
+            key=sides[1],
+            run=RayTasks(cluster),
+            reading={"columns": {"score": "one"}},
+            **ASKED,
+        )
     assert {fault.file for fault in caught.value.faults} == {"key.tsv"}

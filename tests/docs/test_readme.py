@@ -23,4 +23,6 @@ def test_the_table_is_real(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         assert run(shlex.split(block[1])) == 0
     printed = capsys.readouterr().out.splitlines()
     for line in block[2].splitlines():
-        assert line.strip() == "…" or line in printed or any(p.startswith(line.removesuffix("…")) for p in printed), line
+        assert line.strip() == "…" or line in printed or any(p.startswith(line.removesuffix("…")) for p in printed), (
+            line
+        )

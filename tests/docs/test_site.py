@@ -50,7 +50,9 @@ def test_tables_and_code_are_rendered(site: Path) -> None:
 def test_every_verb_is_in_the_index_and_its_page_speaks_of_it() -> None:
     index = (DOCS / "index.md").read_text(encoding="utf-8")
     for verb in VERBS:
-        row = next((line for line in index.splitlines() if line.startswith("| `") and f"`hitmiss {verb}`" in line), None)
+        row = next(
+            (line for line in index.splitlines() if line.startswith("| `") and f"`hitmiss {verb}`" in line), None
+        )
         assert row is not None, f"{verb} is not in the table of verbs"
         (page, *_) = re.findall(r"\]\((\w+)\.md\)", row)
         assert f"hitmiss {verb}" in (DOCS / f"{page}.md").read_text(encoding="utf-8"), f"{page} says nothing of {verb}"

@@ -10,7 +10,9 @@ import pytest
 from hitmiss.errors import DataError
 from hitmiss.io.door import read
 
-ROWS = pl.DataFrame({"item": ["a", "b", "c", "d"], "label": ["real", "fake"] * 2, "score": [0.1, 1 / 3, 1e-320, float("inf")]})
+ROWS = pl.DataFrame(
+    {"item": ["a", "b", "c", "d"], "label": ["real", "fake"] * 2, "score": [0.1, 1 / 3, 1e-320, float("inf")]}
+)
 
 
 def test_shards_of_text_and_of_parquet_are_read_together_to_the_last_bit(tmp_path: Path) -> None:

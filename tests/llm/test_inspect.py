@@ -168,7 +168,9 @@ class TestManyItems:
         details = [d for r in rows for d in r["tool_details"]]
         assert {d["tool"] for d in details} == {tool.name for tool in BY_KIND["image"]}
         misses = sum(not d["cached"] for d in details)
-        assert 200 * len(BY_KIND["image"]) * 0.9 < misses < len(details) / 2  # each picture once or, where trials met, twice
+        assert (
+            200 * len(BY_KIND["image"]) * 0.9 < misses < len(details) / 2
+        )  # each picture once or, where trials met, twice
         trials = read_results(ran[0] / "r.jsonl")
         assert set(trials.frame["cache"].unique()) == {"hit", "miss"}
 

@@ -28,7 +28,9 @@ def simulated(n: int = 3000, seed: int = 0, **header: object) -> hm.Trials:
 
 def test_figures_equal_the_metric_functions_on_the_same_rows() -> None:
     trials = simulated()
-    results = measure(trials, ["eer", "min_dcf", "act_dcf", "cllr", "min_cllr", "roc_auc", "average_precision"], by=["codec"])
+    results = measure(
+        trials, ["eer", "min_dcf", "act_dcf", "cllr", "min_cllr", "roc_auc", "average_precision"], by=["codec"]
+    )
     for e in results:
         if e.average is None:
             part = trials.where(**e.slice)
@@ -107,7 +109,9 @@ def test_runs_are_never_pooled() -> None:
     results = measure(both, ["roc_auc"], by=["codec"])
     for name, seed in (("a", 1), ("b", 2)):
         alone = simulated(seed=seed)
-        assert results.one("roc_auc", system=name).value == pytest.approx(roc_auc_score(alone.label, alone.score), abs=1e-12)
+        assert results.one("roc_auc", system=name).value == pytest.approx(
+            roc_auc_score(alone.label, alone.score), abs=1e-12
+        )
     assert not any(e.run == {} for e in results)
 
 
@@ -119,9 +123,21 @@ def test_same_seed_same_digits_whatever_else_is_asked() -> None:
     assert measure(trials, ["eer"], bootstrap=100, seed=4).one("eer").low != alone.one("eer").low
 
 
-@pytest.mark.parametrize("options", [{}, {"unit": "speaker"}, {"unit": "speaker,attack"}, {"interval": "bca"}, {"unit": "speaker", "interval": "bca"}])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"unit": "speaker"}, {"unit": "speaker,attack"}, {"interval": "bca"}, {"unit": "speaker", "interval": "bca"}],
+)
 def test_every_interval_holds_its_estimate(options: dict[str, str]) -> None:
-    metrics = ["eer", "eer(ties=official)", "eer(ties=interpolated)", "eer(ties=hull)", "min_dcf", "act_dcf", "cllr", "roc_auc"]
+    metrics = [
+        "eer",
+        "eer(ties=official)",
+        "eer(ties=interpolated)",
+        "eer(ties=hull)",
+        "min_dcf",
+        "act_dcf",
+        "cllr",
+        "roc_auc",
+    ]
     for e in measure(simulated(1500), metrics, bootstrap=300, **options):
         assert e.low is not None and e.low <= e.value <= e.high, e
 
@@ -166,7 +182,9 @@ def test_reversed_scores_are_named_and_not_flipped() -> None:
     turned = trials.put(score=-trials.column("score"))
     results = measure(turned, ["roc_auc"])
     assert any("REVERSED" in w and "--higher spoof" in w for w in results.warnings)
-    assert results.one("roc_auc").value == pytest.approx(1 - measure(trials, ["roc_auc"]).one("roc_auc").value, abs=1e-12)
+    assert results.one("roc_auc").value == pytest.approx(
+        1 - measure(trials, ["roc_auc"]).one("roc_auc").value, abs=1e-12
+    )
     assert not any("REVERSED" in w for w in measure(trials, ["roc_auc"]).warnings)
 
 
@@ -199,7 +217,12 @@ def test_few_trials_are_marked() -> None:
 
 def test_wrong_questions_get_one_sentence() -> None:
     trials = simulated(50)
-    for wrong, kind in (("eeer", UnknownName), ("eer(tie=1)", UnknownName), ("eer(", UsageError), ("min_dcf(p_target=2)", UsageError)):
+    for wrong, kind in (
+        ("eeer", UnknownName),
+        ("eer(tie=1)", UnknownName),
+        ("eer(", UsageError),
+        ("min_dcf(p_target=2)", UsageError),
+    ):
         with pytest.raises(kind):
             measure(trials, [wrong])
     with pytest.raises(UnknownName, match="did you mean 'codec'"):
@@ -224,7 +247,11 @@ def test_the_signature_pins_choices_and_figures() -> None:
 def test_a_metric_without_a_form_is_resampled_by_brute_force() -> None:
     @hm.metric(best="high", range=(-math.inf, math.inf))
     def mean_gap(label, score, weight=None):  # type: ignore[no-untyped-def]
-        return float(np.average(score, weights=weight) if label.sum() in (0, len(label)) else score[label == 1].mean() - score[label == 0].mean())
+        return float(
+            np.average(score, weights=weight)
+            if label.sum() in (0, len(label))
+            else score[label == 1].mean() - score[label == 0].mean()
+        )
 
     try:
         row = measure(simulated(400), ["mean_gap"], bootstrap=200).one("mean_gap")

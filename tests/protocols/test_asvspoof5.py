@@ -45,7 +45,13 @@ def test_signatures_are_those_of_the_document() -> None:
     for function, text in expected.items():
         plain = [p.replace(annotation=inspect.Parameter.empty) for p in inspect.signature(function).parameters.values()]
         assert str(inspect.Signature(plain)) == text
-    assert list(inspect.signature(bootstrap_ci).parameters)[:5] == ["scores", "labels", "metric_fn", "n_bootstrap", "ci"]
+    assert list(inspect.signature(bootstrap_ci).parameters)[:5] == [
+        "scores",
+        "labels",
+        "metric_fn",
+        "n_bootstrap",
+        "ci",
+    ]
 
 
 def test_booleans_and_words_mean_bonafide_and_integers_follow_the_docstring(frame: pd.DataFrame) -> None:
@@ -92,7 +98,11 @@ def test_a_domain_with_one_class_is_undefined_not_a_half() -> None:
 
 
 def test_uncoded_trials_are_units_of_their_own_and_copies_belong_to_their_original(tmp_path: Path) -> None:
-    rows = ["S1 E_1 F - 0 - - bonafide bonafide -", "S1 E_2 F C01 1 E_1 - bonafide bonafide -", "S2 E_3 M - 0 - AC1 A17 spoof -"]
+    rows = [
+        "S1 E_1 F - 0 - - bonafide bonafide -",
+        "S1 E_2 F C01 1 E_1 - bonafide bonafide -",
+        "S2 E_3 M - 0 - AC1 A17 spoof -",
+    ]
     (tmp_path / "key.tsv").write_text("\n".join(rows) + "\n")
     (tmp_path / "scores.tsv").write_text("filename\tcm-score\nE_1\t1\nE_2\t2\nE_3\t0\n")
     trials = read_trials(tmp_path / "scores.tsv", tmp_path / "key.tsv", find_protocol("asvspoof5"))

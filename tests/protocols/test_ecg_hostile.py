@@ -40,7 +40,12 @@ def config(**given: Any) -> PerturbationConfig:
 
 
 def attack(
-    x: Any = X[0], y: Any = Y[0], how: PerturbationConfig | None = None, asked: Any = model, fs: float = 100, **more: Any
+    x: Any = X[0],
+    y: Any = Y[0],
+    how: PerturbationConfig | None = None,
+    asked: Any = model,
+    fs: float = 100,
+    **more: Any,
 ) -> Any:
     return run_attack_on_sample(asked, x, y, how or config(), fs=fs, **more)[0]
 

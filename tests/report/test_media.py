@@ -75,7 +75,9 @@ def test_hostile_files_are_refused_with_a_reason(files: Path, name: str) -> None
     assert str(files) not in made.reason
 
 
-@pytest.mark.parametrize("name", ["../secret.png", "link.png", "/etc/hostname", "a\0b", "media/../../secret.png", "no.png"])
+@pytest.mark.parametrize(
+    "name", ["../secret.png", "link.png", "/etc/hostname", "a\0b", "media/../../secret.png", "no.png"]
+)
 def test_paths_that_lead_out_of_the_folder_are_refused(files: Path, name: str) -> None:
     made = FileShelf(files, column="file").find({"item": "x", "file": name})
     assert isinstance(made, Refusal)
@@ -122,7 +124,9 @@ def trials_with(names: list[str], header: Header | None = None) -> Trials:
     n = len(names)
     score = np.linspace(-1, 1, n)
     label = [int(i < n // 2) for i in range(n)]
-    return Trials.of(label, score, item=[f"i{k}" for k in range(n)], header=header or Header("real", "fake"), file=names)
+    return Trials.of(
+        label, score, item=[f"i{k}" for k in range(n)], header=header or Header("real", "fake"), file=names
+    )
 
 
 @settings(max_examples=25)

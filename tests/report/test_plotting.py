@@ -50,7 +50,9 @@ def test_results_from_a_file_keep_their_curves(tmp_path: Path) -> None:
     again = Results.load(tmp_path / "r.json")
     assert again == results and again.plot.kinds == results.plot.kinds
     written = again.plot.save(tmp_path / "figures", ".pdf")
-    assert [p.name for p in written][:2] == ["det.pdf", "roc.pdf"] and all(p.read_bytes()[:4] == b"%PDF" for p in written)
+    assert [p.name for p in written][:2] == ["det.pdf", "roc.pdf"] and all(
+        p.read_bytes()[:4] == b"%PDF" for p in written
+    )
     with pytest.raises(UsageError, match=r"\.svg"):
         again.plot.save(tmp_path, ".gif")
 

@@ -133,7 +133,13 @@ def test_records_are_ranked_by_how_easily_they_flip(attacked: Trials, bits: dict
 
 
 def test_families_of_manipulations_become_small_figures() -> None:
-    values = {"clean": 0.1, "noise(snr=20)": 0.2, "noise(snr=10)": 0.4, "noise(color=pink, snr=20)": 0.3, "gain(db=3)": 0.1}
+    values = {
+        "clean": 0.1,
+        "noise(snr=20)": 0.2,
+        "noise(snr=10)": 0.4,
+        "noise(color=pink, snr=20)": 0.3,
+        "gain(db=3)": 0.1,
+    }
     rows = tuple(Estimate("eer", v, slice={"manipulation": m}) for m, v in values.items())
     (display,) = RobustnessDisplay.from_slices(Results(rows), "manipulation", "eer")
     assert (display.across, display.title, display.clean) == ("snr", "noise", 0.1)
@@ -143,7 +149,10 @@ def test_families_of_manipulations_become_small_figures() -> None:
 
 
 def test_a_drift_table_is_a_report_without_a_whole() -> None:
-    rows = [Estimate("far", v, n=9, slice={"manipulation": m}) for m, v in (("clean", 0.1), ("noise(snr=5)", 0.6), ("noise(snr=9)", 0.4))]
+    rows = [
+        Estimate("far", v, n=9, slice={"manipulation": m})
+        for m, v in (("clean", 0.1), ("noise(snr=5)", 0.6), ("noise(snr=9)", 0.4))
+    ]
     page = compose([RunData("drift", Results(tuple(rows)))])
     (part,) = page.parts
     assert part.overall is None and len(part.levels) == 1
@@ -195,6 +204,8 @@ def test_seeds_stay_runs_of_their_own() -> None:
 def test_the_unit_that_is_drawn_is_no_column_to_split_by() -> None:
     rng = np.random.default_rng(0)
     label = np.arange(60) % 2
-    trials = Trials.of(label, rng.normal(size=60) + label, speaker=[f"s{i % 5}" for i in range(60)], codec=list("ab") * 30)
+    trials = Trials.of(
+        label, rng.normal(size=60) + label, speaker=[f"s{i % 5}" for i in range(60)], codec=list("ab") * 30
+    )
     made = measured(trials, "r", Measuring(None, ("eer",), options={"bootstrap": 10, "unit": "speaker"}))
     assert {tuple(e.slice) for e in made.results if e.slice} == {("codec",)}

@@ -28,7 +28,9 @@ def trials(seed: int = 0, codecs: tuple[str, ...] = ("C01", "C02", "NONE")) -> h
     label = rng.random(600) < 0.4
     attack = np.where(label, "bonafide", rng.choice(["A17", "A18"], 600))
     head = hm.Header(positive="bonafide", negative="spoof")
-    return hm.Trials.of(label, rng.normal(0, 1, 600) + 2 * label, codec=rng.choice(codecs, 600), attack=attack, header=head)
+    return hm.Trials.of(
+        label, rng.normal(0, 1, 600) + 2 * label, codec=rng.choice(codecs, 600), attack=attack, header=head
+    )
 
 
 def plain(found: list[Table]) -> str:
@@ -44,7 +46,17 @@ def test_each_figure_and_interval_is_in_the_table() -> None:
         assert f"{e.value:.4f}" in shown
         if e.average != "worst":
             assert f"{e.low:.4f}".replace("0.", ".", 1) in shown or f"{e.low:.4f}" in shown
-    for word in ("all trials", "by codec", "pooled", "macro", "worst", "gap: codec rest − NONE", "eer ↓", "roc_auc ↑", "95% interval"):
+    for word in (
+        "all trials",
+        "by codec",
+        "pooled",
+        "macro",
+        "worst",
+        "gap: codec rest − NONE",
+        "eer ↓",
+        "roc_auc ↑",
+        "95% interval",
+    ):
         assert word in shown
 
 
@@ -59,7 +71,9 @@ def test_undefined_is_a_dash_and_the_row_stays() -> None:
 
 
 def test_matrix_has_pooled_ends_and_every_cell() -> None:
-    results = measure(trials(), ["eer"], by=["attack", "codec", "attack,codec"], choices=Choices(negative_only=("attack",)))
+    results = measure(
+        trials(), ["eer"], by=["attack", "codec", "attack,codec"], choices=Choices(negative_only=("attack",))
+    )
     table = matrix(results, "attack", "codec", "eer")
     assert table.header == ("attack", "pooled", "C01", "C02", "NONE")
     assert [row[0].text for row in table.rows] == ["pooled", "A17", "A18"]

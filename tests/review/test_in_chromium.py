@@ -263,7 +263,9 @@ def test_sounds_play_and_pictures_grow_by_keyboard(tmp_path: Path, chromium: Any
             page.keyboard.press("z")
             after = page.locator(".picture img").bounding_box()
             if expected:  # one that fits grows by a whole factor, as far as there is room, in the middle
-                assert before["width"] == 200 and after["width"] == 200 * int(min(stage["width"] / 200, stage["height"] / 100))
+                assert before["width"] == 200 and after["width"] == 200 * int(
+                    min(stage["width"] / 200, stage["height"] / 100)
+                )
                 left, right = after["x"] - stage["x"], stage["x"] + stage["width"] - after["x"] - after["width"]
                 assert abs(left - right) <= 1 and after["y"] > stage["y"]
             else:  # one that was made to fit is shown pixel by pixel, from its corner on

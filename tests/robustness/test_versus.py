@@ -99,7 +99,9 @@ def test_turned_round_and_with_itself() -> None:
         back = other.one(d.metric, **d.slice)
         assert d.delta == pytest.approx(-back.delta) and d.p_value == pytest.approx(back.p_value)
         assert (d.wins, d.losses) == (back.losses, back.wins)
-    assert {d.verdict for d in compare_attacks(a, a) if d.metric != "macro_auc" and d.test == "mcnemar"} == {"identical"}
+    assert {d.verdict for d in compare_attacks(a, a) if d.metric != "macro_auc" and d.test == "mcnemar"} == {
+        "identical"
+    }
     p = [d.p_value for d in one if d.metric == "exact_match"]
     adjusted = [d.p_adjusted for d in one if d.metric == "exact_match"]
     assert len(p) == 2 and min(adjusted) == pytest.approx(min(1.0, 2 * min(p)))  # clean and pgd are one family

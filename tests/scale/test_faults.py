@@ -22,7 +22,11 @@ def said(capsys: pytest.CaptureFixture[str]) -> str:
     ("column", "value", "sentence"),
     [
         ("score", float("nan"), "row {row}: 1 NaN score (id 'E_0000700')"),
-        ("label", "Bonafide", "row {row}: 1 row with the unknown label 'Bonafide' (id 'E_0000700'); did you mean 'bonafide'?"),
+        (
+            "label",
+            "Bonafide",
+            "row {row}: 1 row with the unknown label 'Bonafide' (id 'E_0000700'); did you mean 'bonafide'?",
+        ),
         ("item", "", "row {row}: 1 row without an id"),
         ("item", "E_0000003", "row {first}: 2 rows of repeated ids (id 'E_0000003')"),
     ],
@@ -53,7 +57,9 @@ def test_repeated_ids_of_two_shards_are_found_part_by_part(
 
 
 @pytest.mark.usefixtures("few_are_many")
-def test_an_empty_id_is_found_where_ids_are_not_carried_along(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_id_is_found_where_ids_are_not_carried_along(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     changed = pl.when(pl.int_range(pl.len()) == 30).then(pl.lit("")).otherwise("item")
     write(simulated(200).with_columns(changed.alias("item")), tmp_path / "a.parquet")
     assert run(["score", str(tmp_path / "a.parquet"), *STREAM]) == 3
@@ -116,7 +122,11 @@ def test_damaged_files_are_refused(
 
 
 def test_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["score", str(tmp_path / "none.csv"), *STREAM]) == run(["score", str(tmp_path / "none.csv"), "-m", "eer"]) != 0
+    assert (
+        run(["score", str(tmp_path / "none.csv"), *STREAM])
+        == run(["score", str(tmp_path / "none.csv"), "-m", "eer"])
+        != 0
+    )
     assert run(["score", str(tmp_path / "*.csv"), *STREAM]) == 2
     assert "no file matches" in said(capsys)
 

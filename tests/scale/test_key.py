@@ -29,7 +29,9 @@ LITTLE = 10**7
 
 def two_sides(n: int, seed: int = 0, kind: str = "normal") -> tuple[pl.DataFrame, pl.DataFrame]:
     """Scores and their key, whose rows are in another order."""
-    whole = simulated(n, seed, kind).with_columns(speaker=pl.int_range(pl.len()).map_elements(lambda i: f"S{i % 23:02d}", pl.String))
+    whole = simulated(n, seed, kind).with_columns(
+        speaker=pl.int_range(pl.len()).map_elements(lambda i: f"S{i % 23:02d}", pl.String)
+    )
     key = whole.drop("score")
     return whole.select("item", "score"), key[np.random.default_rng(seed + 1).permutation(n).tolist()]
 
@@ -38,11 +40,25 @@ def write_key(key: pl.DataFrame, folder: Path, form: str) -> str:
     """The key in one of the forms that users have."""
     path = folder / f"key.{form}"
     if form == "official.txt":  # ten columns without names, separated by spaces
-        columns = [pl.lit("F").alias("g"), "codec", pl.lit("-").alias("q"), pl.lit("-").alias("s"), pl.lit("AC1").alias("t")]
+        columns = [
+            pl.lit("F").alias("g"),
+            "codec",
+            pl.lit("-").alias("q"),
+            pl.lit("-").alias("s"),
+            pl.lit("AC1").alias("t"),
+        ]
         wide = key.select("speaker", "item", *columns, "attack", "label", pl.lit("-").alias("tmp"))
         path.write_text("".join(" ".join(row) + "\n" for row in wide.iter_rows()))
     elif form == "aliases.tsv.gz":
-        named = key.rename({"item": "FLAC_FILE_NAME", "label": "KEY", "codec": "CODEC", "attack": "ATTACK_LABEL", "speaker": "SPEAKER_ID"})
+        named = key.rename(
+            {
+                "item": "FLAC_FILE_NAME",
+                "label": "KEY",
+                "codec": "CODEC",
+                "attack": "ATTACK_LABEL",
+                "speaker": "SPEAKER_ID",
+            }
+        )
         named = named.rename({"CODEC": "codec"})
         path.write_bytes(gzip.compress(named.write_csv(None, separator="\t").encode()))
     else:
@@ -56,7 +72,11 @@ def both(scores: list[Path], key: str, memory: int = 10**9, **asked: Any) -> tup
     found: list[Any] = []
     for evaluated in (
         lambda: evaluate(list(map(str, scores)), key, "asvspoof5", **asked, **reading),
-        lambda: evaluate_streamed(list(map(str, scores)), "asvspoof5", key=key, memory=memory, reading=reading, **asked).results,
+        lambda: (
+            evaluate_streamed(
+                list(map(str, scores)), "asvspoof5", key=key, memory=memory, reading=reading, **asked
+            ).results
+        ),
     ):
         try:
             found.append(evaluated())
@@ -83,7 +103,13 @@ def test_every_format_gives_the_digits_of_memory(tmp_path: Path, suffix: str, fo
 def test_a_file_of_scores_in_the_order_of_the_key_is_joined_as_well(tmp_path: Path) -> None:
     whole = simulated(3000)
     write(whole.select("item", "score"), tmp_path / "scores.tsv")
-    assert_alike(*both([tmp_path / "scores.tsv"], write_key(whole.with_columns(speaker=pl.lit("S")).drop("score"), tmp_path, "tsv"), by=["codec"]))
+    assert_alike(
+        *both(
+            [tmp_path / "scores.tsv"],
+            write_key(whole.with_columns(speaker=pl.lit("S")).drop("score"), tmp_path, "tsv"),
+            by=["codec"],
+        )
+    )
 
 
 @pytest.mark.usefixtures("few_are_many")
@@ -99,7 +125,9 @@ def test_bins_and_second_passes_are_joined_too(tmp_path: Path, kind: str) -> Non
 
 
 @given(
-    score=st.lists(st.sampled_from([-np.inf, -1.5, -0.0, 0.0, 0.25, 1e300]) | st.floats(-4, 4), min_size=8, max_size=50),
+    score=st.lists(
+        st.sampled_from([-np.inf, -1.5, -0.0, 0.0, 0.25, 1e300]) | st.floats(-4, 4), min_size=8, max_size=50
+    ),
     cuts=st.lists(st.integers(0, 4), min_size=50, max_size=50),
     seed=st.integers(0, 2**16),
     collide=st.booleans(),
@@ -144,11 +172,15 @@ Change = Callable[[pl.DataFrame], pl.DataFrame]
 
 
 def at(row: int, column: str, value: Any) -> Change:
-    return lambda frame: frame.with_columns(pl.when(pl.int_range(pl.len()) == row).then(pl.lit(value)).otherwise(column).alias(column))
+    return lambda frame: frame.with_columns(
+        pl.when(pl.int_range(pl.len()) == row).then(pl.lit(value)).otherwise(column).alias(column)
+    )
 
 
 def and_again(*rows: int, **changes: str) -> Change:
-    return lambda frame: pl.concat([frame, frame[list(rows)].with_columns(**{k: pl.lit(v) for k, v in changes.items()})])
+    return lambda frame: pl.concat(
+        [frame, frame[list(rows)].with_columns(**{k: pl.lit(v) for k, v in changes.items()})]
+    )
 
 
 SAME: Change = lambda frame: frame  # noqa: E731
@@ -161,24 +193,42 @@ SAME: Change = lambda frame: frame  # noqa: E731
         pytest.param(lambda f: f[3:], SAME, ["only-in-key"], id="ids of the key without a score"),
         pytest.param(SAME, lambda f: f[:-4], ["only-in-scores"], id="scored ids missing from the key"),
         pytest.param(lambda f: f[2:], lambda f: f[1:], ["only-in-key", "only-in-scores"], id="both"),
-        pytest.param(lambda f: f.with_columns(item=pl.col("item") + ".flac"), SAME, ["no-common-id"], id="nothing in common"),
+        pytest.param(
+            lambda f: f.with_columns(item=pl.col("item") + ".flac"), SAME, ["no-common-id"], id="nothing in common"
+        ),
         pytest.param(at(5, "item", "E_0000005.wav"), SAME, ["only-in-key", "only-in-scores"], id="one with a suffix"),
         pytest.param(SAME, and_again(3, 9), ["duplicate-in-key"], id="rows of the key twice"),
         pytest.param(SAME, and_again(3, codec="C77"), ["conflicting-in-key"], id="an id of the key with two codecs"),
-        pytest.param(SAME, and_again(3, speaker="S99"), ["conflicting-in-key"], id="with two speakers, which nobody asked for"),
-        pytest.param(SAME, lambda f: and_again(0, label="spoof" if f["label"][0] == "bonafide" else "bonafide")(f), ["both-labels"], id="with both labels"),
+        pytest.param(
+            SAME, and_again(3, speaker="S99"), ["conflicting-in-key"], id="with two speakers, which nobody asked for"
+        ),
+        pytest.param(
+            SAME,
+            lambda f: and_again(0, label="spoof" if f["label"][0] == "bonafide" else "bonafide")(f),
+            ["both-labels"],
+            id="with both labels",
+        ),
         pytest.param(SAME, at(7, "label", "Spoof"), ["label-case"], id="a label in another case"),
         pytest.param(SAME, at(7, "label", "zebra"), ["unknown-label"], id="an unknown label"),
         pytest.param(SAME, at(7, "item", ""), ["empty-id"], id="a row of the key without an id"),
         pytest.param(at(8, "item", ""), SAME, ["empty-id"], id="a score without an id"),
         pytest.param(at(8, "score", float("nan")), SAME, ["nan-score"], id="a NaN score"),
-        pytest.param(lambda f: f.with_columns(codec=pl.lit("C01")), lambda f: f.with_columns(codec=pl.lit("C01")).pipe(at(4, "codec", "C02")), ["column-conflict"], id="another codec in the key"),
-        pytest.param(lambda f: f.with_columns(label=pl.lit("real")), SAME, ["label-conflict"], id="another label in the key"),
+        pytest.param(
+            lambda f: f.with_columns(codec=pl.lit("C01")),
+            lambda f: f.with_columns(codec=pl.lit("C01")).pipe(at(4, "codec", "C02")),
+            ["column-conflict"],
+            id="another codec in the key",
+        ),
+        pytest.param(
+            lambda f: f.with_columns(label=pl.lit("real")), SAME, ["label-conflict"], id="another label in the key"
+        ),
         pytest.param(SAME, lambda f: f.drop("label"), ["missing-column"], id="a key without labels"),
         pytest.param(SAME, lambda f: f[:0], ["empty-file"], id="a key without rows"),
     ],
 )
-def test_faults_are_those_of_memory(tmp_path: Path, suffix: str, of_scores: Change, of_key: Change, kinds: list[str]) -> None:
+def test_faults_are_those_of_memory(
+    tmp_path: Path, suffix: str, of_scores: Change, of_key: Change, kinds: list[str]
+) -> None:
     scores, key = two_sides(400)
     changed = of_scores(scores)
     (tmp_path / "s").mkdir()
@@ -188,14 +238,18 @@ def test_faults_are_those_of_memory(tmp_path: Path, suffix: str, of_scores: Chan
     memory, stream = both(shards, write_key(of_key(key), tmp_path, suffix[1:]), by=["codec"])
     assert isinstance(memory, DataError) and isinstance(stream, DataError), (memory, stream)
     told = {(f.kind, f.file, f.row) for f in stream.faults}
-    assert {kind for kind, _, _ in told} & set(kinds) and told <= {(f.kind, f.file, f.row) for f in memory.faults} | told
+    assert {kind for kind, _, _ in told} & set(kinds) and told <= {
+        (f.kind, f.file, f.row) for f in memory.faults
+    } | told
     # Where a fault of the key ends the reading, what it makes of the scores is not told any more.
     expected = {(f.kind, f.file, f.row) for f in memory.faults if f.kind in {kind for kind, _, _ in told}}
     assert told == expected
     assert str(stream).split(";")[0].split("(")[0] in str(memory)
 
 
-def test_a_scored_id_that_is_repeated_is_found_in_two_shards(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_scored_id_that_is_repeated_is_found_in_two_shards(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     scores, key = two_sides(300)
     write(scores[:200], tmp_path / "a.tsv")
     write(pl.concat([scores[200:], scores[41:42]]), tmp_path / "b.tsv")
@@ -227,7 +281,10 @@ def test_processes_read_the_key_for_themselves(tmp_path: Path) -> None:
     scores, key = two_sides(1500)
     shards = list(map(str, write_shards(scores, tmp_path / "s", ".parquet", 3)))
     where = write_key(key, tmp_path, "parquet")
-    here, there = (evaluate_streamed(shards, "asvspoof5", key=where, by=["codec"], bootstrap=20, **how) for how in ({}, {"run": Processes(2)}))
+    here, there = (
+        evaluate_streamed(shards, "asvspoof5", key=where, by=["codec"], bootstrap=20, **how)
+        for how in ({}, {"run": Processes(2)})
+    )
     assert here.results == there.results
 
 
@@ -240,7 +297,9 @@ def test_a_key_in_several_files_is_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("few_are_many")
-def test_a_key_beyond_memory_is_refused_with_what_would_do(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_beyond_memory_is_refused_with_what_would_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(keyfile, "INDEX_BYTES", 10**5)
     scores, key = two_sides(300)
     write(scores, tmp_path / "s.tsv")

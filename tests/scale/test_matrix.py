@@ -106,7 +106,9 @@ def test_options_together_give_what_memory_gives(
 
 @pytest.mark.usefixtures("few_are_many")
 @pytest.mark.parametrize("measuring", ["protocol", "llr", "metrics", "decisions", "gap", "own classes"])
-def test_bins_give_what_memory_gives(files: dict[str, tuple[str, ...]], capsys: pytest.CaptureFixture[str], measuring: str) -> None:
+def test_bins_give_what_memory_gives(
+    files: dict[str, tuple[str, ...]], capsys: pytest.CaptureFixture[str], measuring: str
+) -> None:
     for grouping, drawing in product(("whole", "codec and codec x quality", "attack"), ("points", "bootstrap")):
         asked = (*files["labelled"], *MEASURING[measuring], *GROUPING[grouping], *DRAWING[drawing])
         memory, stream = outcome(capsys, asked), outcome(capsys, (*asked, "--stream", "--memory", "10MB"))
@@ -141,7 +143,18 @@ def test_files_that_are_written_are_those_of_memory(
     written = {}
     for how in ((), ("--stream",)):
         out = tmp_path / f"r{len(how)}.json"
-        asked = ("-p", "asvspoof5", "--by", "codec", "--score-kind", "llr", "-o", str(out), "--report", str(out.with_suffix(".html")))
+        asked = (
+            "-p",
+            "asvspoof5",
+            "--by",
+            "codec",
+            "--score-kind",
+            "llr",
+            "-o",
+            str(out),
+            "--report",
+            str(out.with_suffix(".html")),
+        )
         assert run(["score", *files[side], *asked, *how]) == 0
         printed = capsys.readouterr().out.replace("choices:stream|", "")
         written[how] = printed, json.loads(out.read_text()), out.with_suffix(".html").read_text()

@@ -23,7 +23,9 @@ def outcome(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, A
     return code, {k: v for k, v in json.loads(out).items() if k != "signature"} if out else None, err
 
 
-def test_a_shard_with_a_header_alone_is_refused_as_in_memory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_shard_with_a_header_alone_is_refused_as_in_memory(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_shards(simulated(500), tmp_path, ".csv", 2)
     (tmp_path / "z.csv").write_text("item,codec,attack,label,score\n")
     files = str(tmp_path / "*.csv")
@@ -47,7 +49,9 @@ def test_a_page_that_cannot_be_read_is_the_fault_of_the_file(
 
 
 @pytest.mark.usefixtures("few_are_many")
-def test_ids_that_cannot_be_read_are_found_when_they_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ids_that_cannot_be_read_are_found_when_they_are_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "a.parquet"
     frame = simulated(40_000)[::-1]  # in no order: ids are read after the first pass
     frame = frame.select("item", "codec", "attack", "label", "score")
@@ -71,13 +75,17 @@ def test_utf16_is_called_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 
 def test_very_large_scores_are_no_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(simulated(500).with_columns(score=pl.col("score") * 1e307), tmp_path / "a.parquet")
-    here, there = (outcome(capsys, str(tmp_path / "a.parquet"), *PROTOCOL, *ASKED, *more) for more in ((), ("--stream",)))
+    here, there = (
+        outcome(capsys, str(tmp_path / "a.parquet"), *PROTOCOL, *ASKED, *more) for more in ((), ("--stream",))
+    )
     assert here == there
 
 
 @pytest.mark.usefixtures("few_are_many")
 @pytest.mark.parametrize("score", [0.5, 0.3, float("inf")])
-def test_one_score_for_all_is_said_of_bins_too(tmp_path: Path, capsys: pytest.CaptureFixture[str], score: float) -> None:
+def test_one_score_for_all_is_said_of_bins_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], score: float
+) -> None:
     write(simulated(500).with_columns(score=pl.lit(score)), tmp_path / "a.parquet")
     asked = (str(tmp_path / "a.parquet"), *PROTOCOL, *ASKED)
     here, there = outcome(capsys, *asked), outcome(capsys, *asked, "--stream", "--memory", "10MB")

@@ -44,11 +44,17 @@ def test_every_point_of_a_curve_from_bins_is_a_point_of_the_curve(tmp_path: Path
     det, roc = drawn(found).of("det"), drawn(found).of("roc")
     assert isinstance(det, DetDisplay) and isinstance(roc, RocDisplay)
     whole, points = det_curve(trials.label, trials.score), roc_curve(trials.label, trials.score)
-    assert set(zip(det.far.tolist(), det.frr.tolist(), strict=True)) <= set(zip(whole.far.tolist(), whole.frr.tolist(), strict=True))
-    assert set(zip(roc.fpr.tolist(), roc.tpr.tolist(), strict=True)) <= set(zip(points.fpr.tolist(), points.tpr.tolist(), strict=True))
+    assert set(zip(det.far.tolist(), det.frr.tolist(), strict=True)) <= set(
+        zip(whole.far.tolist(), whole.frr.tolist(), strict=True)
+    )
+    assert set(zip(roc.fpr.tolist(), roc.tpr.tolist(), strict=True)) <= set(
+        zip(points.fpr.tolist(), points.tpr.tolist(), strict=True)
+    )
     assert len(det.far) > 60
     marks = {p.label: (p.far, p.frr) for p in DetDisplay.from_trials(trials, costs=Costs()).points}
-    assert {p.label: (p.far, p.frr) for p in det.points if p.label != "act DCF"} == {k: marks[k] for k in ("EER", "min DCF")}
+    assert {p.label: (p.far, p.frr) for p in det.points if p.label != "act DCF"} == {
+        k: marks[k] for k in ("EER", "min DCF")
+    }
 
 
 @pytest.mark.usefixtures("few_are_many")
@@ -61,7 +67,9 @@ def test_bars_from_bins_are_those_of_the_scores_to_a_bin(tmp_path: Path, kind: s
         score = np.clip(trials.score[trials.label == label], shown.edges[0], shown.edges[-1])
         exact = np.histogram(score, shown.edges)[0] / len(score)
         assert bars.sum() == pytest.approx(1.0)
-        assert np.abs(np.cumsum(bars) - np.cumsum(exact)).max() < 1 / 100, "no more than the trials of a bin at each edge"
+        assert np.abs(np.cumsum(bars) - np.cumsum(exact)).max() < 1 / 100, (
+            "no more than the trials of a bin at each edge"
+        )
     assert len(shown.positives) == BINS
 
 
@@ -98,11 +106,16 @@ def test_the_report_says_how_it_was_drawn_and_what_it_lacks(tmp_path: Path) -> N
 def test_counts_and_several_systems_are_reported(tmp_path: Path) -> None:
     frame = simulated(2000, kind="tied")
     write(frame.group_by("label", "codec", "score").agg(n=pl.len()), tmp_path / "counts.parquet")
-    assert run(["score", str(tmp_path / "counts.parquet"), "--counts", "-m", "eer", "--report", str(tmp_path / "c.html")]) == 0
+    assert (
+        run(["score", str(tmp_path / "counts.parquet"), "--counts", "-m", "eer", "--report", str(tmp_path / "c.html")])
+        == 0
+    )
     assert "the trials were counted, not kept" in (tmp_path / "c.html").read_text()
     write(frame.rename({"score": "one"}).with_columns(two=-pl.col("one")), tmp_path / "two.parquet")
     systems = ["--score-column", "one", "--score-column", "two", "--stream"]
-    assert run(["score", str(tmp_path / "two.parquet"), "-m", "eer", *systems, "--report", str(tmp_path / "t.html")]) == 0
+    assert (
+        run(["score", str(tmp_path / "two.parquet"), "-m", "eer", *systems, "--report", str(tmp_path / "t.html")]) == 0
+    )
     text = (tmp_path / "t.html").read_text()
     assert "nothing was tested" in text and "REVERSED" in text
 
@@ -113,9 +126,23 @@ def test_what_was_counted_is_verified_and_what_was_changed_is_not(tmp_path: Path
     counts = frame.group_by("label", "codec", "score").agg(n=pl.len())
     path, how = (tmp_path / "s.parquet", "--stream") if files == "stream" else (tmp_path / "c.parquet", "--counts")
     write(frame if files == "stream" else counts, path)
-    asked = ["score", str(path), how, "-p", "asvspoof5", "--by", "codec", "--bootstrap", "20", "-o", str(tmp_path / "r.json")]
+    asked = [
+        "score",
+        str(path),
+        how,
+        "-p",
+        "asvspoof5",
+        "--by",
+        "codec",
+        "--bootstrap",
+        "20",
+        "-o",
+        str(tmp_path / "r.json"),
+    ]
     assert run(asked) == 0
     assert run(["verify", str(tmp_path / "r.json"), str(path)]) == 0
     one = pl.int_range(pl.len()) == 5
-    write(frame.with_columns(pl.col("score") + one) if files == "stream" else counts.with_columns(pl.col("n") + one), path)
+    write(
+        frame.with_columns(pl.col("score") + one) if files == "stream" else counts.with_columns(pl.col("n") + one), path
+    )
     assert run(["verify", str(tmp_path / "r.json"), str(path)]) == 1

@@ -26,7 +26,13 @@ def finished(folder: Path, table: pl.DataFrame, **facts: Any) -> str:
 
 @pytest.mark.parametrize("n_failed", [0, 3])
 def test_a_run_is_read_as_it_says(tmp_path: Path, n_failed: int) -> None:
-    facts = {"positive": "bonafide", "negative": "spoof", "has_labels": True, "n_failed": n_failed, "notes": ["made in haste"]}
+    facts = {
+        "positive": "bonafide",
+        "negative": "spoof",
+        "has_labels": True,
+        "n_failed": n_failed,
+        "notes": ["made in haste"],
+    }
     folder = finished(tmp_path / "run", simulated(400), **facts)
     asked: dict[str, Any] = {"by": ["codec"], "bootstrap": 20}
     memory, stream = evaluate(folder, None, "asvspoof5", **asked), evaluate_streamed(folder, "asvspoof5", **asked)
@@ -37,11 +43,15 @@ def test_a_run_is_read_as_it_says(tmp_path: Path, n_failed: int) -> None:
 
 def test_a_run_without_labels_takes_a_key(tmp_path: Path) -> None:
     whole = simulated(300)
-    folder = finished(tmp_path / "run", whole.select("item", "score"), positive="bonafide", negative="spoof", has_labels=False)
+    folder = finished(
+        tmp_path / "run", whole.select("item", "score"), positive="bonafide", negative="spoof", has_labels=False
+    )
     whole.drop("score").write_csv(tmp_path / "key.tsv", separator="\t")
     asked: dict[str, Any] = {"by": ["codec"], "bootstrap": 20}
     key = str(tmp_path / "key.tsv")
-    assert_alike(evaluate(folder, key, "asvspoof5", **asked), evaluate_streamed(folder, "asvspoof5", key=key, **asked).results)
+    assert_alike(
+        evaluate(folder, key, "asvspoof5", **asked), evaluate_streamed(folder, "asvspoof5", key=key, **asked).results
+    )
 
 
 def test_a_run_that_was_changed_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

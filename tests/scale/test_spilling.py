@@ -75,7 +75,10 @@ def test_the_smallest_type_holds_every_code() -> None:
 
 
 def test_a_disk_without_room_is_said_before_anything_is_written(tmp_path: Path) -> None:
-    with pytest.raises(EnvironmentFault, match="GB of disk are needed for a while"), scratch_folder(str(tmp_path), 10**18):
+    with (
+        pytest.raises(EnvironmentFault, match="GB of disk are needed for a while"),
+        scratch_folder(str(tmp_path), 10**18),
+    ):
         pass
     with pytest.raises(UsageError, match="there is no such folder"), scratch_folder(str(tmp_path / "none"), 1):
         pass
@@ -113,7 +116,9 @@ def test_a_file_that_is_read_in_another_way_half_way_counts_once(tmp_path: Path)
     write(frame, tmp_path / "a.parquet")
     asked = {"metrics": ["roc_auc"], "by": ["codec"]}
     whole = evaluate(str(tmp_path / "a.parquet"), None, "asvspoof5", on_nan="drop", **asked)
-    found = evaluate_streamed(str(tmp_path / "a.parquet"), "asvspoof5", memory=10**9, reading={"on_nan": "drop"}, **asked)
+    found = evaluate_streamed(
+        str(tmp_path / "a.parquet"), "asvspoof5", memory=10**9, reading={"on_nan": "drop"}, **asked
+    )
     assert [(e.value, e.n) for e in found.results] == [(e.value, e.n) for e in whole]
 
 
@@ -155,7 +160,9 @@ def test_nothing_stays_when_something_fails(tmp_path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr(passing_by.Stretches, "_put", rewritten)
     with pytest.raises(DataError, match="the files changed while they were read"):
-        evaluate_streamed(str(tmp_path / "a.parquet"), "asvspoof5", memory=LITTLE, scratch=str(tmp_path / "scratch"), **ASKED)
+        evaluate_streamed(
+            str(tmp_path / "a.parquet"), "asvspoof5", memory=LITTLE, scratch=str(tmp_path / "scratch"), **ASKED
+        )
     assert not list((tmp_path / "scratch").iterdir())
 
 

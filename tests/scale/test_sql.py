@@ -75,7 +75,12 @@ def test_duckdb_makes_the_counts(tmp_path: Path, capsys: pytest.CaptureFixture[s
     connection = duckdb.connect()
     assert connection.execute(repeats.removeprefix("-- must give no row: ")).fetchall() == []
     connection.execute(f"COPY ({counting}) TO '{tmp_path / 'counts.parquet'}' (FORMAT parquet)")
-    _assert_same(tmp_path / "trials.parquet", tmp_path / "counts.parquet", {"item": "item", "label": "key", "score": "cm score"}, 'the "codec"')
+    _assert_same(
+        tmp_path / "trials.parquet",
+        tmp_path / "counts.parquet",
+        {"item": "item", "label": "key", "score": "cm score"},
+        'the "codec"',
+    )
 
 
 def _assert_same(trials: Path, counts: Path, columns: dict[str, str], by: str) -> None:
@@ -118,12 +123,16 @@ def test_spark_makes_the_counts(tmp_path: Path) -> None:
 
 def test_counts_of_billions_give_the_exact_area(tmp_path: Path) -> None:
     """Pairs of some billions of trials are more than 64 bits hold."""
-    rows = [("bonafide", 0.5, 4 * 10**9), ("bonafide", 1.5, 3 * 10**9 + 1), ("spoof", 0.5, 2 * 10**9), ("spoof", 1.0, 9 * 10**9)]
+    rows = [
+        ("bonafide", 0.5, 4 * 10**9),
+        ("bonafide", 1.5, 3 * 10**9 + 1),
+        ("spoof", 0.5, 2 * 10**9),
+        ("spoof", 1.0, 9 * 10**9),
+    ]
     pl.DataFrame(rows, schema=["label", "score", "n"], orient="row").write_parquet(tmp_path / "c.parquet")
     found = evaluate_counts(str(tmp_path / "c.parquet"), "asvspoof5", metrics=["roc_auc"]).results.one("roc_auc")
     twice = sum(
-        p * n * (2 if a > b else 1 if a == b else 0)
-        for (_, a, p), (_, b, n) in itertools.product(rows[:2], rows[2:])
+        p * n * (2 if a > b else 1 if a == b else 0) for (_, a, p), (_, b, n) in itertools.product(rows[:2], rows[2:])
     )
     assert found.value == pytest.approx(float(Fraction(twice, 2 * (7 * 10**9 + 1) * 11 * 10**9)), rel=1e-15)
     assert found.low is not None and found.high is not None

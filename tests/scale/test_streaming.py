@@ -27,7 +27,13 @@ from hitmiss.stats import condensing
 
 LITTLE = 10**7
 """Memory that keeps next to nothing: several stretches, second passes for everything."""
-COSTS = ("min_dcf", "min_dcf(p_target=0.5, c_fa=1)", "dcf_at(threshold=0.25)", "eer(ties=grouped)", "eer(ties=interpolated)")
+COSTS = (
+    "min_dcf",
+    "min_dcf(p_target=0.5, c_fa=1)",
+    "dcf_at(threshold=0.25)",
+    "eer(ties=grouped)",
+    "eer(ties=interpolated)",
+)
 SUMS = ("roc_auc", "min_cllr", "average_precision", "eer(ties=hull)", "tpr_at_fpr", "fpr_at_tpr")
 
 
@@ -77,7 +83,9 @@ def test_sums_of_log_likelihood_ratios_and_probabilities_are_exact(tmp_path: Pat
     a, b, _ = both(paths, LITTLE, metrics=asked, by=["codec"], bootstrap=40, reading={"score_kind": "llr"})
     assert_same(a, b)
     more = write_shards(simulated(5000, kind="saturated"), tmp_path / "p", ".csv", 2)
-    a, b, _ = both(more, LITTLE, metrics=["brier", "log_loss", "roc_auc"], bootstrap=40, reading={"score_kind": "probability"})
+    a, b, _ = both(
+        more, LITTLE, metrics=["brier", "log_loss", "roc_auc"], bootstrap=40, reading={"score_kind": "probability"}
+    )
     assert_same(a, b)
 
 
@@ -91,7 +99,11 @@ def test_an_auc_without_replicates_has_the_interval_of_memory(tmp_path: Path) ->
 
 
 @given(
-    score=st.lists(st.sampled_from([-np.inf, -1.5, -0.0, 0.0, 1e-310, 0.25, 0.2500001, 0.3, 1e300, np.inf]) | st.floats(-4, 4), min_size=8, max_size=60),
+    score=st.lists(
+        st.sampled_from([-np.inf, -1.5, -0.0, 0.0, 1e-310, 0.25, 0.2500001, 0.3, 1e300, np.inf]) | st.floats(-4, 4),
+        min_size=8,
+        max_size=60,
+    ),
     cuts=st.lists(st.integers(0, 5), min_size=60, max_size=60),
     seed=st.integers(0, 2**16),
 )
@@ -153,7 +165,9 @@ def test_scores_that_point_the_other_way_are_turned_round(tmp_path: Path) -> Non
 
 
 def test_nan_is_dropped_or_made_the_worst_as_told(tmp_path: Path) -> None:
-    frame = simulated(1000).with_columns(score=pl.when(pl.int_range(pl.len()) % 97 == 3).then(float("nan")).otherwise("score"))
+    frame = simulated(1000).with_columns(
+        score=pl.when(pl.int_range(pl.len()) % 97 == 3).then(float("nan")).otherwise("score")
+    )
     write(frame, tmp_path / "a.csv")
     for rule in ("drop", "worst"):
         a, b, _ = both([tmp_path / "a.csv"], 10**9, by=["codec"], bootstrap=20, reading={"on_nan": rule})
@@ -179,7 +193,9 @@ def test_a_pass_is_the_same_by_the_quick_and_by_the_careful_way(tmp_path: Path, 
 
 
 def test_a_value_that_the_first_rows_do_not_show_is_counted(tmp_path: Path) -> None:
-    frame = simulated(70_000).with_columns(codec=pl.when(pl.int_range(pl.len()) > 69_900).then(pl.lit("LATE")).otherwise("codec"))
+    frame = simulated(70_000).with_columns(
+        codec=pl.when(pl.int_range(pl.len()) > 69_900).then(pl.lit("LATE")).otherwise("codec")
+    )
     write(frame, tmp_path / "a.parquet")
     a, b, _ = both([tmp_path / "a.parquet"], 10**9, by=["codec"], metrics=["eer"])
     assert_same(a, b)

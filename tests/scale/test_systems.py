@@ -64,7 +64,9 @@ def test_missing_ids_are_counted_once_for_all_systems(tmp_path: Path) -> None:
     assert "coverage:289/293+unlisted:7" in found.signature and "coverage:289/293+unlisted:7" in memory.signature
 
 
-def test_what_is_wrong_with_one_system_is_said_with_its_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_wrong_with_one_system_is_said_with_its_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     frame = wide(300).with_columns(weak=pl.when(pl.int_range(pl.len()) == 7).then(float("nan")).otherwise("weak"))
     frame.write_csv(tmp_path / "a.tsv", separator="\t")
     asked = ["score", str(tmp_path / "a.tsv"), "-p", "asvspoof5", "--score-column", "good", "--score-column", "weak"]
@@ -74,5 +76,19 @@ def test_what_is_wrong_with_one_system_is_said_with_its_name(tmp_path: Path, cap
         assert run([*asked, "--score-column", "best", *how]) == 3
         assert "there is no column 'best'" in capsys.readouterr().err
     frame.drop("weak").write_csv(tmp_path / "b.tsv", separator="\t")
-    assert run(["score", str(tmp_path / "b.tsv"), str(tmp_path / "b.tsv"), "-p", "asvspoof5", "--score-column", "good", "--stream"]) == 3
+    assert (
+        run(
+            [
+                "score",
+                str(tmp_path / "b.tsv"),
+                str(tmp_path / "b.tsv"),
+                "-p",
+                "asvspoof5",
+                "--score-column",
+                "good",
+                "--stream",
+            ]
+        )
+        == 3
+    )
     assert "the shard was given twice" in capsys.readouterr().err

@@ -28,13 +28,23 @@ def tally(number: int, trials: list[tuple[int, float]], plan: str = "p") -> Shar
         if len(keys):
             cells[cell] = Binned(keys, counts.astype(np.int64))
     ids = np.sort(np.array([hash((number, i)) & 2**63 - 1 for i in range(len(trials))], dtype=np.uint64))
-    return ShardTally(plan, ("label", "codec"), (ShardFact(f"s{number}", f"{number:064x}", len(trials), 9),), cells, ids)
+    return ShardTally(
+        plan, ("label", "codec"), (ShardFact(f"s{number}", f"{number:064x}", len(trials), 9),), cells, ids
+    )
 
 
 def flat(t: ShardTally) -> object:
     """Everything that a tally says, comparable."""
     cells = {cell: (b.bins.tolist(), b.each.tolist()) for cell, b in sorted(t.cells.items())}
-    return t.plan, t.names, t.shards, cells, None if t.ids is None else sorted(t.ids.tolist()), t.findings, dict(t.noted)
+    return (
+        t.plan,
+        t.names,
+        t.shards,
+        cells,
+        None if t.ids is None else sorted(t.ids.tolist()),
+        t.findings,
+        dict(t.noted),
+    )
 
 
 SHARDS = st.lists(
@@ -78,7 +88,9 @@ def test_what_does_not_belong_together_is_refused() -> None:
 
 
 @given(shards=SHARDS, lost=st.data())
-def test_a_run_that_lacks_one_of_its_tallies_is_refused(shards: list[list[tuple[int, float]]], lost: st.DataObject) -> None:
+def test_a_run_that_lacks_one_of_its_tallies_is_refused(
+    shards: list[list[tuple[int, float]]], lost: st.DataObject
+) -> None:
     tallies = [tally(i, trials) for i, trials in enumerate(shards)]
     with pytest.raises(IncompleteRun, match="has not ended"):
         refuse_missing(merge_tallies(tallies))
@@ -90,7 +102,6 @@ def test_a_run_that_lacks_one_of_its_tallies_is_refused(shards: list[list[tuple[
     if left:
         with pytest.raises(DataError, match=f"1 of the {len(whole)} tallies of run [0-9a-f]+ are missing"):
             refuse_missing(merge_tallies(left))
-
 
 
 def test_every_setting_of_a_plan_is_in_its_fingerprint() -> None:

@@ -41,7 +41,13 @@ def test_every_form_of_figure_has_the_interval_of_memory(tmp_path: Path, kind: s
 @pytest.mark.parametrize("interval", ["auto", "percentile", "bca"])
 def test_sums_over_units_are_exact(tmp_path: Path, interval: str) -> None:
     paths = list(map(str, write_shards(spoken(2000), tmp_path, ".csv", 2)))
-    asked: dict[str, Any] = {"metrics": ["cllr", "act_dcf", "min_cllr"], "by": ["codec"], "bootstrap": 40, "unit": "speaker", "interval": interval}
+    asked: dict[str, Any] = {
+        "metrics": ["cllr", "act_dcf", "min_cllr"],
+        "by": ["codec"],
+        "bootstrap": 40,
+        "unit": "speaker",
+        "interval": interval,
+    }
     memory = evaluate(paths, None, "asvspoof5", score_kind="llr", **asked)
     assert_alike(memory, evaluate_streamed(paths, "asvspoof5", reading={"score_kind": "llr"}, **asked).results)
 
@@ -59,7 +65,12 @@ def test_decisions_of_units_are_counted(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("few_are_many")
 def test_units_are_drawn_on_all_scores_however_many_there_are(tmp_path: Path) -> None:
     paths = list(map(str, write_shards(spoken(2000), tmp_path, ".parquet", 2)))
-    asked: dict[str, Any] = {"metrics": ["eer", "min_dcf", "roc_auc"], "by": ["codec"], "bootstrap": 30, "unit": "speaker"}
+    asked: dict[str, Any] = {
+        "metrics": ["eer", "min_dcf", "roc_auc"],
+        "by": ["codec"],
+        "bootstrap": 30,
+        "unit": "speaker",
+    }
     found = evaluate_streamed(paths, "asvspoof5", memory=10**7, **asked)
     assert_alike(evaluate(paths, None, "asvspoof5", **asked), found.results)
 
@@ -68,7 +79,12 @@ def test_counts_with_the_unit_beside_them_will_do(tmp_path: Path) -> None:
     frame = spoken(1500, "tied")
     write(frame, tmp_path / "trials.csv")
     write(frame.group_by("label", "codec", "speaker", "score").agg(n=pl.len()), tmp_path / "counts.parquet")
-    asked: dict[str, Any] = {"metrics": ["eer", "min_dcf", "roc_auc"], "by": ["codec"], "bootstrap": 30, "unit": "speaker"}
+    asked: dict[str, Any] = {
+        "metrics": ["eer", "min_dcf", "roc_auc"],
+        "by": ["codec"],
+        "bootstrap": 30,
+        "unit": "speaker",
+    }
     memory = evaluate(str(tmp_path / "trials.csv"), None, "asvspoof5", **asked)
     assert evaluate_counts(str(tmp_path / "counts.parquet"), "asvspoof5", **asked).results.estimates == memory.estimates
 
@@ -76,15 +92,26 @@ def test_counts_with_the_unit_beside_them_will_do(tmp_path: Path) -> None:
 @given(seed=st.integers(0, 2**16), n=st.integers(20, 120), shards=st.integers(1, 4))
 @settings(max_examples=15, deadline=None)
 def test_any_cut_gives_the_same_draws(tmp_path_factory: pytest.TempPathFactory, seed: int, n: int, shards: int) -> None:
-    paths = list(map(str, write_shards(spoken(n, "tied", seed), tmp_path_factory.mktemp("s"), ".parquet", shards, seed)))
-    asked: dict[str, Any] = {"metrics": ["eer", "min_dcf"], "by": ["codec"], "bootstrap": 15, "unit": "speaker", "seed": seed}
+    paths = list(
+        map(str, write_shards(spoken(n, "tied", seed), tmp_path_factory.mktemp("s"), ".parquet", shards, seed))
+    )
+    asked: dict[str, Any] = {
+        "metrics": ["eer", "min_dcf"],
+        "by": ["codec"],
+        "bootstrap": 15,
+        "unit": "speaker",
+        "seed": seed,
+    }
     assert_alike(evaluate(paths, None, "asvspoof5", **asked), evaluate_streamed(paths, "asvspoof5", **asked).results)
 
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--unit", "speaker", "--memory", "10MB"], "drawing whole units of speaker needs every score at once, and there are about"),
+        (
+            ["--unit", "speaker", "--memory", "10MB"],
+            "drawing whole units of speaker needs every score at once, and there are about",
+        ),
         (["--unit", "nobody"], "unknown column 'nobody'. Known: attack, codec"),
         (["--unit", "codec_seed"], "a trial whose codec_seed is '-' stands for itself by the protocol asvspoof5"),
         (["--unit", "item"], "item is not counted by"),
@@ -94,12 +121,19 @@ def test_any_cut_gives_the_same_draws(tmp_path_factory: pytest.TempPathFactory, 
     ],
 )
 def test_what_cannot_be_drawn_is_said(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, arguments: list[str], sentence: str
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    sentence: str,
 ) -> None:
     monkeypatch.setattr(condensing, "LARGE", 4)
     monkeypatch.setattr(counting, "MOST_CELLS", 100)
     monkeypatch.setattr(streaming, "UNIT_BYTES", 10**5)
     frame = spoken(300).with_columns(codec_seed=pl.lit("-"), one=pl.lit("x"), number=pl.col("item"))
     write(frame, tmp_path / "a.csv")
-    assert run(["score", str(tmp_path / "a.csv"), "-p", "asvspoof5", "--stream", "--bootstrap", "20", *arguments]) in (2, 3)
+    assert run(["score", str(tmp_path / "a.csv"), "-p", "asvspoof5", "--stream", "--bootstrap", "20", *arguments]) in (
+        2,
+        3,
+    )
     assert sentence in capsys.readouterr().err

@@ -55,7 +55,9 @@ def test_equals_the_pair_kernel(seed: int, ties: bool) -> None:
 def test_against_a_constant_it_is_the_single_variance(seed: int) -> None:
     positive, a, _ = draw(seed, False)
     tally = Tally.of(positive, a)
-    assert auc_difference(positive, np.zeros(len(a)), a).error ** 2 == pytest.approx(Steps.of_tally(tally).variance, abs=1e-14)
+    assert auc_difference(positive, np.zeros(len(a)), a).error ** 2 == pytest.approx(
+        Steps.of_tally(tally).variance, abs=1e-14
+    )
     assert auc_difference(positive, a, a).p_value == 1.0
     assert auc_interval(tally)[0] <= auc_difference(positive, a, a).a
 

@@ -29,7 +29,9 @@ SHAPES = {
     "tied": lambda rng, y: np.round(rng.normal(size=len(y)) + y, 1),
     "constant": lambda rng, y: np.full(len(y), 3.0),
     "outliers": lambda rng, y: rng.standard_cauchy(len(y)) ** 3 + y,
-    "infinite": lambda rng, y: np.where(rng.random(len(y)) < 0.1, rng.choice([-np.inf, np.inf], len(y)), rng.normal(size=len(y)) + y),
+    "infinite": lambda rng, y: np.where(
+        rng.random(len(y)) < 0.1, rng.choice([-np.inf, np.inf], len(y)), rng.normal(size=len(y)) + y
+    ),
     "reversed": lambda rng, y: rng.normal(size=len(y)) - 2 * y,
     "saturated": lambda rng, y: np.clip(rng.normal(0.5, 0.5, len(y)) + 0.3 * y, 0, 1),
     "separated": lambda rng, y: rng.random(len(y)) + 10 * y,
@@ -52,7 +54,11 @@ def test_equal_to_the_full_tally(shape: str, share: float) -> None:
 def test_any_data(seed: int, decimals: int, kind: str) -> None:
     rng = np.random.default_rng(seed)
     positive = rng.random(2000) < rng.random()
-    raw = {"normal": rng.normal(size=2000), "cauchy": rng.standard_cauchy(2000), "steps": rng.integers(0, 9, 2000).astype(float)}[kind]
+    raw = {
+        "normal": rng.normal(size=2000),
+        "cauchy": rng.standard_cauchy(2000),
+        "steps": rng.integers(0, 9, 2000).astype(float),
+    }[kind]
     score = np.round(raw, decimals) + rng.random() * positive
     least, focus.LEAST = focus.LEAST, 10  # so that small data takes the way of large data
     try:

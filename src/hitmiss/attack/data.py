@@ -52,7 +52,9 @@ class Recordings:
             raise DataError(f"two classes have one name: {', '.join(self.classes)}")
         taken = [name for name in self.columns if name in RESERVED]
         if taken:
-            raise DataError(f"a column is called {taken[0]!r}, which is what trials call something else; give it another name")
+            raise DataError(
+                f"a column is called {taken[0]!r}, which is what trials call something else; give it another name"
+            )
         if len(set(self.ids)) != len(self.ids):
             twice = next(i for i in self.ids if self.ids.count(i) > 1)
             raise DataError(f"two records are called {twice!r}; each must have an id of its own")
@@ -88,7 +90,13 @@ def read_recordings(path: str | Path, *, layout: str = "sample_lead", fs: float 
         raise UsageError(f"there is no file {path}") from None
     except (PermissionError, IsADirectoryError):
         raise
-    except (ValueError, TypeError, EOFError, OSError, zipfile.BadZipFile):  # numpy's own words would advise to unpickle it
+    except (
+        ValueError,
+        TypeError,
+        EOFError,
+        OSError,
+        zipfile.BadZipFile,
+    ):  # numpy's own words would advise to unpickle it
         raise DataError(
             f"{Path(path).name} is no .npz of plain arrays, or is damaged; "
             "make one with numpy.savez(path, x=signals, y=labels, classes=names)"
@@ -110,7 +118,14 @@ def read_recordings(path: str | Path, *, layout: str = "sample_lead", fs: float 
     classes = tuple(map(str, arrays["classes"]))
     try:
         return Recordings(
-            x, np.asarray(arrays["y"]), rate, classes, list(map(str, ids.tolist())), columns, file_digest(path), Path(path)
+            x,
+            np.asarray(arrays["y"]),
+            rate,
+            classes,
+            list(map(str, ids.tolist())),
+            columns,
+            file_digest(path),
+            Path(path),
         )
     except DataError as error:
         raise DataError(f"{Path(path).name}: {error}") from None

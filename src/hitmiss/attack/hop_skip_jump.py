@@ -32,7 +32,9 @@ TRIES: Final = 20
 HALVINGS: Final = 12
 BEYOND: Final = 1.001
 """How far beyond the boundary the outcome lies, so that the rounding of another batch does not undo the flip."""
-OVER: Final = "hop_skip_jump: where the smallest flip found is over the budget, it is scaled down to it and judged as that"
+OVER: Final = (
+    "hop_skip_jump: where the smallest flip found is over the budget, it is scaled down to it and judged as that"
+)
 NO_START: Final = "hop_skip_jump: where no noise flips a record, it is left as it is"
 
 

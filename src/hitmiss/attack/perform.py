@@ -48,7 +48,9 @@ def binarize(proba: ArrayLike, threshold: ArrayLike = 0.5) -> Bits:
     """
     values, cut = np.asarray(proba, dtype=np.float64), np.asarray(threshold, dtype=np.float64)
     if np.isnan(values).any():
-        raise DataError(f"{int(np.isnan(values).sum())} probabilities are NaN, which is neither above nor below a threshold")
+        raise DataError(
+            f"{int(np.isnan(values).sum())} probabilities are NaN, which is neither above nor below a threshold"
+        )
     if cut.ndim and (cut.ndim > 1 or not values.ndim or len(cut) != values.shape[-1]):
         classes = values.shape[-1] if values.ndim else 1
         raise UsageError(f"a threshold is one number, or one for each of the {classes} classes; found {cut.size}")
@@ -133,7 +135,9 @@ class Records:
             raise UnknownName("class", config.target_class, self.classes)
         width = None if self.model is None else self.clean.shape[1]
         if width not in (None, len(self.classes)):
-            raise UsageError(f"the model gives {width} outputs and {len(self.classes)} classes are named; name each: classes=…")
+            raise UsageError(
+                f"the model gives {width} outputs and {len(self.classes)} classes are named; name each: classes=…"
+            )
         return self.classes.index(config.target_class)
 
 
@@ -177,7 +181,9 @@ def perform(
     n = len(rows)
     if not n == len(configs) == len(rngs):
         raise UsageError(f"{n} records, {len(configs)} configurations and {len(rngs)} generators; one each is needed")
-    out = Performed(np.empty((n, *records.x.shape[1:])), np.zeros(n, dtype=bool), np.full(n, np.inf), [""] * n, [()] * n)
+    out = Performed(
+        np.empty((n, *records.x.shape[1:])), np.zeros(n, dtype=bool), np.full(n, np.inf), [""] * n, [()] * n
+    )
     for places in same_kind(configs).values():
         acting = [at for at in places if configs[at].strength > 0.0]
         for at in set(places).difference(acting):

@@ -89,7 +89,9 @@ def read_signals(
         what = "several attacks are" if kinds else "no signals are of"
         raise UsageError(f"{folder}: {what} {asked}; there are (attack · strength · aim · place) {listed}")
     names = own["record"].to_list() if records is None else list(records)
-    places = dict(zip(own["record"].to_list(), zip(own["file"].to_list(), own["row"].to_list(), strict=True), strict=True))
+    places = dict(
+        zip(own["record"].to_list(), zip(own["file"].to_list(), own["row"].to_list(), strict=True), strict=True)
+    )
     missing = [name for name in names if name not in places]
     if missing:
         raise DataError(f"{folder}: the run has no record {missing[0]!r} ({len(missing)} asked for are missing)")

@@ -42,7 +42,9 @@ def _provenance(campaigner: Campaigner) -> dict[str, Any]:
     plan, attacks = campaigner.plan, {}
     for name, config in plan.steps:
         if config is not None:
-            run = {k: v for k, v in sorted(plan.cells[name].items()) if (k, v) not in (("aim", "any"), ("place", "whole"))}
+            run = {
+                k: v for k, v in sorted(plan.cells[name].items()) if (k, v) not in (("aim", "any"), ("place", "whole"))
+            }
             attacks[" ".join(run.values())] = name
     return {"dataset_digest": campaigner.recordings.digest, "seed": plan.seed, "attacks": attacks}
 

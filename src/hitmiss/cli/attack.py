@@ -78,7 +78,11 @@ def attack(
         if value is not None and value < least:
             raise UsageError(f"--{name} is at least {least}; found {value}")
     recordings = recordings if limit is None else recordings.first(limit)
-    steering: dict[str, Any] = {"attack_from": attack_from, "early_stop": early_stop, "lead_consistent": lead_consistent}
+    steering: dict[str, Any] = {
+        "attack_from": attack_from,
+        "early_stop": early_stop,
+        "lead_consistent": lead_consistent,
+    }
     if criterion is not None:
         steering["criterion"] = _criterion(criterion)
     plan = _plan(
@@ -105,7 +109,9 @@ def _check_aims(targets: list[str], plan: Plan, classes: tuple[str, ...]) -> Non
         if mode and mode not in MODES:
             raise UnknownName("target_mode", mode, MODES)
     if targets and not any(c.target_class for c in (*plan.configs, *plan.searches)):
-        raise UsageError("none of these families can aim at a class: --target is for gradient families and random_search")
+        raise UsageError(
+            "none of these families can aim at a class: --target is for gradient families and random_search"
+        )
 
 
 def _criterion(text: str) -> Any:

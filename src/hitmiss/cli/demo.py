@@ -123,7 +123,14 @@ def simulate_pictures(folder: Path, share: float) -> Path:
 
 def ask_standin(data: Path) -> list[list[str]]:
     """Put the pictures to a stand-in for a model, over the protocol where inspect_ai is installed, else as a function."""
-    files = ["--dataset", str(data / "dataset.jsonl"), "--output", str(data / "answers.jsonl"), "--run", str(data / "run")]
+    files = [
+        "--dataset",
+        str(data / "dataset.jsonl"),
+        "--output",
+        str(data / "answers.jsonl"),
+        "--run",
+        str(data / "run"),
+    ]
     asked = ["--models", "hitmiss.llm.standin:look"]
     if has_inspect():
         asked = ["--models", "stand-in", "hitmiss.llm.standin:look", "--tools", "both", "--base-url", "{server}"]
@@ -144,7 +151,9 @@ def serve_standin() -> Iterator[str]:
 
     printing.note(f"The model is {NOTE}.")
     if not has_inspect():
-        printing.note("Left out: asking it over the OpenAI protocol, with tools and retries: pip install 'hitmiss[llm]'")
+        printing.note(
+            "Left out: asking it over the OpenAI protocol, with tools and retries: pip install 'hitmiss[llm]'"
+        )
         yield ""
         return
     with StandIn() as server:
@@ -166,7 +175,12 @@ def attack_ecg(data: Path) -> list[list[str]]:
     from hitmiss.simulate.saving import trained
 
     run, has_torch = str(data / "run"), find_spec("torch") is not None
-    families = ["band_noise(beta=0.5)", "morph_amp", "random_search(queries=100)", *(["pgd", "smooth_adv"] if has_torch else [])]
+    families = [
+        "band_noise(beta=0.5)",
+        "morph_amp",
+        "random_search(queries=100)",
+        *(["pgd", "smooth_adv"] if has_torch else []),
+    ]
     chosen = [word for family in families for word in ("--family", family)]
     files = ["--detector", trained(data), "--data", str(data / "test.npz")]
     return [

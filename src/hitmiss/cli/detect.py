@@ -227,7 +227,9 @@ def _manipulated(
     named = next((c for c in classes if only is not None and same_class(only, c)), None)
     if only is not None and named is None:
         raise UnknownName("class for --only", only, classes)
-    given = SUITES[input_] if manipulate == "suite" else [text.strip() for text in manipulate.split(";") if text.strip()]
+    given = (
+        SUITES[input_] if manipulate == "suite" else [text.strip() for text in manipulate.split(";") if text.strip()]
+    )
     changed = ManipulatedRows(given, medium=input_, sample_rate=rate or 16000, only=named)
     return changed, manifest.crossed(changed.columns), changed.pinned
 

@@ -17,7 +17,8 @@ def drift(
     ] = "manipulation",
     key: Annotated[str | None, typer.Option(help="Key file with the labels.")] = None,
     protocol: Annotated[
-        str | None, typer.Option("--protocol", "-p", help="How a file is read (deepfake-audio); a run folder knows itself.")
+        str | None,
+        typer.Option("--protocol", "-p", help="How a file is read (deepfake-audio); a run folder knows itself."),
     ] = None,
     clean: Annotated[str | None, typer.Option(help="The value of untouched clips (default: clean, NONE or -).")] = None,
     pair_by: Annotated[str | None, typer.Option(help="Column that links a clip's copies (default: source).")] = None,

@@ -98,7 +98,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
     hitmiss ...
     0
     """
-    if arguments is None:  # one command a process: looking for cycles among all it has imported takes a tenth of a second
+    if (
+        arguments is None
+    ):  # one command a process: looking for cycles among all it has imported takes a tenth of a second
         gc.set_threshold(SELDOM)
         atexit.register(gc.freeze)
     words = list(sys.argv[1:] if arguments is None else arguments)

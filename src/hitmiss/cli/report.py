@@ -42,7 +42,9 @@ def report(
     static: Annotated[
         bool, typer.Option("--static", help="No scripts: figures as SVG, for mail and archives.")
     ] = False,
-    no_samples: Annotated[bool, typer.Option("--no-samples", help="Nothing of single trials: no ids, no texts.")] = False,
+    no_samples: Annotated[
+        bool, typer.Option("--no-samples", help="Nothing of single trials: no ids, no texts.")
+    ] = False,
     redact_text: Annotated[
         bool, typer.Option("--redact-text", help="Ids of the worst errors alone: no text, sound, image or signal.")
     ] = False,

@@ -113,7 +113,14 @@ def score(
         from hitmiss.cli import streaming
 
         needing = {"--seeds": seeds, "--calibrate-on": calibrate_on}
-        how = {"key": key, "counts": counts, "cluster": cluster, "memory": memory, "scratch": scratch, "threshold": threshold}
+        how = {
+            "key": key,
+            "counts": counts,
+            "cluster": cluster,
+            "memory": memory,
+            "scratch": scratch,
+            "threshold": threshold,
+        }
         results, trials = streaming.evaluated(scores, chosen, reading, options, needing, **how)  # type: ignore[arg-type]
         development = None
     else:

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 def show(
-    name: Annotated[str, typer.Argument(help="A metric, as eer or 'min_dcf(c_fa=1)', a protocol, a reader or an attack.")],
+    name: Annotated[
+        str, typer.Argument(help="A metric, as eer or 'min_dcf(c_fa=1)', a protocol, a reader or an attack.")
+    ],
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:
     """Show what a metric or an attack does and with which settings, or what a protocol or a reader declares."""

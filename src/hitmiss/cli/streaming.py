@@ -43,7 +43,9 @@ def evaluated(
         return measured_tallies(files, protocol, {**reading, "threshold": threshold}, options)
     if counts:
         return measured_counts(files, protocol, reading, options, threshold=threshold)
-    return measured(files, protocol, reading, options, key=key, threshold=threshold, memory=memory, scratch=scratch, cluster=cluster)
+    return measured(
+        files, protocol, reading, options, key=key, threshold=threshold, memory=memory, scratch=scratch, cluster=cluster
+    )
 
 
 def measured(
@@ -125,7 +127,9 @@ def refuse_key(what: str, key: str | None) -> None:
     from hitmiss.errors import UsageError
 
     if key is not None:
-        raise UsageError(f"{what} has no ids to join a --key with: its labels are those that it was counted by; leave --key out")
+        raise UsageError(
+            f"{what} has no ids to join a --key with: its labels are those that it was counted by; leave --key out"
+        )
 
 
 def refuse_together(flag: str, others: dict[str, Any]) -> None:

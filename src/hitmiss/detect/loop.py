@@ -76,7 +76,9 @@ def run_detector(
             output, kind="detect", config=config, items=manifest.items, resume=settings.resume, join=settings.join
         ) as run,
     ):
-        loop = getattr(model, "loop_class", Loop)(run, model, manifest, preparation, settings, report or (lambda clock: None))
+        loop = getattr(model, "loop_class", Loop)(
+            run, model, manifest, preparation, settings, report or (lambda clock: None)
+        )
         loop.score_all()
         return finish(loop)
 

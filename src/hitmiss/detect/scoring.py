@@ -183,9 +183,7 @@ class Loop:
         del self._waiting[piece.at]
         found = np.asarray([p[0] for p in parts], dtype=np.float64)
         if not np.isfinite(found).all():
-            self.fail(
-                piece.at, f"the detector's output is not finite: {found.ravel()[~np.isfinite(found.ravel())][0]}"
-            )
+            self.fail(piece.at, f"the detector's output is not finite: {found.ravel()[~np.isfinite(found.ravel())][0]}")
             return
         length, rate = self._lengths.pop(piece.at), self.detector.sample_rate
         record: dict[str, Any] = {"outputs": found.tolist()}

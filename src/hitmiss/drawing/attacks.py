@@ -138,7 +138,9 @@ def classwise_metric_bars(
     classes = [name for name in first if name != "macro"] + (["macro"] if "macro" in first else [])
     for condition, found in metrics.items():
         if set(found) != set(first):
-            raise DataError(f"{condition} is about other classes ({', '.join(found)}) than the first ({', '.join(first)})")
+            raise DataError(
+                f"{condition} is about other classes ({', '.join(found)}) than the first ({', '.join(first)})"
+            )
     if metric not in first[classes[0]]:
         raise UnknownName("metric of the bars", metric, first[classes[0]])
     width = 0.8 / len(metrics)
@@ -163,9 +165,7 @@ def classwise_metric_bars(
     return figure, axes
 
 
-def triptych(
-    x: ArrayLike, changed: ArrayLike, fs: float, *, lead: int = 1, title: str = "", said: str = ""
-) -> Figure:
+def triptych(x: ArrayLike, changed: ArrayLike, fs: float, *, lead: int = 1, title: str = "", said: str = "") -> Figure:
     """One lead of a record: clean, perturbed, and their difference on a scale of its own; `said`: what the model made of it."""
     from matplotlib.figure import Figure
 
@@ -258,7 +258,9 @@ def minimal_strength_histogram(
     right.spines["top"].set_visible(False)
     never = int(np.isinf(least).sum())
     axes.set_title(
-        f"{title + ': ' if title else ''}{len(least)} records, of which {never or 'none'} never flip{'s' * (never == 1)}", fontsize=10.5, loc="left"
+        f"{title + ': ' if title else ''}{len(least)} records, of which {never or 'none'} never flip{'s' * (never == 1)}",
+        fontsize=10.5,
+        loc="left",
     )
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=8.5)

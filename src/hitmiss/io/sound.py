@@ -77,7 +77,10 @@ def _ascend(items: pl.Series) -> bool:
     for ids in items.get_chunks():
         n, lengths = len(ids) - 1, ids.str.len_bytes()
         short, long = lengths.head(n), lengths.tail(n)
-        if before >= (lengths[0], ids[0]) or not ((long > short) | ((long == short) & (ids.tail(n) > ids.head(n)))).all():
+        if (
+            before >= (lengths[0], ids[0])
+            or not ((long > short) | ((long == short) & (ids.tail(n) > ids.head(n)))).all()
+        ):
             return False
         before = (lengths[n], ids[n])
     return True

@@ -77,7 +77,9 @@ class Stack:
     def of(cls, tables: Sequence[Table], theirs: Mapping[str, str]) -> Stack:
         """Stack tables that have the same columns, of which `theirs` tells the names in the file."""
         frames = [t.frame for t in tables]
-        if any(frame.schema != frames[0].schema for frame in frames):  # Parquet beside text: numbers as the texts that name them
+        if any(
+            frame.schema != frames[0].schema for frame in frames
+        ):  # Parquet beside text: numbers as the texts that name them
             frames = [frame.with_columns(pl.all().cast(pl.String).fill_null("")) for frame in frames]
         frame = pl.concat(frames) if len(tables) > 1 else frames[0]
         return cls(tuple(tables), frame, theirs=theirs)

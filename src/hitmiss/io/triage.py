@@ -31,7 +31,18 @@ VERDICTS: Final = ("analysis_verdict", "parsed_verdict")
 TEXTS: Final = ("image", "image_path", "rationale", "raw_analysis", "raw_parsed", "visual_description", "full_text")
 TEXTS_OF_RUNS: Final = ("audio", "audio_path", "problem", "cost_reason", "sent")
 OTHERS: Final = ("prompts", "forensic_summary", "tool_results", "use_tools", "ground_truth", "error_type", "error")
-MADE: Final = ("prediction", "verdict", "decision", "id", "item", "label", "latency_seconds", "retries", "seconds", "cost")
+MADE: Final = (
+    "prediction",
+    "verdict",
+    "decision",
+    "id",
+    "item",
+    "label",
+    "latency_seconds",
+    "retries",
+    "seconds",
+    "cost",
+)
 CACHE: Final = ("cache", "cache_hit", "cached", "from_cache")
 TIMES: Final = ("timestamp", "created_at")
 STATES: Final = ("cache_state", "tool_cache")

@@ -64,11 +64,15 @@ class Columns:
         if name not in self._known:
             values = self.trials.column(name)
             if values.dtype != pl.String:
-                raise UsageError(f"{name} is no column of texts: trials are not grouped or drawn by it; name a slice, as codec")
+                raise UsageError(
+                    f"{name} is no column of texts: trials are not grouped or drawn by it; name a slice, as codec"
+                )
             self._known[name] = text_codes(values)
         return self._known[name]
 
-    def sample(self, rows: Rows, run: Mapping[str, str] | None = None, slice: Mapping[str, str] | None = None) -> Sample:
+    def sample(
+        self, rows: Rows, run: Mapping[str, str] | None = None, slice: Mapping[str, str] | None = None
+    ) -> Sample:
         """The sample of some rows."""
         return Sample(self, rows, run or {}, slice or {})
 

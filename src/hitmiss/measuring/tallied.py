@@ -105,9 +105,13 @@ class TalliedColumns(Columns):
         """A column of the cells; a column of the trials is not to be had."""
         if name == "decision":
             return super().named(name)
-        raise UsageError(f"this figure needs the {name} of every trial at once, which counted trials have not; leave --stream out")
+        raise UsageError(
+            f"this figure needs the {name} of every trial at once, which counted trials have not; leave --stream out"
+        )
 
-    def sample(self, rows: Rows, run: Mapping[str, str] | None = None, slice: Mapping[str, str] | None = None) -> Sample:
+    def sample(
+        self, rows: Rows, run: Mapping[str, str] | None = None, slice: Mapping[str, str] | None = None
+    ) -> Sample:
         """The sample of some cells."""
         return TalliedSample(self, rows, run or {}, slice or {})
 

@@ -160,9 +160,7 @@ def min_t_dcf(
     return float(cost.min() / (fixed + min(per_miss, per_spoof)))
 
 
-def asv_rates(
-    target: ArrayLike, nontarget: ArrayLike, spoof: ArrayLike, *, threshold: float | None = None
-) -> AsvRates:
+def asv_rates(target: ArrayLike, nontarget: ArrayLike, spoof: ArrayLike, *, threshold: float | None = None) -> AsvRates:
     """The ASV's error rates at a threshold, by default at its EER threshold found as the official package finds it.
 
     Accepts score ≥ threshold. The default threshold is the score at which |P_miss − P_fa| of target against nontarget

@@ -136,7 +136,9 @@ def _records(
 def _named(records: Records, classes: Sequence[str] | None) -> Records:
     """The records with the names of the classes: those given, else the document's where there are as many, else numbers."""
     width = len(CLASSES) if records.model is None else records.clean.shape[1]
-    names = tuple(classes) if classes is not None else CLASSES if width == len(CLASSES) else tuple(map(str, range(width)))
+    names = (
+        tuple(classes) if classes is not None else CLASSES if width == len(CLASSES) else tuple(map(str, range(width)))
+    )
     if records.model is not None and len(names) != width:
         raise DataError(f"the model gives {width} outputs and {len(names)} classes are named; name each of them")
     records.classes = names
@@ -273,7 +275,9 @@ def compute_global_metrics(
     names = tuple(classes) if classes is not None else CLASSES if truth.shape[1] == len(CLASSES) else None
     names = tuple(str(k) for k in range(truth.shape[1])) if names is None else names
     if len(names) != truth.shape[1] or len(set(names)) != len(names) or "macro" in names:
-        raise DataError(f"each of the {truth.shape[1]} classes needs a name of its own, none of them macro; found {', '.join(names)}")
+        raise DataError(
+            f"each of the {truth.shape[1]} classes needs a name of its own, none of them macro; found {', '.join(names)}"
+        )
     bits, undefined = binarize(proba, threshold), {}
     figures: dict[str, dict[str, float]] = {}
     for k, name in enumerate(names):

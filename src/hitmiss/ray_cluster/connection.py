@@ -1,8 +1,8 @@
 """Joining a Ray cluster, or starting one on this machine, without its noise and without its telemetry.
 
-    with joined("auto") as cluster:               # a cluster of this machine's cores, gone at the end
-    with joined("head:6379") as cluster:          # one that runs already, from one of its machines
-    with joined("ray://head:10001") as cluster:   # one that runs already, from outside
+with joined("auto") as cluster:               # a cluster of this machine's cores, gone at the end
+with joined("head:6379") as cluster:          # one that runs already, from one of its machines
+with joined("ray://head:10001") as cluster:   # one that runs already, from outside
 """
 
 from __future__ import annotations

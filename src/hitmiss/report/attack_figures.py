@@ -77,7 +77,10 @@ def _classes(trials: Trials, campaign: Campaign) -> Iterator[tuple[str, Any]]:
         return {name: {"auc": float("nan") if value is None else value} for name, value in found.items()}
 
     shown = {f"{name}, strength {cell.run['strength']}": cell.run for name, cell in list(last.items())[:MOST_BARS]}
-    yield "classes", classwise_metric_bars({CLEAN: bars(campaign.clean.run), **{k: bars(v) for k, v in shown.items()}})[0]
+    yield (
+        "classes",
+        classwise_metric_bars({CLEAN: bars(campaign.clean.run), **{k: bars(v) for k, v in shown.items()}})[0],
+    )
 
 
 def _places(campaign: Campaign) -> Iterator[tuple[str, Any]]:
@@ -111,7 +114,10 @@ def _least(campaign: Campaign) -> Iterator[tuple[str, Any]]:
     for cell in campaign.cells:
         least = cell.numbers.get("minimal_strength")
         if least is not None and cell.run["strength"] == "minimal" and not cell.is_control:
-            yield f"minimal_{_slug(attack_name(cell.run))}", minimal_strength_histogram(least, title=attack_name(cell.run))[0]
+            yield (
+                f"minimal_{_slug(attack_name(cell.run))}",
+                minimal_strength_histogram(least, title=attack_name(cell.run))[0],
+            )
 
 
 def _is_attack(e: Estimate) -> bool:

@@ -60,7 +60,9 @@ def _where(e: Estimate) -> str:
 def _tested(evaluation: Evaluation, whole: list[Estimate]) -> str:
     first = whole[0]
     attacks = list(dict.fromkeys(attack_name(e.run) for e in whole if e.run["attack"] != CLEAN))
-    strengths = list(dict.fromkeys(e.run["strength"] for e in whole if e.run["attack"] != CLEAN and _strength(e) >= 0.0))
+    strengths = list(
+        dict.fromkeys(e.run["strength"] for e in whole if e.run["attack"] != CLEAN and _strength(e) >= 0.0)
+    )
     named = ", ".join(attacks[:6]) + (f" and {len(attacks) - 6} more" if len(attacks) > 6 else "")
     return (
         f"{evaluation.lanes[0].name} · {first.n:,} records with {first.n_positive:,} labels, "
@@ -105,7 +107,11 @@ def curves(results: Results) -> list[RobustnessDisplay]:
     measured = {
         e.metric
         for e in results
-        if not e.slice and e.average is None and e.value is not None and e.run["attack"] != CLEAN and _strength(e) >= 0.0
+        if not e.slice
+        and e.average is None
+        and e.value is not None
+        and e.run["attack"] != CLEAN
+        and _strength(e) >= 0.0
     }
     return [RobustnessDisplay.from_results(results, metric) for metric in CURVES if metric in measured]
 
@@ -154,12 +160,17 @@ def fragile(trials: Trials, run: str, most: int, budget: int, shelf: Shelf | Non
     order = np.lexsort((np.arange(len(least)), least, -flips.sum(axis=0)))
     chosen = [int(i) for i in order if flips[:, i].any()][:most]
     samples: list[tuple[Sample, Mapping[str, Any]]] = [
-        (_fragile(campaign, cells, flips[:, i], strengths, i), {**_first(cells, flips[:, i], strengths).run, "item": campaign.records[i]})
+        (
+            _fragile(campaign, cells, flips[:, i], strengths, i),
+            {**_first(cells, flips[:, i], strengths).run, "item": campaign.records[i]},
+        )
         for i in chosen
     ]
     never = int((~flips.any(axis=0)).sum())
     rule = f"{never:,} of {len(least):,} records kept their answer under every attack; these lost it most often"
-    return within(Errors(run, rule, ("Records whose answer flips most easily", ""), (), ()), (samples, []), budget, shelf)
+    return within(
+        Errors(run, rule, ("Records whose answer flips most easily", ""), (), ()), (samples, []), budget, shelf
+    )
 
 
 def _fragile(campaign: Campaign, cells: list[Cell], flips: NDArray[np.bool_], strengths: Floats, i: int) -> Sample:

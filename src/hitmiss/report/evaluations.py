@@ -146,7 +146,9 @@ def _together(sources: Sequence[RunData]) -> Evaluation:
         for run in inner:
             name = names[tuple(run.items())]
             lanes.append(Lane(name, source, _picture(source, run), _trials(source, run)))
-        rows += [replace(e, run=_renamed(e.run, names) if n_runs > 1 else _repetition(e.run, names)) for e in source.results]
+        rows += [
+            replace(e, run=_renamed(e.run, names) if n_runs > 1 else _repetition(e.run, names)) for e in source.results
+        ]
     warnings = _warnings(sources)
     results = Results(
         tuple(rows), "\n".join(dict.fromkeys(s.results.signature for s in sources)), warnings, first.protocol

@@ -42,7 +42,11 @@ class HeatMap:
     @property
     def is_crossed(self) -> bool:
         """Whether the columns cross at all: where one of them decides the other, the map is a list with empty cells."""
-        inside = [[bool(c.text) for n, c in zip(self.columns, row, strict=True) if n != POOLED] for r, row in self.rows if r != POOLED]
+        inside = [
+            [bool(c.text) for n, c in zip(self.columns, row, strict=True) if n != POOLED]
+            for r, row in self.rows
+            if r != POOLED
+        ]
         return any(sum(row) > 1 for row in inside) and any(sum(column) > 1 for column in zip(*inside, strict=True))
 
 

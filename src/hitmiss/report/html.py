@@ -59,7 +59,11 @@ def render(page: Page, *, static: bool = False) -> str:
         context["images"] = {f.id: image_of(f.kind, f.lines) for f in figures}
     else:
         packed = base64.b64encode(PLOTLY.read_bytes()).decode() if figures else ""
-        context |= {"js": _raw(js), "plotly": _raw(packed), "figures": _raw(packed_json({f.id: f.spec for f in figures}))}
+        context |= {
+            "js": _raw(js),
+            "plotly": _raw(packed),
+            "figures": _raw(packed_json({f.id: f.spec for f in figures})),
+        }
     return _environment().get_template("report.html").render(context)
 
 

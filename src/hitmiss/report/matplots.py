@@ -261,7 +261,9 @@ def draw_robustness(d: RobustnessDisplay, ax: Axes | None, name: str | None, col
     for own in d.lines:
         tone = color or shade[own.of]
         style: dict[str, Any] = {"ls": ":", "lw": 1.0} if own.is_control else {"marker": "o", "ms": 3.5}
-        ax.plot(own.x, own.value, color=tone, label=label_of(f"{prefix}{own.name}") if not own.is_control else None, **style)
+        ax.plot(
+            own.x, own.value, color=tone, label=label_of(f"{prefix}{own.name}") if not own.is_control else None, **style
+        )
         if not own.is_control:
             ax.fill_between(own.x, own.low, own.high, color=tone, alpha=0.13, lw=0)
     if any(own.is_control for own in d.lines):

@@ -58,7 +58,11 @@ class Media:
     @property
     def n_bytes(self) -> int:
         """What it adds to the page."""
-        return len(self.address) + len(self.about) + sum(len(name) + len(path) + 60 for name, path in (*self.traces, *((self.change,) if self.change else ())))
+        return (
+            len(self.address)
+            + len(self.about)
+            + sum(len(name) + len(path) + 60 for name, path in (*self.traces, *((self.change,) if self.change else ())))
+        )
 
 
 @dataclass(frozen=True)
@@ -164,11 +168,15 @@ def trace_of(x: Any, rate: float, after: Any = None, how: str = "") -> Media:
     scale = (TRACE_HEIGHT / 2 - 2) / max(float(np.abs(kept).max(initial=0.0)), 1e-9)
     across = np.linspace(0.0, TRACE_WIDTH, len(kept))
     traces = tuple((name, _path(across, TRACE_HEIGHT / 2 - scale * kept[:, i])) for i, (name, _) in enumerate(chosen))
-    change = None if after is None else _change(across, (np.asarray(after) - signal)[:, chosen[0][1]], chosen[0][0], how)
+    change = (
+        None if after is None else _change(across, (np.asarray(after) - signal)[:, chosen[0][1]], chosen[0][0], how)
+    )
     seconds = len(kept) / rate
     ticks = tuple(round(TRACE_WIDTH * s / seconds, 1) for s in range(1, int(np.ceil(seconds))))
     size = (TRACE_WIDTH, TRACE_HEIGHT * (len(traces) + (change is not None)))
-    return Media("trace", about=f"{seconds:.3g} s, a line a second", size=size, traces=traces, ticks=ticks, change=change)
+    return Media(
+        "trace", about=f"{seconds:.3g} s, a line a second", size=size, traces=traces, ticks=ticks, change=change
+    )
 
 
 def _change(across: Any, delta: Any, lead: str, how: str) -> tuple[str, str]:
@@ -186,7 +194,9 @@ def _numbered(n: int) -> list[tuple[str, int]]:
 def _path(x: Any, y: Any) -> str:
     """An SVG path through the points that the eye can tell, as steps from each to the next, in quarters of a unit."""
     at = thin(x, y, TRACE_TOLERANCE)
-    points: Sequence[tuple[int, int]] = [(round(TRACE_GRAIN * a), round(TRACE_GRAIN * b)) for a, b in zip(x[at], y[at], strict=True)]
+    points: Sequence[tuple[int, int]] = [
+        (round(TRACE_GRAIN * a), round(TRACE_GRAIN * b)) for a, b in zip(x[at], y[at], strict=True)
+    ]
     steps = [f"{b[0] - a[0]} {b[1] - a[1]}" for a, b in pairwise(points)]
     return f"M{points[0][0]} {points[0][1]}l{' '.join(steps).replace(' -', '-')}" if points else ""
 

@@ -185,7 +185,9 @@ def _part(id: str, evaluation: Evaluation, errors: tuple[Errors, ...], options: 
 def _overall(whole: grids.Grid, positive: str) -> views.TableView | None:
     if not whole.rows:
         return None
-    return views.by_metric(whole, positive) if len(whole.rows) == 1 and not whole.names else views.of_grid(whole, positive)
+    return (
+        views.by_metric(whole, positive) if len(whole.rows) == 1 and not whole.names else views.of_grid(whole, positive)
+    )
 
 
 def _counted(evaluation: Evaluation) -> str:
@@ -356,5 +358,7 @@ def _embeds(parts: Sequence[Part], options: Options) -> list[str]:
     if shown:
         kinds = [s.media.kind for s in shown if s.media is not None]
         with_media = [f", {kinds.count(kind):,} with their {kind}" for kind in dict.fromkeys(kinds)]
-        said.append(f"{len(shown):,} ids of wrongly answered trials, {texts:,} of them with their text{''.join(with_media)}.")
+        said.append(
+            f"{len(shown):,} ids of wrongly answered trials, {texts:,} of them with their text{''.join(with_media)}."
+        )
     return said

@@ -24,7 +24,9 @@ PLAIN: Final = "\u017f"
 """The last letter (Latin Extended-A) that pdfLaTeX knows of itself."""
 TYPED: Final = "‐–—‘’‚“”„†‡•…‰‹›€™"
 """What it knows beyond them."""
-OTHERS: Final = "% some names have letters that pdfLaTeX does not know: compile with LuaLaTeX or XeLaTeX and a font that has them"
+OTHERS: Final = (
+    "% some names have letters that pdfLaTeX does not know: compile with LuaLaTeX or XeLaTeX and a font that has them"
+)
 
 
 @dataclass(frozen=True)

@@ -323,7 +323,11 @@ def _strength_line(d: RobustnessDisplay, own: StrengthLine, i: int, aside: float
     if np.isfinite(own.low).any():
         above, below = own.high - own.value, own.value - own.low
         bars = {"type": "data", "symmetric": False, "thickness": 1.2, "width": 3}
-        more["error_y"] = {**bars, "array": numbers(np.maximum(above, 0), 4), "arrayminus": numbers(np.maximum(below, 0), 4)}
+        more["error_y"] = {
+            **bars,
+            "array": numbers(np.maximum(above, 0), 4),
+            "arrayminus": numbers(np.maximum(below, 0), 4),
+        }
     return line(own.x + aside, own.value, own.name, i, **more)
 
 

@@ -1,8 +1,8 @@
 """`results.plot` and `trials.plot`: the figures of a measurement, each one call, all runs in the same axes.
 
-    results = hm.measure(trials, ["eer", "roc_auc"])
-    ax = results.plot.det()
-    results.plot.save("figures")                # every figure that there is, as SVG
+results = hm.measure(trials, ["eer", "roc_auc"])
+ax = results.plot.det()
+results.plot.save("figures")                # every figure that there is, as SVG
 """
 
 from __future__ import annotations

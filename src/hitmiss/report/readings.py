@@ -54,7 +54,8 @@ READINGS: Final = {
 }
 """Every kind of figure of trials in the order of the report."""
 ROBUSTNESS: Final = Reading(
-    "Robustness", "Each attack in its interval. An attack that does no more than noise of the same norm has found nothing."
+    "Robustness",
+    "Each attack in its interval. An attack that does no more than noise of the same norm has found nothing.",
 )
 LEVELS: Final = Reading("Robustness", "The figure at each level of this manipulation; dotted, the untouched items.")
 

@@ -1,8 +1,8 @@
 """A figure over the strength of an attack or the level of a manipulation, as an object that holds numbers and draws itself.
 
-    RobustnessDisplay.from_results(results, "robust_accuracy").plot()      # of `hitmiss score run -p ecg-attacks`
-    for display in RobustnessDisplay.from_slices(results, "manipulation", "eer"):
-        display.plot()                                                     # of `hitmiss detect --manipulate`
+RobustnessDisplay.from_results(results, "robust_accuracy").plot()      # of `hitmiss score run -p ecg-attacks`
+for display in RobustnessDisplay.from_slices(results, "manipulation", "eer"):
+    display.plot()                                                     # of `hitmiss detect --manipulate`
 """
 
 from __future__ import annotations
@@ -92,7 +92,10 @@ class RobustnessDisplay:
         own = {
             e.slice[column]: e
             for e in results
-            if e.metric == metric and tuple(e.slice) == (column,) and e.average is None and dict(e.run) == dict(run or {})
+            if e.metric == metric
+            and tuple(e.slice) == (column,)
+            and e.average is None
+            and dict(e.run) == dict(run or {})
         }
         clean = next((own[name].value for name in CLEAN_NAMES if name in own), None)
         families: dict[str, list[tuple[Spec, Estimate]]] = {}

@@ -126,7 +126,9 @@ class SignalShelf:
         if self.run is None or "attack" not in row or not has_signals(self.run):
             return None, ""
         said = {name: row[name] for name in ("attack", "strength", "aim", "place") if name in row}
-        return read_signals(self.run, **said, records=[str(row["item"])])[1][0], f"under {said['attack']} {said['strength']}"
+        return read_signals(self.run, **said, records=[str(row["item"])])[1][
+            0
+        ], f"under {said['attack']} {said['strength']}"
 
 
 @dataclass(frozen=True, eq=False)

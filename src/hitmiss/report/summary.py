@@ -189,7 +189,10 @@ def _miscalibrated(whole: Iterable[Estimate]) -> list[Worry]:
             continue
         if actual.value - least.value > MISCALIBRATED * least.value:
             digits = min(places([actual]), places([least]))
-            cost, best = f"{figure(actual.value, digits)} {interval(actual, digits)}".strip(), figure(least.value, digits)
+            cost, best = (
+                f"{figure(actual.value, digits)} {interval(actual, digits)}".strip(),
+                figure(least.value, digits),
+            )
             text = f"Miscalibrated: decisions by these scores cost {cost}, those at the best threshold {best}"
             found.append(Worry(f"{_who(actual)}{text}; calibrate on a development set.", rank=1))
     return found

@@ -64,12 +64,20 @@ def _draw(table: Table, out: TextIO) -> None:
 
     width = shutil.get_terminal_size((100, 24)).columns
     plain = lines(table)
-    narrow = max(map(len, plain)) + len(table.header) + 1 > width  # rich puts one more space between columns, and at the ends
+    narrow = (
+        max(map(len, plain)) + len(table.header) + 1 > width
+    )  # rich puts one more space between columns, and at the ends
     beside = [0 if narrow else _beside(table, i) for i in range(len(table.header))]
-    drawn = RichTable(title=Text(visible(table.title)), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    drawn = RichTable(
+        title=Text(visible(table.title)), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False
+    )
     for i, name in enumerate(table.header):
         left = i < table.labels or not name
-        drawn.add_column(Text(name, justify="left" if left else "right"), justify="left" if left or beside[i] else "right", no_wrap=not left or i == 0)
+        drawn.add_column(
+            Text(name, justify="left" if left else "right"),
+            justify="left" if left or beside[i] else "right",
+            no_wrap=not left or i == 0,
+        )
     for row in table.rows:
         cells = [_rich_cell(c, narrow, beside[i]) for i, c in enumerate(row)]
         drawn.add_row(*cells, end_section=row[0].text == _last_slice(table))

@@ -33,7 +33,6 @@ class Cell:
         """Whether it is the noise beside an attack."""
         return self.run["attack"].startswith(CONTROL)
 
-
     @property
     def family(self) -> str:
         """What kind of attack it is, whatever its settings: `pgd` of `pgd(steps=40)`; a control is of no kind."""

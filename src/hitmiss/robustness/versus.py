@@ -87,9 +87,7 @@ def compare_attacks(
     return replace(found, signature=_signed(found, a, b, work, test, by, force))
 
 
-def _paired(
-    a: Trials, b: Trials, names: tuple[str, str], allow_missing: bool
-) -> tuple[Campaign, Campaign, list[str]]:
+def _paired(a: Trials, b: Trials, names: tuple[str, str], allow_missing: bool) -> tuple[Campaign, Campaign, list[str]]:
     """Both runs about the same records, in one order; other labels, classes or (unless it is allowed) records are refused."""
     items = [set(t.frame["item"].to_list()) for t in (a, b)]
     only = [sorted(items[0] - items[1]), sorted(items[1] - items[0])]
@@ -112,7 +110,9 @@ def _paired(
     wrong = (one.truth != other.truth).any(axis=1)
     if wrong.any():
         first = one.records[int(np.argmax(wrong))]
-        raise DataError(f"{int(wrong.sum())} records have other labels in {names[1]} than in {names[0]}, the first is {first!r}")
+        raise DataError(
+            f"{int(wrong.sum())} records have other labels in {names[1]} than in {names[0]}, the first is {first!r}"
+        )
     return one, other, warnings
 
 
@@ -144,7 +144,9 @@ def _checked(
         name = " ".join(v for _, v in _key(cell))
         said = [t.get(name) for t in told]
         if None not in said and said[0] != said[1]:
-            wrong.append(Breach("different attacks", f"{name} was another attack in {names[1]}", (str(said[0]), str(said[1]))))
+            wrong.append(
+                Breach("different attacks", f"{name} was another attack in {names[1]}", (str(said[0]), str(said[1])))
+            )
     if wrong and not force:
         raise DataError(
             f"{names[0]} and {names[1]} cannot be compared: {'; '.join(map(str, wrong[:SHOWN]))}. "
@@ -211,7 +213,9 @@ class _Work:
     def _area(self, cell: Cell, theirs: Cell, mask: Mask, classes: Sequence[int] | None = None) -> _Figures:
         """The mean area over the classes (or some of them) that have both labels here."""
         truth = self.one.truth[mask]
-        both = [k for k in (range(truth.shape[1]) if classes is None else classes) if 0 < truth[:, k].sum() < len(truth)]
+        both = [
+            k for k in (range(truth.shape[1]) if classes is None else classes) if 0 < truth[:, k].sum() < len(truth)
+        ]
         sides = [side.score[mask] for side in (cell, theirs)]
         value = [float(np.mean([roc_auc(truth[:, k], s[:, k]) for k in both])) if both else math.nan for s in sides]
 
@@ -223,7 +227,9 @@ class _Work:
         return _Figures(value[0], value[1], deltas, None, mask)
 
     def _row(self, name: str, found: _Figures, best: str, where: dict[str, str], n: int, labels: int) -> Difference:
-        row = Difference(name, _known(found.a), _known(found.b), None, n_pairs=n, n_positive=labels, slice=where, best=best)
+        row = Difference(
+            name, _known(found.a), _known(found.b), None, n_pairs=n, n_positive=labels, slice=where, best=best
+        )
         if math.isnan(found.a) or math.isnan(found.b):
             return replace(row, note="undefined: no record counts here, or every class has one label only")
         row = replace(row, delta=found.b - found.a)
@@ -232,7 +238,9 @@ class _Work:
             wins, losses = int((better > 0).sum()), int((better < 0).sum())
             row = replace(row, wins=wins, losses=losses, ties=int(found.counted.sum()) - wins - losses)
             if not wins and not losses:
-                return replace(row, p_value=1.0, test=self._test(found.gains), note="no interval: the answers are alike")
+                return replace(
+                    row, p_value=1.0, test=self._test(found.gains), note="no interval: the answers are alike"
+                )
         units = len(np.unique(self.draws.codes[found.counted]))
         few = units < enough(self.draws.level)
         p = self._p(found)

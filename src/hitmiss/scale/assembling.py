@@ -69,7 +69,9 @@ def _frame(order: Sequence[Cell], names: Sequence[str], reading: Reading) -> pl.
     columns["label"] = [int(word in reading.positive_words) for word in columns["label"]]
     if "decision" in columns:
         columns["decision"] = [None if text == "" else int(text) for text in columns["decision"]]
-    frame = pl.DataFrame(columns, schema_overrides={"label": pl.Int8, "decision": pl.Int8} if "decision" in columns else None)
+    frame = pl.DataFrame(
+        columns, schema_overrides={"label": pl.Int8, "decision": pl.Int8} if "decision" in columns else None
+    )
     return frame.with_columns(score=pl.lit(0.0))
 
 

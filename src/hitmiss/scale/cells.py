@@ -38,7 +38,9 @@ class ExactCells:
 
     def steps(self, positive: Rows, negative: Rows) -> Steps:
         """What the AUC of some cells and its variance need."""
-        classes: Any = self.classes(positive, negative)  # keys stand in the order of the scores, and that is all it needs
+        classes: Any = self.classes(
+            positive, negative
+        )  # keys stand in the order of the scores, and that is all it needs
         return Steps.of_tally(self.tally(positive, negative)) if classes is None else Steps.of_classes(*classes)
 
     def classes(self, positive: Rows, negative: Rows) -> tuple[Keys, Keys] | None:

@@ -104,7 +104,9 @@ def refine(
         ranges = {row: np.unique(np.concatenate(keys)) for row, keys in wanted.items()}
         width = np.uint64((1 << (EXACT - bits)) - 1)
         is_tied = bits >= TIED
-        window = _window(cells, {row: (keys, keys | width) for row, keys in ranges.items()}, EXACT if is_tied else finer)
+        window = _window(
+            cells, {row: (keys, keys | width) for row, keys in ranges.items()}, EXACT if is_tied else finer
+        )
         binned = _replaced(binned, cells, ranges, bits, fetch(window))
         asked = {key: _tally(ExactCells(binned), key) for key in asked}
         if is_tied:
@@ -182,7 +184,11 @@ def _replaced(
     out = []
     for row, cell in enumerate(cells):
         own = binned[row]
-        taken = np.isin(bins_of(own.bins, bits), bins_of(ranges[row], bits)) if row in ranges else np.zeros(len(own.bins), bool)
+        taken = (
+            np.isin(bins_of(own.bins, bits), bins_of(ranges[row], bits))
+            if row in ranges
+            else np.zeros(len(own.bins), bool)
+        )
         kept = Binned(own.bins[~taken], own.each[~taken])
         out.append(_joined([kept, finer.cells[cell]] if cell in finer.cells else [kept]))
     return out

@@ -113,7 +113,9 @@ class _Groups:
         lines = [table.line(row) for table in self._tables for row in range(table.frame.height)]
         places = [Place(self._file, lines[row]) for row in hashes.is_duplicated().arg_true()]
         what = "{n} row{s} of groups that are counted in another row too"
-        ledger.add("repeated-group", what, "take out what is there twice, or add up the counts of each group first", places)
+        ledger.add(
+            "repeated-group", what, "take out what is there twice, or add up the counts of each group first", places
+        )
 
 
 def _checked(stack: Stack, options: ReadOptions, ledger: Ledger) -> pl.DataFrame:
@@ -129,7 +131,13 @@ def _checked(stack: Stack, options: ReadOptions, ledger: Ledger) -> pl.DataFrame
     wrong = counts.is_null() | (counts <= 0) | (counts != counts.floor()) | (counts >= 2**53)
     if wrong.any():
         places = [Place(p.file, p.row, p.value) for p in stack.places(wrong, COUNT)]
-        ledger.add("bad-count", "{n} row{s} with a count that is no whole number above 0", "mend them", places, stack.title(COUNT))
+        ledger.add(
+            "bad-count",
+            "{n} row{s} with a count that is no whole number above 0",
+            "mend them",
+            places,
+            stack.title(COUNT),
+        )
     return stack.frame.with_columns(counts.alias(COUNT))
 
 

@@ -42,7 +42,11 @@ def count(shard: Shard, plan: ShardPlan, window: Window | None, sink: ToDisk | N
     facts: dict[str, object] = {}
     try:
         opened = open_joined(shard, plan, ledger)
-        facts = {"layout": opened.match.layout, "columns": dict(opened.match.theirs), "has_ids": "item" in opened.match.picks}
+        facts = {
+            "layout": opened.match.layout,
+            "columns": dict(opened.match.theirs),
+            "has_ids": "item" in opened.match.picks,
+        }
         if shard.system is not None:
             facts[SYSTEM] = shard.system
         wanted = needed(opened, plan, is_first, ledger)
@@ -90,7 +94,13 @@ def needed(opened: Opened, plan: ShardPlan, is_first: bool, ledger: Ledger) -> d
     if absent:
         there = ", ".join(map(quoted, picks))
         what = f"there is no column {quoted(absent[0])}; there are {there}"
-        raise ledger.stop("missing-column", what, f"say which one it is with --column {absent[0]}=NAME", [Place(opened.name, 1)], absent[0])
+        raise ledger.stop(
+            "missing-column",
+            what,
+            f"say which one it is with --column {absent[0]}=NAME",
+            [Place(opened.name, 1)],
+            absent[0],
+        )
     names = ["item", "target", "label", "score", *plan.keep, *plan.options.runs]
     names = names[0 if is_first else 2 :]
     return {name: picks[name] for name in dict.fromkeys(names) if name in picks}
@@ -167,7 +177,11 @@ class _Counting:
         is_keyed = AT in frame.columns
         if is_keyed and (frame[AT] == UNLISTED).any():
             return False
-        if "decision" in plan.keep or any(c not in frame.columns for c in plan.keep) or not is_sound(score, plan.options):
+        if (
+            "decision" in plan.keep
+            or any(c not in frame.columns for c in plan.keep)
+            or not is_sound(score, plan.options)
+        ):
             return False
         code = self._codes(frame, self._raw)
         reading = understand(sorted(self._raw["label"]), *_declared(plan.options))
@@ -224,7 +238,11 @@ class _Counting:
     def _check_words(self, stack: Stack) -> Reading:
         options = self.plan.options
         columns = [name for name in ("label", "decision") if name in stack.frame.columns]
-        words = [*self._columns["label"], *self._raw["label"], *(w for name in columns for w in stack.frame[name].unique().to_list())]
+        words = [
+            *self._columns["label"],
+            *self._raw["label"],
+            *(w for name in columns for w in stack.frame[name].unique().to_list()),
+        ]
         reading = understand(sorted(set(words)), *_declared(options))
         if reading.problems:
             for name in columns:

@@ -79,7 +79,9 @@ def unlisted_of(shard: Shard, plan: ShardPlan) -> tuple[list[Place], str]:
     picks = {name: opened.match.picks[name] for name in ("item",)}
     for piece in joined_pieces(opened, picks, Read(), ledger, plan.options):
         rows = (piece.frame[AT] == UNLISTED).arg_true().to_list()
-        places += [Place(piece.name, piece.line(row), item=piece.frame["item"][row]) for row in rows[: MOST - len(places)]]
+        places += [
+            Place(piece.name, piece.line(row), item=piece.frame["item"][row]) for row in rows[: MOST - len(places)]
+        ]
         if len(places) >= MOST:
             break
     return places, opened.match.theirs["item"]

@@ -72,7 +72,9 @@ def files_of(key: Sequence[Opened], scores: Opened, keep: Sequence[str]) -> KeyF
     theirs, ours = key[0].match.picks, scores.match.picks
     on = tuple(name for name in ("item", "target") if name in theirs and name in ours)
     shared = tuple(name for name in theirs if name in ours and name not in ("item", SYSTEM, *on))
-    columns = tuple(dict.fromkeys(("label", *(name for name in ("target", *keep) if name in theirs and name not in on))))
+    columns = tuple(
+        dict.fromkeys(("label", *(name for name in ("target", *keep) if name in theirs and name not in on)))
+    )
     paths = tuple(one.shard.path for one in key)
     return KeyFiles(paths, tuple(digest(path)[0] for path in paths), on, columns, shared)
 
@@ -125,23 +127,35 @@ class _Joining:
         """Scores with the columns of the key beside them. What both say must be the same."""
         listed = found >= 0
         rows = pl.Series(found) if listed.all() else pl.Series(found).set(pl.Series(~listed), None)
-        taken = {name: self._taken(name, rows) for name in dict.fromkeys((*self.key.files.columns, *self.key.files.shared))}
+        taken = {
+            name: self._taken(name, rows) for name in dict.fromkeys((*self.key.files.columns, *self.key.files.shared))
+        }
         self._refuse_conflicts(table, taken, pl.Series(listed), ledger)
         at = pl.Series(AT, np.where(listed, (found + self.first).astype(np.uint64), UNLISTED))
-        own = [table.frame[name] for name in self.own.picks if name in self.picks and name not in self.key.files.columns]
-        others = [values.alias(name) for name, values in taken.items() if name in self.picks and name in self.key.files.columns]
+        own = [
+            table.frame[name] for name in self.own.picks if name in self.picks and name not in self.key.files.columns
+        ]
+        others = [
+            values.alias(name)
+            for name, values in taken.items()
+            if name in self.picks and name in self.key.files.columns
+        ]
         return replace(table, frame=pl.DataFrame([*own, *others, at]))
 
     def _taken(self, name: str, rows: pl.Series) -> pl.Series:
         return self.key.stack.frame[name].gather(rows).cast(pl.String)
 
-    def _refuse_conflicts(self, table: Table, taken: Mapping[str, pl.Series], listed: pl.Series, ledger: Ledger) -> None:
+    def _refuse_conflicts(
+        self, table: Table, taken: Mapping[str, pl.Series], listed: pl.Series, ledger: Ledger
+    ) -> None:
         for name in self.key.files.shared:
             stack = Stack.of([table], self.own.theirs)
             ours, theirs = (self._said(name, values) for values in (table.frame[name], taken[name]))
             if name == "label":
                 words = {*ours.unique(), *(w for w in theirs.unique() if w is not None)}
-                reading = understand(sorted(words), self.options.positive, self.options.negative, self.options.positive_value)
+                reading = understand(
+                    sorted(words), self.options.positive, self.options.negative, self.options.positive_value
+                )
                 check_labels(stack.put(ours.alias(name)), name, reading, ledger)
                 ours, theirs = (values.is_in(list(reading.positive_words)) for values in (ours, theirs))
             differ = (ours != theirs) & listed

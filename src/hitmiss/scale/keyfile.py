@@ -107,7 +107,9 @@ def read_key(files: KeyFiles, options: ReadOptions, ledger: Ledger, memory: int 
     sides = [open_shard(Shard(path), options, ledger, "key") for path in files.paths]
     for opened in sides:
         theirs = dict(opened.match.theirs)
-        picks = {name: opened.match.picks[name] for name in dict.fromkeys((*files.on, "item", *files.columns, *files.shared))}
+        picks = {
+            name: opened.match.picks[name] for name in dict.fromkeys((*files.on, "item", *files.columns, *files.shared))
+        }
         read, expected = Read(), trials_expected([opened])
         for piece in pieces(opened, picks, read, ledger):
             tables.append(_checked(piece, files, theirs, ledger))
@@ -133,7 +135,9 @@ def _checked(piece: Table, files: KeyFiles, theirs: dict[str, str], ledger: Ledg
     """Some rows of a key: ids as texts, all else as codes; only what tells their lines is kept beside them."""
     check_ids(Stack.of([piece], theirs), ledger)
     coded = [name for name in piece.frame.columns if name not in (*files.on, "item")]
-    return Table(piece.name, piece.frame.with_columns(pl.col(coded).cast(pl.Categorical)), piece.first_line, piece.lines)
+    return Table(
+        piece.name, piece.frame.with_columns(pl.col(coded).cast(pl.Categorical)), piece.first_line, piece.lines
+    )
 
 
 def _size(frame: pl.DataFrame) -> int:

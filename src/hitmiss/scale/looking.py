@@ -120,7 +120,11 @@ def is_turned(opened: Sequence[Opened], options: ReadOptions) -> bool:
     """Whether a higher score means the negative class, as far as the caller and the first rows tell."""
     if options.higher is None:
         return False
-    rows = {row[o.match.picks["label"]] for o in opened for row in o.shape.first[o.match.has_header and o.shape.names is None :]}
+    rows = {
+        row[o.match.picks["label"]]
+        for o in opened
+        for row in o.shape.first[o.match.has_header and o.shape.names is None :]
+    }
     return _is_reversed(understand(sorted(rows), options.positive, options.negative, options.positive_value), options)
 
 

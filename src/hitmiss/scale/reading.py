@@ -249,7 +249,9 @@ def _of_parquet(opened: Opened, picks: Mapping[str, int], read: Read, ledger: Le
     row = 0
     for frame in _sound(lazy.collect_batches(chunk_size=ROWS, maintain_order=True), opened.name, ledger):
         series = [typed.settle(s, s.name in opened.match.numeric) for s in frame.iter_columns()]
-        is_parsed = frame.height > 0 and any(s.name == "score" and s.dtype == pl.Float64 and not s.null_count() for s in series)
+        is_parsed = frame.height > 0 and any(
+            s.name == "score" and s.dtype == pl.Float64 and not s.null_count() for s in series
+        )
         yield Piece(opened.name, pl.DataFrame(series), first_line=1 + row, is_parsed=is_parsed)
         row += frame.height
 
@@ -262,9 +264,7 @@ def _sound(frames: Iterator[pl.DataFrame], name: str, ledger: Ledger) -> Iterato
         raise _damaged_parquet(name, error, ledger) from None
 
 
-def _of_text(
-    opened: Opened, picks: Mapping[str, int], read: Read, ledger: Ledger, quick: bool
-) -> Iterator[Piece]:
+def _of_text(opened: Opened, picks: Mapping[str, int], read: Read, ledger: Ledger, quick: bool) -> Iterator[Piece]:
     lines, shape = 0, opened.shape
     with Meter(opened.shard.path) as meter, _unpacked(meter, opened.shard.path) as text:
         for block in _blocks(text, opened.name, ledger):

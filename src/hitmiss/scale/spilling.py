@@ -1,12 +1,12 @@
 """Whole numbers put on disk in parts by their range, so that each part fits into memory: written once, read once.
 
-    with scratch_folder(None, n_bytes) as folder:
-        parts = Parts(folder, first=(0, 2**63), code="u1")
-        writer = Writer(parts)                       # any number of these, in any process that sees the folder
-        writer.add(keys, codes)
-        writer.flush()
-        for keys, codes in parts.read(0, 10**6):     # the numbers below 2**63
-            ...
+with scratch_folder(None, n_bytes) as folder:
+    parts = Parts(folder, first=(0, 2**63), code="u1")
+    writer = Writer(parts)                       # any number of these, in any process that sees the folder
+    writer.add(keys, codes)
+    writer.flush()
+    for keys, codes in parts.read(0, 10**6):     # the numbers below 2**63
+        ...
 """
 
 from __future__ import annotations
@@ -182,7 +182,9 @@ def scratch_folder(within: str | None, size: int) -> Iterator[str]:
         try:
             folder = tempfile.mkdtemp(prefix="hitmiss-", dir=base)
         except OSError as error:
-            raise EnvironmentFault(f"{base} cannot be written to ({error.strerror}); name another folder by --scratch") from None
+            raise EnvironmentFault(
+                f"{base} cannot be written to ({error.strerror}); name another folder by --scratch"
+            ) from None
         try:
             yield folder
         finally:

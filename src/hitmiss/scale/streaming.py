@@ -198,7 +198,11 @@ def asked_forms(wanted: Sequence[str], protocol: Protocol | None, options: ReadO
     for text in wanted:
         spec, entry, _ = resolve(text)
         settled = {**(protocol.settings.get(spec.name, {}) if protocol else {}), **dict(spec.settings)}
-        if "score" not in entry.columns or entry.form is None or (entry.kinds and options.score_kind not in entry.kinds):
+        if (
+            "score" not in entry.columns
+            or entry.form is None
+            or (entry.kinds and options.score_kind not in entry.kinds)
+        ):
             continue
         form = form_of(entry, entry.settings(Spec.of(spec.name, **settled)))
         if form is not None and not isinstance(form, OfCounts):
@@ -235,7 +239,9 @@ def refuse_what_needs_trials(
         raise UsageError(f"the protocol {protocol.name} reads and measures its files as a whole; leave --stream out")
     single = [name for name in columns if name in ("item", "label", *ANSWERS)]
     if single:
-        raise UsageError(f"{single[0]} is not counted by: trials are grouped and drawn by slices, as codec; leave {single[0]} out")
+        raise UsageError(
+            f"{single[0]} is not counted by: trials are grouped and drawn by slices, as codec; leave {single[0]} out"
+        )
     own = [name for name in columns if protocol is not None and name in protocol.read.itself]
     if own:
         raise UsageError(
@@ -248,7 +254,9 @@ def refuse_what_needs_trials(
         raise UsageError("only UTF-8 is streamed; convert the files, or leave --stream out")
     unfit = [text for text in wanted if resolve(text)[1].form is None]
     if unfit:
-        raise UsageError(f"{unfit[0]} needs every trial at once and cannot be streamed; leave --stream out, or the metric")
+        raise UsageError(
+            f"{unfit[0]} needs every trial at once and cannot be streamed; leave --stream out, or the metric"
+        )
 
 
 def kept_columns(

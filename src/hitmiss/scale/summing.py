@@ -194,6 +194,8 @@ def _variance(pairs: Pairs) -> float:
     if pairs.n_positive < 2 or pairs.n_negative < 2:
         return math.nan
     found = 0.0
-    for n, (first, second) in zip((pairs.n_positive, pairs.n_negative), pairs.moments.reshape(2, 2).tolist(), strict=True):
+    for n, (first, second) in zip(
+        (pairs.n_positive, pairs.n_negative), pairs.moments.reshape(2, 2).tolist(), strict=True
+    ):
         found += (second - first * first / n) / (n - 1) / n
     return found

@@ -113,7 +113,9 @@ class ShardTally:
             with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
                 header = json.loads(arrays["header"].tobytes())
                 if header["format"] != FORMAT:
-                    raise DataError(f"the tally has format {header['format']}, this version reads {FORMAT}; count again")
+                    raise DataError(
+                        f"the tally has format {header['format']}, this version reads {FORMAT}; count again"
+                    )
                 held = set(arrays.files)
                 cells = {
                     tuple(cell): Binned(arrays[f"bins{i}"], arrays[f"counts{i}"] if f"counts{i}" in held else None)

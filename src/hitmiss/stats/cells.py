@@ -62,7 +62,9 @@ def cut(tally: Tally, forms: Sequence[Form], grid: int | None = None) -> Cells:
 
 def cut_for_units(tally: Tally, forms: Sequence[Form]) -> Cells:
     """An even grid, and finer cuts in the cells that replicates are likeliest to open (a guess that only saves time)."""
-    coarse = max(min(UNIT_GRID, len(tally.score) // 128), GRID)  # small samples: fewer cells are cheaper to open than to count
+    coarse = max(
+        min(UNIT_GRID, len(tally.score) // 128), GRID
+    )  # small samples: fewer cells are cheaper to open than to count
     cells = cut(tally, forms, UNIT_GRID if any(isinstance(f, PairShare) for f in forms) else coarse)
     likely = np.unique(np.concatenate([np.zeros(0, dtype=np.intp), *(_likely_open(cells, f) for f in forms)]))
     within = [np.linspace(cells.cuts[k], cells.cuts[k + 1], 9)[1:-1].astype(np.intp) for k in likely]

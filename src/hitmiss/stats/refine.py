@@ -63,7 +63,11 @@ class Search:
         zero = np.zeros(len(n1))
         rates: list[Floats] = [
             np.asarray(
-                np.where(f.passed(zero, zero, n1, n0), f.read(zero, zero, zero, zero, n1, n0), f.read(n1, n0, zero, zero, n1, n0)),
+                np.where(
+                    f.passed(zero, zero, n1, n0),
+                    f.read(zero, zero, zero, zero, n1, n0),
+                    f.read(n1, n0, zero, zero, n1, n0),
+                ),
                 dtype=np.float64,
             )
             for f in crossings
