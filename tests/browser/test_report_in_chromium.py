@@ -126,6 +126,24 @@ def test_sounds_play_and_images_show_inside_the_page(pages: dict[str, Path], nam
         assert [a for a in asked if not a.startswith(("file:", "data:", "blob:"))] == [] and said == []
 
 
+def test_no_control_of_a_figure_sends_it_anywhere(pages: dict[str, Path]) -> None:
+    """Every button of every figure is pressed: no window opens, nothing is asked for, no dialog offers to send it."""
+    with browser() as chromium:
+        context = chromium.new_context()
+        page, _, asked = opened(context, pages["whole"])
+        through(page)
+        opened_pages: list[Any] = []
+        context.on("page", lambda other: opened_pages.append(other))
+        names = page.evaluate(
+            "[...document.querySelectorAll('figure button, figure a')].map((e) => (e.title || e.dataset.title || e.textContent).trim())"
+        )
+        page.evaluate("document.querySelectorAll('figure button, figure a').forEach((e) => e.click())")
+        page.wait_for_timeout(300)
+        assert not [name for name in names if re.search("share|cloud|upload|studio|edit", name, re.IGNORECASE)]
+        assert opened_pages == [] and [a for a in asked if not a.startswith(("file:", "data:", "blob:"))] == []
+        assert "loud" not in page.inner_text("body")
+
+
 def test_the_policy_stops_a_script_that_is_not_ours(pages: dict[str, Path], tmp_path: Path) -> None:
     """The check above can fail: the same page with a script put in runs it without the policy, and does not with it."""
     with browser() as chromium:

@@ -32,7 +32,7 @@
         hoverlabel: { bgcolor: color(styles, "surface"), bordercolor: color(styles, "muted"), font: { color: color(styles, "fg"), size: 12 }, align: "left" },
       },
       config: {
-        responsive: true, displaylogo: false, displayModeBar: touch ? false : "hover",
+        responsive: true, displaylogo: false, showSendToCloud: false, displayModeBar: touch ? false : "hover",
         modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "zoomIn2d", "zoomOut2d"],
         toImageButtonOptions: { format: "svg", filename: "hitmiss" },
       },
