@@ -109,7 +109,7 @@ TRIAGE = (
 )
 
 COMPARE = (
-    Golden("compare", f"compare eval_a.tsv eval_b.tsv --key eval.key -p asvspoof5 --bootstrap 200 --json"),
+    Golden("compare", "compare eval_a.tsv eval_b.tsv --key eval.key -p asvspoof5 --bootstrap 200 --json"),
     Golden("compare-by", "compare eval_a.tsv eval_b.tsv --key eval.key -p asvspoof5 --by codec --bootstrap 200 --json"),
     Golden(
         "compare-units",
