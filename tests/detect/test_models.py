@@ -11,7 +11,10 @@ import numpy as np
 import pytest
 from detect_parts import clip, corpus
 
+import hitmiss as hm
+from hitmiss.cli.main import run
 from hitmiss.detect.detector import open_detector
+from hitmiss.detect.extract import to_probability
 from hitmiss.detect.loop import detect, run_detector
 from hitmiss.detect.settings import Settings
 from hitmiss.errors import DataError, UnknownName, UsageError
@@ -204,6 +207,57 @@ def test_transformers_texts_of_any_length_share_a_batch(tmp_path: Path) -> None:
     together = detector.outputs(texts)
     alone = np.concatenate([detector.outputs([text]) for text in texts])
     assert np.abs(together - alone).max() < 1e-5 and together.shape == (3, 2)
+
+
+def text_model(folder: Path, labels: list[str], **settings: object) -> Path:
+    """A tiny BERT with these labels, weights drawn wide so that its answers differ."""
+    import torch
+    import transformers
+
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "you", "are", "kind", "vile", "a", "day"]
+    folder.mkdir()
+    (folder / "vocab.txt").write_text("\n".join(words))
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        vocab_size=len(words), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16,
+        initializer_range=0.8, id2label=dict(enumerate(labels)), label2id={n: i for i, n in enumerate(labels)}, **settings,
+    )  # fmt: skip
+    transformers.BertForSequenceClassification(config).save_pretrained(folder)
+    transformers.BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder)
+    return folder
+
+
+def comments(path: Path) -> list[str]:
+    texts = ["you are kind", "vile", "you are you are vile", "a day", "are you vile a day", "kind day"]
+    rows = [f"{i},{text},{('toxic', 'non-toxic')[i % 2]}\n" for i, text in enumerate(texts)]
+    path.write_text("id,text,label\n" + "".join(rows))
+    return texts
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_labels_that_exclude_nothing_get_a_sigmoid_each(tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    labels = ["toxic", "severe_toxic", "obscene", "threat", "insult", "identity_hate"]
+    model = text_model(tmp_path / "model", labels, problem_type="multi_label_classification")
+    texts = comments(tmp_path / "c.csv")
+    words = ["detect", "--detector", f"hf-text:{model}", "--data", str(tmp_path / "c.csv"), "--input", "text"]
+    assert run([*words, "-p", "toxicity", "-o", str(tmp_path / "run"), "--device", "cpu"]) == 0
+    ours = to_probability(hm.read(tmp_path / "run").score)
+    pipeline = transformers.pipeline("text-classification", model=str(model), top_k=None, device="cpu")
+    theirs = [next(row["score"] for row in rows if row["label"] == "toxic") for rows in pipeline(texts)]
+    assert ours == pytest.approx(theirs, abs=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_label_names_that_say_nothing_are_asked_about(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("transformers")
+    model = text_model(tmp_path / "model", ["LABEL_0", "LABEL_1"])
+    comments(tmp_path / "c.csv")
+    words = ["detect", "--detector", f"hf-text:{model}", "--data", str(tmp_path / "c.csv"), "--input", "text"]
+    words += ["-p", "toxicity", "--device", "cpu"]
+    assert run([*words, "-o", str(tmp_path / "run")]) == 2
+    assert "--positive-index" in capsys.readouterr().err
+    assert run([*words, "-o", str(tmp_path / "other"), "--positive-index", "0"]) == 0
 
 
 def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ class Classifier:
     def _settled(self, outputs: Floats) -> Floats:
         if self.outputs == "auto":
             self.outputs = self._told(outputs)
-        if self.outputs == "logit":
+        if self.outputs in ("logit", "multilabel"):  # bits that exclude nothing, either way
             return outputs
         if ((outputs < 0) | (outputs > 1)).any():
             raise DataError(f"{self.name} is to give probabilities and gave {outputs.min():g} to {outputs.max():g}")

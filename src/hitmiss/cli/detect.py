@@ -58,7 +58,9 @@ def detect(
     ] = None,
     only: Annotated[str | None, typer.Option(help="With --manipulate: change this class only, `fake`.")] = None,
     positive_index: Annotated[int | None, typer.Option(help="Output column of the positive class.")] = None,
-    outputs: Annotated[str, typer.Option(help="What the model gives: auto, logit or probability.")] = "auto",
+    outputs: Annotated[
+        str, typer.Option(help="What the model gives: auto, logit, multilabel (a sigmoid per label) or probability.")
+    ] = "auto",
     higher: Annotated[str | None, typer.Option(help="The class that a higher single output means.")] = None,
     embed: Annotated[list[str] | None, typer.Option(help="Keep this layer's embeddings; may be repeated.")] = None,
     batch_seconds: Annotated[float | None, typer.Option(help="Seconds of sound in a batch.")] = None,

@@ -27,6 +27,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from hitmiss.detect.extract import OutputKind
 from hitmiss.errors import EnvironmentFault, UsageError
 
 Array = NDArray[Any]
@@ -56,6 +57,7 @@ class Base:
     sample_rate: int | None = None
     ragged: bool = False
     labels: tuple[str, ...] | None = None
+    output_kind: OutputKind = "auto"
     max_batch: int | None = None
     is_async: bool = False
     layers: tuple[str, ...] = ()

@@ -5,6 +5,7 @@
 | one column, any number         | logit         | the column                                               |
 | one column in 0..1             | probability   | ln p − ln(1 − p)                                         |
 | two columns or more            | logit         | column − log-sum-exp of the others (two: the difference) |
+| two columns or more            | multilabel    | the one column (a sigmoid per label)                     |
 | two columns or more, sum 1     | probability   | ln p − ln(1 − p)                                         |
 | several in 0..1, not sum 1     | probability   | the same, of the one column (a sigmoid a class)          |
 | columns with sum of exp 1      | logit         | log-probabilities are logits                             |
@@ -16,7 +17,7 @@ already a probability is never squashed again; one column that could be either i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, get_args
 
 import numpy as np
@@ -25,7 +26,7 @@ from numpy.typing import NDArray
 from hitmiss.errors import DataError, UnknownName, UsageError
 
 Floats = NDArray[np.float64]
-OutputKind = Literal["auto", "logit", "probability"]
+OutputKind = Literal["auto", "logit", "multilabel", "probability"]
 OUTPUT_KINDS: Final = get_args(OutputKind)
 SUM_TOLERANCE: Final = 1e-3
 FIELDS: Final = ("logits", "scores", "probabilities", "probs")
@@ -44,6 +45,18 @@ class Extraction:
     kind: OutputKind = "auto"
     is_reversed: bool = False
 
+    def settled(self, detector: Any, positive: str, width: int | None = None) -> Extraction:
+        """With what the detector itself says: what its outputs are, and which column is the positive class.
+
+        `width`: how many output columns there are, where that is known.
+        """
+        labels = getattr(detector, "labels", None)
+        index = self.positive_index
+        if index is None and labels is not None and width != 1:
+            index = positive_index_of(labels, positive)
+        kind: OutputKind = self.kind if self.kind != "auto" else getattr(detector, "output_kind", "auto")
+        return replace(self, positive_index=index, kind=kind)
+
     def log_odds(self, outputs: Any) -> Floats:
         """The log-odds of each row."""
         found = to_log_odds(outputs, positive_index=self.positive_index, kind=self.kind)
@@ -59,14 +72,18 @@ def to_log_odds(outputs: Any, *, positive_index: int | None = None, kind: Output
     ([0.0], [2.5])
     >>> to_log_odds(np.array([[0.25, 0.75]])).round(4).tolist()  # sums to 1: already a probability
     [1.0986]
+    >>> to_log_odds(np.array([[1.0, 3.0]]), positive_index=0, kind="multilabel").tolist()  # labels that exclude nothing
+    [1.0]
     """
     if kind not in OUTPUT_KINDS:
         raise UnknownName("output kind", kind, OUTPUT_KINDS)
     columns = _columns(pick_output(outputs))
     settled = _settle(columns) if kind == "auto" else kind
     if columns.shape[1] == 1:
-        return columns[:, 0] if settled == "logit" else _log_odds(_checked(columns)[:, 0])
+        return columns[:, 0] if settled != "probability" else _log_odds(_checked(columns)[:, 0])
     at = _index(columns.shape[1], positive_index)
+    if settled == "multilabel":
+        return columns[:, at]
     if settled == "logit":
         others = np.delete(columns, at, axis=1)
         return np.asarray(columns[:, at] - _log_sum_exp(others))

@@ -122,7 +122,8 @@ class Fleet(Base):
         if self._about is None:
             self._about = about
             self.name, self.sample_rate, self.ragged = about.name, about.sample_rate, about.ragged
-            self.labels, self.max_batch, self.layers = about.labels, about.max_batch, about.layers
+            self.labels, self.output_kind = about.labels, about.output_kind
+            self.max_batch, self.layers = about.max_batch, about.layers
         differing = differences(dict(self._about.identity), dict(about.identity))
         if differing:
             raise UsageError(

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hitmiss.detect.clock import Clock
 from hitmiss.detect.detector import Detector, as_detector
-from hitmiss.detect.extract import Extraction
+from hitmiss.detect.extract import Extraction, OutputKind
 from hitmiss.detect.feeding import Failed, Prepare, Prepared
 from hitmiss.detect.scoring import Loop
 from hitmiss.detect.settings import Settings
@@ -41,6 +41,7 @@ class About:
     sample_rate: int | None
     ragged: bool
     labels: tuple[str, ...] | None
+    output_kind: OutputKind
     max_batch: int | None
     layers: tuple[str, ...]
     identity: Mapping[str, Any]
@@ -55,6 +56,7 @@ class About:
             detector.sample_rate,
             bool(getattr(detector, "ragged", False)),
             getattr(detector, "labels", None),
+            getattr(detector, "output_kind", "auto"),
             getattr(detector, "max_batch", None),
             tuple(getattr(detector, "layers", ())),
             dict(getattr(detector, "identity", {"name": detector.name})),

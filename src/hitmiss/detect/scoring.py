@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hitmiss.detect.batching import Budget, Piece, Pool, collate
 from hitmiss.detect.clock import Clock
 from hitmiss.detect.detector import Base, Detector
-from hitmiss.detect.extract import Extraction, pick_output, positive_index_of
+from hitmiss.detect.extract import Extraction, pick_output
 from hitmiss.detect.feeding import Ahead, Failed, Prepare, Prepared, feed, reason
 from hitmiss.detect.keeping import Keeper, Keeping
 from hitmiss.detect.settings import Report, Settings
@@ -219,10 +219,8 @@ class Loop:
         return Budget(seconds * (self.detector.sample_rate or 16000), items)
 
     def extraction(self, width: int) -> Extraction:
-        """The rule for scores, with the model's own labels where the caller names no column."""
-        rule, labels = self.settings.extraction, getattr(self.detector, "labels", None)
-        if rule.positive_index is None and labels is not None and width > 1:
-            return Extraction(positive_index_of(labels, self.manifest.positive), rule.kind, rule.is_reversed)
+        """The rule for scores, with what the model says of itself where the caller says nothing."""
+        rule = self.settings.extraction.settled(self.detector, self.manifest.positive, width)
         if rule.positive_index is None and width > 2:
             raise UsageError(
                 f"the model has {width} output columns; say which is {self.manifest.positive} (--positive-index)"

@@ -1,4 +1,8 @@
-"""Models of the transformers library as detectors of sound, text or images; their label names give the polarity."""
+"""Models of the transformers library as detectors of sound, text or images.
+
+Their label names say which column is positive, and `problem_type` whether labels exclude each other (softmax) or each
+stands alone (sigmoid), as the library's own pipelines read it. Names that say nothing (LABEL_0) are asked about.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.detect.detector import Base, Batch, file_digest, need
+from hitmiss.detect.extract import OutputKind
 from hitmiss.detect.torch_model import TorchDetector, parameters_digest, pick_device, pick_precision
 from hitmiss.errors import DataError, UnknownName
 
@@ -46,7 +51,8 @@ class TransformersDetector(Base):
         self.ragged = kind == "text"
         self.max_batch = TEXT_ITEMS if kind == "text" else None
         self.sample_rate = int(getattr(self._processor, "sampling_rate", 0)) or None
-        self.labels = self._labels(model.config)
+        self.labels = tuple(str(model.config.id2label[i]) for i in range(len(model.config.id2label)))
+        self.output_kind = _output_kind(model.config)
         self._digest = self._weights_digest(Path(place))
 
     @property
@@ -74,10 +80,14 @@ class TransformersDetector(Base):
             return self._processor(clips, return_tensors="pt")  # type: ignore[no-any-return]
         return self._processor(clips, sampling_rate=self.sample_rate, padding=True, return_tensors="pt")  # type: ignore[no-any-return]
 
-    def _labels(self, config: Any) -> tuple[str, ...] | None:
-        names = [str(config.id2label[i]) for i in range(len(config.id2label))]
-        return None if all(name == f"LABEL_{i}" for i, name in enumerate(names)) else tuple(names)
-
     def _weights_digest(self, folder: Path) -> str:
         files = sorted(folder.glob("*.safetensors")) if folder.is_dir() else []
         return "+".join(map(file_digest, files)) or parameters_digest(self.model)
+
+
+def _output_kind(config: Any) -> OutputKind:
+    """What the model's outputs are; those of a regression are on a scale of their own, which the caller must name."""
+    kind = getattr(config, "problem_type", None)
+    if kind == "regression":
+        return "auto"
+    return "multilabel" if kind == "multi_label_classification" else "logit"

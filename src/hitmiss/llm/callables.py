@@ -20,7 +20,7 @@ from typing import Any, Final
 import numpy as np
 
 from hitmiss.detect.detector import PREFIXES, Base, CallableDetector, EstimatorDetector, open_detector
-from hitmiss.detect.extract import Extraction, pick_output, positive_index_of, settled_kind, to_probability
+from hitmiss.detect.extract import Extraction, pick_output, settled_kind, to_probability
 from hitmiss.errors import DataError, EnvironmentFault, UsageError
 from hitmiss.llm.answers import Answer, answer_of
 from hitmiss.llm.items import Item
@@ -58,6 +58,8 @@ class Model:
         known = {"predict_log_proba": "logit", "decision_function": "logit", "predict_proba": "probability"}
         if isinstance(self.detector, CallableDetector) or self.extraction.kind != "auto":
             return
+        if getattr(self.detector, "output_kind", "auto") != "auto":
+            return  # it says so itself
         if isinstance(self.detector, EstimatorDetector):
             kind = known[str(self.detector.method)]
         else:
@@ -111,10 +113,7 @@ class Model:
 
     def _settled(self) -> Extraction:
         """With the column of the class that means fake, where the detector names its classes."""
-        labels = getattr(self.detector, "labels", None)
-        if labels is None or self.extraction.positive_index is not None:
-            return self.extraction
-        return Extraction(positive_index_of(labels, "fake"), self.extraction.kind, self.extraction.is_reversed)
+        return self.extraction.settled(self.detector, "fake")
 
     def _batch(self, item: Item) -> Any:
         if item.kind == "text":

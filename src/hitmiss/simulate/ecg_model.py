@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.detect.detector import Base, Batch, need
+from hitmiss.detect.extract import OutputKind
 from hitmiss.simulate.ecg import CLASSES, FS
 from hitmiss.simulate.saving import save_detector
 from hitmiss.stats.seeds import generator
@@ -41,7 +42,7 @@ class ConvBaseline(Base):
     name: str = "conv-baseline"
     sample_rate: int | None = int(FS)
     labels: tuple[str, ...] | None = CLASSES
-    output_kind: str = field(default="logit", repr=False)
+    output_kind: OutputKind = field(default="multilabel", repr=False)
 
     @classmethod
     def fit(cls, x: ArrayLike, y: ArrayLike, *, classes: tuple[str, ...] = CLASSES, seed: int = 0) -> ConvBaseline:
