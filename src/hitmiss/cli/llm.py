@@ -52,7 +52,9 @@ def llm(
     timeout: Annotated[int, typer.Option(help="Seconds for one request with its retries.")] = 600,
     thresholds: Annotated[list[float] | None, typer.Option(help=BANDS)] = None,
     weights: Annotated[Path | None, typer.Option(help="Checkpoint for a torch module.")] = None,
-    outputs: Annotated[str, typer.Option(help="What a detector gives: auto, logit, multilabel or probability.")] = "auto",
+    outputs: Annotated[
+        str, typer.Option(help="What a detector gives: auto, logit, multilabel or probability.")
+    ] = "auto",
     positive_index: Annotated[int | None, typer.Option(help="Output column that means fake.")] = None,
     image_size: Annotated[int | None, typer.Option(help="Pixels a side that a detector wants.")] = None,
     prices: Annotated[
