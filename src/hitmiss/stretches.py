@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -40,6 +42,30 @@ def text_codes(values: pl.Series) -> tuple[NDArray[np.int64], list[str]]:
     distinct = sorted(set(texts))
     place = {text: at for at, text in enumerate(distinct)}
     return np.repeat(np.array([place[t] for t in texts], dtype=np.int64), lengths), distinct
+
+
+MOST_CODES = 2**62
+
+
+def combined(columns: Iterable[tuple[NDArray[np.integer], int]]) -> tuple[NDArray[np.int64], int]:
+    """One number per row for the combination of its codes in several columns, and a bound that all numbers are below.
+
+    Numbers are ordered as the combinations are, column by column. Where the possible combinations pass what an integer
+    holds, those that occur are numbered anew: there are never more of them than rows.
+
+    >>> combined([(np.array([0, 1, 1]), 2), (np.array([2, 0, 2]), 3)])
+    (array([2, 3, 5]), 6)
+    """
+    code: NDArray[np.int64] | None = None
+    size = 1
+    for numbers, n in columns:
+        if code is not None and size > MOST_CODES // max(n, 1):
+            held, code = np.unique(code, return_inverse=True)
+            size = len(held)
+        wide = numbers.astype(np.int64, copy=False)
+        code = wide if code is None else code * n + wide
+        size *= max(n, 1)
+    return (np.zeros(0, dtype=np.int64) if code is None else code), size
 
 
 def blocks(code: NDArray[np.integer], most: int) -> list[tuple[int, slice]] | None:

@@ -17,7 +17,7 @@ from hitmiss.stats import condensing
 from hitmiss.stats.delong import Steps
 from hitmiss.stats.forms import Form
 from hitmiss.stats.units import UnitSample
-from hitmiss.stretches import blocks, text_codes
+from hitmiss.stretches import blocks, combined, text_codes
 from hitmiss.tally import Array, Floats, Tally, ascending
 from hitmiss.trials import Trials
 from hitmiss.values import FAILED
@@ -243,28 +243,17 @@ def _split(
 ) -> list[tuple[dict[str, str], Rows]]:
     """Rows by the values of columns, in the order of the sorted values; `span`: the rows, where they stand together."""
     own = rows if span is None else span
-    first, *others = names
-    code, distinct = columns.codes(first)
-    code, values = code[own], [distinct]
-    for name in others:
-        numbers, distinct = columns.codes(name)
-        code = code * len(distinct) + numbers[own]
-        values.append(distinct)
-    size = int(np.prod([len(v) for v in values]))
+    coded = [columns.codes(name) for name in names]
+    code, size = combined((numbers[own], len(distinct)) for numbers, distinct in coded)
+
+    def key(row: int) -> dict[str, str]:
+        return {name: distinct[numbers[row]] for name, (numbers, distinct) in zip(names, coded, strict=True)}
+
     together = blocks(code, size)
     if together is not None:
-        return [(_decode(c, names, values), rows[part]) for c, part in together]
+        return [(key(rows[part.start]), rows[part]) for _, part in together]
     if size < 2**16:
         code = code.astype(np.uint16)  # small integers are sorted by radix, in one pass
     order = np.argsort(code, kind="stable")
-    present, starts = np.unique(code[order], return_index=True)
-    parts = np.split(rows[order], starts[1:])
-    return [(_decode(int(c), names, values), part) for c, part in zip(present, parts, strict=True)]
-
-
-def _decode(code: int, names: Grouping, values: list[list[str]]) -> dict[str, str]:
-    key: dict[str, str] = {}
-    for name, distinct in zip(reversed(names), reversed(values), strict=True):
-        code, place = divmod(code, len(distinct))
-        key[name] = distinct[place]
-    return {name: key[name] for name in names}
+    starts = np.unique(code[order], return_index=True)[1]
+    return [(key(part[0]), part) for part in np.split(rows[order], starts[1:]) if len(part)]

@@ -25,6 +25,7 @@ from hitmiss.scale.reading import Opened, Read, digest, trials_expected
 from hitmiss.scale.tallies import Binned, Cell, ShardFact, ShardTally
 from hitmiss.scale.windows import opening_of
 from hitmiss.stats.keys import Keys
+from hitmiss.stretches import combined
 from hitmiss.tally import Floats
 
 MOST_CELLS: Final = 200_000
@@ -251,19 +252,18 @@ class _Counting:
 
     def _codes(self, frame: pl.DataFrame, columns: dict[str, list[str]]) -> Codes:
         """The number of each row's cell; `columns` lists the values known so far, and learns."""
-        code = np.zeros(frame.height, dtype=np.int64)
+        places: list[tuple[Codes, int]] = []
         for name, known in columns.items():
             try:
                 place = placed(frame[name], known)
             except Unseen:
                 known += sorted(set(frame[name].unique().to_list()) - set(known))
                 place = placed(frame[name], known)
-            code *= len(known)
-            code += place
-        size = int(np.prod([len(known) for known in columns.values()]))
-        held, place_of = _distinct(code, size)
+            places.append((place, len(known)))
+        code, size = combined(places)
+        row_of, place_of = _distinct(code, size)
         rename = self.plan.options.rename if columns is self._raw else {}
-        numbers = np.array([self._number(int(c), columns, rename) for c in held], dtype=np.int64)
+        numbers = np.array([self._number(row, places, columns, rename) for row in row_of.tolist()], dtype=np.int64)
         if len(self._cells) > MOST_CELLS:
             raise UsageError(
                 f"{', '.join(self.plan.keep)} have more than {MOST_CELLS:,} combinations of values, too many to be counted apart; "
@@ -271,12 +271,17 @@ class _Counting:
             )
         return numbers[place_of]
 
-    def _number(self, code: int, columns: dict[str, list[str]], rename: Mapping[str, Mapping[str, str]]) -> int:
-        values: list[str] = []
-        for name, known in reversed(columns.items()):
-            code, at = divmod(code, len(known))
-            values.append(rename.get(name, {}).get(known[at], known[at]))
-        return self._cells.setdefault(tuple(reversed(values)), len(self._cells))
+    def _number(
+        self,
+        row: int,
+        places: list[tuple[Codes, int]],
+        columns: dict[str, list[str]],
+        rename: Mapping[str, Mapping[str, str]],
+    ) -> int:
+        """The number of the cell that a row lies in."""
+        found = [(name, known[place[row]]) for (name, known), (place, _) in zip(columns.items(), places, strict=True)]
+        values = tuple(rename.get(name, {}).get(value, value) for name, value in found)
+        return self._cells.setdefault(values, len(self._cells))
 
     def cells(self) -> dict[Cell, Binned]:
         """The bins of each cell."""
@@ -333,16 +338,16 @@ def _decision(plan: ShardPlan, reading: Reading) -> pl.Expr:
 
 
 def _distinct(code: Codes, size: int) -> tuple[Codes, Codes]:
-    """The distinct codes and the place of each among them."""
+    """A row of each distinct code, and for each row the place of its code among them."""
     if size > 1 << 20:
-        held, place = np.unique(code, return_inverse=True)
-        return held, place
-    present = np.zeros(size, dtype=bool)
-    present[code] = True
-    held = np.flatnonzero(present)
+        _, row, place = np.unique(code, return_index=True, return_inverse=True)
+        return row, place
+    row_of = np.full(size, -1, dtype=np.int64)
+    row_of[code] = np.arange(len(code))
+    held = np.flatnonzero(row_of >= 0)
     at = np.zeros(size, dtype=np.int64)
     at[held] = np.arange(len(held))
-    return held, at[code]
+    return row_of[held], at[code]
 
 
 def joined(findings: Sequence[Finding]) -> tuple[Finding, ...]:

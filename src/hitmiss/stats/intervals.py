@@ -93,17 +93,33 @@ def acceleration_of_trials(form: Form, cells: Cells) -> float:
     """
     coarse = cells.coarse()
     whole = form.value(coarse)
-    cubes = squares = 0.0
+    influences, weights = [], []
     for counts, n, positive in (
         (cells.positives, coarse.n_positive, True),
         (cells.negatives, coarse.n_negative, False),
     ):
-        held = np.flatnonzero(counts)
-        influence = np.array([(whole - form.value(_without(coarse, int(k), positive))) * (n - 1) for k in held])
-        influence = np.nan_to_num(influence)
-        cubes += float(np.sum(counts[held] * influence**3)) / n**3
-        squares += float(np.sum(counts[held] * influence**2)) / n**2
-    return cubes / (6.0 * squares**1.5) if squares > 0 else 0.0
+        if n:  # a slice may hold one class only
+            held = np.flatnonzero(counts)
+            without = np.array([form.value(_without(coarse, int(k), positive)) for k in held])
+            with np.errstate(invalid="ignore", over="ignore"):
+                influences.append((whole - without) * ((n - 1) / n))
+            weights.append(counts[held])
+    return _acceleration(np.concatenate(influences), np.concatenate(weights)) if influences else 0.0
+
+
+def _acceleration(influence: Floats, weight: Floats) -> float:
+    """Σ w l³ / (6 (Σ w l²)^1.5). Influences are scaled first: the cube of a large one would overflow.
+
+    An influence that is not finite says nothing about the skewness and is left out.
+    """
+    finite = np.isfinite(influence)
+    influence, weight = influence[finite], weight[finite]
+    largest = float(np.max(np.abs(influence), initial=0.0))
+    if not largest:
+        return 0.0
+    scaled = influence / largest
+    cubes, squares = (float(np.sum(weight * scaled**power)) for power in (3, 2))
+    return cubes / (6.0 * math.pow(squares, 1.5))
 
 
 def _without(tally: Tally, group: int, positive: bool) -> Tally:
@@ -118,6 +134,6 @@ def acceleration_of_units(values: Floats) -> float:
     values = values[np.isfinite(values)]
     if not len(values):
         return 0.0
-    d = values.mean() - values
-    squares = float(np.sum(d**2))
-    return float(np.sum(d**3)) / (6.0 * squares**1.5) if squares > 0 else 0.0
+    with np.errstate(over="ignore"):
+        d = values.mean() - values
+    return _acceleration(d, np.ones(len(d)))

@@ -21,8 +21,9 @@ def class_sum(cells: Cells, counts: Array, drawn: Floats, term: Callable[[Floats
     values = term(cells.tally.score[present])
     certain = np.isfinite(values)
     place = np.searchsorted(cells.cuts, present, side="right") - 1
-    mean, spread = _mean_and_variance(values[certain], counts[present[certain]], place[certain], len(cells))
-    total = drawn @ mean + rng.standard_normal(len(drawn)) * np.sqrt(drawn @ spread)
+    with np.errstate(over="ignore", invalid="ignore"):  # the sum of the largest numbers is infinite
+        mean, spread = _mean_and_variance(values[certain], counts[present[certain]], place[certain], len(cells))
+        total = drawn @ mean + rng.standard_normal(len(drawn)) * np.sqrt(drawn @ spread)
     if certain.all():
         return total
     infinite = np.zeros(len(cells), dtype=bool)  # infinite scores have cells of their own
