@@ -7,6 +7,7 @@ plain fields: texts, numbers, lists, tables, other declarations.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
@@ -14,6 +15,8 @@ from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
+Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
+"""What JSON can hold."""
 NAMES = {str: "a text", bool: "true or false", int: "a whole number", float: "a number", NoneType: "nothing"}
 
 
@@ -25,7 +28,7 @@ class Misdeclared(ValueError):
         self.where, self.what, self.value, self.is_unknown = where, what, value, is_unknown
 
 
-def declare(kind: type[T], data: Mapping[str, Any], *, ignore: bool = False, where: tuple[str, ...] = ()) -> T:
+def declare(kind: type[T], data: object, *, ignore: bool = False, where: tuple[str, ...] = ()) -> T:
     """A dataclass from a mapping, its fields checked by their type hints; unknown keys are errors unless `ignore`.
 
     >>> from dataclasses import dataclass
@@ -40,6 +43,8 @@ def declare(kind: type[T], data: Mapping[str, Any], *, ignore: bool = False, whe
     hitmiss.declared.Misdeclared: x: it must be a number
     """
     hints: dict[str, Any] = _hints(kind)  # type: ignore[arg-type]
+    if not isinstance(data, Mapping):
+        raise Misdeclared(where, "it must be a table of names", data)
     for key in data:
         if key not in hints and not ignore:
             raise Misdeclared((*where, str(key)), "there is no such key", data[key], is_unknown=True)
@@ -47,6 +52,34 @@ def declare(kind: type[T], data: Mapping[str, Any], *, ignore: bool = False, whe
         if field.name not in data and field.default is MISSING and field.default_factory is MISSING:
             raise Misdeclared((*where, field.name), "it is missing")
     return kind(**{key: fit(hints[key], value, (*where, key)) for key, value in data.items() if key in hints})
+
+
+def fit_field(kind: type[Any], name: str, value: object) -> Any:
+    """A value as a field of a dataclass wants it."""
+    hints: dict[str, Any] = _hints(kind)  # type: ignore[arg-type]
+    return fit(hints[name], value, (name,))
+
+
+def plain(value: Any) -> Any:
+    """A declaration as the plain data of JSON, from which `declare` makes an equal one; infinities are text.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Point:
+    ...     x: float
+    ...     tags: tuple[str, ...] = ()
+    >>> plain(Point(1.0, ("a",)))
+    {'x': 1.0, 'tags': ['a']}
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(name): plain(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
+    if isinstance(value, float) and value in (math.inf, -math.inf):
+        return "inf" if value > 0 else "-inf"
+    return value
 
 
 @cache
@@ -69,13 +102,15 @@ def fit(kind: Any, value: Any, where: tuple[str, ...] = ()) -> Any:
         if not isinstance(value, list | tuple):
             raise Misdeclared(where, "it must be a list", value)
         return origin(fit(inner[0], v, (*where, str(i))) for i, v in enumerate(value))
-    if origin is dict or is_dataclass(kind):
+    if origin in (dict, Mapping) or is_dataclass(kind):
+        if is_dataclass(kind):
+            return value if isinstance(value, kind) else declare(kind, value, where=where)  # type: ignore[arg-type]
         if not isinstance(value, Mapping):
             raise Misdeclared(where, "it must be a table of names", value)
-        if origin is not dict:
-            return declare(kind, value, where=where)
         return {fit(inner[0], k, where): fit(inner[1], v, (*where, str(k))) for k, v in value.items()}
     if kind is float and type(value) is int:
+        return float(value)
+    if kind is float and value in ("inf", "-inf"):  # as `plain` writes them
         return float(value)
     if type(value) is not kind:
         raise Misdeclared(where, f"it must be {NAMES.get(kind, kind.__name__)}", value)

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import polars as pl
 
@@ -19,6 +19,7 @@ from hitmiss.errors import DataError, UnknownName, UsageError
 from hitmiss.pairing import REPEATS
 from hitmiss.protocol import Protocol, read_trials
 from hitmiss.protocols.toxicity import read_run
+from hitmiss.readspec import ReadSpec
 from hitmiss.registry import find_metric
 from hitmiss.spec import parse
 from hitmiss.trials import Trials
@@ -27,11 +28,11 @@ CHOSEN: Final = re.compile(r"^(?P<path>.*?)\[(?P<cells>[^\[\]]*=[^\[\]]*)\]$", r
 
 
 def open_run(
-    text: str, key: str | None, protocol: Protocol | None, *, languages: Sequence[str] = (), **reading: Any
+    text: str, key: str | None, protocol: Protocol | None, spec: ReadSpec, *, languages: Sequence[str] = ()
 ) -> Trials:
     """The trials of one run."""
     path, cells = split_choice(text)
-    trials = choose(_open(path, key, protocol, languages, reading), cells, text)
+    trials = choose(_open(path, key, protocol, languages, spec), cells, text)
     if not len(trials):
         raise DataError(f"{text}: no row has {', '.join(f'{k}={v}' for k, v in cells.items())}")
     return trials
@@ -66,14 +67,12 @@ def choose(trials: Trials, cells: dict[str, str], text: str) -> Trials:
     return trials.keep(pl.all_horizontal(*(pl.col(k) == v for k, v in cells.items()))) if cells else trials
 
 
-def _open(
-    path: str, key: str | None, protocol: Protocol | None, languages: Sequence[str], reading: dict[str, Any]
-) -> Trials:
+def _open(path: str, key: str | None, protocol: Protocol | None, languages: Sequence[str], spec: ReadSpec) -> Trials:
     folder, colon, tag = path.rpartition(":")
     if protocol and protocol.name == "toxicity" and colon and Path(folder).is_dir():
         return read_run(folder, tag, list(languages) or None)
     _refuse_results(path)
-    return read_trials(path, key, protocol, **reading)
+    return read_trials(path, key, protocol, spec)
 
 
 def _refuse_results(path: str) -> None:

@@ -9,32 +9,16 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
-import polars as pl
-
 from hitmiss.declared import Misdeclared, declare
 from hitmiss.errors import UsageError
-from hitmiss.io.options import ReadOptions
 from hitmiss.measuring.grouping import parse_by
 from hitmiss.measuring.measurement import Choices, Gap, measure
 from hitmiss.measuring.uncertainty import Method
+from hitmiss.readspec import ReadSpec
 from hitmiss.registry import all_of, find, find_metric
 from hitmiss.results import Results
 from hitmiss.spec import Setting, parse
 from hitmiss.trials import Trials, stack
-
-
-@dataclass(frozen=True)
-class ReadRules:
-    """What the protocol says about files."""
-
-    positive: str
-    negative: str
-    positive_value: str | None = None
-    higher: str | None = None
-    score_kind: Literal["llr", "logit", "probability", "raw"] = "raw"
-    rename: dict[str, dict[str, str]] = field(default_factory=dict)
-    itself: dict[str, str] = field(default_factory=dict)
-    layout: str | None = None
 
 
 @dataclass(frozen=True)
@@ -54,7 +38,7 @@ class Protocol:
     title: str
     primary: str
     metrics: tuple[str, ...]
-    read: ReadRules
+    read: ReadSpec
     reference: str = ""
     slice_metrics: tuple[str, ...] = ()
     both_eers: bool = False
@@ -71,20 +55,6 @@ class Protocol:
     settings: dict[str, dict[str, str | bool | int | float | None]] = field(default_factory=dict)
     gap: GapRule | None = None
     remarks: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def options(self) -> ReadOptions:
-        """How its files are read."""
-        rules = self.read
-        return ReadOptions(
-            positive=rules.positive,
-            negative=rules.negative,
-            positive_value=rules.positive_value,
-            higher=rules.higher,
-            score_kind=rules.score_kind,
-            rename=rules.rename,
-            layout=rules.layout,
-        )
 
     @property
     def choices(self) -> Choices:
@@ -106,13 +76,22 @@ def load_protocol(path: str | Path) -> Protocol:
     """A protocol from a TOML file; one sentence says what is wrong with it."""
     try:
         data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-        return declare(Protocol, data)
+        return declared(data)
     except FileNotFoundError:
         raise UsageError(f"no protocol file {path}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{Path(path).name} is not TOML: {error}") from None
     except Misdeclared as fault:
         raise UsageError(f"{Path(path).name}: {fault}") from None
+
+
+def declared(data: object) -> Protocol:
+    """A protocol from the plain data of its file."""
+    protocol = declare(Protocol, data)
+    for name in ("positive", "negative"):
+        if getattr(protocol.read, name) is None:
+            raise Misdeclared(("read", name), "it is missing")
+    return protocol
 
 
 def find_protocol(name: str | Path | Protocol) -> Protocol:
@@ -147,7 +126,7 @@ def evaluate(
     level: float = 0.95,
     interval: Method = "auto",
     gap: Gap | bool | None = None,
-    **reading: Any,
+    **reading: object,
 ) -> Results:
     """From files to Results by a protocol.
 
@@ -156,34 +135,26 @@ def evaluate(
     Further keywords are read options (`score_kind="llr"`, `allow_missing=True`, …).
     """
     chosen = find_protocol(protocol) if protocol is not None else None
-    trials = read_trials(scores, key, chosen, **reading)
+    trials = read_trials(scores, key, chosen, ReadSpec().changed(**reading))
     options: dict[str, Any] = {"by": by, "bootstrap": bootstrap, "unit": unit, "seed": seed, "level": level}
     return measure_trials(trials, chosen, metrics=metrics, gap=gap, interval=interval, **options)
 
 
-def read_trials(scores: Any, key: Any, protocol: Protocol | None, **reading: Any) -> Trials:
-    """Trials from files, read by the rules of a protocol; what the caller declares comes first."""
+def read_trials(scores: Any, key: Any, protocol: Protocol | None, spec: ReadSpec | None = None) -> Trials:
+    """Trials from files, read by the rules of a protocol; what the caller says comes first."""
+    said = spec or ReadSpec()
     if protocol is not None and protocol.reader and key is None:
         module, _, name = protocol.reader.partition(":")
-        found: Trials | None = getattr(import_module(module), name)(scores, reading)
+        found: Trials | None = getattr(import_module(module), name)(scores, said)
         if found is not None:
             return found
     from hitmiss.io.door import read
 
-    options = protocol.options if protocol else ReadOptions()
-    trials = read(scores, key, options.changed(**{k: v for k, v in reading.items() if v is not None}))
-    return _name_themselves(trials, protocol.read.itself) if protocol else trials
-
-
-def _name_themselves(trials: Trials, itself: Mapping[str, str]) -> Trials:
-    """Columns that name another trial, where a value means "this one": the trial's own id takes its place."""
-    present = {c: v for c, v in itself.items() if c in trials.frame.columns}
-    own = {c: pl.when(pl.col(c) == v).then(pl.col("item")).otherwise(pl.col(c)) for c, v in present.items()}
-    return replace(trials, frame=trials.frame.with_columns(**own)) if own else trials
+    return read(scores, key, said.over(protocol.read) if protocol else said)
 
 
 def read_runs(
-    paths: Sequence[str], key: Any, protocol: Protocol | None, column: str = "seed", **reading: Any
+    paths: Sequence[str], key: Any, protocol: Protocol | None, spec: ReadSpec | None = None, column: str = "seed"
 ) -> Trials:
     """Several score files as runs of one experiment (seeds, say), named after their files."""
     names = [Path(p).name.split(".")[0] for p in paths]
@@ -191,7 +162,7 @@ def read_runs(
         raise UsageError(
             f"two files are called {next(n for n in names if names.count(n) > 1)!r}; runs need names of their own"
         )
-    return stack({n: read_trials(p, key, protocol, **reading) for n, p in zip(names, paths, strict=True)}, column)
+    return stack({n: read_trials(p, key, protocol, spec) for n, p in zip(names, paths, strict=True)}, column)
 
 
 def measure_trials(

@@ -12,6 +12,7 @@ from hitmiss.errors import UsageError
 from hitmiss.measuring.measurement import Choices, Gap, measure
 from hitmiss.measuring.signature import read_signature
 from hitmiss.protocol import Protocol, find_protocol, measure_trials, read_trials
+from hitmiss.readspec import ReadSpec
 from hitmiss.results import Estimate, Results
 from hitmiss.trials import Trials
 
@@ -41,13 +42,13 @@ def load_claim(text: str) -> tuple[str, Results | None]:
     return text, None
 
 
-def verify(claim: str, scores: Any, key: Any = None, **reading: Any) -> Verification:
+def verify(claim: str, scores: Any, key: Any = None, reading: ReadSpec | None = None, **said: object) -> Verification:
     """Recompute a claim from the files it was made from."""
     signature, claimed = load_claim(claim)
     parts = read_signature(signature)
     parts = {**parts, "choices": _but_how(parts["choices"])} if "choices" in parts else parts
     parts = {name: text for name, text in parts.items() if text}
-    recomputed = _recompute(parts, scores, key, reading)
+    recomputed = _recompute(parts, scores, key, (reading or ReadSpec()).changed(**said))
     found = read_signature(recomputed.signature)
     differences = [
         f"{name}: claimed {parts.get(name, 'nothing')}, found {found.get(name, 'nothing')}"
@@ -81,16 +82,16 @@ def _but_how(choices: str) -> str:
     return "+".join(choice for choice in choices.split("+") if choice != "stream")
 
 
-def _recompute(parts: dict[str, str], scores: Any, key: Any, reading: dict[str, Any]) -> Results:
+def _recompute(parts: dict[str, str], scores: Any, key: Any, reading: ReadSpec) -> Results:
     if "calibrat" in parts.get("choices", ""):
         raise UsageError("this claim was made on calibrated scores; verify the calibrated score file itself")
     protocol = find_protocol(parts["protocol"]) if "protocol" in parts else None
     if protocol is not None and protocol.name == "toxicity" and "decisions:" in parts.get("choices", ""):
         return _toxicity(parts, scores, reading)
-    declared = {"score_kind": parts.get("kind"), **_reading_choices(parts.get("choices", "")), **reading}
+    declared = reading.over(_reading_choices(parts))
     if {"counts", "tallies"} & {*parts.get("choices", "").split("+")}:
         return _counted(parts, scores, key, protocol, declared)
-    trials = read_trials(scores, key, protocol, **declared)
+    trials = read_trials(scores, key, protocol, declared)
     if "threshold" in parts:
         from hitmiss.decisions import at_threshold
 
@@ -107,9 +108,7 @@ def _recompute(parts: dict[str, str], scores: Any, key: Any, reading: dict[str, 
     return measure(trials, _metrics(parts), by=by, gap=gap, choices=choices, **plan)
 
 
-def _counted(
-    parts: dict[str, str], files: Any, key: Any, protocol: Protocol | None, declared: dict[str, Any]
-) -> Results:
+def _counted(parts: dict[str, str], files: Any, key: Any, protocol: Protocol | None, declared: ReadSpec) -> Results:
     """The figures of counts or tallies again, whose files hold no trials."""
     from hitmiss.scale.at_once import evaluate_tallies
     from hitmiss.scale.counted import evaluate_counts
@@ -144,7 +143,7 @@ def _triage(parts: dict[str, str], trials: Trials, by: list[list[str]]) -> Resul
     return evaluate_trials(trials, metrics=_metrics(parts), by=by, undefined=undefined, **options).figures
 
 
-def _toxicity(parts: dict[str, str], scores: Any, reading: dict[str, Any]) -> Results:
+def _toxicity(parts: dict[str, str], scores: Any, reading: ReadSpec) -> Results:
     """A toxicity evaluation again: rows left out, thresholds and undefined figures by the rules that the claim names."""
     from hitmiss.decisions import Deciding
     from hitmiss.io.predictions import PredictionRules
@@ -153,7 +152,7 @@ def _toxicity(parts: dict[str, str], scores: Any, reading: dict[str, Any]) -> Re
     told = parts.get("choices", "")
     rule, default = re.search(r"threshold-rule:([a-z-]+)", told), re.search(r"default-threshold:([^+]+)", told)
     rules = PredictionRules(
-        columns=dict(reading.get("columns") or {}),
+        columns=reading.columns,
         missing="drop" if "missing:drop" in told else "refuse",
         any_scores=parts.get("kind") == "raw",
         threshold_rule=rule[1] if rule else "same",  # type: ignore[arg-type]
@@ -196,13 +195,16 @@ def _plan(text: str | None) -> dict[str, Any]:
     }
 
 
-def _reading_choices(text: str) -> dict[str, Any]:
-    on_nan = re.search(r"on-nan:(drop|worst)", text)
-    return {
-        "on_nan": on_nan.group(1) if on_nan else None,
-        "dedupe": "dedupe" in text or None,
-        "allow_missing": "coverage" in text or None,
-    }
+def _reading_choices(parts: dict[str, str]) -> ReadSpec:
+    """What a signature says of how the files were read."""
+    told = parts.get("choices", "")
+    on_nan = re.search(r"on-nan:(drop|worst)", told)
+    return ReadSpec().changed(
+        score_kind=parts.get("kind"),
+        on_nan=on_nan[1] if on_nan else None,
+        dedupe="dedupe" in told,
+        allow_missing="coverage" in told,
+    )
 
 
 def _figures_that_differ(claimed: Results, recomputed: Results) -> list[str]:

@@ -12,10 +12,10 @@ import pytest
 from cluster_parts import Killed, half, suicide, where
 
 from hitmiss.errors import DataError, EnvironmentFault
-from hitmiss.io.options import ReadOptions
 from hitmiss.protocol import evaluate
 from hitmiss.ray_cluster.connection import Cluster
 from hitmiss.ray_cluster.tasks import RayTasks
+from hitmiss.readspec import ReadSpec
 from hitmiss.scale.passes import first_pass
 from hitmiss.scale.plan import Shard, ShardPlan
 from hitmiss.scale.sealing import refuse_missing, sealed
@@ -24,7 +24,7 @@ from hitmiss.scale.tallies import ShardTally, merge_tallies
 
 pytestmark = pytest.mark.extras
 METRICS = ["eer", "min_dcf", "roc_auc", "cllr"]
-PLAN = ShardPlan(ReadOptions(), keep=("codec",))
+PLAN = ShardPlan(ReadSpec(), keep=("codec",))
 
 
 @pytest.fixture(scope="module")
@@ -131,4 +131,4 @@ def test_what_does_not_belong_together_is_refused(cluster: Cluster, shards: list
     with pytest.raises(DataError, match=f"1 of the {len(shards)} tallies"):
         refuse_missing(merge_tallies(sealed(tallies)[1:]))
     with pytest.raises(DataError, match="counted with other settings"):
-        merge_tallies([tallies[0], counted(cluster, shards[1:2], ShardPlan(ReadOptions(), keep=()))])
+        merge_tallies([tallies[0], counted(cluster, shards[1:2], ShardPlan(ReadSpec(), keep=()))])

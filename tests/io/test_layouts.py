@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hitmiss.errors import DataError, UnknownName, UsageError
-from hitmiss.io import ReadOptions, examine, read
+from hitmiss.io import ReadSpec, examine, read
 from hitmiss.registry import all_of
 
 PROTOCOL = [
@@ -206,10 +206,10 @@ def test_every_layout_is_listed_as_a_reader() -> None:
 
 def test_options_refuse_what_they_do_not_know() -> None:
     with pytest.raises(UnknownName, match="did you mean 'dedupe'"):
-        ReadOptions().changed(dedup=True)
+        ReadSpec().changed(dedup=True)
     for wrong in ({"on_nan": "skip"}, {"score_kind": "odds"}, {"separator": "ab"}, {"decimal": "'"}):
         with pytest.raises(UsageError):
-            ReadOptions().changed(**wrong)
+            ReadSpec().changed(**wrong)
 
 
 def test_examine_tells_what_was_recognised(tmp_path: Path) -> None:

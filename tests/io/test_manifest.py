@@ -11,8 +11,8 @@ import pytest
 import hitmiss as hm
 from hitmiss.errors import DataError, UnknownName, UsageError
 from hitmiss.io.manifest import inside, read_manifest
-from hitmiss.io.options import ReadOptions
 from hitmiss.io.writing import write_scores
+from hitmiss.readspec import ReadSpec
 from hitmiss.trials import Header, Trials
 
 
@@ -63,7 +63,7 @@ def test_what_is_wrong_is_refused(tmp_path: Path, text: str, message: str) -> No
 
 
 def test_codes_are_labels_when_declared(tmp_path: Path) -> None:
-    options = ReadOptions(positive="real", negative="fake", positive_value="1")
+    options = ReadSpec(positive="real", negative="fake", positive_value="1")
     manifest = read_manifest(written(tmp_path, "file\tlabel\na\t1\nb\t0\n"), options=options)
     assert manifest.frame["label"].to_list() == ["real", "fake"]
 

@@ -14,6 +14,7 @@ from hitmiss.errors import DataError
 from hitmiss.io.triage import dataset_digest, read_results
 from hitmiss.io.verdicts import WORDS, verdict
 from hitmiss.protocol import find_protocol, read_trials
+from hitmiss.readspec import ReadSpec
 from hitmiss.trials import Trials
 
 ROW = {
@@ -160,7 +161,7 @@ def test_cache_hits_are_known_where_the_rows_say(case: str, tmp_path: Path) -> N
 def test_a_plain_table_is_read_as_well(tmp_path: Path) -> None:
     path = tmp_path / "scores.csv"
     path.write_text("id,label,source,p_fake\na,fake,x,0.9\nb,real,y,0.2\n", encoding="utf-8")
-    trials = read_trials(str(path), None, find_protocol("triage"), columns={"score": "p_fake"})
+    trials = read_trials(str(path), None, find_protocol("triage"), ReadSpec(columns={"score": "p_fake"}))
     assert trials.score.tolist() == [0.9, 0.2] and trials.header.slices == ("source",)
     verdicts = tmp_path / "verdicts.csv"
     verdicts.write_text("id,label,verdict,confidence\na,fake,Fake,0.9\nb,real,inconclusive,0.2\n", encoding="utf-8")

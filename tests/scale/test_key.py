@@ -311,12 +311,12 @@ def test_a_key_beyond_memory_is_refused_with_what_would_do(
 
 
 def test_a_key_that_changes_while_it_is_used_is_refused(tmp_path: Path) -> None:
-    from hitmiss.io.options import ReadOptions
+    from hitmiss.readspec import ReadSpec
     from hitmiss.scale.plan import KeyFiles
 
     (tmp_path / "k.tsv").write_text("item\tlabel\na\tspoof\n")
     with pytest.raises(DataError, match=r"k\.tsv: the key has changed"):
-        keyfile.key_of(KeyFiles((str(tmp_path / "k.tsv"),), ("0" * 64,)), ReadOptions())
+        keyfile.key_of(KeyFiles((str(tmp_path / "k.tsv"),), ("0" * 64,)), ReadSpec())
 
 
 @pytest.mark.parametrize("flag", ["--counts", "tally"])

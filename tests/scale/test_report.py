@@ -15,6 +15,7 @@ from tests.scale.conftest import simulated, write, write_shards
 from hitmiss.cli.main import run
 from hitmiss.metrics.curves import det_curve, roc_curve
 from hitmiss.protocol import read_trials
+from hitmiss.readspec import ReadSpec
 from hitmiss.report.displays import Costs, DetDisplay, PrDisplay, RocDisplay
 from hitmiss.report.pictures import Picture, load, pictures
 from hitmiss.report.score_displays import BINS, HistogramDisplay
@@ -28,7 +29,7 @@ def streamed(folder: Path, kind: str, **changes: Any) -> tuple[Streamed, Trials]
     """Trials counted in bins, and the trials themselves."""
     paths = list(map(str, write_shards(simulated(20_000, kind=kind), folder, ".parquet", 2)))
     found = evaluate_streamed(paths, "asvspoof5", memory=10**7, **{**ASKED, **changes})
-    return found, read_trials(paths, None, None, score_kind="llr")
+    return found, read_trials(paths, None, None, ReadSpec(score_kind="llr"))
 
 
 def drawn(found: Streamed) -> Picture:

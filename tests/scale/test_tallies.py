@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hitmiss.errors import DataError, IncompleteRun
 from hitmiss.io.findings import Finding, Place
-from hitmiss.io.options import ReadOptions
+from hitmiss.readspec import ReadSpec
 from hitmiss.scale.plan import ShardPlan
 from hitmiss.scale.sealing import refuse_missing, sealed
 from hitmiss.scale.tallies import Binned, ShardFact, ShardTally, merge_tallies
@@ -105,9 +105,9 @@ def test_a_run_that_lacks_one_of_its_tallies_is_refused(
 
 
 def test_every_setting_of_a_plan_is_in_its_fingerprint() -> None:
-    plan = ShardPlan(ReadOptions())
+    plan = ShardPlan(ReadSpec())
     others = [
-        replace(plan, options=ReadOptions(positive="real")),
+        replace(plan, options=ReadSpec(positive="real")),
         replace(plan, keep=("codec",)),
         replace(plan, bits=20),
         replace(plan, cuts=(0.5,)),

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from hitmiss.cli import printing
+from hitmiss.cli import groups, printing
+from hitmiss.cli.groups import grouped
+from hitmiss.readspec import ReadSpec
 
 if TYPE_CHECKING:
     from hitmiss.comparing.differences import Comparison
@@ -24,6 +26,7 @@ RUNS = (
 EACH = "once for all runs, or once a run in their order"
 
 
+@grouped(reading=groups.reading)
 def compare(
     runs: Annotated[list[str], typer.Argument(help=RUNS, metavar="A B…")],
     key: Annotated[list[str] | None, typer.Option(help=f"Key or protocol file with the labels; {EACH}.")] = None,
@@ -39,14 +42,9 @@ def compare(
     threshold: Annotated[list[float] | None, typer.Option(help=f"Decide where score >= this; {EACH}.")] = None,
     score_column: Annotated[list[str] | None, typer.Option(help=f"The score column; {EACH}, or of one file.")] = None,
     higher: Annotated[list[str] | None, typer.Option(help=f"The class that a higher score means; {EACH}.")] = None,
-    column: Annotated[list[str] | None, typer.Option(help="Our name = the file's column, `item=utt`.")] = None,
-    layout: Annotated[str | None, typer.Option(help="Layout of the files, where it is not seen (`triage`).")] = None,
-    score_kind: Annotated[str | None, typer.Option(help="llr, logit, probability or raw.")] = None,
-    positive: Annotated[str | None, typer.Option(help="Name of the positive class.")] = None,
-    negative: Annotated[str | None, typer.Option(help="Name of the other class.")] = None,
-    positive_value: Annotated[str | None, typer.Option(help="What the label column says for positive, as 1.")] = None,
+    *,
+    reading: ReadSpec,
     languages: Annotated[list[str] | None, typer.Option(help="Languages of toxicity runs; may be repeated.")] = None,
-    allow_missing: Annotated[bool, typer.Option("--allow-missing", help="Compare what both runs have.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Compare what is not comparable, and say so.")] = False,
     output: Annotated[str | None, typer.Option("--output", "-o", help="Write the comparison (JSON) here too.")] = None,
     json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of tables.")] = False,
@@ -55,14 +53,6 @@ def compare(
     from hitmiss.protocol import find_protocol
 
     chosen = find_protocol(protocol) if protocol else None
-    reading: dict[str, Any] = {
-        "columns": printing.pairs("--column", column or []),
-        "layout": layout,
-        "score_kind": score_kind,
-        "positive": positive,
-        "negative": negative,
-        "positive_value": positive_value,
-    }
     each = {"key": key, "score_column": score_column, "higher": higher, "threshold": threshold}
     opened = _open(runs, chosen, each, languages or [], reading)
     options: dict[str, Any] = {
@@ -72,7 +62,7 @@ def compare(
         "level": level,
         "test": test,
         "correction": correction,
-        "allow_missing": allow_missing,
+        "allow_missing": reading.allow_missing,
         "force": force,
         "by": by or [],
     }
@@ -85,7 +75,7 @@ def _open(
     protocol: Protocol | None,
     each: dict[str, list[Any] | None],
     languages: list[str],
-    reading: dict[str, Any],
+    reading: ReadSpec,
 ) -> dict[str, Trials]:
     from hitmiss.decisions import at_threshold
     from hitmiss.errors import UsageError
@@ -97,10 +87,10 @@ def _open(
     names = list(columns) if len(words) > len(texts) else name_runs(words)
     opened: dict[str, Trials] = {}
     for i, word in enumerate(words):
-        own = {**reading, "higher": spread["higher"][i]}
+        own = reading.changed(higher=spread["higher"][i])
         if spread["score_column"][i] is not None:
-            own["columns"] = {**reading["columns"], "score": spread["score_column"][i]}
-        trials = open_run(word, spread["key"][i], protocol, languages=languages, **own)
+            own = own.changed(columns={**own.columns, "score": spread["score_column"][i]})
+        trials = open_run(word, spread["key"][i], protocol, own, languages=languages)
         limit = spread["threshold"][i]
         opened[names[i]] = trials if limit is None else at_threshold(trials, limit)
     if len(opened) == 1:

@@ -130,13 +130,13 @@ def _manifest(
     limit: int | None,
 ) -> Manifest:
     from hitmiss.io.manifest import read_manifest
-    from hitmiss.io.options import ReadOptions
+    from hitmiss.readspec import ReadSpec
 
-    options = ReadOptions()
+    options = ReadSpec()
     if protocol is not None:
         from hitmiss.protocol import find_protocol
 
-        options = find_protocol(protocol).options
+        options = find_protocol(protocol).read
     declared = {name: value for name, value in reading.items() if value is not None}
     options = options.changed(columns=printing.pairs("--column", column), **declared)
     manifest = read_manifest(data, root=root, suffix=suffix, file_column=file_column, options=options)

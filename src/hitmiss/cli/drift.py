@@ -7,9 +7,12 @@ from typing import Annotated
 
 import typer
 
-from hitmiss.cli import printing
+from hitmiss.cli import groups, printing
+from hitmiss.cli.groups import grouped
+from hitmiss.readspec import ReadSpec
 
 
+@grouped(reading=groups.reading)
 def drift(
     scores: Annotated[str, typer.Argument(help="A run folder of `hitmiss detect`, or a score file with labels.")],
     by: Annotated[
@@ -20,6 +23,8 @@ def drift(
         str | None,
         typer.Option("--protocol", "-p", help="How a file is read (deepfake-audio); a run folder knows itself."),
     ] = None,
+    *,
+    reading: ReadSpec,
     clean: Annotated[str | None, typer.Option(help="The value of untouched clips (default: clean, NONE or -).")] = None,
     pair_by: Annotated[str | None, typer.Option(help="Column that links a clip's copies (default: source).")] = None,
     threshold: Annotated[
@@ -38,7 +43,7 @@ def drift(
     from hitmiss.robustness.manipulation import drift as measure_drift
 
     knows_itself = protocol is None and Path(scores).is_dir()
-    trials = read_trials(scores, key, None if knows_itself else find_protocol(protocol or "deepfake-audio"))
+    trials = read_trials(scores, key, None if knows_itself else find_protocol(protocol or "deepfake-audio"), reading)
     results = measure_drift(
         trials, by, clean=clean, pair_by=pair_by, threshold=threshold, unit=unit, bootstrap=bootstrap, seed=seed
     )

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hitmiss.cli import printing
+from hitmiss.cli import groups, printing
+from hitmiss.cli.groups import grouped
+from hitmiss.readspec import ReadSpec
 
 if TYPE_CHECKING:
     from hitmiss.comparing.differences import Comparison
@@ -23,6 +25,7 @@ REGRESSION_BY = "point, bound (what its interval does not rule out fails) or sho
 SUMMARY = "GITHUB_STEP_SUMMARY"
 
 
+@grouped(reading=groups.reading)
 def gate(
     run: Annotated[str, typer.Argument(help=RUN)],
     fail_if: Annotated[list[str] | None, typer.Option(help=FAIL_IF)] = None,
@@ -37,7 +40,8 @@ def gate(
     bootstrap: Annotated[int, typer.Option(help="Replicates for intervals of a score file.")] = 0,
     unit: Annotated[str | None, typer.Option(help="Column drawn as a whole.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
-    score_kind: Annotated[str | None, typer.Option(help="llr, logit, probability or raw.")] = None,
+    *,
+    reading: ReadSpec,
     threshold: Annotated[float | None, typer.Option(help="Decide scores at this threshold.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Take a baseline that is not comparable, and say so.")] = False,
     junit: Annotated[str | None, typer.Option(help="Write JUnit XML here.")] = None,
@@ -56,7 +60,7 @@ def gate(
         "unit": unit,
         "seed": seed,
     }
-    scoring |= {"score_kind": score_kind, "threshold": threshold}
+    scoring |= {"reading": reading, "threshold": threshold}
     _refuse_unknown(regression_by)
     results = _results(run, targets, scoring)
     before = _results(baseline, targets, scoring) if baseline and regressions else None
@@ -152,7 +156,7 @@ def _trials(run: str, scoring: dict[str, Any]) -> tuple[Trials, Protocol | None]
     from hitmiss.protocol import find_protocol
 
     chosen = find_protocol(scoring["protocol"]) if scoring["protocol"] else None
-    trials = open_run(run, scoring["key"], chosen, score_kind=scoring["score_kind"])
+    trials = open_run(run, scoring["key"], chosen, scoring["reading"])
     if scoring["threshold"] is not None:
         trials = at_threshold(trials, scoring["threshold"])
     if chosen is not None:

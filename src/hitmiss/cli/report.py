@@ -6,7 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from hitmiss.cli import printing
+from hitmiss.cli import groups, printing
+from hitmiss.cli.groups import grouped
+from hitmiss.readspec import ReadSpec
 
 RUNS = (
     "Results (`hitmiss score -o`), folders with results, run folders, or score files with --key and -p. "
@@ -19,6 +21,7 @@ MEDIA = (
 BUDGET = 300_000
 
 
+@grouped(reading=groups.reading)
 def report(
     runs: Annotated[list[str], typer.Argument(help=RUNS, metavar="RUN…")],
     output: Annotated[str, typer.Option("--output", "-o", help="The HTML file to write.")] = "report.html",
@@ -30,12 +33,8 @@ def report(
     unit: Annotated[str | None, typer.Option(help="Column drawn as a whole, `speaker` or `speaker,attack`.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the bootstrap.")] = 0,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
-    score_kind: Annotated[str | None, typer.Option(help="llr, logit, probability or raw.")] = None,
-    positive: Annotated[str | None, typer.Option(help="Name of the positive class.")] = None,
-    negative: Annotated[str | None, typer.Option(help="Name of the other class.")] = None,
-    positive_value: Annotated[str | None, typer.Option(help="What the label column says for positive, as 1.")] = None,
-    higher: Annotated[str | None, typer.Option(help="The class that a higher score means.")] = None,
-    column: Annotated[list[str] | None, typer.Option(help="Our name = the file's column, `item=utt`.")] = None,
+    *,
+    reading: ReadSpec,
     threshold: Annotated[float | None, typer.Option(help="Decide at this threshold (score >= t).")] = None,
     name: Annotated[list[str] | None, typer.Option(help="A name for each run, in order.")] = None,
     title: Annotated[str, typer.Option(help="The title of the report.")] = "",
@@ -61,14 +60,6 @@ def report(
     from hitmiss.report.page import Options
     from hitmiss.report.sources import Measuring, open_sources
 
-    reading: dict[str, Any] = {
-        "columns": printing.pairs("--column", column or []),
-        "score_kind": score_kind,
-        "positive": positive,
-        "negative": negative,
-        "positive_value": positive_value,
-        "higher": higher,
-    }
     drawn: dict[str, Any] = {"bootstrap": bootstrap, "unit": unit, "seed": seed, "level": level}
     chosen = find_protocol(protocol) if protocol else None
     measuring = Measuring(chosen, tuple(metric or ()), tuple(by or ()), threshold, drawn, reading, tuple(media or ()))

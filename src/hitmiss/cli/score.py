@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hitmiss.cli import printing
+from hitmiss.cli import groups, printing
+from hitmiss.cli.groups import grouped
+from hitmiss.readspec import ReadSpec
 
 if TYPE_CHECKING:
     from hitmiss.measuring.measurement import Gap
@@ -20,6 +22,7 @@ FILES = "Score file(s): shards of one run, or one file a run with --seeds. `-` i
 CLUSTER = "Count the files on a Ray cluster: auto (this machine's cores), HOST:PORT or ray://HOST:PORT."
 
 
+@grouped(reading=groups.reading)
 def score(
     scores: Annotated[list[str], typer.Argument(help=FILES)],
     key: Annotated[str | None, typer.Option(help="Key or protocol file with the labels.")] = None,
@@ -37,28 +40,14 @@ def score(
     ] = None,
     gap: Annotated[str, typer.Option(help="In-domain value(s), `codec=NONE` or `codec=in:out`; or none.")] = "auto",
     seeds: Annotated[bool, typer.Option("--seeds", help="Each file is one seed: mean, sd, min, max.")] = False,
-    score_column: Annotated[
-        list[str] | None, typer.Option(help="A score column; repeat it for several systems.")
-    ] = None,
-    column: Annotated[list[str] | None, typer.Option(help="Our name = the file's column, `item=utt`.")] = None,
-    score_kind: Annotated[str | None, typer.Option(help="llr, logit, probability or raw.")] = None,
-    positive: Annotated[str | None, typer.Option(help="Name of the positive class.")] = None,
-    negative: Annotated[str | None, typer.Option(help="Name of the other class.")] = None,
-    positive_value: Annotated[str | None, typer.Option(help="What the label column says for positive, as 1.")] = None,
-    higher: Annotated[str | None, typer.Option(help="The class that a higher score means.")] = None,
+    *,
+    reading: ReadSpec,
     threshold: Annotated[
         float | None, typer.Option(help="Decide at this threshold (score >= t), for accuracy, f1 …")
     ] = None,
     calibrate_on: Annotated[str | None, typer.Option(help="Development scores to fit a calibration on.")] = None,
     calibrate_key: Annotated[str | None, typer.Option(help="Key of the development scores.")] = None,
     calibration: Annotated[str, typer.Option(help="affine or pav.")] = "affine",
-    on_nan: Annotated[str | None, typer.Option(help="refuse, drop or worst.")] = None,
-    dedupe: Annotated[bool, typer.Option("--dedupe", help="Merge identical rows.")] = False,
-    allow_missing: Annotated[bool, typer.Option("--allow-missing", help="Score what both files have.")] = False,
-    layout: Annotated[str | None, typer.Option(help="A layout (see `list readers`) instead of recognition.")] = None,
-    separator: Annotated[str | None, typer.Option(help="Separator of the columns.")] = None,
-    encoding: Annotated[str | None, typer.Option(help="Encoding of the files.")] = None,
-    decimal: Annotated[str | None, typer.Option(help="Decimal sign, `.` or `,`.")] = None,
     stream: Annotated[
         bool, typer.Option("--stream", help="Count the files piece by piece: they need not fit into memory.")
     ] = False,
@@ -81,22 +70,6 @@ def score(
     from hitmiss.protocol import find_protocol
 
     chosen = find_protocol(protocol) if protocol else None
-    reading: dict[str, Any] = {
-        "columns": printing.pairs("--column", column or []),
-        "score_columns": tuple(score_column or ()),
-        "score_kind": score_kind,
-        "positive": positive,
-        "negative": negative,
-        "positive_value": positive_value,
-        "higher": higher,
-        "on_nan": on_nan,
-        "dedupe": dedupe,
-        "allow_missing": allow_missing,
-        "layout": layout,
-        "separator": separator,
-        "encoding": encoding,
-        "decimal": decimal,
-    }
     groupings = [*(by or []), *_matrix_groupings(matrix)]
     options: dict[str, Any] = {
         "metrics": metric or [],
@@ -145,7 +118,7 @@ def _read(
     scores: list[str],
     key: str | None,
     protocol: Protocol | None,
-    reading: dict[str, Any],
+    reading: ReadSpec,
     seeds: bool,
     threshold: float | None,
 ) -> Trials:
@@ -153,20 +126,18 @@ def _read(
     from hitmiss.protocol import read_runs, read_trials
 
     if seeds:
-        trials = read_runs(printing.expanded(scores), key, protocol, **reading)
+        trials = read_runs(printing.expanded(scores), key, protocol, reading)
     else:
-        trials = read_trials(scores if len(scores) > 1 else scores[0], key, protocol, **reading)
+        trials = read_trials(scores if len(scores) > 1 else scores[0], key, protocol, reading)
     return trials if threshold is None else at_threshold(trials, threshold)
 
 
-def _development(
-    path: str | None, key: str | None, protocol: Protocol | None, reading: dict[str, Any]
-) -> Trials | None:
+def _development(path: str | None, key: str | None, protocol: Protocol | None, reading: ReadSpec) -> Trials | None:
     if path is None:
         return None
     from hitmiss.protocol import read_trials
 
-    return read_trials(path, key, protocol, **reading)
+    return read_trials(path, key, protocol, reading)
 
 
 def _measure(

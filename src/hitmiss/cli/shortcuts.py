@@ -29,7 +29,7 @@ def shortcuts(
     from hitmiss.report.shortcut_table import shortcut_table
     from hitmiss.shortcuts import read_features, shortcut_probe
 
-    options = find_protocol(protocol).options
+    options = find_protocol(protocol).read
     manifest = read_manifest(data, root=root, suffix=suffix, options=options)
     manifest = manifest.where(**printing.pairs("--where", where or []))
     features = read_features(manifest)

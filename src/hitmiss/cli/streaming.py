@@ -11,17 +11,20 @@ from hitmiss.cli import printing
 
 if TYPE_CHECKING:
     from hitmiss.protocol import Protocol
+    from hitmiss.readspec import ReadSpec
     from hitmiss.results import Results
     from hitmiss.scale.running import Executor
     from hitmiss.trials import Trials
 
+OPTION = {"columns": "column", "key_columns": "key_column", "score_columns": "score_column"}
+"""Fields of a spec whose option is called otherwise."""
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
 
 
 def evaluated(
     files: list[str],
     protocol: Protocol | None,
-    reading: dict[str, Any],
+    reading: ReadSpec,
     options: dict[str, Any],
     needing: dict[str, Any],
     *,
@@ -40,7 +43,7 @@ def evaluated(
     needing |= {"--cluster": cluster} if counts else {}
     refuse_together("--counts" if counts else "--cluster" if cluster else "--stream", needing)
     if are_tallies:
-        return measured_tallies(files, protocol, {**reading, "threshold": threshold}, options)
+        return measured_tallies(files, protocol, reading, options, threshold=threshold)
     if counts:
         return measured_counts(files, protocol, reading, options, threshold=threshold)
     return measured(
@@ -51,7 +54,7 @@ def evaluated(
 def measured(
     scores: list[str],
     protocol: Protocol | None,
-    reading: dict[str, Any],
+    reading: ReadSpec,
     options: dict[str, Any],
     *,
     key: str | None,
@@ -96,7 +99,7 @@ def _executor(cluster: str | None) -> Iterator[Executor]:
 def measured_counts(
     files: list[str],
     protocol: Protocol | None,
-    reading: dict[str, Any],
+    reading: ReadSpec,
     options: dict[str, Any],
     *,
     threshold: float | None,
@@ -109,13 +112,19 @@ def measured_counts(
 
 
 def measured_tallies(
-    files: list[str], protocol: Protocol | None, reading: dict[str, Any], options: dict[str, Any]
+    files: list[str],
+    protocol: Protocol | None,
+    reading: ReadSpec,
+    options: dict[str, Any],
+    *,
+    threshold: float | None,
 ) -> tuple[Results, Trials]:
     """The figures of tallies that the processes of a cluster made while they scored."""
     from hitmiss.errors import UsageError
     from hitmiss.scale.at_once import evaluate_tallies
 
-    given = [f"--{name.replace('_', '-')}" for name, value in reading.items() if value]
+    names = [*reading.said, *(["threshold"] if threshold is not None else [])]
+    given = [f"--{OPTION.get(name, name).replace('_', '-')}" for name in names]
     if given:
         raise UsageError(f"{given[0]} was settled when the tallies were made; leave it out")
     found = evaluate_tallies(files, protocol, **options)

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hitmiss.cli import printing
+from hitmiss.cli import groups, printing
+from hitmiss.cli.groups import grouped
+from hitmiss.readspec import ReadSpec
 
 if TYPE_CHECKING:
     from hitmiss.bands import Choice
@@ -20,6 +22,7 @@ FILES = "Results (JSON lines of the document, or any table with id, label and a 
 CHOOSE = "rates, guarantee, cost or budget: choose two thresholds on --choose-on, or on half of the items."
 
 
+@grouped(reading=groups.reading)
 def triage(
     results: Annotated[list[str], typer.Argument(help=FILES)],
     dataset: Annotated[str | None, typer.Option("--dataset", "--key", help="The dataset, for labels and meta.")] = None,
@@ -53,11 +56,8 @@ def triage(
     undefined: Annotated[str, typer.Option(help="null, or zero as the document writes it.")] = "null",
     metrics_output: Annotated[str | None, typer.Option(help="Write the document's metrics.json here.")] = None,
     output: Annotated[str | None, typer.Option("--output", "-o", help="Write the results (JSON) here too.")] = None,
-    column: Annotated[list[str] | None, typer.Option(help="Our name = the file's column, `score=p_fake`.")] = None,
-    positive_value: Annotated[str | None, typer.Option(help="What the label column says for fake, as 1.")] = None,
-    score_kind: Annotated[str | None, typer.Option(help="llr, logit, probability or raw.")] = None,
-    dedupe: Annotated[bool, typer.Option("--dedupe", help="Merge identical rows.")] = False,
-    allow_missing: Annotated[bool, typer.Option("--allow-missing", help="Score what both files have.")] = False,
+    *,
+    reading: ReadSpec,
     bootstrap: Annotated[int, typer.Option(help="Replicates of the bootstrap; 0 for none.")] = 1000,
     seed: Annotated[int, typer.Option(help="Seed of the bootstrap and of the split.")] = 0,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
@@ -66,13 +66,6 @@ def triage(
     """Score three-way verdicts (real, fake, uncertain): slip, false flag, coverage, calibration, repeats, times."""
     from hitmiss.protocols.triage import evaluate_trials, write_metrics
 
-    reading: dict[str, Any] = {
-        "columns": printing.pairs("--column", column or []),
-        "positive_value": positive_value,
-        "score_kind": score_kind,
-        "dedupe": dedupe,
-        "allow_missing": allow_missing,
-    }
     trials = _read(results, dataset, reading)
     asked: dict[str, Any] = {
         "choose": choose,
@@ -111,10 +104,10 @@ def triage(
         printing.out(f"with people:\n{team.figures.signature}")
 
 
-def _read(results: list[str], dataset: str | None, reading: dict[str, Any]) -> Trials:
+def _read(results: list[str], dataset: str | None, reading: ReadSpec) -> Trials:
     from hitmiss.protocol import find_protocol, read_trials
 
-    return read_trials(results if len(results) > 1 else results[0], dataset, find_protocol("triage"), **reading)
+    return read_trials(results if len(results) > 1 else results[0], dataset, find_protocol("triage"), reading)
 
 
 def _team(trials: Trials, human: str | None, where: str, options: dict[str, Any]) -> Teamwork | None:
@@ -147,7 +140,7 @@ def _tally(trials: Trials) -> Any:
 
 
 def _decided(
-    trials: Trials, thresholds: list[float] | None, asked: dict[str, Any], dataset: str | None, reading: dict[str, Any]
+    trials: Trials, thresholds: list[float] | None, asked: dict[str, Any], dataset: str | None, reading: ReadSpec
 ) -> tuple[Trials, Choice | None]:
     """The trials with verdicts from their scores, where thresholds are given or to be chosen."""
     from hitmiss.bands import Bands, at_bands, halves
@@ -202,7 +195,7 @@ def _share(looks: str | None) -> float:
         ) from None
 
 
-def _recalibrated(trials: Trials, on: str | None, method: str, dataset: str | None, reading: dict[str, Any]) -> Trials:
+def _recalibrated(trials: Trials, on: str | None, method: str, dataset: str | None, reading: ReadSpec) -> Trials:
     if on is None:
         return trials
     from hitmiss.recalibration import recalibrate

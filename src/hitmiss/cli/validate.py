@@ -6,65 +6,40 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hitmiss.cli import printing
+from hitmiss.cli import groups, printing
+from hitmiss.cli.groups import grouped
+from hitmiss.readspec import ReadSpec
 
 if TYPE_CHECKING:
-    from hitmiss.io import Examination, ReadOptions
+    from hitmiss.io import Examination
 
 FILES = "Score file(s), shards of one run. `-` is stdin; globs and .gz are understood."
 SHOWN_VALUES = 8
 
 
+@grouped(reading=groups.reading)
 def validate(
     scores: Annotated[list[str], typer.Argument(help=FILES)],
     key: Annotated[str | None, typer.Option(help="Key or protocol file with the labels.")] = None,
     protocol: Annotated[str | None, typer.Option("--protocol", "-p", help="Read by the rules of a protocol.")] = None,
-    column: Annotated[list[str] | None, typer.Option(help="Our name = the file's column, `item=utt`.")] = None,
-    score_column: Annotated[list[str] | None, typer.Option(help="A score column; repeat it for several.")] = None,
-    score_kind: Annotated[str | None, typer.Option(help="llr, logit, probability or raw.")] = None,
-    positive: Annotated[str | None, typer.Option(help="Name of the positive class.")] = None,
-    negative: Annotated[str | None, typer.Option(help="Name of the other class.")] = None,
-    positive_value: Annotated[str | None, typer.Option(help="What the label column says for positive, as 1.")] = None,
-    layout: Annotated[str | None, typer.Option(help="A layout of `hitmiss list readers`, without recognition.")] = None,
-    separator: Annotated[str | None, typer.Option(help="The character between fields.")] = None,
-    encoding: Annotated[str | None, typer.Option(help="The encoding of the text, as cp1252.")] = None,
-    decimal: Annotated[str | None, typer.Option(help="The decimal sign, `.` or `,`.")] = None,
+    *,
+    reading: ReadSpec,
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:
     """Check files without scoring them: what was recognised, and every fault with file, row and value (exit code 3)."""
     from hitmiss.io import examine
 
-    options = _options(
-        protocol,
-        columns=printing.pairs("--column", column or []),
-        score_columns=tuple(score_column or ()),
-        score_kind=score_kind,
-        positive=positive,
-        negative=negative,
-        positive_value=positive_value,
-        layout=layout,
-        separator=separator,
-        encoding=encoding,
-        decimal=decimal,
-    )
-    seen = examine(scores, key, options)
+    if protocol is not None:
+        from hitmiss.protocol import find_protocol
+
+        reading = reading.over(find_protocol(protocol).read)
+    seen = examine(scores, key, reading)
     if json:
         printing.out_json({"schema": 1, "clean": seen.is_clean, **printing.plain(_report(seen))})
     else:
         _print(seen)
     if not seen.is_clean:
         raise typer.Exit(3)
-
-
-def _options(protocol: str | None, **declared: Any) -> ReadOptions:
-    from hitmiss.io import ReadOptions
-
-    options = ReadOptions()
-    if protocol is not None:
-        from hitmiss.protocol import find_protocol
-
-        options = find_protocol(protocol).options
-    return options.changed(**{name: value for name, value in declared.items() if value is not None})
 
 
 def _report(seen: Examination) -> dict[str, Any]:

@@ -2,36 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from hitmiss.cli import printing
+from hitmiss.cli import groups, printing
+from hitmiss.cli.groups import grouped
+from hitmiss.readspec import ReadSpec
 
 
+@grouped(reading=groups.reading)
 def verify(
     claim: Annotated[str, typer.Argument(help="A signature, or a results file (JSON) that carries one.")],
     scores: Annotated[list[str], typer.Argument(help="The score file(s) that it was made from.")],
     key: Annotated[str | None, typer.Option(help="Key or protocol file with the labels.")] = None,
-    column: Annotated[list[str] | None, typer.Option(help="Our name = the file's column, `item=utt`.")] = None,
-    score_column: Annotated[
-        list[str] | None, typer.Option(help="A score column; repeat it for several systems.")
-    ] = None,
-    positive_value: Annotated[str | None, typer.Option(help="What the label column says for positive, as 1.")] = None,
-    higher: Annotated[str | None, typer.Option(help="The class that a higher score means.")] = None,
+    *,
+    reading: ReadSpec,
     json: Annotated[bool, typer.Option("--json", help="JSON to stdout.")] = False,
 ) -> None:
     """Recompute a signature from its files; exit 0 if every choice and figure is the same, 1 if not."""
     from hitmiss.errors import GateFailed
     from hitmiss.verification import verify as recompute
 
-    reading: dict[str, Any] = {
-        "columns": printing.pairs("--column", column or []),
-        "score_columns": tuple(score_column or ()),
-        "positive_value": positive_value,
-        "higher": higher,
-    }
-    checked = recompute(claim, scores if len(scores) > 1 else scores[0], key, **reading)
+    checked = recompute(claim, scores if len(scores) > 1 else scores[0], key, reading)
     if json:
         printing.out_json(
             {**checked.recomputed.to_dict(), "holds": checked.holds, "differences": list(checked.differences)}

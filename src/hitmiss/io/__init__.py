@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hitmiss.io.door import Examination, examine, read
     from hitmiss.io.layouts import Layout
-    from hitmiss.io.options import ReadOptions
     from hitmiss.io.scorefiles import write_official_scores
+    from hitmiss.readspec import ReadSpec
 
-__all__ = ["Examination", "Layout", "ReadOptions", "examine", "read", "write_official_scores"]
+__all__ = ["Examination", "Layout", "ReadSpec", "examine", "read", "write_official_scores"]
 
 _HOMES = {
     "Examination": "hitmiss.io.door",
     "Layout": "hitmiss.io.layouts",
-    "ReadOptions": "hitmiss.io.options",
+    "ReadSpec": "hitmiss.readspec",
     "examine": "hitmiss.io.door",
     "read": "hitmiss.io.door",
     "write_official_scores": "hitmiss.io.scorefiles",

@@ -11,9 +11,9 @@ import polars as pl
 
 from hitmiss.io.findings import Ledger, Place, quoted
 from hitmiss.io.names import SYSTEM_PREFIX
-from hitmiss.io.options import ReadOptions
 from hitmiss.io.tables import Stack
 from hitmiss.io.words import Problem, Reading
+from hitmiss.readspec import ReadSpec
 from hitmiss.values import ABSTAIN
 
 DECIMAL_COMMA: Final = re.compile(r"\s*[-+]?\d+,\d+([eE][-+]?\d+)?\s*")
@@ -54,14 +54,14 @@ def to_numbers(texts: pl.Series, decimal: str = ".") -> tuple[pl.Series, pl.Seri
     return numbers, numbers.is_null() & (trimmed.str.len_bytes() > 0)
 
 
-def check_scores(stack: Stack, options: ReadOptions, ledger: Ledger) -> Stack:
+def check_scores(stack: Stack, options: ReadSpec, ledger: Ledger) -> Stack:
     """Scores as numbers; NaN, empty and impossible ones found. Where they are allowed, empty ones become NaN."""
     for name in score_names(stack.frame):
         column = stack.title(name)
-        numbers, wrong = to_numbers(stack.frame[name], options.decimal)
+        numbers, wrong = to_numbers(stack.frame[name], options.decimal_sign)
         if wrong.any():
             _refuse_words(stack, name, wrong, column, ledger)
-        if options.on_nan == "refuse":
+        if options.nan_rule == "refuse":
             _refuse_nan(stack, name, numbers, wrong, column, ledger)
         if options.score_kind == "probability":
             _refuse_beyond(stack, name, numbers, column, ledger)
@@ -97,12 +97,12 @@ def _refuse_beyond(stack: Stack, name: str, numbers: pl.Series, column: str, led
         ledger.add("not-a-probability", what, fix, stack.places(beyond, name), column)
 
 
-def check_numbers(stack: Stack, names: Sequence[str], options: ReadOptions, ledger: Ledger) -> Stack:
+def check_numbers(stack: Stack, names: Sequence[str], options: ReadSpec, ledger: Ledger) -> Stack:
     """Further columns of numbers; empty and `-` are absent."""
     for name in names:
         column = stack.frame[name]
         texts = column.replace("-", "") if column.dtype == pl.String else column
-        numbers, wrong = to_numbers(texts, options.decimal)
+        numbers, wrong = to_numbers(texts, options.decimal_sign)
         if wrong.any():
             what = f"{{n}} unreadable value{{s}} of {name}"
             ledger.add("not-a-number", what, "mend them", stack.places(wrong, name), stack.title(name))
@@ -143,7 +143,7 @@ def _refuse_word(
 
 
 def check_repeats(
-    stack: Stack, key: Sequence[str], is_key: bool, options: ReadOptions, ledger: Ledger, twin: Stack | None = None
+    stack: Stack, key: Sequence[str], is_key: bool, options: ReadSpec, ledger: Ledger, twin: Stack | None = None
 ) -> Stack:
     """Ids that stand there more than once. Identical rows merge where the caller says so; rows that differ never do.
 
@@ -186,7 +186,7 @@ def _refuse_conflicts(stack: Stack, groups: pl.DataFrame, is_key: bool, ledger: 
         ledger.add(kind, "{n} differing row{s} of shared ids", fix, stack.at(differ), stack.title("item"), each)
 
 
-def _merge(stack: Stack, identical: pl.Series, is_key: bool, options: ReadOptions, ledger: Ledger) -> Stack:
+def _merge(stack: Stack, identical: pl.Series, is_key: bool, options: ReadSpec, ledger: Ledger) -> Stack:
     frame = stack.frame
     if not options.dedupe:
         kind = "duplicate-in-key" if is_key else "duplicate-id"

@@ -13,7 +13,7 @@ from typing import Any, Final
 import polars as pl
 
 from hitmiss import registry
-from hitmiss.errors import Fault, UnknownName
+from hitmiss.errors import Fault, UnknownName, UsageError
 from hitmiss.io import notes, tables
 from hitmiss.io.checks import (
     check_ids,
@@ -28,12 +28,12 @@ from hitmiss.io.findings import Ledger, Place, Stop, quoted
 from hitmiss.io.finished import open_finished
 from hitmiss.io.joining import Coverage, join
 from hitmiss.io.names import SYSTEM_PREFIX, refuse_undeclared
-from hitmiss.io.options import SYSTEM, ReadOptions
 from hitmiss.io.reshaping import find_reshaping, reshape
 from hitmiss.io.scorefiles import Match, Role, recognise
 from hitmiss.io.shapes import Shape
 from hitmiss.io.words import Reading, same_class, understand
 from hitmiss.progress import each
+from hitmiss.readspec import SYSTEM, ReadSpec
 from hitmiss.trials import FIXED, Header, Source, Trials
 
 WORDS: Final = "label_word"
@@ -73,7 +73,7 @@ class Side:
 class Visit:
     """One passage through the door: what was asked, what has been found so far."""
 
-    options: ReadOptions
+    options: ReadSpec
     ledger: Ledger = field(default_factory=Ledger)
     files: list[dict[str, Any]] = field(default_factory=list)
     sources: list[Source | None] = field(default_factory=list)
@@ -81,7 +81,7 @@ class Visit:
     facts: dict[str, Any] = field(default_factory=dict)
 
 
-def read(scores: Any, key: Any = None, options: ReadOptions | None = None, **changes: Any) -> Trials:
+def read(scores: Any, key: Any = None, options: ReadSpec | None = None, **changes: object) -> Trials:
     """Trials from score files and, where those have no labels, a key; keywords change single options.
 
     `scores` and `key` are each a path, `-` for stdin, a pattern, a list of these (shards of one run), or a polars or
@@ -98,7 +98,7 @@ def read(scores: Any, key: Any = None, options: ReadOptions | None = None, **cha
     return trials
 
 
-def examine(scores: Any, key: Any = None, options: ReadOptions | None = None, **changes: Any) -> Examination:
+def examine(scores: Any, key: Any = None, options: ReadSpec | None = None, **changes: object) -> Examination:
     """Go through the door alone: what was recognised, and every fault with its place.
 
     >>> import polars as pl
@@ -113,10 +113,11 @@ def examine(scores: Any, key: Any = None, options: ReadOptions | None = None, **
 
 
 def _visit(
-    scores: Any, key: Any, options: ReadOptions | None, changes: Mapping[str, Any]
+    scores: Any, key: Any, options: ReadSpec | None, changes: Mapping[str, object]
 ) -> tuple[Visit, Trials | None]:
-    visit = Visit((options or ReadOptions()).changed(**changes))
+    visit = Visit((options or ReadSpec()).changed(**changes))
     _refuse_unknown_layout(visit.options)
+    _refuse_unread(visit.options)
     run = open_finished(scores, visit.options)
     if run is not None:  # a run folder stands for the table inside it
         scores, visit.options, visit.coverage = run.table, run.options, run.coverage
@@ -129,10 +130,19 @@ def _visit(
         return visit, None
 
 
-def _refuse_unknown_layout(options: ReadOptions) -> None:
+def _refuse_unknown_layout(options: ReadSpec) -> None:
     known = registry.all_of("reader") if options.layout is not None else {}
     if options.layout is not None and options.layout not in known:
         raise UnknownName("layout", options.layout, known)
+
+
+def _refuse_unread(options: ReadSpec) -> None:
+    """What a spec may say and no reader does yet."""
+    for name in ("key_columns", "abstain", "where"):
+        if getattr(options, name):
+            raise UsageError(f"{name} is not read yet", code="unread-option")
+    if options.matching != "exact":
+        raise UsageError("ids are matched exactly", code="unread-option")
 
 
 def _pass(given: Any, key_given: Any, visit: Visit) -> Trials | None:
@@ -188,7 +198,7 @@ def _open(given: Any, role: Role, visit: Visit) -> Side:
     return Side(tuple(shapes), matches[0], tables.Stack.of(loaded, matches[0].theirs))
 
 
-def _look(source: Any, role: Role, options: ReadOptions, ledger: Ledger) -> Shape:
+def _look(source: Any, role: Role, options: ReadSpec, ledger: Ledger) -> Shape:
     """The first sight of a source; a plug-in's reader, where the layout names one, makes a frame of a score file."""
     reader = registry.find("reader", options.layout) if options.layout is not None else None
     if role == "key" or not callable(reader) or not isinstance(source, str | Path):
@@ -196,7 +206,7 @@ def _look(source: Any, role: Role, options: ReadOptions, ledger: Ledger) -> Shap
     return _by_plugin(reader, source, options, ledger)
 
 
-def _by_plugin(reader: Callable[..., Any], path: str | Path, options: ReadOptions, ledger: Ledger) -> Shape:
+def _by_plugin(reader: Callable[..., Any], path: str | Path, options: ReadSpec, ledger: Ledger) -> Shape:
     shape = tables.look(reader(path), options, ledger)
     content = Content(Path(path).name, fetch(path, "latin-1", Ledger()).sha256, b"", f"reader {options.layout}")
     return Shape(content.name, shape.first, shape.names, content=content, frame=shape.frame)
@@ -218,7 +228,7 @@ def _refuse_absent(scores: Side, key: Side | None, visit: Visit) -> None:
         ledger.notes.append(f"there is no column {', '.join(unseen)} to slice by")
 
 
-def _settle(side: Side, options: ReadOptions, ledger: Ledger) -> tables.Stack:
+def _settle(side: Side, options: ReadSpec, ledger: Ledger) -> tables.Stack:
     """Renamed values, ids for files without any, numbers as numbers."""
     stack = side.stack
     for name, values in options.rename.items():
@@ -233,7 +243,7 @@ def _settle(side: Side, options: ReadOptions, ledger: Ledger) -> tables.Stack:
     return stack
 
 
-def _read_words(scores: Side, key: Side | None, options: ReadOptions) -> Reading:
+def _read_words(scores: Side, key: Side | None, options: ReadSpec) -> Reading:
     """What the labels of both sides and the decisions mean, understood together."""
     frames = [side.stack.frame for side in (scores, key) if side is not None]
     columns = [frame[name] for frame in frames for name in ("label", "decision") if name in frame.columns]
@@ -262,7 +272,7 @@ def _check_key(stack: tables.Stack, side: Side, answers: tables.Stack, reading: 
     return check_labels(_keep_words(stack, options), "label", reading, ledger)
 
 
-def _keep_words(stack: tables.Stack, options: ReadOptions) -> tables.Stack:
+def _keep_words(stack: tables.Stack, options: ReadSpec) -> tables.Stack:
     """Where a class has several words, as nontarget and spoof, they stay as a slice: they tell more than 1 and 0."""
     is_wanted = options.slices is None or WORDS in options.slices
     if is_wanted and "label" in stack.frame.columns and stack.frame["label"].n_unique() > 2:
@@ -270,7 +280,7 @@ def _keep_words(stack: tables.Stack, options: ReadOptions) -> tables.Stack:
     return stack
 
 
-def _identity(frame: pl.DataFrame, options: ReadOptions) -> list[str]:
+def _identity(frame: pl.DataFrame, options: ReadSpec) -> list[str]:
     return [name for name in ("item", "target", *options.runs) if name in frame.columns]
 
 
@@ -290,7 +300,7 @@ def _header(scores: Side, key: Side | None, reading: Reading, coverage: Coverage
     return Header(
         positive=reading.positive,
         negative=reading.negative,
-        score_kind=options.score_kind,
+        score_kind=options.kind,
         runs=runs,
         slices=tuple(name for name in slices if name not in runs),
         numbers=numbers,
@@ -307,15 +317,24 @@ def _trials(frame: pl.DataFrame, header: Header, visit: Visit) -> Trials:
     if WORDS in frame.columns:
         header = replace(header, slices=(*header.slices, WORDS))
     if "score" in frame.columns:
-        frame = notes.settle_nan(frame, visit.options.on_nan, ledger)
+        frame = notes.settle_nan(frame, visit.options.nan_rule, ledger)
         if visit.options.higher is not None and _is_reversed(header, visit.options.higher):
             frame = notes.turn_round(frame, header, ledger)
     if "target" not in frame.columns:
         frame = frame.with_columns(target=pl.lit(header.positive))
+    frame = _name_themselves(frame, visit.options.itself)
     notes.note_oddities(frame, header, ledger)
     ordered = [name for name in (*FIXED, *header.runs, *header.slices, *header.numbers) if name in frame.columns]
     header = notes.sealed(header, ledger)
     return Trials.from_frame(frame.select(ordered), header, is_unique=True)
+
+
+def _name_themselves(frame: pl.DataFrame, itself: Mapping[str, str]) -> pl.DataFrame:
+    """Columns that name another trial, where a value means "this one": the trial's own id takes its place."""
+    present = {c: v for c, v in itself.items() if c in frame.columns}
+    return frame.with_columns(
+        **{c: pl.when(pl.col(c) == v).then(pl.col("item")).otherwise(pl.col(c)) for c, v in present.items()}
+    )
 
 
 def _one_row_a_system(frame: pl.DataFrame) -> pl.DataFrame:

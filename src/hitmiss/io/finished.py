@@ -10,8 +10,8 @@ from typing import Any
 import polars as pl
 
 from hitmiss.io.joining import Coverage
-from hitmiss.io.options import ReadOptions
 from hitmiss.io.runs import FILES, MANIFEST, MEDIA, TABLE, load_manifest, require_complete
+from hitmiss.readspec import ReadSpec
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class FinishedRun:
     """The table of a run, how to read it, and how many of its items have an answer."""
 
     table: Path
-    options: ReadOptions
+    options: ReadSpec
     coverage: Coverage | None
     notes: tuple[str, ...]
     provenance: Mapping[str, Any] = field(default_factory=dict)
@@ -31,7 +31,7 @@ class FinishedRun:
         return (f"failed({self.coverage[1] - self.coverage[0]})",) if self.coverage else ()
 
 
-def open_finished(source: Any, options: ReadOptions) -> FinishedRun | None:
+def open_finished(source: Any, options: ReadSpec) -> FinishedRun | None:
     """A run folder's table; None for anything else. An unfinished or a changed run is refused.
 
     The run knows the kind of its scores, the names of its classes and which of its columns are numbers; a caller who has

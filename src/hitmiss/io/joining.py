@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 
 from hitmiss.io.findings import Ledger, Place, Stop, counted
-from hitmiss.io.options import ReadOptions
 from hitmiss.io.tables import Stack
+from hitmiss.readspec import ReadSpec
 
 MENDS: Final[tuple[tuple[str, Callable[[str], str]], ...]] = (
     ("without the spaces around them", str.strip),
@@ -26,7 +26,7 @@ Coverage = tuple[int, int]
 
 
 def join(
-    scores: Stack, key: Stack, runs: Sequence[str], options: ReadOptions, ledger: Ledger
+    scores: Stack, key: Stack, runs: Sequence[str], options: ReadSpec, ledger: Ledger
 ) -> tuple[pl.DataFrame, Coverage | None]:
     """Scores with the columns of the key beside them, in the order of the scores; the coverage where ids are missing.
 

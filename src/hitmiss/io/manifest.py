@@ -23,9 +23,9 @@ from hitmiss.io import tables
 from hitmiss.io.checks import check_ids, check_labels, check_repeats
 from hitmiss.io.findings import Ledger, Place, Stop
 from hitmiss.io.names import resolve
-from hitmiss.io.options import ReadOptions
 from hitmiss.io.scorefiles import recognise
 from hitmiss.io.words import Reading, understand
+from hitmiss.readspec import ReadSpec
 
 RESERVED: Final = ("score", "probability", "decision", "confidence", "error", "target", "seconds", "windows")
 """Columns that a run writes itself."""
@@ -138,7 +138,7 @@ def read_manifest(
     root: str | Path | None = None,
     suffix: str = "",
     file_column: str | None = None,
-    options: ReadOptions | None = None,
+    options: ReadSpec | None = None,
 ) -> Manifest:
     """A manifest from a file or a frame.
 
@@ -149,7 +149,7 @@ def read_manifest(
     >>> m.items, m.positive, m.slices
     (['1.wav', '2.wav'], 'real', ('codec',))
     """
-    wanted, ledger = options or ReadOptions(), Ledger()
+    wanted, ledger = options or ReadSpec(), Ledger()
     try:
         stack, is_labelled = _open(source, wanted, ledger)
         reading = _labels(stack, wanted) if is_labelled else None
@@ -165,7 +165,7 @@ def read_manifest(
     return Manifest(frame, positive, negative, base)
 
 
-def _open(source: Any, options: ReadOptions, ledger: Ledger) -> tuple[tables.Stack, bool]:
+def _open(source: Any, options: ReadSpec, ledger: Ledger) -> tuple[tables.Stack, bool]:
     """The table with our names for its columns. A manifest without labels is no key, so it is looked at by name."""
     shape = tables.look(source, options, ledger)
     names = shape.names or shape.first[0]
@@ -179,7 +179,7 @@ def _open(source: Any, options: ReadOptions, ledger: Ledger) -> tuple[tables.Sta
     return tables.Stack.of([table], match.theirs), True
 
 
-def _with_id(names: Sequence[str], options: ReadOptions) -> ReadOptions:
+def _with_id(names: Sequence[str], options: ReadSpec) -> ReadSpec:
     """Where a manifest has an id beside the file, the id is the item; alone, either is."""
     known = {name.strip().lower(): name for name in names}
     ids = [known[name] for name in IDS if name in known]
@@ -192,14 +192,14 @@ def _is_header(names: Iterable[str]) -> bool:
     return any(name.strip().lower() in (*FILES, *IDS) for name in names)
 
 
-def _labels(stack: tables.Stack, options: ReadOptions) -> Reading:
+def _labels(stack: tables.Stack, options: ReadSpec) -> Reading:
     words = stack.frame["label"].unique().sort().to_list()
     return understand(words, options.positive, options.negative, options.positive_value)
 
 
 def _checked(stack: tables.Stack, reading: Reading | None, ledger: Ledger) -> pl.DataFrame:
     check_ids(stack, ledger)
-    stack = check_repeats(stack, ["item"], True, ReadOptions(), ledger)
+    stack = check_repeats(stack, ["item"], True, ReadSpec(), ledger)
     if reading is not None:
         stack = check_labels(stack, "label", reading, ledger)
         if not ledger.findings:

@@ -8,9 +8,9 @@ from typing import Final
 from hitmiss.errors import nearest
 from hitmiss.io.findings import Ledger, Place, quoted
 from hitmiss.io.layouts import PROTOCOL
-from hitmiss.io.options import ReadOptions
 from hitmiss.io.shapes import Row
 from hitmiss.io.words import FAMILIES
+from hitmiss.readspec import ReadSpec
 
 SYSTEM_PREFIX: Final = "score:"
 SASV_SCORES: Final = ("sasv_score", "cm_score", "asv_score")
@@ -48,7 +48,7 @@ def plain(name: str) -> str:
     return name.strip().lower().replace("-", "_").replace(" ", "_")
 
 
-def resolve(names: Row, wanted: frozenset[str], options: ReadOptions, file: str, ledger: Ledger) -> dict[str, int]:
+def resolve(names: Row, wanted: frozenset[str], options: ReadSpec, file: str, ledger: Ledger) -> dict[str, int]:
     """Our name -> position, for every column. `wanted` are the fixed columns that this file may hold.
 
     What the caller declares comes first (where this file has it: another may), then the known names; all other
@@ -72,7 +72,7 @@ def resolve(names: Row, wanted: frozenset[str], options: ReadOptions, file: str,
     return found
 
 
-def _claim(ours: str, names: Row, taken: set[int], options: ReadOptions, file: str, ledger: Ledger) -> int | None:
+def _claim(ours: str, names: Row, taken: set[int], options: ReadSpec, file: str, ledger: Ledger) -> int | None:
     """The column that answers to one of the names of ours; two that do are an error."""
     aliases = _target_names(names, options) if ours == "target" else ALIASES[ours]
     hits = {plain(name): at for at, name in enumerate(names) if at not in taken and plain(name) in aliases}
@@ -87,21 +87,21 @@ def _claim(ours: str, names: Row, taken: set[int], options: ReadOptions, file: s
     return next(iter(hits.values()), None)
 
 
-def _track_two(ours: str, names: Row, options: ReadOptions) -> str:
+def _track_two(ours: str, names: Row, options: ReadSpec) -> str:
     """Of the columns of ASVspoof 5 track 2, those for the class asked for: spoofing alone, or the whole system."""
     if is_about_spoofing(names, options):
         return "cm_label" if ours == "label" else "cm_score"
     return "asv_label" if ours == "label" else "sasv_score"
 
 
-def is_about_spoofing(names: Row, options: ReadOptions) -> bool:
+def is_about_spoofing(names: Row, options: ReadSpec) -> bool:
     """Whether the question is bonafide or spoof, and not target or not; full keys are mostly used for the former."""
     if options.positive is None:
         return "trial_anon" in map(plain, names)
     return options.positive in FAMILIES[0].words
 
 
-def _target_names(names: Row, options: ReadOptions) -> Row:
+def _target_names(names: Row, options: ReadSpec) -> Row:
     """In track 2 the speaker who is claimed is what is looked for; a full key names it, but track 1 does not ask."""
     known = set(map(plain, names))
     if "trial_anon" in known:
@@ -109,7 +109,7 @@ def _target_names(names: Row, options: ReadOptions) -> Row:
     return ("spk",) if "spk" in known and known & {"asv_label", "sasv_score", "asv_score"} else ALIASES["target"]
 
 
-def refuse_undeclared(options: ReadOptions, columns: Row, file: str, ledger: Ledger) -> None:
+def refuse_undeclared(options: ReadSpec, columns: Row, file: str, ledger: Ledger) -> None:
     """Stop where the caller names a column that no file has."""
     for theirs in (*options.columns.values(), *options.score_columns):
         if theirs not in columns:

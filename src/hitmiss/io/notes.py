@@ -8,7 +8,7 @@ from typing import Any, Final
 import polars as pl
 
 from hitmiss.io.findings import Ledger
-from hitmiss.io.options import OnNan
+from hitmiss.readspec import OnNan
 from hitmiss.trials import Header, Trials
 
 SATURATED: Final = 0.01

@@ -21,10 +21,10 @@ from hitmiss.io import cells, tables
 from hitmiss.io.checks import check_ids, check_repeats
 from hitmiss.io.findings import Ledger, Place, Stop, quoted
 from hitmiss.io.names import plain
-from hitmiss.io.options import ReadOptions
 from hitmiss.io.shapes import Shape
 from hitmiss.io.shared_texts import find_text, hashed, note_shared
 from hitmiss.io.sound import read_sound
+from hitmiss.readspec import ReadSpec
 from hitmiss.trials import Source
 
 ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -77,9 +77,9 @@ class PredictionRules:
                 raise UnknownName("column", ours, ALIASES)
 
     @property
-    def reading(self) -> ReadOptions:
+    def reading(self) -> ReadSpec:
         """The part that is about bytes and repeats."""
-        return ReadOptions(dedupe=self.dedupe, decimal=self.decimal, encoding=self.encoding, separator=self.separator)
+        return ReadSpec(dedupe=self.dedupe, decimal=self.decimal, encoding=self.encoding, separator=self.separator)
 
 
 @dataclass(frozen=True)

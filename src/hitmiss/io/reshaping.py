@@ -12,10 +12,10 @@ import polars as pl
 from hitmiss import registry
 from hitmiss.io import tables
 from hitmiss.io.findings import Ledger
-from hitmiss.io.options import ReadOptions
 from hitmiss.io.scorefiles import looks_headed
 from hitmiss.io.shapes import Shape, Table
 from hitmiss.io.typed import LACKING, head_of
+from hitmiss.readspec import ReadSpec
 from hitmiss.trials import FIXED
 
 
@@ -39,15 +39,15 @@ class Reshaping:
     flatten: Callable[[pl.DataFrame], Reshaped]
 
 
-def find_reshaping(options: ReadOptions) -> Reshaping | None:
+def find_reshaping(options: ReadSpec) -> Reshaping | None:
     """The reshaping that the options name as their layout, if it is one."""
     reader = registry.find("reader", options.layout) if options.layout is not None else None
     return reader if isinstance(reader, Reshaping) else None
 
 
 def reshape(
-    shapes: Sequence[Shape], reshaping: Reshaping, options: ReadOptions, ledger: Ledger
-) -> tuple[list[Shape], ReadOptions, dict[str, Any]]:
+    shapes: Sequence[Shape], reshaping: Reshaping, options: ReadSpec, ledger: Ledger
+) -> tuple[list[Shape], ReadSpec, dict[str, Any]]:
     """Flat shapes, the options with the runs and numbers that were found, and the facts of all files together."""
     if not all(shape.names is not None or looks_headed(shape, options) for shape in shapes):
         return list(shapes), options, {}

@@ -10,8 +10,8 @@ import polars as pl
 
 from hitmiss.io import tables
 from hitmiss.io.findings import Ledger, Stop
-from hitmiss.io.options import ReadOptions
 from hitmiss.io.shapes import Table
+from hitmiss.readspec import ReadSpec
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,7 @@ def read_rows(source: str | Path | Any) -> TextRows:
     """
     ledger = Ledger()
     try:
-        shape = tables.look(source, ReadOptions(), ledger)
+        shape = tables.look(source, ReadSpec(), ledger)
         names = shape.names or shape.first[0]
         table = tables.load(shape, True, {name: at for at, name in enumerate(names)}, frozenset(), ledger)
     except Stop:

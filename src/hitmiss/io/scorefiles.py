@@ -14,9 +14,9 @@ from hitmiss.errors import DataError, UsageError
 from hitmiss.io.findings import Ledger, Place, quoted
 from hitmiss.io.layouts import LAYOUTS, Layout, find_positional, is_number
 from hitmiss.io.names import KNOWN, SASV_SCORES, SYSTEM_PREFIX, plain, resolve
-from hitmiss.io.options import ReadOptions
 from hitmiss.io.shapes import Row, Shape
 from hitmiss.io.words import same_class
+from hitmiss.readspec import ReadSpec
 from hitmiss.trials import ANSWERS, FIXED, Trials
 
 Role = Literal["scores", "key", "both"]
@@ -47,7 +47,7 @@ class Match:
         return frozenset((*systems, *self.numbers, "score", "confidence"))
 
 
-def recognise(shape: Shape, role: Role, options: ReadOptions, ledger: Ledger) -> Match:
+def recognise(shape: Shape, role: Role, options: ReadSpec, ledger: Ledger) -> Match:
     """Decide what the columns of a source are; stops where a needed one is missing or could be two."""
     layout = _forced(shape, role, options, ledger)
     has_header = layout.has_header if layout else shape.names is not None or looks_headed(shape, options)
@@ -69,7 +69,7 @@ def _refuse_twins(names: Row, file: str, ledger: Ledger) -> None:
         raise ledger.stop("ambiguous-column", what, fix, [Place(file, 1, twice[0])])
 
 
-def _forced(shape: Shape, role: Role, options: ReadOptions, ledger: Ledger) -> Layout | None:
+def _forced(shape: Shape, role: Role, options: ReadSpec, ledger: Ledger) -> Layout | None:
     """The layout that the caller names, for the file that it is about: scores, or a key where it has no score."""
     layout = next((known for known in LAYOUTS if known.name == options.layout), None)
     if layout is None or (role != "both" and (role == "scores") != ("score" in layout.columns)):
@@ -80,7 +80,7 @@ def _forced(shape: Shape, role: Role, options: ReadOptions, ledger: Ledger) -> L
     return layout
 
 
-def looks_headed(shape: Shape, options: ReadOptions) -> bool:
+def looks_headed(shape: Shape, options: ReadSpec) -> bool:
     """Whether the first row of a source names its columns."""
     first, *others = shape.first
     declared = {name for name in (*options.columns.values(), *options.score_columns) if not name.isdigit()}
@@ -96,7 +96,7 @@ def looks_headed(shape: Shape, options: ReadOptions) -> bool:
 
 
 def _by_position(
-    shape: Shape, layout: Layout | None, role: Role, options: ReadOptions, ledger: Ledger
+    shape: Shape, layout: Layout | None, role: Role, options: ReadSpec, ledger: Ledger
 ) -> tuple[str, dict[str, int]]:
     need = "label" if role == "key" else "score"
     layout = layout or find_positional(shape.first, need)
@@ -138,9 +138,7 @@ def _layout_of(names: Row, role: Role) -> str:
     return "asvspoof5-protocol with header" if {"flac_file_name", "attack_label"} <= known else "table"
 
 
-def _match(
-    layout: str, has_header: bool, names: Row, found: Mapping[str, int], role: Role, options: ReadOptions
-) -> Match:
+def _match(layout: str, has_header: bool, names: Row, found: Mapping[str, int], role: Role, options: ReadSpec) -> Match:
     """The columns to be read of those found, and what they are for."""
     systems = [name for name in found if name.startswith(SYSTEM_PREFIX)]
     fixed = [name for name in FIXED if name in found and name in WANTED[role]]

@@ -20,16 +20,16 @@ from numpy.typing import NDArray
 from hitmiss.io import typed
 from hitmiss.io.files import Content, fetch
 from hitmiss.io.findings import Ledger, Place
-from hitmiss.io.options import ReadOptions
 from hitmiss.io.plain import read_plain
 from hitmiss.io.quoting import read_quoted
 from hitmiss.io.shapes import Row, Shape, Table
+from hitmiss.readspec import ReadSpec
 
 SEPARATORS: Final = ("\t", ";", ",", "|", " ")
 SAMPLE_BYTES: Final = 2**17
 
 
-def look(source: Any, options: ReadOptions, ledger: Ledger) -> Shape:
+def look(source: Any, options: ReadSpec, ledger: Ledger) -> Shape:
     """Open a path or a frame and see what it shows."""
     if not isinstance(source, str | Path):
         return typed.look_at_frame(source, ledger)
@@ -37,7 +37,7 @@ def look(source: Any, options: ReadOptions, ledger: Ledger) -> Shape:
     return typed.look_at_parquet(content, ledger) if content.is_parquet else look_at_text(content, options, ledger)
 
 
-def look_at_text(content: Content, options: ReadOptions, ledger: Ledger) -> Shape:
+def look_at_text(content: Content, options: ReadSpec, ledger: Ledger) -> Shape:
     """What a text shows at first sight."""
     if content.data.lstrip(b" \n")[:1] == b"{":
         return typed.look_at_json_lines(content, ledger)

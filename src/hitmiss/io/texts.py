@@ -9,7 +9,7 @@ import polars as pl
 from hitmiss.io import tables
 from hitmiss.io.findings import Ledger, Place, Stop, quoted
 from hitmiss.io.names import plain
-from hitmiss.io.options import ReadOptions
+from hitmiss.readspec import ReadSpec
 
 IDS = ("id", "item", "comment_id")
 TEXTS = ("text", "comment_text", "comment")
@@ -26,7 +26,7 @@ def read_texts(paths: Sequence[str]) -> pl.DataFrame:
 
 
 def _read(path: str, ledger: Ledger) -> pl.DataFrame:
-    shape = tables.look(path, ReadOptions(), ledger)
+    shape = tables.look(path, ReadSpec(), ledger)
     names = shape.names or shape.first[0]
     picks = {}
     for ours, aliases in (("item", IDS), ("text", TEXTS), ("group", GROUPS)):

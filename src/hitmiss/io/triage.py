@@ -19,9 +19,9 @@ from typing import Any, Final
 import polars as pl
 
 from hitmiss.io.door import read
-from hitmiss.io.options import ReadOptions
 from hitmiss.io.reshaping import Reshaped, Reshaping
 from hitmiss.io.verdicts import UNCERTAIN, verdict
+from hitmiss.readspec import ReadSpec
 from hitmiss.trials import Trials
 
 Row = Mapping[str, Any]
@@ -279,4 +279,4 @@ def dataset_digest(items: Sequence[str], labels: Sequence[str]) -> str:
 
 def read_results(path: Any, key: Any = None, **changes: Any) -> Trials:
     """Trials from results of the document; `key` is the dataset, where the results hold no labels."""
-    return read(path, key, ReadOptions(positive="fake", negative="real", layout=LAYOUT.name).changed(**changes))
+    return read(path, key, ReadSpec(positive="fake", negative="real", layout=LAYOUT.name).changed(**changes))

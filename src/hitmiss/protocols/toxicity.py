@@ -25,6 +25,7 @@ from hitmiss.io.runfiles import files_of, find_run, language_of, without_own_out
 from hitmiss.measuring.bias import measure_bias
 from hitmiss.metrics.counts import Counts
 from hitmiss.protocol import find_protocol, measure_trials
+from hitmiss.readspec import ReadSpec
 from hitmiss.results import Estimate, Results, merged
 from hitmiss.trials import Header, Trials
 
@@ -102,14 +103,21 @@ def read_run(pred_dir: str | Path, run_tag: str, languages: Sequence[str] | None
     return load_run(pred_dir, run_tag, languages, **options).trials
 
 
-def read_files(sources: Any, reading: Mapping[str, Any]) -> Trials | None:
+def read_files(sources: Any, spec: ReadSpec) -> Trials | None:
     """The trials of files whose names end in languages; None where they do not, or where the caller asks for more."""
     paths = sources if isinstance(sources, list | tuple) else [sources]
-    known = ("columns", "dedupe", "encoding", "separator", "decimal")
-    asked = {name: value for name, value in reading.items() if value and value != "probability"}
-    if not all(isinstance(p, str | Path) and language_of(p) for p in paths) or set(asked) - set(known):
+    known = {"columns", "dedupe", "encoding", "separator", "decimal"}
+    more = {*spec.said} - known - ({"score_kind"} if spec.score_kind == "probability" else set())
+    if not all(isinstance(p, str | Path) and language_of(p) for p in paths) or more:
         return None
-    return load_files(paths, rules=PredictionRules(**asked)).trials
+    rules = PredictionRules(
+        columns=spec.columns,
+        dedupe=spec.dedupe,
+        encoding=spec.encoding,
+        separator=spec.separator,
+        decimal=spec.decimal_sign,
+    )
+    return load_files(paths, rules=rules).trials
 
 
 def load_files(

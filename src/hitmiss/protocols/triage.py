@@ -17,6 +17,7 @@ from hitmiss.measuring.measurement import measure
 from hitmiss.metrics.confidence import calibrated_ece, judged
 from hitmiss.metrics.counts import Counts
 from hitmiss.protocol import Protocol, find_protocol, fitting, left_out, read_trials
+from hitmiss.readspec import ReadSpec
 from hitmiss.results import Estimate, Results
 from hitmiss.trials import Trials
 from hitmiss.verdicts.latency import latency
@@ -74,10 +75,10 @@ def evaluate_triage(
     seed: int = 0,
     level: float = 0.95,
     undefined: str = "null",
-    **reading: Any,
+    **reading: object,
 ) -> Triage:
     """From results files (and, where they have no labels, the dataset) to every figure of the document."""
-    trials = read_trials(results, dataset, find_protocol("triage"), **reading)
+    trials = read_trials(results, dataset, find_protocol("triage"), ReadSpec().changed(**reading))
     return evaluate_trials(
         trials, metrics=metrics, by=by, bootstrap=bootstrap, seed=seed, level=level, undefined=undefined
     )

@@ -14,6 +14,7 @@ from hitmiss.opening import is_results, name_runs, open_run, split_choice
 from hitmiss.progress import each
 from hitmiss.protocol import Protocol, find_protocol, measure_trials, protocols
 from hitmiss.protocols.triage import evaluate_trials
+from hitmiss.readspec import ReadSpec
 from hitmiss.report.evaluations import RunData
 from hitmiss.report.pictures import load, pictures
 from hitmiss.report.shelves import COLUMNS, Shelf, Shelves, open_shelf, shelf_beside
@@ -39,7 +40,7 @@ class Measuring:
     by: tuple[str, ...] = ()
     threshold: float | None = None
     options: dict[str, Any] = field(default_factory=dict)
-    reading: dict[str, Any] = field(default_factory=dict)
+    reading: ReadSpec = field(default_factory=ReadSpec)
     media: tuple[str, ...] = ()
 
 
@@ -121,7 +122,7 @@ def _open(path: str, name: str, key: str | None, measuring: Measuring) -> RunDat
         raise DataError(
             f"{Path(path).name} holds no results; a report takes what `hitmiss score -o` writes, or score files"
         )
-    trials = open_run(path, key, measuring.protocol, **measuring.reading)
+    trials = open_run(path, key, measuring.protocol, measuring.reading)
     return replace(measured(trials, name, measuring), shelf=_shelf(path, trials, measuring.media))
 
 

@@ -87,7 +87,7 @@ def _header(tally: ShardTally, plan: ShardPlan, reading: Reading, notes: tuple[s
     return Header(
         positive=reading.positive,
         negative=reading.negative,
-        score_kind=options.score_kind,
+        score_kind=options.kind,
         runs=options.runs,
         slices=tuple(name for name in tally.names if name not in fixed),
         threshold=None if plan.threshold is None else Threshold(plan.threshold, "given"),

@@ -28,11 +28,11 @@ from hitmiss.errors import DataError, UnknownName, UsageError
 from hitmiss.io.files import expand
 from hitmiss.io.findings import Ledger
 from hitmiss.io.manifest import Manifest
-from hitmiss.io.options import ReadOptions
 from hitmiss.io.runs import TABLE, load_manifest
 from hitmiss.io.segments import replace_file
 from hitmiss.measuring.measurement import Gap, unit_names
 from hitmiss.protocol import Protocol, find_protocol, measure_trials
+from hitmiss.readspec import ReadSpec
 from hitmiss.scale.assembling import assemble
 from hitmiss.scale.passes import first_pass
 from hitmiss.scale.plan import Shard, ShardPlan
@@ -152,7 +152,7 @@ def evaluate_tallies(
 
 
 def _plan(protocol: str | None, positive: str, negative: str, by: tuple[str, ...]) -> ShardPlan:
-    options = find_protocol(protocol).options if protocol else ReadOptions()
+    options = find_protocol(protocol).read if protocol else ReadSpec()
     return ShardPlan(options.changed(positive=positive, negative=negative, score_kind="logit"), by, ids=False)
 
 

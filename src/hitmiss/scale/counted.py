@@ -14,12 +14,12 @@ from hitmiss.errors import UsageError
 from hitmiss.io.checks import check_labels, check_scores
 from hitmiss.io.files import expand
 from hitmiss.io.findings import Ledger, Place, Stop
-from hitmiss.io.options import ReadOptions
 from hitmiss.io.shapes import Table
 from hitmiss.io.tables import Stack
 from hitmiss.io.words import understand
 from hitmiss.measuring.measurement import Gap, unit_names
 from hitmiss.protocol import Protocol, find_protocol, measure_trials
+from hitmiss.readspec import ReadSpec
 from hitmiss.scale.assembling import assemble
 from hitmiss.scale.looking import is_turned
 from hitmiss.scale.plan import Shard, ShardPlan
@@ -39,13 +39,13 @@ def evaluate_counts(
     gap: Gap | bool | None = None,
     threshold: float | None = None,
     unit: str | Sequence[str] | None = None,
-    reading: dict[str, Any] | None = None,
+    reading: ReadSpec | None = None,
     **options: Any,
 ) -> Streamed:
     """As `evaluate_streamed`, for tables with a row a (slice, label, score) and a column `n` that counts its trials."""
     chosen = find_protocol(protocol) if protocol is not None else None
     wanted = list(metrics) or list(chosen.metrics if chosen else ())
-    reads = read_options(chosen, reading or {})
+    reads = read_options(chosen, reading)
     columns = asked_columns(by, gap, unit_names(unit) if options.get("bootstrap") else ())
     refuse_what_needs_trials(chosen, bool(metrics), wanted, columns, reads)
     if reads.score_columns:
@@ -118,7 +118,7 @@ class _Groups:
         )
 
 
-def _checked(stack: Stack, options: ReadOptions, ledger: Ledger) -> pl.DataFrame:
+def _checked(stack: Stack, options: ReadSpec, ledger: Ledger) -> pl.DataFrame:
     for name, values in options.rename.items():
         if name in stack.frame.columns:
             stack = stack.put(pl.col(name).replace(dict(values)))
@@ -142,7 +142,7 @@ def _checked(stack: Stack, options: ReadOptions, ledger: Ledger) -> pl.DataFrame
 
 
 def _add(frame: pl.DataFrame, plan: ShardPlan, parts: dict[Cell, list[Binned]]) -> None:
-    if plan.options.on_nan != "refuse":
+    if plan.options.nan_rule != "refuse":
         frame = frame.filter(pl.col("score").is_not_nan())
     if plan.turned:
         is_probability = plan.options.score_kind == "probability"

@@ -13,9 +13,9 @@ from hitmiss import progress
 from hitmiss.errors import UsageError
 from hitmiss.io.checks import ABSTAINED, check_ids, check_labels, check_scores
 from hitmiss.io.findings import Finding, Ledger, Place, Stop, quoted
-from hitmiss.io.options import SYSTEM, ReadOptions
 from hitmiss.io.tables import Stack
 from hitmiss.io.words import Reading, understand
+from hitmiss.readspec import SYSTEM, ReadSpec
 from hitmiss.scale.counters import Codes, Counter, KeepAll, ToDisk, counter
 from hitmiss.scale.ids import EMPTY, hashes, identity
 from hitmiss.scale.joining import AT, UNLISTED, joined_pieces, open_joined
@@ -294,7 +294,7 @@ class _Counting:
         return np.concatenate(parts) if parts and not self.has_gap else None
 
 
-def _declared(options: ReadOptions) -> tuple[str | None, str | None, str | None]:
+def _declared(options: ReadSpec) -> tuple[str | None, str | None, str | None]:
     return options.positive, options.negative, options.positive_value
 
 
@@ -313,7 +313,7 @@ def _settled(frame: pl.DataFrame, plan: ShardPlan, reading: Reading, noted: dict
 
 
 def _without_nan(frame: pl.DataFrame, plan: ShardPlan, reading: Reading, noted: dict[str, int]) -> pl.DataFrame:
-    rule = plan.options.on_nan
+    rule = plan.options.nan_rule
     n = 0 if rule == "refuse" else int(frame["score"].is_nan().sum())
     if not n:
         return frame

@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 
 from hitmiss.io.findings import Ledger, Place, Stop
-from hitmiss.io.options import ReadOptions
 from hitmiss.io.shapes import Table
+from hitmiss.readspec import ReadSpec
 from hitmiss.scale.joining import AT, joined_pieces, open_joined
 from hitmiss.scale.plan import Shard, ShardPlan
 from hitmiss.scale.reading import Read
@@ -20,7 +20,7 @@ from hitmiss.stats.keys import Keys
 EMPTY: Final = np.uint64(pl.Series([""]).hash()[0])
 
 
-def hashes(frame: pl.DataFrame, options: ReadOptions) -> Keys:
+def hashes(frame: pl.DataFrame, options: ReadSpec) -> Keys:
     """A hash of what must be there once: the id, with its target and run where there are any; or its row of the key."""
     if AT in frame.columns:
         return frame[AT].to_numpy()
@@ -30,7 +30,7 @@ def hashes(frame: pl.DataFrame, options: ReadOptions) -> Keys:
     return frame.select(pl.struct(key).hash().alias("id"))["id"].to_numpy()
 
 
-def identity(frame: pl.DataFrame, options: ReadOptions) -> list[str]:
+def identity(frame: pl.DataFrame, options: ReadSpec) -> list[str]:
     """The columns that name a trial."""
     return [name for name in ("item", "target", *options.runs) if name in frame.columns]
 

@@ -17,11 +17,11 @@ import polars as pl
 from hitmiss.io.checks import check_labels
 from hitmiss.io.files import expand
 from hitmiss.io.findings import Ledger, Place
-from hitmiss.io.options import SYSTEM, ReadOptions
 from hitmiss.io.scorefiles import Match
 from hitmiss.io.shapes import Table
 from hitmiss.io.tables import Stack
 from hitmiss.io.words import understand
+from hitmiss.readspec import SYSTEM, ReadSpec
 from hitmiss.scale.keyfile import Key, Rows, key_of
 from hitmiss.scale.plan import KeyFiles, Shard, ShardPlan
 from hitmiss.scale.reading import Opened, Piece, Read, digest, open_shard, pieces
@@ -57,7 +57,7 @@ def beside(opened: Opened, key: KeyFiles) -> Joined:
     return Joined(opened.shard, opened.shape, match, opened.match, key)
 
 
-def look_at_key(given: str | Sequence[str], options: ReadOptions, ledger: Ledger) -> list[Opened]:
+def look_at_key(given: str | Sequence[str], options: ReadSpec, ledger: Ledger) -> list[Opened]:
     """The files of a key, recognised; all must be of one kind."""
     opened = [open_shard(Shard(str(path)), options, ledger, "key") for path in expand(given)]
     for one in opened[1:]:
@@ -80,7 +80,7 @@ def files_of(key: Sequence[Opened], scores: Opened, keep: Sequence[str]) -> KeyF
 
 
 def joined_pieces(
-    opened: Opened, picks: Mapping[str, int], read: Read, ledger: Ledger, options: ReadOptions, quick: bool = False
+    opened: Opened, picks: Mapping[str, int], read: Read, ledger: Ledger, options: ReadSpec, quick: bool = False
 ) -> Iterator[Piece]:
     """The columns `picks` of a shard, piece by piece, each with its rows of the key where there is one."""
     if not isinstance(opened, Joined):
@@ -105,7 +105,7 @@ class _Joining:
     key: Key
     picks: Mapping[str, int]
     own: Match
-    options: ReadOptions
+    options: ReadSpec
     system: str | None
 
     @property

@@ -18,10 +18,10 @@ from hitmiss import progress
 from hitmiss.errors import DataError, UsageError
 from hitmiss.io.checks import check_ids, check_labels, check_repeats
 from hitmiss.io.findings import Ledger, Place
-from hitmiss.io.options import ReadOptions
 from hitmiss.io.shapes import Table
 from hitmiss.io.tables import Stack
 from hitmiss.io.words import Reading, understand
+from hitmiss.readspec import ReadSpec
 from hitmiss.scale.plan import KeyFiles, Shard
 from hitmiss.scale.reading import Opened, Read, digest, open_shard, pieces, trials_expected
 from hitmiss.stats import condensing
@@ -88,7 +88,7 @@ _read: dict[tuple[KeyFiles, str], Key] = {}
 """The last key that this process has read: a pass over a shard needs it again and again."""
 
 
-def key_of(files: KeyFiles, options: ReadOptions) -> Key:
+def key_of(files: KeyFiles, options: ReadSpec) -> Key:
     """The key, read where this process has not read it before."""
     if (files, repr(options)) not in _read:
         for path, sha in zip(files.paths, files.sha256, strict=True):
@@ -98,7 +98,7 @@ def key_of(files: KeyFiles, options: ReadOptions) -> Key:
     return _read[files, repr(options)]
 
 
-def read_key(files: KeyFiles, options: ReadOptions, ledger: Ledger, memory: int | None) -> Key:
+def read_key(files: KeyFiles, options: ReadSpec, ledger: Ledger, memory: int | None) -> Key:
     """Read a key, with every fault that the door would find in the ledger; one that memory cannot hold is refused."""
     _read.clear()
     tables: list[Table] = []
@@ -154,7 +154,7 @@ def _refuse_large(rows: int, size: int, memory: int | None, sides: Sequence[Open
         )
 
 
-def _read_words(stack: Stack, options: ReadOptions, ledger: Ledger) -> Reading:
+def _read_words(stack: Stack, options: ReadSpec, ledger: Ledger) -> Reading:
     renamed = dict(options.rename.get("label", {}))
     labels = stack.frame["label"]
     words = [renamed.get(word, word) for word in labels.unique().cast(pl.String).to_list()]
@@ -164,7 +164,7 @@ def _read_words(stack: Stack, options: ReadOptions, ledger: Ledger) -> Reading:
     return reading
 
 
-def _check_repeats(ascending: Keys, stack: Stack, files: KeyFiles, options: ReadOptions, ledger: Ledger) -> None:
+def _check_repeats(ascending: Keys, stack: Stack, files: KeyFiles, options: ReadSpec, ledger: Ledger) -> None:
     """Ids that stand in the key more than once, told as the door tells them: by all columns of their rows."""
     twice = np.unique(ascending[1:][ascending[1:] == ascending[:-1]])
     if not len(twice):

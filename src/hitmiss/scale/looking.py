@@ -10,9 +10,9 @@ from hitmiss import progress
 from hitmiss.errors import UnknownName, UsageError
 from hitmiss.io.findings import Ledger, Place, Stop
 from hitmiss.io.names import refuse_undeclared
-from hitmiss.io.options import SYSTEM, ReadOptions
 from hitmiss.io.scorefiles import Role
 from hitmiss.io.words import Reading, same_class, understand
+from hitmiss.readspec import SYSTEM, ReadSpec
 from hitmiss.scale.joining import beside, files_of, look_at_key
 from hitmiss.scale.keyfile import read_key
 from hitmiss.scale.plan import KeyFiles, Shard
@@ -42,7 +42,7 @@ class Looked:
 
 
 def look(
-    shards: Sequence[Shard], key: str | Sequence[str] | None, options: ReadOptions, columns: Sequence[str], memory: int
+    shards: Sequence[Shard], key: str | Sequence[str] | None, options: ReadSpec, columns: Sequence[str], memory: int
 ) -> Looked:
     """Recognise the columns of every shard and of the key, which is read; `columns` are wanted from either."""
     opened = look_at_shards(shards, options, "both" if key is None else "scores")
@@ -60,7 +60,7 @@ def look(
 def _with_key(
     opened: Sequence[Opened],
     given: str | Sequence[str],
-    options: ReadOptions,
+    options: ReadSpec,
     columns: Sequence[str],
     memory: int,
     ledger: Ledger,
@@ -87,7 +87,7 @@ def _refuse_absent(columns: Sequence[str], *sides: Opened) -> None:
             raise UnknownName("column", name, [c for c in there if c not in FIXED])
 
 
-def look_at_shards(shards: Sequence[Shard], options: ReadOptions, role: Role = "both") -> list[Opened]:
+def look_at_shards(shards: Sequence[Shard], options: ReadSpec, role: Role = "both") -> list[Opened]:
     """Recognise the columns of every shard; all must be of one kind."""
     ledger = Ledger()
     found: list[Opened] = []
@@ -116,7 +116,7 @@ def _names(opened: Sequence[Opened]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def is_turned(opened: Sequence[Opened], options: ReadOptions) -> bool:
+def is_turned(opened: Sequence[Opened], options: ReadSpec) -> bool:
     """Whether a higher score means the negative class, as far as the caller and the first rows tell."""
     if options.higher is None:
         return False
@@ -128,6 +128,6 @@ def is_turned(opened: Sequence[Opened], options: ReadOptions) -> bool:
     return _is_reversed(understand(sorted(rows), options.positive, options.negative, options.positive_value), options)
 
 
-def _is_reversed(reading: Reading, options: ReadOptions) -> bool:
+def _is_reversed(reading: Reading, options: ReadSpec) -> bool:
     higher = options.higher
     return higher is not None and same_class(higher, reading.negative) and not same_class(higher, reading.positive)

@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass, fields
 from functools import cached_property
 
-from hitmiss.io.options import ReadOptions
+from hitmiss.readspec import ReadSpec
 from hitmiss.stats.keys import EXACT
 
 
@@ -57,7 +57,7 @@ class ShardPlan:
     key          the key that the shards are joined with; None where they hold their labels
     """
 
-    options: ReadOptions
+    options: ReadSpec
     keep: tuple[str, ...] = ()
     bits: int = EXACT
     cuts: tuple[float, ...] = ()
@@ -75,9 +75,9 @@ class ShardPlan:
     def fingerprint(self) -> str:
         """A hash of every setting: tallies with the same one are of one kind.
 
-        >>> ShardPlan(ReadOptions()).fingerprint == ShardPlan(ReadOptions()).fingerprint
+        >>> ShardPlan(ReadSpec()).fingerprint == ShardPlan(ReadSpec()).fingerprint
         True
-        >>> ShardPlan(ReadOptions()).fingerprint == ShardPlan(ReadOptions(), bits=20).fingerprint
+        >>> ShardPlan(ReadSpec()).fingerprint == ShardPlan(ReadSpec(), bits=20).fingerprint
         False
         """
         told = [f.name for f in fields(self) if f.name != "ids" and (f.name != "key" or self.key is not None)]

@@ -18,8 +18,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from hitmiss.io.names import SYSTEM_PREFIX
-from hitmiss.io.options import ReadOptions
 from hitmiss.io.words import understand
+from hitmiss.readspec import ReadSpec
 from hitmiss.scale.counters import STEP
 from hitmiss.scale.plan import ShardPlan
 from hitmiss.scale.reading import Opened
@@ -266,7 +266,7 @@ class _Listed:
         return column
 
 
-def is_sound(score: Floats, options: ReadOptions) -> bool:
+def is_sound(score: Floats, options: ReadSpec) -> bool:
     """Whether the scores are numbers that the options allow."""
     with np.errstate(invalid="ignore", over="ignore"):  # the sum is NaN where a score is, or where both infinities are
         if np.isnan(np.add.reduce(score)) and np.isnan(score).any():

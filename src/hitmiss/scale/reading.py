@@ -18,12 +18,12 @@ from hitmiss.io import typed
 from hitmiss.io.files import GZIP, NUL, NUL_FIX, PARQUET, STDIN, Content, one_line_end
 from hitmiss.io.findings import Ledger, Place
 from hitmiss.io.names import SYSTEM_PREFIX
-from hitmiss.io.options import SYSTEM, ReadOptions
 from hitmiss.io.plain import read_plain
 from hitmiss.io.quoting import read_quoted
 from hitmiss.io.scorefiles import Match, Role, recognise
 from hitmiss.io.shapes import Shape, Table
 from hitmiss.io.tables import look_at_text
+from hitmiss.readspec import SYSTEM, ReadSpec
 from hitmiss.scale.parsing import parsed_text
 from hitmiss.scale.plan import Shard
 
@@ -92,7 +92,7 @@ class Meter:
         return self._sha.hexdigest()
 
 
-def open_shard(shard: Shard, options: ReadOptions, ledger: Ledger, role: Role = "both") -> Opened:
+def open_shard(shard: Shard, options: ReadSpec, ledger: Ledger, role: Role = "both") -> Opened:
     """Look at the beginning of a file and recognise its columns, as the door does."""
     if str(shard.path) == STDIN:
         what = "stdin can be read once, and streaming may read a file twice"
@@ -142,7 +142,7 @@ def _look_at_parquet(shard: Shard, ledger: Ledger) -> Shape:
     return Shape(name, typed.head_of(head), tuple(head.columns))
 
 
-def _look_at_text(shard: Shard, options: ReadOptions, ledger: Ledger) -> Shape:
+def _look_at_text(shard: Shard, options: ReadSpec, ledger: Ledger) -> Shape:
     name = Path(shard.path).name
     with Meter(shard.path) as file, _unpacked(file, shard.path) as text:
         try:

@@ -12,13 +12,13 @@ from hitmiss.errors import UsageError
 from hitmiss.io.files import expand
 from hitmiss.io.findings import Ledger
 from hitmiss.io.finished import FinishedRun, open_finished
-from hitmiss.io.options import SYSTEM, ReadOptions
 from hitmiss.io.reshaping import find_reshaping
 from hitmiss.measuring.asking import form_of
 from hitmiss.measuring.grouping import parse_by
 from hitmiss.measuring.measurement import Gap, unit_names
 from hitmiss.measuring.tallied import TalliedTrials
 from hitmiss.protocol import Protocol, find_protocol, measure_trials
+from hitmiss.readspec import SYSTEM, ReadSpec
 from hitmiss.registry import find_metric, resolve
 from hitmiss.results import Results
 from hitmiss.scale.assembling import assemble
@@ -78,7 +78,7 @@ def evaluate_streamed(
     threshold: float | None = None,
     unit: str | Sequence[str] | None = None,
     key: str | Sequence[str] | None = None,
-    reading: dict[str, Any] | None = None,
+    reading: ReadSpec | None = None,
     **options: Any,
 ) -> Streamed:
     """As `evaluate`, for files that need not fit into memory.
@@ -90,7 +90,7 @@ def evaluate_streamed(
     """
     chosen = find_protocol(protocol) if protocol is not None else None
     wanted = list(metrics) or list(chosen.metrics if chosen else ())
-    reads = read_options(chosen, reading or {})
+    reads = read_options(chosen, reading)
     finished = open_finished(scores, reads)
     if finished is not None:  # a run folder stands for the table inside it
         scores, reads = finished.table, finished.options
@@ -192,17 +192,13 @@ def _sharpened(
     return replace(trials, scored=replace(source, figures=found.figures, areas=found.areas, tied=found.tied))
 
 
-def asked_forms(wanted: Sequence[str], protocol: Protocol | None, options: ReadOptions) -> list[Form]:
+def asked_forms(wanted: Sequence[str], protocol: Protocol | None, options: ReadSpec) -> list[Form]:
     """The forms of the metrics that will be measured on scores."""
     found: list[Form] = []
     for text in wanted:
         spec, entry, _ = resolve(text)
         settled = {**(protocol.settings.get(spec.name, {}) if protocol else {}), **dict(spec.settings)}
-        if (
-            "score" not in entry.columns
-            or entry.form is None
-            or (entry.kinds and options.score_kind not in entry.kinds)
-        ):
+        if "score" not in entry.columns or entry.form is None or (entry.kinds and options.kind not in entry.kinds):
             continue
         form = form_of(entry, entry.settings(Spec.of(spec.name, **settled)))
         if form is not None and not isinstance(form, OfCounts):
@@ -210,9 +206,10 @@ def asked_forms(wanted: Sequence[str], protocol: Protocol | None, options: ReadO
     return found
 
 
-def read_options(protocol: Protocol | None, reading: dict[str, Any]) -> ReadOptions:
-    options = protocol.options if protocol else ReadOptions()
-    return options.changed(**{k: v for k, v in reading.items() if v is not None})
+def read_options(protocol: Protocol | None, reading: ReadSpec | None) -> ReadSpec:
+    """What the caller says about the files, over what the protocol says."""
+    said = reading or ReadSpec()
+    return said.over(protocol.read) if protocol else said
 
 
 def asked_columns(by: Sequence[str | Sequence[str]] | str, gap: Gap | bool | None, units: Sequence[str]) -> list[str]:
@@ -230,7 +227,7 @@ def too_many_for_units(units: Sequence[str], expected: int) -> UsageError:
 
 
 def refuse_what_needs_trials(
-    protocol: Protocol | None, has_metrics: bool, wanted: Sequence[str], columns: Sequence[str], options: ReadOptions
+    protocol: Protocol | None, has_metrics: bool, wanted: Sequence[str], columns: Sequence[str], options: ReadSpec
 ) -> None:
     """One sentence for what cannot be told from counts."""
     if not wanted:
@@ -260,7 +257,7 @@ def refuse_what_needs_trials(
 
 
 def kept_columns(
-    opened: Opened, wanted: Sequence[str], columns: Sequence[str], threshold: float | None, options: ReadOptions
+    opened: Opened, wanted: Sequence[str], columns: Sequence[str], threshold: float | None, options: ReadSpec
 ) -> tuple[str, ...]:
     """The columns that cells are told apart by: runs, target and decision where they matter, slices."""
     has_decision = threshold is not None or "decision" in opened.match.picks

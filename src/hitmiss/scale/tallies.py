@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from hitmiss.errors import DataError
 from hitmiss.io.findings import Finding, Place
-from hitmiss.io.options import SYSTEM
+from hitmiss.readspec import SYSTEM
 from hitmiss.stats.keys import Keys
 
 Cell = tuple[str, ...]

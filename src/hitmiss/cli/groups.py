@@ -1,0 +1,145 @@
+"""Option groups: options that several verbs share, declared once.
+
+A group is a function: its parameters are options, its result is what the verb is given. `grouped(reading=reading)` puts
+the options of the group in the place of the verb's parameter `reading`. An option that the verb declares itself replaces
+that of the group; `partial(group, bootstrap=1000)` is a group with another default, `without(group, "gap")` one with
+fewer options.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import cached_property
+from typing import Annotated, Any, Generic, TypeVar, get_type_hints
+
+import typer
+
+from hitmiss.readspec import ReadSpec
+
+T = TypeVar("T")
+
+
+def reading(
+    column: Annotated[list[str] | None, typer.Option(help="Our name = the file's column, `item=utt`.")] = None,
+    key_column: Annotated[
+        list[str] | None, typer.Option(help="The same for the key, where its columns are called otherwise.")
+    ] = None,
+    score_column: Annotated[
+        list[str] | None, typer.Option(help="A score column; repeat it for several systems.")
+    ] = None,
+    score_kind: Annotated[str | None, typer.Option(help="llr, logit, probability or raw.")] = None,
+    positive: Annotated[str | None, typer.Option(help="Name of the positive class.")] = None,
+    negative: Annotated[str | None, typer.Option(help="Name of the other class.")] = None,
+    positive_value: Annotated[str | None, typer.Option(help="What the label column says for positive, as 1.")] = None,
+    higher: Annotated[str | None, typer.Option(help="The class that a higher score means.")] = None,
+    abstain: Annotated[list[str] | None, typer.Option(help="A word of the decisions that means no answer.")] = None,
+    where: Annotated[
+        list[str] | None, typer.Option(help="Rows to keep, `codec=C01`; repeat it for more values or columns.")
+    ] = None,
+    on_nan: Annotated[str | None, typer.Option(help="refuse, drop or worst.")] = None,
+    dedupe: Annotated[bool, typer.Option("--dedupe", help="Merge identical rows.")] = False,
+    allow_missing: Annotated[bool, typer.Option("--allow-missing", help="Score what both files have.")] = False,
+    match: Annotated[str | None, typer.Option(help="Match ids exact, or by stem: no folder, no ending.")] = None,
+    layout: Annotated[str | None, typer.Option(help="A layout (see `list readers`) instead of recognition.")] = None,
+    separator: Annotated[str | None, typer.Option(help="Separator of the columns.")] = None,
+    encoding: Annotated[str | None, typer.Option(help="Encoding of the files.")] = None,
+    decimal: Annotated[str | None, typer.Option(help="Decimal sign, `.` or `,`.")] = None,
+) -> ReadSpec:
+    """How files are read: what every verb that reads scores takes."""
+    from hitmiss.cli import printing
+
+    return ReadSpec().changed(
+        columns=printing.pairs("--column", column or []),
+        key_columns=printing.pairs("--key-column", key_column or []),
+        score_columns=tuple(score_column or ()),
+        score_kind=score_kind,
+        positive=positive,
+        negative=negative,
+        positive_value=positive_value,
+        higher=higher,
+        abstain=tuple(abstain or ()),
+        where=_filters(where or []),
+        on_nan=on_nan,
+        dedupe=dedupe,
+        allow_missing=allow_missing,
+        match=match,
+        layout=layout,
+        separator=separator,
+        encoding=encoding,
+        decimal=decimal,
+    )
+
+
+def _filters(texts: list[str]) -> dict[str, tuple[str, ...]]:
+    """`column=value` arguments; a column that is named twice may have either value."""
+    from hitmiss.cli import printing
+
+    found: dict[str, tuple[str, ...]] = {}
+    for text in texts:
+        for name, value in printing.pairs("--where", [text]).items():
+            found[name] = (*found.get(name, ()), value)
+    return found
+
+
+class Grouped(Generic[T]):
+    """A verb whose groups are spread into options; typer sees the whole signature, made when it first asks."""
+
+    def __init__(self, verb: Callable[..., T], groups: dict[str, Callable[..., object]]) -> None:
+        self.verb, self.groups = verb, groups
+        self.__name__, self.__doc__, self.__module__ = verb.__name__, verb.__doc__, verb.__module__
+
+    def __call__(self, **given: Any) -> T:
+        made = {name: group(**{k: given.pop(k) for k in self._of_group[name]}) for name, group in self.groups.items()}
+        return self.verb(**given, **made)
+
+    @cached_property
+    def _own(self) -> dict[str, inspect.Parameter]:
+        return dict(inspect.signature(self.verb).parameters)
+
+    @cached_property
+    def _of_group(self) -> dict[str, list[str]]:
+        taken = {*self._own}
+        return {
+            name: [option for option in inspect.signature(group).parameters if option not in taken]
+            for name, group in self.groups.items()
+        }
+
+    @cached_property
+    def __signature__(self) -> inspect.Signature:
+        options: list[inspect.Parameter] = []
+        for name, own in self._own.items():
+            group = self.groups.get(name)
+            if group is None:
+                options.append(own.replace(annotation=_hints(self.verb)[name]))
+                continue
+            theirs, hints = inspect.signature(group).parameters, _hints(group)
+            options += [theirs[option].replace(annotation=hints[option]) for option in self._of_group[name]]
+        return inspect.Signature([p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in options])
+
+    @property
+    def __annotations__(self) -> dict[str, Any]:  # type: ignore[override]
+        return {name: p.annotation for name, p in self.__signature__.parameters.items()}
+
+
+def grouped(**groups: Callable[..., object]) -> Callable[[Callable[..., T]], Grouped[T]]:
+    """A decorator that spreads groups of options into the signature of a verb."""
+    return lambda verb: Grouped(verb, groups)
+
+
+def without(group: Callable[..., T], *names: str) -> Callable[..., T]:
+    """A group with fewer options."""
+
+    def fewer(**given: Any) -> T:
+        return group(**given)
+
+    whole = inspect.signature(group)
+    kept = [p for name, p in whole.parameters.items() if name not in names]
+    fewer.__signature__ = whole.replace(parameters=kept)  # type: ignore[attr-defined]
+    fewer.__annotations__ = {p.name: _hints(group)[p.name] for p in kept}
+    return fewer
+
+
+def _hints(function: Callable[..., object]) -> dict[str, Any]:
+    """The annotations of a verb or a group; of a partial those of what it calls."""
+    return get_type_hints(getattr(function, "func", function), include_extras=True)
