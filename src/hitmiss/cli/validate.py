@@ -32,7 +32,8 @@ def validate(
     if protocol is not None:
         from hitmiss.protocol import find_protocol
 
-        reading = reading.over(find_protocol(protocol).read)
+        rules = find_protocol(protocol).read.changed(itself={})  # the summary shows the values that the files have
+        reading = reading.over(rules)
     seen = examine(scores, key, reading)
     if json:
         printing.out_json({"schema": 1, "clean": seen.is_clean, **printing.plain(_report(seen))})
