@@ -240,11 +240,11 @@ def test_runs_on_other_trials_are_never_put_side_by_side() -> None:
         evaluations([])
 
 
-def test_reversed_scores_are_the_first_worry() -> None:
+def test_reversed_scores_are_the_first_thing_said() -> None:
     data = two(-3.0, "turned")
-    worries = compose([data]).parts[0].summary.worries
-    assert worries[0].loud and "REVERSED" in worries[0].text
-    assert 'class="loud"' in render(compose([data]))
+    found = compose([data]).parts[0].summary.assessment
+    assert found.verdict.startswith("Worse than chance") and any("REVERSED" in line.text for line in found.trust)
+    assert 'class="verdict bad"' in render(compose([data]))
 
 
 def test_undefined_figures_are_dashes_with_a_reason() -> None:

@@ -10,13 +10,14 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from hitmiss.report.assessment import FAILED, OPEN, PASSED, Assessment, Line, Shown, checks, shown, told
 from hitmiss.report.evaluations import Evaluation
 from hitmiss.report.glossary import explain
 from hitmiss.report.grids import Grid, Row
 from hitmiss.report.heat import HeatMap, heat_map
 from hitmiss.report.robustness_display import RobustnessDisplay, attack_name
 from hitmiss.report.shelves import Shelf
-from hitmiss.report.summary import Shown, Summary, Worry, shown, told, warned
+from hitmiss.report.summary import Summary
 from hitmiss.report.tables import groupings
 from hitmiss.report.worst_errors import Errors, Sample, within
 from hitmiss.results import Estimate, Results
@@ -29,6 +30,8 @@ CURVES: Final = ("changed", "robust_accuracy", "exact_match", "macro_auc", "targ
 HEADLINE: Final = "robust_accuracy"
 MAPPED: Final = ("flipped", "lost", "changed")
 NO_LABEL: Final = "nothing"
+MOST_ATTACKS: Final = 4
+"""Attacks that the card names one by one."""
 
 
 def summarize(evaluation: Evaluation) -> Summary:
@@ -45,8 +48,7 @@ def summarize(evaluation: Evaluation) -> Summary:
     tiles = [replace(shown(e), title=f"{explain(e.metric).title}, clean") for e in clean]
     strongest = sorted(_strongest(attacked, "changed"), key=_value, reverse=True)
     tiles += [replace(shown(e), title=f"Changed by {_where(e)}") for e in strongest[: 6 - len(tiles)]]
-    found = told((*_harmful(worst, clean), *warned(evaluation)))
-    return Summary(evaluation.title, _tested(evaluation, whole), tuple(heads), tuple(tiles), *found)
+    return Summary(evaluation.title, _tested(evaluation, whole), tuple(heads), tuple(tiles), assess_attacks(results))
 
 
 def _value(e: Estimate) -> float:
@@ -88,18 +90,62 @@ def _strength(e: Estimate) -> float:
         return -1.0
 
 
-def _harmful(worst: Estimate | None, clean: list[Estimate]) -> list[Worry]:
+def assess_attacks(results: Results) -> Assessment:
+    """What attacks show: how much of the clean accuracy is left, which attacks do more than noise, and whether to trust it."""
+    whole = [e for e in results if not e.slice and e.average is None and e.value is not None]
+    clean = [e for e in whole if e.run["attack"] == CLEAN]
+    attacked = [e for e in whole if not e.run["attack"].startswith((CLEAN, CONTROL)) and _strength(e) >= 0.0]
+    worst = min((e for e in attacked if e.metric == HEADLINE), key=_value, default=None)
+    good = _left(worst, next((e for e in clean if e.metric == "exact_match"), None))
+    fails = _beyond_noise(whole, attacked)
+    trust, notes = checks(results, clean or whole)
+    broken = sum(line.status == FAILED for line in fails)
+    parts = [good.text.split(": ")[0], f"{broken} attacks do more than noise of the same norm" * bool(broken)]
+    bad = [line.name for line in trust if line.status == FAILED and line.name]
+    parts += [f"failed checks: {', '.join(dict.fromkeys(bad))}"] if bad else []
+    return Assessment("; ".join(filter(None, parts)) + ".", (good,), tuple(fails), tuple(trust), tuple(notes))
+
+
+def _left(worst: Estimate | None, before: Estimate | None) -> Line:
     """How much of the clean accuracy the worst attack takes, where its interval shows that it takes any."""
-    before = next((e for e in clean if e.metric == "exact_match"), None)
-    if worst is None or before is None or before.value is None or worst.high is None or worst.high >= before.value:
-        return []
-    return [
-        Worry(
-            f"{_where(worst)} leaves {shown(worst).value} {shown(worst).interval} of the records right; untouched, "
-            f"{shown(before).value} are.",
-            rank=1,
-        )
-    ]
+    if worst is None or before is None or before.value is None or worst.high is None:
+        return Line(OPEN, "Not tested: no robust accuracy with an interval beside the clean one.")
+    said = f"{_where(worst)} leaves {told(worst)} of the records right; untouched, {told(before)} are."
+    if worst.high >= before.value:
+        return Line(PASSED, f"No attack was shown to take accuracy away: {said}")
+    return Line(FAILED, f"Attacks take accuracy away: {said}")
+
+
+def _beyond_noise(whole: list[Estimate], attacked: list[Estimate]) -> list[Line]:
+    """Each attack at its greatest strength against noise of the same norm: more harmful where the intervals are apart."""
+    noise = {
+        (attack_name(e.run), e.run["strength"]): e
+        for e in whole
+        if e.metric == "changed" and e.run["attack"].startswith(CONTROL)
+    }
+    strongest = sorted(_strongest(attacked, "changed"), key=_value, reverse=True)
+    if not strongest:
+        return [Line(OPEN, "Not checked: nothing says how many answers each attack changes.")]
+    found, alike, untested = [], [], []
+    for e in strongest:
+        control = noise.get((attack_name(e.run), e.run["strength"]))
+        if control is None or e.low is None or control.high is None:
+            untested.append(_where(e))
+        elif e.low > control.high:
+            found.append(
+                Line(FAILED, f"{_where(e)} changes {told(e)} of the answers; noise of the same norm {told(control)}.")
+            )
+        else:
+            alike.append(_where(e))
+    lines = found[:MOST_ATTACKS]
+    lines += (
+        [Line(FAILED, f"{len(found) - MOST_ATTACKS} more attacks do more than noise.")]
+        if len(found) > MOST_ATTACKS
+        else []
+    )
+    lines += [Line(OPEN, f"Not shown to do more than noise of the same norm: {', '.join(alike)}.")] if alike else []
+    lines += [Line(OPEN, f"Without a control of noise: {', '.join(untested)}.")] if untested else []
+    return lines
 
 
 def curves(results: Results) -> list[RobustnessDisplay]:

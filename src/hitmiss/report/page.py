@@ -163,7 +163,7 @@ def _part(id: str, evaluation: Evaluation, errors: tuple[Errors, ...], options: 
     repeats, gaps = grids.repeats(results), grids.gaps(results)
     return Part(
         id,
-        campaigns.summarize(evaluation) if campaign else summarize(evaluation),
+        campaigns.summarize(evaluation) if campaign else summarize(evaluation, compared.compared),
         _overall(whole, positive),
         tuple(_strengths(id, evaluation) if campaign else _figures(id, evaluation)),
         _confusion(evaluation),

@@ -96,13 +96,12 @@ def by_slice(results: Results, names: tuple[str, ...], run: Mapping[str, str], p
     inside = [e for e in own if tuple(e.slice) == names]
     cells = [e for e in inside if e.average is None]
     metrics = list(dict.fromkeys(titled(e) for e in cells))
-    best = {m: _best([e for e in cells if titled(e) == m]) for m in metrics}
     keys = list(dict.fromkeys(tuple(e.slice.values()) for e in cells))
-    rows = [_slice_row(key, [e for e in cells if tuple(e.slice.values()) == key], metrics, best) for key in keys]
+    rows = [_slice_row(key, [e for e in cells if tuple(e.slice.values()) == key], metrics) for key in keys]
     blank = ("",) * (len(names) - 1)
     pooled = [e for e in own if not e.slice and e.average is None]
-    rows.append(_slice_row(("pooled", *blank), pooled, metrics, {}))
-    rows.append(_slice_row(("macro", *blank), [e for e in inside if e.average == "macro"], metrics, {}, sizes=False))
+    rows.append(_slice_row(("pooled", *blank), pooled, metrics))
+    rows.append(_slice_row(("macro", *blank), [e for e in inside if e.average == "macro"], metrics, sizes=False))
     worst = {titled(e): Cell(number(e.value), " × ".join(e.slice.values())) for e in inside if e.average == "worst"}
     rows.append((Cell("worst"), *(Cell(b) for b in (*blank, "", "")), *(worst.get(m, Cell("")) for m in metrics)))
     rows = rows[: len(keys)] + [row for row in rows[len(keys) :] if any(c.text for c in row[len(names) + 2 :])]
@@ -151,31 +150,16 @@ def _short(value: float) -> str:
     return text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else text
 
 
-def _slice_row(
-    key: Sequence[str], own: list[Estimate], metrics: list[str], best: Mapping[str, float | None], sizes: bool = True
-) -> tuple[Cell, ...]:
+def _slice_row(key: Sequence[str], own: list[Estimate], metrics: list[str], sizes: bool = True) -> tuple[Cell, ...]:
     figures = {titled(e): e for e in own}
-    cells = [
-        _joint(figures[m], strong=_is_best(figures[m], best.get(m))) if m in figures else Cell("") for m in metrics
-    ]
+    cells = [_joint(figures[m]) if m in figures else Cell("") for m in metrics]
     n = _sizes(own[0]) if own and sizes else (Cell(""), Cell(""))
     return (*(Cell(k) for k in key), *n, *cells)
 
 
-def _is_best(e: Estimate, best: float | None) -> bool:
-    return best is not None and e.value == best
-
-
-def _best(cells: list[Estimate]) -> float | None:
-    values = [e.value for e in cells if e.value is not None]
-    if len(values) < 2:
-        return None
-    return min(values) if cells[0].best == "low" else max(values)
-
-
-def _joint(e: Estimate, strong: bool = False) -> Cell:
+def _joint(e: Estimate) -> Cell:
     mark = "*" if e.value is not None and e.note and e.note.startswith("only") else ""
-    return Cell(number(e.value) + mark if e.value is not None else "–", short_interval(e), strong)
+    return Cell(number(e.value) + mark if e.value is not None else "–", short_interval(e))
 
 
 def _figure_cells(e: Estimate) -> tuple[Cell, Cell]:

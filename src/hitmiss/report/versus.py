@@ -37,6 +37,7 @@ class Versus:
     tables: tuple[views.TableView, ...] = ()
     notes: tuple[str, ...] = ()
     signature: str = ""
+    compared: Comparison | Ranking | None = None
 
 
 def versus(evaluation: Evaluation, settings: Mapping[str, Any]) -> Versus:
@@ -56,10 +57,11 @@ def versus(evaluation: Evaluation, settings: Mapping[str, Any]) -> Versus:
     if isinstance(made, Comparison):
         shown = comparison_tables.tables(made, evaluation.classes[0])
         notes = (f"A = {made.names[0]}, B = {made.names[1]}.", comparison_tables.LEGEND, *made.warnings)
-        return Versus(verdicts_of(made), tuple(views.of_table(_verdict_first(t)) for t in shown), notes, made.signature)
+        drawn = tuple(views.of_table(_verdict_first(t)) for t in shown)
+        return Versus(verdicts_of(made), drawn, notes, made.signature, made)
     shown = comparison_tables.ranking_tables(made)
     notes = ("Runs that share a letter were not shown to differ.", *made.warnings)
-    return Versus((), tuple(map(views.of_table, shown)), notes, made.signature)
+    return Versus((), tuple(map(views.of_table, shown)), notes, made.signature, made)
 
 
 def _verdict_first(table: Table) -> Table:

@@ -33,12 +33,11 @@ class Bar:
 
 @dataclass(frozen=True)
 class CellView:
-    """A cell: its text, what stands below it, whether it stands out or is the best, its bar, and what a pointer tells."""
+    """A cell: its text, what stands below it, whether it stands out, its bar, and what a pointer tells."""
 
     text: str
     below: str = ""
     strong: bool = False
-    best: bool = False
     bar: Bar | None = None
     about: str = ""
 
@@ -81,7 +80,6 @@ def of_grid(grid: Grid, positive: str, note: str = "", *, bars: bool = True) -> 
         return turned(grid, positive, note)
     digits = [places(grid.column(i)) for i in range(len(grid.metrics))]
     scales = [_scale(grid.column(i)) if bars else None for i in range(len(grid.metrics))]
-    best = [grid.best_value(i) for i in range(len(grid.metrics))]
     pooled = next((row for row in grid.rows if row.average == "pooled"), None)
     sized = any(row.n is not None for row in grid.rows)
 
@@ -90,7 +88,7 @@ def of_grid(grid: Grid, positive: str, note: str = "", *, bars: bool = True) -> 
         figures = []
         for i, e in enumerate(row.cells):
             whole = pooled.cells[i] if pooled is not None and i < len(pooled.cells) else None
-            figures.append(_figure(e, row, digits[i], scales[i], whole, best[i]))
+            figures.append(_figure(e, row, digits[i], scales[i], whole))
         return RowView(
             row.average or "", (*(CellView(text) for text in row.labels), *(counts if sized else ()), *figures)
         )
@@ -112,8 +110,8 @@ def turned(grid: Grid, positive: str, note: str = "") -> TableView:
         if any(n is not None for n in own)
     ]
     for i, metric in enumerate(grid.metrics):
-        digits, best = places(grid.column(i)), grid.best_value(i)
-        cells = [_figure(row.cells[i], row, digits, None, None, best) for row in grid.rows]
+        digits = places(grid.column(i))
+        cells = [_figure(row.cells[i], row, digits, None, None) for row in grid.rows]
         title = CellView(f"{metric}\u00a0{ARROW[grid.best[i]]}", about=explain(metric).gist)
         lines.append(RowView("", (title, *cells)))
     return TableView(_capital(grid.title), tuple(heads), tuple(lines), note)
@@ -137,7 +135,7 @@ def by_metric(grid: Grid, positive: str) -> TableView:
         cells = (
             CellView(f"{e.metric} {ARROW[e.best]}", strong=True),
             CellView(entry.title if entry.title != e.metric else ""),
-            _figure(e, row, digits, None, None, None),
+            _figure(e, row, digits, None, None),
             CellView(f"{e.n:,}"),
             CellView(f"{e.n_positive:,}"),
         )
@@ -155,7 +153,6 @@ def _figure(
     digits: int,
     scale: tuple[float, float] | None,
     pooled: Estimate | None,
-    best: float | None,
 ) -> CellView:
     if e is None:
         return CellView("")
@@ -163,9 +160,8 @@ def _figure(
         return CellView("–", about=e.note or "undefined")
     mark = "*" if e.note and e.note.startswith("only") else ""
     below = " × ".join(e.slice.values()) if row.average == "worst" else interval(e, digits)
-    is_best = best is not None and e.value == best and row.average is None
     text = f"{figure(e.value, digits)}{mark}"
-    return CellView(text, below, True, is_best, _bar(e, row, scale, pooled), e.note or "")
+    return CellView(text, below, True, _bar(e, row, scale, pooled), e.note or "")
 
 
 def _bar(e: Estimate, row: Row, scale: tuple[float, float] | None, pooled: Estimate | None) -> Bar | None:

@@ -1,0 +1,79 @@
+"""Small data sets with one known truth each, for what the first screen must say about them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hitmiss.report.evaluations import RunData
+from hitmiss.report.sources import Measuring, measured
+from hitmiss.trials import Trials
+
+Floats = NDArray[np.float64]
+BY_CODEC = Measuring(None, ("eer", "roc_auc"), ("codec",), options={"bootstrap": 200, "seed": 0})
+
+
+def trials(label: NDArray[np.int_], score: Floats, codec: NDArray[np.str_]) -> Trials:
+    """Trials with ids and a codec."""
+    return Trials.of(label, score, codec=codec.tolist(), item=[f"i{n}" for n in range(len(label))])
+
+
+def layout(n: int, codecs: int) -> tuple[NDArray[np.int_], NDArray[np.str_]]:
+    """Labels and codecs: every codec has as many of each class."""
+    return np.tile([1, 0], n // 2), np.char.add("c", np.char.zfill((np.arange(n) // 2 % codecs).astype(str), 2))
+
+
+def coin_flip(seed: int = 0) -> RunData:
+    """Scores that say nothing."""
+    label, codec = layout(2000, 5)
+    return measured(trials(label, np.random.default_rng(seed).normal(size=2000), codec), "coin", BY_CODEC)
+
+
+def score_shift(seed: int = 0) -> RunData:
+    """Each codec is easy by itself, and puts its scores elsewhere."""
+    label, codec = layout(3000, 5)
+    away = 12.0 * (np.arange(3000) // 2 % 5)
+    score = np.random.default_rng(seed).normal(size=3000) + 2.6 * label + away
+    return measured(trials(label, score, codec), "shift", BY_CODEC)
+
+
+def homogeneous(seed: int) -> RunData:
+    """Twenty codecs of one and the same distribution."""
+    label, codec = layout(4000, 20)
+    score = np.random.default_rng([9, seed]).normal(size=4000) + 1.75 * label
+    return measured(trials(label, score, codec), f"noise{seed}", BY_CODEC)
+
+
+def one_bad_slice(seed: int = 0) -> RunData:
+    """Codec c07 alone is hard."""
+    label, codec = layout(4000, 20)
+    apart = np.where(codec == "c07", 0.2, 2.6)
+    score = np.random.default_rng(seed).normal(size=4000) + apart * (label - 0.5)
+    return measured(trials(label, score, codec), "one-bad", BY_CODEC)
+
+
+def backwards(seed: int = 0) -> RunData:
+    """A good detector whose scores point the other way."""
+    label, codec = layout(2000, 5)
+    score = np.random.default_rng(seed).normal(size=2000) - 2.0 * label
+    return measured(trials(label, score, codec), "backwards", BY_CODEC)
+
+
+def saturated(seed: int = 0) -> RunData:
+    """Most scores are exactly 0 or 1."""
+    label, codec = layout(2000, 5)
+    score = np.round(1 / (1 + np.exp(-np.random.default_rng(seed).normal(size=2000) * 9 - 9 * (label - 0.5))), 0)
+    return measured(trials(label, score, codec), "saturated", BY_CODEC)
+
+
+def systems(n: int, seed: int = 0, size: int = 600) -> list[RunData]:
+    """So many systems on the same trials; the first is clearly the best, the others are alike in pairs."""
+    rng = np.random.default_rng(seed)
+    label, codec = layout(size, 3)
+    common = rng.normal(size=size)
+    made = []
+    for i in range(n):
+        apart = 3.2 if i == 0 else 1.0 + 0.02 * i
+        score = 0.8 * common + 0.6 * rng.normal(size=size) + apart * label
+        made.append(measured(trials(label, score, codec), f"sys{i:02d}", BY_CODEC))
+    return made

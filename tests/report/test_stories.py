@@ -1,0 +1,150 @@
+"""Golden stories: what the first screen says about data whose truth is known. Each failed with the summary of before."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.report import stories
+
+from hitmiss.comparing.comparison import compare
+from hitmiss.comparing.gates import Check
+from hitmiss.report.assessment import FAILED, OPEN, PASSED, Assessment, assess_comparison, assess_gate
+from hitmiss.report.evaluations import RunData
+from hitmiss.report.page import Options, compose
+from hitmiss.results import Estimate, Results
+
+
+def said(*sources: RunData, bootstrap: int = 200) -> Assessment:
+    (part,) = compose(list(sources), Options(compare={"bootstrap": bootstrap, "seed": 0})).parts
+    return part.summary.assessment
+
+
+def of(assessment: Assessment, name: str) -> str:
+    return {line.name: line.status for line in assessment.trust}[name]
+
+
+def test_a_coin_flip_is_not_called_good() -> None:
+    found = said(stories.coin_flip())
+    assert found.verdict.startswith("Not shown to be better than chance")
+    assert found.good[0].status == FAILED and "50\u00a0%" in found.good[0].text
+    assert not [line for line in found.fails if line.status == FAILED]
+
+
+def test_shifted_scores_are_named_with_the_figures_within() -> None:
+    found = said(stories.score_shift())
+    (line,) = [line for line in found.fails if line.status == FAILED]
+    assert line.text.startswith("Scores shift between codecs") and "One threshold does not fit" in line.text
+    assert "shift" in found.verdict.lower()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_twenty_equal_slices_have_no_weakest_spot(seed: int) -> None:
+    found = said(stories.homogeneous(seed))
+    assert [line.status for line in found.fails] == [PASSED]
+    assert (
+        found.fails[0].text.startswith("No slice was shown to be worse") and "20 slices of codec" in found.fails[0].text
+    )
+    assert found.verdict.startswith("Better than chance")
+
+
+def test_one_truly_bad_slice_is_the_only_one_named() -> None:
+    found = said(stories.one_bad_slice())
+    bad = [line.text for line in found.fails if line.status == FAILED]
+    assert len(bad) == 1 and bad[0].startswith("codec c07:") and "adjusted p" in bad[0] and "n = 200" in bad[0]
+    assert "codec c07" in found.verdict
+
+
+def test_reversed_scores_are_worse_than_chance_and_fail_a_check() -> None:
+    found = said(stories.backwards())
+    assert found.verdict.startswith("Worse than chance") and "direction" in found.verdict
+    assert of(found, "direction") == FAILED
+
+
+def test_saturated_scores_fail_a_check() -> None:
+    found = said(stories.saturated())
+    assert of(found, "scores") == FAILED and "scores" in found.verdict
+
+
+def test_thirty_systems_name_the_best_and_what_was_shown() -> None:
+    found = said(*stories.systems(30, size=300), bootstrap=0)
+    assert any("30 runs are better than chance" in line.text for line in found.good), found.good
+
+
+def test_two_systems_say_who_does_better_on_the_first_screen() -> None:
+    found = said(*stories.systems(2))
+    assert found.good[0].status == PASSED and found.good[0].text.startswith("sys00 does better than sys01")
+    assert found.verdict.startswith("sys00 does better than sys01")
+
+
+def test_a_comparison_alone_and_a_gate_alone_have_the_same_form() -> None:
+    a, b = stories.systems(2)
+    assert a.trials is not None and b.trials is not None
+    made = compare(a.trials, b.trials, ["eer"], names=("a", "b"), by=["codec"], bootstrap=200, seed=0)
+    found = assess_comparison(made)
+    assert found.verdict.startswith("a does better than b") and found.fails and found.trust
+    gate = assess_gate(
+        [Check("eer > 0.1", "eer", 0.2, 0.1, False, "0.2"), Check("eer > 1", "eer", 0.2, 1, True, "0.2")]
+    )
+    assert gate.verdict == "1 of 2 rules broken." and [line.status for line in gate.good] == [FAILED, PASSED]
+
+
+def attack_run(changed: float, noise: float) -> Results:
+    def row(metric: str, value: float, attack: str, strength: str) -> Estimate:
+        ends = max(value - 0.03, 0.0), min(value + 0.03, 1.0)
+        return Estimate(
+            metric, value, *ends, n=400, n_positive=500, run={"attack": attack, "strength": strength}, best="high"
+        )
+
+    rows = [
+        row("exact_match", 0.9, "clean", "0"),
+        row("robust_accuracy", 0.9 - changed, "pgd", "1"),
+        row("changed", changed, "pgd", "1"),
+        row("changed", noise, "noise ~ pgd", "1"),
+    ]
+    return Results(tuple(rows), "hitmiss:0|n:400/500|data:abc")
+
+
+def test_an_attack_counts_only_beyond_noise_of_the_same_norm() -> None:
+    strong, weak = (said(RunData("ecg", attack_run(*pair))) for pair in ((0.7, 0.05), (0.06, 0.05)))
+    assert strong.verdict.startswith("Attacks take accuracy away") and strong.fails[0].status == FAILED
+    assert "pgd at 1 changes 70.0" in strong.fails[0].text and "noise of the same norm" in strong.fails[0].text
+    assert weak.fails[0].status == OPEN and "Not shown to do more than noise" in weak.fails[0].text
+
+
+def test_what_was_not_checked_is_said() -> None:
+    found = said(RunData("bare", Results((Estimate("eer", 0.1, n=100, n_positive=50),))))
+    assert found.good[0].status == OPEN and "interval" in found.good[0].text
+    assert [line.status for line in found.fails] == [OPEN]
+    assert {"independence", "calibration", "completeness", "provenance", "data"} <= {line.name for line in found.trust}
+
+
+def test_the_test_of_slices_keeps_its_level() -> None:
+    """Of 200 sets of twenty equal slices about one in twenty names any; by the ratio rule of before nearly all did."""
+    from hitmiss.stats.heterogeneity import Figure, against_others
+    from hitmiss.stats.multiple import holm
+
+    rng = np.random.default_rng(1)
+    n, p, false = 150, 0.15, 0
+    for _ in range(400):
+        shares = rng.binomial(n, p, 20) / n
+        half = 1.96 * np.sqrt(np.maximum(shares * (1 - shares), 1e-9) / n)
+        tests = against_others(
+            [Figure(float(s), max(float(s - h), 0), float(s + h), n) for s, h in zip(shares, half, strict=True)]
+        )
+        false += min(holm([t.p for t in tests])) < 0.05
+    assert false <= 400 * 0.05 + 3 * np.sqrt(400 * 0.05 * 0.95)
+
+
+def test_the_test_of_slices_finds_what_is_there() -> None:
+    from hitmiss.stats.heterogeneity import Figure, against_others
+
+    rng = np.random.default_rng(2)
+    found = 0
+    for _ in range(100):
+        shares = rng.binomial(300, [0.1] * 9 + [0.25]) / 300
+        half = 1.96 * np.sqrt(shares * (1 - shares) / 300)
+        tests = against_others(
+            [Figure(float(s), float(s - h), float(s + h), 300) for s, h in zip(shares, half, strict=True)]
+        )
+        found += tests[-1].p * 10 < 0.05 and 0.1 < tests[-1].shrunken < shares[-1]
+    assert found >= 90
