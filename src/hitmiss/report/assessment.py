@@ -285,11 +285,7 @@ def weak_slices(results: Iterable[Estimate], metric: str) -> Slices:
             few += 1
         else:
             families.setdefault((tuple(e.run.items()), tuple(e.slice)), []).append(e)
-    pairs = [
-        (e, test)
-        for family in families.values()
-        for e, test in zip(family, against_others([_figure(e) for e in family], **_scale(family[0])), strict=False)
-    ]
+    pairs = [(e, test) for family in families.values() for e, test in zip(family, _tests(family), strict=False)]
     adjusted = holm([test.p for _, test in pairs]) if pairs else []
     level = level_of(pairs[0][0]) if pairs else 0.95
     weak = [
@@ -319,8 +315,9 @@ def _figure(e: Estimate) -> Figure:
     return Figure(e.value, e.low, e.high, _rare(e))
 
 
-def _scale(e: Estimate) -> dict[str, float | bool]:
-    return {"level": level_of(e), "bounded": _is_bounded(e.metric)}
+def _tests(family: Sequence[Estimate]) -> list[Tested]:
+    first = family[0]
+    return against_others([_figure(e) for e in family], level=level_of(first), bounded=_is_bounded(first.metric))
 
 
 def _is_bounded(metric: str) -> bool:
