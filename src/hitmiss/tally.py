@@ -135,6 +135,15 @@ class Tally:
             float((self.positive_counts[shared].sum() + self.negative_counts[shared].sum()) / total) if total else 0.0
         )
 
+    @property
+    def is_short(self) -> bool:
+        """Whether some scores are known only by the bins that they lie in."""
+        return False
+
+    def known(self, form: object) -> float | None:  # noqa: ARG002
+        """The figure of a form, where it was read before from scores that the tally does not hold; None where it was not."""
+        return None
+
     def point_at(self, threshold: float) -> int:
         """The point of the error curve that accepts `score >= threshold`."""
         return int(np.searchsorted(self.score, threshold, side="left"))

@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 from hitmiss.errors import HitmissError, UnknownName, UsageError
 from hitmiss.registry import Metric, all_metrics, resolve
 from hitmiss.spec import Setting, Spec
-from hitmiss.stats.forms import AtThreshold, ClassSums, Crossing, MinimumCost, PairShare
 from hitmiss.values import FAILED
 
 Array = NDArray[Any]
@@ -137,17 +136,12 @@ def _declared(
     """What the keywords say of the metric, and where they are silent what its form says."""
     form = subject.entry.form(**subject.settings) if subject.entry.form else None
     if needs is None:
-        both = form.needs_both if isinstance(form, ClassSums) else isinstance(form, READS_BOTH)
-        needs = "both" if both else "none"
+        needs = "both" if form is not None and form.needs_both else "none"
     if needs not in NEEDS:
         raise UnknownName("value of needs", needs, NEEDS)
-    ranks = isinstance(form, READS_ORDER) if rank is None else rank
+    ranks = form is not None and form.by_rank if rank is None else rank
     other = None if mirror is None else _resolved(mirror)
     return Subject(subject.name, subject.entry, subject.settings, NEEDS[needs], ranks, other, tolerance)
-
-
-READS_BOTH = (Crossing, MinimumCost, AtThreshold, PairShare)
-READS_ORDER = (Crossing, MinimumCost, PairShare)
 
 
 # --- cases ------------------------------------------------------------------------------------------------------

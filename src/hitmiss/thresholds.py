@@ -66,7 +66,7 @@ def figures_at(tally: Tally, thresholds: ArrayLike, metric: str | Spec = "f1") -
     form = entry.form(**settings) if entry.form is not None else None
     if not isinstance(form, OfCounts):
         raise UsageError(f"{spec} is no figure of decisions; a threshold can be chosen by f1, accuracy, mcc …")
-    return np.asarray(form.function(counts_at(tally, thresholds)), dtype=np.float64)
+    return form.of_counts(counts_at(tally, thresholds))
 
 
 def counts_at(tally: Tally, thresholds: ArrayLike) -> Counts:

@@ -20,7 +20,6 @@ from hitmiss.stats.bootstrap import stratified_replicates
 from hitmiss.stats.draws import uniform_counts
 from hitmiss.stats.forms import Form, PairShare, Whole
 from hitmiss.stats.paired import Plan, paired_replicates
-from hitmiss.stats.pieces import read
 from hitmiss.stats.units import UnitSample, draw_units, unit_replicates
 from hitmiss.tally import Tally
 
@@ -84,7 +83,7 @@ def compare_with_all_trials(trials: Trials, replicates: int, seed: int) -> float
     asked, rng = forms(), np.random.default_rng(seed)
     plan = Plan.of(trials[0], trials[1:], asked)
     draw = plan.draw(replicates, rng)
-    answers = [[read(f, axis.curve(draw)) for f in asked] for axis in plan.axes]
+    answers = [[f.on_curve(axis.curve(draw)) for f in asked] for axis in plan.axes]
     certain = 0
     for r in range(replicates):
         counts = plan.completed(draw, r, rng)
@@ -142,7 +141,7 @@ def test_law_where_windows_are_too_narrow(names: str, monkeypatch: pytest.Monkey
     eer, cost = eer_form("interpolated"), min_dcf_form(0.95, 1.0, 10.0, True)
     trials, asked = two_systems(1200, 2800, 3), {"eer": [eer], "cost": [cost], "both": [eer, cost]}[names]
     plan = Plan.of(trials[0], trials[1:], asked)
-    answer = read(asked[0], plan.axes[0].curve(plan.draw(300, np.random.default_rng(0))))
+    answer = asked[0].on_curve(plan.axes[0].curve(plan.draw(300, np.random.default_rng(0))))
     assert answer is not None
     assert 0.1 < answer[1].mean() < 0.99, "this must be about replicates in doubt"
     fast = paired_replicates(*trials, asked, 1500, np.random.default_rng(13))

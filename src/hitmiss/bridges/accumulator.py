@@ -18,7 +18,7 @@ import numpy as np
 from hitmiss.bridges.asking import array, asked
 from hitmiss.errors import DataError, UsageError
 from hitmiss.spec import Spec
-from hitmiss.stats.forms import OfCounts
+from hitmiss.stats.forms import Form
 from hitmiss.tally import Tally, merge
 
 MOST_PARTS: Final = 64
@@ -39,7 +39,7 @@ class Accumulator:
         self._asked = asked(metrics)
         for text, entry, settings in self._asked:
             form = entry.form(**settings) if entry.form is not None else None
-            if form is None or isinstance(form, OfCounts):
+            if not isinstance(form, Form):
                 raise UsageError(f"{text} is no metric of scores that can be accumulated; measure it with hm.measure")
         self._parts: list[Tally] = []
 

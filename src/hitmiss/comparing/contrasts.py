@@ -32,10 +32,10 @@ from hitmiss.metrics.counts import Counts
 from hitmiss.stats import intervals, mcnemar
 from hitmiss.stats.delong import difference_of_placements
 from hitmiss.stats.differences import p_of_replicates
-from hitmiss.stats.forms import AtThreshold, ClassSums, Crossing, Form, MinimumCost, OfCounts, PairShare, Whole
+from hitmiss.stats.forms import Form, Functional, OfCounts
 from hitmiss.stats.permutation import sign_flip, swap
 from hitmiss.stats.seeds import generator
-from hitmiss.tally import Floats, Tally
+from hitmiss.tally import Floats
 
 TESTS: Final = ("auto", "mcnemar", "delong", "bootstrap", "permutation")
 NO_TEST: Final = ""
@@ -80,7 +80,7 @@ def choose_test(question: Both, sample: PairedSample, wanted: str, by_units: boo
     if not question[0].metric.interval:
         return NO_TEST
     independent = not by_units and len(sample.parts) == 1
-    is_share, is_area = shared_denominator(question, sample) is not None, isinstance(question[0].form, PairShare)
+    is_share, is_area = shared_denominator(question, sample) is not None, question[0].form.is_area
     if wanted == "auto":
         if is_share:
             return "mcnemar" if independent else "permutation"
@@ -160,7 +160,7 @@ def _with_wins(found: Contrast, question: Both, sample: PairedSample) -> Contras
 
 def _gains(question: Both, part: Part) -> Floats | None:
     """For each pair how much better the second run does: above 0 it wins. None where single trials say nothing."""
-    first, second = _merits_of_both(question, part)
+    first, second = (_merits(q, side) for q, side in zip(question, (part.a, part.b), strict=True))
     if first is None or second is None:
         return None
     inside = ~(np.isnan(first) | np.isnan(second))
@@ -168,27 +168,16 @@ def _gains(question: Both, part: Part) -> Floats | None:
         return np.nan_to_num(second[inside] - first[inside], nan=0.0)
 
 
-def _merits_of_both(question: Both, part: Part) -> tuple[Floats | None, Floats | None]:
-    if isinstance(question[0].form, Crossing | MinimumCost | PairShare | Whole):
-        return part.placements
-    return _merits(question[0], part.a), _merits(question[1], part.b)
-
-
 def _merits(question: Question, sample: Sample) -> Floats | None:
     """How good each answer is for a metric, higher = better; NaN for trials that the metric does not look at."""
-    form = question.form
-    if isinstance(form, OfCounts):
-        code, share = outcomes(sample), share_of(form)
-        if share is None or share[1][:2] != share[1][2:4]:  # of precision, what is said decides whether it counts
-            return np.asarray(np.isin(code, RIGHT), dtype=np.float64)
-        hits = np.asarray(share[0])[code] * (1.0 if question.metric.best == "high" else -1.0)
-        return np.where(np.asarray(share[1])[code] > 0, hits, np.nan)
-    if isinstance(form, ClassSums):
-        terms = np.where(sample.positive, form.positive(sample.score), form.negative(sample.score))
-        return np.asarray(terms if question.metric.best == "high" else -terms, dtype=np.float64)
-    if isinstance(form, AtThreshold):
-        return np.asarray((sample.score >= form.threshold) == sample.positive, dtype=np.float64)
-    return None
+    form, best = question.form, question.metric.best
+    if form.kind != "decisions":
+        return form.merits(sample, best)
+    code, share = outcomes(sample), share_of(form)
+    if share is None or share[1][:2] != share[1][2:4]:  # of precision, what is said decides whether it counts
+        return np.asarray(np.isin(code, RIGHT), dtype=np.float64)
+    hits = np.asarray(share[0])[code] * (1.0 if best == "high" else -1.0)
+    return np.where(np.asarray(share[1])[code] > 0, hits, np.nan)
 
 
 def _permuted(question: Both, sample: PairedSample, draws: PairedDraws) -> float:
@@ -206,7 +195,7 @@ def _permuted(question: Both, sample: PairedSample, draws: PairedDraws) -> float
             terms = (hit_b.astype(np.float64) - hit_a) * inside / max(int(inside.sum()), 1)
             gained += np.bincount(own, weights=terms, minlength=len(codes))
         return sign_flip(gained, replicates, rng)
-    if any(q.form is None for q in question):
+    if question[0].form.kind == "columns":
         raise UsageError(f"{question[0].text} has no form to exchange answers in; take the bootstrap")
     sides = [_Exchange.of(question, part) for part in sample.parts]
 
@@ -229,11 +218,11 @@ class _Exchange:
     @classmethod
     def of(cls, question: Both, part: Part) -> _Exchange:
         """Outcomes of decisions; scores where the metric is about their value, else their ranks within each run."""
-        if isinstance(question[0].form, OfCounts):
+        form = question[0].form
+        if not isinstance(form, Form):
             codes = [outcomes(s) for s in (part.a, part.b)]
             return cls(question, part.positive, codes[0], codes[1])
-        by_value = isinstance(question[0].form, AtThreshold | ClassSums)
-        scores = [s.score if by_value else _ranks(s.score) for s in (part.a, part.b)]
+        scores = [s.score if form.by_value else _ranks(s.score) for s in (part.a, part.b)]
         return cls(question, part.positive, scores[0], scores[1])
 
     def delta(self, swapped: Mask) -> float:
@@ -242,12 +231,11 @@ class _Exchange:
         first, second = (self._figure(q.form, side) for q, side in zip(self.question, sides, strict=True))
         return second - first
 
-    def _figure(self, form: Form | OfCounts | None, side: NDArray[np.float64] | NDArray[np.int64]) -> float:
-        if isinstance(form, OfCounts):
-            return float(form.function(Counts(*(c.item() for c in np.bincount(side, minlength=OUTCOMES)))))
-        assert form is not None
-        values = side.astype(np.float64)
-        return form.value(Tally.of_classes(values[self.positive], values[~self.positive]))
+    def _figure(self, form: Functional, side: NDArray[np.float64] | NDArray[np.int64]) -> float:
+        if isinstance(form, Form):
+            return form.exchanged(self.positive, side.astype(np.float64))
+        assert isinstance(form, OfCounts)  # forms of columns are refused before
+        return float(form.function(Counts(*(c.item() for c in np.bincount(side, minlength=OUTCOMES)))))
 
 
 def _ranks(score: Floats) -> Floats:

@@ -17,8 +17,7 @@ from hitmiss.measuring.uncertainty import Draws, Plan, Question
 from hitmiss.metrics.counts import Counts
 from hitmiss.pairing import REPEATS, Pair
 from hitmiss.progress import tell
-from hitmiss.stats.delong import placements
-from hitmiss.stats.forms import OfCounts
+from hitmiss.stats.forms import Form, OfColumns, OfCounts
 from hitmiss.stats.paired import paired_replicates
 from hitmiss.stats.seeds import generator
 from hitmiss.tally import Floats
@@ -43,7 +42,7 @@ class Part:
     @cached_property
     def placements(self) -> tuple[Floats, Floats]:
         """For both runs the share of the other class that each trial is rightly ordered against."""
-        return placements(self.positive, self.a.score), placements(self.positive, self.b.score)
+        return self.a.placements, self.b.placements
 
     def values(self, question: Both) -> tuple[float, float]:
         """The figures of both runs; NaN where a figure is undefined."""
@@ -127,7 +126,7 @@ class PairedDraws:
 
     def is_zeroed(self, question: Both) -> bool:
         """Whether an undefined figure of this metric is 0 by convention."""
-        return self.zero_undefined and isinstance(question[0].form, OfCounts)
+        return self.zero_undefined and question[0].form.kind == "decisions"
 
     def deltas(self, questions: Sequence[Both], sample: PairedSample) -> list[Floats]:
         """Replicates of each difference, second run less first, averaged over repetitions."""
@@ -157,12 +156,12 @@ def _trial_deltas(questions: Sequence[Both], part: Part, plan: Plan, zero: bool)
     if _later(part):
         turned = [(q[1], q[0]) for q in questions]
         return [-d for d in _trial_deltas(turned, Part(part.b, part.a), plan, zero)]
-    at = [i for i, (q, _) in enumerate(questions) if q.form is not None and not isinstance(q.form, OfCounts)]
+    at = [i for i, (q, _) in enumerate(questions) if q.form.kind == "scores"]
     replicates, name = plan.bootstrap, part.a.name
     drawn = _form_deltas([questions[i] for i in at], part, replicates, generator(plan.seed, "pair", name)) if at else []
     found = dict(zip(at, drawn, strict=True))
     for i, question in enumerate(questions):
-        if i not in found and isinstance(question[0].form, OfCounts):
+        if question[0].form.kind == "decisions":
             found[i] = _count_deltas(question, part, replicates, generator(plan.seed, "pair counts", name), zero)
         elif i not in found:
             found[i] = _plain_deltas(question, part, replicates, generator(plan.seed, "pair rows", name))
@@ -182,7 +181,7 @@ def _later(part: Part) -> bool:
 
 
 def _form_deltas(questions: Sequence[Both], part: Part, replicates: int, rng: Generator) -> list[Floats]:
-    forms = [q.form for q, _ in questions if q.form is not None and not isinstance(q.form, OfCounts)]
+    forms = [q.form for q, _ in questions if isinstance(q.form, Form)]
     first, second = paired_replicates(part.positive, part.a.score, part.b.score, forms, replicates, rng)
     return [_less(y, x) for x, y in zip(first, second, strict=True)]
 
@@ -198,9 +197,7 @@ def _count_deltas(question: Both, part: Part, replicates: int, rng: Generator, z
             table = drawn.reshape(replicates, OUTCOMES, OUTCOMES)
             totals += np.stack([table.sum(axis=2), table.sum(axis=1)])
     values = [
-        np.asarray(q.form.function(Counts(*t.T)), dtype=np.float64)
-        for q, t in zip(question, totals, strict=True)
-        if isinstance(q.form, OfCounts)
+        q.form.of_counts(Counts(*t.T)) for q, t in zip(question, totals, strict=True) if isinstance(q.form, OfCounts)
     ]
     return _less(values[1], values[0], zero)
 
@@ -218,13 +215,12 @@ def outcomes(sample: Sample) -> NDArray[np.int64]:
 def _plain_deltas(question: Both, part: Part, replicates: int, rng: Generator) -> Floats:
     """Metrics without a form: trials are drawn within each class and both figures computed anew."""
     members = [np.flatnonzero(mask) for mask in (part.positive, ~part.positive)]
-    sides = [(q, q.arrays(s)) for q, s in zip(question, (part.a, part.b), strict=True)]
+    forms = [q.form for q in question if isinstance(q.form, OfColumns)]
+    sides = [(form, s.arrays(form.columns)) for form, s in zip(forms, (part.a, part.b), strict=True)]
     deltas = np.empty(replicates)
     for r in range(replicates):
         tell("replicates", r, replicates)
         drawn = np.concatenate([rng.choice(m, size=len(m)) for m in members if len(m)])
-        first, second = (
-            q.metric.function(**{k: v[drawn] for k, v in arrays.items()}, **q.settings) for q, arrays in sides
-        )
+        first, second = (form.of_arrays({k: v[drawn] for k, v in arrays.items()}) for form, arrays in sides)
         deltas[r] = second - first
     return deltas

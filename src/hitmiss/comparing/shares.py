@@ -9,20 +9,22 @@ from numpy.typing import NDArray
 
 from hitmiss.comparing.paired_samples import OUTCOMES, Both, PairedSample, outcomes
 from hitmiss.metrics.counts import Counts
-from hitmiss.stats.forms import OfCounts
+from hitmiss.stats.forms import Functional, OfCounts
 from hitmiss.values import Rate
 
 Mask = NDArray[np.bool_]
 
 
 @lru_cache(maxsize=256)
-def share_of(form: OfCounts) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
-    """Which outcomes a share counts, and of which it is a share; None for figures that are no plain share.
+def share_of(form: Functional) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
+    """Which outcomes a share counts, and of which it is a share; None for figures that are no plain share of decisions.
 
     >>> from hitmiss.metrics.counts import accuracy_of, f1_of
     >>> share_of(OfCounts(accuracy_of))[0][:4], share_of(OfCounts(f1_of))
     ((1.0, 0.0, 0.0, 1.0), None)
     """
+    if not isinstance(form, OfCounts):
+        return None
     single = [form.function(Counts(*row)) for row in np.eye(OUTCOMES, dtype=int).tolist()]
     if not all(isinstance(rate, Rate) for rate in single):
         return None
@@ -35,7 +37,7 @@ def share_of(form: OfCounts) -> tuple[tuple[float, ...], tuple[float, ...]] | No
 
 def shared_denominator(question: Both, sample: PairedSample) -> list[tuple[Mask, Mask, Mask]] | None:
     """For a share whose denominator is the same trials in both runs, a part each: those trials, and the hits of both."""
-    shares = [share_of(q.form) if isinstance(q.form, OfCounts) else None for q in question]
+    shares = [share_of(q.form) for q in question]
     if shares[0] is None or shares[1] is None:
         return None
     found = []

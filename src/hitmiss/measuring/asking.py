@@ -20,7 +20,7 @@ from hitmiss.results import Estimate
 from hitmiss.spec import Setting, Spec
 from hitmiss.stats import intervals
 from hitmiss.stats.binomial import wilson
-from hitmiss.stats.forms import Form, OfCounts, PairShare
+from hitmiss.stats.forms import Functional, OfColumns, OfConfidences
 from hitmiss.stats.quantiles import quantile_interval
 from hitmiss.tally import Floats
 from hitmiss.trials import Trials
@@ -68,13 +68,17 @@ def ask(metric: str | Spec, trials: Trials, choices: Choices) -> Question:
     return Question(str(Spec.of(spec.name, **shown)), entry, settings, form_of(entry, settings))
 
 
-def form_of(entry: Metric, settings: Mapping[str, Setting]) -> Form | OfCounts | None:
+def form_of(entry: Metric, settings: Mapping[str, Setting]) -> Functional:
     """The form of a metric with its settings: the same object whenever the same is asked, so that it can be looked up."""
-    return None if entry.form is None else _made(entry.form, tuple(sorted(settings.items())))
+    if entry.form is not None:
+        return _made(entry.form, tuple(sorted(settings.items())))
+    if entry.judged is not None:
+        return OfConfidences(entry.function, entry.columns, settings, judged=entry.judged)
+    return OfColumns(entry.function, entry.columns, settings)
 
 
 @cache
-def _made(form: Callable[..., Form | OfCounts], settings: tuple[tuple[str, Setting], ...]) -> Form | OfCounts:
+def _made(form: Callable[..., Functional], settings: tuple[tuple[str, Setting], ...]) -> Functional:
     return form(**dict(settings))
 
 
@@ -125,7 +129,7 @@ class Work:
         return replace(row, value=float(value), note="; ".join(notes) or None)
 
     def _is_zeroed(self, question: Question) -> bool:
-        return self.choices.zero_undefined and isinstance(question.form, OfCounts)
+        return self.choices.zero_undefined and question.form.kind == "decisions"
 
     def _interval(self, index: int, question: Question, sample: Sample, value: float) -> Ends:
         plan = self.draws.plan
@@ -136,7 +140,7 @@ class Work:
             return Ends.of(wilson(value.hits, value.of, plan.level), "wilson")
         if isinstance(value, Quantile) and not plan.unit:
             return Ends.of(quantile_interval(value.ordered, value.share, plan.level), "order statistics")
-        is_area = isinstance(question.form, PairShare)
+        is_area = question.form.is_area
         if plan.bootstrap and not (is_area and self.choices.delong and not plan.unit):
             return self._resampled(index, question, sample, value)
         if is_area:

@@ -13,7 +13,6 @@ from hitmiss.measuring.grouping import Grouping, Sample, samples_of_slices
 from hitmiss.measuring.uncertainty import Question
 from hitmiss.progress import each
 from hitmiss.results import Estimate
-from hitmiss.stats.forms import PairShare
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ def by_slices(work: Work, whole: Sample, grouping: Grouping, warnings: list[str]
     for i, question in enumerate(work.questions):
         cells = rows[i::size]
         averages += [_macro(work, whole, grouping, i, question, samples, cells), *_worst(question, cells)]
-        if work.choices.within and isinstance(question.form, PairShare):
+        if work.choices.within and question.form.is_area:
             averages.append(_within(work, whole, grouping, i, question, samples, cells))
     return rows + averages
 

@@ -8,8 +8,6 @@ from typing import Final
 
 from hitmiss.measuring.grouping import Sample
 from hitmiss.measuring.uncertainty import Plan, Question
-from hitmiss.stats.forms import MinimumCost, PairShare
-from hitmiss.stats.unseen import cost_at_most, equal_error_at_most
 
 SAME: Final = "no interval: every replicate gives the same figure"
 NO_ERROR: Final = "no error seen: the end is what so few trials leave open"
@@ -41,12 +39,9 @@ def without_width(question: Question, sample: Sample, value: float, plan: Plan) 
     """
     if plan.unit:
         return Ends(note=SAME)
-    if isinstance(question.form, PairShare):
+    if question.form.is_area:
         return Ends.of(sample.steps.interval(plan.level), "newcombe")
-    is_known = isinstance(question.form, MinimumCost) or question.metric.name == "eer"
-    if value != 0.0 or not is_known or sample.steps.area != 1.0:
+    most = question.form.most_unseen(sample.n_positive, sample.n - sample.n_positive, plan.level)
+    if value != 0.0 or most is None or sample.steps.area != 1.0:
         return Ends(note=SAME)
-    n1, n0 = sample.n_positive, sample.n - sample.n_positive
-    if isinstance(question.form, MinimumCost):
-        return Ends(0.0, cost_at_most(question.form, n1, n0, plan.level), "unseen", NO_ERROR)
-    return Ends(0.0, equal_error_at_most(n1, n0, plan.level), "unseen", NO_ERROR)
+    return Ends(0.0, most, "unseen", NO_ERROR)

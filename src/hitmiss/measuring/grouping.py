@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hitmiss.errors import UnknownName, UsageError
 from hitmiss.metrics.counts import OUTCOMES, Counts, outcome
 from hitmiss.stats import condensing
-from hitmiss.stats.delong import Steps
+from hitmiss.stats.delong import Steps, placements
 from hitmiss.stats.forms import Form
 from hitmiss.stats.units import UnitSample
 from hitmiss.stretches import blocks, combined, text_codes
@@ -146,6 +146,15 @@ class Sample:
         code = np.zeros(self.n, dtype=np.int64)
         code[used] = 1 + 2 * place + np.isin(happened[used], (0, 3))
         return distinct, code
+
+    @cached_property
+    def placements(self) -> Floats:
+        """For each trial the share of the other class that its score is rightly ordered against."""
+        return placements(self.positive, self.score)
+
+    def arrays(self, names: Sequence[str]) -> dict[str, Array]:
+        """Some of its columns."""
+        return {name: self.label if name == "label" else self.columns.named(name)[self.rows] for name in names}
 
     def unit_sample(self, unit: NDArray[np.int64], n_units: int) -> UnitSample:
         """Its trials with the unit of each."""

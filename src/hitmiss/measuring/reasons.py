@@ -7,7 +7,6 @@ from typing import Final
 from hitmiss.measuring.grouping import Sample
 from hitmiss.measuring.uncertainty import Plan, Question
 from hitmiss.metrics.counts import Counts
-from hitmiss.stats.forms import OfCounts
 from hitmiss.values import Quantile, Rate
 
 FEW: Final = 10
@@ -21,7 +20,7 @@ def why_undefined(sample: Sample, question: Question) -> str:
         return f"undefined: only {head.positive} here"
     if sample.n_positive == 0:
         return f"undefined: only {head.negative} here"
-    if isinstance(question.form, OfCounts) or "decision" in question.metric.columns:
+    if question.form.kind == "decisions" or "decision" in question.metric.columns:
         return f"undefined: {_what_is_missing(sample.counts, head.positive, head.negative)}"
     return f"undefined: an empty denominator in {question.metric.name}"
 

@@ -19,7 +19,6 @@ from hitmiss.errors import UsageError
 from hitmiss.measuring.grouping import Columns, Rows, Sample
 from hitmiss.metrics.counts import OUTCOMES
 from hitmiss.stats.delong import Steps
-from hitmiss.stats.forms import ReadTally
 from hitmiss.stats.units import UnitSample
 from hitmiss.tally import Array, Floats, Tally
 from hitmiss.trials import Header, Trials
@@ -76,7 +75,7 @@ class TalliedTrials(Trials):
     @property
     def is_short(self) -> bool:
         """Whether some scores are known only by the bins that they lie in."""
-        return isinstance(self.whole.tally, ReadTally)
+        return self.whole.tally.is_short
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +161,7 @@ class TalliedSample(Sample):
         """Its trials with the unit of each, which every trial of a cell shares."""
         scored, nobody = self.columns.trials.scored, np.zeros(0, dtype=np.intp)
         tallies = [scored.tally(self.rows[i : i + 1], nobody) for i in range(len(self.rows))]
-        if any(isinstance(tally, ReadTally) for tally in tallies):
+        if any(tally.is_short for tally in tallies):
             raise UsageError("drawing units needs every score at once, and these are too many to keep; raise --memory")
         scores = [np.repeat(tally.score, tally.positive_counts) for tally in tallies]
         sizes = [len(own) for own in scores]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from hitmiss.stats import intervals
 from hitmiss.stats.bootstrap import count_replicates, stratified_replicates, trial_draws
 from hitmiss.stats.cells import cut
 from hitmiss.stats.fewest import enough
-from hitmiss.stats.forms import AtThreshold, ClassSums, Form, MinimumCost, OfCounts, PairShare, Whole
+from hitmiss.stats.forms import Form, Functional, OfColumns, OfTrials
 from hitmiss.stats.seeds import generator
 from hitmiss.stats.units import UnitSample, draw_units, refuse_mixed_strata, unit_replicates, weighted_totals
 from hitmiss.tally import Array, Floats, Tally
@@ -41,21 +41,11 @@ class Question:
     text: str
     metric: Metric
     settings: dict[str, Setting]
-    form: Form | OfCounts | None
+    form: Functional
 
     def value(self, sample: Sample) -> float:
         """The figure of a sample."""
-        if isinstance(self.form, OfCounts):
-            return self.form.function(sample.counts)  # type: ignore[no-any-return]
-        if isinstance(self.form, PairShare):
-            return sample.steps.area
-        if self.form is not None:
-            return self.form.value(sample.tally)
-        return self.metric.function(**self.arrays(sample), **self.settings)
-
-    def arrays(self, sample: Sample) -> dict[str, Any]:
-        """The columns that the metric asks for, of one sample."""
-        return {c: sample.label if c == "label" else sample.columns.named(c)[sample.rows] for c in self.metric.columns}
+        return self.form.measure(sample)
 
 
 @dataclass(frozen=True)
@@ -97,7 +87,7 @@ class Draws:
     n_units: int = 0
     _unit_samples: dict[str, UnitSample] = field(default_factory=dict)
     _accelerations: dict[tuple[str, int], float] = field(default_factory=dict)
-    _at_best: dict[tuple[str, str], tuple[AtThreshold, Floats]] = field(default_factory=dict)
+    _beside: dict[tuple[str, str], tuple[Form, Floats]] = field(default_factory=dict)
     _tallies: dict[str, Tally] = field(default_factory=dict)
     _few: dict[str, str | None] = field(default_factory=dict)
 
@@ -112,26 +102,27 @@ class Draws:
     def replicates(self, questions: Sequence[Question], sample: Sample) -> list[Floats]:
         """Replicates of each question for one sample, from the same draws."""
         rng = generator(self.plan.seed, sample.name)
-        forms = [q.form for q in questions if q.form is not None and not isinstance(q.form, OfCounts)]
+        forms = [q.form for q in questions if isinstance(q.form, Form)]
         if forms and self.weights is None:
             self._tallies[sample.name] = sample.condensed(forms)
-        chosen = self._chosen_thresholds(forms, sample)
-        every = [*forms, *chosen.values()]
+        beside = self._beside_forms(forms, sample)
+        every = [*forms, *beside.values()]
         by_form = dict(zip(map(id, every), self._of_forms(every, sample, rng), strict=True)) if every else {}
         self._note_accelerations(every, sample)
         for q in questions:
-            if id(q.form) in chosen:
-                fixed = chosen[id(q.form)]
-                self._at_best[sample.name, q.text] = fixed, by_form[id(fixed)]
-        return [by_form[id(q.form)] if id(q.form) in by_form else self._others(q, sample, rng) for q in questions]
+            if id(q.form) in beside:
+                second = beside[id(q.form)]
+                self._beside[sample.name, q.text] = second, by_form[id(second)]
+        trials = _DrawnTrials(self, sample, rng)
+        return [q.form.drawn(trials) if isinstance(q.form, OfTrials) else by_form[id(q.form)] for q in questions]
 
-    def _chosen_thresholds(self, forms: Sequence[Form], sample: Sample) -> dict[int, AtThreshold]:
-        """For each least cost, the cost at the sample's best threshold: its interval needs both."""
-        least = [f for f in forms if isinstance(f, MinimumCost)]
-        if not least or self.plan.method != "auto" or not 0 < sample.n_positive < sample.n:
+    def _beside_forms(self, forms: Sequence[Form], sample: Sample) -> dict[int, Form]:
+        """The forms whose replicates the intervals of others need, too."""
+        if self.plan.method != "auto" or not 0 < sample.n_positive < sample.n:
             return {}
-        tally = self._tallies.get(sample.name) or sample.tally
-        return {id(f): f.at_best(tally) for f in least}
+        tally = self._tallies.get(sample.name)
+        found = {id(f): f.beside(sample.tally if tally is None else tally) for f in forms}
+        return {place: form for place, form in found.items() if form is not None}
 
     def _of_forms(self, forms: list[Form], sample: Sample, rng: np.random.Generator) -> list[Floats]:
         if self.weights is None:
@@ -166,80 +157,22 @@ class Draws:
             self._unit_samples[sample.name] = sample.unit_sample(self.unit, self.n_units)
         return self._unit_samples[sample.name]
 
-    def _others(self, q: Question, sample: Sample, rng: np.random.Generator) -> Floats:
-        if isinstance(q.form, OfCounts):
-            drawn = self._outcome_counts(sample, rng)
-            return np.asarray(q.form.function(Counts(*drawn.T)), dtype=np.float64)
-        if q.metric.judged is not None:
-            return self._judged(q, sample, rng)
-        if self.weights is not None:
-            return self._weighted(q, sample)
-        arrays, settings = q.arrays(sample), q.settings
-        draws = trial_draws(sample.positive, self.plan.bootstrap, rng)
-        return np.array([q.metric.function(**{c: a[d] for c, a in arrays.items()}, **settings) for d in draws])
-
-    def _outcome_counts(self, sample: Sample, rng: np.random.Generator) -> Floats:
-        if self.weights is None or self.unit is None:
-            return count_replicates(sample.outcomes, self.plan.bootstrap, rng)
-        return weighted_totals(self.weights, sample.unit_outcomes(self.unit, self.n_units))
-
-    def _judged(self, q: Question, sample: Sample, rng: np.random.Generator) -> Floats:
-        """Replicates of a metric of confidences, from how often each confidence was right and wrong."""
-        assert q.metric.judged is not None
-        confidence, code = sample.judged
-        cells = 1 + 2 * len(confidence)
-        values = []
-        for counts in self._cell_counts(sample, code, cells, rng):
-            judged = Judged(confidence, counts[:, 2::2], counts[:, 1::2], counts.sum(axis=1))
-            values.append(np.asarray(q.metric.judged(judged, **q.settings), dtype=np.float64))
-        return np.concatenate(values)
-
-    def _cell_counts(
-        self, sample: Sample, code: NDArray[np.int64], cells: int, rng: np.random.Generator
-    ) -> Iterator[Floats]:
-        """How often trials of each code are drawn (replicate × code), some replicates at a time."""
-        step = max(1, MOST_CELLS // cells)
-        if self.weights is None or self.unit is None:
-            sides = [np.bincount(code[side], minlength=cells) for side in (sample.positive, ~sample.positive)]
-            shares = [(int(have.sum()), have / max(1, have.sum())) for have in sides]
-            for start in range(0, self.plan.bootstrap, step):
-                size = min(step, self.plan.bootstrap - start)
-                drawn = [rng.multinomial(n, p, size=size).astype(np.float64) for n, p in shares if n]
-                yield np.sum(drawn, axis=0)
-            return
-        unit = self.unit[sample.rows]
-        for start in range(0, len(self.weights), step):
-            part = self.weights[start : start + step]
-            yield np.stack([np.bincount(code, weights=w[unit], minlength=cells) for w in part])
-
-    def _weighted(self, q: Question, sample: Sample) -> Floats:
-        assert self.weights is not None and self.unit is not None
-        unit, arrays = self.unit[sample.rows], q.arrays(sample)
-        return np.array([q.metric.function(**arrays, weight=w[unit], **q.settings) for w in self.weights])
-
     def interval(self, question: Question, sample: Sample, value: float, replicates: Floats) -> tuple[float, float]:
         """The interval of a figure from its replicates.
 
         `auto`: BCa, for least costs the interval that knows their optimism, percentile where neither can be had.
         """
         form, plan = question.form, self.plan
-        has_form = form is not None and not isinstance(form, OfCounts)
-        if plan.method == "bca" and not has_form:
+        if plan.method == "bca" and not isinstance(form, Form):
             raise UsageError(f"a BCa interval of {question.text} is not available; use percentile")
-        if plan.method == "percentile" or not has_form or math.isnan(value):
+        if plan.method == "percentile" or math.isnan(value):
             return intervals.percentile(replicates, plan.level)
-        if (sample.name, question.text) in self._at_best and isinstance(form, MinimumCost):
-            fixed, costs = self._at_best[sample.name, question.text]
-            low, high = intervals.of_least_cost(replicates, costs, value, self._acceleration(fixed, sample), plan.level)
-            return low, min(high, max(form.trivial, value))
-        assert form is not None and not isinstance(form, OfCounts)
-        return intervals.bca(replicates, value, self._acceleration(form, sample), plan.level)
+        beside = self._beside.get((sample.name, question.text))
+        return form.interval(replicates, value, plan.level, lambda f: self._acceleration(f, sample), beside)
 
     def for_averages(self, question: Question, sample: Sample, value: float, replicates: Floats) -> Floats:
         """Replicates as figures made of several figures need them: those of a least cost without its optimism."""
-        if (sample.name, question.text) not in self._at_best:
-            return replicates
-        return self._at_best[sample.name, question.text][1] * intervals.growth_of_least_cost(replicates, value)
+        return question.form.for_averages(replicates, value, self._beside.get((sample.name, question.text)))
 
     def _note_accelerations(self, forms: list[Form], sample: Sample) -> None:
         """The accelerations of all forms under units, from one pass over the blocks that are left out."""
@@ -262,12 +195,62 @@ class Draws:
         return np.asarray(block[None, :] != left_out[:, None], dtype=np.uint16)
 
 
+@dataclass(frozen=True, eq=False)
+class _DrawnTrials:
+    """Replicates of a sample's trials, as forms that no tally of scores determines read them."""
+
+    draws: Draws
+    sample: Sample
+    rng: np.random.Generator
+
+    def counts(self) -> Counts:
+        """The decisions of every replicate, counted."""
+        draws, sample = self.draws, self.sample
+        if draws.weights is None or draws.unit is None:
+            return Counts(*count_replicates(sample.outcomes, draws.plan.bootstrap, self.rng).T)
+        return Counts(*weighted_totals(draws.weights, sample.unit_outcomes(draws.unit, draws.n_units)).T)
+
+    def confidences(self, function: Callable[[Judged], Array]) -> Floats:
+        """A function of how often each confidence was right and wrong, some replicates at a time."""
+        confidence, code = self.sample.judged
+        values = []
+        for counts in self._cells(code, 1 + 2 * len(confidence)):
+            judged = Judged(confidence, counts[:, 2::2], counts[:, 1::2], counts.sum(axis=1))
+            values.append(np.asarray(function(judged), dtype=np.float64))
+        return np.concatenate(values)
+
+    def _cells(self, code: NDArray[np.int64], cells: int) -> Iterator[Floats]:
+        """How often trials of each code are drawn (replicate × code), some replicates at a time."""
+        draws, sample, step = self.draws, self.sample, max(1, MOST_CELLS // cells)
+        if draws.weights is None or draws.unit is None:
+            sides = [np.bincount(code[side], minlength=cells) for side in (sample.positive, ~sample.positive)]
+            shares = [(int(have.sum()), have / max(1, have.sum())) for have in sides]
+            for start in range(0, draws.plan.bootstrap, step):
+                size = min(step, draws.plan.bootstrap - start)
+                drawn = [self.rng.multinomial(n, p, size=size).astype(np.float64) for n, p in shares if n]
+                yield np.sum(drawn, axis=0)
+            return
+        unit = draws.unit[sample.rows]
+        for start in range(0, len(draws.weights), step):
+            part = draws.weights[start : start + step]
+            yield np.stack([np.bincount(code, weights=w[unit], minlength=cells) for w in part])
+
+    def rows(self, form: OfColumns) -> Floats:
+        """A function of columns, called for each replicate."""
+        draws, sample = self.draws, self.sample
+        arrays = sample.arrays(form.columns)
+        if draws.weights is not None and draws.unit is not None:
+            unit = draws.unit[sample.rows]
+            return np.array([form.of_arrays(arrays, w[unit]) for w in draws.weights])
+        places = trial_draws(sample.positive, draws.plan.bootstrap, self.rng)
+        return np.array([form.of_arrays({c: a[d] for c, a in arrays.items()}) for d in places])
+
+
 def _centred(form: Form, drawn: Floats, tally: Tally, sample: Sample) -> Floats:
     """Replicates of a sum over all trials that were drawn on bins of scores, moved to the figure of the scores themselves."""
-    if not isinstance(form, PairShare | ClassSums | Whole):
+    if not form.every_score:
         return drawn
-    exact = sample.steps.area if isinstance(form, PairShare) else form.value(sample.tally)
-    shift = exact - form.value(tally)
+    shift = form.measure(sample) - form.value(tally)
     return drawn + shift if math.isfinite(shift) else drawn
 
 

@@ -7,6 +7,8 @@ accepted if `score >= threshold`. Rates are fractions. With one class only every
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -16,6 +18,7 @@ from hitmiss.errors import DataError, UsageError
 from hitmiss.registry import metric
 from hitmiss.stats.focus import tally_for
 from hitmiss.stats.forms import AtThreshold, ClassSums, Form, MinimumCost, Number, Whole, equal_error, tie_steps
+from hitmiss.stats.unseen import equal_error_at_most
 from hitmiss.tally import Floats, Tally
 
 TieRule = Literal["grouped", "official", "interpolated", "hull"]
@@ -24,7 +27,7 @@ TieRule = Literal["grouped", "official", "interpolated", "hull"]
 def eer_form(ties: TieRule) -> Form:
     """The EER under a tie rule as the engine sees it."""
     if ties == "hull":
-        return Whole(hull_eer)
+        return Whole(hull_eer, equal_error_at_most, _passing_hull)
     return equal_error(ties)
 
 
@@ -265,7 +268,7 @@ def cllr(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None) ->
     return cllr_form().value(Tally.of(label, score, weight))
 
 
-@metric(best="low", range=(0.0, 1.0), form=lambda: Whole(min_cllr_of_tally))
+@metric(best="low", range=(0.0, 1.0), form=lambda: Whole(min_cllr_of_tally, passes=_passing_min_cllr))
 def min_cllr(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Cllr after the best monotone recalibration (PAV): what is left when only the order counts, in bits.
 
@@ -319,3 +322,29 @@ def hull_eer(tally: Tally) -> float:
         return float(frr[last])
     rise, fall = frr[last + 1] - frr[last], far[last] - far[last + 1]
     return float(frr[last] + rise * (far[last] - frr[last]) / (rise + fall))
+
+
+@dataclass(eq=False)
+class PassingBlocks:
+    """A function of the PAV blocks alone, read stretch by stretch (see `stats.forms.Passing`): pooled trials stay pooled."""
+
+    function: Callable[[Tally], float]
+    counts: list[tuple[Floats, Floats]] = field(default_factory=list)
+
+    def add(self, part: Tally) -> None:
+        """The next stretch of scores."""
+        if len(part.score):
+            self.counts.append(pav_blocks(part))
+
+    def value(self) -> float:
+        """The function of the blocks of all."""
+        p, q = (np.concatenate([np.zeros(1), *c]) for c in zip(*self.counts, strict=True))
+        return float(self.function(Tally(np.arange(len(p) - 1, dtype=np.float64), np.cumsum(p), np.cumsum(q))))
+
+
+def _passing_hull(*_: int) -> PassingBlocks:
+    return PassingBlocks(hull_eer)
+
+
+def _passing_min_cllr(*_: int) -> PassingBlocks:
+    return PassingBlocks(min_cllr_of_tally)

@@ -11,7 +11,7 @@ from hitmiss.errors import DataError, UsageError
 from hitmiss.metrics.counts import OUTCOMES, Counts, outcome
 from hitmiss.registry import Metric, resolve
 from hitmiss.spec import Setting, Spec
-from hitmiss.stats.forms import OfCounts, PairShare
+from hitmiss.stats.forms import OfCounts
 from hitmiss.stats.runs import PIECE, Runs, counted
 from hitmiss.tally import check_label, check_trials
 
@@ -90,8 +90,8 @@ def _values(
 ) -> list[float]:
     form = entry.form(**settings) if entry.form is not None else None
     if isinstance(form, OfCounts):
-        return list(map(float, np.asarray(form.function(counts), dtype=np.float64)))
+        return list(map(float, form.of_counts(counts)))
     assert runs is not None and form is not None  # `_refuse_absent` has seen to both
-    if isinstance(form, PairShare):
+    if form.is_area:
         return [runs.pair_share(g) for g in range(n)]
     return [float(form.value(runs.tally(g))) for g in range(n)]

@@ -5,6 +5,9 @@ Conventions as in `detection`: label 1 = positive, higher score = positive, acce
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass, field
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -30,7 +33,7 @@ def roc_auc(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None)
     return PairShare().value(Tally.of(label, score, weight))
 
 
-@metric(best="high", form=lambda: Whole(average_precision_of_tally))
+@metric(best="high", form=lambda: Whole(average_precision_of_tally, passes=PassingPrecision))
 def average_precision(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Average precision: the precision at each threshold, weighted by the recall gained there (no interpolation).
 
@@ -105,3 +108,27 @@ def fpr_at_tpr(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = No
 def _check_share(name: str, value: float) -> None:
     if not 0.0 <= value <= 1.0:
         raise UsageError(f"{name} must lie between 0 and 1; found {value}")
+
+
+@dataclass(eq=False)
+class PassingPrecision:
+    """Average precision, read stretch by stretch (see `stats.forms.Passing`): precisions at each positive score, summed."""
+
+    n_positive: int
+    n_negative: int
+    below: tuple[int, int] = (0, 0)
+    sums: list[float] = field(default_factory=list)
+
+    def add(self, part: Tally) -> None:
+        """The next stretch of scores."""
+        p, q = self.below
+        accepted_positives = (self.n_positive - p) - part.positives[:-1].astype(np.float64)
+        accepted = accepted_positives + ((self.n_negative - q) - part.negatives[:-1])
+        gained = part.positive_counts
+        held = gained > 0
+        self.sums.append(float(np.sum(gained[held] * accepted_positives[held] / accepted[held])))
+        self.below = p + int(part.n_positive), q + int(part.n_negative)
+
+    def value(self) -> float:
+        """The mean over the positives."""
+        return math.fsum(self.sums) / self.n_positive if self.n_positive else math.nan

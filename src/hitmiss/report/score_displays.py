@@ -19,7 +19,6 @@ from hitmiss.metrics.selective import risk_coverage
 from hitmiss.report.displays import Display, Point, facts, light, operating_points, tally_of
 from hitmiss.report.thinning import PIXELS
 from hitmiss.stats.binomial import wilson
-from hitmiss.stats.forms import ReadTally
 from hitmiss.stats.keys import COARSE, bins_of, first_key, keys_of, scores_of
 from hitmiss.tally import Floats, Tally
 from hitmiss.trials import Trials
@@ -70,7 +69,7 @@ class HistogramDisplay(Display):
     ) -> HistogramDisplay:
         """The histogram of a tally."""
         edges = _edges(tally, bins)
-        counts = _spread(tally, edges) if isinstance(tally, ReadTally) else _placed(tally, edges)
+        counts = _spread(tally, edges) if tally.is_short else _placed(tally, edges)
         shares = counts[0] / tally.n_positive, counts[1] / tally.n_negative
         return cls(positive, negative, int(tally.n_positive), int(tally.n_negative), edges, *shares, points)
 

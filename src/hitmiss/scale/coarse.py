@@ -25,7 +25,7 @@ from hitmiss.scale.sums import SampleKey
 from hitmiss.scale.tallies import Binned, Cell, ShardTally
 from hitmiss.stats.condensing import LEVELS, condense, heavy_bins, leaves, opened, thresholds
 from hitmiss.stats.delong import Steps
-from hitmiss.stats.forms import ClassSums, Form, PairShare, ReadTally, Whole
+from hitmiss.stats.forms import Form, ReadTally
 from hitmiss.stats.keys import COARSE, EXACT, Keys, bins_of, first_key, keys_of
 from hitmiss.tally import Tally
 
@@ -156,12 +156,12 @@ def fetch_open(
 
 def needs_whole(forms: Sequence[Form]) -> bool:
     """Whether some form needs every score, and not for its order alone."""
-    return any(isinstance(f, ClassSums | Whole) for f in forms)
+    return any(f.every_score and not f.is_area for f in forms)
 
 
 def needs_every_score(source: CoarseCells, samples: Iterable[SampleKey], forms: Sequence[Form]) -> bool:
     """Whether a figure, or a warning with a figure in it, cannot do with the scores that were fetched."""
-    if needs_whole(forms) or any(isinstance(f, PairShare) for f in forms):
+    if any(f.every_score for f in forms):
         return True
     for positive, negative in samples:
         rows = np.array(positive, dtype=np.intp), np.array(negative, dtype=np.intp)

@@ -46,7 +46,7 @@ from hitmiss.scale.sums import read_sums
 from hitmiss.scale.tallies import Cell, ShardTally, merge_tallies
 from hitmiss.spec import Spec, parse
 from hitmiss.stats import condensing
-from hitmiss.stats.forms import Form, OfCounts
+from hitmiss.stats.forms import Form
 from hitmiss.stats.keys import COARSE, EXACT
 from hitmiss.trials import ANSWERS
 
@@ -201,7 +201,7 @@ def asked_forms(wanted: Sequence[str], protocol: Protocol | None, options: ReadS
         if "score" not in entry.columns or entry.form is None or (entry.kinds and options.kind not in entry.kinds):
             continue
         form = form_of(entry, entry.settings(Spec.of(spec.name, **settled)))
-        if form is not None and not isinstance(form, OfCounts):
+        if isinstance(form, Form):
             found.append(form)
     return found
 

@@ -10,10 +10,10 @@ from typing import Any, Final
 import numpy as np
 
 from hitmiss.scale.cells import ExactCells
-from hitmiss.scale.summing import Pairs, Passing, passing
+from hitmiss.scale.summing import Pairs
 from hitmiss.scale.tallies import Binned
 from hitmiss.stats.delong import Steps
-from hitmiss.stats.forms import Form
+from hitmiss.stats.forms import Form, Passing
 from hitmiss.tally import Tally
 
 SampleKey = tuple[tuple[int, ...], tuple[int, ...]]
@@ -40,7 +40,7 @@ def read_sums(
     readers: dict[SampleKey, tuple[dict[Form, Passing], Pairs]] = {}
     for key, tally in asked.items():
         n1, n0 = int(tally.n_positive), int(tally.n_negative)
-        own = {form: found for form in forms if (found := passing(form, n1, n0)) is not None}
+        own = {form: found for form in forms if (found := form.passing(n1, n0)) is not None}
         readers[key] = own, Pairs(n1, n0, Steps.of_tally(tally).area if n1 and n0 else 0.5)
     passes: Any = stretches(binned)
     with closing(passes):

@@ -11,6 +11,7 @@ threads. `resampled` does it by brute force, as `trial_draws` tells; it is the o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.random import Generator
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from hitmiss.progress import tell
 from hitmiss.stats.cells import Cells, cut, cut_finely
-from hitmiss.stats.forms import AtThreshold, ClassSums, Crossing, Form, MinimumCost, PairShare, Whole
+from hitmiss.stats.forms import ClassSums, Form, Located, Whole
 from hitmiss.stats.refine import Search, search_stratified
 from hitmiss.stats.sums import class_sum, ordered_pairs
 from hitmiss.tally import Floats, Tally
@@ -28,10 +29,8 @@ def stratified_replicates(tally: Tally, forms: Sequence[Form], replicates: int, 
     """Replicates of each form, all from the same draws: trials resampled with replacement within each class."""
     if not tally.has_both_classes:
         return [np.full(replicates, np.nan) for _ in forms]
-    cells = cut(tally, forms)
-    p, q = draw_cells(cells, replicates, rng)
-    search = search_stratified(cells, p, q, crossings(forms), costs(forms), rng)
-    return [_read(form, cells, p, q, search, rng) for form in forms]
+    drawn = Stratified.draw(tally, forms, replicates, rng)
+    return [form.replicates(drawn) for form in forms]
 
 
 def draw_cells(cells: Cells, replicates: int, rng: Generator) -> tuple[Floats, Floats]:
@@ -41,45 +40,52 @@ def draw_cells(cells: Cells, replicates: int, rng: Generator) -> tuple[Floats, F
     return p, rng.multinomial(n0, cells.negatives / n0, size=replicates).astype(np.float64)
 
 
-def crossings(forms: Sequence[Form]) -> list[Crossing]:
-    """The forms that are read at a crossing."""
-    return [f for f in forms if isinstance(f, Crossing)]
+@dataclass(frozen=True, eq=False)
+class Stratified:
+    """Class-stratified replicates as forms read them: counts per cell, and the search inside cells."""
+
+    cells: Cells
+    p: Floats
+    q: Floats
+    search: Search
+    rng: Generator
+
+    @classmethod
+    def draw(cls, tally: Tally, forms: Sequence[Form], replicates: int, rng: Generator) -> Stratified:
+        """Draw the cells, and search them for what decides the forms."""
+        cells = cut(tally, forms)
+        p, q = draw_cells(cells, replicates, rng)
+        return cls(cells, p, q, search_stratified(cells, p, q, forms, rng), rng)
+
+    def searched(self, form: Located) -> Floats:
+        """See `forms.Drawn`."""
+        return self.search.replicates(form)
+
+    def counts_at(self, threshold: float) -> tuple[Floats, Floats, Floats, Floats]:
+        """See `forms.Drawn`."""
+        return counts_at(threshold, self.cells, self.p, self.q)
+
+    def class_sums(self, form: ClassSums) -> tuple[Floats, Floats, Floats, Floats]:
+        """See `forms.Drawn`."""
+        tally = self.cells.tally
+        positive = class_sum(self.cells, tally.positive_counts, self.p, form.positive, self.rng)
+        negative = class_sum(self.cells, tally.negative_counts, self.q, form.negative, self.rng)
+        return positive, self.p.sum(axis=1), negative, self.q.sum(axis=1)
+
+    def pair_share(self) -> Floats:
+        """See `forms.Drawn`."""
+        return ordered_pairs(self.cells, self.p, self.q, self.rng)
+
+    def whole(self, form: Whole) -> Floats:
+        """See `forms.Drawn`."""
+        finely = cut_finely(self.cells.tally)
+        return read_whole(form, finely, *draw_cells(finely, len(self.p), self.rng))
 
 
-def costs(forms: Sequence[Form]) -> list[MinimumCost]:
-    """The forms that are a least cost."""
-    return [f for f in forms if isinstance(f, MinimumCost)]
-
-
-def read_search(form: Crossing | MinimumCost, search: Search) -> Floats:
-    """The replicates of one form of a finished search."""
-    if isinstance(form, Crossing):
-        return search.rates[next(i for i, f in enumerate(search.crossings) if f is form)]
-    return search.least[next(i for i, f in enumerate(search.costs) if f is form)]
-
-
-def _read(form: Form, cells: Cells, p: Floats, q: Floats, search: Search, rng: Generator) -> Floats:
-    if isinstance(form, Crossing | MinimumCost):
-        return read_search(form, search)
-    if isinstance(form, AtThreshold):
-        return read_at_threshold(form, cells, p, q)
-    if isinstance(form, PairShare):
-        return ordered_pairs(cells, p, q, rng)
-    if isinstance(form, ClassSums):
-        sums = (
-            class_sum(cells, cells.tally.positive_counts, p, form.positive, rng),
-            class_sum(cells, cells.tally.negative_counts, q, form.negative, rng),
-        )
-        return np.asarray(form.combine(sums[0], p.sum(axis=1), sums[1], q.sum(axis=1)))
-    finely = cut_finely(cells.tally)
-    return read_whole(form, finely, *draw_cells(finely, len(p), rng))
-
-
-def read_at_threshold(form: AtThreshold, cells: Cells, p: Floats, q: Floats) -> Floats:
-    """A figure at a fixed threshold, which is one of the cuts."""
-    k = cells.index_of(cells.tally.point_at(form.threshold))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(form.combine(p[:, :k].sum(axis=1), p.sum(axis=1), q[:, k:].sum(axis=1), q.sum(axis=1)))
+def counts_at(threshold: float, cells: Cells, p: Floats, q: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Missed and all positives, accepted and all negatives at a fixed threshold, which is one of the cuts."""
+    k = cells.index_of(cells.tally.point_at(threshold))
+    return p[:, :k].sum(axis=1), p.sum(axis=1), q[:, k:].sum(axis=1), q.sum(axis=1)
 
 
 def read_whole(form: Whole, cells: Cells, p: Floats, q: Floats) -> Floats:

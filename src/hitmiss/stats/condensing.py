@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.stats.forms import AtThreshold, Crossing, Form, MinimumCost
+from hitmiss.stats.forms import Form
 from hitmiss.stats.keys import COARSE, EXACT, Keys, keys_of, scores_of
 from hitmiss.tally import Floats, Tally
 
@@ -36,6 +36,7 @@ _STEP: Final = 1 << 16
 def condense(tally: Tally, forms: Sequence[Form]) -> Tally:
     """The short tally: leaves as single groups, but for those that a crossing or a least cost of replicates can be in.
 
+    >>> from hitmiss.stats.forms import MinimumCost
     >>> rng = np.random.default_rng(0)
     >>> whole = Tally.of_classes(rng.normal(2.0, size=50_000), rng.normal(size=50_000))
     >>> cost = MinimumCost(0.95, 0.5, 0.5)
@@ -58,7 +59,7 @@ def condense(tally: Tally, forms: Sequence[Form]) -> Tally:
 
 def thresholds(forms: Sequence[Form]) -> tuple[float, ...]:
     """The fixed thresholds of forms."""
-    return tuple(sorted({f.threshold + 0.0 for f in forms if isinstance(f, AtThreshold)}))
+    return tuple(sorted({t + 0.0 for f in forms for t in f.thresholds}))
 
 
 def leaves(tally: Tally, cuts: Sequence[float] = ()) -> tuple[Indices, Floats]:
@@ -103,27 +104,8 @@ def opened(tally: Tally, starts: Indices, forms: Sequence[Form]) -> Mask:
         return is_open
     n1, n0 = float(tally.n_positive), float(tally.n_negative)
     for form in forms:
-        if isinstance(form, Crossing):
-            is_open |= _can_cross(form, cp, cn, n1, n0)
-        elif isinstance(form, MinimumCost):
-            is_open |= _can_be_least(form, cp, cn, n1, n0)
+        is_open |= form.can_hold(cp, cn, n1, n0, DEVIATIONS)
     return is_open
-
-
-def _can_cross(form: Crossing, cp: Floats, cn: Floats, n1: float, n0: float) -> Mask:
-    away = [DEVIATIONS * np.sqrt(c * (n - c) / n) for c, n in ((cp, n1), (cn, n0))]
-    early = form.passed(np.minimum(cp + away[0], n1), np.minimum(cn + away[1], n0), n1, n0)
-    late = form.passed(np.maximum(cp - away[0], 0.0), np.maximum(cn - away[1], 0.0), n1, n0)
-    return np.asarray(early[1:] & ~late[:-1])
-
-
-def _can_be_least(form: MinimumCost, cp: Floats, cn: Floats, n1: float, n0: float) -> Mask:
-    """Whether few misses as at a leaf's low end with few false alarms as at its high end can cost less than the best edge."""
-    a, b = form.miss, form.false_alarm
-    best = int(np.argmin(a / n1 * cp - b / n0 * cn))
-    missed, rejected = (cp[:-1] - cp[best]) / n1, (cn[1:] - cn[best]) / n0
-    spread = np.sqrt(a * a * np.abs(missed) / n1 + b * b * np.abs(rejected) / n0)
-    return np.asarray(a * missed - b * rejected <= DEVIATIONS * spread)
 
 
 def _changes(score: Floats, low: int, high: int, bits: int) -> Indices:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hitmiss.stats.forms import Crossing, Form, MinimumCost
+from hitmiss.stats.forms import Form, Located
 from hitmiss.tally import Floats, Tally, check_trials
 
 BINS = 2048
@@ -23,14 +23,15 @@ CHUNK = 1 << 15
 def tally_for(form: Form, label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None) -> Tally:
     """The tally that a form needs of trials given as arrays: focused where that is enough, else full."""
     positive, values, weights = check_trials(label, score, weight)
-    if weights is None and isinstance(form, Crossing | MinimumCost):
+    if weights is None and isinstance(form, Located):
         return focused(positive, values, [form])
     return Tally.of(positive, values, weights)
 
 
-def focused(positive: NDArray[np.bool_], score: Floats, forms: Sequence[Crossing | MinimumCost]) -> Tally:
+def focused(positive: NDArray[np.bool_], score: Floats, forms: Sequence[Located]) -> Tally:
     """A tally on which these forms have exactly the value that they have on all trials.
 
+    >>> from hitmiss.stats.forms import MinimumCost
     >>> rng = np.random.default_rng(0)
     >>> positive, form = rng.random(100_000) < 0.3, MinimumCost(0.95, 0.5, 0.5)
     >>> score = rng.normal(size=100_000) + 2.0 * positive
@@ -74,18 +75,13 @@ def _range(score: Floats) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _open(coarse: Tally, forms: Sequence[Crossing | MinimumCost]) -> NDArray[np.bool_]:
+def _open(coarse: Tally, forms: Sequence[Located]) -> NDArray[np.bool_]:
     """The bins that can hold a crossing or a lower cost."""
     cp, cn = coarse.positives.astype(np.float64), coarse.negatives.astype(np.float64)
     n1, n0 = float(coarse.n_positive), float(coarse.n_negative)
     is_open = np.zeros(BINS, dtype=bool)
     for form in forms:
-        if isinstance(form, Crossing):
-            passed = form.passed(cp, cn, n1, n0)
-            is_open |= ~passed[:-1] & passed[1:]
-        else:
-            missed, accepted = form.miss * (cp / n1), form.false_alarm * ((n0 - cn) / n0)
-            is_open |= missed[:-1] + accepted[1:] < (missed + accepted).min()
+        is_open |= form.open_between(cp, cn, n1, n0)
     return is_open
 
 

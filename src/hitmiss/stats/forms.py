@@ -1,28 +1,53 @@
-"""The few shapes a score metric can have. A metric's form is all that the engine needs to resample it fast.
+"""The few shapes a metric can have. What a shape needs in order to be counted, resampled, paired and streamed, it knows itself.
 
-Crossing      read where a condition begins to hold along the thresholds (EER, TPR at an FPR)
-MinimumCost   the least of  a · miss rate + b · false-alarm rate  over all thresholds (minDCF)
-AtThreshold   read at one fixed threshold (actDCF, accuracy of a fixed rule)
-ClassSums     a function of a sum over positives and a sum over negatives (Cllr, Brier)
-PairShare     the share of (positive, negative) pairs in the right order (ROC AUC)
-Whole         anything else that a tally determines (average precision, hull EER)
+Of scores (`Form`; a tally determines them):
+    Crossing      read where a condition begins to hold along the thresholds (EER, TPR at an FPR)
+    MinimumCost   the least of  a · miss rate + b · false-alarm rate  over all thresholds (minDCF)
+    AtThreshold   read at one fixed threshold (actDCF, accuracy of a fixed rule)
+    ClassSums     a function of a sum over positives and a sum over negatives (Cllr, Brier)
+    PairShare     the share of (positive, negative) pairs in the right order (ROC AUC)
+    Whole         anything else that a tally determines (average precision, hull EER)
+Of decisions:
+    OfCounts      a function of the counts of decisions
+Of any columns:
+    OfConfidences a function of how often each confidence was right and wrong
+    OfColumns     a function of arrays, called anew for each replicate
+
+The engines (`bootstrap`, `units`, `paired`, `condensing`, `scale`) ask a form what it needs and hand it what they drew.
 """
+
+# ruff: noqa: ARG002  (a method of the base class answers for the forms that need nothing)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.errors import UnknownName
-from hitmiss.tally import Floats, Tally
+from hitmiss.errors import UnknownName, UsageError
+from hitmiss.stats import intervals
+from hitmiss.stats.delong import Steps, placements
+from hitmiss.stats.unseen import equal_error_at_most, unseen_share
+from hitmiss.tally import Array, Floats, Tally
+
+if TYPE_CHECKING:
+    from hitmiss.stats.cells import Cells
+    from hitmiss.stats.pieces import Curve
+    from hitmiss.stats.refine import Stretches
 
 Ties = Literal["grouped", "official", "interpolated"]
-Number = Any  # a float, or an array with one entry a replicate: the arithmetic is the same
+Kind = Literal["scores", "decisions", "columns"]
+Number = Any  # a float, or an array with one entry per replicate: the arithmetic is the same
+Mask = NDArray[np.bool_]
+Indices = NDArray[np.intp]
 CHUNK = 1 << 15  # whole-array temporaries cost several times a chunked pass (page faults)
+FINE_GRID = 128
+"""Stretches of equal mass per class where sums over all trials matter."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,17 +62,231 @@ class ReadTally(Tally):
         """Share of trials whose score both classes have, where it was read."""
         return super().tied_mass if self.known_tied_mass is None else self.known_tied_mass
 
+    @property
+    def is_short(self) -> bool:
+        """It is."""
+        return True
+
+    def known(self, form: object) -> float | None:
+        """The figure of a form that needs every score."""
+        return self.figures[form]  # type: ignore[index]
+
+
+class Sampled(Protocol):
+    """Trials of one sample, as a form looks at them."""
+
+    @property
+    def positive(self) -> Mask: ...
+    @property
+    def score(self) -> Floats: ...
+    @property
+    def tally(self) -> Tally: ...
+    @property
+    def steps(self) -> Steps: ...
+    @property
+    def counts(self) -> Any: ...
+    @property
+    def placements(self) -> Floats: ...
+
+    def arrays(self, names: Sequence[str]) -> dict[str, Array]: ...
+
+
+class Drawn(Protocol):
+    """Replicates of one sample, as a form of scores reads them (see `bootstrap.Stratified` and `units.ByUnits`)."""
+
+    def searched(self, form: Located) -> Floats: ...
+    def counts_at(self, threshold: float) -> tuple[Floats, Floats, Floats, Floats]: ...
+    def class_sums(self, form: ClassSums) -> tuple[Floats, Floats, Floats, Floats]: ...
+    def pair_share(self) -> Floats: ...
+    def whole(self, form: Whole) -> Floats: ...
+
+
+class DrawnTrials(Protocol):
+    """Replicates of one sample's trials, as forms of decisions and columns read them."""
+
+    def counts(self) -> Any: ...
+    def confidences(self, function: Callable[..., Any]) -> Floats: ...
+    def rows(self, form: OfColumns) -> Floats: ...
+
+
+class Passing(Protocol):
+    """A figure that is read while the scores of a sample pass by in ascending order, stretch by stretch."""
+
+    def add(self, part: Tally) -> None:
+        """The next stretch of scores."""
+
+    def value(self) -> float:
+        """The figure, once all have passed."""
+
+
+class Functional(ABC):
+    """A figure as a function of the trials of a sample."""
+
+    kind: ClassVar[Kind]
+    is_area: ClassVar[bool] = False
+    """Whether it is the ROC AUC, of which DeLong's variance is known."""
+    needs_both: bool = False
+    """Whether it is undefined with one class."""
+    by_rank: ClassVar[bool] = False
+    """Whether the order of the scores alone matters."""
+
+    @abstractmethod
+    def measure(self, sample: Sampled) -> float:
+        """The figure of a sample."""
+
+    def interval(
+        self,
+        replicates: Floats,
+        value: float,
+        level: float,
+        acceleration: Callable[[Form], float],
+        beside: tuple[Form, Floats] | None = None,
+    ) -> intervals.Interval:
+        """The interval of the figure from its replicates; `beside` is what `Form.beside` asked for."""
+        return intervals.percentile(replicates, level)
+
+    def for_averages(self, replicates: Floats, value: float, beside: tuple[Form, Floats] | None) -> Floats:
+        """Replicates as figures made of several figures need them."""
+        return replicates
+
+    def most_unseen(self, n_positive: int, n_negative: int, level: float) -> float | None:
+        """The upper end where the figure is 0 and no error was seen; None where no bound is known."""
+        return None
+
+    def merits(self, sample: Sampled, best: str) -> Floats | None:
+        """How good each answer is for the figure, higher = better; None where single trials say nothing."""
+        return None
+
+
+class Form(Functional):
+    """A figure that a tally of scores determines."""
+
+    kind = "scores"
+    every_score: ClassVar[bool] = False
+    """Whether it depends on every score, and not on those around a threshold alone."""
+    is_summed: ClassVar[bool] = False
+    """Whether it is made of one sum over positives and one over negatives."""
+    fine_unit_cells: ClassVar[bool] = False
+    """Whether replicates by units need many cells, too."""
+    by_value: ClassVar[bool] = False
+    """Whether the values of the scores matter, so that two systems' answers are exchanged as they are, not as ranks."""
+
+    @abstractmethod
+    def value(self, tally: Tally) -> float:
+        """The figure of a tally; NaN where it is undefined."""
+
+    @abstractmethod
+    def replicates(self, drawn: Drawn) -> Floats:
+        """The figure of every replicate."""
+
+    def measure(self, sample: Sampled) -> float:
+        """The figure of a sample."""
+        return self.value(sample.tally)
+
+    def interval(
+        self,
+        replicates: Floats,
+        value: float,
+        level: float,
+        acceleration: Callable[[Form], float],
+        beside: tuple[Form, Floats] | None = None,
+    ) -> intervals.Interval:
+        """BCa."""
+        return intervals.bca(replicates, value, acceleration(self), level)
+
+    def beside(self, tally: Tally) -> Form | None:
+        """A second form that the interval needs replicates of, too."""
+        return None
+
+    def merits(self, sample: Sampled, best: str) -> Floats | None:
+        """The share of the other class that each score is rightly ordered against."""
+        return sample.placements
+
+    def exchanged(self, positive: Mask, score: Floats) -> float:
+        """The figure of answers that two systems have exchanged."""
+        return self.value(Tally.of_classes(score[positive], score[~positive]))
+
+    # What the engines ask before they draw.
+
+    @property
+    def thresholds(self) -> tuple[float, ...]:
+        """Fixed thresholds that it is read at."""
+        return ()
+
+    def points(self, tally: Tally) -> list[int]:
+        """Points of the error curve at which cells must be cut."""
+        return []
+
+    def likely_open(self, cells: Cells) -> Indices:
+        """The cells that replicates by units are likeliest to open: a guess that only saves time."""
+        return np.zeros(0, dtype=np.intp)
+
+    def can_hold(self, cp: Floats, cn: Floats, n1: float, n0: float, deviations: float) -> Mask:
+        """Between which neighbouring points the figure of the sample or of a replicate can be decided."""
+        return np.zeros(len(cp) - 1, dtype=bool)
+
+    def bound(self, tally: Tally, deviations: float) -> Bound | None:
+        """What tells the stretches that cannot decide the figure; None where there is no such bound."""
+        return None
+
+    def expected(self, tally: Tally, deviations: float) -> tuple[int, int] | None:
+        """The first and last group in which replicates are expected to decide the figure; None for no such range."""
+        return None
+
+    def on_curve(self, curve: Curve) -> tuple[Floats, Mask] | None:
+        """The figures of paired replicates and which of them are in doubt; None for forms that need every trial."""
+        return None
+
+    def passing(self, n_positive: int, n_negative: int) -> Passing | None:
+        """How it is read from passing stretches of scores; None for a form that needs few scores only."""
+        return None
+
+
+class Located(Form):
+    """A form that one place of the error curve decides: the search for that place in all replicates at once."""
+
+    needs_both = True
+    by_rank = True
+
+    @abstractmethod
+    def open_between(self, cp: Floats, cn: Floats, n1: Number, n0: Number) -> Mask:
+        """Between which neighbouring points (last axis) of a curve the figure can be decided."""
+
+    @abstractmethod
+    def begin(self, cp: Floats, cn: Floats) -> tuple[Floats, Mask]:
+        """What the points of curves (replicate × point) tell, and between which of them it can still be decided."""
+
+    @abstractmethod
+    def can_be_in(self, found: Floats, s: Stretches, n1: Floats, n0: Floats) -> Mask:
+        """Whether the figure can be decided inside stretches, given what was found so far."""
+
+    def note_point(self, found: Floats, replicate: Indices, cp: Floats, cn: Floats, n1: Floats, n0: Floats) -> None:
+        """A further point of the curves of some replicates."""
+
+    def note_groups(self, found: Floats, s: Stretches, n1: Floats, n0: Floats) -> None:
+        """Stretches of one group of equal scores in which the figure can be decided."""
+
+    @abstractmethod
+    def note_inside(self, found: Floats, s: Stretches, cp: Floats, cn: Floats, n1: Floats, n0: Floats) -> None:
+        """Every point (stretch × point) inside stretches, the last being their ends."""
+
+    def replicates(self, drawn: Drawn) -> Floats:
+        """What the search found."""
+        return drawn.searched(self)
+
 
 @dataclass(frozen=True)
-class Crossing:
+class Crossing(Located):
     """A figure read where a condition that holds from some threshold on begins to hold.
 
     `passed(cp, cn, n1, n0)`: whether the point that rejects `cp` positives and `cn` negatives is past the crossing;
-    `read(cp, cn, p, q, n1, n0)`: the figure, given the counts below and inside the group of equal scores that crosses.
+    `read(cp, cn, p, q, n1, n0)`: the figure, given the counts below and inside the group of equal scores that crosses;
+    `unseen(n1, n0, level)`: the upper end where the figure is 0 and no error was seen, where it is known.
     """
 
     passed: Callable[[Number, Number, Number, Number], Number]
     read: Callable[[Number, Number, Number, Number, Number, Number], Number]
+    unseen: Callable[[int, int, float], float] | None = None
 
     def value(self, tally: Tally) -> float:
         """The figure at the crossing; NaN without both classes."""
@@ -71,16 +310,113 @@ class Crossing:
                 low = middle
         return low
 
+    def at_ends(self, n1: Number, n0: Number, zero: Floats) -> Floats:
+        """What is read where the crossing lies before the first or after the last group."""
+        return np.asarray(
+            np.where(
+                self.passed(zero, zero, n1, n0),
+                self.read(zero, zero, zero, zero, n1, n0),
+                self.read(zero + n1, zero + n0, zero, zero, n1, n0),
+            ),
+            dtype=np.float64,
+        )
+
+    def open_between(self, cp: Floats, cn: Floats, n1: Number, n0: Number) -> Mask:
+        """Where the condition begins to hold."""
+        passed = self.passed(cp, cn, n1, n0)
+        return np.asarray(~passed[..., :-1] & passed[..., 1:])
+
+    def begin(self, cp: Floats, cn: Floats) -> tuple[Floats, Mask]:
+        """The ends of the curves, and the cell with the crossing."""
+        n1, n0 = cp[:, -1], cn[:, -1]
+        return self.at_ends(n1, n0, np.zeros(len(n1))), self.open_between(cp, cn, n1[:, None], n0[:, None])
+
+    def can_be_in(self, found: Floats, s: Stretches, n1: Floats, n0: Floats) -> Mask:
+        """Whether the condition begins to hold inside."""
+        return np.asarray(~self.passed(s.cp, s.cn, n1, n0) & self.passed(s.cp + s.p, s.cn + s.q, n1, n0))
+
+    def note_groups(self, found: Floats, s: Stretches, n1: Floats, n0: Floats) -> None:
+        """Read the figure there."""
+        found[s.replicate] = self.read(s.cp, s.cn, s.p, s.q, n1, n0)
+
+    def note_inside(self, found: Floats, s: Stretches, cp: Floats, cn: Floats, n1: Floats, n0: Floats) -> None:
+        """Read it at the first point past the crossing."""
+        row = np.flatnonzero(self.can_be_in(found, s, n1, n0))
+        first = np.argmax(self.passed(cp[row], cn[row], n1[row, None], n0[row, None]), axis=1)
+        a, b = (
+            np.where(first > 0, c[row, np.maximum(first, 1) - 1], start[row]) for c, start in ((cp, s.cp), (cn, s.cn))
+        )
+        found[s.replicate[row]] = self.read(a, b, cp[row, first] - a, cn[row, first] - b, n1[row], n0[row])
+
+    def most_unseen(self, n_positive: int, n_negative: int, level: float) -> float | None:
+        """See `unseen`."""
+        return None if self.unseen is None else self.unseen(n_positive, n_negative, level)
+
+    def points(self, tally: Tally) -> list[int]:
+        """Both sides of the sample's own crossing."""
+        low = self.point(tally)
+        return [low, low + 1]
+
+    def likely_open(self, cells: Cells) -> Indices:
+        """The cells around the sample's own crossing."""
+        k = int(np.searchsorted(cells.cuts, self.point(cells.tally), side="right")) - 1
+        return np.arange(max(k - 4, 0), min(k + 5, len(cells)))
+
+    def can_hold(self, cp: Floats, cn: Floats, n1: float, n0: float, deviations: float) -> Mask:
+        """Where the condition begins to hold with so many deviations more, and not yet with so many fewer."""
+        away = [deviations * np.sqrt(c * (n - c) / n) for c, n in ((cp, n1), (cn, n0))]
+        early = self.passed(np.minimum(cp + away[0], n1), np.minimum(cn + away[1], n0), n1, n0)
+        late = self.passed(np.maximum(cp - away[0], 0.0), np.maximum(cn - away[1], 0.0), n1, n0)
+        return np.asarray(early[1:] & ~late[:-1])
+
+    def expected(self, tally: Tally, deviations: float) -> tuple[int, int] | None:
+        """The groups between the crossings with so many deviations more and fewer."""
+        n1, n0 = float(tally.n_positive), float(tally.n_negative)
+
+        def first_passed(away: float) -> int:
+            low, high = -1, len(tally.score) + 1
+            while high - low > 1:
+                middle = (low + high) // 2
+                cp, cn = float(tally.positives[middle]), float(tally.negatives[middle])
+                cp += away * np.sqrt(cp * (n1 - cp) / n1)
+                cn += away * np.sqrt(cn * (n0 - cn) / n0)
+                low, high = (low, middle) if self.passed(cp, cn, n1, n0) else (middle, high)
+            return high
+
+        return first_passed(deviations) - 1, first_passed(-deviations)
+
+    def on_curve(self, curve: Curve) -> tuple[Floats, Mask] | None:
+        """See `Curve.at_crossing`."""
+        return curve.at_crossing(self)
+
 
 def equal_error(ties: Ties) -> Crossing:
     """The equal error rate under a rule for ties."""
     if ties not in _AT_TIES:
         raise UnknownName("tie rule", ties, (*_AT_TIES, "hull"))
-    return Crossing(lambda cp, cn, n1, n0: cp / n1 > (n0 - cn) / n0, _AT_TIES[ties])
+    return Crossing(lambda cp, cn, n1, n0: cp / n1 > (n0 - cn) / n0, _AT_TIES[ties], equal_error_at_most)
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """What the costs between two points can come to, against the cost at the sample's best point."""
+
+    tally: Tally
+    form: MinimumCost
+    best: int
+    deviations: float
+
+    def cannot_win(self, low: Indices, high: Indices) -> Mask:
+        """Whether even few misses as at `low` with few false alarms as at `high` cost more, whatever is (likely) drawn."""
+        t = self.tally
+        best = float(t.positives[self.best]), float(t.negatives[self.best])
+        return self.form.cannot_win(
+            t.positives[low] - best[0], t.negatives[high] - best[1], t.n_positive, t.n_negative, self.deviations
+        )
 
 
 @dataclass(frozen=True)
-class MinimumCost:
+class MinimumCost(Located):
     """min over thresholds of (miss · FRR + false_alarm · FAR) / unit."""
 
     miss: float
@@ -96,6 +432,10 @@ class MinimumCost:
         missed = float(tally.positives[point]) / tally.n_positive
         accepted = (tally.n_negative - float(tally.negatives[point])) / tally.n_negative
         return (self.miss * missed + self.false_alarm * accepted) / self.unit
+
+    def costs(self, cp: Number, cn: Number, n1: Number, n0: Number) -> Number:
+        """The costs at points that reject so many of each class."""
+        return (self.miss * (cp / n1) + self.false_alarm * ((n0 - cn) / n0)) / self.unit
 
     def at_best(self, tally: Tally) -> AtThreshold:
         """The cost at the threshold that is best for these trials: what is left when the choice is made."""
@@ -122,9 +462,100 @@ class MinimumCost:
                 best, place = float(cost[index]), start + index
         return place
 
+    def beside(self, tally: Tally) -> Form | None:
+        """The cost at the sample's best threshold: the interval needs both."""
+        return self.at_best(tally)
+
+    def interval(
+        self,
+        replicates: Floats,
+        value: float,
+        level: float,
+        acceleration: Callable[[Form], float],
+        beside: tuple[Form, Floats] | None = None,
+    ) -> intervals.Interval:
+        """The interval that knows the optimism of a least cost, where the costs at the best threshold were drawn."""
+        if beside is None:
+            return super().interval(replicates, value, level, acceleration)
+        fixed, costs = beside
+        low, high = intervals.of_least_cost(replicates, costs, value, acceleration(fixed), level)
+        return low, min(high, max(self.trivial, value))
+
+    def for_averages(self, replicates: Floats, value: float, beside: tuple[Form, Floats] | None) -> Floats:
+        """The costs at the best threshold, without the optimism."""
+        return replicates if beside is None else beside[1] * intervals.growth_of_least_cost(replicates, value)
+
+    def most_unseen(self, n_positive: int, n_negative: int, level: float) -> float | None:
+        """The cost with both unseen shares as errors, or that of the trivial system.
+
+        >>> round(MinimumCost(0.95, 0.5, 0.5).most_unseen(1000, 1000, 0.95), 4)
+        0.0107
+        """
+        missed, accepted = unseen_share(n_positive, level), unseen_share(n_negative, level)
+        return min((self.miss * missed + self.false_alarm * accepted) / self.unit, self.trivial)
+
+    def open_between(self, cp: Floats, cn: Floats, n1: Number, n0: Number) -> Mask:
+        """Where few misses as at the low end with few false alarms as at the high end cost less than the best point."""
+        missed, accepted = self.miss * (cp / n1), self.false_alarm * ((n0 - cn) / n0)
+        return np.asarray(missed[..., :-1] + accepted[..., 1:] < (missed + accepted).min(axis=-1, keepdims=True))
+
+    def begin(self, cp: Floats, cn: Floats) -> tuple[Floats, Mask]:
+        """The least cost at the cuts, and the cells that could hold a lower one."""
+        n1, n0 = cp[:, -1:], cn[:, -1:]
+        missed, accepted = self.miss * (cp / n1), self.false_alarm * ((n0 - cn) / n0)
+        least = ((missed + accepted) / self.unit).min(axis=1)
+        return least, (missed[:, :-1] + accepted[:, 1:]) / self.unit < least[:, None]
+
+    def can_be_in(self, found: Floats, s: Stretches, n1: Floats, n0: Floats) -> Mask:
+        """Whether a cost inside could still undercut the best known: few misses as at its low end and few false alarms as
+        at its high end."""
+        return np.asarray(self.costs(s.cp, s.cn + s.q, n1, n0) < found[s.replicate])
+
+    def note_point(self, found: Floats, replicate: Indices, cp: Floats, cn: Floats, n1: Floats, n0: Floats) -> None:
+        """Perhaps a lower cost."""
+        np.minimum.at(found, replicate, self.costs(cp, cn, n1, n0))
+
+    def note_inside(self, found: Floats, s: Stretches, cp: Floats, cn: Floats, n1: Floats, n0: Floats) -> None:
+        """The least of them."""
+        least = self.costs(cp, cn, n1[:, None], n0[:, None]).min(axis=1)
+        found[s.replicate] = np.minimum(found[s.replicate], least)
+
+    def points(self, tally: Tally) -> list[int]:
+        """The sample's own best point."""
+        return [self.best_point(tally)]
+
+    def likely_open(self, cells: Cells) -> Indices:
+        """The cells with the lowest bounds."""
+        tally, cuts = cells.tally, cells.cuts
+        bound = (
+            self.miss * tally.positives[cuts[:-1]] / tally.n_positive
+            - self.false_alarm * tally.negatives[cuts[1:]] / tally.n_negative
+        )
+        return np.argsort(bound, kind="stable")[:32]
+
+    def cannot_win(self, missed: Array, rejected: Array, n1: float, n0: float, deviations: float) -> Mask:
+        """Whether so many more misses and rejected negatives than at the best point cost more, whatever is (likely) drawn."""
+        a, b = self.miss, self.false_alarm
+        more, fewer = missed / n1, rejected / n0
+        spread = np.sqrt(a * a * np.abs(more) / n1 + b * b * np.abs(fewer) / n0)
+        return np.asarray(a * more - b * fewer > deviations * spread)
+
+    def can_hold(self, cp: Floats, cn: Floats, n1: float, n0: float, deviations: float) -> Mask:
+        """Where few misses as at the low end with few false alarms as at the high end can cost less than the best edge."""
+        best = int(np.argmin(self.miss / n1 * cp - self.false_alarm / n0 * cn))
+        return ~self.cannot_win(cp[:-1] - cp[best], cn[1:] - cn[best], n1, n0, deviations)
+
+    def bound(self, tally: Tally, deviations: float) -> Bound | None:
+        """See `Bound`."""
+        return Bound(tally, self, self.best_point(tally), deviations)
+
+    def on_curve(self, curve: Curve) -> tuple[Floats, Mask] | None:
+        """See `Curve.least_cost`."""
+        return curve.least_cost(self)
+
 
 @dataclass(frozen=True)
-class AtThreshold:
+class AtThreshold(Form):
     """A function of the counts at one fixed threshold (accept if score >= threshold).
 
     `combine(missed, positives, accepted, negatives)`: missed = positives below, accepted = negatives not below.
@@ -132,6 +563,8 @@ class AtThreshold:
 
     threshold: float
     combine: Callable[[Number, Number, Number, Number], Number]
+    needs_both = True
+    by_value = True
 
     def value(self, tally: Tally) -> float:
         """The figure at the threshold; NaN without both classes."""
@@ -142,20 +575,60 @@ class AtThreshold:
         accepted = tally.n_negative - tally.negatives[point].item()
         return float(self.combine(missed, tally.n_positive, accepted, tally.n_negative))
 
+    def replicates(self, drawn: Drawn) -> Floats:
+        """The figure from the counts on both sides of the threshold."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(self.combine(*drawn.counts_at(self.threshold)))
+
+    def merits(self, sample: Sampled, best: str) -> Floats | None:
+        """Whether each decision is right."""
+        return np.asarray((sample.score >= self.threshold) == sample.positive, dtype=np.float64)
+
+    @property
+    def thresholds(self) -> tuple[float, ...]:
+        """Its own."""
+        return (self.threshold,)
+
+    def points(self, tally: Tally) -> list[int]:
+        """The point at the threshold."""
+        return [tally.point_at(self.threshold)]
+
+    def on_curve(self, curve: Curve) -> tuple[Floats, Mask] | None:
+        """Read at a point that is known in every replicate."""
+        cp, cn = curve.at(self.threshold)
+        return np.asarray(self.combine(cp, curve.n1, curve.n0 - cn, curve.n0)), np.zeros(len(cp), dtype=bool)
+
+
+class Summed(Form):
+    """A form made of one sum over positives and one over negatives."""
+
+    is_summed = True
+    every_score = True
+
+    @abstractmethod
+    def terms(self, positive: Mask, score: Floats) -> Floats:
+        """What each trial adds to the sum of its class."""
+
+    @abstractmethod
+    def of_sums(self, sum1: Number, n1: float, sum0: Number, n0: float, area: float) -> Number:
+        """The figure from sums of `terms`; `area` is the mean of the positives' terms in the sample."""
+
 
 @dataclass(frozen=True)
-class ClassSums:
+class ClassSums(Summed):
     """combine(sum of positive(score) over positives, their number, sum of negative(score) over negatives, their number)."""
 
     positive: Callable[[Floats], Floats]
     negative: Callable[[Floats], Floats]
     combine: Callable[[Number, Number, Number, Number], Number]
     needs_both: bool = True
+    by_value = True
 
     def value(self, tally: Tally) -> float:
         """The figure; NaN without the classes that it needs."""
-        if isinstance(tally, ReadTally):
-            return tally.figures[self]
+        known = tally.known(self)
+        if known is not None:
+            return known
         total = tally.n_positive + tally.n_negative
         if not total or (self.needs_both and not tally.has_both_classes):
             return float("nan")
@@ -165,10 +638,50 @@ class ClassSums:
         )
         return float(self.combine(sums[0], tally.n_positive, sums[1], tally.n_negative))
 
+    def replicates(self, drawn: Drawn) -> Floats:
+        """The figure of the sums."""
+        return np.asarray(self.combine(*drawn.class_sums(self)))
+
+    def terms(self, positive: Mask, score: Floats) -> Floats:
+        """What each trial adds to the sum of its class."""
+        out = np.empty(len(score))
+        out[positive], out[~positive] = self.positive(score[positive]), self.negative(score[~positive])
+        return out
+
+    def of_sums(self, sum1: Number, n1: float, sum0: Number, n0: float, area: float) -> Number:
+        """The figure from sums of `terms`."""
+        return np.asarray(self.combine(sum1, n1, sum0, n0))
+
+    def merits(self, sample: Sampled, best: str) -> Floats | None:
+        """What each trial adds, with the sign that makes more better."""
+        terms = np.where(sample.positive, self.positive(sample.score), self.negative(sample.score))
+        return np.asarray(terms if best == "high" else -terms, dtype=np.float64)
+
+    def points(self, tally: Tally) -> list[int]:
+        """Cells of their own for scores with infinite terms, and small cells at the ends."""
+        return [*self._infinite_ends(tally), *_graded_ends(tally)]
+
+    def _infinite_ends(self, tally: Tally) -> list[int]:
+        """Scores with an infinite term get cells of their own: one such trial makes a sum infinite, its neighbours must not."""
+        if not len(tally.score):
+            return []
+        ends = tally.score[[0, -1]]
+        infinite = ~np.isfinite(self.positive(ends)) | ~np.isfinite(self.negative(ends))
+        return [place for place, found in zip((1, len(tally.score) - 1), infinite, strict=True) if found]
+
+    def passing(self, n_positive: int, n_negative: int) -> Passing | None:
+        """Added up chunk by chunk."""
+        return _PassingSums(self, n_positive, n_negative)
+
 
 @dataclass(frozen=True)
-class PairShare:
+class PairShare(Summed):
     """Share of (positive, negative) pairs in which the positive scores higher; equal scores count half."""
+
+    is_area = True
+    needs_both = True
+    by_rank = True
+    fine_unit_cells = True
 
     def value(self, tally: Tally) -> float:
         """The area under the ROC curve; NaN without both classes."""
@@ -183,26 +696,116 @@ class PairShare:
             total += float(np.sum(gained * (below + upto)))
         return 0.5 * total / (float(tally.n_positive) * float(tally.n_negative))
 
+    def measure(self, sample: Sampled) -> float:
+        """From where the rarer class stands in the other, which needs no tally."""
+        return sample.steps.area
+
+    def replicates(self, drawn: Drawn) -> Floats:
+        """The share of the pairs drawn."""
+        return drawn.pair_share()
+
+    def terms(self, positive: Mask, score: Floats) -> Floats:
+        """The share of the other class that each trial is rightly ordered against."""
+        return placements(positive, score)
+
+    def of_sums(self, sum1: Number, n1: float, sum0: Number, n0: float, area: float) -> Number:
+        """The figure from sums of `terms`, to first order around the area of the sample."""
+        return sum1 / n1 + sum0 / n0 - area
+
 
 @dataclass(frozen=True)
-class Whole:
-    """Any function of a tally."""
+class Whole(Form):
+    """Any function of a tally.
+
+    `unseen` as for `Crossing`; `passes(n_positive, n_negative)` reads the function from passing stretches of scores, where
+    that can be done.
+    """
 
     function: Callable[[Tally], float]
+    unseen: Callable[[int, int, float], float] | None = None
+    passes: Callable[[int, int], Passing] | None = None
+    every_score = True
 
     def value(self, tally: Tally) -> float:
         """The figure."""
-        return tally.figures[self] if isinstance(tally, ReadTally) else float(self.function(tally))
+        known = tally.known(self)
+        return float(self.function(tally)) if known is None else known
+
+    def replicates(self, drawn: Drawn) -> Floats:
+        """The function of each replicate's tally."""
+        return drawn.whole(self)
+
+    def most_unseen(self, n_positive: int, n_negative: int, level: float) -> float | None:
+        """See `unseen`."""
+        return None if self.unseen is None else self.unseen(n_positive, n_negative, level)
+
+    def passing(self, n_positive: int, n_negative: int) -> Passing | None:
+        """See `passes`."""
+        if self.passes is None:
+            raise UsageError("this metric needs the whole tally, and the trials are too many to keep; raise --memory")
+        return self.passes(n_positive, n_negative)
+
+
+class OfTrials(Functional):
+    """A figure that no tally of scores determines."""
+
+    @abstractmethod
+    def drawn(self, trials: DrawnTrials) -> Floats:
+        """The figure of every replicate."""
 
 
 @dataclass(frozen=True)
-class OfCounts:
+class OfCounts(OfTrials):
     """Any function of the counts of decisions; vectorised over replicates."""
 
     function: Callable[..., Number]
+    kind = "decisions"
+
+    def measure(self, sample: Sampled) -> float:
+        """The figure of the decisions counted."""
+        return self.function(sample.counts)  # type: ignore[no-any-return]
+
+    def of_counts(self, counts: Any) -> Floats:
+        """The figure of counts that hold one entry per replicate."""
+        return np.asarray(self.function(counts), dtype=np.float64)
+
+    def drawn(self, trials: DrawnTrials) -> Floats:
+        """The figure of every replicate."""
+        return self.of_counts(trials.counts())
 
 
-Form = Crossing | MinimumCost | AtThreshold | ClassSums | PairShare | Whole
+@dataclass(frozen=True, eq=False)
+class OfColumns(OfTrials):
+    """A function of arrays (columns of the trials), called anew for each replicate."""
+
+    function: Callable[..., float]
+    columns: tuple[str, ...]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    kind = "columns"
+
+    def measure(self, sample: Sampled) -> float:
+        """The function of the columns of a sample."""
+        return self.of_arrays(sample.arrays(self.columns))
+
+    def of_arrays(self, arrays: Mapping[str, Array], weight: Array | None = None) -> float:
+        """The function of arrays; `weight` says how often each trial counts."""
+        weighed = {} if weight is None else {"weight": weight}
+        return self.function(**arrays, **weighed, **self.settings)
+
+    def drawn(self, trials: DrawnTrials) -> Floats:
+        """The figure of every replicate."""
+        return trials.rows(self)
+
+
+@dataclass(frozen=True, eq=False)
+class OfConfidences(OfColumns):
+    """A metric of confidences; `judged` computes it from `metrics.confidence.Judged`, for many replicates at once."""
+
+    judged: Callable[..., Any] = field(kw_only=True)
+
+    def drawn(self, trials: DrawnTrials) -> Floats:
+        """The figure of every replicate, from how often each confidence was right and wrong."""
+        return trials.confidences(lambda found: self.judged(found, **self.settings))
 
 
 def weighted_sum(term: Callable[[Floats], Floats], score: Floats, counts: NDArray[Any]) -> float:
@@ -213,6 +816,52 @@ def weighted_sum(term: Callable[[Floats], Floats], score: Floats, counts: NDArra
         present = part > 0
         total += float(np.sum(term(score[start : start + CHUNK][present]) * part[present]))
     return total
+
+
+@dataclass(eq=False)
+class _PassingSums:
+    """Sums over both classes, in chunks of as many scores as in memory (see `weighted_sum`): the same to the last bit."""
+
+    form: ClassSums
+    n_positive: int
+    n_negative: int
+    totals: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    waiting: list[tuple[Floats, Array, Array]] = field(default_factory=list)
+    held: int = 0
+
+    def add(self, part: Tally) -> None:
+        self.waiting.append((part.score, part.positive_counts, part.negative_counts))
+        self.held += len(part.score)
+        if self.held >= CHUNK:
+            columns = [np.concatenate(c) for c in zip(*self.waiting, strict=True)]
+            whole = self.held // CHUNK * CHUNK
+            for start in range(0, whole, CHUNK):
+                self._chunk(*(c[start : start + CHUNK] for c in columns))
+            self.waiting, self.held = [(columns[0][whole:], columns[1][whole:], columns[2][whole:])], self.held - whole
+
+    def _chunk(self, score: Floats, positives: Array, negatives: Array) -> None:
+        for i, (term, counts) in enumerate(((self.form.positive, positives), (self.form.negative, negatives))):
+            present = counts > 0
+            self.totals[i] += float(np.sum(term(score[present]) * counts[present]))
+
+    def value(self) -> float:
+        if self.held:
+            self._chunk(*(np.concatenate(c) for c in zip(*self.waiting, strict=True)))
+            self.waiting, self.held = [], 0
+        if self.form.needs_both and not (self.n_positive and self.n_negative):
+            return math.nan
+        return float(self.form.combine(self.totals[0], self.n_positive, self.totals[1], self.n_negative))
+
+
+def _graded_ends(tally: Tally) -> list[int]:
+    """Cells of 1, 1, … then 8, 16, 32 … trials at both ends of each class: few extreme terms can make most of a sum."""
+    points: list[int] = []
+    for cumulative in (tally.positives, tally.negatives):
+        n = int(cumulative[-1])
+        steps = [k for k in (*range(1, 9), *(2**i for i in range(4, 40))) if k <= n / FINE_GRID or k <= 8]
+        points += np.searchsorted(cumulative, steps).tolist()
+        points += (np.searchsorted(cumulative, n - np.array(steps), side="right") - 1).tolist()
+    return points
 
 
 def _nearest_end(cp: Number, cn: Number, p: Number, q: Number, n1: Number, n0: Number) -> Number:

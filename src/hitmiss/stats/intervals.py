@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from statistics import NormalDist
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hitmiss.stats.cells import Cells
-from hitmiss.stats.forms import Form
 from hitmiss.tally import Floats, Tally
+
+if TYPE_CHECKING:
+    from hitmiss.stats.cells import Cells
+    from hitmiss.stats.forms import Form
 
 Interval = tuple[float, float]
 _NORMAL = NormalDist()

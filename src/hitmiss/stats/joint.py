@@ -15,8 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 
-from hitmiss.stats.delong import placements
-from hitmiss.stats.forms import ClassSums, Form, PairShare
+from hitmiss.stats.forms import Form, Summed
 from hitmiss.stats.pieces import UNPACK, Draw
 from hitmiss.stats.windows import Indices, Mask
 from hitmiss.tally import Array, Floats
@@ -27,14 +26,12 @@ EXTREMES = 16
 """Trials at each end of each class and system that are drawn one by one: few extreme terms can make most of a sum."""
 _ROWS = 4096
 
-Summed = ClassSums | PairShare
-
 
 def by_category(positive: Mask, forms: Sequence[Form]) -> list[int]:
     """Which forms are drawn as sums by category."""
     n1 = int(positive.sum())
     large = min(n1, len(positive) - n1) >= LEAST
-    return [i for i, form in enumerate(forms) if large and isinstance(form, ClassSums | PairShare)]
+    return [i for i, form in enumerate(forms) if large and form.is_summed]
 
 
 def extreme_trials(positive: Mask, scores: Sequence[Floats], forms: Sequence[Summed]) -> Indices:
@@ -44,17 +41,8 @@ def extreme_trials(positive: Mask, scores: Sequence[Floats], forms: Sequence[Sum
         for members in (np.flatnonzero(positive), np.flatnonzero(~positive)):
             order = np.argpartition(score[members], [EXTREMES, len(members) - EXTREMES])
             found += [members[order[:EXTREMES]], members[order[-EXTREMES:]]]
-        found += [np.flatnonzero(~np.isfinite(_terms(f, positive, score))) for f in forms]
+        found += [np.flatnonzero(~np.isfinite(f.terms(positive, score))) for f in forms]
     return np.unique(np.concatenate(found))
-
-
-def _terms(form: Summed, positive: Mask, score: Floats) -> Floats:
-    """What each trial adds to the sum of its class."""
-    if isinstance(form, PairShare):
-        return placements(positive, score)
-    out = np.empty(len(score))
-    out[positive], out[~positive] = form.positive(score[positive]), form.negative(score[~positive])
-    return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +108,7 @@ class JointSums:
         cls, positive: Mask, scores: Sequence[Floats], forms: list[Summed], drawn: Indices, category: Array, size: int
     ) -> JointSums:
         """Terms of both systems; `drawn` lists positives first, `category` is −1 for them."""
-        terms = [_terms(form, positive, score) for score in scores for form in forms]
+        terms = [form.terms(positive, score) for score in scores for form in forms]
         first = int(positive[drawn].sum())
         classes = []
         for mask, rows in ((positive, slice(0, first)), (~positive, slice(first, len(drawn)))):
@@ -135,7 +123,4 @@ class JointSums:
         for k in range(2 * len(self.forms)):
             system, place = divmod(k, len(self.forms))
             form = self.forms[place]
-            if isinstance(form, PairShare):
-                yield system, place, sum1[k] / self.n1 + sum0[k] / self.n0 - self.areas[k]
-            else:
-                yield system, place, np.asarray(form.combine(sum1[k], self.n1, sum0[k], self.n0))
+            yield system, place, form.of_sums(sum1[k], self.n1, sum0[k], self.n0, self.areas[k])

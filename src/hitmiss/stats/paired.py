@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from hitmiss.progress import tell
 from hitmiss.stats.draws import Counts, uniform_counts
-from hitmiss.stats.forms import ClassSums, Form, PairShare
+from hitmiss.stats.forms import Form, Summed
 from hitmiss.stats.joint import JointSums, by_category, extreme_trials
-from hitmiss.stats.pieces import Axis, Draw, read
+from hitmiss.stats.pieces import Axis, Draw
 from hitmiss.stats.windows import Indices, Mask, choose_windows
 from hitmiss.tally import Array, Floats, Tally
 
@@ -99,7 +99,7 @@ class Plan:
     def of(cls, positive: Mask, scores: tuple[Floats, Floats], forms: Sequence[Form]) -> Plan:
         """Choose the windows of both systems and sort the trials into them."""
         summed = by_category(positive, forms)
-        of_sums = [f for f in (forms[i] for i in summed) if isinstance(f, ClassSums | PairShare)]
+        of_sums = [f for f in (forms[i] for i in summed) if isinstance(f, Summed)]
         tallies = [Tally.of_classes(s[positive], s[~positive]) for s in scores]
         windows = [choose_windows(t, forms, EVEN_BLOCKS if summed else 1) for t in tallies]
         stretch = [w.stretch_of(s) for w, s in zip(windows, scores, strict=True)]
@@ -167,7 +167,7 @@ def _fill(values: Floats, plan: Plan, forms: Sequence[Form], draw: Draw, rng: Ge
     unread: list[int] = []
     for system, axis in enumerate(plan.axes):
         curve = axis.curve(draw)
-        answers = [read(form, curve) for form in forms]
+        answers = [form.on_curve(curve) for form in forms]
         unread = [i for i, answer in enumerate(answers) if answer is None and i not in plan.summed]
         for i, answer in enumerate(answers):
             if answer is not None:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.stats.draws import PACK, Counts
-from hitmiss.stats.forms import AtThreshold, Crossing, Form, MinimumCost
+from hitmiss.stats.forms import Crossing, MinimumCost
 from hitmiss.stats.windows import Indices, Mask, Windows
 from hitmiss.tally import Floats
 
@@ -151,83 +151,63 @@ class Curve:
         cp, cn = (np.cumsum(unpack(drawn), axis=1, dtype=np.float64) for unpack in UNPACK)
         return self.cp[replicate, piece][:, None] + cp, self.cn[replicate, piece][:, None] + cn, self.axis.ends[piece]
 
+    def at(self, threshold: float) -> tuple[Floats, Floats]:
+        """Positives and negatives below a fixed threshold, which is the end of a stretch."""
+        axis = self.axis
+        point = axis.windows.tally.point_at(threshold)
+        k = int(np.append(axis.first_piece, len(axis.certain))[np.searchsorted(axis.windows.cuts, point)])
+        return self.cp[:, k], self.cn[:, k]
 
-def read(form: Form, curve: Curve) -> tuple[Floats, Mask] | None:
-    """The figures of all replicates and which of them are in doubt; None for forms that need every trial."""
-    if isinstance(form, Crossing):
-        return _at_crossing(curve, form)
-    if isinstance(form, MinimumCost):
-        return _least_cost(curve, form)
-    if isinstance(form, AtThreshold):
-        return _at_threshold(curve, form)
-    return None
+    def least_cost(self, form: MinimumCost) -> tuple[Floats, Mask]:
+        """The least cost; in doubt where a closed stretch could hold a lower one."""
+        a, b = form.miss / self.n1, form.false_alarm / self.n0
+        missed, accepted = a * self.cp, b * (self.n0 - self.cn)
+        least = (missed + accepted).min(axis=1)
+        bound = missed[:, :-1] + accepted[:, 1:]
+        replicate, piece = np.nonzero((bound < least[:, None]) & ~self.axis.certain)
+        small = self.axis.small[piece]
+        cp, cn, is_point = self.look_inside(replicate[small], piece[small])
+        cost = np.where(is_point, a * cp + b * (self.n0 - cn), np.inf)
+        np.minimum.at(least, replicate[small], cost.min(axis=1))
+        doubtful = np.zeros(len(least), dtype=bool)
+        doubtful[replicate[~small & (bound[replicate, piece] < least[replicate])]] = True
+        return least / form.unit, doubtful
 
+    def at_crossing(self, form: Crossing) -> tuple[Floats, Mask]:
+        """The figure at the crossing; in doubt where it falls into a closed stretch."""
+        n1, n0, zero = self.n1, self.n0, np.zeros(len(self.cp))
+        values = form.at_ends(n1, n0, zero)
+        crossing = np.flatnonzero(~form.passed(zero, zero, n1, n0) & form.passed(zero + n1, zero + n0, n1, n0))
+        piece = self._crossing_piece(form, crossing)
+        left, right = (
+            (self.cp[crossing, piece], self.cn[crossing, piece]),
+            (self.cp[crossing, piece + 1], self.cn[crossing, piece + 1]),
+        )
+        values[crossing] = form.read(*left, right[0] - left[0], right[1] - left[1], n1, n0)
+        small = self.axis.small[piece]
+        values[crossing[small]] = self._crossing_inside(form, crossing[small], piece[small])
+        doubtful = np.zeros(len(values), dtype=bool)
+        doubtful[crossing] = ~small & ~self.axis.certain[piece]
+        return values, doubtful
 
-def _at_threshold(curve: Curve, form: AtThreshold) -> tuple[Floats, Mask]:
-    """A figure at a fixed threshold, which is the end of a stretch."""
-    axis = curve.axis
-    point = axis.windows.tally.point_at(form.threshold)
-    k = int(np.append(axis.first_piece, len(axis.certain))[np.searchsorted(axis.windows.cuts, point)])
-    cp, cn = curve.cp[:, k], curve.cn[:, k]
-    return np.asarray(form.combine(cp, curve.n1, curve.n0 - cn, curve.n0)), np.zeros(len(cp), dtype=bool)
+    def _crossing_piece(self, form: Crossing, replicate: Indices) -> Indices:
+        """The piece at whose end the condition first holds, by bisection."""
+        low, high = np.zeros(len(replicate), dtype=np.intp), np.full(len(replicate), self.cp.shape[1] - 1)
+        while (high - low > 1).any():
+            middle = (low + high) // 2
+            passed = form.passed(self.cp[replicate, middle], self.cn[replicate, middle], self.n1, self.n0)
+            low, high = np.where(passed, low, middle), np.where(passed, middle, high)
+        return low
 
-
-def _least_cost(curve: Curve, form: MinimumCost) -> tuple[Floats, Mask]:
-    """The least cost; in doubt where a closed stretch could hold a lower one."""
-    a, b = form.miss / curve.n1, form.false_alarm / curve.n0
-    missed, accepted = a * curve.cp, b * (curve.n0 - curve.cn)
-    least = (missed + accepted).min(axis=1)
-    bound = missed[:, :-1] + accepted[:, 1:]
-    replicate, piece = np.nonzero((bound < least[:, None]) & ~curve.axis.certain)
-    small = curve.axis.small[piece]
-    cp, cn, is_point = curve.look_inside(replicate[small], piece[small])
-    cost = np.where(is_point, a * cp + b * (curve.n0 - cn), np.inf)
-    np.minimum.at(least, replicate[small], cost.min(axis=1))
-    doubtful = np.zeros(len(least), dtype=bool)
-    doubtful[replicate[~small & (bound[replicate, piece] < least[replicate])]] = True
-    return least / form.unit, doubtful
-
-
-def _at_crossing(curve: Curve, form: Crossing) -> tuple[Floats, Mask]:
-    """The figure at the crossing; in doubt where it falls into a closed stretch."""
-    n1, n0, zero = curve.n1, curve.n0, np.zeros(len(curve.cp))
-    before = form.passed(zero, zero, n1, n0)
-    outside = np.where(
-        before, form.read(zero, zero, zero, zero, n1, n0), form.read(zero + n1, zero + n0, zero, zero, n1, n0)
-    )
-    crossing = np.flatnonzero(~before & form.passed(zero + n1, zero + n0, n1, n0))
-    piece = _crossing_piece(curve, form, crossing)
-    values = np.asarray(outside, dtype=np.float64)
-    left, right = (
-        (curve.cp[crossing, piece], curve.cn[crossing, piece]),
-        (curve.cp[crossing, piece + 1], curve.cn[crossing, piece + 1]),
-    )
-    values[crossing] = form.read(*left, right[0] - left[0], right[1] - left[1], n1, n0)
-    small = curve.axis.small[piece]
-    values[crossing[small]] = _crossing_inside(curve, form, crossing[small], piece[small])
-    doubtful = np.zeros(len(values), dtype=bool)
-    doubtful[crossing] = ~small & ~curve.axis.certain[piece]
-    return values, doubtful
-
-
-def _crossing_piece(curve: Curve, form: Crossing, replicate: Indices) -> Indices:
-    """The piece at whose end the condition first holds, by bisection."""
-    low, high = np.zeros(len(replicate), dtype=np.intp), np.full(len(replicate), curve.cp.shape[1] - 1)
-    while (high - low > 1).any():
-        middle = (low + high) // 2
-        passed = form.passed(curve.cp[replicate, middle], curve.cn[replicate, middle], curve.n1, curve.n0)
-        low, high = np.where(passed, low, middle), np.where(passed, middle, high)
-    return low
-
-
-def _crossing_inside(curve: Curve, form: Crossing, replicate: Indices, piece: Indices) -> Floats:
-    """Read the crossing inside small pieces, at the first group of equal scores after which the condition holds."""
-    cp, cn, is_point = curve.look_inside(replicate, piece)
-    passed = form.passed(cp, cn, curve.n1, curve.n0) & is_point
-    rows, after = np.arange(len(replicate)), np.argmax(passed, axis=1)
-    earlier = is_point & (np.arange(is_point.shape[1]) < after[:, None])
-    last = is_point.shape[1] - 1 - np.argmax(earlier[:, ::-1], axis=1)
-    any_ = earlier.any(axis=1)
-    left_p = np.where(any_, cp[rows, last], curve.cp[replicate, piece])
-    left_n = np.where(any_, cn[rows, last], curve.cn[replicate, piece])
-    return np.asarray(form.read(left_p, left_n, cp[rows, after] - left_p, cn[rows, after] - left_n, curve.n1, curve.n0))
+    def _crossing_inside(self, form: Crossing, replicate: Indices, piece: Indices) -> Floats:
+        """Read the crossing inside small pieces, at the first group of equal scores after which the condition holds."""
+        cp, cn, is_point = self.look_inside(replicate, piece)
+        passed = form.passed(cp, cn, self.n1, self.n0) & is_point
+        rows, after = np.arange(len(replicate)), np.argmax(passed, axis=1)
+        earlier = is_point & (np.arange(is_point.shape[1]) < after[:, None])
+        last = is_point.shape[1] - 1 - np.argmax(earlier[:, ::-1], axis=1)
+        any_ = earlier.any(axis=1)
+        left_p = np.where(any_, cp[rows, last], self.cp[replicate, piece])
+        left_n = np.where(any_, cn[rows, last], self.cn[replicate, piece])
+        inside = (cp[rows, after] - left_p, cn[rows, after] - left_n)
+        return np.asarray(form.read(left_p, left_n, *inside, self.n1, self.n0))

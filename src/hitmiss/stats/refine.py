@@ -17,7 +17,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from hitmiss.stats.cells import Cells
-from hitmiss.stats.forms import Crossing, MinimumCost
+from hitmiss.stats.forms import Form, Located
 from hitmiss.tally import Floats
 
 Ints = NDArray[np.int64]
@@ -48,99 +48,74 @@ class Stretches:
 
 @dataclass(eq=False)
 class Search:
-    """The crossings and minima of all replicates, as far as they are known."""
+    """Where all replicates decide some forms, as far as it is known."""
 
-    crossings: Sequence[Crossing]
-    costs: Sequence[MinimumCost]
+    forms: Sequence[Located]
     n1: Floats
     n0: Floats
-    rates: list[Floats]
-    least: list[Floats]
+    found: list[Floats]
 
-    @classmethod
-    def start(cls, crossings: Sequence[Crossing], costs: Sequence[MinimumCost], n1: Floats, n0: Floats) -> Search:
-        """Nothing known yet but the ends of the curve: what a crossing before the first or after the last group reads."""
-        zero = np.zeros(len(n1))
-        rates: list[Floats] = [
-            np.asarray(
-                np.where(
-                    f.passed(zero, zero, n1, n0),
-                    f.read(zero, zero, zero, zero, n1, n0),
-                    f.read(n1, n0, zero, zero, n1, n0),
-                ),
-                dtype=np.float64,
-            )
-            for f in crossings
-        ]
-        return cls(crossings, costs, n1, n0, rates, [np.full(len(n1), np.inf) for _ in costs])
+    def sizes(self, s: Stretches) -> tuple[Floats, Floats]:
+        """Positives and negatives of the replicates of stretches."""
+        return self.n1[s.replicate], self.n0[s.replicate]
 
-    def note_point(self, replicate: Ints, cp: Floats, cn: Floats) -> None:
-        """A point of the error curve of some replicates: perhaps a lower cost."""
-        for form, least in zip(self.costs, self.least, strict=True):
-            np.minimum.at(least, replicate, self._cost(form, replicate, cp, cn))
+    def note_point(self, s: Stretches, cp: Floats, cn: Floats) -> None:
+        """A point of the error curve inside each stretch."""
+        sizes = self.sizes(s)
+        for form, found in zip(self.forms, self.found, strict=True):
+            form.note_point(found, s.replicate, cp, cn, *sizes)
 
-    def _cost(self, form: MinimumCost, replicate: Ints, cp: Floats, cn: Floats) -> Floats:
-        n1, n0 = self.n1[replicate], self.n0[replicate]
-        return (form.miss * (cp / n1) + form.false_alarm * ((n0 - cn) / n0)) / form.unit
+    def matters(self, s: Stretches) -> NDArray[np.bool_]:
+        """The stretches in which some form can still be decided."""
+        sizes, matters = self.sizes(s), np.zeros(len(s), dtype=bool)
+        for form, found in zip(self.forms, self.found, strict=True):
+            matters |= form.can_be_in(found, s, *sizes)
+        return matters
 
-    def crossed(self, s: Stretches) -> list[NDArray[np.bool_]]:
-        """For each crossing, whether it falls inside a stretch."""
-        n1, n0 = self.n1[s.replicate], self.n0[s.replicate]
-        return [~f.passed(s.cp, s.cn, n1, n0) & f.passed(s.cp + s.p, s.cn + s.q, n1, n0) for f in self.crossings]
+    def unsettled(self, s: Stretches) -> Stretches:
+        """The stretches that can still matter; single groups are read and done."""
+        single = s.high - s.low == 1
+        sizes, matters = self.sizes(s), np.zeros(len(s), dtype=bool)
+        for form, found in zip(self.forms, self.found, strict=True):
+            inside = form.can_be_in(found, s, *sizes)
+            groups = s.keep(inside & single)
+            form.note_groups(found, groups, *self.sizes(groups))
+            matters |= inside
+        return s.keep(matters & ~single)
 
-    def improvable(self, s: Stretches) -> NDArray[np.bool_]:
-        """Whether some cost inside a stretch could still undercut the best known: few misses as at its low end and few
-        false alarms as at its high end."""
-        open_ = np.zeros(len(s), dtype=bool)
-        for form, least in zip(self.costs, self.least, strict=True):
-            open_ |= self._cost(form, s.replicate, s.cp, s.cn + s.q) < least[s.replicate]
-        return open_
+    def note_inside(self, s: Stretches, cp: Floats, cn: Floats) -> None:
+        """Every point (stretch × point) inside stretches."""
+        sizes = self.sizes(s)
+        for form, found in zip(self.forms, self.found, strict=True):
+            form.note_inside(found, s, cp, cn, *sizes)
 
-    def note_crossings(self, which: int, s: Stretches) -> None:
-        """Single groups with that crossing inside: read the figure."""
-        n1, n0 = self.n1[s.replicate], self.n0[s.replicate]
-        self.rates[which][s.replicate] = self.crossings[which].read(s.cp, s.cn, s.p, s.q, n1, n0)
+    def replicates(self, form: Located) -> Floats:
+        """What was found for one form."""
+        return self.found[next(i for i, f in enumerate(self.forms) if f is form)]
 
 
-def search_stratified(
-    cells: Cells, p: Floats, q: Floats, crossings: Sequence[Crossing], costs: Sequence[MinimumCost], rng: Generator
-) -> Search:
-    """Crossings and minima of replicates given their counts per cell (replicate × cell), splitting cells as needed."""
-    search, stretches = begin_search(cells, p, q, crossings, costs)
+def search_stratified(cells: Cells, p: Floats, q: Floats, forms: Sequence[Form], rng: Generator) -> Search:
+    """The places that decide forms in replicates given by their counts per cell (replicate × cell), splitting cells as needed."""
+    search, stretches = begin_search(cells, p, q, forms)
     while len(stretches):
         stretches = _split(stretches, cells, search, rng)
-        stretches = _unsettled(stretches, search)
+        stretches = search.unsettled(stretches)
     return search
 
 
-def begin_search(
-    cells: Cells, p: Floats, q: Floats, crossings: Sequence[Crossing], costs: Sequence[MinimumCost]
-) -> tuple[Search, Stretches]:
+def begin_search(cells: Cells, p: Floats, q: Floats, forms: Sequence[Form]) -> tuple[Search, Stretches]:
     """What the cuts alone tell, and the cells that are still open."""
     cp, cn = _before(p), _before(q)
-    search = Search.start(crossings, costs, cp[:, -1], cn[:, -1])
-    n1, n0 = cp[:, -1:], cn[:, -1:]
+    located = [f for f in forms if isinstance(f, Located)]
+    search = Search(located, cp[:, -1], cn[:, -1], [])
     is_open = np.zeros(p.shape, dtype=bool)
-    for form, least in zip(costs, search.least, strict=True):
-        missed, accepted = form.miss * (cp / n1), form.false_alarm * ((n0 - cn) / n0)
-        np.minimum(least, ((missed + accepted) / form.unit).min(axis=1), out=least)
-        is_open |= (missed[:, :-1] + accepted[:, 1:]) / form.unit < least[:, None]
-    for crossing in crossings:
-        passed = crossing.passed(cp, cn, n1, n0)
-        is_open |= ~passed[:, :-1] & passed[:, 1:]
+    for form in located:
+        found, can_be_in = form.begin(cp, cn)
+        search.found.append(found)
+        is_open |= can_be_in
     row, cell = np.nonzero(is_open)
     inside = (cp[row, cell], cn[row, cell], p[row, cell], q[row, cell])
-    return search, _unsettled(Stretches(row, cells.cuts[cell], cells.cuts[cell + 1], *inside), search)
-
-
-def _unsettled(s: Stretches, search: Search) -> Stretches:
-    """The stretches that can still matter; crossings in single groups are read and done."""
-    single = s.high - s.low == 1
-    matters = search.improvable(s)
-    for which, crossed in enumerate(search.crossed(s)):
-        search.note_crossings(which, s.keep(crossed & single))
-        matters |= crossed
-    return s.keep(matters & ~single)
+    return search, search.unsettled(Stretches(row, cells.cuts[cell], cells.cuts[cell + 1], *inside))
 
 
 def _split(s: Stretches, cells: Cells, search: Search, rng: Generator) -> Stretches:
@@ -149,7 +124,7 @@ def _split(s: Stretches, cells: Cells, search: Search, rng: Generator) -> Stretc
     middle = (s.low + s.high) // 2
     a = _draw_left(rng, s.p, cp[s.low], cp[middle], cp[s.high])
     b = _draw_left(rng, s.q, cn[s.low], cn[middle], cn[s.high])
-    search.note_point(s.replicate, s.cp + a, s.cn + b)
+    search.note_point(s, s.cp + a, s.cn + b)
     left = Stretches(s.replicate, s.low, middle, s.cp, s.cn, a, b)
     right = Stretches(s.replicate, middle, s.high, s.cp + a, s.cn + b, s.p - a, s.q - b)
     return Stretches(*(np.concatenate([getattr(left, n), getattr(right, n)]) for n in s.__dataclass_fields__))

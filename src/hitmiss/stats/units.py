@@ -7,7 +7,7 @@ minimum costs equal brute force on the same weights.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from hitmiss.errors import DataError
 from hitmiss.progress import tell
-from hitmiss.stats.bootstrap import costs, crossings, read_at_threshold, read_search, read_whole
+from hitmiss.stats.bootstrap import counts_at, read_whole
 from hitmiss.stats.cells import Cells, cut_finely, cut_for_units
-from hitmiss.stats.forms import AtThreshold, ClassSums, Crossing, Form, MinimumCost, PairShare
+from hitmiss.stats.forms import ClassSums, Form, Located, Whole
 from hitmiss.stats.refine import Ints, Search, Stretches, begin_search
 from hitmiss.stats.sums import ordered_pairs
 from hitmiss.tally import Array, Floats, Tally
@@ -121,9 +121,10 @@ def _some_replicates(
     p, q = cell_counts(tables, weights)
     empty = (p.sum(axis=1) == 0) | (q.sum(axis=1) == 0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        search, stretches = begin_search(cells, p, q, crossings(forms), costs(forms))
+        search, stretches = begin_search(cells, p, q, forms)
         _look_inside(sample, cells, search, stretches, weights)
-        values = [_read(form, sample, cells, p, q, search, weights) for form in forms]
+        drawn = ByUnits(sample, cells, p, q, search, weights)
+        values = [form.replicates(drawn) for form in forms]
     return [np.where(empty, np.nan, v) for v in values]
 
 
@@ -159,9 +160,7 @@ def _look_inside(sample: UnitSample, cells: Cells, search: Search, stretches: St
         here = stretches.keep(cell == k)
         if not len(here):
             break
-        matters = search.improvable(here)
-        for crossed in search.crossed(here):
-            matters |= crossed
+        matters = search.matters(here)
         if matters.any():
             _settle(sample, search, here.keep(matters), slice(starts[k], starts[k + 1]), weights)
 
@@ -173,38 +172,47 @@ def _settle(sample: UnitSample, search: Search, s: Stretches, trials: slice, wei
     ends = np.flatnonzero(np.append(score[1:] != score[:-1], True))
     cp = s.cp[:, None] + np.cumsum(drawn * positive, axis=1)[:, ends]
     cn = s.cn[:, None] + np.cumsum(drawn * ~positive, axis=1)[:, ends]
-    before_p, before_n = np.hstack([s.cp[:, None], cp[:, :-1]]), np.hstack([s.cn[:, None], cn[:, :-1]])
-    n1, n0 = search.n1[s.replicate], search.n0[s.replicate]
-    for form, least in zip(search.costs, search.least, strict=True):
-        cost = (form.miss * (cp / n1[:, None]) + form.false_alarm * ((n0[:, None] - cn) / n0[:, None])) / form.unit
-        least[s.replicate] = np.minimum(least[s.replicate], cost.min(axis=1))
-    for form_, rates, crossed in zip(search.crossings, search.rates, search.crossed(s), strict=True):
-        row = np.flatnonzero(crossed)
-        first = np.argmax(form_.passed(cp[row], cn[row], n1[row, None], n0[row, None]), axis=1)
-        a, b = before_p[row, first], before_n[row, first]
-        inside = (cp[row, first] - a, cn[row, first] - b)
-        rates[s.replicate[row]] = form_.read(a, b, *inside, n1[row], n0[row])
+    search.note_inside(s, cp, cn)
 
 
-def _read(
-    form: Form, sample: UnitSample, cells: Cells, p: Floats, q: Floats, search: Search, weights: Floats
-) -> Floats:
-    if isinstance(form, Crossing | MinimumCost):
-        return read_search(form, search)
-    if isinstance(form, AtThreshold):
-        return read_at_threshold(form, cells, p, q)
-    if isinstance(form, PairShare):
-        return ordered_pairs(cells, p, q, None)
-    if isinstance(form, ClassSums):
-        sums = (_unit_sum(sample, sample.positive, form, weights), _unit_sum(sample, ~sample.positive, form, weights))
-        return np.asarray(form.combine(sums[0], p.sum(axis=1), sums[1], q.sum(axis=1)))
-    finely = cut_finely(sample.tally)
-    return read_whole(form, finely, *cell_counts(class_tables(sample, finely), weights))
+@dataclass(frozen=True, eq=False)
+class ByUnits:
+    """Replicates by units as forms read them: counts per cell, the search inside cells, and the weights of units."""
+
+    sample: UnitSample
+    cells: Cells
+    p: Floats
+    q: Floats
+    search: Search
+    weights: Floats
+
+    def searched(self, form: Located) -> Floats:
+        """See `forms.Drawn`."""
+        return self.search.replicates(form)
+
+    def counts_at(self, threshold: float) -> tuple[Floats, Floats, Floats, Floats]:
+        """See `forms.Drawn`."""
+        return counts_at(threshold, self.cells, self.p, self.q)
+
+    def class_sums(self, form: ClassSums) -> tuple[Floats, Floats, Floats, Floats]:
+        """See `forms.Drawn`."""
+        mask = self.sample.positive
+        positive = _unit_sum(self.sample, mask, form.positive, self.weights)
+        negative = _unit_sum(self.sample, ~mask, form.negative, self.weights)
+        return positive, self.p.sum(axis=1), negative, self.q.sum(axis=1)
+
+    def pair_share(self) -> Floats:
+        """See `forms.Drawn`."""
+        return ordered_pairs(self.cells, self.p, self.q, None)
+
+    def whole(self, form: Whole) -> Floats:
+        """See `forms.Drawn`."""
+        finely = cut_finely(self.sample.tally)
+        return read_whole(form, finely, *cell_counts(class_tables(self.sample, finely), self.weights))
 
 
-def _unit_sum(sample: UnitSample, mask: NDArray[np.bool_], form: ClassSums, weights: Floats) -> Floats:
+def _unit_sum(sample: UnitSample, mask: NDArray[np.bool_], term: Callable[[Floats], Floats], weights: Floats) -> Floats:
     """Σ term(score) over one class: a sum per unit, then a weighted sum of units; infinite terms counted apart."""
-    term = form.positive if mask is sample.positive else form.negative
     values, unit = term(sample.score[mask]), sample.unit[mask]
     certain = np.isfinite(values)
     total = weights @ np.bincount(unit[certain], weights=values[certain], minlength=sample.n_units)

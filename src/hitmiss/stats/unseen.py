@@ -11,8 +11,6 @@ import math
 from collections.abc import Callable
 from statistics import NormalDist
 
-from hitmiss.stats.forms import MinimumCost
-
 
 def unseen_share(n: int, level: float = 0.95) -> float:
     """The largest share beyond the extreme of n trials that is not ruled out, half of 1 − level for each class.
@@ -32,16 +30,6 @@ def equal_error_at_most(n_positive: int, n_negative: int, level: float = 0.95) -
     0.1684
     """
     return max(unseen_share(n_positive, level), unseen_share(n_negative, level))
-
-
-def cost_at_most(form: MinimumCost, n_positive: int, n_negative: int, level: float = 0.95) -> float:
-    """The upper end for a least cost of 0: the cost with both unseen shares as errors, or that of the trivial system.
-
-    >>> round(cost_at_most(MinimumCost(0.95, 0.5, 0.5), 1000, 1000), 4)
-    0.0107
-    """
-    missed, accepted = unseen_share(n_positive, level), unseen_share(n_negative, level)
-    return min((form.miss * missed + form.false_alarm * accepted) / form.unit, form.trivial)
 
 
 def area_score_interval(area: float, n_positive: int, n_negative: int, level: float = 0.95) -> tuple[float, float]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.stats.forms import AtThreshold, Crossing, Form, MinimumCost
+from hitmiss.stats.forms import Bound, Form
 from hitmiss.tally import Floats, Tally
 
 Indices = NDArray[np.intp]
@@ -38,30 +38,13 @@ class Windows:
         return np.searchsorted(self.tally.score[self.cuts[1:-1]], score, side="right")
 
 
-@dataclass(frozen=True, eq=False)
-class _Bound:
-    """What the costs between two points can come to, against the cost at the sample's best point."""
-
-    tally: Tally
-    form: MinimumCost
-    best: int
-
-    def cannot_win(self, low: Indices, high: Indices) -> Mask:
-        """Whether even few misses as at `low` with few false alarms as at `high` cost more, whatever is (likely) drawn."""
-        t, a, b = self.tally, self.form.miss, self.form.false_alarm
-        missed = (t.positives[low] - float(t.positives[self.best])) / t.n_positive
-        rejected = (t.negatives[high] - float(t.negatives[self.best])) / t.n_negative
-        spread = np.sqrt(a * a * np.abs(missed) / t.n_positive + b * b * np.abs(rejected) / t.n_negative)
-        return np.asarray(a * missed - b * rejected > DEVIATIONS * spread)
-
-
 def choose_windows(tally: Tally, forms: Sequence[Form], even: int = 1) -> Windows:
     """Open where a crossing or a least cost can fall, elsewhere blocks as wide as the bound on their costs allows.
 
     Blocks hold at most about one part in `even` of the trials.
     """
-    bounds = [_Bound(tally, f, f.best_point(tally)) for f in forms if isinstance(f, MinimumCost)]
-    fixed = np.array([tally.point_at(f.threshold) for f in forms if isinstance(f, AtThreshold)], dtype=np.intp)
+    bounds = [bound for f in forms if (bound := f.bound(tally, DEVIATIONS)) is not None]
+    fixed = np.array([tally.point_at(t) for f in forms for t in f.thresholds], dtype=np.intp)
     shares = np.arange(1, even) / even * (float(tally.n_positive) + float(tally.n_negative))
     fixed = np.append(fixed, np.searchsorted(tally.positives + tally.negatives, shares))
     groups = len(tally.score)
@@ -69,37 +52,20 @@ def choose_windows(tally: Tally, forms: Sequence[Form], even: int = 1) -> Window
     low, high = grid[:-1], grid[1:]
     closed = _all_hold(bounds, low, high)
     for form in forms:
-        if isinstance(form, Crossing):
-            first, last = _crossing_range(tally, form)
-            closed &= (high <= first) | (low > last)
+        groups_of = form.expected(tally, DEVIATIONS)
+        if groups_of is not None:
+            closed &= (high <= groups_of[0]) | (low > groups_of[1])
     return _with_big_groups(tally, _merged(tally, bounds, grid, closed, fixed))
 
 
-def _all_hold(bounds: Sequence[_Bound], low: Indices, high: Indices) -> Mask:
+def _all_hold(bounds: Sequence[Bound], low: Indices, high: Indices) -> Mask:
     hold = np.ones(len(high), dtype=bool)
     for bound in bounds:
         hold &= bound.cannot_win(low, high)
     return hold
 
 
-def _crossing_range(tally: Tally, form: Crossing) -> tuple[int, int]:
-    """The groups in which the crossing of a replicate is expected to fall."""
-    n1, n0 = float(tally.n_positive), float(tally.n_negative)
-
-    def first_passed(deviations: float) -> int:
-        low, high = -1, len(tally.score) + 1
-        while high - low > 1:
-            middle = (low + high) // 2
-            cp, cn = float(tally.positives[middle]), float(tally.negatives[middle])
-            cp += deviations * np.sqrt(cp * (n1 - cp) / n1)
-            cn += deviations * np.sqrt(cn * (n0 - cn) / n0)
-            low, high = (low, middle) if form.passed(cp, cn, n1, n0) else (middle, high)
-        return high
-
-    return first_passed(DEVIATIONS) - 1, first_passed(-DEVIATIONS)
-
-
-def _merged(tally: Tally, bounds: Sequence[_Bound], grid: Indices, closed: Mask, fixed: Indices) -> Windows:
+def _merged(tally: Tally, bounds: Sequence[Bound], grid: Indices, closed: Mask, fixed: Indices) -> Windows:
     """Neighbouring open cells as one stretch; neighbouring closed cells as few blocks as the bounds allow."""
     cuts, is_open = [0], []
     stops = np.flatnonzero(np.append((closed[1:] != closed[:-1]) | np.isin(grid[1:-1], fixed), True)) + 1
