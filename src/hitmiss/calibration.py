@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
 from hitmiss.errors import DataError, UnknownName, UsageError
+from hitmiss.stats.pav import rising_share
 from hitmiss.tally import Tally, check_trials
 from hitmiss.trials import Trials
 
@@ -164,15 +165,12 @@ def fit_pav(
     >>> np.exp(fit.apply([1, 2, 2.5, 3, 4])).round(6)
     array([0.5, 0.5, 1. , 2. , 2. ])
     """
-    from scipy.optimize import isotonic_regression
-
     if misleading <= 0:
         raise UsageError(f"misleading must be above 0, or the ends become infinite; found {misleading}")
     _check_fit(label, score, weight, 0.5, needs_spread=False)
     tally = Tally.of(label, score, weight)
-    count = tally.positive_counts + tally.negative_counts
-    share = np.concatenate([[1.0], tally.positive_counts / count, [0.0]])
-    rising = isotonic_regression(share, weights=np.concatenate([[misleading], count, [misleading]])).x[1:-1]
+    positives = np.concatenate([[misleading], tally.positive_counts, [0.0]])
+    rising = rising_share(positives, np.concatenate([[0.0], tally.negative_counts, [misleading]]))[1:-1]
     llr = logit(rising) - np.log((tally.n_positive + misleading) / (tally.n_negative + misleading))
     edge = np.append(True, llr[1:] != llr[:-1]) | np.append(llr[1:] != llr[:-1], True)
     return PavCalibrator(tuple(tally.score[edge].tolist()), tuple(llr[edge].tolist()))

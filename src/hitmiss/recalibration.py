@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, logit
 
 from hitmiss.errors import DataError, UnknownName, UsageError
+from hitmiss.stats.pav import rising_share
 from hitmiss.tally import Floats, Tally, check_trials
 from hitmiss.trials import Trials
 
@@ -134,12 +135,9 @@ def fit_isotonic(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = 
     >>> fit_isotonic([0, 1, 0, 1], [1, 2, 3, 4]).apply([0, 2, 3, 4])
     array([0. , 0.5, 0.5, 1. ])
     """
-    from scipy.optimize import isotonic_regression
-
     _checked(label, score, weight)
     tally = Tally.of(label, score, weight)
-    n = tally.positive_counts + tally.negative_counts
-    rising = isotonic_regression(tally.positive_counts / n, weights=n).x
+    rising = rising_share(tally.positive_counts, tally.negative_counts)
     edge = np.append(True, rising[1:] != rising[:-1]) | np.append(rising[1:] != rising[:-1], True)
     return Isotonic(tuple(tally.score[edge].tolist()), tuple(rising[edge].tolist()))
 

@@ -12,6 +12,7 @@ from hitmiss.errors import DataError
 from hitmiss.protocol import evaluate
 from hitmiss.ray_cluster.connection import Cluster
 from hitmiss.ray_cluster.tasks import RayTasks
+from hitmiss.readspec import ReadSpec
 from hitmiss.scale.streaming import evaluate_streamed
 
 pytestmark = pytest.mark.extras
@@ -42,7 +43,9 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], str]:
 
 def test_figures_are_those_of_memory(cluster: Cluster, sides: tuple[list[str], str]) -> None:
     reading = {"score_columns": ("one", "two")}
-    there = evaluate_streamed(sides[0], "asvspoof5", key=sides[1], run=RayTasks(cluster), reading=reading, **ASKED)
+    there = evaluate_streamed(
+        sides[0], "asvspoof5", key=sides[1], run=RayTasks(cluster), reading=ReadSpec(**reading), **ASKED
+    )
     memory = evaluate(*sides, "asvspoof5", **ASKED, **reading)
     assert len(memory) > 12 and there.results.estimates == memory.estimates
 
@@ -54,7 +57,7 @@ def test_an_id_without_a_score_is_told_with_the_row_of_the_key(cluster: Cluster,
             "asvspoof5",
             key=sides[1],
             run=RayTasks(cluster),
-            reading={"columns": {"score": "one"}},
+            reading=ReadSpec(columns={"score": "one"}),
             **ASKED,
         )
     assert {fault.file for fault in caught.value.faults} == {"key.tsv"}

@@ -118,7 +118,7 @@ def test_figures_are_those_of_one_process(cluster: Cluster, shards: list[Shard])
     paths = [shard.path for shard in shards]
     asked = {"metrics": METRICS, "by": ["codec"], "bootstrap": 100, "seed": 3}
     kind = {"score_kind": "llr"}
-    there = evaluate_streamed(paths, run=RayTasks(cluster), reading=kind, **asked)
+    there = evaluate_streamed(paths, run=RayTasks(cluster), reading=ReadSpec(**kind), **asked)
     memory = evaluate(paths, **kind, **asked)
     assert len(memory) > 12 and there.results.estimates == memory.estimates
 

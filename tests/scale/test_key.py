@@ -18,6 +18,7 @@ from tests.scale.conftest import simulated, write, write_shards
 from hitmiss.cli.main import run
 from hitmiss.errors import DataError, UsageError
 from hitmiss.protocol import evaluate
+from hitmiss.readspec import ReadSpec
 from hitmiss.scale import keyfile, streaming
 from hitmiss.scale.coarse import CoarseCells
 from hitmiss.scale.running import Processes
@@ -74,7 +75,7 @@ def both(scores: list[Path], key: str, memory: int = 10**9, **asked: Any) -> tup
         lambda: evaluate(list(map(str, scores)), key, "asvspoof5", **asked, **reading),
         lambda: (
             evaluate_streamed(
-                list(map(str, scores)), "asvspoof5", key=key, memory=memory, reading=reading, **asked
+                list(map(str, scores)), "asvspoof5", key=key, memory=memory, reading=ReadSpec(**reading), **asked
             ).results
         ),
     ):

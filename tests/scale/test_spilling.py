@@ -21,6 +21,7 @@ from tests.scale.conftest import simulated, write, write_shards
 
 from hitmiss.errors import DataError, EnvironmentFault, UsageError
 from hitmiss.protocol import evaluate
+from hitmiss.readspec import ReadSpec
 from hitmiss.scale import passing_by, repeats
 from hitmiss.scale.counters import KeepAll
 from hitmiss.scale.running import Processes
@@ -117,7 +118,7 @@ def test_a_file_that_is_read_in_another_way_half_way_counts_once(tmp_path: Path)
     asked = {"metrics": ["roc_auc"], "by": ["codec"]}
     whole = evaluate(str(tmp_path / "a.parquet"), None, "asvspoof5", on_nan="drop", **asked)
     found = evaluate_streamed(
-        str(tmp_path / "a.parquet"), "asvspoof5", memory=10**9, reading={"on_nan": "drop"}, **asked
+        str(tmp_path / "a.parquet"), "asvspoof5", memory=10**9, reading=ReadSpec(on_nan="drop"), **asked
     )
     assert [(e.value, e.n) for e in found.results] == [(e.value, e.n) for e in whole]
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from tests.scale.conftest import simulated, write, write_shards
 
 from hitmiss.protocol import evaluate, find_protocol
+from hitmiss.readspec import ReadSpec
 from hitmiss.results import Results
 from hitmiss.scale import streaming
 from hitmiss.scale.coarse import CoarseCells
@@ -41,7 +42,7 @@ def both(paths: list[Path], memory: int, **asked: Any) -> tuple[Results, Results
     """The results in memory and in the stream."""
     protocol, reading = asked.pop("protocol", "asvspoof5"), asked.pop("reading", {})
     in_memory = evaluate(list(map(str, paths)), None, protocol, **asked, **reading)
-    streamed = evaluate_streamed(list(map(str, paths)), protocol, memory=memory, reading=reading, **asked)
+    streamed = evaluate_streamed(list(map(str, paths)), protocol, memory=memory, reading=ReadSpec(**reading), **asked)
     return in_memory, streamed.results, streamed
 
 

@@ -13,6 +13,7 @@ from tests.scale.test_key import assert_alike
 
 from hitmiss.cli.main import run
 from hitmiss.protocol import evaluate
+from hitmiss.readspec import ReadSpec
 from hitmiss.scale.coarse import CoarseCells
 from hitmiss.scale.streaming import evaluate_streamed
 
@@ -34,7 +35,7 @@ def test_systems_are_runs_as_in_memory(tmp_path: Path, suffix: str) -> None:
     frame = wide(1200) if suffix != ".jsonl" else wide(1200).with_columns(stuck=pl.col("weak").round(1))
     paths = list(map(str, write_shards(frame, tmp_path, suffix, 3)))
     asked: dict[str, Any] = {"by": ["codec"], "bootstrap": 30, "gap": None}
-    found = evaluate_streamed(paths, "asvspoof5", reading=SYSTEMS, **asked).results
+    found = evaluate_streamed(paths, "asvspoof5", reading=ReadSpec(**SYSTEMS), **asked).results
     assert_alike(evaluate(paths, None, "asvspoof5", **asked, **SYSTEMS), found)
     assert {e.run["system"] for e in found} == {"weak", "good", "stuck"}
 
@@ -46,7 +47,7 @@ def test_systems_beyond_memory_and_with_a_key(tmp_path: Path) -> None:
     key = str(tmp_path / "key.tsv")
     frame.select("item", "label", "codec")[::-1].write_csv(key, separator="\t")
     asked: dict[str, Any] = {"metrics": ["eer", "min_dcf", "roc_auc"], "by": ["codec"], "bootstrap": 20}
-    found = evaluate_streamed(paths, "asvspoof5", key=key, memory=10**8, reading=SYSTEMS, **asked)
+    found = evaluate_streamed(paths, "asvspoof5", key=key, memory=10**8, reading=ReadSpec(**SYSTEMS), **asked)
     assert isinstance(found.trials.scored, CoarseCells)
     assert_alike(evaluate(paths, key, "asvspoof5", **asked, **SYSTEMS), found.results)
 
@@ -58,7 +59,7 @@ def test_missing_ids_are_counted_once_for_all_systems(tmp_path: Path) -> None:
     frame[:-7].select("item", "label", "codec").write_csv(key, separator="\t")
     asked: dict[str, Any] = {"by": ["codec"]}
     reading = {**SYSTEMS, "allow_missing": True}
-    found = evaluate_streamed(paths, "asvspoof5", key=key, reading=reading, **asked).results
+    found = evaluate_streamed(paths, "asvspoof5", key=key, reading=ReadSpec(**reading), **asked).results
     memory = evaluate(paths, key, "asvspoof5", **asked, **reading)
     assert found.estimates == memory.estimates and found.warnings == memory.warnings
     assert "coverage:289/293+unlisted:7" in found.signature and "coverage:289/293+unlisted:7" in memory.signature

@@ -15,6 +15,7 @@ from tests.scale.test_key import assert_alike
 
 from hitmiss.cli.main import run
 from hitmiss.protocol import evaluate
+from hitmiss.readspec import ReadSpec
 from hitmiss.scale import counting, streaming
 from hitmiss.scale.counted import evaluate_counts
 from hitmiss.scale.streaming import evaluate_streamed
@@ -49,7 +50,7 @@ def test_sums_over_units_are_exact(tmp_path: Path, interval: str) -> None:
         "interval": interval,
     }
     memory = evaluate(paths, None, "asvspoof5", score_kind="llr", **asked)
-    assert_alike(memory, evaluate_streamed(paths, "asvspoof5", reading={"score_kind": "llr"}, **asked).results)
+    assert_alike(memory, evaluate_streamed(paths, "asvspoof5", reading=ReadSpec(score_kind="llr"), **asked).results)
 
 
 def test_decisions_of_units_are_counted(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from hitmiss.errors import DataError, UsageError
 from hitmiss.registry import metric
 from hitmiss.stats.focus import tally_for
 from hitmiss.stats.forms import AtThreshold, ClassSums, Form, MinimumCost, Number, Whole, equal_error, tie_steps
+from hitmiss.stats.pav import pooled
 from hitmiss.stats.unseen import equal_error_at_most
 from hitmiss.tally import Floats, Tally
 
@@ -301,13 +302,10 @@ def min_cllr_of_tally(tally: Tally) -> float:
 
 def pav_blocks(tally: Tally) -> tuple[Floats, Floats]:
     """Positives and negatives in each block that pool-adjacent-violators leaves: the segments of the ROC convex hull."""
-    from scipy.optimize import isotonic_regression
-
-    p, q = tally.positive_counts.astype(np.float64), tally.negative_counts.astype(np.float64)
-    held = p + q > 0
-    fit = isotonic_regression(p[held] / (p + q)[held], weights=(p + q)[held])
-    starts = fit.blocks[:-1]
-    return np.add.reduceat(p[held], starts), np.add.reduceat(q[held], starts)
+    held = tally.positive_counts + tally.negative_counts > 0
+    p, q = tally.positive_counts[held], tally.negative_counts[held]
+    starts = pooled(p, q)
+    return np.add.reduceat(p.astype(np.float64), starts), np.add.reduceat(q.astype(np.float64), starts)
 
 
 def hull_eer(tally: Tally) -> float:
