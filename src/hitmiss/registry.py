@@ -1,4 +1,4 @@
-"""Who answers to which name: metrics, readers and protocols, ours and those of plug-ins.
+"""Who answers to which name: metrics, readers, protocols, detectors, attacks and codecs, ours and those of plug-ins.
 
 Built-ins are imported when a name is first asked for, so that `import hitmiss` and `--help` stay light.
 """
@@ -22,8 +22,16 @@ from hitmiss.spec import Setting, Spec, parse
 Best = Literal["low", "high"]
 F = TypeVar("F", bound=Callable[..., Any])
 
-COLUMNS = ("label", "score", "decision", "confidence", "unparsed", "seconds")
-"""Columns of the trials that a metric may ask for by naming a positional parameter after them."""
+Kind = Literal["metric", "reader", "protocol", "detector", "attack", "codec"]
+HOMES: dict[Kind, tuple[str, ...]] = {
+    "metric": ("hitmiss.metrics",),
+    "reader": ("hitmiss.io.readers",),
+    "protocol": ("hitmiss.protocols",),
+    "detector": ("hitmiss.detect.detector",),
+    "attack": ("hitmiss.attack.audio", "hitmiss.attack.ecg", "hitmiss.attack.text", "hitmiss.attack.image"),
+    "codec": ("hitmiss.attack.codec",),
+}
+"""The modules that register our own entries when a name of their kind is first asked for."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +58,8 @@ class Metric:
         return {**self.defaults, **dict(spec.settings)}
 
 
-_metrics: dict[str, Metric] = {}
-_others: dict[str, dict[str, Any]] = {"reader": {}, "protocol": {}}
-HOMES = {"reader": "hitmiss.io.readers", "protocol": "hitmiss.protocols"}
+_entries: dict[Kind, dict[str, Any]] = {kind: {} for kind in HOMES}
+_origins: dict[tuple[Kind, str], str] = {}
 _loaded: set[str] = set()
 
 
@@ -68,8 +75,8 @@ def metric(
 ) -> Callable[[F], F]:
     """Register a metric function under its own name.
 
-    Positional parameters name columns of the trials (`label`, `score`, `decision`, …) and end with `weight`;
-    keyword-only parameters are settings. `form` takes the settings and gives the metric's shape (`stats.forms`), which is
+    Positional parameters name columns of the trials (`label`, `score`, `decision`, or one of the user's own) and end with
+    `weight`; keyword-only parameters are settings. `form` takes the settings and gives the metric's shape (`stats.forms`), which is
     how the engine counts and resamples it fast; without it the metric is called on arrays.
     `kinds` lists the score kinds on which the metric makes sense (empty: any); `positive` is the class that its name
     takes to be the positive one (None: any). `interval=False`: replicates are no guide to how sure the figure is.
@@ -86,11 +93,8 @@ def metric(
     def register(function: F) -> F:
         columns, defaults = _read_signature(function)
         name = function.__name__
-        if not function.__module__.startswith("hitmiss."):
-            _load("hitmiss.metrics")  # so that a name that is taken is the newcomer's fault
-        if name in _metrics and _metrics[name].function.__module__ != function.__module__:
-            raise UsageError(f"metric {name!r} exists already, from {_metrics[name].function.__module__}")
-        _metrics[name] = Metric(name, function, best, range, columns, defaults, form, kinds, positive, interval, judged)
+        entry = Metric(name, function, best, range, columns, defaults, form, kinds, positive, interval, judged)
+        add("metric", name, entry, origin=function.__module__)
         return function
 
     return register
@@ -101,34 +105,25 @@ def _read_signature(function: Callable[..., Any]) -> tuple[tuple[str, ...], dict
     positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     if "weight" not in positional:
         raise UsageError(f"metric {function.__name__!r} must take weight=None after its columns")
-    for name in positional:
-        if name not in (*COLUMNS, "weight"):
-            raise UnknownName(f"column in the signature of {function.__name__}", name, COLUMNS)
     defaults = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
     return tuple(n for n in positional if n != "weight"), defaults
 
 
-def forget(name: str) -> None:
-    """Take a metric out of the registry (plug-in authors' tests)."""
-    _metrics.pop(name, None)
+def forget(name: str, kind: Kind = "metric") -> None:
+    """Take an entry out of the registry (plug-in authors' tests)."""
+    _entries[kind].pop(name, None)
+    _origins.pop((kind, name), None)
 
 
 def find_metric(name: str) -> Metric:
-    """The metric of that name, or UnknownName with the nearest. Plug-ins are looked for only where it is not ours."""
-    _load("hitmiss.metrics")
-    if name in _metrics:
-        return _metrics[name]
-    known = all_metrics()
-    if name not in known:
-        raise UnknownName("metric", name, known)
-    return known[name]
+    """The metric of that name, or UnknownName with the nearest."""
+    found: Metric = find("metric", name)
+    return found
 
 
 def all_metrics() -> dict[str, Metric]:
     """Every known metric by name."""
-    _load("hitmiss.metrics")
-    _load_plugins()
-    return dict(sorted(_metrics.items()))
+    return all_of("metric")
 
 
 def resolve(text: str | Spec) -> tuple[Spec, Metric, dict[str, Setting]]:
@@ -138,33 +133,59 @@ def resolve(text: str | Spec) -> tuple[Spec, Metric, dict[str, Setting]]:
     return spec, entry, entry.settings(spec)
 
 
-def add(kind: str, name: str, value: Any) -> None:
-    """Register a reader or a protocol."""
-    if name in _others[kind] and _others[kind][name] is not value:
-        raise UsageError(f"{kind} {name!r} exists already")
-    _others[kind][name] = value
+def add(kind: Kind, name: str, value: Any, *, origin: str = "") -> None:
+    """Register an entry.
+
+    Parameters
+    ----------
+    kind
+        `metric`, `reader`, `protocol`, `detector`, `attack` or `codec`.
+    name
+        What it is called from now on, in every verb.
+    value
+        A metric is registered by `hitmiss.metric`, an attack by `hitmiss.attack.family.attack`. A reader takes a file and
+        gives a frame or the names of its columns, a protocol is a `Protocol`, a codec a `hitmiss.attack.codec.Codec`, a
+        detector takes the text after `name:` and an `Opening` and gives a detector.
+    origin
+        The module that it comes from: the same module may register a name again.
+
+    Raises
+    ------
+    UsageError
+        Where the name is taken.
+    """
+    if kind not in HOMES:
+        raise UnknownName("kind of entry", kind, HOMES)
+    if not origin.startswith("hitmiss."):
+        _load(kind)  # so that a name that is taken is the newcomer's fault
+    held = _entries[kind].get(name)
+    if held is not None and held is not value and (not origin or _origins.get((kind, name)) != origin):
+        whose = _origins.get((kind, name))
+        raise UsageError(f"{kind} {name!r} exists already{f', from {whose}' if whose else ''}", code="name-taken")
+    _entries[kind][name] = value
+    _origins[kind, name] = origin
 
 
-def find(kind: str, name: str) -> Any:
-    """The reader or protocol of that name, or UnknownName with the nearest. Plug-ins are asked after our own."""
-    _load(HOMES[kind])
-    if name in _others[kind]:
-        return _others[kind][name]
+def find(kind: Kind, name: str) -> Any:
+    """The entry of that name, or UnknownName with the nearest. Plug-ins are looked for only where it is not ours."""
+    _load(kind)
+    if name in _entries[kind]:
+        return _entries[kind][name]
     known = all_of(kind)
     if name not in known:
         raise UnknownName(kind, name, known)
     return known[name]
 
 
-def all_of(kind: str) -> dict[str, Any]:
-    """Every reader or protocol by name."""
-    _load(HOMES[kind])
+def all_of(kind: Kind) -> dict[str, Any]:
+    """Every entry of a kind by name."""
+    _load(kind)
     _load_plugins()
-    return dict(sorted(_others[kind].items()))
+    return dict(sorted(_entries[kind].items()))
 
 
 def load_plugin_file(path: str | Path) -> None:
-    """Run a Python file that registers metrics, readers or protocols (`--plugin my_metrics.py`)."""
+    """Run a Python file that registers entries of any kind (`--plugin my_metrics.py`)."""
     path = Path(path)
     if not path.is_file():
         raise UsageError(f"no plug-in file {path}")
@@ -181,10 +202,11 @@ def load_plugin_file(path: str | Path) -> None:
         raise UsageError(f"the plug-in {path.name} could not be loaded: {type(error).__name__}: {error}") from error
 
 
-def _load(module: str) -> None:
-    if module not in _loaded:
-        _loaded.add(module)
-        importlib.import_module(module)
+def _load(kind: Kind) -> None:
+    if kind not in _loaded:
+        _loaded.add(kind)
+        for module in HOMES[kind]:
+            importlib.import_module(module)
 
 
 def _load_plugins() -> None:

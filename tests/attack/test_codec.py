@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hitmiss.attack.codec import BANK, Codec, code, delay, find_codec, lag, probe_sound
+from hitmiss.attack.codec import Codec, all_codecs, code, delay, find_codec, lag, probe_sound
 from hitmiss.attack.engines import Engine, to_pcm
 from hitmiss.errors import DataError, EnvironmentFault, UnknownName, UsageError
 from hitmiss.io.media import Clip
@@ -20,9 +20,9 @@ for package in ("av", "soundfile", "soxr"):
     pytest.importorskip(package, reason="the extra audio is not installed")
 
 RATE = 16000
-OURS = [codec for codec in BANK.values() if codec.engine.by != "program"]
+OURS = [codec for codec in all_codecs().values() if codec.engine.by != "program"]
 CASES = [(codec, q) for codec in OURS for q in codec.qualities]
-THEIRS = [codec for codec in BANK.values() if codec.engine.by == "program"]
+THEIRS = [codec for codec in all_codecs().values() if codec.engine.by == "program"]
 
 
 @cache

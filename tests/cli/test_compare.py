@@ -122,7 +122,7 @@ def test_thresholds_once_or_once_a_run(files: dict[str, str], capsys: Capture) -
     words = ["compare", files["old"], files["new"], "--key", files["key"], "-m", "accuracy"]
     text = printed([*words, "--threshold", "0.5", "--threshold", "1.0"], capsys)
     assert "McNemar: pairs whose decisions differ" in text and "mcnemar" in text
-    assert "unknown column 'decision'" in failed(words, capsys, 2)
+    assert "needs decisions" in failed(words, capsys, 2)
     err = failed([*words, *["--threshold", "1"] * 3], capsys, 2)
     assert "--threshold was given 3 times for 2 runs" in err
 

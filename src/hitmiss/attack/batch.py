@@ -15,7 +15,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from hitmiss.attack.family import Array, attack, check_strength
+from hitmiss.attack.family import Array, Attack, all_attacks, attack, check_strength
 from hitmiss.attack.leads import consistent
 from hitmiss.attack.peaks import Ints, detect_all
 from hitmiss.attack.window import hann_windows
@@ -119,7 +119,27 @@ class Batched:
         return changed if acting.all() else np.where(acting, changed, records.x)
 
 
-BATCHED: dict[str, Batched] = {}
+_batched: dict[str, Batched] = {}
+
+
+def batched_families() -> dict[str, Batched]:
+    """Every family that changes records without asking a model, those of plug-ins among them."""
+    plain = {name: entry for name, entry in all_attacks().items() if name not in _batched and entry.medium == "any"}
+    return {**_batched, **{name: _record_by_record(entry) for name, entry in plain.items()}}
+
+
+def _record_by_record(entry: Attack) -> Batched:
+    """A plug-in's attack of single signals as a batched family: it is given lead × sample, so that time comes last."""
+
+    def change(records: Records, **settings: Any) -> Floats:
+        rate = {name: records.fs for name in ("sample_rate", "fs") if name in entry.defaults}
+        changed = [
+            entry.apply(x.T, float(strength.item()), rng, **{**rate, **settings}).T - x
+            for x, strength, rng in zip(records.x, records.strength, records.rngs, strict=True)
+        ]
+        return records.windowed(np.stack(changed))
+
+    return Batched(entry.name, change, {k: v for k, v in entry.defaults.items() if k not in ("sample_rate", "fs")})
 
 
 def batched(*, needs_peaks: bool = False) -> Callable[[Change], Change]:
@@ -129,7 +149,7 @@ def batched(*, needs_peaks: bool = False) -> Callable[[Change], Change]:
         found = inspect.signature(function).parameters.values()
         defaults = {p.name: p.default for p in found if p.kind is p.KEYWORD_ONLY}
         entry = Batched(function.__name__, function, defaults, needs_peaks)
-        BATCHED[entry.name] = entry
+        _batched[entry.name] = entry
         attack(_single(entry))
         return function
 

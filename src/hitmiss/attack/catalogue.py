@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from hitmiss.attack import blackbox
-from hitmiss.attack.batch import BATCHED
+from hitmiss.attack.batch import batched_families
 from hitmiss.attack.family import all_attacks
 from hitmiss.attack.methods import METHODS, SETTINGS, Method
 
@@ -52,8 +52,9 @@ def catalogue() -> list[Family]:
     >>> [f.name for f in catalogue() if f.medium == "text"]
     ['homoglyphs', 'typos']
     """
+    batched = batched_families()
     plain = [
-        Family(name, a.medium, BATCHED[name].defaults if name in BATCHED else _own(a.defaults), a.about)
+        Family(name, a.medium, batched[name].defaults if name in batched else _own(a.defaults), a.about)
         for name, a in all_attacks().items()
     ]
     gradient = [Family(name, "ecg", _settings(METHODS[name]), about) for name, about in GRADIENT.items()]

@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from hitmiss import registry
 from hitmiss.attack.engines import Engine
 from hitmiss.errors import DataError, UnknownName, UsageError
 from hitmiss.io.media import Clip, resample
@@ -69,12 +70,18 @@ def _bank() -> tuple[Codec, ...]:
     )  # fmt: skip
 
 
-BANK: Final = {codec.name: codec for codec in _bank()}
+for _codec in _bank():
+    registry.add("codec", _codec.name, _codec, origin=__name__)
 ALIASES: Final = {
     "opus": "opus_wb", "mp3": "mp3_wb", "aac": "m4a_wb", "m4a": "m4a_wb", "amr-nb": "amr_nb", "amr-wb": "amr_wb",
     "speex": "speex_wb", "ulaw": "g711_ulaw", "µ-law": "g711_ulaw", "gsm": "gsm_fr",
-    **{codec.label: codec.name for codec in BANK.values()},
 }  # fmt: skip
+"""Everyday names."""
+
+
+def all_codecs() -> dict[str, Codec]:
+    """Every known codec by name, those of plug-ins among them."""
+    return registry.all_of("codec")
 
 
 def find_codec(name: str) -> Codec:
@@ -83,10 +90,12 @@ def find_codec(name: str) -> Codec:
     >>> find_codec("C01").name, find_codec("mp3").kbps
     ('opus_wb', (16, 24, 32, 48, 64))
     """
-    known = ALIASES.get(name, name)
-    if known not in BANK:
-        raise UnknownName("codec", name, (*BANK, *ALIASES))
-    return BANK[known]
+    known = all_codecs()
+    labels = {codec.label: codec.name for codec in known.values()}
+    wanted = labels.get(name, ALIASES.get(name, name))
+    if wanted not in known:
+        raise UnknownName("codec", name, (*known, *ALIASES, *labels))
+    return known[wanted]
 
 
 def code(clip: Clip, codec: str | Codec, quality: int = 1, *, sample_rate: int = 16000) -> Coded:

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from hitmiss.attack import blackbox, ecg
-from hitmiss.attack.batch import BATCHED
+from hitmiss.attack import blackbox
+from hitmiss.attack.batch import batched_families
 from hitmiss.attack.criterion import Criterion, find_criterion, for_mode
-from hitmiss.attack.family import check_strength
+from hitmiss.attack.family import all_attacks, check_strength
 from hitmiss.attack.methods import METHODS, SETTINGS, Method
 from hitmiss.errors import UnknownName, UsageError
 from hitmiss.spec import Spec
@@ -61,6 +61,7 @@ class PerturbationConfig:
 
     def __post_init__(self) -> None:
         if self.family not in families():
+            refuse_other_media(self.family)
             raise UnknownName("perturbation", self.ptype, families())
         check_strength(self.ptype, self.strength)
         if not isinstance(self.target_class, str | None):
@@ -130,7 +131,7 @@ class PerturbationConfig:
     @property
     def needs_model(self) -> bool:
         """Whether the model is asked at all while the perturbation is made."""
-        return self.family not in BATCHED
+        return self.family not in batched_families()
 
     @property
     def call(self) -> str:
@@ -162,8 +163,18 @@ class PerturbationConfig:
 
 def families() -> list[str]:
     """Every family that a configuration may name."""
-    assert ecg.DOCUMENTED  # importing `ecg` is what registers its families
-    return sorted({*BATCHED, *METHODS, *blackbox.SETTINGS})
+    return sorted({*batched_families(), *METHODS, *blackbox.SETTINGS})
+
+
+def refuse_other_media(family: str) -> None:
+    """Refuse a family that is known, but changes something else than records."""
+    known = all_attacks()
+    if family in known and family not in families():
+        raise UsageError(
+            f"{family} changes {known[family].medium}, and these are records of signals; "
+            "`hitmiss list attacks` shows the families for ecg",
+            code="wrong-medium",
+        )
 
 
 def settings_of(family: str) -> list[str]:
@@ -173,8 +184,9 @@ def settings_of(family: str) -> list[str]:
 
 def defaults_of(family: str) -> dict[str, Any]:
     """The settings that a family takes, and what they are without being said."""
-    if family in BATCHED:
-        return dict(BATCHED[family].defaults)
+    batched = batched_families()
+    if family in batched:
+        return dict(batched[family].defaults)
     if family in METHODS:
         own = {f: getattr(METHODS[family], f) for f in Method.__dataclass_fields__ if f not in ("norm", "smooth")}
         return own | {theirs: own[ours] for theirs, ours in SETTINGS.items()}

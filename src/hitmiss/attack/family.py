@@ -15,19 +15,17 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hitmiss import registry
 from hitmiss.errors import DataError, UnknownName, UsageError
 from hitmiss.spec import Setting, Spec, parse
 
 Array = NDArray[Any]
 F = TypeVar("F", bound=Callable[..., Array])
-BUILT_IN = ("hitmiss.attack.audio", "hitmiss.attack.ecg", "hitmiss.attack.text", "hitmiss.attack.image")
-"""Modules that register the built-in perturbations when a name is first asked for."""
 
 
 @dataclass(frozen=True)
@@ -81,9 +79,6 @@ class Perturbation:
         return str(Spec.of(self.attack.name, **self.settings, **strength))
 
 
-_attacks: dict[str, Attack] = {}
-
-
 def attack(function: F) -> F:
     """Register a perturbation `f(x, strength, rng, *, settings…)` under its own name.
 
@@ -99,23 +94,19 @@ def attack(function: F) -> F:
     positional = [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY]
     if positional != ["x", "strength", "rng"]:
         raise UsageError(f"attack {name!r} must take (x, strength, rng, *, settings…); it takes {positional}")
-    if name in _attacks and _attacks[name].function.__module__ != function.__module__:
-        raise UsageError(f"attack {name!r} exists already, from {_attacks[name].function.__module__}")
     defaults = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
-    _attacks[name] = Attack(name, function, defaults)
+    registry.add("attack", name, Attack(name, function, defaults), origin=function.__module__)
     return function
 
 
 def forget(name: str) -> None:
     """Take an attack out of the registry (plug-in authors' tests)."""
-    _attacks.pop(name, None)
+    registry.forget(name, "attack")
 
 
 def all_attacks() -> dict[str, Attack]:
     """Every known attack by name."""
-    for module in BUILT_IN:
-        import_module(module)
-    return dict(sorted(_attacks.items()))
+    return registry.all_of("attack")
 
 
 def find_attack(name: str) -> Attack:

@@ -14,7 +14,7 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.attack import blackbox
-from hitmiss.attack.batch import BATCHED, Floats, check_signals, deviations, make_records, pick
+from hitmiss.attack.batch import Floats, batched_families, check_signals, deviations, make_records, pick
 from hitmiss.attack.config import PerturbationConfig, same_kind
 from hitmiss.attack.criterion import any_bit
 from hitmiss.attack.gradient import Mask, Problem, solve, within_budget
@@ -243,7 +243,7 @@ class _Group:
 
     def into(self, out: Performed, places: Sequence[int]) -> None:
         """Do it and put what came of it where it belongs."""
-        if self.first.family in BATCHED:
+        if not self.first.needs_model:
             self._without_model(out.x, places, out.notes)
             return
         if self.first.family in METHODS:
@@ -256,7 +256,7 @@ class _Group:
 
     def _without_model(self, out: Floats, places: Sequence[int], notes: list[tuple[str, ...]]) -> None:
         """A few records at a time, each put where it belongs while it is still in the cache."""
-        entry, records = BATCHED[self.first.family], self.records
+        entry, records = batched_families()[self.first.family], self.records
         peaks, are_found = records.beats(self.rows) if entry.needs_peaks else (None, False)
         spread, strength = records.spread, self.strength
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from hitmiss.attack.codec import BANK, Codec, code, find_codec
+from hitmiss.attack.codec import Codec, all_codecs, code, find_codec
 from hitmiss.errors import DataError, Fault, UnknownName, UsageError
 from hitmiss.io.media import Clip
 
@@ -113,13 +113,14 @@ def _whole(text: Any, codec: Codec) -> int:
 
 def _codec_of(row: dict[str, Any], number: int, file: str) -> Codec:
     name = row["name"] or ""
-    if name not in BANK:
-        raise UnknownName(f"codec in {file}, row {number},", name, BANK)
+    known = all_codecs()
+    if name not in known:
+        raise UnknownName(f"codec in {file}, row {number},", name, known)
     rates = [cell for q in range(1, MOST_QUALITIES + 1) if (cell := (row.get(f"q{q}") or "").strip())]
     try:
-        kbps = tuple(float(cell) for cell in rates) or BANK[name].kbps
-        sample_rate = int(row.get("sample_rate") or BANK[name].sample_rate)
+        kbps = tuple(float(cell) for cell in rates) or known[name].kbps
+        sample_rate = int(row.get("sample_rate") or known[name].sample_rate)
     except ValueError as error:
         fault = Fault("bad-plan", f"a rate is not a number: {error}", file=file, row=number)
         raise DataError(str(fault), [fault]) from None
-    return replace(BANK[name], label=row["codec"] or name, kbps=kbps, sample_rate=sample_rate)
+    return replace(known[name], label=row["codec"] or name, kbps=kbps, sample_rate=sample_rate)

@@ -181,17 +181,19 @@ def _configs(
     steering: dict[str, Any],
 ) -> list[Any]:
     """A family's configurations; steering that means nothing to it is left out, so that its name stays short."""
-    from hitmiss.attack.batch import BATCHED
-    from hitmiss.attack.config import families
+    from hitmiss.attack.batch import batched_families
+    from hitmiss.attack.config import families, refuse_other_media
     from hitmiss.attack.sweeps import sweep
     from hitmiss.errors import UnknownName
     from hitmiss.spec import parse
 
     spec = parse(text)
     name = spec.name.lower()
+    batched = batched_families()
     if name not in families():
+        refuse_other_media(name)
         raise UnknownName("perturbation", spec.name, families())
-    own = {k: v for k, v in steering.items() if k in ("lead_consistent", "criterion") or name not in BATCHED}
+    own = {k: v for k, v in steering.items() if k in ("lead_consistent", "criterion") or name not in batched}
     own = {k: v for k, v in own.items() if v not in (False, "y_true")}
     extra = {name: {**own, **dict(spec.settings)}}
     found: list[Any] = []
@@ -201,7 +203,7 @@ def _configs(
             strengths,
             center_time=center,
             window_seconds=seconds,
-            aims=aims if name not in BATCHED else (),
+            aims=aims if name not in batched else (),
             extra=extra,
         )
     return found

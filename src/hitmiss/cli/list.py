@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -17,14 +18,16 @@ class Kind(StrEnum):
     protocols = "protocols"
     readers = "readers"
     attacks = "attacks"
+    detectors = "detectors"
+    codecs = "codecs"
 
 
 def list_(
     kind: Annotated[Kind, typer.Argument(help="What to list.")],
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:
-    """List the metrics, the protocols, the readers or the families of attacks, with one line about each."""
-    made = {Kind.metrics: metric_rows, Kind.attacks: attack_rows}
+    """List metrics, protocols, readers, families of attacks, kinds of detectors or codecs, with one line about each."""
+    made = {Kind.metrics: metric_rows, Kind.attacks: attack_rows, Kind.codecs: codec_rows}
     rows = made[kind]() if kind in made else other_rows(kind.value.removesuffix("s"))
     if json:
         printing.out_json({"schema": 1, kind.value: rows})
@@ -52,8 +55,8 @@ def metric_rows() -> list[dict[str, Any]]:
     ]
 
 
-def other_rows(kind: str) -> list[dict[str, Any]]:
-    """Each protocol or reader: its name and its first line."""
+def other_rows(kind: Any) -> list[dict[str, Any]]:
+    """Each protocol, reader or kind of detector: its name and its first line."""
     from hitmiss.registry import all_of
 
     return [{"name": name, "about": first_line(value)} for name, value in all_of(kind).items()]
@@ -69,8 +72,19 @@ def attack_rows() -> list[dict[str, Any]]:
     ]
 
 
+def codec_rows() -> list[dict[str, Any]]:
+    """Each codec: its name, its label, its sample rate and its bit rates."""
+    from hitmiss.attack.codec import all_codecs
+
+    return [
+        {"name": c.name, "label": c.label, "sample_rate": c.sample_rate, "kbps": " ".join(f"{k:g}" for k in c.kbps)}
+        for c in all_codecs().values()
+    ]
+
+
 def first_line(value: Any) -> str:
     """What a thing says of itself in one line: its `title`, else the first line of its docstring."""
+    value = value.func if isinstance(value, partial) else value
     text = getattr(value, "title", None) or getattr(value, "__doc__", None) or ""
     return str(text).strip().partition("\n")[0]
 

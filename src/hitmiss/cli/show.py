@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from hitmiss.cli import printing
+from hitmiss.registry import Kind
 
 if TYPE_CHECKING:
     from hitmiss.registry import Metric
+
+OTHERS: Final[tuple[Kind, ...]] = ("protocol", "reader", "detector", "codec")
 
 
 def show(
@@ -36,13 +39,13 @@ def find_all(text: str) -> list[dict[str, Any]]:
     from hitmiss.registry import all_metrics, all_of
     from hitmiss.spec import parse
 
-    metrics, others = all_metrics(), {kind: all_of(kind) for kind in ("protocol", "reader")}
+    metrics, others = all_metrics(), {kind: all_of(kind) for kind in OTHERS}
     entries = [describe(kind, text, known[text]) for kind, known in others.items() if text in known]
     if entries and text not in metrics:
         return entries
     spec = parse(text)
     if spec.name not in metrics:
-        return [describe_attack(spec.name, {*metrics, *others["protocol"], *others["reader"]})]
+        return [describe_attack(spec.name, {*metrics, *(name for known in others.values() for name in known)})]
     return [describe_metric(metrics[spec.name], metrics[spec.name].settings(spec)), *entries]
 
 

@@ -21,6 +21,8 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol, runtime_checkable
 
@@ -29,13 +31,39 @@ from numpy.typing import NDArray
 
 from hitmiss.detect.extract import OutputKind
 from hitmiss.errors import EnvironmentFault, UsageError
+from hitmiss.registry import add, all_of, find
 
 Array = NDArray[Any]
 Batch = Any
 """Clips of one shape as an array (clip × sample), or a list: clips of several lengths, or texts."""
 
-PREFIXES: Final = ("beats", "hf-audio", "hf-text", "hf-image", "program")
-KINDS: Final = f"model.onnx, module:name, file.py:name, {', '.join(f'{p}:…' for p in PREFIXES)}"
+
+@dataclass(frozen=True)
+class Opening:
+    """What a caller says about a detector besides its text; an opener takes what its model knows of."""
+
+    weights: str | Path | None = None
+    device: str = "auto"
+    precision: str = "auto"
+    sample_rate: int | None = None
+    layers: tuple[str, ...] = ()
+
+    @property
+    def placed(self) -> dict[str, Any]:
+        """Where and how a torch model runs."""
+        return {"device": self.device, "precision": self.precision, "layers": self.layers}
+
+
+def opener_of(text: str) -> str | None:
+    """The registered kind that opens a text, by its prefix or its ending; None for an object of the user's."""
+    known, kind = all_of("detector"), text.partition(":")[0]
+    return kind if ":" in text and kind in known else ending if (ending := Path(text).suffix) in known else None
+
+
+def _kinds() -> str:
+    """How a detector may be written."""
+    known = [f"model{name}" if name.startswith(".") else f"{name}:…" for name in all_of("detector")]
+    return ", ".join(["module:name", "file.py:name", *known])
 
 
 @runtime_checkable
@@ -184,29 +212,45 @@ def open_detector(
     A name that stands for a function without required parameters is a factory: it is called, with `weights` loaded into
     the torch module that it gives.
     """
-    kind, _, rest = text.partition(":")
-    placed: dict[str, Any] = {"device": device, "precision": precision, "layers": tuple(layers)}
-    if text.endswith(".onnx"):
-        from hitmiss.detect.onnx_model import OnnxDetector
-
-        return OnnxDetector(text, device=device, sample_rate=sample_rate, layers=tuple(layers))
-    if kind == "beats":
-        from hitmiss.detect.beats import BeatsDetector
-
-        return BeatsDetector.load(rest, head=weights, **placed)
-    if kind.startswith("hf-") and kind in PREFIXES:
-        from hitmiss.detect.transformers_model import TransformersDetector
-
-        return TransformersDetector(rest, kind.removeprefix("hf-"), device=device, precision=precision)
-    if kind == "program":
-        from hitmiss.detect.program import ProgramDetector
-
-        return ProgramDetector(rest, sample_rate=sample_rate)
-    return _from_name(text, weights, sample_rate, placed)
+    how = Opening(weights, device, precision, sample_rate, tuple(layers))
+    kind = opener_of(text)
+    if kind is None:
+        return _from_name(text, how)
+    opened: Detector = find("detector", kind)(text if kind.startswith(".") else text.partition(":")[2], how)
+    return opened
 
 
-def _from_name(text: str, weights: str | Path | None, sample_rate: int | None, placed: dict[str, Any]) -> Detector:
+def _open_onnx(path: str, how: Opening) -> Detector:
+    """An ONNX model: model.onnx."""
+    from hitmiss.detect.onnx_model import OnnxDetector
+
+    return OnnxDetector(path, device=how.device, sample_rate=how.sample_rate, layers=how.layers)
+
+
+def _open_beats(path: str, how: Opening) -> Detector:
+    """A BEATs checkpoint: beats:checkpoint.pt."""
+    from hitmiss.detect.beats import BeatsDetector
+
+    return BeatsDetector.load(path, head=how.weights, **how.placed)
+
+
+def _open_transformers(path: str, how: Opening, *, medium: str) -> Detector:
+    """A folder of a transformers model: hf-audio:folder, hf-text:folder, hf-image:folder."""
+    from hitmiss.detect.transformers_model import TransformersDetector
+
+    return TransformersDetector(path, medium, device=how.device, precision=how.precision)
+
+
+def _open_program(command: str, how: Opening) -> Detector:
+    """A program that reads files and writes scores: program:command."""
+    from hitmiss.detect.program import ProgramDetector
+
+    return ProgramDetector(command, sample_rate=how.sample_rate)
+
+
+def _from_name(text: str, how: Opening) -> Detector:
     thing = made = find_object(text)
+    weights, sample_rate, placed = how.weights, how.sample_rate, how.placed
     if isinstance(thing, type) or (callable(thing) and not hasattr(thing, "fit") and _needs_nothing(thing)):
         made = thing()
     if _is_torch_module(made):
@@ -228,7 +272,7 @@ def find_object(text: str) -> Any:
     """
     place, _, name = text.rpartition(":")
     if not place or not name:
-        raise UsageError(f"{text!r} is no detector; write one of {KINDS}")
+        raise UsageError(f"{text!r} is no detector; write one of {_kinds()}")
     module = _module_of(place)
     try:
         found = module
@@ -253,7 +297,7 @@ def _module_of(place: str) -> Any:
     try:
         return importlib.import_module(place)
     except ModuleNotFoundError as error:
-        raise UsageError(f"{place!r} cannot be imported: {error}; a detector is one of {KINDS}") from None
+        raise UsageError(f"{place!r} cannot be imported: {error}; a detector is one of {_kinds()}") from None
 
 
 def need(package: str, extra: str) -> Any:
@@ -297,3 +341,13 @@ def _needs_nothing(function: Any) -> bool:
 def _is_torch_module(thing: Any) -> bool:
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(thing, torch.nn.Module)
+
+
+_OPENERS: Final[Mapping[str, Callable[[str, Opening], Detector]]] = {
+    ".onnx": _open_onnx,
+    "beats": _open_beats,
+    "program": _open_program,
+    **{f"hf-{medium}": partial(_open_transformers, medium=medium) for medium in ("audio", "image", "text")},
+}
+for _name, _opener in _OPENERS.items():
+    add("detector", _name, _opener, origin=__name__)

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from hitmiss.detect.detector import PREFIXES, Base, CallableDetector, EstimatorDetector, open_detector
+from hitmiss.detect.detector import Base, CallableDetector, EstimatorDetector, open_detector, opener_of
 from hitmiss.detect.extract import Extraction, pick_output, settled_kind, to_probability
 from hitmiss.errors import DataError, EnvironmentFault, UsageError
 from hitmiss.llm.answers import Answer, answer_of
@@ -140,7 +140,7 @@ def is_detector(text: str) -> bool:
     >>> is_detector("json:loads"), is_detector("model.onnx"), is_detector("gpt-5.1"), is_detector("llama3:8b")
     (True, True, False, False)
     """
-    if text.endswith(".onnx") or text.partition(":")[0] in PREFIXES:
+    if opener_of(text) is not None:
         return True
     place, colon, _ = text.rpartition(":")
     if colon and place.endswith(".py"):

@@ -9,7 +9,7 @@ from functools import cache
 
 import numpy as np
 
-from hitmiss.errors import DataError
+from hitmiss.errors import DataError, UnknownName, UsageError
 from hitmiss.io.words import same_class
 from hitmiss.measuring.ends import SAME, Ends, without_width
 from hitmiss.measuring.grouping import Columns, Sample
@@ -52,8 +52,7 @@ def ask(metric: str | Spec, trials: Trials, choices: Choices) -> Question:
     spec = Spec.of(spec.name, **{**choices.settings.get(spec.name, {}), **dict(spec.settings)})
     settings = entry.settings(spec)
     shown = {k: v for k, v in spec.settings if choices.settings.get(spec.name, {}).get(k, entry.defaults[k]) != v}
-    for column in entry.columns:
-        trials.column(column)
+    refuse_absent(spec.name, entry, trials)
     kind = trials.header.score_kind
     if "score" in entry.columns and entry.kinds and kind not in entry.kinds:
         raise DataError(
@@ -66,6 +65,18 @@ def ask(metric: str | Spec, trials: Trials, choices: Choices) -> Question:
             f"{trials.header.positive!r}; read them with positive={entry.positive!r}"
         )
     return Question(str(Spec.of(spec.name, **shown)), entry, settings, form_of(entry, settings))
+
+
+def refuse_absent(name: str, entry: Metric, trials: Trials) -> None:
+    """Refuse a metric whose columns the trials do not have, with what to do about it."""
+    absent = [c for c in entry.columns if c not in trials.frame.columns]
+    if not absent:
+        return
+    if absent[0] == "decision":
+        how = "decide at a threshold (--threshold 0.5, or decisions.at_threshold)"
+        raise UsageError(f"{name} needs decisions, and these trials have none; {how}", code="no-decisions")
+    own = sorted({*trials.frame.columns} - {"item", "target"})
+    raise UnknownName(f"column that {name} needs", absent[0], own)
 
 
 def form_of(entry: Metric, settings: Mapping[str, Setting]) -> Functional:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from hitmiss.attack.codec import BANK
+from hitmiss.attack.codec import find_codec
 from hitmiss.attack.plan import Condition, usable
 from hitmiss.attack.rows import CodedRows, ManipulatedRows
 from hitmiss.errors import HitmissError
@@ -64,6 +64,6 @@ def _coded(pinned: Mapping[str, Any], rate: int) -> CodedRows:
     for text, (name, sample_rate, kbps) in pinned.items():
         label, _, quality = text.rpartition("-q")
         at = int(quality)
-        codec = replace(BANK[name], label=label, sample_rate=int(sample_rate), kbps=(float(kbps),) * at)
+        codec = replace(find_codec(name), label=label, sample_rate=int(sample_rate), kbps=(float(kbps),) * at)
         found.append(Condition(codec, at))
     return CodedRows(usable(found)[0], rate)
