@@ -94,8 +94,9 @@ def test_another_schema_is_refused(schema: Any) -> None:
     ],
 )
 def test_what_only_looks_like_results_is_refused(data: dict[str, Any]) -> None:
-    with pytest.raises(DataError, match="not of that form"):
+    with pytest.raises(DataError) as refused:
         Results.from_dict(data)
+    assert refused.value.code == "malformed-results"
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"metric,value\neer,0.1\n", b"\xff\xfe", b"[]", b"3", b"null"])

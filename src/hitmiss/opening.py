@@ -89,7 +89,7 @@ def is_results(path: str | Path) -> bool:
         return False
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return isinstance(data, dict) and "estimates" in data
 

@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
+from hitmiss import artifacts
 from hitmiss.declared import Misdeclared, declare
 from hitmiss.errors import UsageError
 from hitmiss.measuring.grouping import parse_by
@@ -75,6 +76,7 @@ class Protocol:
 def load_protocol(path: str | Path) -> Protocol:
     """A protocol from a TOML file; one sentence says what is wrong with it."""
     try:
+        artifacts.note_input(path)
         data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
         return declared(data)
     except FileNotFoundError:

@@ -6,13 +6,15 @@ import html
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from warnings import warn
 
 import polars as pl
 
+from hitmiss import artifacts
 from hitmiss.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -129,39 +131,42 @@ class Results:
         }
 
     def to_json(self, indent: int | None = 1) -> str:
-        """The JSON form as text."""
-        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
+        """The JSON form as text, with the digest over all of it (see `artifacts`)."""
+        return json.dumps(artifacts.sealed(self.to_dict()), indent=indent, ensure_ascii=False, allow_nan=False)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Results:
-        """Results from their JSON form; another schema version is refused."""
+        """Results from their JSON form, every field checked; another schema version is refused.
+
+        Raises
+        ------
+        DataError
+            `results-schema`: another version; `malformed-results`: a field is missing, unknown or of another type;
+            `edited-artifact`: the digest is not that of the content.
+        """
         schema = data.get("schema") if isinstance(data, Mapping) else None
-        if schema != SCHEMA:
-            raise DataError(f"these results have schema {schema!r}; this version of hitmiss reads schema {SCHEMA}")
-        try:
-            rows = [{k: infinite(v) if k in NUMBERS else v for k, v in row.items()} for row in data["estimates"]]
-            return cls(
-                tuple(Estimate(**row) for row in rows),
-                data["signature"],
-                tuple(data["warnings"]),
-                data.get("protocol"),
-                data.get("pictures"),
+        if type(schema) is not int or schema != SCHEMA:
+            raise DataError(
+                f"these results have schema {schema!r}; this version of hitmiss reads schema {SCHEMA}",
+                code="results-schema",
             )
-        except (KeyError, TypeError, AttributeError) as error:
-            raise DataError(f"these results say schema {SCHEMA} but are not of that form: {error}") from None
+        artifacts.check_seal(data, "these results")
+        stored = artifacts.check(_Stored, {k: data[k] for k in _STORED if k in data}, "results")
+        rows = [
+            {k: infinite(v) if k in NUMBERS else v for k, v in row.items()} if isinstance(row, Mapping) else row
+            for row in stored.estimates
+        ]
+        estimates = [artifacts.check(Estimate, row, "results", ("estimates", str(i))) for i, row in enumerate(rows)]
+        return cls(tuple(estimates), stored.signature, stored.warnings, stored.protocol, data.get("pictures"))
 
     def save(self, path: str | Path) -> None:
         """Write the JSON form."""
-        Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
+        artifacts.write(path, self.to_json() + "\n")
 
     @classmethod
     def load(cls, path: str | Path) -> Results:
-        """Read what `save` wrote."""
-        try:
-            data = json.loads(Path(path).read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise DataError(f"{Path(path).name} is not a results file: {error}") from None
-        return cls.from_dict(data)
+        """Read what `save` wrote; a file without a digest, as older versions wrote them, is read with a warning."""
+        return cls.from_dict(load_results(path))
 
     def to_polars(self) -> pl.DataFrame:
         """One row an estimate; runs and slices as columns of their own (one called `method` becomes `method_`)."""
@@ -190,6 +195,28 @@ class Results:
         rows = "".join(_html_row(e, names) for e in self)
         warnings = "".join(f"<p>⚠ {html.escape(w)}</p>" for w in self.warnings)
         return f"{warnings}<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table><p><code>{html.escape(self.signature)}</code></p>"
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """The fields of the JSON form that results are made of."""
+
+    schema: int
+    signature: str
+    warnings: tuple[str, ...]
+    estimates: tuple[Any, ...]
+    protocol: str | None = None
+
+
+_STORED = tuple(field.name for field in fields(_Stored))
+
+
+def load_results(path: str | Path) -> dict[str, Any]:
+    """The JSON form of results from a file, its digest checked; without one there is a warning."""
+    data = artifacts.load(path, "results")
+    if artifacts.DIGEST not in data:
+        warn(artifacts.unsealed(Path(path).name), stacklevel=3)
+    return data
 
 
 def _html_row(e: Estimate, names: list[str]) -> str:

@@ -23,6 +23,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from hitmiss.errors import DataError, IncompleteRun, UsageError
+from hitmiss.io.outfiles import parquet
 from hitmiss.io.runs import load_manifest
 from hitmiss.io.segments import replace_file
 
@@ -47,10 +48,8 @@ def write_index(run: Path, rows: Iterable[Mapping[str, Any]]) -> list[str]:
     A row has record, attack, strength, aim, place, file and row.
     """
     index = pl.DataFrame(list(rows), schema={"record": str, **dict.fromkeys(COLUMNS, str), "file": str, "row": int})
-    buffer = io.BytesIO()
-    index.write_parquet(buffer)
     (run / FOLDER).mkdir(exist_ok=True)
-    replace_file(run / FOLDER / INDEX, buffer.getvalue())
+    replace_file(run / FOLDER / INDEX, parquet(index))
     kept = set(index["file"])
     for path in (run / FOLDER).glob("*.npy"):
         if path.name not in kept:

@@ -150,10 +150,10 @@ def _by_protocol(opened: dict[str, Trials], protocol: Protocol, options: dict[st
 
 
 def _emit(made: Comparison | Ranking, opened: dict[str, Trials], output: str | None, json: bool) -> None:
-    from pathlib import Path
+    from hitmiss import artifacts
 
     if output:
-        Path(output).write_text(made.to_json() + "\n", encoding="utf-8")
+        artifacts.write(output, made.to_json() + "\n")
     if json:
         printing.out(made.to_json())
     else:

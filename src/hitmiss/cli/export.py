@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from hitmiss import progress
+from hitmiss import artifacts, progress
 from hitmiss.cli import printing
 
 ENDINGS = {".tex": "latex", ".md": "markdown", ".csv": "csv", ".xlsx": "xlsx", ".json": "json", ".yaml": "model-card"}
@@ -83,13 +83,9 @@ def _write(made: str | bytes, output: str | None) -> None:
     if isinstance(made, bytes):
         if output is None:
             raise UsageError("a workbook is not for the terminal; write it with -o FILE.xlsx")
-        from hitmiss.report.sheets import write_bytes
-
-        write_bytes(made, output)
+        artifacts.write(output, made)
     elif output is not None:
-        from hitmiss.io.outfiles import write_text
-
-        write_text(made, output)
+        artifacts.write(output, made)
     elif sys.stdout.isatty():
         printing.out(made.rstrip("\n"))  # a terminal obeys control characters, so they are shown
         return

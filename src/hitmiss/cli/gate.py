@@ -206,12 +206,11 @@ def _checks(
 def _write(
     run: str, baseline: str | None, checks: list[Check], warnings: tuple[str, ...], junit: str | None, json: bool
 ) -> None:
-    from pathlib import Path
-
+    from hitmiss import artifacts
     from hitmiss.report import gate_report, text
 
     if junit:
-        Path(junit).write_text(gate_report.junit(run, checks), encoding="utf-8")
+        artifacts.write(junit, gate_report.junit(run, checks))
     if os.environ.get(SUMMARY):
         gate_report.append_summary(os.environ[SUMMARY], gate_report.markdown(run, checks, warnings))
     if os.environ.get("GITHUB_ACTIONS") == "true":

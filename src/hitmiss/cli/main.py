@@ -17,6 +17,7 @@ from typing import Annotated, Any
 
 import typer
 
+from hitmiss import artifacts
 from hitmiss._version import __version__
 from hitmiss.cli import failing, printing, progressing, spaced
 from hitmiss.cli.plain_values import take_plainly
@@ -126,7 +127,7 @@ def _dispatch(words: list[str]) -> int:
     take_plainly(command)
     verb = next((word for word in words if word in VERBS), "")
     try:
-        with nullcontext() if verb in ("", *UNCOUNTED) else progressing.shown(verb):
+        with artifacts.guarded(), nullcontext() if verb in ("", *UNCOUNTED) else progressing.shown(verb):
             code = command.main(words, prog_name="hitmiss", standalone_mode=False)
     except SystemExit as stop:
         if isinstance(stop.__context__, BrokenPipeError):

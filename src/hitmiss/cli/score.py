@@ -181,11 +181,11 @@ def _keep(
     """Write the results with their pictures, and a report of them."""
     from pathlib import Path
 
-    from hitmiss.io.outfiles import write_text
+    from hitmiss import artifacts
     from hitmiss.report.pictures import to_json
 
     if output:
-        write_text(to_json(results, drawn) + "\n", output)
+        artifacts.write(output, to_json(results, drawn) + "\n")
     if report:
         from hitmiss.measuring.tallied import TalliedTrials
         from hitmiss.report.evaluations import RunData

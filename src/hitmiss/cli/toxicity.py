@@ -180,10 +180,10 @@ def _evaluate(
         options = {**options, "bootstrap": 0}
     board = evaluate_run(run, **options)
     if output:
-        from hitmiss.io.outfiles import write_text
+        from hitmiss import artifacts
         from hitmiss.report.scoreboard import csv_text
 
-        write_text(csv_text(board), output)
+        artifacts.write(output, csv_text(board))
         printing.note(f"wrote {output}")
     if results:
         from hitmiss.report.pictures import save

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from hitmiss import artifacts
 from hitmiss.errors import UsageError
 from hitmiss.results import SCHEMA, finite
 
@@ -135,11 +136,11 @@ class Comparison:
 
     def to_json(self, indent: int | None = 1) -> str:
         """The JSON form as text."""
-        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
+        return json.dumps(artifacts.sealed(self.to_dict()), indent=indent, ensure_ascii=False, allow_nan=False)
 
     def save(self, path: str | Path) -> None:
         """Write the JSON form."""
-        Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
+        artifacts.write(path, self.to_json() + "\n")
 
     def to_polars(self) -> pl.DataFrame:
         """One row a difference; slices as columns of their own."""

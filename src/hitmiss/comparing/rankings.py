@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
+from hitmiss import artifacts
 from hitmiss.comparing.comparison import compare
 from hitmiss.comparing.differences import Comparison, Difference, judged
 from hitmiss.errors import UsageError
@@ -75,7 +76,7 @@ class Ranking:
 
     def to_json(self, indent: int | None = 1) -> str:
         """The JSON form as text."""
-        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
+        return json.dumps(artifacts.sealed(self.to_dict()), indent=indent, ensure_ascii=False, allow_nan=False)
 
 
 def compare_all(

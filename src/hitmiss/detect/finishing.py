@@ -19,6 +19,7 @@ from hitmiss.detect.settings import Outcome
 from hitmiss.detect.table import FAILURES, NUMBERS, WINDOWS, Answers, failures_text, make_table, window_table
 from hitmiss.errors import DataError, EnvironmentFault
 from hitmiss.io.manifest import has_files
+from hitmiss.io.outfiles import parquet
 from hitmiss.io.runs import FILES, MEDIA
 from hitmiss.io.segments import replace_file
 
@@ -118,13 +119,13 @@ def _save_files(loop: Loop, table: pl.DataFrame, answers: Answers, rule: Extract
     folder, files = loop.run.folder, []
     per_window = window_table(loop.manifest, answers, rule)
     if per_window is not None:
-        per_window.write_parquet(folder / WINDOWS)
+        replace_file(folder / WINDOWS, parquet(per_window))
         files.append(WINDOWS)
     if answers.failed:
         replace_file(folder / FAILURES, failures_text(loop.manifest, answers.failed).encode())
         files.append(FAILURES)
     if has_files(loop.manifest):
-        loop.manifest.frame.select("item", "file").write_parquet(folder / FILES)
+        replace_file(folder / FILES, parquet(loop.manifest.frame.select("item", "file")))
         files.append(FILES)
     if answers.rows:
         about = {c: table[c].to_list() for c in ("item", "label", *loop.manifest.slices) if c in table.columns}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from hitmiss.errors import DataError
 from hitmiss.io.runs import Run
-from hitmiss.io.segments import write_whole
+from hitmiss.io.segments import replace_file, write_whole
 
 Array = NDArray[Any]
 FOLDER: Final = "embeddings"
@@ -80,9 +81,7 @@ def gather(folder: Path, found: Mapping[int, Mapping[str, Any]], columns: Mappin
             to, source = map(list, zip(*mine, strict=True))
             out[to] = stored[: len(stored) // width * width].reshape(-1, width)[source]
         arrays[name] = out
-    with (folder / f".{GATHERED}").open("wb") as file:
-        np.savez(file, **arrays)  # type: ignore[arg-type]
-        file.flush()
-        os.fsync(file.fileno())
-    (folder / f".{GATHERED}").replace(folder / GATHERED)
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)  # type: ignore[arg-type]
+    replace_file(folder / GATHERED, buffer.getvalue())
     return GATHERED

@@ -5,6 +5,7 @@ Below the protocols, because documented functions draw; reports use it too.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hitmiss import artifacts
 from hitmiss.attack.leads import LEADS
 from hitmiss.attack.result import AttackResult, snr_db
 from hitmiss.errors import DataError, UnknownName
@@ -269,4 +271,6 @@ def minimal_strength_histogram(
 
 def save(figure: Any, path: str | Path, dpi: int = 150) -> None:
     """Write a figure; the ending decides the format."""
-    (figure[0] if isinstance(figure, tuple) else figure).savefig(path, dpi=dpi)
+    buffer = io.BytesIO()
+    (figure[0] if isinstance(figure, tuple) else figure).savefig(buffer, format=Path(path).suffix[1:] or "png", dpi=dpi)
+    artifacts.write(path, buffer.getvalue())

@@ -5,6 +5,7 @@ Below the protocols, because documented functions draw (`evaluate_from_file(…,
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hitmiss import artifacts
 from hitmiss.errors import DataError
 from hitmiss.metrics.curves import DetCurve, RocCurve, det_curve, roc_curve
 from hitmiss.metrics.detection import eer
@@ -153,7 +155,9 @@ def save_figures(
     drawn = []
     for name, draw in FIGURES.items():
         drawn.append(Path(folder) / f"{name}.png")
-        draw(numbers).savefig(drawn[-1], dpi=150)
+        buffer = io.BytesIO()
+        draw(numbers).savefig(buffer, format="png", dpi=150)
+        artifacts.write(drawn[-1], buffer.getvalue())
     return drawn
 
 

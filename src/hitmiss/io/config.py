@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from hitmiss import artifacts
 from hitmiss.declared import Misdeclared, declare, fit
 from hitmiss.errors import UsageError, nearest
 
@@ -90,6 +91,7 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
     if source.stat().st_size > MOST_BYTES:
         raise UsageError(f"{source.name} is larger than {MOST_BYTES:,} bytes, which no configuration is")
     try:
+        artifacts.note_input(source)
         text = source.read_text(encoding="utf-8-sig")
         _refuse_aliases(text, source.name)
         content = YAML(typ="safe", pure=True).load(text)

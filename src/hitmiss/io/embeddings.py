@@ -25,6 +25,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from hitmiss import artifacts
 from hitmiss.errors import DataError, EnvironmentFault, UnknownName, UsageError
 
 Array = NDArray[Any]
@@ -73,6 +74,7 @@ def load_embeddings(path: str | Path) -> Embeddings:
     readers = {".npz": _read_npz, ".safetensors": _read_safetensors, ".parquet": _read_parquet}
     if path.suffix.lower() not in readers:
         raise UsageError(f"{path.name} is none of {', '.join(readers)}; save the embeddings as one of these")
+    artifacts.note_input(path)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
     layers, columns = readers[path.suffix.lower()](path)
     _check_lengths(layers, columns, path.name)

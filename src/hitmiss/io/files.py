@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from hitmiss import progress
+from hitmiss import artifacts, progress
 from hitmiss.errors import UsageError
 from hitmiss.io.findings import Ledger, Place, Stop
 
@@ -30,12 +30,8 @@ NUL_FIX: Final = "mend the file, or say --encoding"
 BLANK: Final = b" \t\r\n\0"
 GZIP: Final = b"\x1f\x8b"
 PARQUET: Final = b"PAR1"
-MOST_BYTES: Final = 8 * 2**30
-BOMB_BYTES: Final = 64 * 2**20
 PIECE: Final = 16 * 2**20
 """Bytes of a large file that are read before a word is said on how far it is."""
-BOMB_RATIO: Final = 200
-"""Score files pack 3 to 20 times. One that unfolds 200 times past 64 MiB is not a score file."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +71,7 @@ def fetch(path: str | Path, encoding: str | None, ledger: Ledger) -> Content:
     if not is_stdin and Path(path).is_dir():
         what, fix = "it is a folder, and no run of hitmiss", "give the files in it, as 'FOLDER/*.csv'"
         raise ledger.stop("unreadable-file", what, fix, [Place(name or str(path))])
+    artifacts.note_input(path)
     raw = sys.stdin.buffer.read() if is_stdin else _read_whole(Path(path))
     sha = hashlib.sha256(raw).hexdigest()
     data = _unpack(raw, name, ledger) if raw.startswith(GZIP) else raw
@@ -111,7 +108,7 @@ def _read_whole(path: Path) -> bytes:
 def _unpack(raw: bytes, name: str, ledger: Ledger) -> bytes:
     """Gunzip, giving up on what unfolds beyond reason before it fills the memory."""
     out = io.BytesIO()
-    limit = min(MOST_BYTES, max(BOMB_BYTES, BOMB_RATIO * len(raw)))
+    limit = artifacts.unfolded(len(raw))
     try:
         packed_at = io.BytesIO(raw)
         with gzip.GzipFile(fileobj=packed_at) as packed:

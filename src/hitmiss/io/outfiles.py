@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-import os
+import io
 from pathlib import Path
 from typing import Final
 
 import polars as pl
 
-from hitmiss.errors import UsageError
+from hitmiss import artifacts
 
 FORMULA: Final = r"^[=+\-@\t\r]"
 """How a cell begins that a spreadsheet would compute instead of show."""
 NUMBER: Final = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
-
-
-def write_text(text: str, path: str | Path) -> None:
-    """Write a file beside its place and move it there: a reader sees the old one or the new one."""
-    target = Path(path)
-    if not target.parent.is_dir():
-        raise UsageError(f"there is no folder {target.parent} to write {target.name} into")
-    if target.is_dir():
-        raise UsageError(f"{target} is a folder; name a file in it")
-    beside = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        beside.write_bytes(text.encode("utf-8"))
-        beside.replace(target)
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def write_csv(frame: pl.DataFrame, path: str | Path) -> None:
@@ -38,7 +23,14 @@ def write_csv(frame: pl.DataFrame, path: str | Path) -> None:
         else c
         for c in frame.get_columns()
     ]
-    write_text(pl.DataFrame(exact).write_csv(line_terminator="\n", quote_style="necessary"), path)
+    artifacts.write(path, pl.DataFrame(exact).write_csv(line_terminator="\n", quote_style="necessary"))
+
+
+def parquet(frame: pl.DataFrame) -> bytes:
+    """A frame as the bytes of a Parquet file."""
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer)
+    return buffer.getvalue()
 
 
 def spreadsheet_safe(frame: pl.DataFrame) -> pl.DataFrame:

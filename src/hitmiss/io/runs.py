@@ -18,7 +18,6 @@ Started again with `resume=True` it goes on where it stopped; another configurat
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import threading
 import time
@@ -31,9 +30,11 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
+from hitmiss import artifacts
 from hitmiss._version import __version__
 from hitmiss.errors import DataError, HitmissError, IncompleteRun, UsageError
 from hitmiss.io.locks import BEAT_SECONDS, Claims, Owner
+from hitmiss.io.outfiles import parquet
 from hitmiss.io.segments import SegmentReader, SegmentWriter, cut_torn_tail, replace_file
 
 SCHEMA: Final = 1
@@ -118,10 +119,8 @@ class Run:
         `files` are further files of the folder to be pinned; `facts` go into the manifest.
         """
         self.sync()
-        buffer = io.BytesIO()
-        table.write_parquet(buffer)
         with self._claims.guard():
-            replace_file(self.folder / TABLE, buffer.getvalue())
+            replace_file(self.folder / TABLE, parquet(table))
             names = [TABLE, *files, *(f"{ITEMS}/{p.name}" for p in segments(self.folder))]
             self.manifest |= {"facts": facts, "files": {n: _sha(self.folder / n) for n in sorted(names)}}
             self._save("complete")
@@ -141,7 +140,7 @@ class Run:
 
     def _save(self, state: str) -> None:
         self.manifest |= {"state": state, "ended": _now()}
-        replace_file(self.folder / MANIFEST, sealed(self.manifest))
+        replace_file(self.folder / MANIFEST, sealed(self.manifest), is_final=state == "complete")
 
     def _look(self) -> None:
         """Take note of what the segments say that was not known yet."""
@@ -200,6 +199,8 @@ def start(
 def load_manifest(folder: str | Path) -> dict[str, Any]:
     """The manifest of a run; a folder without one, of another schema, or whose seal is broken, is refused."""
     path = Path(folder) / MANIFEST
+    for name in (MANIFEST, TABLE):
+        artifacts.note_input(Path(folder) / name)
     try:
         data = path.read_bytes()
         manifest = json.loads(data)
@@ -262,9 +263,7 @@ def chosen(folder: Path, items: Sequence[str] | None, n: int) -> Iterator[tuple[
 
 def sealed(manifest: Mapping[str, Any]) -> bytes:
     """The bytes of a manifest, with a seal over all its other fields."""
-    fields = {k: v for k, v in manifest.items() if k != "seal"}
-    text = json.dumps(fields, sort_keys=True)
-    return json.dumps({**fields, "seal": _hash(text.encode())}, indent=1, sort_keys=True).encode() + b"\n"
+    return json.dumps(artifacts.sealed(manifest, "seal"), indent=1, sort_keys=True).encode() + b"\n"
 
 
 def differences(one: Any, other: Any, name: str = "") -> list[str]:

@@ -6,7 +6,6 @@ written since the last fsync (0.5 s or 64 lines). A torn last line is recognised
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import time
@@ -16,11 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from hitmiss.errors import DataError, EnvironmentFault, Fault
+from hitmiss import artifacts
+from hitmiss.errors import DataError, Fault
 
 SYNC_SECONDS: Final = 0.5
 SYNC_LINES: Final = 64
-FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+SAFE: Final = "what was written before is safe: make room and run again with --resume"
 
 
 class SegmentWriter:
@@ -31,7 +31,7 @@ class SegmentWriter:
         self.path, self._fd = _create(folder)
         self._size = self._unsynced = 0
         self._synced_at = time.monotonic()
-        sync_folder(folder)
+        artifacts.sync_folder(folder)
 
     def append(self, record: Mapping[str, Any]) -> None:
         """Write one record. When this returns, killing the process cannot lose it."""
@@ -117,58 +117,21 @@ def is_live(path: Path) -> bool:
 def write_whole(fd: int, data: bytes, size: int) -> None:
     """One write call for all of `data`; where the disk takes less, the file is cut back to `size` and the disk is blamed."""
     try:
-        if os.write(fd, data) == len(data):
+        if artifacts.push(fd, data) == len(data):
             return
         reason = "the disk took only a part of a record"
     except OSError as error:
-        if error.errno not in FULL:
+        if error.errno not in artifacts.FULL:
             raise
         reason = os.strerror(error.errno or 0)
     with suppress(OSError):
         os.ftruncate(fd, size)
-    raise disk_full(reason)
+    raise artifacts.disk_full(reason, then=SAFE)
 
 
-def disk_full(reason: str) -> EnvironmentFault:
-    """The error of a disk that takes no more."""
-    return EnvironmentFault(
-        f"the disk is full ({reason}); what was written before is safe: make room and run again with --resume"
-    )
-
-
-def replace_file(path: Path, data: bytes) -> None:
-    """Put a file in place whole or not at all: written beside it, synced, renamed."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-        try:
-            write_all(fd, data)
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        if error.errno in FULL:
-            raise disk_full(os.strerror(error.errno or 0)) from None
-        raise
-    sync_folder(path.parent)
-
-
-def write_all(fd: int, data: bytes) -> None:
-    """Write all of `data`, in as many calls as it takes."""
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]
-
-
-def sync_folder(folder: Path) -> None:
-    """Have the disk hold the names in a folder."""
-    fd = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+def replace_file(path: Path, data: bytes, *, is_final: bool = False) -> None:
+    """Put a file of a run in place whole or not at all."""
+    artifacts.write(path, data, then=SAFE, is_final=is_final)
 
 
 def _record(raw: bytes) -> dict[str, Any] | None:

@@ -15,6 +15,7 @@ from typing import Final, Literal, get_args
 import numpy as np
 import polars as pl
 
+from hitmiss import artifacts
 from hitmiss.errors import DataError, UnknownName, UsageError
 from hitmiss.io.scorefiles import write_official_scores
 from hitmiss.trials import Trials
@@ -48,7 +49,7 @@ def _write_table(trials: Trials, path: Path) -> None:
     table = frame.with_columns(label=named).select(columns)
     texts = [c for c in columns if table[c].dtype == pl.String]
     _refuse_broken(table, texts)
-    table.write_csv(path, separator="\t", quote_style="never", null_value="")
+    artifacts.write(path, table.write_csv(separator="\t", quote_style="never", null_value=""))
 
 
 def _refuse_broken(table: pl.DataFrame, texts: list[str]) -> None:
@@ -73,4 +74,4 @@ def _write_unpaired(trials: Trials, path: Path, probability: bool | None) -> Non
         score = np.where(score >= 0, 1.0, small) / (1.0 + small)
     words = np.where(trials.label == 1, "real", "fake")
     lines = [f"- - {word} {value!r}\n" for word, value in zip(words.tolist(), score.tolist(), strict=True)]
-    path.write_text("".join(lines), encoding="utf-8", newline="\n")
+    artifacts.write(path, "".join(lines))

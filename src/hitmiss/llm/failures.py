@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+from hitmiss.artifacts import FULL, disk_full
 from hitmiss.errors import EnvironmentFault
-from hitmiss.io.segments import FULL, disk_full
+from hitmiss.io.segments import SAFE
 from hitmiss.llm.recorder import LONGEST_ERROR
 from hitmiss.llm.secrets import Secrets
 
@@ -56,7 +57,7 @@ def stopped(said: str, secrets: Secrets) -> EnvironmentFault:
     """
     full = next((text for text in map(os.strerror, FULL) if text in said), None)
     if full is not None:
-        return disk_full(full)
+        return disk_full(full, then=SAFE)
     why = secrets.redact(" ".join(said.split())[:LONGEST_ERROR])
     return EnvironmentFault(f"inspect_ai stopped: {why}; what was answered is kept, go on with --resume")
 

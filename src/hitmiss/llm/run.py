@@ -12,6 +12,7 @@ import polars as pl
 
 from hitmiss.detect.loop import stop_on_terminate
 from hitmiss.errors import IncompleteRun, UsageError
+from hitmiss.io.outfiles import parquet
 from hitmiss.io.runs import FILES, MANIFEST, MEDIA, Run, load_manifest, start
 from hitmiss.io.segments import replace_file
 from hitmiss.io.triage import LAYOUT, read_results
@@ -115,7 +116,8 @@ def _save_files(plan: Plan, folder: Path) -> list[str]:
     files = {item.id: item.file for item in plan.items if item.file}
     if not files:
         return []
-    pl.DataFrame({"item": list(files), "file": list(files.values())}).write_parquet(folder / FILES)
+    table = pl.DataFrame({"item": list(files), "file": list(files.values())})
+    replace_file(folder / FILES, parquet(table))
     return [FILES]
 
 

@@ -20,6 +20,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hitmiss import artifacts
 from hitmiss.detect.extract import OutputKind, pick_output, to_log_odds, to_probability
 from hitmiss.errors import DataError, UsageError
 from hitmiss.io import read
@@ -202,7 +203,7 @@ def save_score_file(path: str | Path, labels: ArrayLike, scores: ArrayLike, item
     else:
         rows = zip(items, words, score.tolist(), strict=True)
         lines = ["item\tlabel\tscore", *(f"{_plain(item)}\t{word}\t{value!r}" for item, word, value in rows)]
-    Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
+    artifacts.write(path, "\n".join(lines) + "\n")
 
 
 def _plain(item: str) -> str:

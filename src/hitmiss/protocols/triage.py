@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
+from hitmiss import artifacts
 from hitmiss.errors import UnknownName
 from hitmiss.measuring.grouping import Columns, Sample, samples_of_runs
 from hitmiss.measuring.measurement import measure
@@ -225,7 +226,7 @@ def write_metrics(evaluation: Triage, path: str | Path, undefined: str = "null",
     from hitmiss.protocols.triage_file import metrics_file
 
     text = json.dumps(metrics_file(evaluation, undefined, made_at), indent=2, ensure_ascii=False, allow_nan=False)
-    Path(path).write_text(text + "\n", encoding="utf-8")
+    artifacts.write(path, text + "\n")
 
 
 def repeats_of(figures: Results) -> list[Estimate]:

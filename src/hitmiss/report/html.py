@@ -16,8 +16,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from hitmiss import artifacts
 from hitmiss._version import __version__
-from hitmiss.io.outfiles import write_text
 from hitmiss.report.evaluations import RunData
 from hitmiss.report.page import Options, Page, compose
 from hitmiss.visible import visible
@@ -38,7 +38,7 @@ def write_report(
 ) -> int:
     """Write the report of some runs; its size in bytes."""
     text = render(compose(sources, options), static=static)
-    write_text(text, path)
+    artifacts.write(path, text)
     return len(text.encode("utf-8"))
 
 

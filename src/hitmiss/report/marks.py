@@ -5,13 +5,14 @@ A comparison belongs to a figure when one of its sides has that very value; a co
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
+from warnings import warn
 
+from hitmiss import artifacts
 from hitmiss.errors import DataError
 from hitmiss.results import SCHEMA, Estimate
 
@@ -35,17 +36,16 @@ class Marks:
 
 def read_marks(path: str | Path, estimates: Sequence[Estimate]) -> Marks:
     """The marks of a saved comparison of two runs (stars) or more (letters)."""
-    try:
-        data = json.loads(Path(path).read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise DataError(f"{Path(path).name} is not JSON: {error}") from None
-    if not isinstance(data, dict) or data.get("schema") != SCHEMA or data.get("kind") not in ("comparison", "ranking"):
+    data = artifacts.load(path, "comparison")
+    if data.get("schema") != SCHEMA or data.get("kind") not in ("comparison", "ranking"):
         raise DataError(
             f"{Path(path).name} is no comparison; write one with `hitmiss compare A B -o {Path(path).name}`"
         )
+    if artifacts.DIGEST not in data:
+        warn(artifacts.unsealed(Path(path).name), stacklevel=2)
     try:
         made = _stars(data) if data["kind"] == "comparison" else _letters(data)
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise DataError(f"{Path(path).name} is not of the form of a comparison: {error}") from None
     if not any(_belongs(data, e) for e in estimates):
         raise DataError(f"{Path(path).name} compares other runs: none of its figures is in these results")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from scipy.special import ndtri
 
+from hitmiss import artifacts
 from hitmiss.drawing.scores import FAKE, GREY, REAL, TICKS
 from hitmiss.errors import UsageError
 from hitmiss.report.displays import area_text
@@ -62,7 +64,9 @@ def save(figure: Figure | Axes, path: str | Path, *, dpi: int = 300) -> None:
     whole: Any = getattr(figure, "figure", None) or figure
     undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(target.suffix.lower(), {})
     with rc_context(STYLE):
-        whole.savefig(target, dpi=dpi, metadata=undated)
+        buffer = io.BytesIO()
+        whole.savefig(buffer, format=target.suffix.lower()[1:], dpi=dpi, metadata=undated)
+    artifacts.write(target, buffer.getvalue())
 
 
 def axes_for(ax: Axes | None, size: tuple[float, float] = COLUMN) -> Axes:

@@ -15,13 +15,13 @@ from typing import Any, Final
 
 import polars as pl
 
+from hitmiss import artifacts
 from hitmiss.errors import DataError
-from hitmiss.io.outfiles import write_text
 from hitmiss.measuring.tallied import TalliedTrials
 from hitmiss.report.displays import Costs, Display, PrDisplay, RocDisplay
 from hitmiss.report.figures import displays
 from hitmiss.report.score_displays import read_display
-from hitmiss.results import Results
+from hitmiss.results import Results, load_results
 from hitmiss.trials import Trials
 from hitmiss.verdicts.stability import is_repeated, pooled
 
@@ -99,23 +99,22 @@ def costs_of(results: Results) -> Costs | None:
 
 def save(results: Results, trials: Trials, path: str | Path) -> None:
     """Write results with the pictures of the trials that they were measured on."""
-    write_text(to_json(results, pictures(trials, results)) + "\n", path)
+    artifacts.write(path, to_json(results, pictures(trials, results)) + "\n")
 
 
 def to_json(results: Results, drawn: Sequence[Picture]) -> str:
-    """The JSON form of results with a key `pictures`, which comes last and on one line."""
-    head = results.to_json().rstrip().removesuffix("}").rstrip()
+    """The JSON form of results with a key `pictures`, on one line, and the digest over all, which comes last."""
+    plain = results.to_dict()
+    head = json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False).rstrip().removesuffix("}").rstrip()
     body = [{"run": dict(p.run), "displays": [d.to_dict() for d in p.displays]} for p in drawn]
     packed = json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return f'{head},\n "pictures": {packed}\n}}'
+    seal = artifacts.digest({**plain, "pictures": json.loads(packed)})
+    return f'{head},\n "pictures": {packed},\n "{artifacts.DIGEST}": "{seal}"\n}}'
 
 
 def load(path: str | Path) -> tuple[Results, list[Picture]]:
     """Results and their pictures from a file; a file without pictures has none."""
-    try:
-        data = json.loads(Path(path).read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise DataError(f"{Path(path).name} is not a results file: {error}") from None
+    data = load_results(path)
     results = Results.from_dict(data)
     try:
         return results, read_pictures(data.get("pictures", []))
@@ -127,5 +126,7 @@ def read_pictures(stored: Sequence[Mapping[str, Any]]) -> list[Picture]:
     """Pictures from their JSON form."""
     try:
         return [Picture(dict(p["run"]), tuple(map(read_display, p["displays"]))) for p in stored]
-    except (TypeError, KeyError, AttributeError) as error:
-        raise DataError(f"its pictures are not of the form that hitmiss writes: {error}") from None
+    except (TypeError, KeyError, AttributeError, ValueError, IndexError) as error:
+        raise DataError(
+            f"its pictures are not of the form that hitmiss writes: {error}", code="malformed-pictures"
+        ) from None

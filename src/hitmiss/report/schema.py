@@ -65,6 +65,11 @@ def results_schema() -> dict[str, Any]:
         "properties": {
             "schema": {"const": SCHEMA},
             "signature": {"type": "string", "description": "pins every choice; `hitmiss verify` recomputes it"},
+            "digest": {
+                "type": "string",
+                "pattern": "^[0-9a-f]{64}$",
+                "description": "SHA-256 over all other fields (names in order, ASCII); whoever reads the file checks it",
+            },
             "protocol": {"type": ["string", "null"]},
             "warnings": _list({"type": "string"}),
             "estimates": _list(

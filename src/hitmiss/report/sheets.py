@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import math
-from pathlib import Path
 from typing import Any, Final
 
 import polars as pl
@@ -87,14 +86,3 @@ def _about(sheet: Any, results: Results, bold: Any) -> None:
         sheet.write_string(i, 1, text[:32_000])
     sheet.set_column(0, 0, 12)
     sheet.set_column(1, 1, 2 * WIDEST)
-
-
-def write_bytes(content: bytes, path: str | Path) -> None:
-    """Write a file beside its place and move it there."""
-    target = Path(path)
-    beside = target.with_name(f".{target.name}.part")
-    try:
-        beside.write_bytes(content)
-        beside.replace(target)
-    finally:
-        beside.unlink(missing_ok=True)

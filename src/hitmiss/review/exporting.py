@@ -15,8 +15,9 @@ from typing import Any, Final
 
 import polars as pl
 
+from hitmiss import artifacts
 from hitmiss.errors import UnknownName
-from hitmiss.io.outfiles import spreadsheet_safe, write_csv, write_text
+from hitmiss.io.outfiles import parquet, spreadsheet_safe, write_csv
 from hitmiss.io.people import ADJUDICATION, HUMAN
 from hitmiss.review.queue import NEGATIVE, POSITIVE
 from hitmiss.review.store import Store
@@ -56,7 +57,7 @@ def write_verdicts(store: Store, path: str | Path) -> int:
     if target.suffix not in FORMS:
         raise UnknownName("ending of a file of verdicts", target.suffix or target.name, FORMS)
     if target.suffix == ".jsonl":
-        write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in found), target)
+        artifacts.write(target, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in found))
         return len(found)
     kinds = {"latency_seconds": pl.Float64, "per_item": pl.Int64}
     names = ("id", "model", "trial", "prediction", "latency_seconds", "note", "timestamp", "per_item")
@@ -64,5 +65,5 @@ def write_verdicts(store: Store, path: str | Path) -> int:
     if target.suffix == ".csv":
         write_csv(spreadsheet_safe(table), target)
     else:
-        table.write_parquet(target)
+        artifacts.write(target, parquet(table))
     return len(found)

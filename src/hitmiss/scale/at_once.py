@@ -19,6 +19,7 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
+from hitmiss import artifacts
 from hitmiss.detect.extract import Extraction
 from hitmiss.detect.length import Pooling
 from hitmiss.detect.on_cluster import TALLIES
@@ -86,10 +87,12 @@ class Tallying:
             raise Ledger(list(tally.findings)).error()
         options = self.plan.options
         known = {"positive": options.positive, "negative": options.negative, "protocol": self.protocol}
-        content = hashlib.sha256("\x1f".join(table["item"]).encode("utf-8", "surrogatepass")).hexdigest()
-        fact = replace(tally.shards[0], name=content[:12], facts={**tally.shards[0].facts, **known})
+        items = hashlib.sha256("\x1f".join(table["item"]).encode("utf-8", "surrogatepass")).hexdigest()
         noted = {**tally.noted, **({FAILED: n_failed} if n_failed else {})}
-        return replace(tally, shards=(fact,), ids=hashes(table["item"]), noted=noted)
+        tally = replace(tally, ids=hashes(table["item"]), noted=noted)
+        facts = {**tally.shards[0].facts, **known}
+        # The content names the shard, so that the digest of the data, and the seal of the run, are over what was counted.
+        return replace(tally, shards=(replace(tally.shards[0], name=items[:12], sha256=tally.content, facts=facts),))
 
 
 def hashes(items: Iterable[str]) -> Keys:
@@ -107,7 +110,7 @@ def settle(folder: Path, tallying: Tallying) -> int:
     table, n_failed = pl.read_parquet(folder / TABLE), load_manifest(folder)["facts"]["n_failed"]
     paths = sorted((folder / TALLIES).glob(f"*{SUFFIX}"))
     try:
-        tallies = [ShardTally.from_bytes(path.read_bytes()) for path in paths]
+        tallies = [_tally(path) for path in paths]
         merged = merge_tallies(tallies)
         if merged.n == table.height and merged.noted.get(FAILED, 0) == n_failed and not _repeats(merged):
             return _write(dict(zip(paths, tallies, strict=True)))
@@ -137,7 +140,7 @@ def evaluate_tallies(
     """As `evaluate`, for tallies: those of one run, or of several that are parts of one evaluation."""
     chosen = find_protocol(protocol) if protocol is not None else None
     wanted = list(metrics) or list(chosen.metrics if chosen else ())
-    tally = merge_tallies(ShardTally.from_bytes(Path(path).read_bytes()) for path in expand(files))
+    tally = merge_tallies(_tally(path) for path in expand(files))
     refuse_missing(tally)
     if _repeats(tally):
         raise DataError(f"{_repeats(tally):,} items are in more than one of the tallies; leave out what is there twice")
@@ -149,6 +152,19 @@ def evaluate_tallies(
     refuse_what_needs_trials(chosen, bool(metrics), wanted, asked_columns(by, gap, units), plan.options)
     trials = assemble(replace(tally, ids=None), plan, "tallies")
     return Streamed(measure_trials(trials, chosen, metrics=list(metrics), by=by, gap=gap, **options), trials)
+
+
+def _tally(path: str | Path) -> ShardTally:
+    """A tally of a run from its file: what it says it counted is what is in it."""
+    file = Path(path)
+    artifacts.note_input(file)
+    tally = ShardTally.from_bytes(file.read_bytes(), file.name)
+    if len(tally.shards) != 1 or tally.shards[0].sha256 != tally.content or tally.n != tally.shards[0].rows:
+        raise DataError(
+            f"{file.name} holds other counts than its run made: it was edited or damaged; give the run's own tallies",
+            code="edited-artifact",
+        )
+    return tally
 
 
 def _plan(protocol: str | None, positive: str, negative: str, by: tuple[str, ...]) -> ShardPlan:

@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 import polars as pl
 
+from hitmiss import artifacts
 from hitmiss.io import typed
 from hitmiss.io.files import GZIP, NUL, NUL_FIX, PARQUET, STDIN, Content, one_line_end
 from hitmiss.io.findings import Ledger, Place
@@ -97,6 +98,7 @@ def open_shard(shard: Shard, options: ReadSpec, ledger: Ledger, role: Role = "bo
     if str(shard.path) == STDIN:
         what = "stdin can be read once, and streaming may read a file twice"
         raise ledger.stop("unreadable-file", what, "write it to a file, or leave --stream out", [Place("stdin")])
+    artifacts.note_input(shard.path)
     with Path(shard.path).open("rb") as file:
         is_parquet = file.read(4) == PARQUET
     shape = _look_at_parquet(shard, ledger) if is_parquet else _look_at_text(shard, options, ledger)

@@ -7,9 +7,9 @@ that a shard counted twice, or in another way than the others, is found.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
-import zipfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -17,14 +17,15 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from hitmiss import artifacts
 from hitmiss.errors import DataError
-from hitmiss.io.findings import Finding, Place
+from hitmiss.io.findings import Finding
 from hitmiss.readspec import SYSTEM
 from hitmiss.stats.keys import Keys
 
 Cell = tuple[str, ...]
 Counts = NDArray[np.int64]
-FORMAT: Final = 1
+FORMAT: Final = 2
 
 
 @dataclass(frozen=True)
@@ -82,59 +83,115 @@ class ShardTally:
         """How many trials."""
         return sum(cell.total for cell in self.cells.values())
 
-    def to_bytes(self) -> bytes:
-        """The tally as a file holds it: a zip of arrays and a JSON header; no code is ever loaded from it."""
-        order = sorted(self.cells)
-        header = {
-            "format": FORMAT,
-            "plan": self.plan,
-            "names": self.names,
-            "shards": [vars(shard) | {"facts": dict(shard.facts)} for shard in self.shards],
-            "cells": order,
-            "findings": [vars(f) | {"places": [vars(p) for p in f.places]} for f in self.findings],
-            "noted": dict(self.noted),
-        }
-        arrays: dict[str, NDArray[Any]] = {"header": np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)}
-        for i, cell in enumerate(order):
+    @property
+    def content(self) -> str:
+        """SHA-256 over what was counted: cells, counts and what was noted, but neither names nor places of files."""
+        about = {"names": self.names, "cells": sorted(self.cells), "noted": dict(self.noted)}
+        return hashlib.sha256(
+            (artifacts.digest(about) + artifacts.digest_of_arrays(self._arrays())).encode()
+        ).hexdigest()
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        arrays: dict[str, NDArray[Any]] = {}
+        for i, cell in enumerate(sorted(self.cells)):
             arrays[f"bins{i}"] = self.cells[cell].bins
             counts = self.cells[cell].counts
             if counts is not None:
                 arrays[f"counts{i}"] = counts
         if self.ids is not None:
             arrays["ids"] = self.ids
+        return arrays
+
+    def to_bytes(self) -> bytes:
+        """The tally as a file holds it: a zip of arrays and a JSON header with a digest over everything."""
+        arrays = self._arrays()
+        header = {
+            "format": FORMAT,
+            "plan": self.plan,
+            "names": list(self.names),
+            "shards": [vars(shard) | {"facts": dict(shard.facts)} for shard in self.shards],
+            "cells": [list(cell) for cell in sorted(self.cells)],
+            "findings": [vars(f) | {"places": [vars(p) for p in f.places]} for f in self.findings],
+            "noted": dict(self.noted),
+            "arrays": artifacts.digest_of_arrays(arrays),
+        }
+        text = json.dumps(artifacts.sealed(header)).encode()
         out = io.BytesIO()
-        np.savez(out, allow_pickle=False, **arrays)
+        np.savez(out, allow_pickle=False, header=np.frombuffer(text, dtype=np.uint8), **arrays)
         return out.getvalue()
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> ShardTally:
-        """A tally from its bytes; anything else is refused."""
+    def from_bytes(cls, data: bytes, file: str = "the tally") -> ShardTally:
+        """A tally from its bytes.
+
+        Raises
+        ------
+        DataError
+            `tally-format`: another version; `malformed-tally`: a field or an array is not of the form;
+            `edited-artifact`: the content is not what was counted; `oversized-archive`, `unreadable-file`: no archive.
+        """
+        arrays = artifacts.load_arrays(data, "tally", file)
         try:
-            with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-                header = json.loads(arrays["header"].tobytes())
-                if header["format"] != FORMAT:
-                    raise DataError(
-                        f"the tally has format {header['format']}, this version reads {FORMAT}; count again"
-                    )
-                held = set(arrays.files)
-                cells = {
-                    tuple(cell): Binned(arrays[f"bins{i}"], arrays[f"counts{i}"] if f"counts{i}" in held else None)
-                    for i, cell in enumerate(header["cells"])
-                }
-                ids = arrays["ids"] if "ids" in held else None
-        except (KeyError, ValueError, TypeError, OSError, EOFError, zipfile.BadZipFile) as error:
-            if isinstance(error, DataError):
-                raise
-            raise DataError("the tally is damaged, or is none; count its shard again") from None
-        return cls(
-            header["plan"],
-            tuple(header["names"]),
-            tuple(ShardFact(**fact) for fact in header["shards"]),
-            cells,
-            ids,
-            tuple(Finding(**{**f, "places": tuple(Place(**p) for p in f["places"])}) for f in header["findings"]),
-            header["noted"],
+            plain = json.loads(arrays.pop("header").tobytes())
+            version = plain["format"]
+        except (KeyError, ValueError, TypeError, RecursionError):
+            raise DataError(
+                f"{file} is damaged, or is no tally; count its shard again", code="malformed-tally"
+            ) from None
+        if version != FORMAT:
+            raise DataError(
+                f"{file} has format {version!r}, this version reads {FORMAT}; count again", code="tally-format"
+            )
+        header = artifacts.check(_Header, plain, "tally")
+        if not artifacts.check_seal(plain, file) or header.arrays != artifacts.digest_of_arrays(arrays):
+            raise DataError(
+                f"{file} does not match its own digest: it was edited or damaged; count its shard again",
+                code="edited-artifact",
+            )
+        cells = {tuple(cell): _binned(arrays, i, file) for i, cell in enumerate(header.cells)}
+        if (
+            len(cells) != len(header.cells)
+            or any(len(cell) != len(header.names) for cell in cells)
+            or not header.shards
+        ):
+            raise DataError(f"{file}: its cells do not fit its columns; count its shard again", code="malformed-tally")
+        ids = _whole(arrays.get("ids"), np.uint64, file)
+        return cls(header.plan, header.names, header.shards, cells, ids, header.findings, header.noted)
+
+
+@dataclass(frozen=True)
+class _Header:
+    """What the header of a tally says."""
+
+    format: int
+    plan: str
+    names: tuple[str, ...]
+    shards: tuple[ShardFact, ...]
+    cells: tuple[tuple[str, ...], ...]
+    findings: tuple[Finding, ...]
+    noted: dict[str, int]
+    arrays: str
+    digest: str
+
+
+def _whole(array: NDArray[Any] | None, kind: type[Any], file: str) -> Any:
+    """An array of a tally, flat and of its type."""
+    if array is not None and (array.ndim != 1 or array.dtype != kind):
+        raise DataError(
+            f"{file} holds {array.dtype} of shape {array.shape} where flat {np.dtype(kind)} belong; count its shard again",
+            code="malformed-tally",
         )
+    return array
+
+
+def _binned(arrays: Mapping[str, NDArray[Any]], i: int, file: str) -> Binned:
+    """Bins and counts of a cell: bins ascending, counts of at least one trial each."""
+    bins = _whole(arrays.get(f"bins{i}"), np.uint64, file)
+    counts = _whole(arrays.get(f"counts{i}"), np.int64, file)
+    sound = bins is not None and bool((bins[1:] > bins[:-1]).all())
+    if not sound or (counts is not None and (len(counts) != len(bins) or (counts < 1).any())):
+        raise DataError(f"{file}: the counts of cell {i} are none; count its shard again", code="malformed-tally")
+    return Binned(bins, counts)
 
 
 def merge_tallies(tallies: Iterable[ShardTally]) -> ShardTally:

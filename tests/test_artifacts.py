@@ -1,0 +1,406 @@
+"""Artifacts: whole or not at all, through links and into devices, never over an input; every edit of them is noticed."""
+
+from __future__ import annotations
+
+import copy
+import errno
+import io
+import json
+import os
+import stat
+import threading
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from hitmiss import artifacts
+from hitmiss.cli.main import run
+from hitmiss.errors import DataError, EnvironmentFault, UsageError
+from hitmiss.results import Estimate, Results
+from hitmiss.scale.tallies import Binned, ShardFact, ShardTally
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """Trials with two classes and two codecs."""
+    rng = np.random.default_rng(1)
+    positive = np.arange(60) % 3 == 0
+    frame = pl.DataFrame(
+        {
+            "item": [f"i{k}" for k in range(60)],
+            "label": np.where(positive, "bonafide", "spoof"),
+            "score": np.round(rng.normal(size=60) + positive, 4),
+            "codec": ["C01", "C02"] * 30,
+        }
+    )
+    frame.write_csv(tmp_path / "table.csv")
+    return tmp_path / "table.csv"
+
+
+# --- writing ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_file_keeps_its_mode_and_a_link_is_followed(tmp_path: Path) -> None:
+    secret, link = tmp_path / "secret.json", tmp_path / "link.json"
+    secret.write_text("old")
+    secret.chmod(0o600)
+    link.symlink_to(secret)
+    artifacts.write(link, "new")
+    assert link.is_symlink() and secret.read_text() == "new"
+    assert stat.S_IMODE(secret.stat().st_mode) == 0o600
+    (tmp_path / "dangling").symlink_to(tmp_path / "made.txt")
+    artifacts.write(tmp_path / "dangling", b"bytes")
+    assert (tmp_path / "dangling").is_symlink() and (tmp_path / "made.txt").read_bytes() == b"bytes"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["dangling", "link.json", "made.txt", "secret.json"]
+
+
+def test_a_pipe_is_written_into(tmp_path: Path, table: Path) -> None:
+    pipe, found = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: found.append(pipe.read_text()))
+    reader.start()
+    assert run(["score", str(table), "-m", "eer", "-o", str(pipe)]) == 0
+    reader.join()
+    assert stat.S_ISFIFO(pipe.stat().st_mode) and json.loads(found[0])["schema"] == 1
+
+
+@pytest.mark.parametrize("verb", ["score", "report", "compare", "export", "gate"])
+def test_a_device_is_written_into_and_stays(tmp_path: Path, table: Path, verb: str) -> None:
+    device = tmp_path / "nothing"
+    try:
+        os.mknod(device, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+        device.write_bytes(b"x")
+    except OSError:
+        pytest.skip("a device cannot be made here")
+    results = tmp_path / "r.json"
+    assert run(["score", str(table), "-m", "eer", "-o", str(results)]) == 0
+    words = {
+        "score": ["score", str(table), "-m", "eer", "-o", str(device)],
+        "report": ["report", str(results), "-o", str(device)],
+        "compare": ["compare", str(table), str(table), "-m", "eer", "-o", str(device)],
+        "export": ["export", str(results), "--to", "csv", "-o", str(device)],
+        "gate": ["gate", str(results), "--fail-if", "eer > 0.99", "--junit", str(device)],
+    }[verb]
+    assert run(words) == 0
+    assert stat.S_ISCHR(device.stat().st_mode) and list(tmp_path.glob(".*")) == []
+
+
+def test_a_path_of_an_open_file_is_that_file(tmp_path: Path) -> None:
+    with (tmp_path / "out").open("w") as file:
+        file.write("before ")
+        file.flush()
+        artifacts.write(f"/dev/fd/{file.fileno()}", "after")
+    assert (tmp_path / "out").read_text() == "before after"
+
+
+def test_inputs_are_not_written_over(tmp_path: Path, table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    results, comparison = tmp_path / "r.json", tmp_path / "c.json"
+    assert run(["score", str(table), "-m", "eer", "-o", str(results)]) == 0
+    assert run(["compare", str(table), str(table), "-m", "eer", "-o", str(comparison)]) == 0
+    (tmp_path / "link.csv").symlink_to(table)
+    before = {path: path.read_bytes() for path in (table, results, comparison)}
+    for words in (
+        ["score", str(table), "-m", "eer", "-o", str(table)],
+        ["score", str(table), "-m", "eer", "-o", str(tmp_path / "link.csv")],
+        ["score", str(table), "-m", "eer", "--stream", "-o", str(table)],
+        ["score", str(table), "-m", "eer", "--report", str(table)],
+        ["compare", str(table), str(table), "-m", "eer", "-o", str(table)],
+        ["export", str(results), "--to", "csv", "-o", str(results)],
+        ["export", str(results), "--to", "markdown", "--comparison", str(comparison), "-o", str(comparison)],
+        ["report", str(results), "-o", str(results)],
+        ["gate", str(results), "--fail-if", "eer > 0.99", "--junit", str(results)],
+    ):
+        capsys.readouterr()
+        assert run(words) == 2, words
+        assert "is an input of this command" in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_outside_a_command_a_file_may_be_read_and_written_again(tmp_path: Path) -> None:
+    path = tmp_path / "r.json"
+    Results((Estimate("eer", 0.1),)).save(path)
+    Results.load(path).save(path)
+    assert Results.load(path).one("eer").value == 0.1
+
+
+def test_what_cannot_be_a_file_is_refused(tmp_path: Path) -> None:
+    for path, code in ((tmp_path / "no" / "r.json", "no-folder"), (tmp_path, "is-folder")):
+        with pytest.raises(UsageError) as refused:
+            artifacts.write(path, "x")
+        assert refused.value.code == code
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
+def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    path = tmp_path / "r.json"
+    path.write_text("old")
+
+    def full(fd: int, data: Any) -> int:
+        if len(data) > 3:
+            return os.write(fd, data[:3])
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(artifacts, "push", full)
+    with pytest.raises(EnvironmentFault) as refused:
+        artifacts.write(path, "new and longer")
+    assert refused.value.code == "disk-full" and "r.json" in str(refused.value)
+    assert [p.name for p in tmp_path.iterdir()] == ["r.json"] and path.read_text() == "old"
+
+
+# --- edits -----------------------------------------------------------------------------------------------------------
+
+
+def edits(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[str, Callable[[Any], None]]]:
+    """Every single edit of JSON data: a value changed, a field or an entry removed, doubled or added."""
+    if isinstance(data, dict):
+        yield f"{path} + field", _at(path, lambda part: part.__setitem__("added", 1))
+        for key in data:
+            yield f"{path} - {key}", _at(path, lambda part, key=key: part.pop(key))
+            yield from edits(data[key], (*path, key))
+    elif isinstance(data, list):
+        yield f"{path} + entry", _at(path, lambda part: part.append(copy.deepcopy(part[-1]) if part else "more"))
+        for i in range(min(len(data), 2)):
+            yield f"{path} - {i}", _at(path, lambda part, i=i: part.pop(i))
+            yield from edits(data[i], (*path, i))
+    else:
+        yield f"{path} changed", _at(path[:-1], lambda part: part.__setitem__(path[-1], _other(data)))
+
+
+def _at(path: tuple[Any, ...], change: Callable[[Any], Any]) -> Callable[[Any], None]:
+    def apply(data: Any) -> None:
+        for step in path:
+            data = data[step]
+        change(data)
+
+    return apply
+
+
+def _other(value: Any) -> Any:
+    if isinstance(value, bool) or value is None:
+        return "x" if value is None else not value
+    return value + "x" if isinstance(value, str) else value * 2 + 1
+
+
+def edited(path: Path) -> Iterator[tuple[str, str]]:
+    """The texts of a JSON artifact after each single edit but the removal of its digest."""
+    data = json.loads(path.read_text())
+    for name, change in edits(data):
+        if name == "() - digest":
+            continue
+        copied = copy.deepcopy(data)
+        change(copied)
+        yield name, json.dumps(copied)
+
+
+def consumers(results: Path, table: Path, out: Path) -> list[list[str]]:
+    """Every verb that reads results."""
+    return [
+        ["gate", str(results), "--fail-if", "eer > 0.99"],
+        ["export", str(results), "--to", "csv"],
+        ["report", str(results), "-o", str(out)],
+        ["verify", str(results), str(table)],
+    ]
+
+
+def test_every_edit_of_results_is_noticed(tmp_path: Path, table: Path) -> None:
+    results = tmp_path / "r.json"
+    assert run(["score", str(table), "-m", "eer", "--by", "codec", "--bootstrap", "20", "-o", str(results)]) == 0
+    whole = results.read_text()
+    assert [run(words) for words in consumers(results, table, tmp_path / "r.html")] == [0, 0, 0, 0]
+    found = 0
+    for name, text in edited(results):
+        if "pictures" in name and "displays" in name and found % 7:
+            found += 1
+            continue
+        results.write_text(text)
+        for load in (Results.load, _pictures):
+            with pytest.raises(DataError):
+                load(results)
+        if found % 60 == 0:  # they all load by one of the two
+            assert [run(words) for words in consumers(results, table, tmp_path / "r.html")] == [3, 3, 3, 3], name
+        found += 1
+    assert found > 150
+    results.write_text(whole.replace("0.", "0.0", 1))
+    assert run(["gate", str(results), "--fail-if", "eer > 0.99"]) == 3
+
+
+def _pictures(path: Path) -> object:
+    from hitmiss.report.pictures import load
+
+    return load(path)
+
+
+@pytest.mark.filterwarnings("default:.*carries no digest")
+def test_results_without_a_digest_are_read_with_a_word(
+    tmp_path: Path, table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = tmp_path / "r.json"
+    assert run(["score", str(table), "-m", "eer", "-o", str(results)]) == 0
+    data = json.loads(results.read_text())
+    del data["digest"]
+    results.write_text(json.dumps(data))
+    for words in consumers(results, table, tmp_path / "r.html"):
+        capsys.readouterr()
+        assert run(words) == 0
+        assert "carries no digest" in capsys.readouterr().err
+    with pytest.warns(UserWarning, match="carries no digest"):
+        Results.load(results)
+
+
+def test_every_edit_of_a_comparison_is_noticed(tmp_path: Path, table: Path) -> None:
+    results, comparison = tmp_path / "r.json", tmp_path / "c.json"
+    assert run(["score", str(table), "-m", "eer", "-o", str(results)]) == 0
+    assert run(["compare", str(table), str(table), "-m", "eer", "-o", str(comparison)]) == 0
+    words = ["export", str(results), "--to", "markdown", "--comparison", str(comparison)]
+    assert run(words) == 0
+    texts = list(edited(comparison))
+    assert len(texts) > 30
+    for name, text in texts:
+        comparison.write_text(text)
+        assert run(words) == 3, name
+
+
+WRONG = ("x", None, [], {}, -1, 1.5, True, [[]], {"a": [1]})
+
+
+def test_a_field_of_another_type_is_a_sentence(tmp_path: Path) -> None:
+    """Also where somebody made a digest for it."""
+    plain = Results(
+        (Estimate("eer", 0.1, 0.05, 0.2, n=20, n_positive=8, run={"seed": "1"}, slice={"codec": "C01"}),),
+        "hitmiss:0.1.0|n:20/8",
+        ("beware",),
+    ).to_dict()
+    path = tmp_path / "r.json"
+    refused = 0
+    for where in ((), ("estimates", 0)):
+        part: Any = plain
+        for step in where:
+            part = part[step]
+        for key, value in part.items():
+            for wrong in WRONG:
+                if wrong == value and type(wrong) is type(value):
+                    continue
+                made = copy.deepcopy(plain)
+                inner: Any = made
+                for step in where:
+                    inner = inner[step]
+                inner[key] = wrong
+                path.write_text(json.dumps(artifacts.sealed(made)))
+                try:
+                    Results.load(path)
+                except DataError as error:
+                    assert error.code in ("malformed-results", "results-schema"), (key, wrong)
+                    refused += 1
+    assert refused > 100
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"[]",
+        b"null",
+        b"\xff\xfe",
+        b"{" * 100_000,
+        b"[" * 100_000,
+        b'{"schema": 1, "schema": 1}',
+        b'{"schema": NaN}',
+        b'{"a":' * 5000 + b"1" + b"}" * 5000,
+    ],
+)
+def test_what_is_no_json_object_is_a_sentence(tmp_path: Path, text: bytes) -> None:
+    path = tmp_path / "r.json"
+    path.write_bytes(text)
+    with pytest.raises(DataError) as refused:
+        Results.load(path)
+    assert refused.value.code == "not-results"
+    assert run(["gate", str(path), "--fail-if", "eer > 0.9"]) == 3
+
+
+# --- tallies ---------------------------------------------------------------------------------------------------------
+
+
+def a_tally() -> ShardTally:
+    bins = np.array([1, 5, 9], dtype=np.uint64)
+    cells = {("bonafide", "C01"): Binned(bins), ("spoof", "C01"): Binned(bins, np.array([2, 1, 4], dtype=np.int64))}
+    ids = np.arange(10, dtype=np.uint64)
+    return ShardTally("p", ("label", "codec"), (ShardFact("s", "x", 10, 99, {"has_ids": True}),), cells, ids, (), {"a": 1})
+
+
+def repacked(data: bytes, change: Callable[[dict[str, Any], dict[str, np.ndarray[Any, Any]]], None]) -> bytes:
+    """A tally with its header and arrays changed, and the digest of the header made anew."""
+    with np.load(io.BytesIO(data)) as stored:
+        arrays = {name: stored[name] for name in stored.files}
+    header = json.loads(arrays.pop("header").tobytes())
+    change(header, arrays)
+    text = json.dumps(artifacts.sealed(header)).encode()
+    out = io.BytesIO()
+    np.savez(out, header=np.frombuffer(text, dtype=np.uint8), **arrays)
+    return out.getvalue()
+
+
+def test_every_edit_of_a_tally_is_noticed() -> None:
+    data = a_tally().to_bytes()
+    assert ShardTally.from_bytes(data).to_bytes() == data
+    with np.load(io.BytesIO(data)) as stored:
+        arrays = {name: stored[name] for name in stored.files}
+    header = json.loads(arrays["header"].tobytes())
+    n = 0
+    for _, change in edits(header):
+        made = copy.deepcopy(header)
+        change(made)
+        out = io.BytesIO()
+        packed = {**arrays, "header": np.frombuffer(json.dumps(made).encode(), dtype=np.uint8)}
+        np.savez(out, **packed)
+        with pytest.raises(DataError):
+            ShardTally.from_bytes(out.getvalue())
+        n += 1
+    assert n > 40
+    for name in ("bins0", "bins1", "counts1", "ids"):
+        for changed in (arrays[name] + 1, arrays[name][:-1], arrays[name].astype(float), arrays[name][None]):
+            out = io.BytesIO()
+            np.savez(out, **{**arrays, name: changed})
+            with pytest.raises(DataError) as refused:
+                ShardTally.from_bytes(out.getvalue())
+            assert refused.value.code == "edited-artifact"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda header, arrays: arrays.__setitem__("counts1", -arrays["counts1"]),
+        lambda header, arrays: arrays.__setitem__("counts1", arrays["counts1"].astype(float)),
+        lambda header, arrays: arrays.__setitem__("bins0", arrays["bins0"][::-1].copy()),
+        lambda header, arrays: arrays.pop("bins0"),
+        lambda header, arrays: arrays.__setitem__("ids", arrays["ids"].astype(str)),
+        lambda header, arrays: header.__setitem__("cells", [["bonafide"]]),
+        lambda header, arrays: header.__setitem__("cells", [["a", "b"], ["a", "b"]]),
+        lambda header, arrays: header.__setitem__("shards", []),
+        lambda header, arrays: header.__setitem__("shards", [3]),
+        lambda header, arrays: header.__setitem__("noted", {"a": "many"}),
+        lambda header, arrays: header.pop("names"),
+        lambda header, arrays: header.__setitem__("findings", [{"kind": "x"}]),
+    ],
+)
+def test_a_malformed_tally_is_a_sentence_also_with_digests(change: Callable[..., Any]) -> None:
+    def remade(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+        change(header, arrays)
+        header["arrays"] = artifacts.digest_of_arrays(arrays)
+
+    with pytest.raises(DataError) as refused:
+        ShardTally.from_bytes(repacked(a_tally().to_bytes(), remade))
+    assert refused.value.code == "malformed-tally"
+
+
+def test_archives_that_unfold_beyond_reason_are_not_unfolded() -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("header.npy", bytes(100 * 2**20))
+    with pytest.raises(DataError) as refused:
+        ShardTally.from_bytes(packed.getvalue())
+    assert refused.value.code == "oversized-archive"
