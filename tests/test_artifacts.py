@@ -222,7 +222,7 @@ def test_every_edit_of_results_is_noticed(tmp_path: Path, table: Path) -> None:
             with pytest.raises(DataError):
                 load(results)
         if found % 60 == 0:  # they all load by one of the two
-            assert [run(words) for words in consumers(results, table, tmp_path / "r.html")] == [3, 3, 3, 3], name
+            assert [run(words) for words in consumers(results, table, tmp_path / "r.html")] == [3, 3, 3, 1], name
         found += 1
     assert found > 150
     results.write_text(whole.replace("0.", "0.0", 1))
@@ -329,7 +329,9 @@ def a_tally() -> ShardTally:
     bins = np.array([1, 5, 9], dtype=np.uint64)
     cells = {("bonafide", "C01"): Binned(bins), ("spoof", "C01"): Binned(bins, np.array([2, 1, 4], dtype=np.int64))}
     ids = np.arange(10, dtype=np.uint64)
-    return ShardTally("p", ("label", "codec"), (ShardFact("s", "x", 10, 99, {"has_ids": True}),), cells, ids, (), {"a": 1})
+    return ShardTally(
+        "p", ("label", "codec"), (ShardFact("s", "x", 10, 99, {"has_ids": True}),), cells, ids, (), {"a": 1}
+    )
 
 
 def repacked(data: bytes, change: Callable[[dict[str, Any], dict[str, np.ndarray[Any, Any]]], None]) -> bytes:

@@ -257,7 +257,9 @@ def note_input(path: str | Path) -> None:
                 known[status.st_dev, status.st_ino] = str(path)
 
 
-def write(path: str | Path, content: str | bytes, *, then: str = "", is_final: bool = True) -> None:
+def write(
+    path: str | Path, content: str | bytes, *, then: str = "", is_state: bool = False, is_final: bool = True
+) -> None:
     """Put a file in place whole or not at all: written beside it, synced, renamed.
 
     A link is followed, an existing file keeps its mode, and what is no regular file (a device, a pipe) is written into.
@@ -270,6 +272,8 @@ def write(path: str | Path, content: str | bytes, *, then: str = "", is_final: b
         All that the file shall hold; text is written as UTF-8.
     then
         What to do after the disk was full, where running the command again is not all.
+    is_state
+        Whether the file is the state of a run, which the command itself keeps: it may have read it before.
     is_final
         Whether this is an artifact of its own, to be signed where signing is asked for, and no state on the way.
 
@@ -287,7 +291,7 @@ def write(path: str | Path, content: str | bytes, *, then: str = "", is_final: b
         if number is not None:
             _write_into(os.dup(number), data)
             return
-        status = _status(target)
+        status = _status(target, is_state)
         if status is not None and not stat.S_ISREG(status.st_mode):
             _write_into(os.open(target, os.O_WRONLY), data)
             return
@@ -307,7 +311,7 @@ def _open_fd(path: str) -> int | None:
     return int(found[1]) if found else STREAMS.get(path)
 
 
-def _status(target: Path) -> os.stat_result | None:
+def _status(target: Path, is_state: bool) -> os.stat_result | None:
     """What lies at a path, links followed; what must not be written over is refused."""
     if not target.parent.is_dir():
         raise UsageError(f"there is no folder {target.parent} to write {target.name} into", code="no-folder")
@@ -317,7 +321,7 @@ def _status(target: Path) -> os.stat_result | None:
         return None
     if stat.S_ISDIR(status.st_mode):
         raise UsageError(f"{target} is a folder; name a file in it", code="is-folder")
-    read = (_inputs.get() or {}).get((status.st_dev, status.st_ino))
+    read = None if is_state else (_inputs.get() or {}).get((status.st_dev, status.st_ino))
     if read is not None:
         raise UsageError(
             f"{target} is an input of this command ({read}): it would be lost; name another file to write",

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hitmiss._version import __version__
-from hitmiss.errors import UsageError
+from hitmiss.errors import DataError, GateFailed, UsageError
 from hitmiss.measuring.measurement import Choices, Gap, measure
 from hitmiss.measuring.signature import read_signature
 from hitmiss.protocol import Protocol, find_protocol, measure_trials, read_trials
@@ -35,9 +35,14 @@ class Verification:
 
 
 def load_claim(text: str) -> tuple[str, Results | None]:
-    """A claim is a signature, or a results file that carries one."""
+    """A claim is a signature, or a results file that carries one; a file that was edited claims nothing that holds."""
     if "|" not in text and Path(text).is_file():
-        results = Results.load(text)
+        try:
+            results = Results.load(text)
+        except DataError as error:
+            if error.code == "edited-artifact":
+                raise GateFailed(str(error), code=error.code) from None
+            raise
         return results.signature, results
     return text, None
 

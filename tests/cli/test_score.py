@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 import hitmiss as hm
+from hitmiss.artifacts import sealed
 from hitmiss.cli.main import run
 from hitmiss.results import Results
 
@@ -181,6 +182,9 @@ def test_verify_finds_an_edited_figure(command: Command, files: Path) -> None:
     data = json.loads(out.read_text())
     data["estimates"][1]["value"] -= 0.001
     out.write_text(json.dumps(data))
+    command("verify", out, files / "eval_a.tsv", "--key", files / "eval.tsv", code=1)
+    assert "does not match its own digest" in command.errors
+    out.write_text(json.dumps(sealed(data)))
     command("verify", out, files / "eval_a.tsv", "--key", files / "eval.tsv", code=1)
     assert "differs: eer: claimed value" in command.text
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hitmiss.artifacts import sealed
 from hitmiss.cli.main import run
 
 
@@ -87,7 +88,7 @@ def test_results_as_json_verify_too_and_a_wrong_figure_is_found(
     assert run(["verify", str(results), f"{tmp_path}:run"]) == 0
     row = next(e for e in told["estimates"] if e["metric"] == "f1" and e["slice"] == {"language": "es"})
     row["value"] += 1e-6
-    results.write_text(json.dumps(told))
+    results.write_text(json.dumps(sealed(told)))
     capsys.readouterr()
     assert run(["verify", str(results), f"{tmp_path}:run"]) == 1
     assert "f1 [language=es]: claimed value" in capsys.readouterr().out

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hitmiss.artifacts import sealed
 from hitmiss.cli import printing
 
 if TYPE_CHECKING:
@@ -198,7 +199,7 @@ def _print(board: Board, documented: bool, json: bool) -> None:
     from hitmiss.visible import visible
 
     if json:
-        printing.out_json({**board.results.to_dict(), "table": scoreboard.records(board)})
+        printing.out_json(sealed({**board.results.to_dict(), "table": scoreboard.records(board)}))
         return
     if documented:
         printing.out(scoreboard.documented_text(board).rstrip("\n"))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hitmiss.artifacts import sealed
 from hitmiss.cli import groups, printing
 from hitmiss.cli.groups import grouped
 from hitmiss.readspec import ReadSpec
@@ -91,7 +92,7 @@ def triage(
         save(evaluation.figures, evaluation.trials, output)
     if json:
         people = {"people": printing.plain(team.to_dict())} if team is not None else {}
-        printing.out_json({**evaluation.to_dict(), "choice": printing.plain(choice), **people})
+        printing.out_json(sealed({**evaluation.to_dict(), "choice": printing.plain(choice), **people}))
         return
     if team is not None:
         from hitmiss.report.people_tables import people_tables

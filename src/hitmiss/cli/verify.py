@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from hitmiss.artifacts import sealed
 from hitmiss.cli import groups, printing
 from hitmiss.cli.groups import grouped
 from hitmiss.readspec import ReadSpec
@@ -26,9 +27,8 @@ def verify(
 
     checked = recompute(claim, scores if len(scores) > 1 else scores[0], key, reading)
     if json:
-        printing.out_json(
-            {**checked.recomputed.to_dict(), "holds": checked.holds, "differences": list(checked.differences)}
-        )
+        said = {"holds": checked.holds, "differences": list(checked.differences)}
+        printing.out_json(sealed({**checked.recomputed.to_dict(), **said}))
     elif checked.holds:
         printing.out(f"verified: {len(checked.recomputed)} figures come out as claimed\n{checked.recomputed.signature}")
     else:

@@ -131,7 +131,7 @@ def write_whole(fd: int, data: bytes, size: int) -> None:
 
 def replace_file(path: Path, data: bytes, *, is_final: bool = False) -> None:
     """Put a file of a run in place whole or not at all."""
-    artifacts.write(path, data, then=SAFE, is_final=is_final)
+    artifacts.write(path, data, then=SAFE, is_state=True, is_final=is_final)
 
 
 def _record(raw: bytes) -> dict[str, Any] | None:
