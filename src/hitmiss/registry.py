@@ -49,6 +49,7 @@ class Metric:
     positive: str | None = None
     interval: bool = True
     judged: Callable[..., Any] | None = None
+    prevalence: bool = True
 
     def settings(self, spec: Spec) -> dict[str, Setting]:
         """Defaults overlaid by the spec's settings; an unknown setting is an error."""
@@ -72,6 +73,7 @@ def metric(
     positive: str | None = None,
     interval: bool = True,
     judged: Callable[..., Any] | None = None,
+    prevalence: bool = True,
 ) -> Callable[[F], F]:
     """Register a metric function under its own name.
 
@@ -81,6 +83,8 @@ def metric(
     `kinds` lists the score kinds on which the metric makes sense (empty: any); `positive` is the class that its name
     takes to be the positive one (None: any). `interval=False`: replicates are no guide to how sure the figure is.
     `judged` computes a metric of confidences from `metrics.confidence.Judged`, for many replicates at once.
+    `prevalence`: whether the figure depends on how many trials are positive (F1, precision, Brier, average precision);
+    then trials are drawn from all, and else within each class (EER, AUC, recall: `prevalence=False`).
 
     >>> @metric(best="low")
     ... def half_of_mean(score, weight=None, *, scale=0.5):
@@ -93,7 +97,9 @@ def metric(
     def register(function: F) -> F:
         columns, defaults = _read_signature(function)
         name = function.__name__
-        entry = Metric(name, function, best, range, columns, defaults, form, kinds, positive, interval, judged)
+        entry = Metric(
+            name, function, best, range, columns, defaults, form, kinds, positive, interval, judged, prevalence
+        )
         add("metric", name, entry, origin=function.__module__)
         return function
 

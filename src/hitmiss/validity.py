@@ -66,10 +66,14 @@ def breaches(a: Trials, b: Trials, *, same_items: bool = True) -> list[Breach]:
     >>> print(*breaches(one, other))
     mixed cache states (on and off): latency is not comparable
     """
-    known = facts(a), facts(b)
+    return breaches_of(facts(a), facts(b), same_items=same_items)
+
+
+def breaches_of(a: Mapping[str, str], b: Mapping[str, str], *, same_items: bool = True) -> list[Breach]:
+    """The same of the facts of two runs."""
     rules = RULES if same_items else RULES[2:]
-    found = [Breach(rule.name, rule.problem, pair) for rule in rules for pair in _differing(rule, *known)]
-    return found + _two_factors(*known)
+    found = [Breach(rule.name, rule.problem, pair) for rule in rules for pair in _differing(rule, a, b)]
+    return found + _two_factors(a, b)
 
 
 def _two_factors(a: Mapping[str, str], b: Mapping[str, str]) -> list[Breach]:
@@ -92,8 +96,12 @@ def _is_one_model(differing: list[tuple[Rule, tuple[str, str]]]) -> bool:
 
 def unchecked(a: Trials, b: Trials) -> list[str]:
     """Notes about rules that could not be checked because one run alone records the fact."""
-    known = facts(a), facts(b)
-    halves = [rule for rule in RULES if (_value(rule, known[0]) is None) != (_value(rule, known[1]) is None)]
+    return unchecked_of(facts(a), facts(b))
+
+
+def unchecked_of(a: Mapping[str, str], b: Mapping[str, str]) -> list[str]:
+    """The same of the facts of two runs."""
+    halves = [rule for rule in RULES if (_value(rule, a) is None) != (_value(rule, b) is None)]
     return [f"{rule.name}? Only one run records {rule.facts[0]}, so this was not checked" for rule in halves]
 
 

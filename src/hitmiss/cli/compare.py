@@ -38,7 +38,7 @@ def compare(
     seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
     level: Annotated[float, typer.Option(help="Level of the intervals; a test's is one less it.")] = 0.95,
     test: Annotated[str, typer.Option(help="auto, mcnemar, delong, bootstrap or permutation.")] = "auto",
-    correction: Annotated[str, typer.Option(help="holm, bh or none: over the slices of a table.")] = "holm",
+    correction: Annotated[str, typer.Option(help="holm, bh, none, max-t: over slices; of many runs, pairs.")] = "auto",
     threshold: Annotated[list[float] | None, typer.Option(help=f"Decide where score >= this; {EACH}.")] = None,
     score_column: Annotated[list[str] | None, typer.Option(help=f"The score column; {EACH}, or of one file.")] = None,
     higher: Annotated[list[str] | None, typer.Option(help=f"The class that a higher score means; {EACH}.")] = None,

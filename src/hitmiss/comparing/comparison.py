@@ -38,7 +38,7 @@ def compare(
     unit: str | Sequence[str] | None = None,
     seed: int = 0,
     level: float = 0.95,
-    correction: str = "holm",
+    correction: str = "auto",
     test: str = "auto",
     names: tuple[str, str] = ("A", "B"),
     allow_missing: bool = False,
@@ -47,8 +47,8 @@ def compare(
 ) -> Comparison:
     """Every metric of two runs on the same questions, pooled and per slice: B − A with its paired interval and test.
 
-    `test` is `auto` or one of mcnemar, delong, bootstrap, permutation (see `contrasts`); `correction` (holm, bh, none)
-    adjusts the p values of the slices of one metric and grouping. Where runs were repeated, figures are averaged over
+    `test` is `auto` or one of mcnemar, delong, bootstrap, permutation (see `contrasts`); `correction` (holm, bh, none;
+    auto is holm) adjusts the p values of the slices of one metric and grouping. Where runs were repeated, figures are averaged over
     repetitions and items are drawn. What the rules of `validity` call invalid is refused; `force` puts it into the
     warnings instead.
 
@@ -59,6 +59,7 @@ def compare(
     (0.75, 1.0, 0.25, 'no difference shown')
     """
     chosen = choices or Choices()
+    correction = "holm" if correction == "auto" else correction
     on_scores = any("score" in resolve(m)[1].columns for m in metrics)
     paired = pair(a, b, names=names, allow_missing=allow_missing, scores=on_scores)
     groupings = parse_by(by)
@@ -72,7 +73,6 @@ def compare(
     warnings = _warnings(paired, wholes_, questions, on_scores, force)
     work = Work(questions, PairedDraws.prepare(plan, *columns, chosen.zero_undefined), test, correction, paired)
     rows, tables = work.everything(wholes_, groupings, chosen.slice_metrics)
-    warnings += work.resolution(rows)
     made = Comparison(names, tuple(rows), tuple(tables), "", tuple(dict.fromkeys(warnings)), level, correction)
     made = replace(made, protocol=chosen.protocol)
     return replace(made, signature=_sign(made, work, groupings, chosen, force))
@@ -112,19 +112,18 @@ def _directions(sample: PairedSample, names: tuple[str, str]) -> list[Breach]:
     if not 0 < part.a.n_positive < part.a.n:
         return []
     ends = [auc_interval(side.tally) for side in (part.a, part.b)]
-    turned = [high < 0.5 for _, high in ends]
-    if turned[0] == turned[1] or not any(low > 0.5 for low, _ in ends):
+    reversed_ = [high < 0.5 for _, high in ends]
+    if reversed_[0] == reversed_[1] or not any(low > 0.5 for low, _ in ends):
         return []
-    who = names[0] if turned[0] else names[1]
+    who = names[0] if reversed_[0] else names[1]
     negative = part.a.columns.trials.header.negative
-    said = tuple("reversed" if t else "not reversed" for t in turned)
-    return [
-        Breach(
-            "different directions",
-            f"higher scores of {who} go with {negative}; read it with --higher",
-            (said[0], said[1]),
-        )
-    ]
+    said = tuple("reversed" if t else "not reversed" for t in reversed_)
+    return [Breach("different directions", turned(who, negative), (said[0], said[1]))]
+
+
+def turned(who: str, negative: str) -> str:
+    """What is said of a run whose scores point the wrong way."""
+    return f"higher scores of {who} go with {negative}; read it with --higher"
 
 
 def _sign(made: Comparison, work: Work, groupings: list[Grouping], choices: Choices, force: bool) -> str:
@@ -151,15 +150,15 @@ def _sign(made: Comparison, work: Work, groupings: list[Grouping], choices: Choi
         "forced": "yes" if force else "none",
         "left-out": "/".join(map(str, paired.left_out)) if any(paired.left_out) else "none",
         "n": f"{len(paired)}/{paired.a.n_positive}",
-        "a": _digest(paired.a),
-        "b": _digest(paired.b),
+        "a": digest(paired.a),
+        "b": digest(paired.b),
         "numpy": np.__version__,
         "out": hashlib.sha256(figures.encode()).hexdigest()[:12],
     }
     return "|".join(f"{k}:{v}" for k, v in parts.items() if v != "none")
 
 
-def _digest(trials: Trials) -> str:
+def digest(trials: Trials) -> str:
     """The content of the files, and of the answers: two systems may stand in one file."""
     answers = [trials.frame[name] for name in ("score", "decision", "confidence") if name in trials.frame.columns]
     sha = hashlib.sha256(b"".join(column.to_numpy().tobytes() for column in answers))

@@ -22,7 +22,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.comparing.few import too_few
+from hitmiss.comparing.few import degrees, too_few
 from hitmiss.comparing.paired_samples import OUTCOMES, Both, PairedDraws, PairedSample, Part, outcomes
 from hitmiss.comparing.shares import Mask, discordant, share_of, shared_denominator
 from hitmiss.errors import UnknownName, UsageError
@@ -145,7 +145,9 @@ def _tested(
         return replace(found, p_value=mcnemar.exact(only_a, only_b), error=error)
     if found.test == "permutation":
         return replace(found, p_value=_permuted(question, sample, draws))
-    return replace(found, p_value=p_of_replicates(deltas)) if deltas is not None else found
+    if deltas is None:
+        return found
+    return replace(found, p_value=p_of_replicates(deltas, degrees(question, sample, draws)))
 
 
 def _with_wins(found: Contrast, question: Both, sample: PairedSample) -> Contrast:

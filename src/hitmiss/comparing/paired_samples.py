@@ -21,6 +21,7 @@ from hitmiss.stats.forms import Form, OfColumns, OfCounts
 from hitmiss.stats.paired import paired_replicates
 from hitmiss.stats.seeds import generator
 from hitmiss.tally import Floats
+from hitmiss.trials import Trials
 
 Both = tuple[Question, Question]
 """A metric made ready for each of the two runs."""
@@ -74,17 +75,30 @@ class PairedSample:
 
 def columns_of(pair: Pair, names: Sequence[str], negative_only: tuple[str, ...]) -> tuple[Columns, Columns]:
     """The columns of both runs; those to group or draw by must say the same in both, or be there in one."""
-    a, b = (side.retitle(runs=tuple(n for n in pair.key if n not in ("item", "target"))) for side in (pair.a, pair.b))
+    a, b = same_columns((pair.a, pair.b), pair.names, pair.key, names, negative_only)
+    return a, b
+
+
+def same_columns(
+    runs: Sequence[Trials],
+    titles: Sequence[str],
+    key: Sequence[str],
+    names: Sequence[str],
+    negative_only: tuple[str, ...],
+) -> list[Columns]:
+    """The columns of runs on the same questions; `names` must say the same in all that have them, and are lent to the others."""
+    made = [run.retitle(runs=tuple(n for n in key if n not in ("item", "target"))) for run in runs]
     for name in names:
-        inside = [name in side.frame.columns for side in (a, b)]
-        if all(inside) and not a.frame[name].equals(b.frame[name]):
-            n = int((a.frame[name] != b.frame[name]).sum())
-            raise DataError(f"{n:,} pairs have another {name} in {pair.names[0]} than in {pair.names[1]}")
-        if inside == [False, True]:
-            a = replace(a, frame=a.frame.with_columns(b.frame[name]))
-        elif inside == [True, False]:
-            b = replace(b, frame=b.frame.with_columns(a.frame[name]))
-    return Columns(a, negative_only), Columns(b, negative_only)
+        having = [i for i, run in enumerate(made) if name in run.frame.columns]
+        for i in having[1:]:
+            one, other = made[having[0]].frame[name], made[i].frame[name]
+            if not one.equals(other):
+                n = int((one != other).sum())
+                raise DataError(f"{n:,} pairs have another {name} in {titles[having[0]]} than in {titles[i]}")
+        if having:
+            column = made[having[0]].frame[name]
+            made = [r if name in r.frame.columns else replace(r, frame=r.frame.with_columns(column)) for r in made]
+    return [Columns(run, negative_only) for run in made]
 
 
 def wholes(a: Columns, b: Columns) -> list[PairedSample]:

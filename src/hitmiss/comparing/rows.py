@@ -20,6 +20,7 @@ from hitmiss.comparing.differences import (
     Discordance,
     judged,
 )
+from hitmiss.comparing.few import degrees
 from hitmiss.comparing.paired_samples import Both, PairedDraws, PairedSample, outcomes, slices
 from hitmiss.comparing.shares import Mask
 from hitmiss.measuring.grouping import Grouping
@@ -171,7 +172,7 @@ class Work:
             return row
         deltas = np.mean(drawn, axis=0)
         low, high = intervals.percentile(deltas, self.plan.level)
-        p = p_of_replicates(deltas)
+        p = p_of_replicates(deltas, min(degrees(c.question, c.sample, self.draws) for c in good))
         if math.isnan(p):
             return row
         error = float(np.nanstd(deltas, ddof=1))
@@ -194,19 +195,6 @@ class Work:
         return [
             _table(reading, inside, right[0], right[1], independent, sample.slice)
             for reading, inside in readings.items()
-        ]
-
-    def resolution(self, rows: Sequence[Difference]) -> list[str]:
-        """A warning where so few replicates cannot show anything in so large a family."""
-        least = 2.0 / (self.plan.bootstrap + 1)
-        sizes = [len(list(own)) for _, own in _families([r for r in rows if r.test == "bootstrap" and not r.average])]
-        largest = max(sizes, default=1)
-        if not self.plan.bootstrap or self.correction == "none" or least * largest <= 1.0 - self.plan.level:
-            return []
-        need = math.ceil(2.0 * largest / (1.0 - self.plan.level))
-        return [
-            f"{self.plan.bootstrap:,} replicates cannot show a difference in a family of {largest}: their least p is {least:.2g}; "
-            f"take --bootstrap {10 * need:,}".replace(",", "")
         ]
 
 

@@ -193,7 +193,7 @@ def precision(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = 
     return precision_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
 
 
-@metric(best="high", form=lambda: OfCounts(recall_of))
+@metric(best="high", form=lambda: OfCounts(recall_of), prevalence=False)
 def recall(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Share of the answered positives that were called positive (true-positive rate).
 
@@ -206,7 +206,7 @@ def recall(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = Non
     return recall_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
 
 
-@metric(best="high", form=lambda: OfCounts(specificity_of))
+@metric(best="high", form=lambda: OfCounts(specificity_of), prevalence=False)
 def specificity(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Share of the answered negatives that were called negative (true-negative rate).
 
@@ -219,7 +219,7 @@ def specificity(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None 
     return specificity_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
 
 
-@metric(best="low", form=lambda: OfCounts(fpr_of))
+@metric(best="low", form=lambda: OfCounts(fpr_of), prevalence=False)
 def fpr(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """False-positive rate (false alarms): share of the answered negatives that were called positive.
 
@@ -231,7 +231,7 @@ def fpr(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) 
     return fpr_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
 
 
-@metric(best="low", form=lambda: OfCounts(fnr_of))
+@metric(best="low", form=lambda: OfCounts(fnr_of), prevalence=False)
 def fnr(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """False-negative rate (misses): share of the answered positives that were called negative.
 
@@ -256,7 +256,7 @@ def f1(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -
     return f1_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
 
 
-@metric(best="high", form=lambda: OfCounts(balanced_accuracy_of))
+@metric(best="high", form=lambda: OfCounts(balanced_accuracy_of), prevalence=False)
 def balanced_accuracy(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Mean of recall and specificity: accuracy if both classes were equally frequent.
 

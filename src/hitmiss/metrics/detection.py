@@ -32,7 +32,7 @@ def eer_form(ties: TieRule) -> Form:
     return equal_error(ties)
 
 
-@metric(best="low", form=eer_form)
+@metric(best="low", form=eer_form, prevalence=False)
 def eer(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None, *, ties: TieRule = "grouped") -> float:
     """Equal error rate: the error where misses and false alarms balance.
 
@@ -58,7 +58,7 @@ def eer(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None, *, 
     return form.value(tally)
 
 
-@metric(best="high", range=(-math.inf, math.inf))
+@metric(best="high", range=(-math.inf, math.inf), prevalence=False)
 def eer_threshold(
     label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None, *, ties: TieRule = "grouped"
 ) -> float:
@@ -125,7 +125,7 @@ def min_dcf_form(p_target: float, c_miss: float, c_fa: float, normalize: bool) -
     return MinimumCost(*dcf_weights(p_target, c_miss, c_fa, normalize))
 
 
-@metric(best="low", range=(0.0, 1.0), form=min_dcf_form)
+@metric(best="low", range=(0.0, 1.0), form=min_dcf_form, prevalence=False)
 def min_dcf(
     label: ArrayLike,
     score: ArrayLike,
@@ -174,7 +174,7 @@ def act_dcf_form(p_target: float, c_miss: float, c_fa: float, normalize: bool) -
     return dcf_at_form(p_target, c_miss, c_fa, normalize, bayes_threshold(p_target, c_miss, c_fa))
 
 
-@metric(best="low", range=(0.0, math.inf), form=act_dcf_form, kinds=("llr",))
+@metric(best="low", range=(0.0, math.inf), form=act_dcf_form, kinds=("llr",), prevalence=False)
 def act_dcf(
     label: ArrayLike,
     score: ArrayLike,
@@ -211,7 +211,7 @@ def dcf_at_form(p_target: float, c_miss: float, c_fa: float, normalize: bool, th
     return AtThreshold(threshold, cost)
 
 
-@metric(best="low", range=(0.0, math.inf), form=dcf_at_form)
+@metric(best="low", range=(0.0, math.inf), form=dcf_at_form, prevalence=False)
 def dcf_at(
     label: ArrayLike,
     score: ArrayLike,
@@ -253,7 +253,7 @@ def _softplus_of_minus(score: Floats) -> Floats:
     return np.logaddexp(0.0, -score)
 
 
-@metric(best="low", range=(0.0, math.inf), form=cllr_form, kinds=("llr",))
+@metric(best="low", range=(0.0, math.inf), form=cllr_form, kinds=("llr",), prevalence=False)
 def cllr(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Cost of log-likelihood ratios, in bits: how good the scores are as natural-log LLRs, threshold or no threshold.
 
@@ -269,7 +269,7 @@ def cllr(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None) ->
     return cllr_form().value(Tally.of(label, score, weight))
 
 
-@metric(best="low", range=(0.0, 1.0), form=lambda: Whole(min_cllr_of_tally, passes=_passing_min_cllr))
+@metric(best="low", range=(0.0, 1.0), form=lambda: Whole(min_cllr_of_tally, passes=_passing_min_cllr), prevalence=False)
 def min_cllr(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Cllr after the best monotone recalibration (PAV): what is left when only the order counts, in bits.
 

@@ -18,7 +18,7 @@ from hitmiss.stats.forms import Crossing, Form, PairShare, Whole
 from hitmiss.tally import Tally
 
 
-@metric(best="high", form=PairShare)
+@metric(best="high", form=PairShare, prevalence=False)
 def roc_auc(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Area under the ROC curve: the chance that a positive scores higher than a negative, equal scores counting half.
 
@@ -68,7 +68,7 @@ def tpr_at_fpr_form(fpr: float) -> Form:
     )
 
 
-@metric(best="high", form=tpr_at_fpr_form)
+@metric(best="high", form=tpr_at_fpr_form, prevalence=False)
 def tpr_at_fpr(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None, *, fpr: float = 0.01) -> float:
     """The highest true-positive rate that a threshold reaches with a false-positive rate of at most `fpr`.
 
@@ -91,7 +91,7 @@ def fpr_at_tpr_form(tpr: float) -> Form:
     )
 
 
-@metric(best="low", form=fpr_at_tpr_form)
+@metric(best="low", form=fpr_at_tpr_form, prevalence=False)
 def fpr_at_tpr(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None, *, tpr: float = 0.95) -> float:
     """The lowest false-positive rate of a threshold that reaches a true-positive rate of at least `tpr`.
 

@@ -121,7 +121,7 @@ def coverage(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = N
     return coverage_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
 
 
-@metric(best="high", form=lambda: OfCounts(coverage_fake_of), positive=FAKE)
+@metric(best="high", form=lambda: OfCounts(coverage_fake_of), positive=FAKE, prevalence=False)
 def coverage_fake(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Share of all fakes that were answered.
 
@@ -134,7 +134,7 @@ def coverage_fake(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | Non
     return coverage_fake_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
 
 
-@metric(best="high", form=lambda: OfCounts(coverage_real_of), positive=FAKE)
+@metric(best="high", form=lambda: OfCounts(coverage_real_of), positive=FAKE, prevalence=False)
 def coverage_real(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Share of all reals that were answered.
 
@@ -202,7 +202,7 @@ def precision_fake(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | No
     return precision_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
 
 
-@metric(best="high", form=lambda: OfCounts(recall_of), positive=FAKE)
+@metric(best="high", form=lambda: OfCounts(recall_of), positive=FAKE, prevalence=False)
 def recall_fake(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Share of the answered fakes that were called fake. Not `fake_catch_rate`, which is over all fakes.
 
@@ -241,7 +241,7 @@ def precision_real(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | No
     return precision_real_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
 
 
-@metric(best="high", form=lambda: OfCounts(specificity_of), positive=FAKE)
+@metric(best="high", form=lambda: OfCounts(specificity_of), positive=FAKE, prevalence=False)
 def recall_real(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Share of the answered reals that were called real. Not `real_pass_rate`, which is over all reals.
 
@@ -267,7 +267,7 @@ def f1_real(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = No
     return f1_real_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
 
 
-@metric(best="low", form=lambda: OfCounts(slip_of), positive=FAKE)
+@metric(best="low", form=lambda: OfCounts(slip_of), positive=FAKE, prevalence=False)
 def fake_slip_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Share of all fakes that were passed as real: the harm that triage lets through.
 
@@ -280,7 +280,7 @@ def fake_slip_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | No
     return slip_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
 
 
-@metric(best="low", form=lambda: OfCounts(false_flag_of), positive=FAKE)
+@metric(best="low", form=lambda: OfCounts(false_flag_of), positive=FAKE, prevalence=False)
 def real_false_flag_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Share of all reals that were flagged as fake.
 
@@ -293,7 +293,7 @@ def real_false_flag_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLik
     return false_flag_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
 
 
-@metric(best="high", form=lambda: OfCounts(catch_of), positive=FAKE)
+@metric(best="high", form=lambda: OfCounts(catch_of), positive=FAKE, prevalence=False)
 def fake_catch_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Share of all fakes that were called fake.
 
@@ -306,7 +306,7 @@ def fake_catch_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | N
     return catch_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
 
 
-@metric(best="high", form=lambda: OfCounts(pass_of), positive=FAKE)
+@metric(best="high", form=lambda: OfCounts(pass_of), positive=FAKE, prevalence=False)
 def real_pass_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Share of all reals that were passed as real.
 

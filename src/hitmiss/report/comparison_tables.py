@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hitmiss.comparing.differences import Comparison, Difference, Discordance, p_text
-from hitmiss.comparing.rankings import Duel, Ranking, is_sliced, title_of
+from hitmiss.comparing.rankings import Duel, Ranking, Standing, is_sliced, title_of
 from hitmiss.measuring.grouping import Grouping
 from hitmiss.report.tables import ARROW, Cell, Table
 
 VERDICT = "verdict"
+MOST_IN_MATRIX = 10
+"""Runs up to which every pair has a place in the table; with more, each is set against the best."""
 LEGEND = (
     "better/same/worse: pairs that B answers better than A, as well, worse. "
     "detectable: the least true difference that this many pairs show in 80 % of repetitions."
@@ -149,18 +151,26 @@ def ranking_tables(ranking: Ranking) -> list[Table]:
         own = [s for s in whole if s.metric == metric]
         order = [s.run for s in own]
         duels = {frozenset((d.a, d.b)): d for d in ranking.duels if title_of(d.difference) == metric}
+        against = order if len(order) <= MOST_IN_MATRIX else order[:1]
         lines = [
             (
                 Cell(s.run),
                 Cell("–" if s.value is None else f"{s.value:.4f}", strong=True),
+                Cell(_rank(s)),
                 Cell(s.letters),
-                *(_against(s.run, other, duels) for other in order),
+                *(_against(s.run, other, duels) for other in against),
             )
             for s in own
         ]
         title = f"{metric} {ARROW[own[0].best]}: row − column, p ({ranking.correction}) over all pairs"
-        found.append(Table(title, ("run", "value", "group", *order), tuple(lines)))
+        found.append(Table(title, ("run", "value", f"rank, {ranking.level:.0%}", "group", *against), tuple(lines)))
     return found + [t for grouping in ranking.groupings for t in _ranked_by_slice(ranking, grouping)]
+
+
+def _rank(standing: Standing) -> str:
+    """The ranks that a run may truly have."""
+    low, high = standing.rank_low, standing.rank_high
+    return "–" if low is None else f"{low}" if low == high else f"{low}–{high}"
 
 
 def _ranked_by_slice(ranking: Ranking, grouping: Grouping) -> list[Table]:

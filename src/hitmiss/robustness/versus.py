@@ -56,7 +56,7 @@ def compare_attacks(
     unit: str | None = None,
     seed: int = 0,
     level: float = 0.95,
-    correction: str = "holm",
+    correction: str = "auto",
     test: str = "auto",
     allow_missing: bool = False,
     force: bool = False,
@@ -82,6 +82,7 @@ def compare_attacks(
             group = dict(zip(grouping, value, strict=True))
             rows += [row for pair in cells for row in work.rows(*pair, mask, group)]
     rows.sort(key=lambda row: ORDER.index(row.metric))
+    correction = "holm" if correction == "auto" else correction
     made = [judged(row, level) for row in _adjusted(rows, correction)]
     found = Comparison(names, tuple(made), (), "", tuple(dict.fromkeys(warnings)), level, correction, "ecg-attacks")
     return replace(found, signature=_signed(found, a, b, work, test, by, force))
@@ -249,7 +250,7 @@ class _Work:
             note = f"no interval: {units} of {self.draws.unit} alone" if few else None
             return replace(row, p_value=p, test=self._test(found.gains) if p is not None else None, note=note)
         low, high = percentile(deltas, self.draws.level)
-        p = _known(p_of_replicates(deltas)) if p is None else p
+        p = _known(p_of_replicates(deltas, units - 1.0)) if p is None else p
         error = float(np.nanstd(deltas, ddof=1))
         row = replace(row, p_value=p, test=self._test(found.gains), mdd=detectable(error, self.draws.level))
         if low == high or math.isnan(low):

@@ -6,26 +6,42 @@ import math
 from statistics import NormalDist
 
 import numpy as np
+from scipy.special import stdtr
 
 from hitmiss.tally import Floats
 
 
-def p_of_replicates(deltas: Floats) -> float:
+def p_of_replicates(deltas: Floats, degrees: float = math.inf) -> float:
     """Two-sided p of a difference from its bootstrap replicates: the level at which a percentile interval would touch 0.
 
-    min(1, 2 (k + 1) / (m + 1)), k the number of replicates on the rarer side of 0, zeros counting on both. Undefined
-    replicates are left out; NaN where none is defined.
+    min(1, 2 (k + 1) / (m + 1)), k the number of replicates on the rarer side of 0, zeros counting on both. Where no
+    replicate is there, the studentised mean goes on along the tail of Student's t with `degrees` of freedom (units less
+    one), so that a family of many tests never asks for more replicates. Undefined replicates are left out; NaN where none
+    is defined.
 
     >>> p_of_replicates(np.array([1.0, 2.0, 3.0, -1.0, 2.0, 1.0, 4.0]))
     0.5
     >>> p_of_replicates(np.zeros(100))
     1.0
+    >>> p_of_replicates(np.random.default_rng(0).normal(10.0, 1.0, 1000)) < 1e-20
+    True
     """
     known = deltas[~np.isnan(deltas)]
     if not len(known):
         return math.nan
     rarer = min(int((known <= 0.0).sum()), int((known >= 0.0).sum()))
-    return min(1.0, 2.0 * (rarer + 1) / (len(known) + 1))
+    p = min(1.0, 2.0 * (rarer + 1) / (len(known) + 1))
+    return p if rarer else min(p, _tail(known, degrees))
+
+
+def _tail(known: Floats, degrees: float) -> float:
+    """The two-sided p of mean / deviation; 1 where there is no deviation to divide by."""
+    error = float(np.std(known, ddof=1)) if len(known) > 1 and np.isfinite(known).all() else 0.0
+    if not error > 0.0:
+        return 1.0
+    t = abs(float(known.mean())) / error
+    shrunk = 1.0 if math.isinf(degrees) else math.sqrt(max(degrees, 1.0) / (max(degrees, 1.0) + 1.0))
+    return 2.0 * float(stdtr(max(min(degrees, len(known) - 1.0), 1.0), -t * shrunk))
 
 
 def detectable(error: float, level: float = 0.95, power: float = 0.8) -> float | None:

@@ -51,15 +51,17 @@ class UnitSample:
 
 
 def draw_units(
-    unit: Ints, positive: NDArray[np.bool_], n_units: int, replicates: int, rng: Generator
+    unit: Ints, positive: NDArray[np.bool_], n_units: int, replicates: int, rng: Generator, *, by_class: bool = True
 ) -> NDArray[np.uint16]:
     """How often each unit is drawn (replicate × unit).
 
-    Units that hold both classes are drawn from all units; where every unit holds one class, within each class.
+    Units that hold both classes are drawn from all units; where every unit holds one class, within each class. Without
+    `by_class` always from all, as a figure that depends on prevalence needs it.
     """
     sides = unit_sides(unit, positive, n_units)
     weights = np.zeros((replicates, n_units), dtype=np.uint16)
-    groups = [np.flatnonzero(sides > 0)] if (sides == 3).any() else [np.flatnonzero(sides == s) for s in (1, 2)]
+    mixed = not by_class or (sides == 3).any()
+    groups = [np.flatnonzero(sides > 0)] if mixed else [np.flatnonzero(sides == s) for s in (1, 2)]
     for members in groups:
         n = len(members)
         for r in range(replicates if n else 0):
