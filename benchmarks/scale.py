@@ -57,7 +57,7 @@ from hitmiss.scale.plan import Shard, ShardPlan
 from hitmiss.scale.tallies import merge_tallies
 from hitmiss.stats.keys import scores_of
 bits = int(sys.argv[2])
-plan = ShardPlan(find_protocol("asvspoof5").options, keep=("codec",), bits=bits, ids=False)
+plan = ShardPlan(find_protocol("asvspoof5").read, keep=("codec",), bits=bits, ids=False)
 best = 9e9
 for _ in range(3):
     start = time.process_time()

@@ -13,7 +13,19 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src" / "hitmiss"
 
 LAYERS = (
-    ("_version", "visible", "progress", "errors", "declared", "artifacts", "values", "readspec", "spec", "registry"),
+    (
+        "_version",
+        "visible",
+        "progress",
+        "errors",
+        "declared",
+        "artifacts",
+        "values",
+        "readspec",
+        "spec",
+        "design",
+        "registry",
+    ),
     ("tally", "metrics", "stats"),
     ("trials", "stretches", "results"),
     ("io", "decisions", "thresholds", "calibration", "recalibration", "bands", "pairing", "validity"),
@@ -25,7 +37,19 @@ LAYERS = (
 )
 LAYER_OF = {name: height for height, names in enumerate(LAYERS) for name in names}
 SIBLING_ORDER = {
-    0: ("_version", "visible", "progress", "errors", "declared", "artifacts", "values", "readspec", "spec", "registry"),
+    0: (
+        "_version",
+        "visible",
+        "progress",
+        "errors",
+        "declared",
+        "artifacts",
+        "values",
+        "readspec",
+        "spec",
+        "design",
+        "registry",
+    ),
     1: ("tally", "stats", "metrics"),
 }
 """Where parts of one layer build on each other: from the lowest up. The other layers are in the order of the table."""

@@ -16,6 +16,7 @@ from typing import Any, Final, Literal
 import numpy as np
 import polars as pl
 
+from hitmiss.design import Bands
 from hitmiss.errors import DataError, EnvironmentFault, UnknownName, UsageError
 from hitmiss.tally import Floats, Tally
 from hitmiss.trials import Trials
@@ -25,31 +26,6 @@ Guarantee = Literal["binomial", "mapie"]
 GUARANTEES: Final = ("binomial", "mapie")
 STEPS: Final = 30
 """Steps of the grid on which MAPIE tests pairs."""
-
-
-@dataclass(frozen=True)
-class Bands:
-    """Two thresholds and where they come from.
-
-    >>> print(Bands(0.2, 0.8))
-    real below 0.2, fake from 0.8 on, uncertain between (given)
-    """
-
-    low: float
-    high: float
-    origin: str = "given"
-
-    def __post_init__(self) -> None:
-        if math.isnan(self.low) or math.isnan(self.high) or self.low > self.high:
-            raise UsageError(f"the low threshold must not exceed the high one; found {self.low} and {self.high}")
-
-    def __str__(self) -> str:
-        return self.told("real", "fake")
-
-    def told(self, negative: str, positive: str) -> str:
-        """The rule in words."""
-        where = f"{negative} below {self.low:.6g}, {positive} from {self.high:.6g} on, uncertain between"
-        return f"{where} ({self.origin})"
 
 
 @dataclass(frozen=True)

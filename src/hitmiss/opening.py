@@ -20,8 +20,6 @@ from hitmiss.pairing import REPEATS
 from hitmiss.protocol import Protocol, read_trials
 from hitmiss.protocols.toxicity import read_run
 from hitmiss.readspec import ReadSpec
-from hitmiss.registry import find_metric
-from hitmiss.spec import parse
 from hitmiss.trials import Trials
 
 CHOSEN: Final = re.compile(r"^(?P<path>.*?)\[(?P<cells>[^\[\]]*=[^\[\]]*)\]$", re.DOTALL)
@@ -92,20 +90,6 @@ def is_results(path: str | Path) -> bool:
     except (ValueError, RecursionError):
         return False
     return isinstance(data, dict) and "estimates" in data
-
-
-def fitting(protocol: Protocol, runs: Sequence[Trials]) -> list[str]:
-    """The metrics of a protocol that the score kind and the columns of all runs allow."""
-
-    def fits(text: str) -> bool:
-        entry = find_metric(parse(text).name)
-        return all(
-            (not entry.kinds or "score" not in entry.columns or t.header.score_kind in entry.kinds)
-            and all(c in t.frame.columns for c in entry.columns)
-            for t in runs
-        )
-
-    return [text for text in protocol.metrics if fits(text)]
 
 
 def name_runs(texts: Sequence[str]) -> list[str]:

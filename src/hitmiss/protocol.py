@@ -1,76 +1,39 @@
-"""A protocol: what a document settles once for everybody, as data. And `evaluate`, which goes by it from files to Results."""
+"""Protocols by name or file; and `evaluate`, which goes by one from files to Results."""
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from hitmiss import artifacts
-from hitmiss.declared import Misdeclared, declare
+from hitmiss.declared import Misdeclared
+from hitmiss.design import By, Contest, Design, Gap, Method, Protocol, declared
 from hitmiss.errors import UsageError
-from hitmiss.measuring.grouping import parse_by
-from hitmiss.measuring.measurement import Choices, Gap, measure
-from hitmiss.measuring.uncertainty import Method
+from hitmiss.measuring.measurement import measure_design
 from hitmiss.readspec import ReadSpec
 from hitmiss.registry import all_of, find, find_metric
 from hitmiss.results import Results
-from hitmiss.spec import Setting, parse
+from hitmiss.spec import parse
 from hitmiss.trials import Trials, stack
 
+if TYPE_CHECKING:
+    from hitmiss.comparing.differences import Comparison
+    from hitmiss.comparing.rankings import Ranking
 
-@dataclass(frozen=True)
-class GapRule:
-    """Which domain is "in"; everything else is "out" unless it is named."""
-
-    column: str
-    inside: tuple[str, ...]
-    outside: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Protocol:
-    """A protocol as its TOML file declares it; unknown keys are errors."""
-
-    name: str
-    title: str
-    primary: str
-    metrics: tuple[str, ...]
-    read: ReadSpec
-    reference: str = ""
-    slice_metrics: tuple[str, ...] = ()
-    both_eers: bool = False
-    zero_undefined: bool = False
-    delong: bool = False
-    within: bool = False
-    reader: Literal["", "hitmiss.protocols.toxicity:read_files"] = ""
-    """Who reads files of the protocol's own kind (None for others); only code of ours is called."""
-    measured_by: Literal["", "hitmiss.robustness.attacks:measure_attacks"] = ""
-    """What measures the trials instead, where a figure is about several trials together; only code of ours is called."""
-    compared_by: Literal["", "hitmiss.robustness.versus:compare_attacks"] = ""
-    """What compares two runs instead, in the same way."""
-    negative_only: tuple[str, ...] = ()
-    settings: dict[str, dict[str, str | bool | int | float | None]] = field(default_factory=dict)
-    gap: GapRule | None = None
-    remarks: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def choices(self) -> Choices:
-        """What it settles for measurements."""
-        settings: Mapping[str, Mapping[str, Setting]] = self.settings
-        return Choices(
-            self.name,
-            settings,
-            self.negative_only,
-            self.slice_metrics,
-            self.both_eers,
-            self.zero_undefined,
-            self.delong,
-            self.within,
-        )
+__all__ = [
+    "Protocol",
+    "compare_trials",
+    "evaluate",
+    "find_protocol",
+    "load_protocol",
+    "measure_trials",
+    "protocols",
+    "read_trials",
+]
 
 
 def load_protocol(path: str | Path) -> Protocol:
@@ -85,15 +48,6 @@ def load_protocol(path: str | Path) -> Protocol:
         raise UsageError(f"{Path(path).name} is not TOML: {error}") from None
     except Misdeclared as fault:
         raise UsageError(f"{Path(path).name}: {fault}") from None
-
-
-def declared(data: object) -> Protocol:
-    """A protocol from the plain data of its file."""
-    protocol = declare(Protocol, data)
-    for name in ("positive", "negative"):
-        if getattr(protocol.read, name) is None:
-            raise Misdeclared(("read", name), "it is missing")
-    return protocol
 
 
 def find_protocol(name: str | Path | Protocol) -> Protocol:
@@ -121,7 +75,7 @@ def evaluate(
     protocol: str | Path | Protocol | None = None,
     *,
     metrics: Sequence[str] = (),
-    by: Sequence[str | Sequence[str]] | str = (),
+    by: By = (),
     bootstrap: int = 0,
     unit: str | Sequence[str] | None = None,
     seed: int = 0,
@@ -138,8 +92,18 @@ def evaluate(
     """
     chosen = find_protocol(protocol) if protocol is not None else None
     trials = read_trials(scores, key, chosen, ReadSpec().changed(**reading))
-    options: dict[str, Any] = {"by": by, "bootstrap": bootstrap, "unit": unit, "seed": seed, "level": level}
-    return measure_trials(trials, chosen, metrics=metrics, gap=gap, interval=interval, **options)
+    design = Design.of(
+        metrics,
+        by=by,
+        gap=gap,
+        unit=unit,
+        bootstrap=bootstrap,
+        seed=seed,
+        level=level,
+        interval=interval,
+        protocol=chosen,
+    )
+    return measure_trials(trials, design)
 
 
 def read_trials(scores: Any, key: Any, protocol: Protocol | None, spec: ReadSpec | None = None) -> Trials:
@@ -149,7 +113,7 @@ def read_trials(scores: Any, key: Any, protocol: Protocol | None, spec: ReadSpec
         module, _, name = protocol.reader.partition(":")
         found: Trials | None = getattr(import_module(module), name)(scores, said)
         if found is not None:
-            return found
+            return found.retitle(reading=said)
     from hitmiss.io.door import read
 
     return read(scores, key, said.over(protocol.read) if protocol else said)
@@ -167,65 +131,119 @@ def read_runs(
     return stack({n: read_trials(p, key, protocol, spec) for n, p in zip(names, paths, strict=True)}, column)
 
 
-def measure_trials(
-    trials: Trials,
-    protocol: Protocol | None,
-    *,
-    metrics: Sequence[str] = (),
-    gap: Gap | bool | None = None,
-    **options: Any,
-) -> Results:
-    """`measure` by a protocol: its metrics where the score kind allows them, its settings, its gap, its remarks."""
-    if not metrics and protocol is None:
-        raise UsageError("say what to measure: a protocol (-p asvspoof5) or metrics (-m eer -m min_dcf)")
-    if protocol and protocol.measured_by and not metrics:
+def measure_trials(trials: Trials, design: Design) -> Results:
+    """What a design asks: the protocol's metrics where the score kind allows them, its settings, its gap, its remarks."""
+    protocol, wanted = design.protocol, list(design.metrics)
+    if not wanted and protocol is None:
+        raise UsageError(
+            "say what to measure: a protocol (-p asvspoof5) or metrics (-m eer -m min_dcf)", code="no-metric"
+        )
+    if protocol and protocol.measured_by and not wanted:
         module, _, name = protocol.measured_by.partition(":")
-        measured: Results = getattr(import_module(module), name)(trials, **options)
+        measured: Results = getattr(import_module(module), name)(trials, design)
         return measured
-    wanted = list(metrics) or list(protocol.metrics if protocol else ())
     warnings: list[str] = []
-    if protocol and not metrics:
-        wanted, unfit = fitting(wanted, trials)
+    if protocol and not wanted:
+        wanted, unfit = fitting(list(protocol.metrics), trials)
         warnings += left_out(unfit, trials)
-    asked = {grouping[0] for grouping in parse_by(options.get("by", ())) if len(grouping) == 1}
+    asked = {grouping[0] for grouping in design.groupings if len(grouping) == 1}
     if protocol:
         warnings += [text for column, text in protocol.remarks.items() if column in asked]
-    choices = protocol.choices if protocol else Choices()
-    return measure(trials, wanted, gap=_gap(gap, protocol, trials, asked), choices=choices, remarks=warnings, **options)
+    settled = replace(design, metrics=tuple(wanted), gap=_gap(design, trials, asked) or "none")
+    return replace(measure_design(trials, settled, warnings), design=design)
 
 
-def measure_calibrated(
-    trials: Trials,
-    development: Trials,
-    protocol: Protocol | None,
-    *,
-    method: str = "affine",
-    **options: Any,
-) -> Results:
+def compare_trials(runs: Mapping[str, Trials], design: Design) -> Comparison | Ranking:
+    """What a design asks of several runs: the protocol's metrics where all runs allow them, or its own comparison."""
+    from hitmiss.comparing.rankings import compare_runs  # a measurement alone need not wait for it
+
+    protocol, wanted = design.protocol, design.metrics
+    if protocol and protocol.compared_by and not wanted:
+        return _compared_by(protocol, runs, design)
+    if not wanted and protocol is None:
+        raise UsageError(
+            "say what to compare: a protocol (-p asvspoof5) or metrics (-m eer -m roc_auc)", code="no-metric"
+        )
+    if protocol and wanted:  # whoever names a metric wants it in every table
+        protocol = replace(protocol, slice_metrics=())
+    elif protocol:
+        wanted = comparable(protocol, list(runs.values()))
+    if not wanted:
+        raise UsageError("no metric of the protocol fits these runs; name one with -m", code="no-metric")
+    made = compare_runs(runs, replace(design, protocol=protocol, metrics=wanted))
+    asked = made.design or design
+    return replace(made, design=replace(asked, protocol=design.protocol, metrics=design.metrics))
+
+
+def _compared_by(protocol: Protocol, runs: Mapping[str, Trials], design: Design) -> Comparison:
+    """The comparison that a protocol has of its own."""
+    if len(runs) != 2:
+        raise UsageError(f"{protocol.name} compares two runs, each of one model; give two", code="two-runs")
+    module, _, name = protocol.compared_by.partition(":")
+    (name_a, a), (name_b, b) = runs.items()
+    contest = design.contest or Contest()
+    made: Comparison = getattr(import_module(module), name)(
+        a,
+        b,
+        names=(name_a, name_b),
+        by=design.by,
+        bootstrap=design.bootstrap,
+        unit=",".join(design.unit) or None,
+        seed=design.seed,
+        level=design.level,
+        correction=contest.correction,
+        test=contest.test,
+        allow_missing=contest.allow_missing,
+        force=contest.force,
+        protocol=protocol,
+    )
+    return made
+
+
+def read_side(scores: Sequence[Any], key: Any, reading: ReadSpec, design: Design) -> Trials:
+    """The trials of files as a design wants them: each file a run where it asks for seeds, decided at its threshold."""
+    from hitmiss.decisions import at_threshold
+
+    if design.seeds:
+        trials = read_runs(scores, key, design.protocol, reading)
+    else:
+        trials = read_trials(list(scores) if len(scores) > 1 else scores[0], key, design.protocol, reading)
+    return trials if design.threshold is None else at_threshold(trials, design.threshold)
+
+
+def measure_files(trials: Trials, development: Trials | None, design: Design) -> Results:
+    """What a design asks of the trials of files: before and after calibration, and over seeds, where it says so."""
+    from hitmiss.measuring.repeats import over_repeats
+
+    measured = (
+        measure_trials(trials, design) if development is None else measure_calibrated(trials, development, design)
+    )
+    return over_repeats(measured, "seed") if design.seeds else measured
+
+
+def measure_calibrated(trials: Trials, development: Trials, design: Design) -> Results:
     """The figures before and after a calibration fitted on a development set, as two runs."""
     from hitmiss.calibration import calibrate  # scipy.special takes a tenth of a second that scoring alone need not pay
 
+    method = design.calibration or "affine"
     calibrated = calibrate(development, trials, method)
     sides = {"before": trials, f"after {method}": calibrated}
-    measured = {name: measure_trials(side, protocol, **options) for name, side in sides.items()}
+    measured = {name: measure_trials(side, design) for name, side in sides.items()}
     rows = [replace(e, run={"calibration": name, **e.run}) for name, r in measured.items() for e in r]
     before, after = measured.values()
     warnings = tuple(dict.fromkeys((*before.warnings, *after.warnings)))
     return replace(after, estimates=tuple(rows), warnings=warnings)
 
 
-def _gap(gap: Gap | bool | None, protocol: Protocol | None, trials: Trials, asked: set[str]) -> Gap | None:
-    if gap is None and protocol is not None and protocol.gap is not None:
-        rule = protocol.gap
-        there = rule.column in asked and {*rule.inside} <= {*trials.column(rule.column).unique()}
-        gap = there and trials.column(rule.column).n_unique() > 1
-    if isinstance(gap, Gap) or not gap:
-        return gap or None
-    if protocol is None or protocol.gap is None:
-        raise UsageError("no protocol says which domain is in; write --gap column=value")
-    rule = protocol.gap
-    trials.column(rule.column)
-    return Gap(rule.column, rule.inside, rule.outside)
+def _gap(design: Design, trials: Trials, asked: set[str]) -> Gap | None:
+    """The gap that is asked for, or that of the protocol where its column is asked for and has both sides."""
+    if isinstance(design.gap, Gap):
+        return design.gap
+    rule = design.protocol.gap if design.protocol is not None else None
+    if design.gap == "none" or rule is None or rule.column not in asked:
+        return None
+    values = {*trials.column(rule.column).unique()}
+    return rule if {*rule.inside} <= values and len(values) > 1 else None
 
 
 def fitting(metrics: list[str], trials: Trials) -> tuple[list[str], list[str]]:
@@ -237,6 +255,20 @@ def fitting(metrics: list[str], trials: Trials) -> tuple[list[str], list[str]]:
         kind_ok = not entry.kinds or trials.header.score_kind in entry.kinds
         (fits if kind_ok and all(c in trials.frame.columns for c in entry.columns) else rest).append(text)
     return fits, rest
+
+
+def comparable(protocol: Protocol, runs: Sequence[Trials]) -> tuple[str, ...]:
+    """The metrics of a protocol that the score kind and the columns of all runs allow."""
+
+    def fits(text: str) -> bool:
+        entry = find_metric(parse(text).name)
+        return all(
+            (not entry.kinds or "score" not in entry.columns or t.header.score_kind in entry.kinds)
+            and all(c in t.frame.columns for c in entry.columns)
+            for t in runs
+        )
+
+    return tuple(text for text in protocol.metrics if fits(text))
 
 
 def left_out(metrics: list[str], trials: Trials) -> list[str]:

@@ -14,7 +14,19 @@ from hitmiss.values import SCORE_KINDS, ScoreKind
 OnNan = Literal["refuse", "drop", "worst"]
 ON_NAN: Final = ("refuse", "drop", "worst")
 Matching = Literal["exact", "stem"]
+Missing = Literal["refuse", "drop"]
+ThresholdRule = Literal["same", "first", "per-row"]
 MATCHING: Final = ("exact", "stem")
+OPTION: Final = {
+    "columns": "column",
+    "key_columns": "key-column",
+    "score_columns": "score-column",
+    "score_kind": "score-kind",
+    "positive_value": "positive-value",
+    "on_nan": "on-nan",
+    "allow_missing": "allow-missing",
+}
+"""Fields whose option on the command line is written otherwise."""
 SYSTEM: Final = "system"
 """The run column that names the system where one file holds the scores of several."""
 
@@ -63,6 +75,9 @@ class ReadSpec:
         Name of a known layout, or of a plug-in's reader, to be used without recognition.
     separator, encoding, decimal
         Of the text files, where recognition is wrong or impossible.
+    missing, threshold_rule, identities
+        Of prediction files (toxicity): rows without label, score or decision, thresholds that differ in a group, and
+        columns that say how far a text mentions an identity.
 
     Raises
     ------
@@ -100,6 +115,9 @@ class ReadSpec:
     separator: str | None = None
     encoding: str | None = None
     decimal: str | None = None
+    missing: Missing | None = None
+    threshold_rule: ThresholdRule | None = None
+    identities: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for what, value, known in (

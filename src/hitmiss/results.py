@@ -15,7 +15,10 @@ from warnings import warn
 import polars as pl
 
 from hitmiss import artifacts
+from hitmiss.design import Design
 from hitmiss.errors import DataError, UsageError
+from hitmiss.readspec import ReadSpec
+from hitmiss.trials import Trials
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,6 +80,12 @@ class Results:
     protocol: str | None = None
     behind: Any = field(default=None, repr=False, compare=False)
     """What the figures were measured on, for `plot`: the trials, or the curves that a file keeps of them."""
+    reading: ReadSpec | None = field(default=None, repr=False)
+    """How the files were read; None where the trials came from none."""
+    design: Design | None = field(default=None, repr=False)
+    """What was asked; None in files of older versions."""
+    content: str = field(default="", repr=False)
+    """Hash of the rows that were measured, in whatever order they stand; empty where it is not known."""
 
     def __iter__(self) -> Iterator[Estimate]:
         return iter(self.estimates)
@@ -112,6 +121,11 @@ class Results:
         return found[0]
 
     @property
+    def short_signature(self) -> str:
+        """The signature in at most 60 characters, for a paper."""
+        return str(import_module("hitmiss.measuring.signature").short(self.signature))
+
+    @property
     def plot(self) -> Any:
         """The figures: `results.plot.det()`, `.roc()`, `.pr()`, `.reliability()`, … (matplotlib)."""
         return import_module("hitmiss.report.plotting").Plots(self)  # a door upwards, for notebooks
@@ -127,8 +141,15 @@ class Results:
             "signature": self.signature,
             "protocol": self.protocol,
             "warnings": list(self.warnings),
+            "reading": self.reading.to_plain() if self.reading is not None else None,
+            "design": self.design.to_plain() if self.design is not None else None,
+            "content": self._content(),
             "estimates": rows,
         }
+
+    def _content(self) -> str:
+        """The hash of the rows behind the figures, made when it is written down: no table needs it."""
+        return self.content or (self.behind.content if isinstance(self.behind, Trials) else "")
 
     def to_json(self, indent: int | None = 1) -> str:
         """The JSON form as text, with the digest over all of it (see `artifacts`)."""
@@ -157,7 +178,16 @@ class Results:
             for row in stored.estimates
         ]
         estimates = [artifacts.check(Estimate, row, "results", ("estimates", str(i))) for i, row in enumerate(rows)]
-        return cls(tuple(estimates), stored.signature, stored.warnings, stored.protocol, data.get("pictures"))
+        return cls(
+            tuple(estimates),
+            stored.signature,
+            stored.warnings,
+            stored.protocol,
+            data.get("pictures"),
+            stored.reading,
+            stored.design,
+            stored.content,
+        )
 
     def save(self, path: str | Path) -> None:
         """Write the JSON form."""
@@ -206,6 +236,9 @@ class _Stored:
     warnings: tuple[str, ...]
     estimates: tuple[Any, ...]
     protocol: str | None = None
+    reading: ReadSpec | None = None
+    design: Design | None = None
+    content: str = ""
 
 
 _STORED = tuple(field.name for field in fields(_Stored))

@@ -14,10 +14,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from hitmiss.design import Protocol
 from hitmiss.errors import DataError
 from hitmiss.io.manifest import Manifest, inside
 from hitmiss.io.media import Clip, load_audio
-from hitmiss.measuring.measurement import Choices, measure
+from hitmiss.measuring.measurement import measure
 from hitmiss.results import Results
 from hitmiss.stats.seeds import generator
 from hitmiss.trials import Header, Trials, stack
@@ -97,8 +98,8 @@ def shortcut_probe(
 ) -> Results:
     """AUC and EER of each shortcut alone and of all together, per slice, with intervals over `unit`."""
     trials = shortcut_trials(manifest, features, unit)
-    choices = Choices("shortcuts", negative_only=("attack", "attack_tag"))
-    return measure(trials, ["roc_auc", "eer"], by=by, bootstrap=bootstrap, unit=unit, seed=seed, choices=choices)
+    protocol = Protocol("shortcuts", negative_only=("attack", "attack_tag"))
+    return measure(trials, ["roc_auc", "eer"], by=by, bootstrap=bootstrap, unit=unit, seed=seed, protocol=protocol)
 
 
 def _turned(values: NDArray[np.float64], label: NDArray[np.bool_]) -> NDArray[np.float64]:

@@ -19,13 +19,14 @@ import html
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.errors import DataError, UnknownName, UsageError
+from hitmiss.readspec import ReadSpec
 from hitmiss.tally import check_label
 from hitmiss.values import ABSTAIN, FAILED, SCORE_KINDS, ScoreKind
 
@@ -75,6 +76,8 @@ class Header:
     choices: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    reading: ReadSpec | None = None
+    """How the files were read, as it was said before anything was recognised."""
 
     def __post_init__(self) -> None:
         if self.score_kind not in SCORE_KINDS:
@@ -210,7 +213,7 @@ class Trials:
         frame = self.frame.with_columns(**columns)
         return replace(self, frame=frame, header=header or self.header, unique_over=known)
 
-    def retitle(self, **changes: Any) -> Trials:
+    def retitle(self, **changes: Any) -> Self:
         """The same trials with fields of the header changed."""
         return replace(self, header=replace(self.header, **changes))
 
@@ -237,6 +240,22 @@ class Trials:
             sha.update(name.encode())
             sha.update(_bytes(values))
         return sha.hexdigest()[:12]
+
+    @property
+    def content(self) -> str:
+        """Hash of the rows, in whatever order they stand: a file whose lines were sorted has the same.
+
+        >>> a = Trials.of([1, 0], [2.0, 1.0], item=["a", "b"])
+        >>> a.content == Trials.of([0, 1], [1.0, 2.0], item=["b", "a"]).content
+        True
+        """
+        key = ["item", *(["target"] if self.has_targets else []), *self.header.runs]
+        frame = self.frame.sort(key)
+        sha = hashlib.sha256()
+        for name in sorted(frame.columns):
+            sha.update(name.encode() + b"\x1e")
+            sha.update(_bytes(frame[name]) + b"\x1e")
+        return sha.hexdigest()
 
     def to_polars(self) -> pl.DataFrame:
         """The table as a polars frame of your own."""

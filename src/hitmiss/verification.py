@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from hitmiss._version import __version__
+from hitmiss.design import Design, Gap
 from hitmiss.errors import DataError, GateFailed, UsageError
-from hitmiss.measuring.measurement import Choices, Gap, measure
+from hitmiss.measuring.measurement import measure
 from hitmiss.measuring.signature import read_signature
 from hitmiss.protocol import Protocol, find_protocol, measure_trials, read_trials
 from hitmiss.readspec import ReadSpec
@@ -102,15 +103,15 @@ def _recompute(parts: dict[str, str], scores: Any, key: Any, reading: ReadSpec) 
 
         value, _, origin = parts["threshold"].partition(" ")
         trials = at_threshold(trials, float(value), origin.strip("()"))
-    choices = replace(protocol.choices, both_eers=False) if protocol else Choices()
+    settled = replace(protocol, both_eers=False) if protocol else None
     by = [g.split("*") for g in parts["by"].split(",")] if "by" in parts else []
     if protocol is not None and protocol.name == "triage":
         return _triage(parts, trials, by)
     plan = _plan(parts.get("boot")) or ({"level": float(parts["level"])} if "level" in parts else {})
     if protocol is not None and protocol.measured_by:
-        return measure_trials(trials, protocol, by=by, **plan)
+        return measure_trials(trials, Design.of(by=by, protocol=protocol, **plan))
     gap = Gap.parse(parts["gap"]) if "gap" in parts else None
-    return measure(trials, _metrics(parts), by=by, gap=gap, choices=choices, **plan)
+    return measure(trials, _metrics(parts), by=by, gap=gap, protocol=settled, **plan)
 
 
 def _counted(parts: dict[str, str], files: Any, key: Any, protocol: Protocol | None, declared: ReadSpec) -> Results:
@@ -135,7 +136,8 @@ def _counted(parts: dict[str, str], files: Any, key: Any, protocol: Protocol | N
 
 def _triage(parts: dict[str, str], trials: Trials, by: list[list[str]]) -> Results:
     """A triage evaluation again: verdicts by the same two thresholds, repeated runs as repeated runs."""
-    from hitmiss.bands import Bands, at_bands
+    from hitmiss.bands import at_bands
+    from hitmiss.design import Bands
     from hitmiss.protocols.triage import evaluate_trials
 
     told = parts.get("choices", "")

@@ -17,8 +17,9 @@ from statsmodels.stats.contingency_tables import mcnemar
 from hitmiss import compare
 from hitmiss.comparing.shares import share_of
 from hitmiss.decisions import at_threshold
+from hitmiss.design import Protocol
 from hitmiss.errors import DataError, UnknownName, UsageError
-from hitmiss.measuring.measurement import Choices, measure
+from hitmiss.measuring.measurement import measure
 from hitmiss.registry import all_metrics
 from hitmiss.stats.forms import OfCounts
 from hitmiss.trials import Header, Trials, stack
@@ -227,10 +228,10 @@ def test_slices_that_share_trials_have_no_macro_test() -> None:
         Trials.of([1, 1, 1, 0, 0, 0, 0], s, attack=["-", "-", "-", "A1", "A1", "A2", "A2"])
         for s in ([5, 3, 4, 1, 3.5, 2, 0], [5, 4, 6, 1, 2, 4.5, 0])
     )
-    choices = Choices(negative_only=("attack",))
-    row = compare(a, b, ["eer"], by="attack", choices=choices).one("eer", average="macro", attack="*")
+    protocol = Protocol(negative_only=("attack",))
+    row = compare(a, b, ["eer"], by="attack", protocol=protocol).one("eer", average="macro", attack="*")
     assert row.p_value is None and "share trials" in (row.note or "") and row.verdict == "not tested"
-    assert compare(a, b, ["eer"], by="attack", choices=choices).one("eer", attack="A1").n_pairs == 5
+    assert compare(a, b, ["eer"], by="attack", protocol=protocol).one("eer", attack="A1").n_pairs == 5
 
 
 def test_two_readings_of_abstentions() -> None:
@@ -247,7 +248,7 @@ def test_two_readings_of_abstentions() -> None:
 def test_zero_by_convention_counts_as_zero() -> None:
     a, b = (Trials.of([1, 1, 0, 0] * 3, decision=d * 3) for d in ([0, 0, 0, 0], [1, 0, 1, 0]))
     assert compare(a, b, ["precision"]).one("precision").delta is None
-    row = compare(a, b, ["precision"], choices=Choices(zero_undefined=True)).one("precision")
+    row = compare(a, b, ["precision"], protocol=Protocol(zero_undefined=True)).one("precision")
     assert (row.a, row.b, row.delta) == (0.0, 0.5, 0.5) and row.low is not None
 
 

@@ -9,8 +9,9 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 import hitmiss as hm
+from hitmiss.design import Gap, Protocol
 from hitmiss.errors import DataError, UnknownName, UsageError
-from hitmiss.measuring.measurement import Choices, Gap, measure
+from hitmiss.measuring.measurement import measure
 from hitmiss.stats.binomial import wilson
 from hitmiss.trials import stack
 
@@ -54,8 +55,8 @@ def test_macro_is_the_mean_of_slices_and_worst_the_worst() -> None:
 
 def test_an_attack_is_paired_with_all_positives_of_the_same_domain() -> None:
     trials = simulated()
-    choices = Choices(negative_only=("attack",))
-    results = measure(trials, ["eer"], by=["attack", "attack,codec"], choices=choices)
+    protocol = Protocol(negative_only=("attack",))
+    results = measure(trials, ["eer"], by=["attack", "attack,codec"], protocol=protocol)
     codec, attack = trials.column("codec").to_numpy(), trials.column("attack").to_numpy()
     keep = (trials.label == 1) | (attack == "A17")
     assert results.one("eer", attack="A17").value == hm.metrics.eer(trials.label[keep], trials.score[keep])
@@ -84,11 +85,11 @@ def test_macro_says_how_many_slices_it_used() -> None:
 
 
 def test_macro_over_slices_that_share_their_positives_claims_no_interval_without_a_unit() -> None:
-    choices = Choices(negative_only=("attack",))
-    plain = measure(simulated(), ["eer"], by=["attack"], bootstrap=50, choices=choices)
+    protocol = Protocol(negative_only=("attack",))
+    plain = measure(simulated(), ["eer"], by=["attack"], bootstrap=50, protocol=protocol)
     row = plain.one("eer", average="macro", attack="*")
     assert row.low is None and row.note is not None and "share their bonafide" in row.note
-    united = measure(simulated(), ["eer"], by=["attack"], bootstrap=50, unit="speaker", choices=choices)
+    united = measure(simulated(), ["eer"], by=["attack"], bootstrap=50, unit="speaker", protocol=protocol)
     assert united.one("eer", average="macro", attack="*").low is not None
 
 
@@ -197,11 +198,11 @@ def test_constant_scores_and_useless_operating_points_are_named() -> None:
 
 
 def test_both_eers_appear_where_ties_matter_and_only_there() -> None:
-    choices = Choices("asvspoof5", {"eer": {"ties": "official"}}, both_eers=True)
+    protocol = Protocol("asvspoof5", settings={"eer": {"ties": "official"}}, both_eers=True)
     rounded = simulated().put(score=simulated().column("score").round(0))
-    assert [e.metric for e in measure(rounded, ["eer"], choices=choices)] == ["eer", "eer(ties=grouped)"]
-    assert [e.metric for e in measure(simulated(), ["eer"], choices=choices)] == ["eer"]
-    assert measure(simulated(), ["eer"], choices=choices).one("eer").settings == {"ties": "official"}
+    assert [e.metric for e in measure(rounded, ["eer"], protocol=protocol)] == ["eer", "eer(ties=grouped)"]
+    assert [e.metric for e in measure(simulated(), ["eer"], protocol=protocol)] == ["eer"]
+    assert measure(simulated(), ["eer"], protocol=protocol).one("eer").settings == {"ties": "official"}
 
 
 def test_a_single_domain_is_called_trivial_and_not_tabled() -> None:

@@ -11,6 +11,7 @@ import pytest
 from hitmiss.attack.codec import code, find_codec, lag
 from hitmiss.attack.plan import parse_conditions, read_codec_plan, usable
 from hitmiss.attack.rows import CodedRows
+from hitmiss.design import Design
 from hitmiss.detect.baseline import SpectralBaseline
 from hitmiss.detect.length import fit_length
 from hitmiss.detect.loading import make_loader
@@ -36,7 +37,7 @@ def fit(clip: object) -> object:
 
 
 def speech(split: str) -> Manifest:
-    options = find_protocol("deepfake-audio").options
+    options = find_protocol("deepfake-audio").read
     return read_manifest(SPEECH / "meta.tsv", root=SPEECH / "flac", suffix=".flac", options=options).where(split=split)
 
 
@@ -60,7 +61,8 @@ def trials(detector: SpectralBaseline, tmp_path_factory: pytest.TempPathFactory)
 def test_tables_per_codec_and_attack(trials: Trials) -> None:
     assert len(trials) == 200 * 4
     results = measure_trials(
-        trials, find_protocol("deepfake-audio"), by=["codec", "attack"], bootstrap=200, unit="speaker"
+        trials,
+        Design.of(by=["codec", "attack"], bootstrap=200, unit="speaker", protocol=find_protocol("deepfake-audio")),
     )
     clean = results.one("eer", codec="NONE")
     assert clean.value is not None and 0.2 < clean.value < 0.45

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import hitmiss as hm
-from hitmiss.measuring.measurement import Choices, Gap, measure
+from hitmiss.design import Gap, Protocol
+from hitmiss.measuring.measurement import measure
 from hitmiss.measuring.repeats import over_repeats
 from hitmiss.report import text
 from hitmiss.report.tables import Table, matrix, tables
@@ -72,7 +73,7 @@ def test_undefined_is_a_dash_and_the_row_stays() -> None:
 
 def test_matrix_has_pooled_ends_and_every_cell() -> None:
     results = measure(
-        trials(), ["eer"], by=["attack", "codec", "attack,codec"], choices=Choices(negative_only=("attack",))
+        trials(), ["eer"], by=["attack", "codec", "attack,codec"], protocol=Protocol(negative_only=("attack",))
     )
     table = matrix(results, "attack", "codec", "eer")
     assert table.header == ("attack", "pooled", "C01", "C02", "NONE")

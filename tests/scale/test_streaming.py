@@ -147,12 +147,13 @@ def test_decisions_at_a_threshold_are_counted(tmp_path: Path) -> None:
     paths = write_shards(simulated(1500), tmp_path, ".tsv", 2)
     asked: dict[str, Any] = {"metrics": ["f1", "accuracy", "recall"], "by": ["codec"], "bootstrap": 30}
     from hitmiss.decisions import at_threshold
+    from hitmiss.design import Design
     from hitmiss.protocol import find_protocol, measure_trials, read_trials
 
     protocol = find_protocol("asvspoof5")
     trials = at_threshold(read_trials(list(map(str, paths)), None, protocol), 0.25)
     streamed = evaluate_streamed(list(map(str, paths)), protocol, threshold=0.25, **asked)
-    assert_same(measure_trials(trials, protocol, **asked), streamed.results)
+    assert_same(measure_trials(trials, Design.of(**asked, protocol=protocol)), streamed.results)
 
 
 def test_scores_that_point_the_other_way_are_turned_round(tmp_path: Path) -> None:
@@ -183,7 +184,7 @@ def test_a_pass_is_the_same_by_the_quick_and_by_the_careful_way(tmp_path: Path, 
     frame = simulated(3000, kind="zeros")[::-1]  # the ids are not in ascending order
     write(frame, tmp_path / "a.parquet")
     write(frame, tmp_path / "a.csv")
-    plan = ShardPlan(find_protocol("asvspoof5").options, ("codec",), bits, cuts=(0.25,))
+    plan = ShardPlan(find_protocol("asvspoof5").read, ("codec",), bits, cuts=(0.25,))
     quick, careful = (first_pass(Shard(str(tmp_path / name)), plan) for name in ("a.parquet", "a.csv"))
     assert quick.cells.keys() == careful.cells.keys()
     for cell, binned in quick.cells.items():
@@ -209,7 +210,7 @@ def test_very_many_slices_are_counted_as_few_are(tmp_path: Path, monkeypatch: py
     frame = simulated(9000, kind="zeros")
     frame = frame.with_columns(codec=pl.int_range(pl.len()).mod(700).cast(pl.String))
     write(frame, tmp_path / "a.parquet")
-    plan = ShardPlan(find_protocol("asvspoof5").options, ("codec",), 20, cuts=(0.25,))
+    plan = ShardPlan(find_protocol("asvspoof5").read, ("codec",), 20, cuts=(0.25,))
     dense = first_pass(Shard(str(tmp_path / "a.parquet")), plan)
     monkeypatch.setattr(counters, "MOST_COUNTS", 2**14)
     monkeypatch.setattr(counters, "BATCH", 2**11)

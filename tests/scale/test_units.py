@@ -55,11 +55,12 @@ def test_sums_over_units_are_exact(tmp_path: Path, interval: str) -> None:
 
 def test_decisions_of_units_are_counted(tmp_path: Path) -> None:
     from hitmiss.decisions import at_threshold
+    from hitmiss.design import Design
     from hitmiss.protocol import measure_trials, read_trials
 
     paths = list(map(str, write_shards(spoken(1500), tmp_path, ".tsv", 2)))
     asked: dict[str, Any] = {"metrics": ["f1", "accuracy"], "by": ["codec"], "bootstrap": 40, "unit": "speaker"}
-    memory = measure_trials(at_threshold(read_trials(paths, None, None), 0.25), None, **asked)
+    memory = measure_trials(at_threshold(read_trials(paths, None, None), 0.25), Design.of(**asked))
     assert_alike(memory, evaluate_streamed(paths, threshold=0.25, **asked).results)
 
 

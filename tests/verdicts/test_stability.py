@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from hitmiss import measure
+from hitmiss.design import Protocol
 from hitmiss.errors import UsageError
-from hitmiss.measuring.measurement import Choices
 from hitmiss.stats.binomial import wilson
 from hitmiss.trials import Header, Trials
 from hitmiss.verdicts.latency import by_component, latency
@@ -81,7 +81,7 @@ def test_each_trial_by_itself_has_wilson() -> None:
 
 
 def test_slices_are_over_all_trials_and_by_items() -> None:
-    found = measure_repeated(repeated(), ["accuracy"], by=["source"], bootstrap=100, choices=Choices())
+    found = measure_repeated(repeated(), ["accuracy"], by=["source"], bootstrap=100, protocol=Protocol())
     row = next(e for e in found if e.slice == {"source": "a"} and e.average is None)
     assert row.n == 40 * K and row.method is not None and "unit=item" in row.method
 

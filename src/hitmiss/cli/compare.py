@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from hitmiss.cli import groups, printing
-from hitmiss.cli.groups import grouped
+from hitmiss.cli.groups import grouped, without
+from hitmiss.design import Contest, Design
 from hitmiss.readspec import ReadSpec
 
 if TYPE_CHECKING:
@@ -26,23 +28,20 @@ RUNS = (
 EACH = "once for all runs, or once a run in their order"
 
 
-@grouped(reading=groups.reading)
+@grouped(
+    asked=partial(without(groups.design, "matrix", "gap", "interval", "stratify", "threshold"), bootstrap=1000),
+    reading=groups.reading,
+)
 def compare(
     runs: Annotated[list[str], typer.Argument(help=RUNS, metavar="A B…")],
     key: Annotated[list[str] | None, typer.Option(help=f"Key or protocol file with the labels; {EACH}.")] = None,
-    protocol: Annotated[str | None, typer.Option("--protocol", "-p", help="A protocol, or a .toml file.")] = None,
-    metric: Annotated[list[str] | None, typer.Option("--metric", "-m", help="A metric; may be repeated.")] = None,
-    by: Annotated[list[str] | None, typer.Option(help="Slice column(s), `codec` or `codec,codec_q`.")] = None,
-    bootstrap: Annotated[int, typer.Option(help="Replicates of the paired bootstrap; 0 for none.")] = 1000,
-    unit: Annotated[str | None, typer.Option(help="Column drawn as a whole, `speaker` or `speaker,attack`.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
-    level: Annotated[float, typer.Option(help="Level of the intervals; a test's is one less it.")] = 0.95,
     test: Annotated[str, typer.Option(help="auto, mcnemar, delong, bootstrap or permutation.")] = "auto",
     correction: Annotated[str, typer.Option(help="holm, bh, none, max-t: over slices; of many runs, pairs.")] = "auto",
     threshold: Annotated[list[float] | None, typer.Option(help=f"Decide where score >= this; {EACH}.")] = None,
     score_column: Annotated[list[str] | None, typer.Option(help=f"The score column; {EACH}, or of one file.")] = None,
     higher: Annotated[list[str] | None, typer.Option(help=f"The class that a higher score means; {EACH}.")] = None,
     *,
+    asked: Design,
     reading: ReadSpec,
     languages: Annotated[list[str] | None, typer.Option(help="Languages of toxicity runs; may be repeated.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Compare what is not comparable, and say so.")] = False,
@@ -50,23 +49,12 @@ def compare(
     json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of tables.")] = False,
 ) -> None:
     """Compare runs pair by pair: difference, paired interval, test, verdict; per slice with adjusted p values."""
-    from hitmiss.protocol import find_protocol
+    from hitmiss.protocol import compare_trials
 
-    chosen = find_protocol(protocol) if protocol else None
     each = {"key": key, "score_column": score_column, "higher": higher, "threshold": threshold}
-    opened = _open(runs, chosen, each, languages or [], reading)
-    options: dict[str, Any] = {
-        "bootstrap": bootstrap,
-        "unit": unit,
-        "seed": seed,
-        "level": level,
-        "test": test,
-        "correction": correction,
-        "allow_missing": reading.allow_missing,
-        "force": force,
-        "by": by or [],
-    }
-    made = _compare(opened, chosen, metric or [], options)
+    opened = _open(runs, asked.protocol, each, languages or [], reading)
+    contest = Contest(test=test, correction=correction, allow_missing=reading.allow_missing, force=force)
+    made = compare_trials(opened, replace(asked, contest=contest))
     _emit(made, opened, output, json)
 
 
@@ -109,44 +97,6 @@ def _spread(option: str, values: Sequence[T] | None, n: int) -> list[T | None]:
     if len(values) not in (1, n):
         raise UsageError(f"{option} was given {len(values)} times for {n} runs; give it once, or once a run")
     return list(values) if len(values) == n else [values[0]] * n
-
-
-def _compare(
-    opened: dict[str, Trials], protocol: Protocol | None, metrics: list[str], options: dict[str, Any]
-) -> Comparison | Ranking:
-    from hitmiss.comparing.comparison import compare as compare_two
-    from hitmiss.comparing.rankings import compare_all
-    from hitmiss.errors import UsageError
-    from hitmiss.opening import fitting
-
-    if protocol and protocol.compared_by and not metrics:
-        return _by_protocol(opened, protocol, options)
-    if not metrics and protocol is None:
-        raise UsageError("say what to compare: a protocol (-p asvspoof5) or metrics (-m eer -m roc_auc)")
-    wanted = metrics or fitting(protocol, list(opened.values())) if protocol else metrics
-    if not wanted:
-        raise UsageError("no metric of the protocol fits these runs; name one with -m")
-    choices = protocol.choices if protocol else None
-    if choices and metrics:
-        choices = replace(choices, slice_metrics=())  # whoever names a metric wants it in every table
-    if len(opened) > 2:
-        return compare_all(opened, wanted, choices=choices, **options)
-    (name_a, a), (name_b, b) = opened.items()
-    return compare_two(a, b, wanted, names=(name_a, name_b), choices=choices, **options)
-
-
-def _by_protocol(opened: dict[str, Trials], protocol: Protocol, options: dict[str, Any]) -> Comparison:
-    """The comparison that a protocol has of its own."""
-    from importlib import import_module
-
-    from hitmiss.errors import UsageError
-
-    if len(opened) != 2:
-        raise UsageError(f"{protocol.name} compares two runs, each of one model; give two")
-    module, _, name = protocol.compared_by.partition(":")
-    (name_a, a), (name_b, b) = opened.items()
-    made: Comparison = getattr(import_module(module), name)(a, b, names=(name_a, name_b), **options)
-    return made
 
 
 def _emit(made: Comparison | Ranking, opened: dict[str, Trials], output: str | None, json: bool) -> None:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hitmiss.cli import groups, printing
-from hitmiss.cli.groups import grouped
+from hitmiss.cli.groups import grouped, without
+from hitmiss.design import Contest, Design, parse_by
 from hitmiss.readspec import ReadSpec
 
 if TYPE_CHECKING:
     from hitmiss.comparing.differences import Comparison
     from hitmiss.comparing.gates import Check, Regression, Rule, Target
-    from hitmiss.protocol import Protocol
     from hitmiss.results import Results
     from hitmiss.trials import Trials
 
@@ -25,7 +25,16 @@ REGRESSION_BY = "point, bound (what its interval does not rule out fails) or sho
 SUMMARY = "GITHUB_STEP_SUMMARY"
 
 
-@grouped(reading=groups.reading)
+@dataclass(frozen=True)
+class Scoring:
+    """How a score file is read and what is asked of it."""
+
+    key: str | None
+    reading: ReadSpec
+    design: Design
+
+
+@grouped(asked=without(groups.design, "metric", "matrix"), reading=groups.reading)
 def gate(
     run: Annotated[str, typer.Argument(help=RUN)],
     fail_if: Annotated[list[str] | None, typer.Option(help=FAIL_IF)] = None,
@@ -35,14 +44,9 @@ def gate(
     ] = None,
     regression_by: Annotated[str, typer.Option(help=REGRESSION_BY)] = "point",
     key: Annotated[str | None, typer.Option(help="Key of a score file.")] = None,
-    protocol: Annotated[str | None, typer.Option("--protocol", "-p", help="Protocol of a score file.")] = None,
-    by: Annotated[list[str] | None, typer.Option(help="Slices of a score file, for averages.")] = None,
-    bootstrap: Annotated[int, typer.Option(help="Replicates for intervals of a score file.")] = 0,
-    unit: Annotated[str | None, typer.Option(help="Column drawn as a whole.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
     *,
+    asked: Design,
     reading: ReadSpec,
-    threshold: Annotated[float | None, typer.Option(help="Decide scores at this threshold.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Take a baseline that is not comparable, and say so.")] = False,
     junit: Annotated[str | None, typer.Option(help="Write JUnit XML here.")] = None,
     json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of a table.")] = False,
@@ -52,15 +56,7 @@ def gate(
 
     rules, regressions = _rules(fail_if or [], max_regression or [], baseline)
     targets = [r.target for r in rules] + [r.target for r in regressions]
-    scoring: dict[str, Any] = {
-        "key": key,
-        "protocol": protocol,
-        "by": by or [],
-        "bootstrap": bootstrap,
-        "unit": unit,
-        "seed": seed,
-    }
-    scoring |= {"reading": reading, "threshold": threshold}
+    scoring = Scoring(key, reading, asked)
     _refuse_unknown(regression_by)
     results = _results(run, targets, scoring)
     before = _results(baseline, targets, scoring) if baseline and regressions else None
@@ -90,7 +86,7 @@ def _rules(fail_if: list[str], max_regression: list[str], baseline: str | None) 
     return [parse_rule(t) for t in fail_if], [parse_regression(t) for t in max_regression]
 
 
-def _results(run: str, targets: list[Target], scoring: dict[str, Any]) -> Results:
+def _results(run: str, targets: list[Target], scoring: Scoring) -> Results:
     """Results from their file, from a folder, or measured now: just what the rules ask for."""
     from pathlib import Path
 
@@ -103,18 +99,16 @@ def _results(run: str, targets: list[Target], scoring: dict[str, Any]) -> Result
         return Results.load(path / "results.json")
     if path.is_dir() and not (path / "manifest.json").is_file():
         raise DataError(f"the folder {run} has no results.json; write one with hitmiss score … -o {run}/results.json")
-    if path.suffix == ".json" and (is_results(path) or not (scoring["key"] or scoring["protocol"])):
+    if path.suffix == ".json" and (is_results(path) or not (scoring.key or scoring.design.protocol)):
         return Results.load(path)
     return _measured(run, targets, scoring)
 
 
-def _measured(run: str, targets: list[Target], scoring: dict[str, Any]) -> Results:
+def _measured(run: str, targets: list[Target], scoring: Scoring) -> Results:
     from hitmiss.protocol import measure_trials
 
-    trials, chosen = _trials(run, scoring)
-    options = {name: scoring[name] for name in ("bootstrap", "unit", "seed")}
-    by = _slices(targets, trials, scoring)
-    return measure_trials(trials, chosen, metrics=_metrics(targets), by=by, **options)
+    trials = _trials(run, scoring)
+    return measure_trials(trials, _design(targets, trials, scoring))
 
 
 def _refuse_unknown(regression_by: str) -> None:
@@ -134,43 +128,43 @@ def _is_trials(run: str) -> bool:
     return not (Path(run) / "results.json").is_file() and not is_results(run)
 
 
-def _paired(
-    run: str, baseline: str, regressions: list[Regression], scoring: dict[str, Any], force: bool
-) -> Comparison | None:
+def _paired(run: str, baseline: str, regressions: list[Regression], scoring: Scoring, force: bool) -> Comparison | None:
     """Both runs compared pair by pair, where both are given as their answers."""
-    from hitmiss.comparing.comparison import compare
+    from hitmiss.comparing.comparison import compare_design
 
     if not (_is_trials(run) and _is_trials(baseline)):
         return None
-    (before, chosen), (trials, _) = (_trials(text, scoring) for text in (baseline, run))
-    targets = [r.target for r in regressions]
-    choices = chosen.choices if chosen is not None else None
-    options: dict[str, Any] = {name: scoring[name] for name in ("bootstrap", "unit", "seed")}
-    options |= {"by": _slices(targets, trials, scoring), "choices": choices, "force": force}
-    return compare(before, trials, _metrics(targets), **options)
+    before, trials = (_trials(text, scoring) for text in (baseline, run))
+    design = _design([r.target for r in regressions], trials, scoring)
+    return compare_design(before, trials, replace(design, contest=Contest(force=force)))
 
 
-def _trials(run: str, scoring: dict[str, Any]) -> tuple[Trials, Protocol | None]:
+def _trials(run: str, scoring: Scoring) -> Trials:
     from hitmiss.decisions import at_threshold
     from hitmiss.opening import open_run
-    from hitmiss.protocol import find_protocol
 
-    chosen = find_protocol(scoring["protocol"]) if scoring["protocol"] else None
-    trials = open_run(run, scoring["key"], chosen, scoring["reading"])
-    if scoring["threshold"] is not None:
-        trials = at_threshold(trials, scoring["threshold"])
-    if chosen is not None:
-        chosen = replace(chosen, slice_metrics=())  # a rule may be about any metric in any slice
-    return trials, chosen
+    limit = scoring.design.threshold
+    trials = open_run(run, scoring.key, scoring.design.protocol, scoring.reading)
+    return trials if limit is None else at_threshold(trials, limit)
+
+
+def _design(targets: list[Target], trials: Trials, scoring: Scoring) -> Design:
+    """What the rules ask for: a rule may be about any metric in any slice."""
+    protocol = scoring.design.protocol
+    return scoring.design.changed(
+        metrics=_metrics(targets),
+        by=parse_by(_slices(targets, trials, scoring)),
+        protocol=replace(protocol, slice_metrics=()) if protocol is not None else None,
+    )
 
 
 def _metrics(targets: list[Target]) -> list[str]:
     return list(dict.fromkeys(str(t.metric) for t in targets))
 
 
-def _slices(targets: list[Target], trials: Trials, scoring: dict[str, Any]) -> list[str]:
+def _slices(targets: list[Target], trials: Trials, scoring: Scoring) -> list[str]:
     slices = [tuple(k for k, _ in t.cells if k not in trials.header.runs) for t in targets]
-    return list(dict.fromkeys([*scoring["by"], *(",".join(s) for s in slices if s)]))
+    return list(dict.fromkeys([*(",".join(g) for g in scoring.design.by), *(",".join(s) for s in slices if s)]))
 
 
 def _comparable(

@@ -15,6 +15,8 @@ from typing import Annotated, Any, Generic, TypeVar, get_type_hints
 
 import typer
 
+from hitmiss.design import METHODS, Design, Gap, names_of, parse_by
+from hitmiss.errors import UnknownName
 from hitmiss.readspec import ReadSpec
 
 T = TypeVar("T")
@@ -68,6 +70,45 @@ def reading(
         separator=separator,
         encoding=encoding,
         decimal=decimal,
+    )
+
+
+def design(
+    protocol: Annotated[str | None, typer.Option("--protocol", "-p", help="A protocol, or a .toml file.")] = None,
+    metric: Annotated[list[str] | None, typer.Option("--metric", "-m", help="A metric; may be repeated.")] = None,
+    by: Annotated[list[str] | None, typer.Option(help="Slice column(s), `codec` or `codec,codec_q`.")] = None,
+    matrix: Annotated[str | None, typer.Option(help="Two slice columns as a matrix, `attack,codec`.")] = None,
+    bootstrap: Annotated[int, typer.Option(help="Replicates of the bootstrap; 0 for none.")] = 0,
+    unit: Annotated[str | None, typer.Option(help="Column drawn as a whole, `speaker` or `speaker,attack`.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
+    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
+    interval: Annotated[str, typer.Option(help="auto, percentile or bca.")] = "auto",
+    stratify: Annotated[
+        bool | None, typer.Option(help="Draw units within each class (refused if they hold both).")
+    ] = None,
+    gap: Annotated[str, typer.Option(help="In-domain value(s), `codec=NONE` or `codec=in:out`; or none.")] = "auto",
+    threshold: Annotated[
+        float | None, typer.Option(help="Decide at this threshold (score >= t), for accuracy, f1 …")
+    ] = None,
+) -> Design:
+    """What is asked: what every verb that measures takes."""
+    from hitmiss.protocol import find_protocol
+
+    if interval not in METHODS:
+        raise UnknownName("kind of interval", interval, METHODS)
+    return Design().changed(
+        protocol=find_protocol(protocol) if protocol else None,
+        metrics=tuple(metric or ()),
+        by=parse_by(by or ()),
+        matrix=names_of(matrix),
+        gap=gap if gap in ("auto", "none") else Gap.parse(gap),
+        unit=names_of(unit),
+        bootstrap=bootstrap,
+        seed=seed,
+        level=level,
+        interval=interval,
+        stratify=stratify,
+        threshold=threshold,
     )
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from functools import partial
+from typing import Annotated
 
 import typer
 
 from hitmiss.cli import groups, printing
-from hitmiss.cli.groups import grouped
+from hitmiss.cli.groups import grouped, without
+from hitmiss.design import Design
 from hitmiss.readspec import ReadSpec
 
 RUNS = (
@@ -21,21 +23,14 @@ MEDIA = (
 BUDGET = 300_000
 
 
-@grouped(reading=groups.reading)
+@grouped(asked=partial(without(groups.design, "matrix"), bootstrap=1000), reading=groups.reading)
 def report(
     runs: Annotated[list[str], typer.Argument(help=RUNS, metavar="RUN…")],
     output: Annotated[str, typer.Option("--output", "-o", help="The HTML file to write.")] = "report.html",
     key: Annotated[list[str] | None, typer.Option(help="Key of the score files; once for all, or once a file.")] = None,
-    protocol: Annotated[str | None, typer.Option("--protocol", "-p", help="A protocol, or a .toml file.")] = None,
-    metric: Annotated[list[str] | None, typer.Option("--metric", "-m", help="A metric; may be repeated.")] = None,
-    by: Annotated[list[str] | None, typer.Option(help="Slice column(s); by default those with few values.")] = None,
-    bootstrap: Annotated[int, typer.Option(help="Replicates of the bootstrap; 0 for none.")] = 1000,
-    unit: Annotated[str | None, typer.Option(help="Column drawn as a whole, `speaker` or `speaker,attack`.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the bootstrap.")] = 0,
-    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     *,
+    asked: Design,
     reading: ReadSpec,
-    threshold: Annotated[float | None, typer.Option(help="Decide at this threshold (score >= t).")] = None,
     name: Annotated[list[str] | None, typer.Option(help="A name for each run, in order.")] = None,
     title: Annotated[str, typer.Option(help="The title of the report.")] = "",
     static: Annotated[
@@ -55,16 +50,13 @@ def report(
     json: Annotated[bool, typer.Option("--json", help="What was written, as JSON to stdout.")] = False,
 ) -> None:
     """One self-contained HTML file: summary, curves, domains, comparison, worst errors, provenance, glossary."""
-    from hitmiss.protocol import find_protocol
     from hitmiss.report.html import write_report
     from hitmiss.report.page import Options
     from hitmiss.report.sources import Measuring, open_sources
 
-    drawn: dict[str, Any] = {"bootstrap": bootstrap, "unit": unit, "seed": seed, "level": level}
-    chosen = find_protocol(protocol) if protocol else None
-    measuring = Measuring(chosen, tuple(metric or ()), tuple(by or ()), threshold, drawn, reading, tuple(media or ()))
+    measuring = Measuring(asked, reading, tuple(media or ()))
     sources = open_sources(runs, key or [], measuring, name or [])
-    shown = Options(title, not no_samples, not redact_text, samples, budget, drawn)
+    shown = Options(title, not no_samples, not redact_text, samples, budget, asked)
     size = write_report(sources, output, shown, static=static)
     tell(output, size, [source.name for source in sources], json)
 

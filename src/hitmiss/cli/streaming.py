@@ -3,80 +3,64 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from hitmiss.cli import printing
 
 if TYPE_CHECKING:
-    from hitmiss.protocol import Protocol
+    from hitmiss.design import Design
     from hitmiss.readspec import ReadSpec
     from hitmiss.results import Results
     from hitmiss.scale.running import Executor
     from hitmiss.trials import Trials
 
-OPTION = {"columns": "column", "key_columns": "key_column", "score_columns": "score_column"}
-"""Fields of a spec whose option is called otherwise."""
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
 
 
-def evaluated(
-    files: list[str],
-    protocol: Protocol | None,
-    reading: ReadSpec,
-    options: dict[str, Any],
-    needing: dict[str, Any],
-    *,
-    key: str | None,
-    counts: bool,
-    cluster: str | None,
-    memory: str,
-    scratch: str | None,
-    threshold: float | None,
-) -> tuple[Results, Trials]:
-    """The figures of shards, counts or tallies; `needing` are options that need every trial at once."""
+@dataclass(frozen=True)
+class How:
+    """How files beyond memory are counted: whether they hold counts, where, and with how much memory."""
+
+    key: str | None = None
+    counts: bool = False
+    cluster: str | None = None
+    memory: str = "1GB"
+    scratch: str | None = None
+
+
+def flag(counts: bool, cluster: str | None) -> str:
+    """The option that asked for it."""
+    return "--counts" if counts else "--cluster" if cluster else "--stream"
+
+
+def evaluated(files: list[str], reading: ReadSpec, asked: Design, how: How) -> tuple[Results, Trials]:
+    """The figures of shards, counts or tallies, and what stands for their trials."""
     are_tallies = all(name.endswith(".tally") for name in files)
-    if counts or are_tallies:
-        what = "a file of counts" if counts else "a tally"
-        refuse_key(what, key)
-    needing |= {"--cluster": cluster} if counts else {}
-    refuse_together("--counts" if counts else "--cluster" if cluster else "--stream", needing)
+    if how.counts or are_tallies:
+        refuse_key("a file of counts" if how.counts else "a tally", how.key)
+    if how.counts:
+        refuse_together("--counts", {"--cluster": how.cluster})
     if are_tallies:
-        return measured_tallies(files, protocol, reading, options, threshold=threshold)
-    if counts:
-        return measured_counts(files, protocol, reading, options, threshold=threshold)
-    return measured(
-        files, protocol, reading, options, key=key, threshold=threshold, memory=memory, scratch=scratch, cluster=cluster
-    )
+        return measured_tallies(files, reading, asked)
+    if how.counts:
+        from hitmiss.scale.counted import evaluate_counts
 
-
-def measured(
-    scores: list[str],
-    protocol: Protocol | None,
-    reading: ReadSpec,
-    options: dict[str, Any],
-    *,
-    key: str | None,
-    threshold: float | None,
-    memory: str,
-    scratch: str | None,
-    cluster: str | None = None,
-) -> tuple[Results, Trials]:
-    """The figures of shards, counted one by one here or many at a time on a cluster; and what stands for their trials."""
+        found = evaluate_counts(files, reading=reading, design=asked)
+        return found.results, found.trials
     from hitmiss.scale.streaming import evaluate_streamed
 
-    with _executor(cluster) as run:
+    with _executor(how.cluster) as run:
         found = evaluate_streamed(
-            scores,
-            protocol,
+            files,
             run=run,
-            memory=size(memory),
-            scratch=scratch,
-            threshold=threshold,
-            key=key,
+            memory=size(how.memory),
+            scratch=how.scratch,
+            key=how.key,
             reading=reading,
-            **options,
+            design=asked,
         )
     return found.results, found.trials
 
@@ -96,38 +80,17 @@ def _executor(cluster: str | None) -> Iterator[Executor]:
         yield RayTasks(found)
 
 
-def measured_counts(
-    files: list[str],
-    protocol: Protocol | None,
-    reading: ReadSpec,
-    options: dict[str, Any],
-    *,
-    threshold: float | None,
-) -> tuple[Results, Trials]:
-    """The figures of counts by score, as `hitmiss sql` has a warehouse make them."""
-    from hitmiss.scale.counted import evaluate_counts
-
-    found = evaluate_counts(files, protocol, threshold=threshold, reading=reading, **options)
-    return found.results, found.trials
-
-
-def measured_tallies(
-    files: list[str],
-    protocol: Protocol | None,
-    reading: ReadSpec,
-    options: dict[str, Any],
-    *,
-    threshold: float | None,
-) -> tuple[Results, Trials]:
+def measured_tallies(files: list[str], reading: ReadSpec, asked: Design) -> tuple[Results, Trials]:
     """The figures of tallies that the processes of a cluster made while they scored."""
     from hitmiss.errors import UsageError
+    from hitmiss.readspec import OPTION
     from hitmiss.scale.at_once import evaluate_tallies
 
-    names = [*reading.said, *(["threshold"] if threshold is not None else [])]
-    given = [f"--{OPTION.get(name, name).replace('_', '-')}" for name in names]
+    names = [*reading.said, *(["threshold"] if asked.threshold is not None else [])]
+    given = [f"--{OPTION.get(name, name)}" for name in names]
     if given:
         raise UsageError(f"{given[0]} was settled when the tallies were made; leave it out")
-    found = evaluate_tallies(files, protocol, **options)
+    found = evaluate_tallies(files, design=asked)
     return found.results, found.trials
 
 
@@ -141,7 +104,7 @@ def refuse_key(what: str, key: str | None) -> None:
         )
 
 
-def refuse_together(flag: str, others: dict[str, Any]) -> None:
+def refuse_together(flag: str, others: Mapping[str, object]) -> None:
     """One sentence where an option needs every trial at once."""
     from hitmiss.errors import UsageError
 

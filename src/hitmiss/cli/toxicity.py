@@ -8,19 +8,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hitmiss.artifacts import sealed
-from hitmiss.cli import printing
+from hitmiss.cli import groups, printing
+from hitmiss.cli.groups import grouped
+from hitmiss.readspec import ReadSpec
 
 if TYPE_CHECKING:
     import polars as pl
 
     from hitmiss.io.config import ToxicityConfig
+    from hitmiss.io.predictions import PredictionRules
     from hitmiss.protocols.toxicity import Board, Run
 
 MOST_LISTED = 1000
 FILES = "Instead of --pred_dir: file(s) in which a column, or else the name, tells the language (CSV, Parquet …); FOLDER:RUN_TAG."
-ABOUT_COLUMN = "Our name = the file's column, `label=gold`; for item, label, score, decision, threshold."
 
 
+@grouped(reading=groups.reading)
 def toxicity(
     files: Annotated[list[str] | None, typer.Argument(help=FILES)] = None,
     config: Annotated[str | None, typer.Option(help="YAML file; flags beat it, and none is needed.")] = None,
@@ -46,11 +49,8 @@ def toxicity(
     missing: Annotated[str, typer.Option(help="refuse, or drop rows without label, score or decision.")] = "refuse",
     scores: Annotated[str, typer.Option(help="probability, or any (a threshold must then be given).")] = "probability",
     undefined: Annotated[str, typer.Option(help="zero as documented, or null, for empty denominators.")] = "zero",
-    column: Annotated[list[str] | None, typer.Option(help=ABOUT_COLUMN)] = None,
-    dedupe: Annotated[bool, typer.Option("--dedupe", help="Merge identical rows.")] = False,
-    decimal: Annotated[str, typer.Option(help="Decimal sign, `.` or `,`.")] = ".",
-    encoding: Annotated[str | None, typer.Option(help="Encoding of the files.")] = None,
-    separator: Annotated[str | None, typer.Option(help="Separator of the files.")] = None,
+    *,
+    reading: ReadSpec,
     bootstrap: Annotated[int, typer.Option(help="Replicates for F1 and the averages; 0 for none.")] = 1000,
     seed: Annotated[int, typer.Option(help="Seed of the bootstrap.")] = 0,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
@@ -64,22 +64,23 @@ def toxicity(
     Options may be written with dashes or underscores: --pred_dir is --pred-dir.
     """
     from hitmiss.errors import DataError
+    from hitmiss.io.predictions import PredictionRules
 
     _refuse_unknown(scores, undefined, missing_language)
-    reading: dict[str, Any] = {
-        "missing": missing,
-        "threshold_rule": threshold_rule,
-        "decimal": decimal,
-        "dedupe": dedupe,
-    }
-    reading |= {"encoding": encoding, "separator": separator, "any_scores": scores == "any"}
-    reading |= {"columns": printing.pairs("--column", column or []), "identities": tuple(identity or ())}
+    rules = PredictionRules.of(
+        reading.changed(
+            missing=None if missing == "refuse" else missing,
+            threshold_rule=None if threshold_rule == "same" else threshold_rule,
+            score_kind="raw" if scores == "any" else reading.score_kind,
+            identities=tuple(identity or ()),
+        )
+    )
     settings = _config(config)
     _refuse_other_files(files, pred_dir, run_tag)
     where: dict[str, Any] = {"pred_dir": pred_dir, "run_tag": run_tag, "group": group, "languages": languages}
     where["skip_missing"] = missing_language == "skip"
     try:
-        run = _load(files, where, settings, reading, threshold, dump_errors)
+        run = _load(files, where, settings, rules, threshold, dump_errors)
     except DataError as error:
         raise _listed(error) from None
     drawn: dict[str, Any] = {"bootstrap": bootstrap, "seed": seed, "level": level, "undefined": undefined}
@@ -129,18 +130,17 @@ def _load(
     files: list[str] | None,
     where: dict[str, Any],
     settings: ToxicityConfig,
-    reading: dict[str, Any],
+    rules: PredictionRules,
     threshold: float | None,
     whole: bool,
 ) -> Run:
     from hitmiss.decisions import Deciding
     from hitmiss.errors import UsageError
-    from hitmiss.io.predictions import PredictionRules
     from hitmiss.protocols.toxicity import load_any, load_run
 
     default = settings.evaluation.default_threshold
     deciding = Deciding(threshold) if default is None else Deciding(threshold, default, "config")
-    options: dict[str, Any] = {"rules": PredictionRules(**reading), "deciding": deciding, "whole": whole}
+    options: dict[str, Any] = {"rules": rules, "deciding": deciding, "whole": whole}
     if files:
         if where["skip_missing"]:
             raise UsageError("--missing_language is about files named after languages; here a column tells them")

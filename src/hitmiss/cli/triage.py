@@ -10,6 +10,8 @@ import typer
 from hitmiss.artifacts import sealed
 from hitmiss.cli import groups, printing
 from hitmiss.cli.groups import grouped
+from hitmiss.design import Bands, Design, parse_by
+from hitmiss.design import Triage as TriageDesign
 from hitmiss.readspec import ReadSpec
 
 if TYPE_CHECKING:
@@ -65,7 +67,12 @@ def triage(
     json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of tables.")] = False,
 ) -> None:
     """Score three-way verdicts (real, fake, uncertain): slip, false flag, coverage, calibration, repeats, times."""
-    from hitmiss.protocols.triage import evaluate_trials, write_metrics
+    from hitmiss.errors import UnknownName
+    from hitmiss.protocol import find_protocol
+    from hitmiss.protocols.triage import UNDEFINED, decided, evaluate_design, write_metrics
+
+    if undefined not in UNDEFINED:
+        raise UnknownName("rule for undefined figures", undefined, UNDEFINED)
 
     trials = _read(results, dataset, reading)
     asked: dict[str, Any] = {
@@ -76,11 +83,17 @@ def triage(
     }
     asked |= {"guarantee": guarantee, "costs": costs, "looks": looks, "seed": seed}
     extra: list[Table] = _swept(trials) if sweep else []
-    trials, choice = _decided(trials, thresholds, asked, dataset, reading)
-    trials = _recalibrated(trials, recalibrate_on, recalibration, dataset, reading)
+    bands, choice = _bands(trials, thresholds, asked, dataset, reading)
+    settled = TriageDesign(bands, choice is not None and choose_on is None, recalibration if recalibrate_on else None)
     rule = {"bins": bins, "closed": closed}
-    options: dict[str, Any] = {"bootstrap": bootstrap, "seed": seed, "level": level, "undefined": undefined}
-    evaluation = evaluate_trials(trials, metrics=_metrics(metric, trials, rule), by=by or (), **options)
+    design = Design(protocol=find_protocol("triage"), by=parse_by(by or ()), gap="none", triage=settled).changed(
+        bootstrap=bootstrap, seed=seed, level=level, undefined=undefined
+    )
+    development = _read([recalibrate_on], dataset, reading) if recalibrate_on else None
+    trials = decided(trials, design, development)
+    design = design.changed(metrics=tuple(_metrics(metric, trials, rule)))
+    options: dict[str, Any] = {"bootstrap": bootstrap, "seed": seed, "level": level}
+    evaluation = evaluate_design(trials, design)
     team = _team(trials, human, human_decides, options)
     if metrics_output:
         import time
@@ -140,29 +153,33 @@ def _tally(trials: Trials) -> Any:
     return Tally.of(trials.label, trials.score)
 
 
-def _decided(
+def _bands(
     trials: Trials, thresholds: list[float] | None, asked: dict[str, Any], dataset: str | None, reading: ReadSpec
-) -> tuple[Trials, Choice | None]:
-    """The trials with verdicts from their scores, where thresholds are given or to be chosen."""
-    from hitmiss.bands import Bands, at_bands, halves
+) -> tuple[Bands | None, Choice | None]:
+    """The two thresholds that are given, or chosen on other rows or on half of these; None where verdicts are there."""
+    from hitmiss.bands import halves
     from hitmiss.errors import DataError, UsageError
 
     if thresholds is not None:
         if len(thresholds) != 2:
-            raise UsageError(f"--thresholds takes two numbers, as 0.2 0.8; found {len(thresholds)}")
-        return at_bands(trials, Bands(thresholds[0], thresholds[1])), None
+            raise UsageError(
+                f"--thresholds takes two numbers, as 0.2 0.8; found {len(thresholds)}", code="two-thresholds"
+            )
+        return Bands(thresholds[0], thresholds[1]), None
     if asked["choose"] is None:
         if "decision" not in trials.frame.columns:
-            raise DataError("there are scores and no verdicts; give --thresholds LOW HIGH, or --choose guarantee")
-        return trials, None
-    learned, judged = (_read([asked["on"]], dataset, reading), trials) if asked["on"] else halves(trials, asked["seed"])
+            raise DataError(
+                "there are scores and no verdicts; give --thresholds LOW HIGH, or --choose guarantee",
+                code="no-verdicts",
+            )
+        return None, None
+    learned = _read([asked["on"]], dataset, reading) if asked["on"] else halves(trials, asked["seed"])[0]
     choice = _chosen(_tally(learned), asked)
     if choice.point is None:
-        raise DataError(f"no pair of thresholds meets the target: {choice.reason}")
+        raise DataError(f"no pair of thresholds meets the target: {choice.reason}", code="no-thresholds")
     bands = choice.point.bands
     where = Path(asked["on"]).name if asked["on"] else f"{len(learned):,} of the {len(trials):,} rows"
-    origin = bands.origin.replace("this data", where)
-    return at_bands(judged, Bands(bands.low, bands.high, origin)), choice
+    return Bands(bands.low, bands.high, bands.origin.replace("this data", where)), choice
 
 
 def _chosen(tally: Any, asked: dict[str, Any]) -> Choice:
@@ -194,14 +211,6 @@ def _share(looks: str | None) -> float:
         raise UsageError(
             f"--choose budget needs --looks, as 50/1000 (of 1000 items 50 are looked at); found {looks!r}"
         ) from None
-
-
-def _recalibrated(trials: Trials, on: str | None, method: str, dataset: str | None, reading: ReadSpec) -> Trials:
-    if on is None:
-        return trials
-    from hitmiss.recalibration import recalibrate
-
-    return recalibrate(_read([on], dataset, reading), trials, method, "confidence")
 
 
 def _metrics(metric: list[str] | None, trials: Trials, rule: dict[str, Any]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,12 +15,13 @@ from hitmiss.comparing.differences import (
 )
 from hitmiss.comparing.paired_samples import Both, PairedDraws, PairedSample, columns_of, wholes
 from hitmiss.comparing.rows import Work
+from hitmiss.design import By, Contest, Design, Grouping, Plan, Protocol, Side
 from hitmiss.errors import DataError
 from hitmiss.measuring.alarms import alarms
-from hitmiss.measuring.grouping import Grouping, parse_by
-from hitmiss.measuring.measurement import Choices, ask
-from hitmiss.measuring.uncertainty import Plan
+from hitmiss.measuring.asking import ask
+from hitmiss.measuring.signature import render
 from hitmiss.pairing import Pair, pair
+from hitmiss.readspec import ReadSpec
 from hitmiss.registry import resolve
 from hitmiss.spec import Spec
 from hitmiss.stats.delong import auc_interval
@@ -33,7 +34,7 @@ def compare(
     b: Trials,
     metrics: Sequence[str | Spec],
     *,
-    by: Sequence[str | Sequence[str]] | str = (),
+    by: By = (),
     bootstrap: int = 1000,
     unit: str | Sequence[str] | None = None,
     seed: int = 0,
@@ -43,7 +44,7 @@ def compare(
     names: tuple[str, str] = ("A", "B"),
     allow_missing: bool = False,
     force: bool = False,
-    choices: Choices | None = None,
+    protocol: Protocol | None = None,
 ) -> Comparison:
     """Every metric of two runs on the same questions, pooled and per slice: B − A with its paired interval and test.
 
@@ -58,28 +59,59 @@ def compare(
     >>> found.a, found.b, found.delta, found.verdict
     (0.75, 1.0, 0.25, 'no difference shown')
     """
-    chosen = choices or Choices()
-    correction = "holm" if correction == "auto" else correction
-    on_scores = any("score" in resolve(m)[1].columns for m in metrics)
-    paired = pair(a, b, names=names, allow_missing=allow_missing, scores=on_scores)
-    groupings = parse_by(by)
-    plan = Plan(bootstrap, _units(unit) or (("item",) if paired.repeats else ()), seed, level)
+    contest = Contest(test=test, correction=correction, allow_missing=allow_missing, force=force)
+    design = Design.of(
+        metrics,
+        by=by,
+        unit=unit,
+        bootstrap=bootstrap,
+        seed=seed,
+        level=level,
+        protocol=protocol,
+        contest=contest,
+    )
+    return compare_design(a, b, design, names)
+
+
+def compare_design(a: Trials, b: Trials, design: Design, names: tuple[str, str] = ("A", "B")) -> Comparison:
+    """What a design asks of two runs, whose metrics it names."""
+    chosen, contest, groupings = design.settled, design.contest or Contest(), list(design.groupings)
+    on_scores = any("score" in resolve(m)[1].columns for m in design.metrics)
+    paired = pair(a, b, names=names, allow_missing=contest.allow_missing, scores=on_scores)
+    unit = design.unit or (("item",) if paired.repeats else ())
+    plan = Plan(design.bootstrap, unit, design.seed, design.level)
     shared = [*dict.fromkeys([c for g in groupings for c in g] + [u for u in plan.unit if u != "item"])]
     columns = columns_of(paired, shared, chosen.negative_only)
-    questions = [(ask(m, columns[0].trials, chosen), ask(m, columns[1].trials, chosen)) for m in metrics]
+    questions = [(ask(m, columns[0].trials, chosen), ask(m, columns[1].trials, chosen)) for m in design.metrics]
     if not len(paired):
-        raise DataError("there are no pairs to compare")
+        raise DataError("there are no pairs to compare", code="no-pairs")
     wholes_ = wholes(*columns)
-    warnings = _warnings(paired, wholes_, questions, on_scores, force)
-    work = Work(questions, PairedDraws.prepare(plan, *columns, chosen.zero_undefined), test, correction, paired)
+    warnings = _warnings(paired, wholes_, questions, on_scores, contest.force)
+    draws = PairedDraws.prepare(plan, *columns, chosen.zero_undefined)
+    correction = "holm" if contest.correction == "auto" else contest.correction
+    work = Work(questions, draws, contest.test, correction, paired)
     rows, tables = work.everything(wholes_, groupings, chosen.slice_metrics)
-    made = Comparison(names, tuple(rows), tuple(tables), "", tuple(dict.fromkeys(warnings)), level, correction)
-    made = replace(made, protocol=chosen.protocol)
-    return replace(made, signature=_sign(made, work, groupings, chosen, force))
+    made = Comparison(
+        names,
+        tuple(rows),
+        tuple(tables),
+        "",
+        tuple(dict.fromkeys(warnings)),
+        design.level,
+        correction,
+        chosen.name or None,
+        with_sides(design, {names[0]: a, names[1]: b}),
+    )
+    return replace(made, signature=_sign(made, work, groupings, chosen, contest.force))
 
 
-def _units(unit: str | Sequence[str] | None) -> tuple[str, ...]:
-    return () if unit is None else tuple(p.strip() for p in unit.split(",")) if isinstance(unit, str) else tuple(unit)
+def with_sides(design: Design, runs: Mapping[str, Trials]) -> Design:
+    """The design with what is known of how each run was read."""
+    sides = tuple(
+        Side(name, t.header.reading or ReadSpec(), t.header.threshold.value if t.header.threshold else None, t.content)
+        for name, t in runs.items()
+    )
+    return replace(design, contest=replace(design.contest or Contest(), sides=sides))
 
 
 def _warnings(
@@ -126,7 +158,7 @@ def turned(who: str, negative: str) -> str:
     return f"higher scores of {who} go with {negative}; read it with --higher"
 
 
-def _sign(made: Comparison, work: Work, groupings: list[Grouping], choices: Choices, force: bool) -> str:
+def _sign(made: Comparison, work: Work, groupings: list[Grouping], protocol: Protocol, force: bool) -> str:
     """One line that pins every choice and the figures."""
     head, paired = work.paired.a.header, work.paired
     figures = "\n".join(
@@ -138,7 +170,7 @@ def _sign(made: Comparison, work: Work, groupings: list[Grouping], choices: Choi
     parts = {
         "hitmiss": __version__,
         "compare": "paired",
-        "protocol": choices.protocol or "none",
+        "protocol": protocol.name or "none",
         "metrics": "+".join(str(Spec.of(q.metric.name, **q.settings)).replace(" ", "") for q, _ in work.questions),
         "pos": head.positive,
         "kind": head.score_kind,
@@ -155,7 +187,7 @@ def _sign(made: Comparison, work: Work, groupings: list[Grouping], choices: Choi
         "numpy": np.__version__,
         "out": hashlib.sha256(figures.encode()).hexdigest()[:12],
     }
-    return "|".join(f"{k}:{v}" for k, v in parts.items() if v != "none")
+    return render(parts)
 
 
 def digest(trials: Trials) -> str:

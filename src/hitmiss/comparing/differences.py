@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from hitmiss import artifacts
+from hitmiss.design import Design
 from hitmiss.errors import UsageError
 from hitmiss.results import SCHEMA, finite
 
@@ -101,6 +102,8 @@ class Comparison:
     level: float = 0.95
     correction: str = "holm"
     protocol: str | None = None
+    design: Design | None = field(default=None, repr=False)
+    """What was asked, and how each run was read."""
 
     def __iter__(self) -> Iterator[Difference]:
         return iter(self.differences)
@@ -130,6 +133,7 @@ class Comparison:
             "level": self.level,
             "correction": self.correction,
             "warnings": list(self.warnings),
+            "design": self.design.to_plain() if self.design is not None else None,
             "differences": [{k: finite(v) for k, v in asdict(d).items()} for d in self],
             "mcnemar": [{k: finite(v) for k, v in asdict(d).items()} for d in self.discordances],
         }

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from hitmiss.design import Grouping, Plan
 from hitmiss.errors import DataError
-from hitmiss.measuring.grouping import Columns, Grouping, Sample, samples_of_runs, samples_of_slices
-from hitmiss.measuring.uncertainty import Draws, Plan, Question
+from hitmiss.measuring.grouping import Columns, Sample, samples_of_runs, samples_of_slices
+from hitmiss.measuring.uncertainty import Draws, Question
 from hitmiss.metrics.counts import Counts
 from hitmiss.pairing import REPEATS, Pair
 from hitmiss.progress import tell

@@ -21,16 +21,17 @@ from numpy.typing import NDArray
 
 from hitmiss import artifacts
 from hitmiss._version import __version__
-from hitmiss.comparing.comparison import digest, turned
+from hitmiss.comparing.comparison import compare_design, digest, turned, with_sides
 from hitmiss.comparing.contrasts import TESTS
-from hitmiss.comparing.differences import IDENTICAL, Difference, judged
+from hitmiss.comparing.differences import IDENTICAL, Comparison, Difference, judged
 from hitmiss.comparing.paired_samples import same_columns
+from hitmiss.design import By, Contest, Design, Grouping, Plan, Protocol
 from hitmiss.errors import DataError, UnknownName, UsageError
 from hitmiss.measuring.alarms import alarms
-from hitmiss.measuring.asking import Choices, ask
-from hitmiss.measuring.grouping import Columns, Grouping, Sample, parse_by, samples_of_runs, samples_of_slices
-from hitmiss.measuring.measurement import unit_names
-from hitmiss.measuring.uncertainty import Draws, Plan, Question
+from hitmiss.measuring.asking import ask
+from hitmiss.measuring.grouping import Columns, Sample, samples_of_runs, samples_of_slices
+from hitmiss.measuring.signature import render
+from hitmiss.measuring.uncertainty import Draws, Question
 from hitmiss.pairing import REPEATS, pair
 from hitmiss.progress import each
 from hitmiss.registry import resolve
@@ -95,6 +96,8 @@ class Ranking:
     level: float = 0.95
     correction: str = MAX_T
     groupings: tuple[Grouping, ...] = ()
+    design: Design | None = field(default=None, repr=False)
+    """What was asked, and how each run was read."""
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form: `{"schema": 1, "kind": "ranking", "runs": […], "standings": [{…}], "pairs": [{…}]}`."""
@@ -108,6 +111,7 @@ class Ranking:
             "correction": self.correction,
             "warnings": list(self.warnings),
             "signature": self.signature,
+            "design": self.design.to_plain() if self.design is not None else None,
             "standings": [{k: finite(v) for k, v in asdict(s).items()} for s in self.standings],
             "pairs": [{k: finite(v) for k, v in row.items() if k not in unknown} for row in pairs],
         }
@@ -121,7 +125,7 @@ def compare_all(
     runs: Mapping[str, Trials],
     metrics: Sequence[str | Spec],
     *,
-    by: Sequence[str | Sequence[str]] | str = (),
+    by: By = (),
     bootstrap: int = 1000,
     unit: str | Sequence[str] | None = None,
     seed: int = 0,
@@ -130,7 +134,7 @@ def compare_all(
     test: str = "auto",
     allow_missing: bool = False,
     force: bool = False,
-    choices: Choices | None = None,
+    protocol: Protocol | None = None,
 ) -> Ranking:
     """Compare every pair of runs, judged at once.
 
@@ -138,7 +142,7 @@ def compare_all(
     ----------
     runs
         Trials by name, two or more, on the same questions.
-    metrics, by, bootstrap, unit, seed, level, allow_missing, force, choices
+    metrics, by, bootstrap, unit, seed, level, allow_missing, force, protocol
         As for `compare`.
     correction
         `auto` is `max-t`: over all pairs, in tables by slice over all pairs and slices of a metric and grouping. `holm`,
@@ -164,29 +168,47 @@ def compare_all(
     >>> [(s.run, s.value, s.letters, s.rank_low, s.rank_high) for s in found.standings]
     [('x', 1.0, 'a', 1, 2), ('y', 1.0, 'a', 1, 2), ('z', 0.0, 'b', 3, 3)]
     """
-    chosen, groupings = choices or Choices(), parse_by(by)
-    correction = _correction(correction, test)
-    found = Field.of(runs, metrics, unit, groupings, allow_missing, chosen)
-    plan = Plan(bootstrap, found.unit, seed, level, "percentile")
-    warnings = found.refuse(found.breaches(), force)
+    contest = Contest(test=test, correction=correction, allow_missing=allow_missing, force=force)
+    asked = Design.of(
+        metrics, by=by, unit=unit, bootstrap=bootstrap, seed=seed, level=level, protocol=protocol, contest=contest
+    )
+    return rank_design(runs, asked)
+
+
+def compare_runs(runs: Mapping[str, Trials], design: Design) -> Comparison | Ranking:
+    """Two runs compared, or every pair of more."""
+    if len(runs) > 2:
+        return rank_design(runs, design)
+    (name_a, a), (name_b, b) = runs.items()
+    return compare_design(a, b, design, (name_a, name_b))
+
+
+def rank_design(runs: Mapping[str, Trials], design: Design) -> Ranking:
+    """What a design asks of several runs, all pairs judged at once."""
+    chosen, contest, groupings = design.settled, design.contest or Contest(), design.groupings
+    correction = _correction(contest.correction, contest.test)
+    found = Field.of(runs, design.metrics, design.unit, groupings, contest.allow_missing, chosen)
+    plan = Plan(design.bootstrap, found.unit, design.seed, design.level, "percentile")
+    warnings = found.refuse(found.breaches(), contest.force)
     cells, alarmed = found.cells(plan, groupings, chosen)
-    warnings += found.refuse(alarmed.turned(found), force) + found.remarks() + alarmed.found
+    warnings += found.refuse(alarmed.turned(found), contest.force) + found.remarks() + alarmed.found
     duels = [duel for own in _families(cells) for duel in own.duels(found.names, plan, correction)]
-    if not bootstrap:
+    if not plan.bootstrap:
         warnings.append(
             "no replicates were drawn (--bootstrap 0), so nothing was tested and every run has the same letter"
         )
     made = Ranking(
         found.names,
-        tuple(_standings(found.names, duels, 1.0 - level)),
+        tuple(_standings(found.names, duels, 1.0 - plan.level)),
         tuple(duels),
         "",
         tuple(dict.fromkeys(warnings)),
-        level,
+        plan.level,
         correction,
         tuple(groupings),
+        with_sides(design, runs),
     )
-    return replace(made, signature=_sign(made, found, plan, groupings, chosen, force))
+    return replace(made, signature=_sign(made, found, plan, groupings, chosen, contest.force))
 
 
 def _correction(wanted: str, test: str) -> str:
@@ -261,10 +283,10 @@ class Field:
         cls,
         runs: Mapping[str, Trials],
         metrics: Sequence[str | Spec],
-        unit: str | Sequence[str] | None,
+        unit: tuple[str, ...],
         groupings: Sequence[Grouping],
         allow_missing: bool,
-        choices: Choices,
+        protocol: Protocol,
     ) -> Field:
         """Match every run with the first, and leave out what not every run has where that is allowed."""
         if len(runs) < 2:
@@ -286,11 +308,11 @@ class Field:
         if not len(base):
             raise DataError("there are no pairs to compare", code="no-pairs")
         lost = {n: len(all_) - len(base) for n, all_ in zip(names, given, strict=True) if len(all_) > len(base)}
-        units = unit_names(unit) or (("item",) if repeats else ())
+        units = unit or (("item",) if repeats else ())
         shared = dict.fromkeys([c for g in groupings for c in g] + [u for u in units if u != "item"])
-        columns = same_columns(trials, names, key, [*shared], choices.negative_only)
-        questions = tuple(tuple(ask(m, c.trials, choices) for m in metrics) for c in columns)
-        return cls(names, tuple(columns), questions, units, key, lost, choices.zero_undefined)
+        columns = same_columns(trials, names, key, [*shared], protocol.negative_only)
+        questions = tuple(tuple(ask(m, c.trials, protocol) for m in metrics) for c in columns)
+        return cls(names, tuple(columns), questions, units, key, lost, protocol.zero_undefined)
 
     @cached_property
     def facts(self) -> list[dict[str, str]]:
@@ -327,12 +349,12 @@ class Field:
             f"{n}: {note}" for n, c in zip(self.names, self.columns, strict=True) for note in c.trials.header.notes
         ]
 
-    def cells(self, plan: Plan, groupings: Sequence[Grouping], choices: Choices) -> tuple[list[Cell], Alarmed]:
+    def cells(self, plan: Plan, groupings: Sequence[Grouping], protocol: Protocol) -> tuple[list[Cell], Alarmed]:
         """Every metric on every sample, run by run; and what each run's own figures warn of."""
         wholes = self._wholes()
         pieces = [(whole, g, self._slices(whole, g)) for whole in wholes for g in groupings]
         samples = wholes + [s for _, _, parts in pieces for s in parts]
-        narrow = choices.slice_metrics
+        narrow = protocol.slice_metrics
         asked = [
             [i for i, q in enumerate(self.questions[0]) if s < len(wholes) or not narrow or q.metric.name in narrow]
             for s in range(len(samples))
@@ -619,7 +641,9 @@ def _standings(names: tuple[str, ...], duels: Sequence[Duel], alpha: float) -> l
     return found
 
 
-def _sign(made: Ranking, runs: Field, plan: Plan, groupings: Sequence[Grouping], choices: Choices, force: bool) -> str:
+def _sign(
+    made: Ranking, runs: Field, plan: Plan, groupings: Sequence[Grouping], protocol: Protocol, force: bool
+) -> str:
     """One line that pins every choice and the figures."""
     head = runs.columns[0].trials.header
     figures = "\n".join(
@@ -639,7 +663,7 @@ def _sign(made: Ranking, runs: Field, plan: Plan, groupings: Sequence[Grouping],
     parts = {
         "hitmiss": __version__,
         "compare": "all-pairs",
-        "protocol": choices.protocol or "none",
+        "protocol": protocol.name or "none",
         "metrics": "+".join(str(Spec.of(q.metric.name, **q.settings)).replace(" ", "") for q in runs.questions[0]),
         "pos": head.positive,
         "kind": head.score_kind,
@@ -654,7 +678,7 @@ def _sign(made: Ranking, runs: Field, plan: Plan, groupings: Sequence[Grouping],
         "numpy": np.__version__,
         "out": hashlib.sha256(figures.encode()).hexdigest()[:12],
     }
-    return "|".join(f"{k}:{v}" for k, v in parts.items() if v != "none")
+    return render(parts)
 
 
 def _rounded(value: float | None) -> str:

@@ -23,9 +23,8 @@ from hitmiss.comparing.differences import (
 from hitmiss.comparing.few import degrees
 from hitmiss.comparing.paired_samples import Both, PairedDraws, PairedSample, outcomes, slices
 from hitmiss.comparing.shares import Mask
-from hitmiss.measuring.grouping import Grouping
+from hitmiss.design import Grouping, Plan
 from hitmiss.measuring.measurement import FEW
-from hitmiss.measuring.uncertainty import Plan
 from hitmiss.pairing import Pair
 from hitmiss.progress import each, part, step
 from hitmiss.stats import intervals, mcnemar

@@ -78,6 +78,7 @@ class Visit:
     files: list[dict[str, Any]] = field(default_factory=list)
     sources: list[Source | None] = field(default_factory=list)
     coverage: Coverage | None = None
+    said: ReadSpec | None = None
     facts: dict[str, Any] = field(default_factory=dict)
 
 
@@ -116,6 +117,7 @@ def _visit(
     scores: Any, key: Any, options: ReadSpec | None, changes: Mapping[str, object]
 ) -> tuple[Visit, Trials | None]:
     visit = Visit((options or ReadSpec()).changed(**changes))
+    visit.said = visit.options
     _refuse_unknown_layout(visit.options)
     _refuse_unread(visit.options)
     run = open_finished(scores, visit.options)
@@ -138,7 +140,7 @@ def _refuse_unknown_layout(options: ReadSpec) -> None:
 
 def _refuse_unread(options: ReadSpec) -> None:
     """What a spec may say and no reader does yet."""
-    for name in ("key_columns", "abstain", "where"):
+    for name in ("key_columns", "abstain", "where", "missing", "threshold_rule", "identities"):
         if getattr(options, name):
             raise UsageError(f"{name} is not read yet", code="unread-option")
     if options.matching != "exact":
@@ -307,6 +309,7 @@ def _header(scores: Side, key: Side | None, reading: Reading, coverage: Coverage
         sources=sources,
         coverage=coverage,
         provenance=provenance,
+        reading=visit.said,
     )
 
 

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
@@ -24,7 +24,7 @@ from hitmiss.io.names import plain
 from hitmiss.io.shapes import Shape
 from hitmiss.io.shared_texts import find_text, hashed, note_shared
 from hitmiss.io.sound import read_sound
-from hitmiss.readspec import ReadSpec
+from hitmiss.readspec import OPTION, Missing, ReadSpec, ThresholdRule
 from hitmiss.trials import Source
 
 ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -40,8 +40,10 @@ NEEDED: Final = ("label", "score")
 SHOWN: Final = 8
 AT_ONCE: Final = 4
 """Files that are read side by side, where polars has as many threads: hashing and parsing leave the interpreter to others."""
-Missing = Literal["refuse", "drop"]
-ThresholdRule = Literal["same", "first", "per-row"]
+HONOURED: Final = {
+    "columns", "missing", "score_kind", "threshold_rule", "identities", "dedupe", "decimal", "encoding", "separator",
+}  # fmt: skip
+"""What a spec may say about prediction files."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,41 @@ class PredictionRules:
         for ours in self.columns:
             if ours not in ALIASES:
                 raise UnknownName("column", ours, ALIASES)
+
+    @classmethod
+    def of(cls, spec: ReadSpec) -> PredictionRules:
+        """The rules that a spec states; what prediction files do not have is refused."""
+        other = [name for name in spec.said if name not in HONOURED]
+        if other:
+            raise UsageError(
+                f"--{OPTION.get(other[0], other[0])} is not for prediction files; leave it out", code="unread-option"
+            )
+        return cls(
+            columns=spec.columns,
+            missing=spec.missing or "refuse",
+            any_scores=spec.kind != "probability" if spec.score_kind is not None else False,
+            threshold_rule=spec.threshold_rule or "same",
+            identities=spec.identities,
+            dedupe=spec.dedupe,
+            decimal=spec.decimal_sign,
+            encoding=spec.encoding,
+            separator=spec.separator,
+        )
+
+    @property
+    def spec(self) -> ReadSpec:
+        """The rules as a spec, as results keep them."""
+        return ReadSpec(
+            columns=self.columns,
+            missing=None if self.missing == "refuse" else self.missing,
+            score_kind="raw" if self.any_scores else None,
+            threshold_rule=None if self.threshold_rule == "same" else self.threshold_rule,
+            identities=self.identities,
+            dedupe=self.dedupe,
+            decimal=None if self.decimal == "." else self.decimal,
+            encoding=self.encoding,
+            separator=self.separator,
+        )
 
     @property
     def reading(self) -> ReadSpec:

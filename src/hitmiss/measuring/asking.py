@@ -9,6 +9,7 @@ from functools import cache
 
 import numpy as np
 
+from hitmiss.design import Protocol
 from hitmiss.errors import DataError, UnknownName, UsageError
 from hitmiss.io.words import same_class
 from hitmiss.measuring.ends import SAME, Ends, without_width
@@ -27,31 +28,12 @@ from hitmiss.trials import Trials
 from hitmiss.values import Quantile, Rate
 
 
-@dataclass(frozen=True)
-class Choices:
-    """What a protocol settles for all its measurements.
-
-    `zero_undefined`: a share with an empty denominator is 0, and marked, where others leave it undefined. `delong`:
-    the interval of an AUC is DeLong's even where there are replicates. `within`: per grouping also the share of rightly
-    ordered pairs among those inside a slice (AUC), which scales and rates that differ between slices cannot move.
-    """
-
-    protocol: str | None = None
-    settings: Mapping[str, Mapping[str, Setting]] = field(default_factory=dict)
-    negative_only: tuple[str, ...] = ()
-    slice_metrics: tuple[str, ...] = ()
-    both_eers: bool = False
-    zero_undefined: bool = False
-    delong: bool = False
-    within: bool = False
-
-
-def ask(metric: str | Spec, trials: Trials, choices: Choices) -> Question:
+def ask(metric: str | Spec, trials: Trials, protocol: Protocol) -> Question:
     """A metric made ready for these trials: settings of the protocol filled in, score kind checked."""
     spec, entry, _ = resolve(metric)
-    spec = Spec.of(spec.name, **{**choices.settings.get(spec.name, {}), **dict(spec.settings)})
+    spec = Spec.of(spec.name, **{**protocol.settings.get(spec.name, {}), **dict(spec.settings)})
     settings = entry.settings(spec)
-    shown = {k: v for k, v in spec.settings if choices.settings.get(spec.name, {}).get(k, entry.defaults[k]) != v}
+    shown = {k: v for k, v in spec.settings if protocol.settings.get(spec.name, {}).get(k, entry.defaults[k]) != v}
     refuse_absent(spec.name, entry, trials)
     kind = trials.header.score_kind
     if "score" in entry.columns and entry.kinds and kind not in entry.kinds:
@@ -105,7 +87,7 @@ class Work:
     columns: Columns
     questions: list[Question]
     draws: Draws
-    choices: Choices = field(default_factory=Choices)
+    protocol: Protocol = field(default_factory=Protocol)
     replicates: dict[str, list[Floats]] = field(default_factory=dict)
 
     def estimates(self, sample: Sample) -> list[Estimate]:
@@ -140,7 +122,7 @@ class Work:
         return replace(row, value=float(value), note="; ".join(notes) or None)
 
     def _is_zeroed(self, question: Question) -> bool:
-        return self.choices.zero_undefined and question.form.kind == "decisions"
+        return self.protocol.zero_undefined and question.form.kind == "decisions"
 
     def _interval(self, index: int, question: Question, sample: Sample, value: float) -> Ends:
         plan = self.draws.plan
@@ -152,7 +134,7 @@ class Work:
         if isinstance(value, Quantile) and not plan.unit:
             return Ends.of(quantile_interval(value.ordered, value.share, plan.level), "order statistics")
         is_area = question.form.is_area
-        if plan.bootstrap and not (is_area and self.choices.delong and not plan.unit):
+        if plan.bootstrap and not (is_area and self.protocol.delong and not plan.unit):
             return self._resampled(index, question, sample, value)
         if is_area:
             return Ends.of(sample.steps.interval(plan.level), "delong" if sample.steps.variance else "newcombe")

@@ -3,46 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from hitmiss.design import Gap, Grouping
 from hitmiss.errors import UsageError
 from hitmiss.measuring.asking import Work, blank, with_interval
-from hitmiss.measuring.grouping import Grouping, Sample, samples_of_slices
+from hitmiss.measuring.grouping import Sample, samples_of_slices
 from hitmiss.measuring.uncertainty import Question
 from hitmiss.progress import each
 from hitmiss.results import Estimate
-
-
-@dataclass(frozen=True)
-class Gap:
-    """The difference between the trials outside and inside a domain: figure(out) − figure(in)."""
-
-    column: str
-    inside: tuple[str, ...]
-    outside: tuple[str, ...] = ()
-
-    @classmethod
-    def parse(cls, text: str) -> Gap:
-        """A gap from its text: `column=in`, `column=in1+in2` or `column=in:out`.
-
-        >>> Gap.parse("codec=NONE:C01+C02")
-        Gap(column='codec', inside=('NONE',), outside=('C01', 'C02'))
-        """
-        column, equals, values = text.partition("=")
-        inside, _, outside = values.partition(":")
-        if not column or not equals or not inside:
-            raise UsageError(f"gap {text!r}: write column=in, column=in1+in2 or column=in:out")
-        return cls(column, tuple(inside.split("+")), tuple(outside.split("+")) if outside else ())
-
-    def __str__(self) -> str:
-        return f"{self.column}={'+'.join(self.inside)}{':' if self.outside else ''}{'+'.join(self.outside)}"
-
-    @property
-    def label(self) -> str:
-        """How the gap is written in tables."""
-        return f"{'+'.join(self.outside) or 'rest'} − {'+'.join(self.inside)}"
 
 
 def by_slices(work: Work, whole: Sample, grouping: Grouping, warnings: list[str]) -> list[Estimate]:
@@ -59,7 +30,7 @@ def by_slices(work: Work, whole: Sample, grouping: Grouping, warnings: list[str]
     for i, question in enumerate(work.questions):
         cells = rows[i::size]
         averages += [_macro(work, whole, grouping, i, question, samples, cells), *_worst(question, cells)]
-        if work.choices.within and question.form.is_area:
+        if work.protocol.within and question.form.is_area:
             averages.append(_within(work, whole, grouping, i, question, samples, cells))
     return rows + averages
 
@@ -131,7 +102,7 @@ def gap_rows(work: Work, whole: Sample, gap: Gap) -> list[Estimate]:
     codes, values = work.columns.codes(gap.column)
     unknown = [v for v in (*gap.inside, *gap.outside) if v not in values]
     if unknown:
-        raise UsageError(f"no {gap.column} is {unknown[0]!r}; there are {', '.join(values)}")
+        raise UsageError(f"no {gap.column} is {unknown[0]!r}; there are {', '.join(values)}", code="unknown-gap-value")
     inside = np.isin(codes, [values.index(v) for v in gap.inside])
     outside = np.isin(codes, [values.index(v) for v in gap.outside]) if gap.outside else ~inside
     sides = [

@@ -6,8 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
+from hitmiss.design import Plan
 from hitmiss.measuring.grouping import Sample
-from hitmiss.measuring.uncertainty import Plan, Question
+from hitmiss.measuring.uncertainty import Question
 
 SAME: Final = "no interval: every replicate gives the same figure"
 NO_ERROR: Final = "no error seen: the end is what so few trials leave open"

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from hitmiss.design import Grouping
 from hitmiss.errors import UnknownName, UsageError
 from hitmiss.metrics.counts import OUTCOMES, Counts, outcome
 from hitmiss.stats import condensing
@@ -23,7 +24,6 @@ from hitmiss.trials import Trials
 from hitmiss.values import FAILED
 
 Rows = NDArray[np.intp]
-Grouping = tuple[str, ...]
 Span = slice
 
 
@@ -190,20 +190,6 @@ class Sample:
     def name(self) -> str:
         """A text that names the sample, for its random stream."""
         return repr((sorted(self.run.items()), sorted(self.slice.items())))
-
-
-def parse_by(by: Sequence[str | Sequence[str]] | str) -> list[Grouping]:
-    """Groupings from `["codec", "codec,codec_q", ("attack", "codec")]`.
-
-    >>> parse_by(["codec", "codec,codec_q"])
-    [('codec',), ('codec', 'codec_q')]
-    """
-    given = [by] if isinstance(by, str) else list(by)
-    groupings = [tuple(p.strip() for p in g.split(",")) if isinstance(g, str) else tuple(g) for g in given]
-    for grouping in groupings:
-        if not all(grouping) or len(set(grouping)) != len(grouping):
-            raise UsageError(f"cannot group by {', '.join(grouping)!r}; name each column once")
-    return list(dict.fromkeys(groupings))
 
 
 def samples_of_runs(columns: Columns) -> list[Sample]:

@@ -5,28 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from hitmiss.design import By, Design, Gap, Method, Protocol
 from hitmiss.errors import DataError
 from hitmiss.measuring.alarms import alarms, ties_matter
-from hitmiss.measuring.asking import Choices, Work, ask
-from hitmiss.measuring.averages import Gap, by_slices, gap_rows
-from hitmiss.measuring.grouping import Columns, parse_by, samples_of_runs
+from hitmiss.measuring.asking import Work, ask
+from hitmiss.measuring.averages import by_slices, gap_rows
+from hitmiss.measuring.grouping import Columns, samples_of_runs
 from hitmiss.measuring.reasons import FEW
 from hitmiss.measuring.signature import sign
 from hitmiss.measuring.tallied import TalliedTrials
-from hitmiss.measuring.uncertainty import Draws, Method, Plan
+from hitmiss.measuring.uncertainty import Draws
 from hitmiss.progress import each, part, step
 from hitmiss.results import Estimate, Results
 from hitmiss.spec import Spec
 from hitmiss.trials import Trials
 
-__all__ = ["FEW", "Choices", "Gap", "ask", "measure"]
+__all__ = ["FEW", "Gap", "ask", "measure", "measure_design"]
 
 
 def measure(
     trials: Trials,
     metrics: Sequence[str | Spec],
     *,
-    by: Sequence[str | Sequence[str]] | str = (),
+    by: By = (),
     bootstrap: int = 0,
     unit: str | Sequence[str] | None = None,
     seed: int = 0,
@@ -34,26 +35,65 @@ def measure(
     interval: Method = "auto",
     stratify: bool | None = None,
     gap: Gap | None = None,
-    choices: Choices | None = None,
+    protocol: Protocol | None = None,
     remarks: Sequence[str] = (),
 ) -> Results:
     """Every metric for every run, pooled and per slice.
 
-    `by` names slice columns, or several at once (`"codec,codec_q"`). `bootstrap` is the number of replicates (0: only
-    intervals that need none), `unit` the column whose values are drawn as wholes (two may be crossed). Per grouping the
-    macro average and the worst slice follow; `gap` adds figure(out) − figure(in). `choices` is what a protocol settles,
-    `remarks` are further warnings to print.
+    Parameters
+    ----------
+    trials
+        The trials.
+    metrics
+        Metrics with their settings, as `eer` or `min_dcf(c_fa=10)`.
+    by
+        Slice columns, or several at once (`"codec,codec_q"`). Per grouping the macro average and the worst slice follow.
+    bootstrap
+        The number of replicates (0: only intervals that need none).
+    unit
+        The column whose values are drawn as wholes (two may be crossed).
+    seed, level, interval, stratify
+        The seed of the draws, the level and the kind of intervals, whether units are drawn within classes.
+    gap
+        Adds figure(out) − figure(in).
+    protocol
+        What a document settles.
+    remarks
+        Further warnings to print.
 
+    Returns
+    -------
+    Results
+        One estimate per metric, run and slice.
+
+    Examples
+    --------
     >>> t = Trials.of(label=[1, 1, 0, 0], score=[0.9, 0.4, 0.6, 0.1])
     >>> print(measure(t, ["eer", "roc_auc"]).one("roc_auc"))
     roc_auc = 0.7500 [0.0570, 1.0000]
     """
-    chosen = choices or Choices()
-    plan = Plan(bootstrap, unit_names(unit), seed, level, interval, stratify)
-    groupings = parse_by(by)
+    design = Design.of(
+        metrics,
+        by=by,
+        gap=gap or False,
+        unit=unit,
+        bootstrap=bootstrap,
+        seed=seed,
+        level=level,
+        interval=interval,
+        stratify=stratify,
+        protocol=protocol,
+    )
+    return measure_design(trials, design, remarks)
+
+
+def measure_design(trials: Trials, design: Design, remarks: Sequence[str] = ()) -> Results:
+    """What a design asks of trials, whose metrics and gap it names."""
+    chosen, plan, groupings = design.settled, design.plan, design.groupings
+    gap = design.gap if isinstance(design.gap, Gap) else None
     only = chosen.negative_only
     columns = trials.columns(only) if isinstance(trials, TalliedTrials) else Columns(trials, only)
-    questions = [ask(m, trials, chosen) for m in metrics]
+    questions = [ask(m, trials, chosen) for m in design.metrics]
     if not len(trials):
         raise DataError("there are no trials to measure")
     wholes = samples_of_runs(columns)
@@ -76,12 +116,6 @@ def measure(
             if gap is not None:
                 with part():
                     estimates += gap_rows(narrow, whole, gap)
-    results = Results(tuple(estimates), "", tuple(dict.fromkeys(warnings)), chosen.protocol, trials)
+    results = Results(tuple(estimates), "", tuple(dict.fromkeys(warnings)), chosen.name or None, trials)
+    results = replace(results, reading=trials.header.reading, design=design)
     return replace(results, signature=sign(results, trials, questions, plan, groupings, str(gap) if gap else None))
-
-
-def unit_names(unit: str | Sequence[str] | None) -> tuple[str, ...]:
-    """The columns whose values are drawn as wholes."""
-    if unit is None:
-        return ()
-    return tuple(p.strip() for p in unit.split(",")) if isinstance(unit, str) else tuple(unit)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from hitmiss.design import Plan
 from hitmiss.measuring.grouping import Sample
-from hitmiss.measuring.uncertainty import Plan, Question
+from hitmiss.measuring.uncertainty import Question
 from hitmiss.metrics.counts import Counts
 from hitmiss.values import Quantile, Rate
 

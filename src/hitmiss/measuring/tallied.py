@@ -58,6 +58,11 @@ class TalliedTrials(Trials):
         """How many trials are positive."""
         return int(self.size[self.label == 1].sum())
 
+    @property
+    def content(self) -> str:
+        """Nothing: the rows were counted and not kept."""
+        return ""
+
     def columns(self, negative_only: tuple[str, ...] = ()) -> TalliedColumns:
         """The columns of the cells, as `measure` wants them."""
         return TalliedColumns(self, negative_only)

@@ -6,12 +6,12 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.errors import DataError, UnknownName, UsageError
+from hitmiss.design import Plan
+from hitmiss.errors import DataError, UsageError
 from hitmiss.measuring.grouping import Columns, Sample
 from hitmiss.metrics.confidence import Judged
 from hitmiss.metrics.counts import Counts
@@ -26,8 +26,6 @@ from hitmiss.stats.seeds import generator
 from hitmiss.stats.units import UnitSample, draw_units, refuse_mixed_strata, unit_replicates, weighted_totals
 from hitmiss.tally import Array, Floats, Tally
 
-Method = Literal["auto", "percentile", "bca"]
-METHODS = ("auto", "percentile", "bca")
 MOST_BLOCKS = 100
 """Blocks of units that are left out in turn for the acceleration of a BCa interval."""
 MOST_CELLS = 10_000_000
@@ -46,34 +44,6 @@ class Question:
     def value(self, sample: Sample) -> float:
         """The figure of a sample."""
         return self.form.measure(sample)
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How sure: replicates, the unit that is drawn, the seed, the level and the kind of interval."""
-
-    bootstrap: int = 0
-    unit: tuple[str, ...] = ()
-    seed: int = 0
-    level: float = 0.95
-    method: Method = "auto"
-    stratify: bool | None = None
-
-    def __post_init__(self) -> None:
-        if self.bootstrap < 0 or self.bootstrap == 1:
-            raise UsageError(f"an interval needs at least 2 replicates (0 for none); found {self.bootstrap}")
-        if not 0.0 < self.level < 1.0:
-            raise UsageError(f"the level must lie between 0 and 1; found {self.level}")
-        if self.method not in METHODS:
-            raise UnknownName("kind of interval", self.method, METHODS)
-        if len(self.unit) > 2:
-            raise UsageError(f"at most two units can be crossed; found {', '.join(self.unit)}")
-
-    def __str__(self) -> str:
-        if not self.bootstrap:
-            return "none"
-        kind = f"unit={'*'.join(self.unit)}" if self.unit else "stratified"
-        return f"{self.bootstrap},{kind},{self.method},{self.level:g},seed={self.seed}"
 
 
 @dataclass(frozen=True, eq=False)

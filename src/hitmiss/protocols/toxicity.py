@@ -8,7 +8,7 @@ evaluate_run(run)                                            -> Board: Results, 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -17,12 +17,14 @@ import numpy as np
 import polars as pl
 
 from hitmiss.decisions import Deciding, Rule, decide_groups, decided_trials
+from hitmiss.design import Design, Languages
 from hitmiss.errors import DataError, UsageError
 from hitmiss.io.findings import Ledger
 from hitmiss.io.notes import note_oddities
 from hitmiss.io.predictions import PredictionRules, Predictions, read_predictions
 from hitmiss.io.runfiles import files_of, find_run, language_of, without_own_outputs
 from hitmiss.measuring.bias import measure_bias
+from hitmiss.measuring.signature import render
 from hitmiss.metrics.counts import Counts
 from hitmiss.protocol import find_protocol, measure_trials
 from hitmiss.readspec import ReadSpec
@@ -53,6 +55,8 @@ class Run:
     tag: str = ""
     is_bare: bool = False
     files: tuple[Path, ...] = ()
+    asked: Languages = field(default_factory=Languages)
+    threshold: float | None = None
 
     @cached_property
     def trials(self) -> Trials:
@@ -110,14 +114,7 @@ def read_files(sources: Any, spec: ReadSpec) -> Trials | None:
     more = {*spec.said} - known - ({"score_kind"} if spec.score_kind == "probability" else set())
     if not all(isinstance(p, str | Path) and language_of(p) for p in paths) or more:
         return None
-    rules = PredictionRules(
-        columns=spec.columns,
-        dedupe=spec.dedupe,
-        encoding=spec.encoding,
-        separator=spec.separator,
-        decimal=spec.decimal_sign,
-    )
-    return load_files(paths, rules=rules).trials
+    return load_files(paths, rules=PredictionRules.of(spec)).trials
 
 
 def load_files(
@@ -189,7 +186,9 @@ def load_run(
     options: dict[str, Any] = {"notes": notes, "rules": rules, "deciding": deciding, "tag": run_tag, "one_each": True}
     absent = [language for language in languages if language not in files]
     options["choices"] = (f"missing-language:skip({' & '.join(absent)})",) if absent else ()
-    return replace(run_of(predictions, LANGUAGE, tuple(files), **options), files=tuple(files.values()))
+    run = run_of(predictions, LANGUAGE, tuple(files), **options)
+    asked = replace(run.asked, run_tag=run_tag, names=tuple(languages), skip_missing=skip_missing)
+    return replace(run, files=tuple(files.values()), asked=asked)
 
 
 def load_table(
@@ -227,6 +226,11 @@ def load_any(
     given: Sequence[str], group: str | None = None, *, languages: Sequence[str] | None = None, **options: Any
 ) -> Run:
     """Files in which a column tells the language or, where none has such a column, their names; or `folder:run_tag`."""
+    run = _load_any(given, group, languages=languages, **options)
+    return replace(run, asked=replace(run.asked, group=group, names=tuple(languages or ())))
+
+
+def _load_any(given: Sequence[str], group: str | None, *, languages: Sequence[str] | None, **options: Any) -> Run:
     paths, _ = without_own_outputs(files_of(given))
     if not paths:
         raise UsageError("no file of predictions was given")
@@ -273,6 +277,7 @@ def run_of(
         sources=predictions.sources,
         notes=merged(tuple(notes), predictions.notes),
         choices=(*predictions.choices, *choices, *_default_told(how, kinds), f"decisions:{' & '.join(kinds)}"),
+        reading=chosen.spec,
     )
     is_bare = one_each and bool(predictions.sources)  # without files the items are part of what the digest is of
     rows = predictions.frame
@@ -282,7 +287,21 @@ def run_of(
     note_oddities(frame, header, ledger)
     header = replace(header, notes=merged(header.notes, tuple(ledger.notes)))
     trials = decided_trials(Trials.from_frame(frame, header, is_unique=one_each), decided)
-    return Run(trials, group, groups, decided.rules, predictions, decided.bound, tag, is_bare)
+    told = deciding if deciding is not None else Deciding()
+    default = told.default if told.default_origin == "config" else None
+    asked = Languages(default_threshold=default)
+    return Run(
+        trials,
+        group,
+        groups,
+        decided.rules,
+        predictions,
+        decided.bound,
+        tag,
+        is_bare,
+        asked=asked,
+        threshold=told.given,
+    )
 
 
 def _refuse_threshold(given: float | None, any_scores: bool) -> None:
@@ -317,13 +336,13 @@ def evaluate_run(
     run: Run, *, bootstrap: int = REPLICATES, seed: int = 0, level: float = 0.95, undefined: str = "zero"
 ) -> Board:
     """Every figure of every language with its interval, the averages, and what to worry about."""
-    protocol = find_protocol("toxicity")
-    protocol = replace(protocol, zero_undefined=undefined == "zero")
     several = len(run.groups) > 1
-    options: dict[str, Any] = {"bootstrap": bootstrap, "seed": seed, "level": level}
-    told = () if protocol.zero_undefined else ("undefined:null",)
+    design = Design(protocol=find_protocol("toxicity"), by=((run.group,),) if several else ()).changed(
+        bootstrap=bootstrap, seed=seed, level=level, undefined=undefined, threshold=run.threshold, languages=run.asked
+    )
+    told = () if undefined == "zero" else ("undefined:null",)
     trials = run.measured.retitle(choices=(*run.measured.header.choices, *told))
-    results = measure_trials(trials, protocol, by=[run.group] if several else [], **options)
+    results = measure_trials(trials, design)
     members = run.members
     if members:
         results = _with_bias(results, run, members, level)
@@ -338,7 +357,7 @@ def _with_bias(results: Results, run: Run, members: Mapping[str, Any], level: fl
         results,
         estimates=(*results.estimates, *estimates),
         warnings=merged(results.warnings, tuple(notes)),
-        signature=f"{results.signature}|identities:{'+'.join(members)}" if results.signature else "",
+        signature=f"{results.signature}|{render({'identities': '+'.join(members)})}" if results.signature else "",
     )
 
 

@@ -12,13 +12,17 @@ import numpy as np
 import polars as pl
 
 from hitmiss import artifacts
-from hitmiss.errors import UnknownName
+from hitmiss.bands import at_bands, halves
+from hitmiss.design import Design
+from hitmiss.design import Triage as TriageDesign
+from hitmiss.errors import UnknownName, UsageError
 from hitmiss.measuring.grouping import Columns, Sample, samples_of_runs
 from hitmiss.measuring.measurement import measure
 from hitmiss.metrics.confidence import calibrated_ece, judged
 from hitmiss.metrics.counts import Counts
 from hitmiss.protocol import Protocol, find_protocol, fitting, left_out, read_trials
 from hitmiss.readspec import ReadSpec
+from hitmiss.recalibration import recalibrate
 from hitmiss.results import Estimate, Results
 from hitmiss.trials import Trials
 from hitmiss.verdicts.latency import latency
@@ -98,21 +102,28 @@ def evaluate_trials(
     """Every figure of the document for trials with verdicts."""
     if undefined not in UNDEFINED:
         raise UnknownName("rule for undefined figures", undefined, UNDEFINED)
-    protocol = find_protocol("triage")
-    if undefined == "zero":
-        protocol = replace(protocol, zero_undefined=True)
+    design = Design.of(metrics, by=by, gap=False, bootstrap=bootstrap, seed=seed, level=level, undefined=undefined)
+    return evaluate_design(trials, replace(design, protocol=find_protocol("triage"), triage=TriageDesign()))
+
+
+def evaluate_design(trials: Trials, design: Design) -> Triage:
+    """What a design asks of trials with verdicts, and what goes with it in a triage."""
+    protocol = design.settled
+    if protocol.zero_undefined:
         trials = trials.retitle(choices=(*trials.header.choices, "undefined:zero"))
-    options: dict[str, Any] = {"bootstrap": bootstrap, "seed": seed, "level": level, "choices": protocol.choices}
-    wanted, warnings = _wanted(metrics, protocol, trials)
-    work = measure_repeated if is_repeated(trials) else measure
-    figures = _with_reference(work(trials, wanted, by=by, remarks=warnings, **options), trials, level, seed)
+    plan: dict[str, Any] = {"bootstrap": design.bootstrap, "seed": design.seed, "level": design.level}
+    wanted, warnings = _wanted(design.metrics, protocol, trials)
+    repeated = is_repeated(trials)
+    work = measure_repeated if repeated else measure
+    figures = work(trials, wanted, by=design.by, remarks=warnings, protocol=protocol, **plan)
+    figures = _with_reference(figures, trials, design.level, design.seed)
     return Triage(
         trials,
-        figures,
+        replace(figures, design=design, reading=trials.header.reading),
         tuple(confusions(trials)),
-        flips(trials, level=level) if is_repeated(trials) else Results(()),
-        _majority(trials, protocol, options) if is_repeated(trials) else Results(()),
-        latency(trials, bootstrap=bootstrap, seed=seed, level=level),
+        flips(trials, level=design.level) if repeated else Results(()),
+        _majority(trials, protocol, plan) if repeated else Results(()),
+        latency(trials, **plan),
     )
 
 
@@ -124,9 +135,9 @@ def _wanted(metrics: Sequence[str], protocol: Protocol, trials: Trials) -> tuple
     return fits, left_out([m for m in rest if m != "unparsed_rate"], trials)
 
 
-def _majority(trials: Trials, protocol: Protocol, options: Mapping[str, Any]) -> Results:
+def _majority(trials: Trials, protocol: Protocol, plan: Mapping[str, Any]) -> Results:
     voted = majority(trials)
-    return measure(voted, ["accuracy", *protocol.slice_metrics], **options)
+    return measure(voted, ["accuracy", *protocol.slice_metrics], protocol=protocol, **plan)
 
 
 def _with_reference(results: Results, trials: Trials, level: float, seed: int) -> Results:
@@ -233,3 +244,20 @@ def repeats_of(figures: Results) -> list[Estimate]:
     """The figures that stand for whole runs: the mean over trials where runs were repeated, else the run's own."""
     means = [e for e in figures if e.average == "mean"]
     return means or [e for e in figures if e.average is None and not e.slice]
+
+
+def decided(trials: Trials, design: Design, development: Trials | None = None) -> Trials:
+    """The trials that a triage judges: without the half that thresholds were chosen on, with verdicts by the thresholds, and
+    with confidences recalibrated on other rows."""
+    triage = design.triage or TriageDesign()
+    if triage.half:
+        trials = halves(trials, design.seed)[1]
+    if triage.bands is not None:
+        trials = at_bands(trials, triage.bands)
+    if triage.recalibration is None:
+        return trials
+    if development is None:
+        raise UsageError(
+            "confidences were recalibrated on other rows; give them with --calibrate-on", code="no-development"
+        )
+    return recalibrate(development, trials, triage.recalibration, "confidence")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hitmiss.comparing.differences import Comparison, Difference, Discordance, p_text
 from hitmiss.comparing.rankings import Duel, Ranking, Standing, is_sliced, title_of
-from hitmiss.measuring.grouping import Grouping
+from hitmiss.design import Grouping
 from hitmiss.report.tables import ARROW, Cell, Table
 
 VERDICT = "verdict"

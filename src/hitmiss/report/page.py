@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from hitmiss.design import Design
 from hitmiss.measuring.tallied import TalliedTrials
 from hitmiss.metrics.counts import Counts
 from hitmiss.progress import each
@@ -50,7 +51,7 @@ class Options:
     texts: bool = True
     most: int = MOST
     budget: int = BUDGET
-    compare: Mapping[str, Any] = field(default_factory=dict)
+    compare: Design = field(default_factory=lambda: Design(bootstrap=1000))
 
 
 @dataclass(frozen=True, eq=False)

@@ -72,6 +72,12 @@ def results_schema() -> dict[str, Any]:
             },
             "protocol": {"type": ["string", "null"]},
             "warnings": _list({"type": "string"}),
+            "reading": {
+                "type": ["object", "null"],
+                "description": "how the files were read (ReadSpec); may be missing",
+            },
+            "design": {"type": ["object", "null"], "description": "what was asked (Design); may be missing"},
+            "content": {"type": "string", "description": "hash of the rows in any order; may be empty or missing"},
             "estimates": _list(
                 {"type": "object", "required": required, "additionalProperties": False, "properties": properties}
             ),

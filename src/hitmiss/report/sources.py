@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from hitmiss.decisions import at_threshold
+from hitmiss.design import Design, Protocol, parse_by
 from hitmiss.errors import DataError, UsageError
 from hitmiss.io.runs import MANIFEST
 from hitmiss.opening import is_results, name_runs, open_run, split_choice
 from hitmiss.progress import each
-from hitmiss.protocol import Protocol, find_protocol, measure_trials, protocols
+from hitmiss.protocol import find_protocol, measure_trials, protocols
 from hitmiss.protocols.triage import evaluate_trials
 from hitmiss.readspec import ReadSpec
 from hitmiss.report.evaluations import RunData
@@ -35,11 +36,7 @@ CROSSED: Final = (("codec", "codec_q"), ("attack", "codec"), ("attack", "strengt
 class Measuring:
     """How scores are measured for a report."""
 
-    protocol: Protocol | None = None
-    metrics: tuple[str, ...] = ()
-    by: tuple[str, ...] = ()
-    threshold: float | None = None
-    options: dict[str, Any] = field(default_factory=dict)
+    design: Design = field(default_factory=Design)
     reading: ReadSpec = field(default_factory=ReadSpec)
     media: tuple[str, ...] = ()
 
@@ -50,7 +47,12 @@ def open_sources(
     """Every run that was named: a results file as it is, scores measured now."""
     split = [split_protocol(text) for text in texts]
     paths = [path for _, text in split for path in _expanded(text)]
-    own = {path: replace(measuring, protocol=p) for p, text in split if p is not None for path in _expanded(text)}
+    own = {
+        path: replace(measuring, design=replace(measuring.design, protocol=p))
+        for p, text in split
+        if p is not None
+        for path in _expanded(text)
+    }
     scored = [p for p in paths if not is_results(p)]
     if len(keys) not in (0, 1, len(scored)):
         raise UsageError(
@@ -122,7 +124,7 @@ def _open(path: str, name: str, key: str | None, measuring: Measuring) -> RunDat
         raise DataError(
             f"{Path(path).name} holds no results; a report takes what `hitmiss score -o` writes, or score files"
         )
-    trials = open_run(path, key, measuring.protocol, measuring.reading)
+    trials = open_run(path, key, measuring.design.protocol, measuring.reading)
     return replace(measured(trials, name, measuring), shelf=_shelf(path, trials, measuring.media))
 
 
@@ -135,17 +137,18 @@ def _shelf(path: str, trials: Trials, places: Sequence[str]) -> Shelf | None:
 
 def measured(trials: Trials, name: str, measuring: Measuring) -> RunData:
     """Trials measured for a report: the protocol's metrics, split by the columns that look like domains."""
-    decided = trials if measuring.threshold is None else at_threshold(trials, measuring.threshold)
-    by = list(measuring.by) or groupings_of(decided, measuring.protocol, measuring.options.get("unit"))
-    if measuring.protocol is not None and measuring.protocol.name == "triage" and is_repeated(decided):
-        plan = {k: v for k, v in measuring.options.items() if k != "unit"}
-        results = evaluate_trials(decided, metrics=measuring.metrics, by=by, **plan).figures
+    design, protocol = measuring.design, measuring.design.protocol
+    decided = trials if design.threshold is None else at_threshold(trials, design.threshold)
+    design = replace(design, by=design.by or parse_by(groupings_of(decided, protocol, design.unit)))
+    if protocol is not None and protocol.name == "triage" and is_repeated(decided):
+        plan = {"bootstrap": design.bootstrap, "seed": design.seed, "level": design.level}
+        results = evaluate_trials(decided, metrics=design.metrics, by=design.by, **plan).figures  # type: ignore[arg-type]
     else:
-        results = measure_trials(decided, measuring.protocol, metrics=measuring.metrics, by=by, **measuring.options)
+        results = measure_trials(decided, design)
     return RunData(name, results, tuple(pictures(decided, results)), decided)
 
 
-def groupings_of(trials: Trials, protocol: Protocol | None = None, unit: str | None = None) -> list[str]:
+def groupings_of(trials: Trials, protocol: Protocol | None = None, unit: Sequence[str] = ()) -> list[str]:
     """The columns worth splitting by: few values, more than one; and pairs of them that are known to belong together.
 
     A column that the protocol warns of is split by only together with another; one that is drawn as a whole is not split
@@ -156,7 +159,6 @@ def groupings_of(trials: Trials, protocol: Protocol | None = None, unit: str | N
     ['codec', 'codec_q', 'speaker', 'codec,codec_q']
     """
     counts = {name: trials.frame[name].n_unique() for name in trials.header.slices if name not in (*TEXTS, *COLUMNS)}
-    drawn = {part.strip() for part in (unit or "").split(",")}
-    fit = [name for name, n in counts.items() if 1 < n <= MOST_SLICES and name not in drawn]
+    fit = [name for name, n in counts.items() if 1 < n <= MOST_SLICES and name not in unit]
     alone = [name for name in fit if protocol is None or name not in protocol.remarks][:MOST_GROUPINGS]
     return [*alone, *(f"{a},{b}" for a, b in CROSSED if a in fit and b in fit)]

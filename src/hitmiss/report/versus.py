@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
-from hitmiss.comparing.comparison import compare
 from hitmiss.comparing.differences import A_BETTER, B_BETTER, IDENTICAL, NO_DIFFERENCE, Comparison
-from hitmiss.comparing.rankings import Ranking, compare_all
+from hitmiss.comparing.rankings import Ranking, compare_runs
+from hitmiss.design import Design
 from hitmiss.errors import DataError, UsageError
 from hitmiss.measuring.tallied import TalliedTrials
-from hitmiss.opening import fitting, runs_inside
+from hitmiss.opening import runs_inside
+from hitmiss.protocol import comparable
 from hitmiss.registry import find_metric
 from hitmiss.report import comparison_tables, views
 from hitmiss.report.comparison_tables import VERDICT
@@ -40,7 +39,7 @@ class Versus:
     compared: Comparison | Ranking | None = None
 
 
-def versus(evaluation: Evaluation, settings: Mapping[str, Any]) -> Versus:
+def versus(evaluation: Evaluation, asked: Design) -> Versus:
     """The runs compared where their trials are at hand; otherwise a sentence that says what is lacking."""
     if len(evaluation.lanes) < 2:
         return Versus()
@@ -49,9 +48,10 @@ def versus(evaluation: Evaluation, settings: Mapping[str, Any]) -> Versus:
     trials = contenders(evaluation)
     if len(trials) < 2:
         return Versus(notes=(REPEATED,))
-    choices = evaluation.protocol.choices if evaluation.protocol is not None else None
+    metrics = tuple(_metrics(evaluation, list(trials.values())))
+    design = Design(bootstrap=asked.bootstrap, unit=asked.unit, seed=asked.seed, level=asked.level)
     try:
-        made = _compared(trials, _metrics(evaluation, list(trials.values())), {"choices": choices, **settings})
+        made = compare_runs(trials, replace(design, protocol=evaluation.protocol, metrics=metrics))
     except (DataError, UsageError) as error:
         return Versus(notes=(f"These runs were not compared: {error}",))
     if isinstance(made, Comparison):
@@ -74,13 +74,6 @@ def _verdict_first(table: Table) -> Table:
     return replace(table, header=tuple(table.header[i] for i in order), rows=rows)
 
 
-def _compared(trials: Mapping[str, Trials], metrics: list[str], settings: dict[str, Any]) -> Comparison | Ranking:
-    if len(trials) > 2:
-        return compare_all(trials, metrics, **settings)
-    (name_a, a), (name_b, b) = trials.items()
-    return compare(a, b, metrics, names=(name_a, name_b), **settings)
-
-
 def contenders(evaluation: Evaluation) -> dict[str, Trials]:
     """The runs to compare by name; repetitions of one run (seeds, trials) stay together."""
     sources = list(dict.fromkeys(lane.source for lane in evaluation.lanes))
@@ -99,7 +92,7 @@ def _metrics(evaluation: Evaluation, trials: list[Trials]) -> list[str]:
     Figures that get no interval (calibration errors) get no test either.
     """
     measured = list(dict.fromkeys(e.metric for e in evaluation.results if not e.slice and e.average is None))
-    known = fitting(evaluation.protocol, trials) if evaluation.protocol is not None else measured
+    known = comparable(evaluation.protocol, trials) if evaluation.protocol is not None else measured
     known = [m for m in known if find_metric(parse(m).name).interval]
     telling = [evaluation.primary, *(evaluation.protocol.slice_metrics if evaluation.protocol is not None else ())]
     ordered = [m for m in dict.fromkeys((*telling, *known)) if m in known]

@@ -9,7 +9,7 @@ from typing import Final
 
 import polars as pl
 
-from hitmiss.bands import Bands
+from hitmiss.design import Bands
 from hitmiss.errors import DataError, UnknownName, UsageError
 from hitmiss.io.rows import read_rows
 from hitmiss.io.runs import MANIFEST, TABLE, require_complete

@@ -13,8 +13,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from hitmiss.design import Design, Gap
 from hitmiss.errors import UsageError
-from hitmiss.measuring.grouping import parse_by
 from hitmiss.measuring.signature import signed
 from hitmiss.metrics import robustness as figures
 from hitmiss.metrics.ranking import roc_auc
@@ -36,30 +36,22 @@ LEAST: Final = "minimal_strength"
 LOW: Final = ("changed", "changed_correct", "target_success", "target_eligible", "flipped", "lost", "induced")
 
 
-def measure_attacks(
-    trials: Trials,
-    *,
-    by: Sequence[str | Sequence[str]] | str = (),
-    bootstrap: int = 0,
-    unit: str | Sequence[str] | None = None,
-    seed: int = 0,
-    level: float = 0.95,
-    interval: str = "percentile",
-    **_others: Any,
-) -> Results:
+def measure_attacks(trials: Trials, design: Design | None = None, **asked: object) -> Results:
     """Every figure of every attack; `by="target"` per class, `by="sex"` per group of records.
 
     Shares of independent records get Wilson's interval; where a patient has several records, and for areas and means, the
-    interval comes from drawing patients (`bootstrap`). `unit` is the column drawn as a whole, by default `patient`, else the record.
+    interval comes from drawing patients (`bootstrap`). `unit` is the column drawn as a whole, by default `patient`, else the
+    record. Keywords instead of a design are those of `Design.of`; what attacks do not have (a gap, strata, other
+    intervals) is refused.
     """
-    if interval not in ("auto", "percentile"):
-        raise UsageError(f"intervals of attacks are percentile intervals; found {interval!r}")
+    design = design or Design.of(**asked)  # type: ignore[arg-type]
+    _refuse_unfit(design)
     campaign = Campaign.of(trials)
-    wanted = unit if unit is None or isinstance(unit, str) else ",".join(unit)
-    draws = Draws.of(campaign, bootstrap, wanted, seed, level)
+    bootstrap, wanted = design.bootstrap, ",".join(design.unit) or None
+    draws = Draws.of(campaign, bootstrap, wanted, design.seed, design.level)
     everyone = np.ones(len(campaign.records), dtype=bool)
     whole = [r for cell in (campaign.clean, *campaign.cells) for r in _rows(campaign, cell, draws, everyone, {})]
-    groupings = parse_by(by)
+    groupings = design.groupings
     rows = [r.estimate for r in whole] + [e for names in groupings for e in _grouped(campaign, draws, names)]
     several = (
         []
@@ -68,8 +60,26 @@ def measure_attacks(
     )
     warnings = (*trials.header.notes, *several, *health(campaign))
     made = Results(tuple(rows), warnings=tuple(dict.fromkeys(warnings)), protocol="ecg-attacks")
-    asked = ",".join("*".join(names) for names in groupings)
-    return replace(made, signature=signed(made, trials, by=asked or "none", boot=draws.text.removeprefix("bootstrap ")))
+    by = ",".join("*".join(names) for names in groupings)
+    made = replace(made, reading=trials.header.reading, design=design, content=trials.content)
+    return replace(made, signature=signed(made, trials, by=by or "none", boot=draws.text.removeprefix("bootstrap ")))
+
+
+def _refuse_unfit(design: Design) -> None:
+    """What may be asked of trials and has no meaning for attacks."""
+    if design.interval not in ("auto", "percentile"):
+        raise UsageError(
+            f"intervals of attacks are percentile intervals; found {design.interval!r}", code="interval-of-attacks"
+        )
+    if isinstance(design.gap, Gap):
+        raise UsageError(
+            f"figures of attacks have no gap; leave --gap {design.gap} out, or write --by {design.gap.column}",
+            code="gap-of-attacks",
+        )
+    if design.stratify is not None:
+        raise UsageError(
+            "records of attacks have several labels and no strata; leave --stratify out", code="stratify-of-attacks"
+        )
 
 
 class _Row(NamedTuple):

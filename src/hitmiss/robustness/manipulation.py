@@ -8,7 +8,7 @@ with their clean selves, so the drift has an interval of its own. Decisions are 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -16,7 +16,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
+from hitmiss.design import Design, Drift
 from hitmiss.errors import DataError, UnknownName, UsageError
+from hitmiss.measuring.signature import USUAL_LEVEL, signed
 from hitmiss.metrics.detection import eer, eer_point
 from hitmiss.results import Estimate, Results
 from hitmiss.stats.intervals import percentile
@@ -65,6 +67,9 @@ def drift(
     clips belong together (by default `source`, else `codec_seed`). `threshold` is one that was chosen elsewhere; without it the clean
     clips' own EER threshold is frozen. Intervals are drawn over `unit` (by default the source clips).
     """
+    asked = Design.of(by=by, unit=unit, bootstrap=bootstrap, seed=seed, level=level, threshold=threshold)
+    asked = replace(asked, gap="none", drift=Drift(clean, pair_by))
+    reading = trials.header.reading
     trials, by = _joined(trials, by)
     base = _base(trials, by, clean)
     linked = pair_by or next((c for c in ("source", "codec_seed") if c in trials.frame.columns), "item")
@@ -78,9 +83,18 @@ def drift(
         cell = _Cell.of(start, _scores_by(trials.where(**{by: value}), linked, value), frozen.value, units, weights)
         rows += cell.estimates({by: value}, level, unit or linked, is_clean=value == base)
     notes = [f"decisions: score > {frozen.value:.6g}, a threshold {frozen.origin}", *_fakes_only(rows)]
-    over = f"bootstrap {bootstrap} over {unit or linked}, seed {seed}" if bootstrap else "no bootstrap"
-    signature = f"drift|by={by}|clean={base}|threshold={frozen.value!r}|{over}|data={trials.digest}"
-    return Results(tuple(rows), signature, tuple(notes))
+    made = Results(tuple(rows), warnings=tuple(notes), reading=reading, design=asked, content=trials.content)
+    over = f"{bootstrap},unit={unit or linked},percentile,{level:g},seed={seed}" if bootstrap else "none"
+    named = ",".join("*".join(grouping) for grouping in asked.by)
+    signature = signed(
+        made,
+        trials.retitle(threshold=frozen),
+        drift=f"clean={base},linked={linked}",
+        by=named,
+        boot=over,
+        level="none" if bootstrap or level == USUAL_LEVEL else f"{level:g}",
+    )
+    return replace(made, signature=signature)
 
 
 def _joined(trials: Trials, by: str) -> tuple[Trials, str]:

@@ -18,9 +18,11 @@ import numpy as np
 import polars as pl
 
 from hitmiss._version import __version__
+from hitmiss.comparing.comparison import with_sides
 from hitmiss.comparing.differences import Comparison, Difference, judged
+from hitmiss.design import Contest, Design, Protocol, parse_by
 from hitmiss.errors import DataError, UsageError
-from hitmiss.measuring.grouping import parse_by
+from hitmiss.measuring.signature import render
 from hitmiss.metrics import robustness as figures
 from hitmiss.metrics.ranking import roc_auc
 from hitmiss.metrics.robustness import Floats, Terms
@@ -60,6 +62,7 @@ def compare_attacks(
     test: str = "auto",
     allow_missing: bool = False,
     force: bool = False,
+    protocol: Protocol | None = None,
 ) -> Comparison:
     """Every figure of two attack runs on the same records: B − A for each attack and strength that both have.
 
@@ -85,6 +88,9 @@ def compare_attacks(
     correction = "holm" if correction == "auto" else correction
     made = [judged(row, level) for row in _adjusted(rows, correction)]
     found = Comparison(names, tuple(made), (), "", tuple(dict.fromkeys(warnings)), level, correction, "ecg-attacks")
+    asked = Design.of(by=by, unit=unit, bootstrap=bootstrap, seed=seed, level=level, protocol=protocol)
+    contest = Contest(test=test, correction=correction, allow_missing=allow_missing, force=force)
+    found = replace(found, design=with_sides(replace(asked, contest=contest), {names[0]: a, names[1]: b}))
     return replace(found, signature=_signed(found, a, b, work, test, by, force))
 
 
@@ -299,4 +305,4 @@ def _signed(
         "boot": work.draws.text.removeprefix("bootstrap "), "forced": "yes" if force else "none", "n": str(len(work.one.records)),
         "a": a.digest, "b": b.digest, "numpy": np.__version__, "out": hashlib.sha256(told.encode()).hexdigest()[:12],
     }  # fmt: skip
-    return "|".join(f"{k}:{v}" for k, v in parts.items() if v != "none")
+    return render(parts)

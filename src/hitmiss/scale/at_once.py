@@ -20,6 +20,7 @@ import numpy as np
 import polars as pl
 
 from hitmiss import artifacts
+from hitmiss.design import Design, Protocol
 from hitmiss.detect.extract import Extraction
 from hitmiss.detect.length import Pooling
 from hitmiss.detect.on_cluster import TALLIES
@@ -31,14 +32,13 @@ from hitmiss.io.findings import Ledger
 from hitmiss.io.manifest import Manifest
 from hitmiss.io.runs import TABLE, load_manifest
 from hitmiss.io.segments import replace_file
-from hitmiss.measuring.measurement import Gap, unit_names
-from hitmiss.protocol import Protocol, find_protocol, measure_trials
+from hitmiss.protocol import find_protocol, measure_trials
 from hitmiss.readspec import ReadSpec
 from hitmiss.scale.assembling import assemble
 from hitmiss.scale.passes import first_pass
 from hitmiss.scale.plan import Shard, ShardPlan
 from hitmiss.scale.sealing import refuse_missing, sealed
-from hitmiss.scale.streaming import Streamed, asked_columns, refuse_what_needs_trials
+from hitmiss.scale.streaming import Streamed, asked_columns, asked_design, refuse_what_needs_trials
 from hitmiss.scale.tallies import ShardTally, merge_tallies, ordered
 from hitmiss.stats.keys import Keys
 
@@ -132,14 +132,12 @@ def evaluate_tallies(
     files: Any,
     protocol: str | Path | Protocol | None = None,
     *,
-    metrics: Sequence[str] = (),
-    by: Sequence[str | Sequence[str]] | str = (),
-    gap: Gap | bool | None = None,
-    **options: Any,
+    design: Design | None = None,
+    **asked: object,
 ) -> Streamed:
     """As `evaluate`, for tallies: those of one run, or of several that are parts of one evaluation."""
-    chosen = find_protocol(protocol) if protocol is not None else None
-    wanted = list(metrics) or list(chosen.metrics if chosen else ())
+    design = design or asked_design(protocol, asked)
+    wanted = list(design.metrics) or list(design.protocol.metrics if design.protocol else ())
     tally = merge_tallies(_tally(path) for path in expand(files))
     refuse_missing(tally)
     if _repeats(tally):
@@ -148,10 +146,9 @@ def evaluate_tallies(
     plan = _plan(facts.get("protocol"), facts["positive"], facts["negative"], tally.names[1:])
     if plan.fingerprint != tally.plan:
         raise DataError("the tallies were made by another version of hitmiss or of the protocol; count the runs again")
-    units = unit_names(options.get("unit")) if options.get("bootstrap") else ()
-    refuse_what_needs_trials(chosen, bool(metrics), wanted, asked_columns(by, gap, units), plan.options)
-    trials = assemble(replace(tally, ids=None), plan, "tallies")
-    return Streamed(measure_trials(trials, chosen, metrics=list(metrics), by=by, gap=gap, **options), trials)
+    refuse_what_needs_trials(design, wanted, asked_columns(design), plan.options)
+    trials = assemble(replace(tally, ids=None), plan, "tallies").retitle(reading=plan.options)
+    return Streamed(measure_trials(trials, design), trials)
 
 
 def _tally(path: str | Path) -> ShardTally:

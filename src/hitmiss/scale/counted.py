@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from hitmiss.design import Design, Protocol
 from hitmiss.errors import UsageError
 from hitmiss.io.checks import check_labels, check_scores
 from hitmiss.io.files import expand
@@ -17,15 +18,21 @@ from hitmiss.io.findings import Ledger, Place, Stop
 from hitmiss.io.shapes import Table
 from hitmiss.io.tables import Stack
 from hitmiss.io.words import understand
-from hitmiss.measuring.measurement import Gap, unit_names
-from hitmiss.protocol import Protocol, find_protocol, measure_trials
+from hitmiss.protocol import measure_trials
 from hitmiss.readspec import ReadSpec
 from hitmiss.scale.assembling import assemble
 from hitmiss.scale.looking import is_turned
 from hitmiss.scale.plan import Shard, ShardPlan
 from hitmiss.scale.reading import Opened, Read, digest, open_shard, pieces
 from hitmiss.scale.sql import COUNT
-from hitmiss.scale.streaming import Streamed, asked_columns, kept_columns, read_options, refuse_what_needs_trials
+from hitmiss.scale.streaming import (
+    Streamed,
+    asked_columns,
+    asked_design,
+    kept_columns,
+    read_options,
+    refuse_what_needs_trials,
+)
 from hitmiss.scale.tallies import Binned, Cell, ShardFact, ShardTally, merge_binned, merge_tallies
 from hitmiss.stats.keys import EXACT, keys_of
 
@@ -34,20 +41,17 @@ def evaluate_counts(
     files: Any,
     protocol: str | Path | Protocol | None = None,
     *,
-    metrics: Sequence[str] = (),
-    by: Sequence[str | Sequence[str]] | str = (),
-    gap: Gap | bool | None = None,
-    threshold: float | None = None,
-    unit: str | Sequence[str] | None = None,
-    reading: ReadSpec | None = None,
-    **options: Any,
+    reading: ReadSpec | Mapping[str, object] | None = None,
+    design: Design | None = None,
+    **asked: object,
 ) -> Streamed:
     """As `evaluate_streamed`, for tables with a row a (slice, label, score) and a column `n` that counts its trials."""
-    chosen = find_protocol(protocol) if protocol is not None else None
-    wanted = list(metrics) or list(chosen.metrics if chosen else ())
+    design = design or asked_design(protocol, asked)
+    chosen, threshold = design.protocol, design.threshold
+    wanted = list(design.metrics) or list(chosen.metrics if chosen else ())
     reads = read_options(chosen, reading)
-    columns = asked_columns(by, gap, unit_names(unit) if options.get("bootstrap") else ())
-    refuse_what_needs_trials(chosen, bool(metrics), wanted, columns, reads)
+    columns = asked_columns(design)
+    refuse_what_needs_trials(design, wanted, columns, reads)
     if reads.score_columns:
         raise UsageError("a file of counts has one column of scores; name it with --column score=NAME")
     ledger = Ledger()
@@ -58,8 +62,8 @@ def evaluate_counts(
     keep = kept_columns(opened[0], wanted, columns, threshold, reads)
     plan = ShardPlan(reads, keep, EXACT, turned=is_turned(opened, reads), threshold=threshold, ids=False)
     tally = merge_tallies(_read(one, plan, ledger) for one in opened)
-    trials = assemble(tally, plan, "counts")
-    return Streamed(measure_trials(trials, chosen, metrics=list(metrics), by=by, gap=gap, unit=unit, **options), trials)
+    trials = assemble(tally, plan, "counts").retitle(reading=reads)
+    return Streamed(measure_trials(trials, design), trials)
 
 
 def _read(opened: Opened, plan: ShardPlan, ledger: Ledger) -> ShardTally:

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from hitmiss import progress
+from hitmiss.design import Design, Gap, Protocol
 from hitmiss.errors import UsageError
 from hitmiss.io.files import expand
 from hitmiss.io.findings import Ledger
 from hitmiss.io.finished import FinishedRun, open_finished
 from hitmiss.io.reshaping import find_reshaping
 from hitmiss.measuring.asking import form_of
-from hitmiss.measuring.grouping import parse_by
-from hitmiss.measuring.measurement import Gap, unit_names
 from hitmiss.measuring.tallied import TalliedTrials
-from hitmiss.protocol import Protocol, find_protocol, measure_trials
-from hitmiss.readspec import SYSTEM, ReadSpec
+from hitmiss.protocol import find_protocol, measure_trials
+from hitmiss.readspec import OPTION, SYSTEM, ReadSpec
 from hitmiss.registry import find_metric, resolve
 from hitmiss.results import Results
 from hitmiss.scale.assembling import assemble
@@ -72,31 +71,28 @@ def evaluate_streamed(
     run: Executor = sequential,
     memory: int = MEMORY,
     scratch: str | None = None,
-    metrics: Sequence[str] = (),
-    by: Sequence[str | Sequence[str]] | str = (),
-    gap: Gap | bool | None = None,
-    threshold: float | None = None,
-    unit: str | Sequence[str] | None = None,
     key: str | Sequence[str] | None = None,
-    reading: ReadSpec | None = None,
-    **options: Any,
+    reading: ReadSpec | Mapping[str, object] | None = None,
+    design: Design | None = None,
+    **asked: object,
 ) -> Streamed:
     """As `evaluate`, for files that need not fit into memory.
 
     `scores` is a path, a pattern or a list of these; the files carry their labels, or `key` does. `memory` bounds (in
     bytes) what is kept of them; what does not fit is put on disk for a while, in a folder made in `scratch`. `run` makes
-    the passes over the shards: here one after the other, or any executor of the same shape. Further keywords are those
-    of `measure`: bootstrap, seed, level, interval.
+    the passes over the shards: here one after the other, or any executor of the same shape. `design` is what is asked;
+    keywords instead of it are those of `Design.of`: metrics, by, gap, threshold, bootstrap, unit, seed, level, interval.
     """
-    chosen = find_protocol(protocol) if protocol is not None else None
-    wanted = list(metrics) or list(chosen.metrics if chosen else ())
+    design = design or asked_design(protocol, asked)
+    chosen, threshold = design.protocol, design.threshold
+    wanted = list(design.metrics) or list(chosen.metrics if chosen else ())
     reads = read_options(chosen, reading)
-    finished = open_finished(scores, reads)
+    said, finished = reads, open_finished(scores, reads)
     if finished is not None:  # a run folder stands for the table inside it
         scores, reads = finished.table, finished.options
-    units = unit_names(unit) if options.get("bootstrap") else ()
-    columns = asked_columns(by, gap, units)
-    refuse_what_needs_trials(chosen, bool(metrics), wanted, columns, reads)
+    units = design.unit if design.bootstrap else ()
+    columns = asked_columns(design)
+    refuse_what_needs_trials(design, wanted, columns, reads)
     shards = [Shard(str(path), system) for path in expand(scores) for system in reads.score_columns or (None,)]
     reads = reads if not reads.score_columns else reads.changed(runs=(*reads.runs, SYSTEM))
     unchanged = Stamps.of(shards)
@@ -120,7 +116,7 @@ def evaluate_streamed(
     trials = trials if finished is None else _as_run_says(trials, finished)
     if covering is not None:
         trials = with_key(trials, plan, covering)
-    asking: dict[str, Any] = {"metrics": list(metrics), "by": by, "gap": gap, "unit": unit, **options}
+    trials = trials.retitle(reading=said)
     fetch: Callable[[Window], ShardTally] | None = None
     if not plan.is_exact:
         fetch = _Fetching(shards, plan, run)
@@ -128,12 +124,12 @@ def evaluate_streamed(
         cuts = condensing.thresholds(forms)
         fetch = Resident(tally.plan, tally.names, tally.cells, cuts)
     if fetch is not None:
-        rehearse = _Rehearsing(chosen, asking | {"bootstrap": 0})
+        rehearse = _Rehearsing(replace(design, bootstrap=0))
         cells, longest = tuple(sorted(tally.cells)), max(shard.rows for shard in tally.shards)
         stretches = Stretches(shards, plan, run, cells, longest, memory, scratch)
         trials = _sharpened(trials, cells, forms, fetch, stretches, rehearse)
     unchanged.refuse_changes()
-    return Streamed(measure_trials(trials, chosen, **asking), trials)
+    return Streamed(measure_trials(trials, design), trials)
 
 
 def _as_run_says(trials: TalliedTrials, run: FinishedRun) -> TalliedTrials:
@@ -147,11 +143,10 @@ def _as_run_says(trials: TalliedTrials, run: FinishedRun) -> TalliedTrials:
 class _Rehearsing:
     """A measurement that is made for nothing but to see which samples it asks for."""
 
-    protocol: Protocol | None
-    asking: dict[str, Any]
+    design: Design
 
     def __call__(self, trials: TalliedTrials) -> None:
-        measure_trials(trials, self.protocol, **self.asking)
+        measure_trials(trials, self.design)
 
 
 @dataclass(frozen=True)
@@ -206,16 +201,22 @@ def asked_forms(wanted: Sequence[str], protocol: Protocol | None, options: ReadS
     return found
 
 
-def read_options(protocol: Protocol | None, reading: ReadSpec | None) -> ReadSpec:
-    """What the caller says about the files, over what the protocol says."""
-    said = reading or ReadSpec()
+def read_options(protocol: Protocol | None, reading: ReadSpec | Mapping[str, object] | None) -> ReadSpec:
+    """What the caller says about the files, by a spec or its fields, over what the protocol says."""
+    said = reading if isinstance(reading, ReadSpec) else ReadSpec().changed(**(reading or {}))
     return said.over(protocol.read) if protocol else said
 
 
-def asked_columns(by: Sequence[str | Sequence[str]] | str, gap: Gap | bool | None, units: Sequence[str]) -> list[str]:
+def asked_design(protocol: str | Path | Protocol | None, asked: Mapping[str, Any]) -> Design:
+    """A design from keywords."""
+    return Design.of(**asked, protocol=find_protocol(protocol) if protocol is not None else None)
+
+
+def asked_columns(design: Design) -> list[str]:
     """The columns that groupings, the gap and units need."""
-    gap_columns = [gap.column] if isinstance(gap, Gap) else []
-    return list(dict.fromkeys([*(c for grouping in parse_by(by) for c in grouping), *gap_columns, *units]))
+    gap_columns = [design.gap.column] if isinstance(design.gap, Gap) else []
+    units = design.unit if design.bootstrap else ()
+    return list(dict.fromkeys([*(c for grouping in design.groupings for c in grouping), *gap_columns, *units]))
 
 
 def too_many_for_units(units: Sequence[str], expected: int) -> UsageError:
@@ -226,24 +227,31 @@ def too_many_for_units(units: Sequence[str], expected: int) -> UsageError:
     )
 
 
-def refuse_what_needs_trials(
-    protocol: Protocol | None, has_metrics: bool, wanted: Sequence[str], columns: Sequence[str], options: ReadSpec
-) -> None:
+def refuse_what_needs_trials(design: Design, wanted: Sequence[str], columns: Sequence[str], options: ReadSpec) -> None:
     """One sentence for what cannot be told from counts."""
+    protocol = design.protocol
     if not wanted:
-        raise UsageError("say what to measure: a protocol (-p asvspoof5) or metrics (-m eer -m min_dcf)")
-    if protocol is not None and (protocol.reader or (protocol.measured_by and not has_metrics)):
+        raise UsageError(
+            "say what to measure: a protocol (-p asvspoof5) or metrics (-m eer -m min_dcf)", code="no-metric"
+        )
+    if protocol is not None and (protocol.reader or (protocol.measured_by and not design.metrics)):
         raise UsageError(f"the protocol {protocol.name} reads and measures its files as a whole; leave --stream out")
     single = [name for name in columns if name in ("item", "label", *ANSWERS)]
     if single:
         raise UsageError(
             f"{single[0]} is not counted by: trials are grouped and drawn by slices, as codec; leave {single[0]} out"
         )
-    own = [name for name in columns if protocol is not None and name in protocol.read.itself]
+    own = [name for name in columns if name in options.itself]
     if own:
+        named = f" {protocol.name}" if protocol is not None else ""
         raise UsageError(
-            f"a trial whose {own[0]} is {protocol.read.itself[own[0]]!r} stands for itself by the protocol {protocol.name}, so "  # type: ignore[union-attr]
+            f"a trial whose {own[0]} is {options.itself[own[0]]!r} stands for itself by the protocol{named}, so "
             f"{own[0]} has too many values to be counted by; leave --stream out, or {own[0]}"
+        )
+    unread = [name for name in ("key_columns", "abstain", "where", "match") if name in options.said]
+    if unread:
+        raise UsageError(
+            f"--{OPTION.get(unread[0], unread[0])} needs the whole table; leave --stream out", code="unread-option"
         )
     if options.dedupe or find_reshaping(options) is not None:
         raise UsageError("--dedupe and layouts of nested files need the whole table; leave --stream out")

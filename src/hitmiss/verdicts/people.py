@@ -13,9 +13,10 @@ from typing import Any, Final, Literal, get_args
 
 import polars as pl
 
+from hitmiss.design import Protocol
 from hitmiss.errors import DataError, Fault, UnknownName
 from hitmiss.io.people import HUMAN, PeoplesVerdicts
-from hitmiss.measuring.measurement import Choices, measure
+from hitmiss.measuring.measurement import measure
 from hitmiss.results import Results
 from hitmiss.stats.agreement import Agreement, agreement, answer_counts
 from hitmiss.trials import Header, Trials, stack
@@ -83,13 +84,13 @@ def evaluate_teamwork(
     bootstrap: int = 1000,
     seed: int = 0,
     level: float = 0.95,
-    choices: Choices | None = None,
+    protocol: Protocol | None = None,
 ) -> Teamwork:
     """Every figure for the system alone, people alone, and the two together."""
     people = words_of_people(system, said)
     both = together(system, people, where)
     plan: dict[str, Any] = {"bootstrap": bootstrap, "seed": seed, "level": level}
-    figures = _figures(system, people, both, list(metrics), {**plan, "choices": choices})
+    figures = _figures(system, people, both, list(metrics), {**plan, "protocol": protocol})
     rows = [dict(zip(own["reviewer"], map(str, own["decision"]), strict=True)) for own in _by_item(said.reviews)]
     seconds = said.frame["seconds"].drop_nulls()
     return Teamwork(

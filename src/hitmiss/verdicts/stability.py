@@ -13,10 +13,10 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
+from hitmiss.design import Protocol, parse_by
 from hitmiss.errors import UsageError
-from hitmiss.measuring.grouping import parse_by
-from hitmiss.measuring.measurement import Choices, measure
-from hitmiss.measuring.signature import digest_of
+from hitmiss.measuring.measurement import measure
+from hitmiss.measuring.signature import digest_of, read_signature, render
 from hitmiss.results import Estimate, Results, merged
 from hitmiss.spec import Spec
 from hitmiss.stats.binomial import wilson
@@ -47,7 +47,7 @@ def measure_repeated(
     bootstrap: int = 1000,
     seed: int = 0,
     level: float = 0.95,
-    choices: Choices | None = None,
+    protocol: Protocol | None = None,
     remarks: Sequence[str] = (),
     column: str = TRIAL,
 ) -> Results:
@@ -57,10 +57,10 @@ def measure_repeated(
     """
     if not is_repeated(trials, column):
         raise UsageError(f"no run has more than one {column}")
-    own: dict[str, Any] = {"bootstrap": bootstrap, "seed": seed, "level": level, "choices": choices}
+    own: dict[str, Any] = {"bootstrap": bootstrap, "seed": seed, "level": level, "protocol": protocol}
     each = measure(trials, metrics, remarks=remarks, **own)
-    wide = replace(choices or Choices(), slice_metrics=())
-    together = measure(pooled(trials, column), metrics, by=[column], unit="item", **{**own, "choices": wide})
+    wide = replace(protocol or Protocol(), slice_metrics=())
+    together = measure(pooled(trials, column), metrics, by=[column], unit="item", **{**own, "protocol": wide})
     means = [_mean(e, column) for e in together if e.average == "macro"]
     sliced = measure(pooled(trials, column), metrics, by=by, unit="item", **own) if by else Results(())
     rows = (*each, *means, *_deviations(each, column), *(e for e in sliced if e.slice))
@@ -89,10 +89,9 @@ def _deviation(own: list[Estimate]) -> Estimate:
 
 
 def _signed(together: Results, rows: tuple[Estimate, ...], by: Sequence[str | Sequence[str]]) -> str:
-    parts = [p for p in together.signature.split("|") if not p.startswith(("out:", "by:"))]
+    parts = {k: v for k, v in read_signature(together.signature).items() if k not in ("out", "by")}
     groupings = ",".join("*".join(g) for g in parse_by(by))
-    sliced = [f"by:{groupings}"] if groupings else []
-    return "|".join([*parts, *sliced, f"repeats:{TRIAL}", f"out:{digest_of(rows)}"])
+    return render({**parts, "by": groupings or "none", "repeats": TRIAL, "out": digest_of(rows)})
 
 
 def flips(trials: Trials, column: str = TRIAL, level: float = 0.95) -> Results:

@@ -1,0 +1,388 @@
+"""Design: everything that is asked of trials, and what a protocol settles of it; frozen, typed, stored as JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Final, Literal
+
+from hitmiss.declared import Misdeclared, Plain, declare, fit_field, plain
+from hitmiss.errors import DataError, UnknownName, UsageError
+from hitmiss.readspec import ReadSpec
+from hitmiss.spec import Setting, Spec
+
+Method = Literal["auto", "percentile", "bca"]
+METHODS: Final = ("auto", "percentile", "bca")
+Grouping = tuple[str, ...]
+By = Sequence[str | Sequence[str]] | str
+Undefined = Literal["null", "zero"]
+
+
+@dataclass(frozen=True)
+class Gap:
+    """The difference between the trials outside and inside a domain: figure(out) − figure(in).
+
+    Everything that is not inside is outside, unless `outside` names values.
+    """
+
+    column: str
+    inside: tuple[str, ...]
+    outside: tuple[str, ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> Gap:
+        """A gap from its text: `column=in`, `column=in1+in2` or `column=in:out`.
+
+        >>> Gap.parse("codec=NONE:C01+C02")
+        Gap(column='codec', inside=('NONE',), outside=('C01', 'C02'))
+        """
+        column, equals, values = text.partition("=")
+        inside, _, outside = values.partition(":")
+        if not column or not equals or not inside:
+            raise UsageError(f"gap {text!r}: write column=in, column=in1+in2 or column=in:out", code="bad-gap")
+        return cls(column, tuple(inside.split("+")), tuple(outside.split("+")) if outside else ())
+
+    def __str__(self) -> str:
+        return f"{self.column}={'+'.join(self.inside)}{':' if self.outside else ''}{'+'.join(self.outside)}"
+
+    @property
+    def label(self) -> str:
+        """How the gap is written in tables."""
+        return f"{'+'.join(self.outside) or 'rest'} − {'+'.join(self.inside)}"
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """What a document settles once for everybody, as its TOML file declares it; unknown keys are errors.
+
+    Parameters
+    ----------
+    name, title, primary, reference
+        What it is called, its main figure, and where it is written down.
+    metrics, slice_metrics
+        What is measured, and what of it in tables by slice (all where none is named).
+    read
+        How its files are read.
+    settings
+        Settings of metrics that differ from their defaults.
+    negative_only
+        Columns that only negative trials have: a slice of them is set against all positives.
+    both_eers
+        Where tied scores matter, the EER in both readings of ties.
+    zero_undefined
+        A share with an empty denominator is 0, and marked, where others leave it undefined.
+    delong
+        The interval of an AUC is DeLong's even where there are replicates.
+    within
+        Per grouping also the share of rightly ordered pairs among those inside a slice (AUC), which scales and rates
+        that differ between slices cannot move.
+    gap
+        The domain that is "in".
+    remarks
+        Per column, what to say where figures are asked by it.
+    reader, measured_by, compared_by
+        Code of ours that reads, measures or compares instead, where a figure is about several trials together.
+    """
+
+    name: str = ""
+    title: str = ""
+    primary: str = ""
+    metrics: tuple[str, ...] = ()
+    read: ReadSpec = field(default_factory=ReadSpec)
+    reference: str = ""
+    slice_metrics: tuple[str, ...] = ()
+    both_eers: bool = False
+    zero_undefined: bool = False
+    delong: bool = False
+    within: bool = False
+    reader: Literal["", "hitmiss.protocols.toxicity:read_files"] = ""
+    measured_by: Literal["", "hitmiss.robustness.attacks:measure_attacks"] = ""
+    compared_by: Literal["", "hitmiss.robustness.versus:compare_attacks"] = ""
+    negative_only: tuple[str, ...] = ()
+    settings: Mapping[str, Mapping[str, Setting]] = field(default_factory=dict)
+    gap: Gap | None = None
+    remarks: Mapping[str, str] = field(default_factory=dict)
+
+
+REQUIRED: Final = ("name", "title", "primary", "metrics", "read")
+
+
+def declared(data: object) -> Protocol:
+    """A protocol from the plain data of its file; `Misdeclared` says what is wrong and where."""
+    protocol = declare(Protocol, data)
+    for name in REQUIRED:
+        if not isinstance(data, Mapping) or name not in data:
+            raise Misdeclared((name,), "it is missing")
+    for name in ("positive", "negative"):
+        if getattr(protocol.read, name) is None:
+            raise Misdeclared(("read", name), "it is missing")
+    return protocol
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How sure: replicates, the unit that is drawn, the seed, the level and the kind of interval."""
+
+    bootstrap: int = 0
+    unit: tuple[str, ...] = ()
+    seed: int = 0
+    level: float = 0.95
+    method: Method = "auto"
+    stratify: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.bootstrap < 0 or self.bootstrap == 1:
+            raise UsageError(
+                f"an interval needs at least 2 replicates (0 for none); found {self.bootstrap}", code="bad-bootstrap"
+            )
+        if not 0.0 < self.level < 1.0:
+            raise UsageError(f"the level must lie between 0 and 1; found {self.level}", code="bad-level")
+        if self.method not in METHODS:
+            raise UnknownName("kind of interval", self.method, METHODS)
+        if len(self.unit) > 2:
+            raise UsageError(f"at most two units can be crossed; found {', '.join(self.unit)}", code="bad-unit")
+
+    def __str__(self) -> str:
+        if not self.bootstrap:
+            return "none"
+        kind = f"unit={'*'.join(self.unit)}" if self.unit else "stratified"
+        return f"{self.bootstrap},{kind},{self.method},{self.level:g},seed={self.seed}"
+
+
+@dataclass(frozen=True)
+class Bands:
+    """Two thresholds and where they come from.
+
+    >>> print(Bands(0.2, 0.8))
+    real below 0.2, fake from 0.8 on, uncertain between (given)
+    """
+
+    low: float
+    high: float
+    origin: str = "given"
+
+    def __post_init__(self) -> None:
+        if math.isnan(self.low) or math.isnan(self.high) or self.low > self.high:
+            raise UsageError(f"the low threshold must not exceed the high one; found {self.low} and {self.high}")
+
+    def __str__(self) -> str:
+        return self.told("real", "fake")
+
+    def told(self, negative: str, positive: str) -> str:
+        """The rule in words."""
+        where = f"{negative} below {self.low:.6g}, {positive} from {self.high:.6g} on, uncertain between"
+        return f"{where} ({self.origin})"
+
+
+@dataclass(frozen=True)
+class Triage:
+    """What a triage settles: two thresholds, whether they were chosen on half of the rows, which are then left out, and
+    how confidences were recalibrated on other rows."""
+
+    bands: Bands | None = None
+    half: bool = False
+    recalibration: str | None = None
+
+
+@dataclass(frozen=True)
+class Languages:
+    """What a toxicity evaluation settles: the tag of the run, the column of the groups, which of them, and the threshold of
+    those that have none."""
+
+    run_tag: str | None = None
+    group: str | None = None
+    names: tuple[str, ...] = ()
+    skip_missing: bool = False
+    default_threshold: float | None = None
+
+
+@dataclass(frozen=True)
+class Drift:
+    """What a drift table settles: the value of untouched clips and the column that links copies."""
+
+    clean: str | None = None
+    pair_by: str | None = None
+
+
+@dataclass(frozen=True)
+class Side:
+    """One run of a comparison: its name, how its file is read, its threshold, and the hash of its rows in any order."""
+
+    name: str
+    read: ReadSpec = field(default_factory=ReadSpec)
+    threshold: float | None = None
+    content: str = ""
+
+
+@dataclass(frozen=True)
+class Contest:
+    """What a comparison settles: the runs, the test, the correction, and whether it was forced."""
+
+    sides: tuple[Side, ...] = ()
+    test: str = "auto"
+    correction: str = "auto"
+    allow_missing: bool = False
+    force: bool = False
+
+
+@dataclass(frozen=True)
+class Design:
+    """Everything that is asked.
+
+    Parameters
+    ----------
+    protocol
+        What a document settles; None without one.
+    metrics
+        Metrics with their settings, as texts; none: those of the protocol.
+    by
+        Groupings, each of one slice column or several.
+    matrix
+        Two slice columns that are shown as a matrix.
+    gap
+        The gap; `auto`: that of the protocol where its column is asked for, `none`: none.
+    unit
+        Columns whose values are drawn as wholes.
+    bootstrap, seed, level, interval, stratify
+        Replicates (0: none), the seed of the draws, the level and the kind of intervals, units drawn within classes.
+    threshold
+        Decide at it (`score >= threshold`).
+    undefined
+        Shares with nothing to divide by: `null`, or `zero`; None leaves it to the protocol.
+    seeds
+        Each file is one run; figures are summed up over them.
+    calibration
+        Scores are calibrated so on other files, and the figures are those before and after.
+    triage, languages, drift, contest
+        What a triage, a toxicity evaluation, a drift table or a comparison settles besides.
+
+    Examples
+    --------
+    >>> design = Design.of(["eer"], by="codec", bootstrap=100)
+    >>> Design.from_plain(design.to_plain()) == design
+    True
+    """
+
+    protocol: Protocol | None = None
+    metrics: tuple[str, ...] = ()
+    by: tuple[Grouping, ...] = ()
+    matrix: tuple[str, ...] = ()
+    gap: Gap | Literal["auto", "none"] = "auto"
+    unit: tuple[str, ...] = ()
+    bootstrap: int = 0
+    seed: int = 0
+    level: float = 0.95
+    interval: Method = "auto"
+    stratify: bool | None = None
+    threshold: float | None = None
+    undefined: Undefined | None = None
+    seeds: bool = False
+    calibration: str | None = None
+    triage: Triage | None = None
+    languages: Languages | None = None
+    drift: Drift | None = None
+    contest: Contest | None = None
+
+    def __post_init__(self) -> None:
+        _ = self.plan  # it refuses what cannot be drawn
+        if len(self.matrix) not in (0, 2):
+            raise UsageError(
+                f"--matrix {','.join(self.matrix)!r}: write two columns, as attack,codec", code="bad-matrix"
+            )
+
+    @classmethod
+    def of(
+        cls,
+        metrics: Sequence[str | Spec] = (),
+        *,
+        by: By = (),
+        gap: Gap | bool | None = None,
+        unit: str | Sequence[str] | None = None,
+        **others: object,
+    ) -> Design:
+        """A design from what a caller writes: columns as texts, a gap as None (auto), True (the protocol's) or False."""
+        return cls().changed(
+            metrics=tuple(map(str, metrics)),
+            by=parse_by(by),
+            gap=_asked_gap(gap, others.get("protocol")),
+            unit=names_of(unit),
+            **others,
+        )
+
+    @property
+    def plan(self) -> Plan:
+        """How sure: what is drawn, and which intervals are made of it."""
+        return Plan(self.bootstrap, self.unit, self.seed, self.level, self.interval, self.stratify)
+
+    @property
+    def groupings(self) -> tuple[Grouping, ...]:
+        """Everything that figures are split by: the groupings, and those of the matrix."""
+        across = [(name,) for name in self.matrix] + ([self.matrix] if self.matrix else [])
+        return tuple(dict.fromkeys((*self.by, *across)))
+
+    @property
+    def settled(self) -> Protocol:
+        """What is settled for the measurement: by the protocol, or nothing."""
+        protocol = self.protocol or Protocol()
+        return protocol if self.undefined is None else replace(protocol, zero_undefined=self.undefined == "zero")
+
+    def changed(self, **changes: object) -> Design:
+        """The same design with some fields changed; an unknown name is an error with the nearest."""
+        known = [f.name for f in fields(self)]
+        for name in changes:
+            if name not in known:
+                raise UnknownName("option", name, known)
+        try:
+            return replace(self, **{name: fit_field(Design, name, value) for name, value in changes.items()})
+        except Misdeclared as fault:
+            raise UsageError(f"option {fault}; found {fault.value!r}", code="bad-option") from None
+
+    def to_plain(self) -> dict[str, Plain]:
+        """The JSON form, every field."""
+        data: dict[str, Plain] = plain(self)
+        return data
+
+    @classmethod
+    def from_plain(cls, data: object) -> Design:
+        """A design from its JSON form."""
+        try:
+            return declare(cls, data)
+        except (Misdeclared, UsageError) as fault:
+            raise DataError(
+                f"the design that the file states is not of the known form: {fault}", code="bad-design"
+            ) from None
+
+
+def _asked_gap(gap: Gap | bool | None, protocol: object) -> Gap | Literal["auto", "none"]:
+    """A gap as a caller writes it; True is that of the protocol."""
+    if gap is True:
+        if not isinstance(protocol, Protocol) or protocol.gap is None:
+            raise UsageError("no protocol says which domain is in; write --gap column=value", code="no-gap")
+        return protocol.gap
+    return "auto" if gap is None else gap or "none"
+
+
+def parse_by(by: By) -> tuple[Grouping, ...]:
+    """Groupings from `["codec", "codec,codec_q", ("attack", "codec")]`.
+
+    >>> parse_by(["codec", "codec,codec_q"])
+    (('codec',), ('codec', 'codec_q'))
+    """
+    given = [by] if isinstance(by, str) else list(by)
+    groupings = [tuple(p.strip() for p in g.split(",")) if isinstance(g, str) else tuple(g) for g in given]
+    for grouping in groupings:
+        if not all(grouping) or len(set(grouping)) != len(grouping):
+            raise UsageError(f"cannot group by {', '.join(grouping)!r}; name each column once", code="bad-grouping")
+    return tuple(dict.fromkeys(groupings))
+
+
+def names_of(unit: str | Sequence[str] | None) -> tuple[str, ...]:
+    """The columns whose values are drawn as wholes: `speaker,attack`, or a list of them.
+
+    >>> names_of("speaker, attack"), names_of(None)
+    (('speaker', 'attack'), ())
+    """
+    if unit is None:
+        return ()
+    return tuple(p.strip() for p in unit.split(",")) if isinstance(unit, str) else tuple(unit)
