@@ -18,9 +18,9 @@ from hitmiss.detect.beats import (
     BeatsConfig,
     BeatsDetector,
     random_checkpoint,
-    relative_buckets,
     weight_shapes,
 )
+from hitmiss.detect.beats_encoder import PLAIN, Arrangement, relative_buckets
 from hitmiss.detect.detector import open_detector
 from hitmiss.detect.loop import detect
 from hitmiss.errors import DataError, UsageError
@@ -161,6 +161,57 @@ def test_clips_of_any_length_share_a_batch_without_changing_each_other(checkpoin
         detector.outputs([np.zeros(1000, dtype=np.float32)])
 
 
+@pytest.mark.filterwarnings("ignore:flex_attention called without")
+@pytest.mark.parametrize("kind", ["fourier", "flex", "packed"])
+def test_every_arrangement_gives_the_same_scores_and_padding_changes_none(kind: str) -> None:
+    rng = np.random.default_rng(0)
+    clips = [rng.normal(0, 0.1, n).astype(np.float32) for n in (3000, 8123, 16000, 40000)]
+    weights = random_checkpoint(SMALL)["model"]
+    plain = BeatsDetector(Beats(SMALL, weights), arrangement=PLAIN, device="cpu")
+    arranged = BeatsDetector(Beats(SMALL, weights), arrangement=Arrangement(**{kind: True}), device="cpu")
+    together = arranged.outputs(clips)
+    assert np.abs(together - plain.outputs(clips)).max() < 1e-5
+    assert np.abs(together - np.concatenate([arranged.outputs([one]) for one in clips])).max() < 1e-5
+
+
+def test_bfloat16_is_asked_for_and_moves_scores_little(checkpoint: Path) -> None:
+    wave = [np.random.default_rng(1).normal(0, 0.1, 20000).astype(np.float32)]
+    exact = open_detector(f"beats:{checkpoint}")
+    rounded = open_detector(f"beats:{checkpoint}", precision="bf16")
+    assert exact.identity["precision"] == "float32" and rounded.identity["precision"] == "bfloat16"
+    change = np.abs(rounded.outputs(wave) - exact.outputs(wave)).max()
+    assert 0 < change < 0.02
+    with pytest.raises(UsageError) as refused:
+        open_detector(f"beats:{checkpoint}", precision="int8")
+    assert refused.value.code == "precision"
+
+
+def test_keys_left_out_of_cfg_have_the_official_defaults() -> None:
+    config = BeatsConfig.of({"input_patch_size": 16, "embed_dim": 24})
+    assert (config.deep_norm, config.max_distance) == (False, 1280)
+    assert (config.relative_position_embedding, config.gru_rel_pos) == (False, False)
+
+
+def test_a_network_that_cannot_be_compiled_gives_the_same_scores_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+
+    def broken(_function: Any, **_settings: Any) -> Any:
+        def fail(*_: Any) -> Any:
+            raise RuntimeError("no compiler on this machine")
+
+        return fail
+
+    monkeypatch.setattr(torch, "compile", broken)
+    weights = random_checkpoint(SMALL)["model"]
+    clips = [np.random.default_rng(2).normal(0, 0.1, n).astype(np.float32) for n in (9000, 20000)]
+    plain = BeatsDetector(Beats(SMALL, weights), arrangement=PLAIN, device="cpu")
+    found = BeatsDetector(
+        Beats(SMALL, weights), arrangement=Arrangement(fourier=True, flex=True, compiled=True), device="cpu"
+    )
+    assert np.abs(found.outputs(clips) - plain.outputs(clips)).max() < 1e-5
+    assert found.notes == ["the network runs uncompiled, which is slower: no compiler on this machine"]
+
+
 def test_a_run_over_a_corpus(checkpoint: Path, tmp_path: Path) -> None:
     manifest = corpus(24)
     runs: list[Any] = []
@@ -195,6 +246,9 @@ def test_checkpoints_that_do_not_fit_are_refused(checkpoint: Path, tmp_path: Pat
     torch.save(headless, tmp_path / "headless.pt")
     with pytest.raises(UsageError, match="no classification head"):
         open_detector(f"beats:{tmp_path / 'headless.pt'}")
+    embedder = open_detector(f"beats:{tmp_path / 'headless.pt'}", layers=["layer.2"])
+    _, kept = embedder.with_layers([np.ones(5000, dtype=np.float32)])
+    assert kept["layer.2"].shape == (1, 32)
     head = {k: v for k, v in whole["model"].items() if "predictor" in k}
     torch.save(head, tmp_path / "head.pt")
     wave = [np.ones(5000, dtype=np.float32)]

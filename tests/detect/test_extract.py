@@ -53,7 +53,7 @@ def test_log_odds_keep_the_order_where_probabilities_saturate() -> None:
 
 
 def test_one_column_in_0_to_1_is_refused_until_it_is_said_what_it_is() -> None:
-    with pytest.raises(DataError, match="probability or logit"):
+    with pytest.raises(DataError, match="probabilities or logits"):
         to_log_odds(np.array([0.2, 0.9]))
     assert to_log_odds(np.array([0.2, 0.9]), kind="logit").tolist() == [0.2, 0.9]
     assert to_log_odds(np.array([0.2, 1.0]), kind="probability") == pytest.approx([np.log(0.25), np.inf])
@@ -73,13 +73,14 @@ def test_outputs_are_picked_by_an_explicit_rule() -> None:
         {"logits": wanted, "x": wanted},
         SimpleNamespace(logits=wanted),
         (hidden, wanted),
+        (np.zeros((1, 160)), wanted),
         [[1.0, 2.0]],
     ):
         assert pick_output(raw).tolist() == [[1.0, 2.0]]
-    with pytest.raises(DataError, match=r"\(1, 2\), \(1, 2\)"):
-        pick_output((wanted, wanted))
-    with pytest.raises(DataError, match="str"):
-        pick_output("logits")
+    for raw, shown in (((wanted, wanted), r"\(1, 2\), \(1, 2\)"), ("logits", "str")):
+        with pytest.raises(UsageError, match=shown) as unclear:
+            pick_output(raw)
+        assert unclear.value.code == "which-output"
     assert to_log_odds(np.zeros((3, 1, 2)), kind="logit").shape == (3,)
     with pytest.raises(DataError, match=r"\(2, 4, 3\)"):
         to_log_odds(np.zeros((2, 4, 3)), kind="logit")

@@ -343,13 +343,24 @@ def test_what_the_machine_lacks_ends_the_run(tmp_path: Path) -> None:
         scores(tmp_path / "run", corpus(20), load=load)
 
 
-def test_memory_of_the_pool_is_bounded() -> None:
-    pool = Pool(Budget(units=1000, items=4))
-    for i in range(200):
-        pool.add(Piece(i, 0, 1, np.zeros(100)))
-        if pool.is_full:
-            assert len(pool.pieces) <= 32
-            assert sum(len(batch) for batch in pool.empty()) <= 32 and not pool.pieces
+@pytest.mark.parametrize("may_mix", [True, False])
+def test_the_pool_is_bounded_and_gives_every_piece_once(may_mix: bool) -> None:
+    pool, seen = Pool(Budget(units=1000, items=4), may_mix), []
+    rng = np.random.default_rng(0)
+    for i in range(400):
+        seen += pool.add(Piece(i, 0, 1, np.zeros(int(rng.integers(50, 400)))))
+        assert sum(piece.size for piece in pool.pieces) <= 4 * 1000 and len(pool.pieces) <= 16
+    while batch := pool.take():
+        seen.append(batch)
+    assert sorted(piece.at for batch in seen for piece in batch) == list(range(400))
+    assert all(len(b) == 1 or len(b) * max(p.size for p in b) <= 1000 for b in seen)
+    assert may_mix or all(len({p.shape for p in b}) == 1 for b in seen)
+
+
+def test_clips_of_one_length_leave_as_soon_as_they_fill_a_batch() -> None:
+    pool = Pool(Budget(units=1000, items=64))
+    sizes = [sum(map(len, pool.add(Piece(i, 0, 1, np.zeros(100))))) for i in range(20)]
+    assert sizes == [0] * 9 + [10] + [0] * 9 + [10]
 
 
 def test_collate_pads_only_when_it_must() -> None:
@@ -449,7 +460,9 @@ def test_a_detector_that_answers_later_has_the_next_batch_under_way(tmp_path: Pa
     manifest, detector = corpus(60), Async()
     found = scores(tmp_path / "run", manifest, detector, batch_items=5, check=0, workers=workers)
     assert found == pytest.approx(expected(manifest).tolist(), abs=1e-9)
-    assert detector.events[:4] == ["launch", "launch", "collect", "launch"] and detector.events[-1] == "collect"
+    assert (
+        detector.events[:5] == ["launch", "launch", "launch", "collect", "launch"] and detector.events[-1] == "collect"
+    )
     too_large = Async()
     found = scores(tmp_path / "large", manifest, too_large, batch_items=16, batch_seconds=1e6, check=0)
     assert found == pytest.approx(expected(manifest).tolist(), abs=1e-9)

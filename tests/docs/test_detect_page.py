@@ -12,7 +12,7 @@ import pytest
 
 from hitmiss.cli.main import run
 from hitmiss.detect import batching, checks, scoring
-from hitmiss.detect.torch_model import CPU_SECONDS, GPU_SECONDS
+from hitmiss.detect.torch_device import CPU_SECONDS, GPU_SECONDS
 from hitmiss.io import runs, segments
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "detect.md").read_text(encoding="utf-8")

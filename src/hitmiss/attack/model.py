@@ -243,7 +243,8 @@ def _kind_of_name(name: str) -> OutputKind:
 
 def _of_torch(module: Any, outputs: OutputKind, layout: Layout, device: str) -> Classifier:
     """A torch module in evaluation mode."""
-    from hitmiss.detect.torch_model import parameters_digest, pick_device
+    from hitmiss.detect.torch_device import pick_device
+    from hitmiss.detect.torch_model import parameters_digest
 
     torch = need("torch", "torch")
     place = pick_device(device)

@@ -71,7 +71,7 @@ def detect(
     actors: Annotated[int | None, typer.Option(help="With --cluster: processes that have the model.")] = None,
     tally: Annotated[str | None, typer.Option(metavar="COLUMNS", help=TALLY)] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    precision: Annotated[str, typer.Option(help="auto (bfloat16 on CUDA), float32, bfloat16, float16.")] = "auto",
+    precision: Annotated[str, typer.Option(help="auto (float32), tf32, bfloat16, float16, int8 (CPU).")] = "auto",
     check: Annotated[int, typer.Option(help="Clips scored again alone, as a check.")] = 8,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
     retry: Annotated[bool, typer.Option("--retry", help="With --resume: try failed items again.")] = False,

@@ -1,19 +1,23 @@
-"""Clips into batches: a pool of clips is sorted by length and cut by seconds of sound, so that little or nothing is padded.
+"""Clips into batches: neighbours in length share one, and its size is bounded, so that little or nothing is padded.
 
 Where the detector takes clips of several lengths at once (`ragged`), or the caller accepts padding, neighbours in length
 share a batch. Else only clips of exactly one shape do: then no clip's score can depend on its company.
+
+A batch leaves as soon as clips of one shape fill it, and else when the pool is full: one at a time, so that loading and
+the model never wait for each other in turns.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 
-POOL: Final = 8
-"""How many batches' worth of clips are gathered before they are sorted."""
+POOL: Final = 4
+"""How many batches' worth of clips are gathered where lengths differ."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +31,13 @@ class Piece:
 
     @property
     def length(self) -> int:
-        """Samples along time, or characters of a text."""
+        """Samples along time, or characters of a text: what neighbours are alike in."""
         return int(self.clip.shape[-1]) if isinstance(self.clip, np.ndarray) and self.clip.ndim else len(self.clip)
+
+    @property
+    def size(self) -> int:
+        """Numbers in it: samples of a sound, three for each pixel of a picture, characters of a text."""
+        return int(self.clip.size) if isinstance(self.clip, np.ndarray) else len(self.clip)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -38,18 +47,18 @@ class Piece:
 
 @dataclass
 class Budget:
-    """How much goes into one batch: `units` of length in all (clips × the longest), and at most `items` clips."""
+    """How much goes into one batch: `units` in all (clips × the largest), and at most `items` clips."""
 
     units: float
     items: int
 
-    def fits(self, n: int, longest: int) -> bool:
-        """Whether n clips, the longest of this length, are not too much. One clip always fits."""
-        return n <= 1 or (n <= self.items and n * longest <= self.units)
+    def fits(self, n: int, largest: int) -> bool:
+        """Whether n clips, the largest of this size, are not too much. One clip always fits."""
+        return n <= 1 or (n <= self.items and n * largest <= self.units)
 
-    def shrink(self, n: int, longest: int) -> None:
+    def shrink(self, n: int, largest: int) -> None:
         """A batch of n clips was too much for the memory: ask for half of it from now on."""
-        self.units = max(min(self.units, n * longest / 2), 1.0)
+        self.units = max(min(self.units, n * largest / 2), 1.0)
         self.items = max(min(self.items, n // 2), 1)
 
 
@@ -61,42 +70,55 @@ class Pool:
     may_mix: bool = False
     pieces: list[Piece] = field(default_factory=list)
     _units: float = 0.0
+    _shapes: Counter[tuple[int, ...]] = field(default_factory=Counter)
 
-    def add(self, piece: Piece) -> None:
-        """Put a piece in."""
+    def add(self, piece: Piece) -> Iterator[list[Piece]]:
+        """Put a piece in; the batches that are due, if any are."""
         self.pieces.append(piece)
-        self._units += piece.length
+        self._units += piece.size
+        self._shapes[piece.shape] += 1
+        alike = self._shapes[piece.shape]
+        is_array = isinstance(piece.clip, np.ndarray)
+        if is_array and not self.budget.fits(alike + 1, piece.size):
+            yield self._taken([p for p in self.pieces if p.shape == piece.shape])
+        while self._units > POOL * self.budget.units or len(self.pieces) >= POOL * self.budget.items:
+            yield self.take()
 
-    @property
-    def is_full(self) -> bool:
-        """Whether there is enough to sort."""
-        return self._units >= POOL * self.budget.units or len(self.pieces) >= POOL * self.budget.items
+    def take(self) -> list[Piece]:
+        """A batch with the oldest piece and those nearest to it in length; empty when there is nothing left."""
+        if not self.pieces:
+            return []
+        order = sorted(self.pieces, key=lambda p: (p.length, p.shape, p.at, p.part))
+        at = order.index(self.pieces[0])
+        return self._taken(around(order, at, self.budget, self.may_mix))
 
-    def empty(self) -> Iterator[list[Piece]]:
-        """All pieces as batches, short clips first; the order of the results is restored by their positions."""
-        pieces = sorted(self.pieces, key=lambda p: (p.length, p.shape, p.at, p.part))
-        self.pieces, self._units = [], 0.0
-        yield from cut(pieces, self.budget, self.may_mix)
+    def _taken(self, batch: list[Piece]) -> list[Piece]:
+        gone = {id(piece) for piece in batch}
+        self.pieces = [piece for piece in self.pieces if id(piece) not in gone]
+        self._units -= sum(piece.size for piece in batch)
+        self._shapes -= Counter(piece.shape for piece in batch)
+        return batch
 
 
-def cut(pieces: Sequence[Piece], budget: Budget, may_mix: bool) -> Iterator[list[Piece]]:
-    """Sorted pieces as batches within the budget.
+def around(order: Sequence[Piece], at: int, budget: Budget, may_mix: bool) -> list[Piece]:
+    """The piece at a place of a sorted list, and its neighbours on both sides, nearest first, within the budget.
 
     >>> clips = [Piece(i, 0, 1, np.zeros(n)) for i, n in enumerate([4, 4, 5, 9])]
-    >>> [[p.at for p in b] for b in cut(clips, Budget(10, 64), may_mix=True)]
-    [[0, 1], [2], [3]]
-    >>> [[p.at for p in b] for b in cut(clips, Budget(100, 64), may_mix=False)]
-    [[0, 1], [2], [3]]
+    >>> [p.at for p in around(clips, 0, Budget(10, 64), may_mix=True)]
+    [0, 1]
+    >>> [p.at for p in around(clips, 2, Budget(100, 64), may_mix=True)], [p.at for p in around(clips, 2, Budget(100, 64), False)]
+    ([0, 1, 2, 3], [2])
     """
-    batch: list[Piece] = []
-    for piece in pieces:
-        is_alike = not batch or may_mix or piece.shape == batch[0].shape
-        if batch and not (is_alike and budget.fits(len(batch) + 1, piece.length)):
-            yield batch
-            batch = []
-        batch.append(piece)
-    if batch:
-        yield batch
+    low = high = at
+    largest, middle = order[at].size, order[at]
+    while True:
+        sides = [i for i in (low - 1, high + 1) if 0 <= i < len(order)]
+        sides = [i for i in sides if may_mix or order[i].shape == middle.shape]
+        sides = [i for i in sides if budget.fits(high - low + 2, max(largest, order[i].size))]
+        if not sides:
+            return list(order[low : high + 1])
+        nearest = min(sides, key=lambda i: (abs(order[i].length - middle.length), i))
+        low, high, largest = min(low, nearest), max(high, nearest), max(largest, order[nearest].size)
 
 
 def collate(pieces: Sequence[Piece], is_ragged: bool) -> Any:

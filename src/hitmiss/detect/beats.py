@@ -12,8 +12,8 @@ adds one.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Final
@@ -21,16 +21,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.detect.detector import Base, Batch, file_digest, need
+from hitmiss.detect.beats_encoder import Arrangement, Encoder, product_type
+from hitmiss.detect.detector import Batch, file_digest, need
+from hitmiss.detect.extract import OutputKind
 from hitmiss.detect.fbank import SAMPLE_RATE, fbank, n_frames
-from hitmiss.detect.torch_model import (
-    CPU_SECONDS,
-    GPU_SECONDS,
-    TorchDetector,
-    load_checkpoint,
-    pick_device,
-    pick_precision,
-)
+from hitmiss.detect.torch_device import Launched, Placed, Staged
+from hitmiss.detect.torch_model import load_checkpoint
 from hitmiss.errors import DataError, UnknownName, UsageError
 
 Array = NDArray[Any]
@@ -40,9 +36,18 @@ BINS: Final = 128
 HEAD: Final = "predictor.weight"
 
 
+OFFICIAL: Final = {
+    "deep_norm": False,
+    "relative_position_embedding": False,
+    "max_distance": 1280,
+    "gru_rel_pos": False,
+}
+"""What the official code takes for a key that `cfg` leaves out, where the published checkpoints say otherwise."""
+
+
 @dataclass(frozen=True)
 class BeatsConfig:
-    """The settings of a checkpoint's `cfg` that matter for inference."""
+    """The settings of a checkpoint's `cfg` that matter for inference; the defaults are those of the published ones."""
 
     input_patch_size: int = 16
     embed_dim: int = 512
@@ -63,8 +68,8 @@ class BeatsConfig:
 
     @classmethod
     def of(cls, cfg: Mapping[str, Any]) -> BeatsConfig:
-        """From a checkpoint's `cfg`; what only training needs is left out."""
-        config = cls(**{f.name: cfg[f.name] for f in fields(cls) if f.name in cfg})
+        """From a checkpoint's `cfg`; what only training needs is left out. A key left out has the official default."""
+        config = cls(**{f.name: cfg.get(f.name, OFFICIAL.get(f.name, f.default)) for f in fields(cls)})
         if config.activation_fn != "gelu" or config.layer_norm_first:
             raise DataError(
                 "only BEATs with gelu and layer norms after each part are supported, as the published ones are"
@@ -91,15 +96,26 @@ class Beats:
                 f"{len(wrong)} weights do not fit BEATs, the first is {wrong[0]}: {wanted[wrong[0]]} expected, {found} found"
             )
         self.weights = {name: weights[name].float() for name in wanted}
+        self._encoder: Encoder | None = None
 
-    def to(self, device: str) -> Beats:
-        """The network on a device."""
+    def to(self, device: str, precision: str = "float32", arrangement: Arrangement | None = None) -> Beats:
+        """The network on a device, in a precision, arranged as is best there (or as `arrangement` says)."""
         self.weights = {name: tensor.to(device) for name, tensor in self.weights.items()}
+        dtype = product_type(precision)
+        self._encoder = Encoder(self.config, self.weights, device=device, dtype=dtype, arrangement=arrangement)
         return self
 
     def eval(self) -> Beats:
         """Nothing: there is no dropout here."""
         return self
+
+    @property
+    def encoder(self) -> Encoder:
+        """Positions and layers, ready to run."""
+        if self._encoder is None:
+            self.to(str(self.weights["layer_norm.weight"].device))
+        assert self._encoder is not None  # `to` makes it
+        return self._encoder
 
     def __call__(self, waves: Any, lengths: Sequence[int] | None = None) -> Any:
         """The logits (clip × class) of clips at 16 kHz, padded at the end where `lengths` says so."""
@@ -107,80 +123,38 @@ class Beats:
         return logits
 
     def forward(self, waves: Any, lengths: Sequence[int] | None = None, keep: bool = False) -> tuple[Any, list[Any]]:
-        """Logits, and with `keep` each layer's average over the patches of each clip (the first: before the layers)."""
-        x, mask = self.patches(waves, lengths)
-        share = ((~mask).float() / (~mask).sum(dim=1, keepdim=True))[..., None]
-        kept = []
-        x = self._positions(x.masked_fill(mask[..., None], 0.0))
-        bias = self._relative_bias(x.shape[1], x.device)
-        for layer in range(self.config.encoder_layers):
-            kept += [(x.float() * share).sum(dim=1)] if keep else []
-            x = self._layer(x, f"encoder.layers.{layer}.", bias, mask)
-        average = (x.float() * share).sum(dim=1)
-        with self.torch.autocast(x.device.type, enabled=False):  # the head is linear: the average may come before it
-            return self._linear(average, "predictor"), [*kept, average] if keep else []
+        """Logits, and with `keep` each layer's average over the patches of each clip (the first: before the layers).
 
-    def patches(self, waves: Any, lengths: Sequence[int] | None = None) -> tuple[Any, Any]:
-        """Embedded patches (clip × patch × width), and which of them are padding."""
-        functional, size = self.torch.nn.functional, self.config.input_patch_size
+        A network without a head says nothing of classes: its one column is 0.
+        """
+        x, counts = self.patches(waves, lengths)
+        is_padded = min(counts) < x.shape[1]
+        ends = self.torch.tensor(counts, device=x.device)
+        inside = (self.torch.arange(x.shape[1], device=x.device)[None] < ends[:, None]).float()
+        if is_padded:
+            x = x * inside[..., None]
+        share = (inside / ends[:, None])[:, None]
+        kept = [self.torch.matmul(share, layer)[:, 0] for layer in self.encoder(x, ends, is_padded, keep)]
+        # The head is linear, so the average over patches may come before it.
+        logits = self._linear(kept[-1], "predictor") if HEAD in self.weights else kept[-1][:, :1] * 0.0
+        return logits, kept if keep else []
+
+    def patches(self, waves: Any, lengths: Sequence[int] | None = None) -> tuple[Any, list[int]]:
+        """Embedded patches (clip × patch × width), and how many of them each clip has."""
+        size = self.config.input_patch_size
         n = [int(waves.shape[-1])] * len(waves) if lengths is None else list(lengths)
         rows = [n_frames(length) // size for length in n]
         if min(rows) < 1:
             raise DataError(f"a clip of {min(n)} samples is shorter than one patch of BEATs ({16 * 160 + 240} samples)")
         energies = (fbank(waves * 2.0**15, BINS) - MEAN) / (2 * DEVIATION)
-        bias = self.weights.get("patch_embedding.bias")
-        x = functional.conv2d(energies[:, None], self.weights["patch_embedding.weight"], bias, stride=size)
-        x = self._norm(x.flatten(2).transpose(1, 2), "layer_norm")
+        # A convolution whose stride is its kernel is a product over patches that do not overlap.
+        cut = energies[:, : max(rows) * size].unflatten(1, (-1, size)).unflatten(3, (-1, size))
+        flat = cut.transpose(2, 3).flatten(3).flatten(1, 2)
+        kernel, bias = self.weights["patch_embedding.weight"].flatten(1), self.weights.get("patch_embedding.bias")
+        x = self._norm(self.torch.nn.functional.linear(flat, kernel, bias), "layer_norm")
         if "post_extract_proj.weight" in self.weights:
             x = self._linear(x, "post_extract_proj")
-        per_row = BINS // size
-        ends = self.torch.tensor(rows, device=x.device)[:, None] * per_row
-        return x, self.torch.arange(x.shape[1], device=x.device)[None] >= ends
-
-    def _positions(self, x: Any) -> Any:
-        functional, config = self.torch.nn.functional, self.config
-        direction = self.weights["encoder.pos_conv.0.weight_v"]
-        size = direction.norm(dim=(0, 1), keepdim=True)
-        weight = self.weights["encoder.pos_conv.0.weight_g"] * direction / size
-        bias, half = self.weights["encoder.pos_conv.0.bias"], config.conv_pos // 2
-        around = functional.conv1d(x.transpose(1, 2), weight, bias, padding=half, groups=config.conv_pos_groups)
-        around = around[..., : x.shape[1]]  # an even kernel gives one place too many
-        return self._norm(x + functional.gelu(around).transpose(1, 2), "encoder.layer_norm")
-
-    def _layer(self, x: Any, name: str, bias: Any, mask: Any) -> Any:
-        alpha = self.config.alpha
-        x = self._norm(x * alpha + self._attention(x, f"{name}self_attn.", bias, mask), f"{name}self_attn_layer_norm")
-        inner = self.torch.nn.functional.gelu(self._linear(x, f"{name}fc1"))
-        return self._norm(x * alpha + self._linear(inner, f"{name}fc2"), f"{name}final_layer_norm")
-
-    def _attention(self, x: Any, name: str, bias: Any, mask: Any) -> Any:
-        heads, (n, length, width) = self.config.encoder_attention_heads, x.shape
-        q, k, v = (
-            self._linear(x, f"{name}{part}_proj").view(n, length, heads, width // heads).transpose(1, 2)
-            for part in "qkv"
-        )
-        weights = q.new_zeros((n, 1, 1, length))
-        if bias is not None:
-            weights = self._gate(q, name) * bias.to(q.dtype)
-        weights = weights.masked_fill(mask[:, None, None, :], -math.inf)
-        out = self.torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=weights.to(q.dtype))
-        return self._linear(out.transpose(1, 2).reshape(n, length, width), f"{name}out_proj")
-
-    def _gate(self, q: Any, name: str) -> Any:
-        """How much each query heeds relative positions (clip × head × patch × 1)."""
-        if not self.config.gru_rel_pos:
-            return 1.0
-        sums = self._linear(q, f"{name}grep_linear").unflatten(-1, (2, 4)).sum(dim=-1)
-        first, second = self.torch.sigmoid(sums).split(1, dim=-1)
-        return first * (second * self.weights[f"{name}grep_a"].to(q.dtype) - 1.0) + 2.0
-
-    def _relative_bias(self, length: int, device: Any) -> Any:
-        if not self.config.relative_position_embedding:
-            return None
-        at = self.torch.arange(length, device=device)
-        buckets = relative_buckets(at[None, :] - at[:, None], self.config.num_buckets, self.config.max_distance)
-        table = self.weights["encoder.layers.0.self_attn.relative_attention_bias.weight"]
-        return table[buckets].permute(2, 0, 1)[None]
+        return x, [row * (BINS // size) for row in rows]
 
     def _linear(self, x: Any, name: str) -> Any:
         return self.torch.nn.functional.linear(x, self.weights[f"{name}.weight"], self.weights[f"{name}.bias"])
@@ -190,11 +164,12 @@ class Beats:
         return self.torch.nn.functional.layer_norm(x, weight.shape, weight, bias)
 
 
-class BeatsDetector(Base):
-    """BEATs with a classification head."""
+class BeatsDetector(Placed):
+    """BEATs with a classification head; without one it gives embeddings alone (`layers`)."""
 
     sample_rate: int | None = SAMPLE_RATE
     ragged = True
+    output_kind: OutputKind = "logit"
 
     def __init__(
         self,
@@ -205,18 +180,17 @@ class BeatsDetector(Base):
         device: str = "auto",
         precision: str = "auto",
         layers: tuple[str, ...] = (),
+        arrangement: Arrangement | None = None,
     ) -> None:
-        if HEAD not in network.weights:
+        super().__init__(device, precision)
+        if HEAD not in network.weights and not layers:
             raise UsageError(
-                "this checkpoint was only pre-trained: it has no classification head; fine-tune it, or give a head with --weights"
+                "this checkpoint was only pre-trained: it has no classification head; fine-tune it, give a head with "
+                "--weights, or take its embeddings (--embed layer.12)",
+                code="no-head",
             )
-        self.torch = network.torch
-        self.device = pick_device(device)
-        self.precision = pick_precision(precision, self.device)
-        self.network = network.to(self.device)
+        self.network = network.to(self.device, self.precision, arrangement)
         self.name, self.labels, self._digest = "beats", labels, digest
-        self.is_async = self.device.startswith("cuda")
-        self.batch_seconds = GPU_SECONDS if self.is_async else CPU_SECONDS
         known = [f"layer.{i}" for i in range(network.config.encoder_layers + 1)]
         self.layers = tuple(known) if "layer.*" in layers else layers
         for layer in self.layers:
@@ -242,23 +216,24 @@ class BeatsDetector(Base):
         pinned = {"weights": self._digest, "config": asdict(self.network.config)}
         return {"name": self.name, "precision": self.precision, "layers": list(self.layers), **pinned}
 
+    @property
+    def notes(self) -> list[str]:
+        """What to say about how it runs."""
+        no_head = "the checkpoint has no head: every score is 0, and the embeddings alone say something"
+        return [*self.network.encoder.notes, *([] if HEAD in self.network.weights else [no_head])]
+
     def prepare(self, batch: Batch) -> Batch:
-        """Padded clips on the device, and their lengths."""
-        if isinstance(batch, tuple):
-            return batch
-        lengths = [len(clip) for clip in batch]
-        padded = self.torch.zeros((len(lengths), max(lengths)), pin_memory=self.is_async)
-        for row, clip in zip(padded.numpy(), batch, strict=True):
-            row[: len(clip)] = clip
-        return padded.to(self.device, non_blocking=True), lengths
+        """Padded clips on their way to the device, and their lengths."""
+        return batch if isinstance(batch, Staged) else self.stage(batch)
 
-    def launch(self, batch: Batch) -> Any:
+    def launch(self, batch: Batch) -> Launched:
         """Start the network on a batch; on CUDA this returns before it is done."""
-        return self._forward(batch)[0]
+        staged = self.prepare(batch)
+        return self.sent(self._forward(staged)[0].float(), staged)
 
-    def collect(self, launched: Any) -> Array:
+    def collect(self, launched: Launched) -> Array:
         """The logits of a batch on the CPU."""
-        return np.asarray(launched.float().cpu().numpy())
+        return np.asarray(self.landed(launched).numpy())
 
     def outputs(self, batch: Batch) -> Array:
         """The logits: not the sigmoid of them, which saturates."""
@@ -266,28 +241,17 @@ class BeatsDetector(Base):
 
     def with_layers(self, batch: Batch) -> tuple[Array, dict[str, Array]]:
         """The logits, and the average of each layer over the patches of each clip."""
-        logits, kept = self._forward(batch, keep=True)
+        logits, kept = self._forward(self.prepare(batch), keep=True)
         chosen = {name: kept[int(name.removeprefix("layer."))] for name in self.layers}
-        return self.collect(logits), {name: self.collect(layer) for name, layer in chosen.items()}
+        return logits.float().cpu().numpy(), {name: layer.float().cpu().numpy() for name, layer in chosen.items()}
 
-    def is_out_of_memory(self, error: BaseException) -> bool:
-        """Whether the GPU had too little memory."""
-        return TorchDetector.is_out_of_memory(self, error)  # type: ignore[arg-type]
+    def _forward(self, staged: Staged, keep: bool = False) -> tuple[Any, list[Any]]:
+        with self.arithmetic():
+            return self.network.forward(self.arrived(staged), staged.lengths, keep)
 
-    def _forward(self, batch: Batch, keep: bool = False) -> tuple[Any, list[Any]]:
-        waves, lengths = self.prepare(batch)
-        with self.torch.inference_mode(), TorchDetector.autocast(self):  # type: ignore[arg-type]
-            return self.network.forward(waves, lengths, keep)
-
-
-def relative_buckets(distance: Any, n: int, most: int) -> Any:
-    """The bucket of each distance: one half of the buckets a direction, exact near by, logarithmic far away."""
-    torch = need("torch", "torch")
-    half, exact = n // 2, n // 4
-    far = distance.abs()
-    scaled = torch.log(far.clamp_min(1).float() / exact) / math.log(most / exact) * (half - exact)
-    coarse = (exact + scaled.long()).clamp_max(half - 1)
-    return torch.where(far < exact, far, coarse) + (distance > 0).long() * half
+    def autocast(self) -> Any:
+        """None: the network's own weights are in the chosen precision, and what must be float32 is."""
+        return nullcontext()
 
 
 def weight_shapes(config: BeatsConfig, classes: int | None) -> dict[str, tuple[int, ...]]:

@@ -29,6 +29,7 @@ Floats = NDArray[np.float64]
 OutputKind = Literal["auto", "logit", "multilabel", "probability"]
 OUTPUT_KINDS: Final = get_args(OutputKind)
 SUM_TOLERANCE: Final = 1e-3
+SAY: Final = "--outputs probability or --outputs logit on the command line, outputs=… in Python"
 FIELDS: Final = ("logits", "scores", "probabilities", "probs")
 """Fields that hold the outputs where a model gives a mapping or an object, in this order."""
 
@@ -114,24 +115,36 @@ def pick_output(raw: Any) -> NDArray[Any]:
     """The array of outputs in whatever a model gives.
 
     Arrays and tensors as they are; a mapping or an object by its field `logits` (or scores, probabilities, probs); of a
-    tuple the only array with one row a clip and one or two dimensions. Anything else is an error that names the shapes.
+    tuple the only array with one row per clip and one or two dimensions, or the only such with one or two columns, as in
+    the `(hidden, logits)` of many spoofing detectors. Anything else is an error that names the shapes.
+
+    >>> pick_output((np.zeros((3, 160)), np.ones((3, 2)))).shape
+    (3, 2)
     """
-    array = _as_array(raw)
-    if array is not None:
-        return array
+    found = _as_array(pick_raw(raw))
+    assert found is not None  # `pick_raw` gives nothing else
+    return found
+
+
+def pick_raw(raw: Any) -> Any:
+    """What `pick_output` picks, as the model gave it."""
+    if _is_array(raw):
+        return raw
     for field in FIELDS:
         inner = raw.get(field) if isinstance(raw, Mapping) else getattr(raw, field, None)
-        found = _as_array(inner)
-        if found is not None:
-            return found
+        if _is_array(inner):
+            return inner
     parts = list(raw.values()) if isinstance(raw, Mapping) else list(raw) if isinstance(raw, tuple | list) else []
-    arrays = [a for a in map(_as_array, parts) if a is not None]
-    fitting = [a for a in arrays if a.ndim in (1, 2) and a.dtype.kind == "f"]
-    if len(fitting) == 1:
-        return fitting[0]
-    shapes = ", ".join(str(a.shape) for a in arrays) or type(raw).__name__
-    raise DataError(
-        f"cannot tell which output holds the scores (found {shapes}); give an array, or a field called {FIELDS[0]}"
+    arrays = [part for part in parts if _is_array(part)]
+    shapes = [tuple(np.shape(part)) for part in arrays]
+    fitting = [part for part, shape in zip(arrays, shapes, strict=True) if len(shape) in (1, 2) and _is_float(part)]
+    narrow = [part for part in fitting if len(np.shape(part)) == 1 or np.shape(part)[1] <= 2]
+    if len(fitting) == 1 or len(narrow) == 1:
+        return fitting[0] if len(fitting) == 1 else narrow[0]
+    raise UsageError(
+        f"cannot tell which output holds the scores (found {', '.join(map(str, shapes)) or type(raw).__name__}); give one "
+        f"array, or a mapping with a field called {FIELDS[0]}",
+        code="which-output",
     )
 
 
@@ -149,6 +162,17 @@ def positive_index_of(labels: Sequence[str], positive: str) -> int:
             f"the model's classes are {', '.join(labels[:8])}; which of them is {positive!r}? Say --positive-index"
         )
     return hits[0]
+
+
+def _is_array(value: Any) -> bool:
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind in "fiub"
+    is_list = isinstance(value, list) and bool(value) and all(isinstance(v, int | float | list) for v in value)
+    return hasattr(value, "detach") or is_list or isinstance(value, float | np.floating)
+
+
+def _is_float(value: Any) -> bool:
+    return value.is_floating_point() if hasattr(value, "detach") else np.asarray(value).dtype.kind == "f"
 
 
 def _as_array(value: Any) -> NDArray[Any] | None:
@@ -182,13 +206,15 @@ def _settle(columns: Floats) -> OutputKind:
         return "logit"
     if columns.shape[1] == 1:
         raise DataError(
-            f"all {len(columns)} outputs lie in 0..1: they may be probabilities or logits; say which (--outputs probability or logit)"
+            f"all {len(columns)} outputs lie in 0..1: they may be probabilities or logits; say which: {SAY}",
+            code="outputs-unknown",
         )
     if np.allclose(columns.sum(axis=1), 1.0, atol=SUM_TOLERANCE, rtol=0):
         return "probability"
     raise DataError(
         f"all outputs lie in 0..1 and their rows do not sum to 1 (the first to {columns[0].sum():.4g}): "
-        f"say what they are (--outputs probability or logit)"
+        f"say what they are: {SAY}",
+        code="outputs-unknown",
     )
 
 

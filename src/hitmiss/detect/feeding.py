@@ -97,12 +97,20 @@ def reason(error: BaseException) -> str:
     return (text if known else f"{type(error).__name__}: {text}")[:500]
 
 
-def feed(preparation: Prepare, tasks: Iterator[tuple[int, Row]], workers: int) -> Iterator[Prepared | Failed]:
-    """Every task made ready: in order in this process, or as they come from `workers` others."""
+def feed(
+    preparation: Prepare,
+    tasks: Iterator[tuple[int, Row]],
+    workers: int,
+    buffer: Callable[[int], Array] | None = None,
+) -> Iterator[Prepared | Failed]:
+    """Every task made ready: in order in this process, or as they come from `workers` others.
+
+    `buffer(n_bytes)` gives memory for a clip that comes from a worker, where the detector has a kind that it likes best.
+    """
     if workers <= 0:
         yield from (preparation(at, row) for at, row in tasks)
         return
-    crew = Crew(preparation, workers)
+    crew = Crew(preparation, workers, buffer)
     try:
         yield from crew.work(tasks)
     finally:
@@ -122,7 +130,8 @@ class Worker:
 class Crew:
     """Worker processes that prepare items."""
 
-    def __init__(self, preparation: Prepare, n: int) -> None:
+    def __init__(self, preparation: Prepare, n: int, buffer: Callable[[int], Array] | None = None) -> None:
+        self._buffer = buffer
         try:
             self._preparation = pickle.dumps(preparation)
         except Exception as error:
@@ -145,7 +154,7 @@ class Crew:
             for pipe in wait(list(busy)):
                 worker = busy[pipe]  # type: ignore[index]
                 try:
-                    result = _receive(worker.pipe, worker.desk)
+                    result = _receive(worker.pipe, worker.desk, self._buffer)
                 except (EOFError, OSError):
                     yield self._replace(worker, again)
                     continue
@@ -235,12 +244,12 @@ def _send(pipe: Connection, result: Prepared | Failed, desk: Desk | None, slot: 
     pipe.send((Prepared(result.at, [], result.length, result.decode, result.augment), slot, forms))
 
 
-def _receive(pipe: Connection, desk: Desk | None) -> Any:
+def _receive(pipe: Connection, desk: Desk | None, buffer: Callable[[int], Array] | None) -> Any:
     message = pipe.recv()
     if not isinstance(message, tuple) or desk is None:
         return message
     prepared, slot, forms = message
-    prepared.parts.extend(desk.take(slot, forms))
+    prepared.parts.extend(desk.take(slot, forms, buffer))
     return prepared
 
 
@@ -277,12 +286,20 @@ class Desk:
             start += array.nbytes
         return [(array.shape, array.dtype.str) for array in arrays]
 
-    def take(self, slot: int, forms: Sequence[tuple[tuple[int, ...], str]]) -> list[Array]:
-        """Copies of the arrays in a slot."""
+    def take(
+        self, slot: int, forms: Sequence[tuple[tuple[int, ...], str]], buffer: Callable[[int], Array] | None = None
+    ) -> list[Array]:
+        """Copies of the arrays in a slot: the one copy that the parent makes before a clip goes to the device."""
         start, found = slot * SLOT, []
         for shape, kind in forms:
             array = np.frombuffer(self._memory, np.dtype(kind), math.prod(shape), start).reshape(shape)
-            found.append(array.copy())
+            copy = (
+                np.empty(shape, array.dtype)
+                if buffer is None
+                else buffer(array.nbytes).view(array.dtype).reshape(shape)
+            )
+            copy[...] = array
+            found.append(copy)
             start += array.nbytes
         return found
 

@@ -18,6 +18,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import numpy as np
@@ -78,7 +79,8 @@ class ProgramDetector(Base):
             return
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None:
-                stream.close()
+                with suppress(BrokenPipeError):  # what was still to be written has no reader
+                    stream.close()
         try:
             self._process.wait(timeout=5)
         except subprocess.TimeoutExpired:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -12,7 +13,7 @@ from hitmiss.detect.batching import Budget, Piece, Pool, collate
 from hitmiss.detect.clock import Clock
 from hitmiss.detect.detector import Base, Detector
 from hitmiss.detect.extract import Extraction, pick_output
-from hitmiss.detect.feeding import Ahead, Failed, Prepare, Prepared, feed, reason
+from hitmiss.detect.feeding import Ahead, Failed, Prepare, feed, reason
 from hitmiss.detect.keeping import Keeper, Keeping
 from hitmiss.detect.settings import Report, Settings
 from hitmiss.errors import DataError, EnvironmentFault, UsageError
@@ -21,7 +22,13 @@ from hitmiss.io.runs import Run
 
 HOPELESS: Final = 20
 """So many failures before the first success, and the run stops: it is not the files."""
+AHEAD: Final = 4
+"""Batches that are made ready before the model asks for them."""
+UNDER_WAY: Final = 3
+"""Batches that a detector which works beside us has at once."""
 CPU_SECONDS: Final = 8.0
+PICTURE_UNITS: Final = 48e6
+"""Numbers in a batch of pictures: sixteen million pixels, which is one large photo or some three hundred small ones."""
 BATCH_ITEMS: Final = 256
 
 
@@ -50,12 +57,14 @@ class Loop:
         self._first_failure: str | None = None
         self._is_first_try = gives_up and bool(run.has_error.sum() == run.n_done)
         self._has_checked_width = False
+        self._n_loaded = 0
+        self._n_unloadable = 0
 
     def score_all(self) -> None:
         """Score every item that nobody has scored."""
         if not self.run.is_done or self.settings.retry:
             source: Any = self._events()
-            ahead = Ahead(source, 2) if self.settings.workers > 0 else None
+            ahead = Ahead(source, AHEAD) if self.settings.workers > 0 else None
             try:
                 self._consume(iter(ahead if ahead is not None else source))
             finally:
@@ -66,7 +75,7 @@ class Loop:
         self.report(self.clock)
 
     def _consume(self, events: Iterator[Failed | tuple[list[Piece], Any]]) -> None:
-        under_way: tuple[list[Piece], Any] | None = None
+        under_way: deque[tuple[list[Piece], Any]] = deque()
         is_async = bool(getattr(self.detector, "is_async", False)) and self.keeper is None
         while True:
             with self.clock.time("wait"):
@@ -74,15 +83,17 @@ class Loop:
             if event is None:
                 break
             if isinstance(event, Failed):
-                self.fail(event.at, event.reason)
+                self._fail_to_load(event)
             elif is_async:
                 launched = self._launch(*event)
-                self._land(under_way)
-                under_way = launched
+                under_way.extend([launched] if launched is not None else [])
+                if len(under_way) >= UNDER_WAY:
+                    self._land(*under_way.popleft())
             else:
                 self._score(*event)
             self.report(self.clock)
-        self._land(under_way)
+        for launched in under_way:
+            self._land(*launched)
 
     def _launch(self, pieces: list[Piece], batch: Any) -> tuple[list[Piece], Any] | None:
         """Start a batch while the one before is still under way; one that cannot be started is scored in parts."""
@@ -95,37 +106,42 @@ class Loop:
             self._divide(pieces, error)
             return None
 
-    def _land(self, under_way: tuple[list[Piece], Any] | None) -> None:
-        if under_way is None:
+    def _land(self, pieces: list[Piece], launched: Any) -> None:
+        """Wait for a batch; what fails only now, as it does where the device works on its own, is scored in parts."""
+        try:
+            with self.clock.time("model"):
+                outputs = self._checked(self.detector.collect(launched), len(pieces))  # type: ignore[attr-defined]
+        except (EnvironmentFault, UsageError):
+            raise
+        except Exception as error:
+            self._divide(pieces, error)
             return
-        pieces, launched = under_way
-        with self.clock.time("model"):
-            outputs = self._checked(self.detector.collect(launched), len(pieces))  # type: ignore[attr-defined]
         self._write(pieces, outputs, {})
 
     def _events(self) -> Iterator[Failed | tuple[list[Piece], Any]]:
         """Failures, and batches ready for the model."""
         pool = Pool(self.budget, may_mix=self.settings.pad or bool(getattr(self.detector, "ragged", False)))
         tasks = ((at, self.manifest.row(at)) for at in self.run.todo(self.settings.retry))
-        for item in feed(self.preparation, tasks, self.settings.workers):
+        buffer = getattr(self.detector, "buffer", None)
+        for item in feed(self.preparation, tasks, self.settings.workers, buffer):
             if isinstance(item, Failed):
                 yield item
                 continue
-            self._admit(item, pool)
-            if pool.is_full:
-                yield from map(self.ready, pool.empty())
-        yield from map(self.ready, pool.empty())
-
-    def _admit(self, item: Prepared, pool: Pool) -> None:
-        self.clock.decode += item.decode
-        self.clock.augment += item.augment
-        self._lengths[item.at] = item.length
-        for part, clip in enumerate(item.parts):
-            pool.add(Piece(item.at, part, len(item.parts), clip))
+            self._n_loaded += 1
+            self.clock.decode += item.decode
+            self.clock.augment += item.augment
+            self._lengths[item.at] = item.length
+            for part, clip in enumerate(item.parts):
+                yield from map(self.ready, pool.add(Piece(item.at, part, len(item.parts), clip)))
+        while batch := pool.take():
+            yield self.ready(batch)
 
     def ready(self, pieces: list[Piece]) -> tuple[list[Piece], Any]:
         """Pieces with the batch that they make, where the model wants it."""
-        batch = collate(pieces, bool(getattr(self.detector, "ragged", False)))
+        is_ragged = bool(getattr(self.detector, "ragged", False))
+        stages = hasattr(self.detector, "stage") and bool(getattr(self.detector, "is_async", False))
+        is_one = is_ragged or self.settings.pad or len({piece.shape for piece in pieces}) == 1
+        batch = [p.clip for p in pieces] if stages and is_one else collate(pieces, is_ragged)
         prepare = getattr(self.detector, "prepare", None)
         return pieces, prepare(batch) if prepare is not None else batch
 
@@ -147,7 +163,7 @@ class Loop:
             self.fail(pieces[0].at, reason(error))
             return
         if _is_memory(self.detector, error):
-            self.budget.shrink(len(pieces), max(p.length for p in pieces))
+            self.budget.shrink(len(pieces), max(p.size for p in pieces))
         half = len(pieces) // 2
         for part in (pieces[:half], pieces[half:]):
             self._score(*self.ready(part))
@@ -199,6 +215,10 @@ class Loop:
         self.run.add(at, record)
         self.clock.count(sound=record.get("seconds", 0.0))
 
+    def _fail_to_load(self, item: Failed) -> None:
+        self._n_unloadable += 1
+        self.fail(item.at, item.reason)
+
     def fail(self, at: int, why: str) -> None:
         """Write down that an item failed; many failures and no success stop the run."""
         self._waiting.pop(at, None)
@@ -206,16 +226,24 @@ class Loop:
         self._first_failure = self._first_failure or f"{self.run.items[at]}: {why}"
         self.run.add(at, {"error": why})
         self.clock.count(failed=1)
-        if self._is_first_try and self.clock.n_done == self.clock.n_failed >= min(HOPELESS, self.clock.n_total):
+        if not self._is_first_try or self.clock.n_done != self.clock.n_failed:
+            return
+        # Good clips may wait while broken ones are reported: loading is hopeless only where nothing was loaded.
+        most = min(HOPELESS, self.clock.n_total)
+        n_by_model = self.clock.n_failed - self._n_unloadable
+        if n_by_model >= most or (self._n_unloadable >= most and not self._n_loaded):
             raise DataError(
-                f"the first {self.clock.n_failed} items all failed ({self._first_failure}); mend that and run again with "
-                f"--resume --retry"
+                f"the first {self.clock.n_failed} items all failed ({self._first_failure}); fix that and run again with "
+                f"--resume --retry",
+                code="all-failed",
             )
 
     def _budget(self) -> Budget:
         seconds = self.settings.batch_seconds or float(getattr(self.detector, "batch_seconds", CPU_SECONDS))
         most = getattr(self.detector, "max_batch", None) or BATCH_ITEMS
         items = min(self.settings.batch_items or BATCH_ITEMS, most)
+        if self.settings.are_pictures:
+            return Budget(PICTURE_UNITS, items)
         return Budget(seconds * (self.detector.sample_rate or 16000), items)
 
     def extraction(self, width: int) -> Extraction:

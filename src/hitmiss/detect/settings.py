@@ -25,6 +25,7 @@ class Settings:
     pooling: Pooling = "mean"
     pad: bool = False
     pinned: Mapping[str, Any] = field(default_factory=dict)
+    are_pictures: bool = False
     batch_seconds: float | None = None
     batch_items: int | None = None
     workers: int = 0

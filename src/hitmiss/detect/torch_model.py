@@ -8,24 +8,21 @@ from __future__ import annotations
 
 import pickle
 import warnings
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.detect.detector import Base, Batch, file_digest, need
-from hitmiss.detect.extract import pick_output
-from hitmiss.errors import DataError, EnvironmentFault, UnknownName, UsageError
+from hitmiss.detect.detector import Batch, file_digest, need
+from hitmiss.detect.endings import traced
+from hitmiss.detect.extract import OUTPUT_KINDS, OutputKind, pick_output, pick_raw
+from hitmiss.detect.torch_device import Launched, Placed, Staged
+from hitmiss.errors import DataError, UnknownName, UsageError
 
 Array = NDArray[Any]
-PRECISIONS: Final = ("auto", "float32", "bfloat16", "float16")
 STATE_KEYS: Final = ("state_dict", "model_state_dict", "model", "net")
-GPU_SECONDS: Final = 640.0
-CPU_SECONDS: Final = 8.0
-"""Seconds of sound in a batch: a processor is fastest where a batch stays in its cache."""
 CHANNELS_FIRST: Final = (
     "Conv",
     "BatchNorm",
@@ -39,8 +36,11 @@ CHANNELS_FIRST: Final = (
 """Parts whose outputs are clip × channel × time; others are taken for clip × time × dimension."""
 
 
-class TorchDetector(Base):
-    """A torch module on clips of one length (clip × sample), or of whatever its user's `prepare` makes of them."""
+class TorchDetector(Placed):
+    """A torch module on clips of one length (clip × sample), or of whatever its user's `prepare` makes of them.
+
+    What its outputs are is read from its last step (see `endings`), or declared: `module.outputs = "logit"`.
+    """
 
     def __init__(
         self,
@@ -52,42 +52,44 @@ class TorchDetector(Base):
         precision: str = "auto",
         layers: tuple[str, ...] = (),
         pinned: Mapping[str, Any] | None = None,
+        compiled: bool = False,
     ) -> None:
-        self.torch = need("torch", "torch")
-        self.device = pick_device(device)
-        self.precision = pick_precision(precision, self.device)
-        self.module = module.to(self.device).eval()
+        super().__init__(device, precision)
+        self._own_digest = "" if pinned else parameters_digest(module)
         self.name = name or type(module).__name__
         self.sample_rate = sample_rate or getattr(module, "sample_rate", None)
-        self.batch_seconds = GPU_SECONDS if self.device.startswith("cuda") else CPU_SECONDS
-        self.is_async = self.device.startswith("cuda")
-        self.layers = tuple(_find_layers(module, layers))
+        self.layers = tuple(find_layers(module, layers))
         self._pinned = dict(pinned or {})
+        declared = str(getattr(module, "outputs", "auto"))
+        self.output_kind: OutputKind = next((kind for kind in OUTPUT_KINDS if kind == declared), "auto")
+        self._has_looked = self.output_kind != "auto"
+        self._takes_logits = False
+        self.module = in_precision(self.torch, module.to(self.device).eval(), self.precision)
+        self._compiled = self.torch.compile(self.module) if compiled and not self.layers else None
 
     @property
     def identity(self) -> Mapping[str, Any]:
         """Its name, what was loaded into it, and the precision, which changes scores."""
-        pinned = self._pinned or {"parameters": parameters_digest(self.module)}
+        pinned = self._pinned or {"parameters": self._own_digest}
         return {"name": self.name, "precision": self.precision, "layers": list(self.layers), **pinned}
 
     def prepare(self, batch: Batch) -> Batch:
-        """The batch as a tensor on its way to the device; pinned, so that the copy runs beside the model."""
-        if not isinstance(batch, np.ndarray):
-            return batch
-        tensor = self.torch.from_numpy(np.ascontiguousarray(batch))
-        if not self.is_async:
-            return tensor
-        return tensor.pin_memory().to(self.device, non_blocking=True)
+        """The batch as a tensor on its way to the device."""
+        has_arrays = isinstance(batch, np.ndarray) or (isinstance(batch, list) and isinstance(batch[0], np.ndarray))
+        return self.stage(list(batch)) if has_arrays else batch
 
-    def launch(self, batch: Batch) -> Any:
+    def launch(self, batch: Batch) -> Launched:
         """Start the model on a batch; on CUDA this returns before it is done, and `collect` waits for it."""
-        ready = self.prepare(batch)
-        with self.torch.inference_mode(), self.autocast():
-            return self.module(ready)
+        staged = self.prepare(batch)
+        with self.arithmetic():
+            ready = self.arrived(staged) if isinstance(staged, Staged) else staged
+            if not self._has_looked:
+                self._look(ready[:1])
+            return self.sent(self._run(ready), staged)
 
-    def collect(self, launched: Any) -> Array:
+    def collect(self, launched: Launched) -> Array:
         """The outputs of a batch on the CPU, in float32."""
-        return pick_output(launched)
+        return pick_output(self.landed(launched))
 
     def outputs(self, batch: Batch) -> Array:
         """The outputs on the CPU, in float32."""
@@ -95,50 +97,83 @@ class TorchDetector(Base):
 
     def with_layers(self, batch: Batch) -> tuple[Array, dict[str, Array]]:
         """The outputs, and each layer averaged over time."""
-        kept: dict[str, Any] = {}
-        found = dict(self.module.named_modules())
-        hooks = [found[name].register_forward_hook(_keep(kept, name)) for name in self.layers]
-        try:
-            outputs = self.outputs(batch)
-        finally:
-            for hook in hooks:
-                hook.remove()
-        first = {name: type(found[name]).__name__.startswith(CHANNELS_FIRST) for name in self.layers}
-        return outputs, {name: pooled(kept[name], len(outputs), first[name]) for name in self.layers}
+        if not self._has_looked:
+            self.outputs(batch)  # so that the hooks see one pass alone
+        return run_with_layers(self.module, self.layers, lambda: self.outputs(batch))
 
-    def autocast(self) -> AbstractContextManager[Any]:
-        """Mixed precision where it was chosen."""
-        if self.precision == "float32":
-            return nullcontext()
-        kind = getattr(self.torch, self.precision)
-        return self.torch.autocast(self.device.partition(":")[0], dtype=kind)  # type: ignore[no-any-return]
+    def _run(self, batch: Any) -> Any:
+        if self._takes_logits:
+            raw, trace = traced(lambda: self.module(batch))
+            logits = trace.logits(pick_raw(raw))
+            if logits is None:
+                raise DataError(f"{self.name} ended otherwise for this batch than for the first: say --outputs")
+            return logits
+        return self.module(batch) if self._compiled is None else self._compiled(batch)
 
-    def is_out_of_memory(self, error: BaseException) -> bool:
-        """Whether the GPU or the machine had too little memory; what the failed batch held is freed."""
-        is_cuda = isinstance(error, self.torch.cuda.OutOfMemoryError)
-        if is_cuda:
-            self.torch.cuda.empty_cache()
-        return is_cuda or isinstance(error, MemoryError) or "not enough memory" in str(error)
-
-
-def pick_device(device: str) -> str:
-    """`auto` is CUDA where there is one; CUDA asked for and absent is an error."""
-    torch = need("torch", "torch")
-    has_cuda = torch.cuda.is_available()
-    if device == "auto":
-        return "cuda" if has_cuda else "cpu"
-    if device.startswith("cuda") and not has_cuda:
-        raise EnvironmentFault("there is no CUDA device here; say --device cpu, or leave it out")
-    return device
+    def _look(self, clip: Any) -> None:
+        """Settle what the outputs are, by one clip."""
+        raw, trace = traced(lambda: self.module(clip))
+        output = pick_raw(raw)
+        self.output_kind = trace.kind(output)
+        if self._compiled is None and trace.logits(output) is not None:
+            # The input of the last sigmoid or softmax does not saturate; the scores are the same function of it.
+            self._takes_logits = True
+            has_sigmoids = trace.activation(output) == "sigmoid" and output.ndim > 1 and output.shape[1] > 1
+            self.output_kind = "multilabel" if has_sigmoids else "logit"
+        self._has_looked = True
 
 
-def pick_precision(precision: str, device: str) -> str:
-    """`auto` is mixed bfloat16 on CUDA and float32 elsewhere."""
-    if precision not in PRECISIONS:
-        raise UnknownName("precision", precision, PRECISIONS)
-    if precision == "auto":
-        return "bfloat16" if device.startswith("cuda") else "float32"
-    return precision
+def run_with_layers(module: Any, layers: Sequence[str], run: Callable[[], Array]) -> tuple[Array, dict[str, Array]]:
+    """What a run of the module gives, and the outputs of some of its parts in that run, averaged over time."""
+    kept: dict[str, Any] = {}
+    found = dict(module.named_modules())
+    hooks = [found[name].register_forward_hook(_keep(kept, name)) for name in layers]
+    try:
+        outputs = run()
+    finally:
+        for hook in hooks:
+            hook.remove()
+    first = {name: type(found[name]).__name__.startswith(CHANNELS_FIRST) for name in layers}
+    return outputs, {name: pooled(kept[name], len(outputs), first[name]) for name in layers}
+
+
+def in_precision(torch: Any, module: Any, precision: str) -> Any:
+    """The module made ready for a precision: the last linear layer stays in float32 in all of them."""
+    if precision == "int8":
+        return quantised(torch, module)
+    if precision in ("bfloat16", "float16"):
+        _keep_head_in_float32(torch, module)
+    return module
+
+
+def quantised(torch: Any, module: Any) -> Any:
+    """The module with products of 8-bit whole numbers, all but the last; scales of inputs are found batch by batch."""
+    linear = [name for name, part in module.named_modules() if isinstance(part, torch.nn.Linear)]
+    if len(linear) < 2:
+        raise UsageError(
+            f"{type(module).__name__} has {len(linear)} linear layers; int8 leaves the last in float32, so nothing would change",
+            code="int8-nothing",
+        )
+    with warnings.catch_warnings(action="ignore"):  # that this tool will move to another package
+        from torch.ao.quantization import default_dynamic_qconfig, quantize_dynamic
+
+        convert: Callable[..., Any] = quantize_dynamic
+        return convert(module, dict.fromkeys(linear[:-1], default_dynamic_qconfig))
+
+
+def _keep_head_in_float32(torch: Any, module: Any) -> None:
+    """Have the last linear layer work in float32 under mixed precision: else scores lie on a coarse grid."""
+    heads = [part for part in module.modules() if isinstance(part, torch.nn.Linear)]
+    if not heads:
+        return
+    head, before = heads[-1], heads[-1].forward
+    kind = next(iter(module.parameters())).device.type
+
+    def forward(x: Any) -> Any:
+        with torch.autocast(kind, enabled=False):
+            return before(x.float())
+
+    head.forward = forward
 
 
 def load_checkpoint(path: str | Path) -> Any:
@@ -222,7 +257,7 @@ def _keep(kept: dict[str, Any], name: str) -> Any:
     return hook
 
 
-def _find_layers(module: Any, names: tuple[str, ...]) -> list[str]:
+def find_layers(module: Any, names: tuple[str, ...]) -> list[str]:
     """The modules of these names; `encoder.layers.*` stands for all at that place."""
     known = [name for name, _ in module.named_modules() if name]
     found: list[str] = []
