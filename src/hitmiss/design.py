@@ -9,8 +9,9 @@ from typing import Final, Literal
 
 from hitmiss.declared import Misdeclared, Plain, declare, fit_field, plain
 from hitmiss.errors import DataError, UnknownName, UsageError
+from hitmiss.expressions import Derived
 from hitmiss.readspec import ReadSpec
-from hitmiss.spec import Setting, Spec
+from hitmiss.spec import Setting, Spec, parse
 
 Method = Literal["auto", "percentile", "bca"]
 METHODS: Final = ("auto", "percentile", "bca")
@@ -66,8 +67,16 @@ class Protocol:
         How its files are read.
     settings
         Settings of metrics that differ from their defaults.
-    negative_only
-        Columns that only negative trials have: a slice of them is set against all positives.
+    by, unit, bootstrap, threshold
+        What is asked where the caller does not say it: groupings, the columns drawn as wholes, replicates, and the
+        threshold at which scores are decided.
+    names
+        What metrics and derived figures are called in tables: `fpr = "APCER"`.
+    derived
+        Figures made of figures of `metrics`: `acer = "(max(APCER, species) + BPCER) / 2"` (see `expressions`).
+    negative_only, positive_only
+        Columns whose values tell trials of one class apart (the species of an attack): a slice of them is set against all
+        trials of the other class.
     both_eers
         Where tied scores matter, the EER in both readings of ties.
     zero_undefined
@@ -99,10 +108,22 @@ class Protocol:
     reader: Literal["", "hitmiss.protocols.toxicity:read_files"] = ""
     measured_by: Literal["", "hitmiss.robustness.attacks:measure_attacks"] = ""
     compared_by: Literal["", "hitmiss.robustness.versus:compare_attacks"] = ""
+    by: tuple[str, ...] = ()
+    unit: tuple[str, ...] = ()
+    bootstrap: int = 0
+    threshold: float | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
+    derived: Mapping[str, str] = field(default_factory=dict)
     negative_only: tuple[str, ...] = ()
+    positive_only: tuple[str, ...] = ()
     settings: Mapping[str, Mapping[str, Setting]] = field(default_factory=dict)
     gap: Gap | None = None
     remarks: Mapping[str, str] = field(default_factory=dict)
+
+    def expressions(self, wanted: Sequence[str] = ()) -> tuple[Derived, ...]:
+        """Its derived figures, or those of these names."""
+        names = [name for name in wanted if name in self.derived] if wanted else list(self.derived)
+        return tuple(Derived.parse(name, self.derived[name], self.names) for name in names)
 
 
 REQUIRED: Final = ("name", "title", "primary", "metrics", "read")
@@ -117,7 +138,20 @@ def declared(data: object) -> Protocol:
     for name in ("positive", "negative"):
         if getattr(protocol.read, name) is None:
             raise Misdeclared(("read", name), "it is missing")
+    _check_derived(protocol)
     return protocol
+
+
+def _check_derived(protocol: Protocol) -> None:
+    """Refuse a derived figure of metrics that the protocol does not measure, and names of nothing."""
+    metrics = [str(parse(text)) for text in protocol.metrics]
+    for derived in protocol.expressions():
+        for term in derived.terms:
+            if term.metric not in metrics:
+                raise Misdeclared(("derived", derived.name), f"{term.metric} is not among the metrics")
+    for name in protocol.names:
+        if name not in (*metrics, *protocol.derived):
+            raise Misdeclared(("names", name), "it is neither a metric of the protocol nor a derived figure")
 
 
 @dataclass(frozen=True)
@@ -248,6 +282,8 @@ class Design:
         Replicates (0: none), the seed of the draws, the level and the kind of intervals, units drawn within classes.
     threshold
         Decide at it (`score >= threshold`).
+    negative_only, positive_only
+        Columns whose values tell trials of one class apart, beside those of the protocol.
     undefined
         Shares with nothing to divide by: `null`, or `zero`; None leaves it to the protocol.
     seeds
@@ -277,6 +313,8 @@ class Design:
     stratify: bool | None = None
     threshold: float | None = None
     undefined: Undefined | None = None
+    negative_only: tuple[str, ...] = ()
+    positive_only: tuple[str, ...] = ()
     seeds: bool = False
     calibration: str | None = None
     triage: Triage | None = None
@@ -325,7 +363,23 @@ class Design:
     def settled(self) -> Protocol:
         """What is settled for the measurement: by the protocol, or nothing."""
         protocol = self.protocol or Protocol()
-        return protocol if self.undefined is None else replace(protocol, zero_undefined=self.undefined == "zero")
+        return replace(
+            protocol,
+            zero_undefined=protocol.zero_undefined if self.undefined is None else self.undefined == "zero",
+            negative_only=tuple(dict.fromkeys((*protocol.negative_only, *self.negative_only))),
+            positive_only=tuple(dict.fromkeys((*protocol.positive_only, *self.positive_only))),
+        )
+
+    def filled(self) -> Design:
+        """The design with what the protocol says where the caller says nothing: groupings, units, replicates, threshold."""
+        protocol = self.protocol or Protocol()
+        return replace(
+            self,
+            by=self.by or (() if self.matrix else parse_by(protocol.by)),
+            unit=self.unit or protocol.unit,
+            bootstrap=self.bootstrap or protocol.bootstrap,
+            threshold=protocol.threshold if self.threshold is None else self.threshold,
+        )
 
     def changed(self, **changes: object) -> Design:
         """The same design with some fields changed; an unknown name is an error with the nearest."""

@@ -91,7 +91,6 @@ def evaluate(
     Further keywords are read options (`score_kind="llr"`, `allow_missing=True`, …).
     """
     chosen = find_protocol(protocol) if protocol is not None else None
-    trials = read_trials(scores, key, chosen, ReadSpec().changed(**reading))
     design = Design.of(
         metrics,
         by=by,
@@ -102,8 +101,8 @@ def evaluate(
         level=level,
         interval=interval,
         protocol=chosen,
-    )
-    return measure_trials(trials, design)
+    ).filled()
+    return measure_trials(_decided(read_trials(scores, key, chosen, ReadSpec().changed(**reading)), design), design)
 
 
 def read_trials(scores: Any, key: Any, protocol: Protocol | None, spec: ReadSpec | None = None) -> Trials:
@@ -143,14 +142,19 @@ def measure_trials(trials: Trials, design: Design) -> Results:
         measured: Results = getattr(import_module(module), name)(trials, design)
         return measured
     warnings: list[str] = []
+    derived = protocol.expressions(wanted) if protocol else ()
     if protocol and not wanted:
         wanted, unfit = fitting(list(protocol.metrics), trials)
         warnings += left_out(unfit, trials)
+        derived = tuple(d for d in derived if not {t.metric for t in d.terms} & {str(parse(m)) for m in unfit})
+    elif derived:  # a derived figure is asked for by name: what it is made of is measured, too
+        own = [name for name in wanted if name not in protocol.derived] if protocol else wanted
+        wanted = list(dict.fromkeys([*own, *(term.metric for d in derived for term in d.terms)]))
     asked = {grouping[0] for grouping in design.groupings if len(grouping) == 1}
     if protocol:
         warnings += [text for column, text in protocol.remarks.items() if column in asked]
     settled = replace(design, metrics=tuple(wanted), gap=_gap(design, trials, asked) or "none")
-    return replace(measure_design(trials, settled, warnings), design=design)
+    return replace(measure_design(trials, settled, warnings, derived), design=design)
 
 
 def compare_trials(runs: Mapping[str, Trials], design: Design) -> Comparison | Ranking:
@@ -202,13 +206,23 @@ def _compared_by(protocol: Protocol, runs: Mapping[str, Trials], design: Design)
 
 def read_side(scores: Sequence[Any], key: Any, reading: ReadSpec, design: Design) -> Trials:
     """The trials of files as a design wants them: each file a run where it asks for seeds, decided at its threshold."""
-    from hitmiss.decisions import at_threshold
-
     if design.seeds:
         trials = read_runs(scores, key, design.protocol, reading)
     else:
         trials = read_trials(list(scores) if len(scores) > 1 else scores[0], key, design.protocol, reading)
-    return trials if design.threshold is None else at_threshold(trials, design.threshold)
+    return _decided(trials, design)
+
+
+def _decided(trials: Trials, design: Design) -> Trials:
+    """The trials decided at the threshold of a design; a protocol's threshold leaves decisions that are there alone."""
+    from hitmiss.decisions import at_threshold
+
+    protocol = design.protocol
+    if design.threshold is None:
+        return trials
+    if protocol is not None and design.threshold == protocol.threshold and "decision" in trials.frame.columns:
+        return trials
+    return at_threshold(trials, design.threshold)
 
 
 def measure_files(trials: Trials, development: Trials | None, design: Design) -> Results:

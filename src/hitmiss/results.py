@@ -34,7 +34,7 @@ class Estimate:
     """One number: what, how sure, on how many trials, for which run and slice.
 
     `value` is None where it is undefined; `note` then says why. `of` is how many trials the figure is over, where it says
-    (the denominator of a share). `average` is None, `pooled`, `macro`, `worst` or `gap`.
+    (the denominator of a share). `title` is what a protocol calls the metric. `average` is None, `pooled`, `macro`, `worst` or `gap`.
     """
 
     metric: str
@@ -52,6 +52,12 @@ class Estimate:
     settings: Mapping[str, Any] = field(default_factory=dict)
     best: str = "low"
     of: float | None = None
+    title: str | None = None
+
+    @property
+    def shown(self) -> str:
+        """What the metric is called in tables: the name that a protocol gives it, else its own."""
+        return self.title or self.metric
 
     @property
     def is_defined(self) -> bool:

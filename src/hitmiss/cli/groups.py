@@ -90,13 +90,19 @@ def design(
     threshold: Annotated[
         float | None, typer.Option(help="Decide at this threshold (score >= t), for accuracy, f1 …")
     ] = None,
+    negative_only: Annotated[
+        list[str] | None, typer.Option(help="A column that tells negatives apart; a slice meets all positives.")
+    ] = None,
+    positive_only: Annotated[
+        list[str] | None, typer.Option(help="A column that tells positives apart; a slice meets all negatives.")
+    ] = None,
 ) -> Design:
     """What is asked: what every verb that measures takes."""
     from hitmiss.protocol import find_protocol
 
     if interval not in METHODS:
         raise UnknownName("kind of interval", interval, METHODS)
-    return Design().changed(
+    asked = Design().changed(
         protocol=find_protocol(protocol) if protocol else None,
         metrics=tuple(metric or ()),
         by=parse_by(by or ()),
@@ -109,7 +115,10 @@ def design(
         interval=interval,
         stratify=stratify,
         threshold=threshold,
+        negative_only=tuple(negative_only or ()),
+        positive_only=tuple(positive_only or ()),
     )
+    return asked.filled()
 
 
 def _filters(texts: list[str]) -> dict[str, tuple[str, ...]]:

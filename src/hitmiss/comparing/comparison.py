@@ -19,6 +19,7 @@ from hitmiss.design import By, Contest, Design, Grouping, Plan, Protocol, Side
 from hitmiss.errors import DataError
 from hitmiss.measuring.alarms import alarms
 from hitmiss.measuring.asking import ask
+from hitmiss.measuring.grouping import OneClass
 from hitmiss.measuring.signature import render
 from hitmiss.pairing import Pair, pair
 from hitmiss.readspec import ReadSpec
@@ -81,7 +82,7 @@ def compare_design(a: Trials, b: Trials, design: Design, names: tuple[str, str] 
     unit = design.unit or (("item",) if paired.repeats else ())
     plan = Plan(design.bootstrap, unit, design.seed, design.level)
     shared = [*dict.fromkeys([c for g in groupings for c in g] + [u for u in plan.unit if u != "item"])]
-    columns = columns_of(paired, shared, chosen.negative_only)
+    columns = columns_of(paired, shared, OneClass(chosen.negative_only, chosen.positive_only))
     questions = [(ask(m, columns[0].trials, chosen), ask(m, columns[1].trials, chosen)) for m in design.metrics]
     if not len(paired):
         raise DataError("there are no pairs to compare", code="no-pairs")

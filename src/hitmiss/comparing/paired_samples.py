@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hitmiss.design import Grouping, Plan
 from hitmiss.errors import DataError
-from hitmiss.measuring.grouping import Columns, Sample, samples_of_runs, samples_of_slices
+from hitmiss.measuring.grouping import Columns, OneClass, Sample, samples_of_runs, samples_of_slices
 from hitmiss.measuring.uncertainty import Draws, Question
 from hitmiss.metrics.counts import Counts
 from hitmiss.pairing import REPEATS, Pair
@@ -74,9 +74,9 @@ class PairedSample:
         return math.fsum(a for a, _ in pairs) / len(pairs), math.fsum(b for _, b in pairs) / len(pairs)
 
 
-def columns_of(pair: Pair, names: Sequence[str], negative_only: tuple[str, ...]) -> tuple[Columns, Columns]:
+def columns_of(pair: Pair, names: Sequence[str], one_class: OneClass) -> tuple[Columns, Columns]:
     """The columns of both runs; those to group or draw by must say the same in both, or be there in one."""
-    a, b = same_columns((pair.a, pair.b), pair.names, pair.key, names, negative_only)
+    a, b = same_columns((pair.a, pair.b), pair.names, pair.key, names, one_class)
     return a, b
 
 
@@ -85,7 +85,7 @@ def same_columns(
     titles: Sequence[str],
     key: Sequence[str],
     names: Sequence[str],
-    negative_only: tuple[str, ...],
+    one_class: OneClass,
 ) -> list[Columns]:
     """The columns of runs on the same questions; `names` must say the same in all that have them, and are lent to the others."""
     made = [run.retitle(runs=tuple(n for n in key if n not in ("item", "target"))) for run in runs]
@@ -99,7 +99,7 @@ def same_columns(
         if having:
             column = made[having[0]].frame[name]
             made = [r if name in r.frame.columns else replace(r, frame=r.frame.with_columns(column)) for r in made]
-    return [Columns(run, negative_only) for run in made]
+    return [Columns(run, one_class) for run in made]
 
 
 def wholes(a: Columns, b: Columns) -> list[PairedSample]:

@@ -25,6 +25,7 @@ def by_slices(work: Work, whole: Sample, grouping: Grouping, warnings: list[str]
         return []
     told = each(samples, f"by {' × '.join(grouping)}", [sample.n for sample in samples])
     rows = [e for sample in told for e in work.estimates(sample)]
+    warnings += _one_sided(work, grouping, samples, rows)
     size = len(work.questions)
     averages = []
     for i, question in enumerate(work.questions):
@@ -33,6 +34,22 @@ def by_slices(work: Work, whole: Sample, grouping: Grouping, warnings: list[str]
         if work.protocol.within and question.form.is_area:
             averages.append(_within(work, whole, grouping, i, question, samples, cells))
     return rows + averages
+
+
+def _one_sided(work: Work, grouping: Grouping, samples: list[Sample], rows: list[Estimate]) -> list[str]:
+    """What to do where figures are undefined since every slice holds one class only, as with a column of attacks."""
+    held = [0 < sample.n_positive < sample.n for sample in samples]
+    if any(held) or all(e.value is not None for e in rows):
+        return []
+    head = work.columns.trials.header
+    kinds = {"negative": head.negative, "positive": head.positive}
+    many = "negative" if 2 * sum(s.n_positive == 0 for s in samples) >= len(samples) else "positive"
+    other = head.positive if many == "negative" else head.negative
+    name = grouping[0] if len(grouping) == 1 else "COLUMN"
+    return [
+        f"by {' × '.join(grouping)}: every slice holds one class only, so what compares the classes is undefined; "
+        f"--{many}-only {name} sets each slice of {kinds[many]} trials against all {other} trials"
+    ]
 
 
 def _macro(
@@ -55,10 +72,11 @@ def _macro(
     row = replace(row, value=float(np.mean(values)), note=note)
     if not work.draws.plan.bootstrap:
         return row
-    if not work.draws.plan.unit and any(name in work.columns.negative_only for name in grouping):
-        shared = (
-            f"no interval: these slices share their {work.columns.trials.header.positive} trials; draw a --unit for one"
-        )
+    bound, is_positive = work.columns.one_class.of(grouping)
+    if not work.draws.plan.unit and bound:
+        head = work.columns.trials.header
+        other = head.negative if is_positive else head.positive
+        shared = f"no interval: these slices share their {other} trials; draw a --unit for one"
         return replace(row, note="; ".join(filter(None, (note, shared))))
     drawn = np.mean([work.drawn(s, i) for s, _ in defined], axis=0)
     return with_interval(row, drawn, work.draws, [whole])

@@ -27,12 +27,30 @@ Rows = NDArray[np.intp]
 Span = slice
 
 
+@dataclass(frozen=True)
+class OneClass:
+    """Columns whose values tell trials of one class apart: a slice of them is set against all trials of the other class."""
+
+    negative: tuple[str, ...] = ()
+    positive: tuple[str, ...] = ()
+
+    def of(self, grouping: Grouping) -> tuple[Grouping, bool]:
+        """Those among the columns of a grouping, and whether it is positives that they tell apart."""
+        sides = [tuple(c for c in grouping if c in own) for own in (self.negative, self.positive)]
+        if all(sides):
+            raise UsageError(
+                f"{sides[0][0]} tells negatives apart and {sides[1][0]} positives: no slice of both holds a trial",
+                code="two-sides",
+            )
+        return sides[0] or sides[1], bool(sides[1])
+
+
 @dataclass(frozen=True, eq=False)
 class Columns:
     """The columns of trials as arrays, taken out of the table once and shared by all samples."""
 
     trials: Trials
-    negative_only: tuple[str, ...] = ()
+    one_class: OneClass = OneClass()
 
     @cached_property
     def positive(self) -> NDArray[np.bool_]:
@@ -207,28 +225,31 @@ def samples_of_runs(columns: Columns) -> list[Sample]:
 def samples_of_slices(whole: Sample, grouping: Grouping) -> list[Sample]:
     """The samples of one run cut by slice columns.
 
-    A column that only negatives have (an attack) takes all positives of the same rest: the official rule.
+    A column that only negatives have (an attack) takes all positives of the same rest: the official rule; and the other
+    way round.
     """
     columns = whole.columns
     known = columns.trials.frame.columns
     for name in grouping:
         if name not in known:
             raise UnknownName("column to group by", name, columns.trials.header.slices)
-    bound = tuple(c for c in grouping if c in columns.negative_only)
+    bound, is_positive = columns.one_class.of(grouping)
     if not bound:
         parts = _split(columns, whole.rows, grouping, whole._span)
         return [columns.sample(rows, whole.run, key) for key, rows in parts]
-    return list(_paired_slices(whole, grouping, bound))
+    return list(_paired_slices(whole, grouping, bound, whole.positive == is_positive))
 
 
-def _paired_slices(whole: Sample, grouping: Grouping, bound: Grouping) -> Iterator[Sample]:
+def _paired_slices(
+    whole: Sample, grouping: Grouping, bound: Grouping, told_apart: NDArray[np.bool_]
+) -> Iterator[Sample]:
     free = tuple(c for c in grouping if c not in bound)
-    positives = whole.rows[whole.positive]
-    shared: dict[tuple[tuple[str, str], ...], Rows] = {(): positives}
+    others = whole.rows[~told_apart]
+    shared: dict[tuple[tuple[str, str], ...], Rows] = {(): others}
     if free:
-        shared = {tuple(k.items()): rows for k, rows in _split(whole.columns, positives, free)}
+        shared = {tuple(k.items()): rows for k, rows in _split(whole.columns, others, free)}
     nobody = np.zeros(0, dtype=np.intp)
-    for key, rows in _split(whole.columns, whole.rows[~whole.positive], grouping):
+    for key, rows in _split(whole.columns, whole.rows[told_apart], grouping):
         rest = tuple((c, key[c]) for c in free)
         yield whole.columns.sample(np.concatenate([shared.get(rest, nobody), rows]), whole.run, key)
 

@@ -7,10 +7,12 @@ from dataclasses import replace
 
 from hitmiss.design import By, Design, Gap, Method, Protocol
 from hitmiss.errors import DataError
+from hitmiss.expressions import Derived
 from hitmiss.measuring.alarms import alarms, ties_matter
 from hitmiss.measuring.asking import Work, ask
 from hitmiss.measuring.averages import by_slices, gap_rows
-from hitmiss.measuring.grouping import Columns, samples_of_runs
+from hitmiss.measuring.derived import derived_rows
+from hitmiss.measuring.grouping import Columns, OneClass, samples_of_runs
 from hitmiss.measuring.reasons import FEW
 from hitmiss.measuring.signature import sign
 from hitmiss.measuring.tallied import TalliedTrials
@@ -87,11 +89,13 @@ def measure(
     return measure_design(trials, design, remarks)
 
 
-def measure_design(trials: Trials, design: Design, remarks: Sequence[str] = ()) -> Results:
-    """What a design asks of trials, whose metrics and gap it names."""
+def measure_design(
+    trials: Trials, design: Design, remarks: Sequence[str] = (), derived: Sequence[Derived] = ()
+) -> Results:
+    """What a design asks of trials, whose metrics and gap it names; and `derived` figures made of those."""
     chosen, plan, groupings = design.settled, design.plan, design.groupings
     gap = design.gap if isinstance(design.gap, Gap) else None
-    only = chosen.negative_only
+    only = OneClass(chosen.negative_only, chosen.positive_only)
     columns = trials.columns(only) if isinstance(trials, TalliedTrials) else Columns(trials, only)
     questions = [ask(m, trials, chosen) for m in design.metrics]
     if not len(trials):
@@ -109,6 +113,7 @@ def measure_design(trials: Trials, design: Design, remarks: Sequence[str] = ()) 
         with step("all trials", tables):
             with part():
                 estimates += work.estimates(whole)
+                estimates += derived_rows(work, whole, derived)
             warnings += alarms(whole, questions)
             for grouping in groupings:
                 with part():
@@ -116,6 +121,7 @@ def measure_design(trials: Trials, design: Design, remarks: Sequence[str] = ()) 
             if gap is not None:
                 with part():
                     estimates += gap_rows(narrow, whole, gap)
+    estimates = [replace(e, title=title) if (title := chosen.names.get(e.metric)) else e for e in estimates]
     results = Results(tuple(estimates), "", tuple(dict.fromkeys(warnings)), chosen.name or None, trials)
     results = replace(results, reading=trials.header.reading, design=design)
     return replace(results, signature=sign(results, trials, questions, plan, groupings, str(gap) if gap else None))

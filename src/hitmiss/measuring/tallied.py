@@ -16,7 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from hitmiss.errors import UsageError
-from hitmiss.measuring.grouping import Columns, Rows, Sample
+from hitmiss.measuring.grouping import Columns, OneClass, Rows, Sample
 from hitmiss.metrics.counts import OUTCOMES
 from hitmiss.stats.delong import Steps
 from hitmiss.stats.units import UnitSample
@@ -63,9 +63,9 @@ class TalliedTrials(Trials):
         """Nothing: the rows were counted and not kept."""
         return ""
 
-    def columns(self, negative_only: tuple[str, ...] = ()) -> TalliedColumns:
+    def columns(self, one_class: OneClass | None = None) -> TalliedColumns:
         """The columns of the cells, as `measure` wants them."""
-        return TalliedColumns(self, negative_only)
+        return TalliedColumns(self, one_class or OneClass())
 
     def keep(self, condition: pl.Expr) -> TalliedTrials:
         """The trials of the cells for which a polars expression holds."""

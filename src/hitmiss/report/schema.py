@@ -38,6 +38,7 @@ ABOUT: Final = {
     "settings": "every setting of the metric",
     "best": "low or high",
     "of": "over how many trials, where the figure says",
+    "title": "what the protocol calls the metric in tables",
 }
 
 

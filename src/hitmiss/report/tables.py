@@ -135,7 +135,7 @@ def groupings(results: Results) -> list[tuple[str, ...]]:
 
 def titled(e: Estimate) -> str:
     """A metric's name with the direction that is better."""
-    return f"{e.metric} {ARROW[e.best]}"
+    return f"{e.shown} {ARROW[e.best]}"
 
 
 def short_interval(e: Estimate) -> str:

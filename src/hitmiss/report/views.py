@@ -133,7 +133,7 @@ def by_metric(grid: Grid, positive: str) -> TableView:
     for e in filter(None, row.cells):
         entry, digits = explain(e.metric), places([e])
         cells = (
-            CellView(f"{e.metric} {ARROW[e.best]}", strong=True),
+            CellView(f"{e.shown} {ARROW[e.best]}", strong=True),
             CellView(entry.title if entry.title != e.metric else ""),
             _figure(e, row, digits, None, None),
             CellView(f"{e.n:,}"),

@@ -216,7 +216,9 @@ def asked_columns(design: Design) -> list[str]:
     """The columns that groupings, the gap and units need."""
     gap_columns = [design.gap.column] if isinstance(design.gap, Gap) else []
     units = design.unit if design.bootstrap else ()
-    return list(dict.fromkeys([*(c for grouping in design.groupings for c in grouping), *gap_columns, *units]))
+    derived = design.protocol.expressions(design.metrics) if design.protocol else ()
+    across = [c for one in derived for term in one.terms for c in term.columns]
+    return list(dict.fromkeys([*(c for grouping in design.groupings for c in grouping), *gap_columns, *units, *across]))
 
 
 def too_many_for_units(units: Sequence[str], expected: int) -> UsageError:

@@ -1,0 +1,164 @@
+"""Derived figures and slices of one class."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hitmiss as hm
+from hitmiss.cli.main import run
+from hitmiss.design import Design, Protocol
+from hitmiss.errors import UsageError
+from hitmiss.expressions import Derived
+from hitmiss.protocol import load_protocol, measure_trials
+from hitmiss.trials import Trials
+
+HEAD = 'name = "x"\ntitle = "x"\nprimary = "fpr"\nmetrics = ["fpr", "fnr"]\n'
+READ = '[read]\npositive = "real"\nnegative = "fake"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "expected"),
+    [
+        ("fpr", [0.25], 0.25),
+        ("(max(fpr, a) + fnr) / 2", [0.5, 0.25], 0.375),
+        ("1 - mean(fpr, a, b) * 2", [0.25], 0.5),
+        ("-fpr + 'fnr'", None, None),
+        ("fpr ** 2", None, None),
+        ("__import__('os').system('true')", None, None),
+        ("max(fpr)", None, None),
+        ("max(fpr, a, key=1)", None, None),
+        ("fpr if fnr else 1", None, None),
+        ("2", None, None),
+        ("", None, None),
+    ],
+)
+def test_expressions(text: str, values: list[float] | None, expected: float | None) -> None:
+    if values is None:
+        with pytest.raises(UsageError) as refused:
+            Derived.parse("d", text)
+        assert refused.value.code == "bad-expression"
+    else:
+        assert Derived.parse("d", text).of(values) == expected
+
+
+@pytest.mark.parametrize(
+    ("extra", "where"),
+    [
+        ('[derived]\nd = "tpr_at_fpr + fnr"\n', "derived.d"),
+        ('[names]\nrecall = "TPR"\n', "names.recall"),
+        ('[derived]\nd = "fpr +"\n', "cannot read d"),
+        ("bootstrap = 'many'\n", "bootstrap"),
+    ],
+)
+def test_a_protocol_says_nothing_that_it_cannot_mean(extra: str, where: str, tmp_path: Path) -> None:
+    file = tmp_path / "p.toml"
+    file.write_text(HEAD + extra + READ)
+    with pytest.raises(UsageError, match=where):
+        load_protocol(file)
+
+
+def sample(rates: list[float], n: int, rng: Any) -> Trials:
+    """Negatives of several kinds that pass at some rates, and positives of which a tenth fails."""
+    kinds = [f"k{i}" for i in range(len(rates)) for _ in range(n)] + ["-"] * 2 * n
+    passed = np.concatenate([rng.random(n) < rate for rate in rates] + [rng.random(2 * n) < 0.9])
+    label = np.array([0] * n * len(rates) + [1] * 2 * n)
+    return Trials.of(label, decision=passed.astype(int), kind=kinds)
+
+
+PROTOCOL = Protocol(
+    "x",
+    metrics=("fpr", "fnr"),
+    derived={"d": "(max(fpr, kind) + fnr) / 2", "m": "mean(fpr, kind)"},
+    negative_only=("kind",),
+)
+
+
+def test_the_interval_of_a_greatest_figure_covers() -> None:
+    """Where four kinds are alike, the worst of the sample is worse than the truth: percentiles miss it, ours do not."""
+    rng = np.random.default_rng(5)
+    truth, hits, plain, runs = (0.15 + 0.1) / 2, 0, 0, 120
+    for _ in range(runs):
+        trials = sample([0.15] * 4, 60, rng)
+        found = measure_trials(trials, Design(protocol=PROTOCOL, bootstrap=120)).one("d")
+        assert found.low is not None and found.high is not None and found.value is not None
+        hits += found.low <= truth <= found.high
+        plain += 2 * found.value - found.high <= truth <= 2 * found.value - found.low
+    assert hits >= 0.88 * runs, hits
+    assert plain < hits
+
+
+def test_mean_and_undefined() -> None:
+    trials = sample([0.2, 0.4], 50, np.random.default_rng(0))
+    found = measure_trials(trials, Design(protocol=PROTOCOL))
+    kind, passed = np.asarray(trials.frame["kind"]), np.asarray(trials.frame["decision"])
+    own = [passed[kind == k].mean() for k in ("k0", "k1")]
+    assert found.one("m").value == pytest.approx(np.mean(own))
+    alone = Trials.of([1, 1, 1], decision=[1, 0, 1], kind=["-"] * 3)
+    assert measure_trials(alone, Design(protocol=PROTOCOL)).one("d").note == "undefined: max(fpr, kind) is"
+
+
+def test_a_derived_figure_can_be_asked_for_by_name() -> None:
+    trials = sample([0.2, 0.4], 50, np.random.default_rng(0))
+    found = measure_trials(trials, Design(protocol=PROTOCOL, metrics=("m",)))
+    assert [e.metric for e in found] == ["fpr", "m"]
+
+
+def test_a_protocol_fills_in_what_the_caller_leaves_open() -> None:
+    protocol = Protocol("x", by=("codec", "codec,q"), unit=("speaker",), bootstrap=100, threshold=0.5)
+    filled = Design(protocol=protocol).filled()
+    assert (filled.by, filled.unit, filled.bootstrap, filled.threshold) == (
+        (("codec",), ("codec", "q")),
+        ("speaker",),
+        100,
+        0.5,
+    )
+    own = Design(protocol=protocol, by=(("site",),), unit=("item",), bootstrap=7, threshold=0.0).filled()
+    assert (own.by, own.unit, own.bootstrap, own.threshold) == ((("site",),), ("item",), 7, 0.0)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(1)
+    rows = ["id,label,score,attack,reader"]
+    for i in range(120):
+        label = "real" if i % 2 else "fake"
+        attack, reader = (f"A{i % 3}", "-") if label == "fake" else ("-", f"r{i % 3}")
+        rows.append(f"c{i},{label},{rng.normal() + 1.5 * (label == 'real'):.4f},{attack},{reader}")
+    file = tmp_path / "t.csv"
+    file.write_text("\n".join(rows))
+    return file
+
+
+@pytest.mark.parametrize(
+    ("column", "option", "told_apart"), [("attack", "--negative-only", 0), ("reader", "--positive-only", 1)]
+)
+def test_slices_of_one_class_say_what_to_do_and_do_it(
+    table: Path, column: str, option: str, told_apart: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["score", str(table), "-m", "eer", "--by", column, "--positive", "real"]
+    assert run(words) == 0
+    said = "".join(capsys.readouterr())
+    assert "every slice holds one class only" in said and f"{option} {column}" in said
+    assert run([*words, option, column]) == 0
+    said = "".join(capsys.readouterr())
+    assert "holds one class only" not in said
+    trials = hm.read(table, positive="real")
+    label, score, own = trials.label, trials.score, np.asarray(trials.frame[column])
+    found = measure_trials(
+        trials, Design(metrics=("eer",), by=((column,),), **{option[2:].replace("-", "_"): (column,)})
+    )
+    for value in sorted({*own[label == told_apart]}):
+        inside = (own == value) | (label != told_apart)
+        assert found.one("eer", **{column: value}).value == hm.metrics.eer(label[inside], score[inside])
+
+
+def test_columns_of_both_classes_in_one_grouping_are_refused(table: Path) -> None:
+    trials = hm.read(table, positive="real")
+    design = Design(metrics=("eer",), by=(("attack", "reader"),), negative_only=("attack",), positive_only=("reader",))
+    with pytest.raises(UsageError) as refused:
+        measure_trials(trials, design)
+    assert refused.value.code == "two-sides"
