@@ -89,6 +89,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         _triage_results()
         _pictures()
         _reviewed()
+        _presentation_attacks()
         extending = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
         Path("my_metrics.py").write_text(next(FENCE.finditer(extending))["text"], encoding="utf-8")
         Path("my-lab.toml").write_text(re.search(r"```toml\n(.*?)```", extending, re.S)[1], encoding="utf-8")  # type: ignore[index]
@@ -117,6 +118,18 @@ def _reviewed() -> None:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     module.main(Path("demo/review"))
+
+
+def _presentation_attacks() -> None:
+    """Scores of presentations, and the example of a protocol for them."""
+    Path("examples").mkdir()
+    shutil.copy(ROOT / "examples" / "iso-30107-3.toml", "examples")
+    rng, n = np.random.default_rng(0), 400
+    species = np.array(["none", "print", "replay", "mask"])[np.arange(n) % 4]
+    score = np.clip(rng.normal(0.3, 0.2, n) + 0.4 * (species == "none"), 0.0, 1.0)
+    label = np.where(species == "none", "bonafide", "attack")
+    columns = {"id": [f"c{i}" for i in range(n)], "label": label, "score": score, "attack_type": species}
+    pl.DataFrame({**columns, "subject": [f"p{i % 50}" for i in range(n)]}).write_csv("pad.csv")
 
 
 def _pictures() -> None:
@@ -168,6 +181,8 @@ def test_python(block: Block, folder: Path) -> None:
             from hitmiss.registry import forget
 
             forget("d_prime")
+            forget("hum", "attack")
+            forget("loudness", "detector")
         for told in re.findall(r"(?:save|write)\((?:\w+, )?\"([^\"]+)\"", block.text):
             assert Path(told).exists(), f"{block.page}: {told} was not written"
     made = [name for name in names if name not in before and not name.startswith("_")]
@@ -186,7 +201,7 @@ def evaluated(block: Block, names: dict[str, object]) -> dict[str, object]:
     source = block.text.replace(">>> ", "")
     for node in ast.parse(source).body:
         text = ast.unparse(node)
-        if isinstance(node, ast.Expr) and not re.match(r"print\(|.*\b(save|write|update|log)\(", text):
+        if isinstance(node, ast.Expr) and not re.match(r"print\(|.*\b(save|write|update|log|add)\(", text):
             values[text] = eval(compile(ast.Expression(node.value), block.page, "eval"), names)
         else:
             exec(compile(ast.Module([node], []), block.page, "exec"), names)

@@ -29,7 +29,7 @@ from hitmiss.design import By, Contest, Design, Grouping, Plan, Protocol
 from hitmiss.errors import DataError, UnknownName, UsageError
 from hitmiss.measuring.alarms import alarms
 from hitmiss.measuring.asking import ask
-from hitmiss.measuring.grouping import Columns, Sample, samples_of_runs, samples_of_slices
+from hitmiss.measuring.grouping import Columns, OneClass, Sample, samples_of_runs, samples_of_slices
 from hitmiss.measuring.signature import render
 from hitmiss.measuring.uncertainty import Draws, Question
 from hitmiss.pairing import REPEATS, pair
@@ -310,7 +310,7 @@ class Field:
         lost = {n: len(all_) - len(base) for n, all_ in zip(names, given, strict=True) if len(all_) > len(base)}
         units = unit or (("item",) if repeats else ())
         shared = dict.fromkeys([c for g in groupings for c in g] + [u for u in units if u != "item"])
-        columns = same_columns(trials, names, key, [*shared], protocol.negative_only)
+        columns = same_columns(trials, names, key, [*shared], OneClass(protocol.negative_only, protocol.positive_only))
         questions = tuple(tuple(ask(m, c.trials, protocol) for m in metrics) for c in columns)
         return cls(names, tuple(columns), questions, units, key, lost, protocol.zero_undefined)
 
