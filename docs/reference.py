@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from pathlib import Path
 
 from hitmiss.registry import Metric, all_metrics
@@ -36,7 +37,9 @@ def section(metric: Metric) -> str:
     """A metric's docstring as a section."""
     text, examples = [], []
     for line in (inspect.getdoc(metric.function) or "").splitlines():
-        (examples if examples or line.startswith(">>>") else text).append(line)
+        is_example = bool(examples) or line.startswith(">>>")
+        # Two blanks before a comment, as the formatter has it: the page is formatted, docstrings are not.
+        (examples if is_example else text).append(re.sub(r" {3,}# ", "  # ", line) if is_example else line)
     code = "\n```pycon\n" + "\n".join(examples) + "\n```\n" if examples else ""
     return f"\n## {metric.name}\n\n" + "\n".join(text).strip() + "\n" + code
 
