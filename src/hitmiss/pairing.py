@@ -67,7 +67,15 @@ def pair(
     key = _key(a, b, names)
     first, second, left_out = _match(a, b, key, names, allow_missing)
     _refuse_labels(first, second, names)
-    return Pair(first, second, names, key, left_out)
+    return Pair(*_in_order(first, second, key), names, key, left_out)
+
+
+def _in_order(a: Trials, b: Trials, key: tuple[str, ...]) -> tuple[Trials, Trials]:
+    """Both in the order of their ids: what is drawn from the pairs does not depend on the order of the rows in the files."""
+    if len(key) == 2 and not a.has_targets and a.frame["item"].is_sorted():
+        return a, b
+    order = a.frame.select(pl.arg_sort_by(*key)).to_series()
+    return Trials(a.frame[order], a.header), Trials(b.frame[order], b.header)
 
 
 def _refuse_unpaired(trials: Trials, name: str) -> None:

@@ -11,7 +11,7 @@ import typer
 
 from hitmiss.cli import groups, printing
 from hitmiss.cli.groups import grouped, without
-from hitmiss.design import Contest, Design
+from hitmiss.design import Contest, Design, Languages
 from hitmiss.readspec import ReadSpec
 
 if TYPE_CHECKING:
@@ -54,7 +54,8 @@ def compare(
     each = {"key": key, "score_column": score_column, "higher": higher, "threshold": threshold}
     opened = _open(runs, asked.protocol, each, languages or [], reading)
     contest = Contest(test=test, correction=correction, allow_missing=reading.allow_missing, force=force)
-    made = compare_trials(opened, replace(asked, contest=contest))
+    named = Languages(names=tuple(languages)) if languages else None
+    made = compare_trials(opened, replace(asked, contest=contest, languages=named))
     _emit(made, opened, output, json)
 
 

@@ -14,9 +14,18 @@ from hitmiss.readspec import ReadSpec
 
 @grouped(reading=groups.reading)
 def verify(
-    claim: Annotated[str, typer.Argument(help="A signature, or a results file (JSON) that carries one.")],
+    claim: Annotated[
+        str, typer.Argument(help="A signature, or the JSON file of results, of a comparison or of a ranking.")
+    ],
     scores: Annotated[list[str], typer.Argument(help="The score file(s) that it was made from.")],
-    key: Annotated[str | None, typer.Option(help="Key or protocol file with the labels.")] = None,
+    key: Annotated[
+        list[str] | None,
+        typer.Option(help="Key or protocol file with the labels; of a comparison once, or once per run."),
+    ] = None,
+    calibrate_on: Annotated[
+        str | None, typer.Option(help="Development scores (or rows) that the claim was calibrated on.")
+    ] = None,
+    calibrate_key: Annotated[str | None, typer.Option(help="Key of the development scores.")] = None,
     *,
     reading: ReadSpec,
     json: Annotated[bool, typer.Option("--json", help="JSON to stdout.")] = False,
@@ -25,12 +34,12 @@ def verify(
     from hitmiss.errors import GateFailed
     from hitmiss.verification import verify as recompute
 
-    checked = recompute(claim, scores if len(scores) > 1 else scores[0], key, reading)
+    checked = recompute(claim, scores, key, reading, calibrate_on=calibrate_on, calibrate_key=calibrate_key)
     if json:
         said = {"holds": checked.holds, "differences": list(checked.differences)}
         printing.out_json(sealed({**checked.recomputed.to_dict(), **said}))
     elif checked.holds:
-        printing.out(f"verified: {len(checked.recomputed)} figures come out as claimed\n{checked.recomputed.signature}")
+        printing.out(f"verified: {checked.n_figures} figures come out as claimed\n{checked.recomputed.signature}")
     else:
         for line in checked.differences[:20]:
             printing.out(f"differs: {line}")

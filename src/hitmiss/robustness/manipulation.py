@@ -68,9 +68,15 @@ def drift(
     clips' own EER threshold is frozen. Intervals are drawn over `unit` (by default the source clips).
     """
     asked = Design.of(by=by, unit=unit, bootstrap=bootstrap, seed=seed, level=level, threshold=threshold)
-    asked = replace(asked, gap="none", drift=Drift(clean, pair_by))
-    reading = trials.header.reading
-    trials, by = _joined(trials, by)
+    return drift_of(trials, replace(asked, gap="none", drift=Drift(clean, pair_by)))
+
+
+def drift_of(trials: Trials, asked: Design) -> Results:
+    """What a design asks of a drift table."""
+    how, reading = asked.drift or Drift(), trials.header.reading
+    clean, pair_by, unit = how.clean, how.pair_by, ",".join(asked.unit) or None
+    bootstrap, seed, level, threshold = asked.bootstrap, asked.seed, asked.level, asked.threshold
+    trials, by = _joined(trials, ",".join(asked.by[0] if asked.by else ("manipulation",)))
     base = _base(trials, by, clean)
     linked = pair_by or next((c for c in ("source", "codec_seed") if c in trials.frame.columns), "item")
     start = _scores_by(trials.where(**{by: base}), linked, base)

@@ -1,0 +1,172 @@
+"""`hitmiss verify`: every true claim of every verb holds, and every edited one is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from claims import CLAIMS, claim, said, verify_words, write_files
+
+from hitmiss.artifacts import sealed
+from hitmiss.measuring.signature import read_signature, short
+from hitmiss.results import Results
+
+Edit = Callable[[dict[str, Any]], None]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("claims")
+    write_files(place)
+    return place
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_a_true_claim_holds(folder: Path, name: str) -> None:
+    """The file of a claim says everything that is needed: only the files are given again."""
+    made = claim(name, folder)
+    code, text = said(["verify", made.name, *verify_words(name)], folder)
+    assert code == 0, text
+
+
+@pytest.mark.parametrize("name", ["score-positive-value", "score-encoding", "score-separator", "score-pipe", "drift"])
+def test_a_signature_alone_says_how_the_files_were_read(folder: Path, name: str) -> None:
+    signature = json.loads(claim(name, folder).read_text(encoding="utf-8"))["signature"]
+    code, text = said(["verify", signature, *verify_words(name)], folder)
+    assert code == 0, text
+
+
+def first(document: dict[str, Any]) -> dict[str, Any]:
+    """The first row of the table of a claim."""
+    rows: list[dict[str, Any]] = next(document[t] for t in ("estimates", "differences", "standings") if t in document)
+    return rows[0]
+
+
+def rows(document: dict[str, Any]) -> list[dict[str, Any]]:
+    return next(document[t] for t in ("estimates", "differences", "pairs") if t in document)  # type: ignore[no-any-return]
+
+
+def setting(document: dict[str, Any]) -> None:
+    row = next(r for r in document["estimates"] if r["settings"])
+    name = next(iter(row["settings"]))
+    row["settings"][name] = 10.0
+
+
+EDITS: dict[str, Edit] = {
+    "value": lambda d: first(d).update(value=0.05),
+    "value infinite": lambda d: first(d).update(value="inf"),
+    "interval infinite": lambda d: first(d).update(low="-inf", high="inf"),
+    "interval gone": lambda d: first(d).update(low=None, high=None),
+    "n": lambda d: first(d).update(n=first(d)["n"] * 100),
+    "n_positive": lambda d: first(d).update(n_positive=1),
+    "n_failed": lambda d: first(d).update(n_failed=3),
+    "of": lambda d: first(d).update(of=7.0),
+    "method": lambda d: first(d).update(method="exact"),
+    "note": lambda d: first(d).update(note="all is well"),
+    "best": lambda d: first(d).update(best="high" if first(d)["best"] == "low" else "low"),
+    "settings": setting,
+    "metric": lambda d: first(d).update(metric="f1"),
+    "run": lambda d: first(d).update(run={"model": "x"}),
+    "slice": lambda d: first(d).update(slice={"codec": "C99"}),
+    "row removed": lambda d: d["estimates"].pop(),
+    "rows removed": lambda d: d["estimates"].clear(),
+    "row added": lambda d: d["estimates"].append({**first(d), "slice": {"codec": "best"}}),
+    "row twice": lambda d: d["estimates"].append(dict(first(d))),
+    "warnings removed": lambda d: d["warnings"].clear(),
+    "warning added": lambda d: d["warnings"].append("checked by a friend"),
+    "protocol": lambda d: d.update(protocol="asvspoof6"),
+    "content": lambda d: d.update(content="0" * 64),
+    "signature n": lambda d: d.update(signature=d["signature"].replace("|n:", "|n:1")),
+    "signature seed": lambda d: d.update(signature=d["signature"].replace("seed=0", "seed=1")),
+    "design seed": lambda d: d["design"].update(seed=1),
+    "design metric": lambda d: d["design"]["protocol"].update(metrics=["eer"]),
+    "design settings": lambda d: d["design"]["protocol"]["settings"]["min_dcf"].update(c_fa=1.0),
+    "reading higher": lambda d: d["reading"].update(higher="spoof"),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_an_edited_claim_is_refused(folder: Path, edit: str) -> None:
+    """Whoever edits a file may seal it again, so that the digest is right: the figures must tell."""
+    name = "score-warned"
+    path = folder / f"{name}.json"
+    document = json.loads((path if path.exists() else claim(name, folder)).read_text(encoding="utf-8"))
+    assert document["warnings"]
+    EDITS[edit](document)
+    (folder / "edited.json").write_text(json.dumps(sealed(document)), encoding="utf-8")
+    code, text = said(["verify", "edited.json", *verify_words(name)], folder)
+    assert code == 1, text
+    assert "differs: " in text
+
+
+OTHERS = (
+    "score-seeds", "score-affine", "toxicity", "triage-one", "triage-guarantee", "drift", "attack-scored", "compare", "compare-three",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("edit", ["value", "row", "warnings"])
+def test_the_claims_of_every_verb_are_compared_both_ways(folder: Path, name: str, edit: str) -> None:
+    path = folder / f"{name}.json"
+    document = json.loads((path if path.exists() else claim(name, folder)).read_text(encoding="utf-8"))
+    if edit == "value":
+        field = "value" if "value" in first(document) else "a"
+        first(document)[field] = (first(document)[field] or 0.0) + 1e-6
+    elif edit == "row":
+        rows(document).pop()
+    else:
+        document["warnings"] = [*document["warnings"][1:], "nothing to see here"]
+    (folder / "edited.json").write_text(json.dumps(sealed(document)), encoding="utf-8")
+    code, text = said(["verify", "edited.json", *verify_words(name)], folder)
+    assert code == 1, text
+
+
+@pytest.mark.parametrize("name", ["score-speakers", "compare"])
+def test_a_sorted_score_file_verifies_and_a_changed_one_does_not(folder: Path, tmp_path: Path, name: str) -> None:
+    path = folder / f"{name}.json"
+    made = path if path.exists() else claim(name, folder)
+    words = verify_words(name)
+    lines = (folder / "eval_a.tsv").read_text(encoding="utf-8").splitlines(keepends=True)
+    head = lines[:1] if not any(c.isdigit() for c in lines[0]) else []
+    body = sorted(lines[len(head) :], reverse=True)
+    (tmp_path / "eval_a.tsv").write_text("".join([*head, *body]), encoding="utf-8")
+    again = [str(tmp_path / "eval_a.tsv") if w == "eval_a.tsv" else w for w in words]
+    code, text = said(["verify", made.name, *again], folder)
+    assert code == 0, text
+    last = body[0].split()
+    changed = body[0].replace(last[-1], str(float(last[-1]) + 1e-9))
+    (tmp_path / "eval_a.tsv").write_text("".join([*head, changed, *body[1:]]), encoding="utf-8")
+    code, text = said(["verify", made.name, *again], folder)
+    assert code == 1 and "content" in text, text
+
+
+def test_calibrated_claims_ask_for_their_development_files(folder: Path) -> None:
+    made = claim("score-affine", folder)
+    code, text = said(["verify", made.name, "eval_a.tsv", "--key", "eval.key"], folder)
+    assert code == 2 and "--calibrate-on" in text
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_claim_of_an_older_version_is_read_by_its_signature(folder: Path) -> None:
+    """Files without `reading`, `design` and digest, as they were written before, hold as before."""
+    document = json.loads(claim("score-speakers", folder).read_text(encoding="utf-8"))
+    old = {k: v for k, v in document.items() if k in ("schema", "signature", "protocol", "warnings", "estimates")}
+    (folder / "old.json").write_text(json.dumps(old), encoding="utf-8")
+    code, text = said(["verify", "old.json", *verify_words("score-speakers")], folder)
+    assert code == 0, text
+    old["estimates"][0]["value"] += 0.01
+    (folder / "old.json").write_text(json.dumps(old), encoding="utf-8")
+    assert said(["verify", "old.json", *verify_words("score-speakers")], folder)[0] == 1
+
+
+def test_signatures_escape_what_users_write_and_have_a_short_form(folder: Path) -> None:
+    results = Results.load(claim("score-pipe", folder))
+    assert read_signature(results.signature)["pos"] == "fa|ke"
+    assert len(results.short_signature) <= 60
+    other = results.signature.replace("metrics:eer", "metrics:roc_auc")
+    assert short(other) != results.short_signature
+    old = "hitmiss:0.1.0|protocol:asvspoof5|metrics:eer(ties=official)|pos:bonafide|n:5/3|out:abc"
+    assert read_signature(old)["metrics"] == "eer(ties=official)"
