@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from hitmiss.design import Design
 from hitmiss.metrics.curves import det_curve
 from hitmiss.report.evaluations import RunData
 from hitmiss.report.html import render
@@ -89,7 +90,7 @@ READY = """() => document.documentElement.dataset.ready && [...document.querySel
 def rows(n: int = 1_000_000) -> list[dict[str, object]]:
     """The table: what, seconds to build, bytes, milliseconds to paint."""
     trials = simulated(n)
-    run = measured(trials, "simulated", Measuring(None, ("min_dcf", "eer", "act_dcf", "cllr", "roc_auc")))
+    run = measured(trials, "simulated", Measuring(Design.of(("min_dcf", "eer", "act_dcf", "cllr", "roc_auc"))))
     found = []
     for what, names, static, shelf in (
         ("one run", ["a"], False, None),

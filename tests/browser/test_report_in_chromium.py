@@ -13,6 +13,7 @@ from tests.browser.chromium import browser
 from tests.report.hostile import HOSTILE, hostile_trials
 from tests.report.media_files import HOSTILE_FILES, folder_of_files
 
+from hitmiss.design import Design
 from hitmiss.report.html import render
 from hitmiss.report.page import Options, compose
 from hitmiss.report.shelves import FileShelf
@@ -29,9 +30,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The hostile report: as it is, without its policy, and static."""
     folder = tmp_path_factory.mktemp("pages")
     by = ("codec", "<i>codec</i>", "codec,codec_q")
-    data = [
-        measured(hostile_trials(), HOSTILE[i], Measuring(None, METRICS, by, options={"bootstrap": 20})) for i in (1, 2)
-    ]
+    data = [measured(hostile_trials(), HOSTILE[i], Measuring(Design.of(METRICS, by=by, bootstrap=20))) for i in (1, 2)]
     data[0] = replace(
         data[0], trials=with_files(data[0].trials), shelf=FileShelf(folder_of_files(folder), column="file")
     )

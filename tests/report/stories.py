@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from hitmiss.design import Design
 from hitmiss.report.evaluations import RunData
 from hitmiss.report.sources import Measuring, measured
 from hitmiss.trials import Trials
 
 Floats = NDArray[np.float64]
-BY_CODEC = Measuring(None, ("eer", "roc_auc"), ("codec",), options={"bootstrap": 200, "seed": 0})
+BY_CODEC = Measuring(Design.of(("eer", "roc_auc"), by=("codec",), bootstrap=200, seed=0))
 
 
 def trials(label: NDArray[np.int_], score: Floats, codec: NDArray[np.str_]) -> Trials:

@@ -16,6 +16,7 @@ import pytest
 from tests.report.hostile import HOSTILE, hostile_trials
 
 import hitmiss as hm
+from hitmiss.design import Design
 from hitmiss.errors import UsageError
 from hitmiss.report.evaluations import RunData, evaluations
 from hitmiss.report.html import PLOTLY, PLOTLY_SHA256, render, write_report
@@ -56,7 +57,7 @@ class Seen(HTMLParser):
 
 @pytest.fixture(scope="module")
 def hostile() -> RunData:
-    measuring = Measuring(None, METRICS, ("codec", "<i>codec</i>", "codec,codec_q"), options={"bootstrap": 20})
+    measuring = Measuring(Design.of(METRICS, by=("codec", "<i>codec</i>", "codec,codec_q"), bootstrap=20))
     return measured(hostile_trials(), HOSTILE[1], measuring)
 
 
@@ -168,7 +169,7 @@ def secret_trials() -> Trials:
     [(Options(), True, True), (Options(texts=False), True, False), (Options(samples=False), False, False)],
 )
 def test_samples_are_shown_only_as_asked(options: Options, ids: bool, texts: bool) -> None:
-    made = render(compose([measured(secret_trials(), "run", Measuring(None, ("eer",), ("codec",)))], options))
+    made = render(compose([measured(secret_trials(), "run", Measuring(Design.of(("eer",), by=("codec",))))], options))
     assert bool(re.search(r"ID\d{4}", made)) == ids and ("private " in made) == texts
     assert ("ids of wrongly answered trials" in made) == ids
     if texts:
@@ -176,7 +177,7 @@ def test_samples_are_shown_only_as_asked(options: Options, ids: bool, texts: boo
 
 
 def test_the_budget_of_bytes_holds() -> None:
-    data = measured(secret_trials(), "run", Measuring(None, ("eer",), ("codec",)))
+    data = measured(secret_trials(), "run", Measuring(Design.of(("eer",), by=("codec",))))
     page = compose([data, replace(data, name="again")], Options(most=50, budget=5_000))
     shown = [s for part in page.parts for e in part.errors for s in (*e.false_alarms, *e.misses)]
     assert 0 < sum(s.size for s in shown) <= 5_000
@@ -190,7 +191,7 @@ def test_nothing_of_the_machine_is_inside(tmp_path: Path) -> None:
     lines = [f"u{i}\t{'bonafide' if i % 3 else 'spoof'}\t{i % 7 + (i % 3 > 0)}" for i in range(90)]
     (folder / "s.tsv").write_text("utt\tkey\tscore\n" + "\n".join(lines) + "\n")
     trials = hm.read(folder / "s.tsv", positive="bonafide")
-    made = render(compose([measured(trials, "s", Measuring(None, ("eer",)))]))
+    made = render(compose([measured(trials, "s", Measuring(Design.of(("eer",))))]))
     assert "secret-folder" not in made and str(Path.home()) not in made and "s.tsv" in made
 
 
@@ -200,7 +201,7 @@ def two(shift: float, name: str, n: int = 600) -> RunData:
     score = rng.normal(size=n) + shift * label
     header = Header("bonafide", "spoof", "llr")
     return measured(
-        Trials.of(label, score, header=header), name, Measuring(None, ("eer", "roc_auc"), options={"bootstrap": 100})
+        Trials.of(label, score, header=header), name, Measuring(Design.of(("eer", "roc_auc"), bootstrap=100))
     )
 
 

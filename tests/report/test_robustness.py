@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import hitmiss as hm
+from hitmiss.design import Design
 from hitmiss.errors import DataError
 from hitmiss.report import campaigns
 from hitmiss.report.evaluations import RunData, evaluations
@@ -207,5 +208,5 @@ def test_the_unit_that_is_drawn_is_no_column_to_split_by() -> None:
     trials = Trials.of(
         label, rng.normal(size=60) + label, speaker=[f"s{i % 5}" for i in range(60)], codec=list("ab") * 30
     )
-    made = measured(trials, "r", Measuring(None, ("eer",), options={"bootstrap": 10, "unit": "speaker"}))
+    made = measured(trials, "r", Measuring(Design.of(("eer",), bootstrap=10, unit="speaker")))
     assert {tuple(e.slice) for e in made.results if e.slice} == {("codec",)}

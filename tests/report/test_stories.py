@@ -8,6 +8,7 @@ from tests.report import stories
 
 from hitmiss.comparing.comparison import compare
 from hitmiss.comparing.gates import Check
+from hitmiss.design import Design
 from hitmiss.report.assessment import FAILED, OPEN, PASSED, Assessment, assess_comparison, assess_gate
 from hitmiss.report.evaluations import RunData
 from hitmiss.report.page import Options, compose
@@ -15,7 +16,7 @@ from hitmiss.results import Estimate, Results
 
 
 def said(*sources: RunData, bootstrap: int = 200) -> Assessment:
-    (part,) = compose(list(sources), Options(compare={"bootstrap": bootstrap, "seed": 0})).parts
+    (part,) = compose(list(sources), Options(compare=Design(bootstrap=bootstrap))).parts
     return part.summary.assessment
 
 

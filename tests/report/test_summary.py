@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from hitmiss.design import Design
 from hitmiss.report import views
 from hitmiss.report.evaluations import RunData, evaluations
 from hitmiss.report.grids import Grid, Row
@@ -80,7 +81,7 @@ def test_the_verdict_stands_beside_the_difference_on_the_page() -> None:
         measured(
             Trials.of(label, rng.normal(size=80) + s * label, item=[str(i) for i in range(80)]),
             name,
-            Measuring(None, ("eer",), (), options={"bootstrap": 50}),
+            Measuring(Design.of(("eer",), bootstrap=50)),
         )
         for name, s in (("one", 0.5), ("two", 2.0))
     ]
