@@ -10,7 +10,7 @@ import pytest
 from tests.report.media_files import SVG, picture, tone
 
 from hitmiss.cli.main import run
-from hitmiss.io.runs import load_manifest
+from hitmiss.io.runs import load_manifest, sealed
 from hitmiss.simulate.ecg import simulate
 from hitmiss.simulate.ecg_model import train
 
@@ -45,11 +45,33 @@ def report(*words: object) -> str:
 def test_a_run_knows_its_sounds_and_says_nothing_of_folders(clips: Path) -> None:
     folder = detected(clips, "--manipulate", "gain(db=-6); gain(db=6)")
     assert load_manifest(folder)["facts"]["media"] == "../data"
-    page = report(folder, "-m", "eer", "--bootstrap", "0", "-o", clips / "r.html")
+    shown = ["--media", clips / "data"]
+    page = report(folder, "-m", "eer", "--bootstrap", "0", *shown, "-o", clips / "r.html")
     assert page.count("data:audio/mpeg;base64,") == 20, "ten of each kind"
     assert "made again: gain(db=6)" in page and str(clips) not in page and "../data" not in page
     for words in (["--no-samples"], ["--redact-text"], ["--samples-budget", "100"]):
-        assert "data:audio" not in report(folder, "-m", "eer", "--bootstrap", "0", *words, "-o", clips / "q.html")
+        assert "data:audio" not in report(
+            folder, "-m", "eer", "--bootstrap", "0", *shown, *words, "-o", clips / "q.html"
+        )
+
+
+def test_a_run_shows_nothing_that_lies_outside_it(clips: Path) -> None:
+    """A run may come from anybody, and names the folder of its files: the report of it holds none of this machine's."""
+    folder = detected(clips)
+    words = [folder, "-m", "eer", "--bootstrap", "0"]
+    page = report(*words, "-o", clips / "r.html")
+    assert "data:audio" not in page and "outside the run" in page
+    manifest = load_manifest(folder)
+    for place in (str(clips / "data"), "../data/../data", "../link", "link/deeper"):
+        manifest["facts"]["media"] = place
+        (folder / "manifest.json").write_bytes(sealed(manifest))
+        (clips / "link").unlink(missing_ok=True)
+        (clips / "link").symlink_to(clips / "data")
+        assert "data:audio" not in report(*words, "-o", clips / "r.html")
+    (clips / "data").rename(folder / "kept")
+    manifest["facts"]["media"] = "kept"
+    (folder / "manifest.json").write_bytes(sealed(manifest))
+    assert "data:audio" in report(*words, "-o", clips / "r.html")
 
 
 def test_a_run_whose_files_went_away_is_reported_without_them(clips: Path) -> None:
@@ -100,7 +122,17 @@ def test_attacks_from_signals_to_a_report(tmp_path: Path) -> None:
     families = ["--family", "band_noise(beta=3)", "--family", "lead_loss", "--strengths", "0.5", "1"]
     assert run(["attack", *data, *families, "-o", str(tmp_path / "run")]) == 0
     page = report(
-        tmp_path / "run", "-p", "ecg-attacks", "--by", "target", "--bootstrap", "20", "-o", tmp_path / "r.html"
+        tmp_path / "run",
+        "-p",
+        "ecg-attacks",
+        "--by",
+        "target",
+        "--bootstrap",
+        "20",
+        "--media",
+        tmp_path / "test.npz",
+        "-o",
+        tmp_path / "r.html",
     )
     assert 'class="trace"' in page and "Robust accuracy over strength" in page and "16 records with" in page
     results = str(tmp_path / "results.json")

@@ -17,7 +17,7 @@ from hitmiss.io.media import load_audio
 from hitmiss.io.runs import sealed
 from hitmiss.report.media import Media
 from hitmiss.report.remaking import remaking_of
-from hitmiss.report.shelves import FileShelf, shelf_beside
+from hitmiss.report.shelves import FileShelf, shelf_of
 
 LISTENER = """
 import hashlib
@@ -79,7 +79,7 @@ def test_what_is_made_again_is_what_was_heard_to_the_last_bit(clips: Path, words
 
 def test_the_report_shows_them_so_and_says_it(clips: Path) -> None:
     folder = detected(clips, "--manipulate", "gain(db=-6)")
-    shelf = shelf_beside(folder, read(folder))
+    shelf = shelf_of(folder, read(folder), [str(clips)])
     assert shelf is not None
     found = {row["item"]: shelf.find(row) for row in rows_of(folder)}
     clean, quiet = found["c0@clean"], found["c0@gain(db=-6)"]

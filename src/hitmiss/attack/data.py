@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from hitmiss.attack.batch import Floats, check_signals
 from hitmiss.attack.leads import expansion
 from hitmiss.attack.model import LAYOUTS
-from hitmiss.detect.detector import file_digest
+from hitmiss.detect.pinning import file_digest
 from hitmiss.errors import DataError, UnknownName, UsageError
 
 IDS: Final = ("record", "record_id", "ecg_id", "item", "id")

@@ -237,6 +237,8 @@ STEPS = (
     ),
 )
 """What the demo shows, in order."""
+WITH_FILES = ("voices", "llm", "ecg")
+"""Steps whose worst errors are heard or seen in the report."""
 
 
 def demo(
@@ -245,6 +247,7 @@ def demo(
 ) -> None:
     """Simulate evaluations at full size, score them and report on them, showing each command before it is run."""
     reported: list[str] = []
+    media: list[str] = []
     for step in STEPS:
         if step.lacks:
             printing.note(f"\n{step.about}: left out, it needs {', '.join(step.lacks)}: pip install 'hitmiss[audio]'")
@@ -256,9 +259,12 @@ def demo(
                 _run_as_typed([word.replace("{server}", address) for word in words])
         printing.note(f"\nThe data is in {data}; change the command and run it again.")
         reported += [step.reports.format(data=data)] if step.reports else []
+        media += ["--media", str(data)] if step.name in WITH_FILES else []
     report = output / ("report_small.html" if small else "report.html")
     few = ["--samples", "3", "--samples-budget", "80000"]
-    _run_as_typed(["report", *reported, *few, "--title", "hitmiss demo: simulated evaluations", "-o", str(report)])
+    _run_as_typed(
+        ["report", *reported, *media, *few, "--title", "hitmiss demo: simulated evaluations", "-o", str(report)]
+    )
     printing.note(f"\nThe report is {report}; open it in a browser.")
 
 

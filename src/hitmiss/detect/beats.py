@@ -22,9 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.detect.beats_encoder import Arrangement, Encoder, product_type
-from hitmiss.detect.detector import Batch, file_digest, need
+from hitmiss.detect.detector import Batch, need
 from hitmiss.detect.extract import OutputKind
 from hitmiss.detect.fbank import SAMPLE_RATE, fbank, n_frames
+from hitmiss.detect.pinning import file_digest
 from hitmiss.detect.torch_device import Launched, Placed, Staged
 from hitmiss.detect.torch_model import load_checkpoint
 from hitmiss.errors import DataError, UnknownName, UsageError

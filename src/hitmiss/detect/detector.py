@@ -15,7 +15,6 @@ A detector takes a batch and gives outputs; `extract` makes scores of them. Anyt
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import importlib.util
 import inspect
@@ -30,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.detect.extract import OutputKind
+from hitmiss.detect.pinning import code_digest, source_digest
 from hitmiss.errors import EnvironmentFault, UsageError
 from hitmiss.registry import add, all_of, find
 
@@ -157,6 +157,7 @@ class EstimatorDetector(Base):
 
     def __init__(self, estimator: Any, name: str = "", sample_rate: int | None = None) -> None:
         self.estimator = estimator
+        self.source: str | None = None
         self.name = name or type(estimator).__name__
         self.sample_rate = sample_rate
         self.method = next((m for m in self.METHODS if hasattr(estimator, m)), None)
@@ -171,7 +172,8 @@ class EstimatorDetector(Base):
     @property
     def identity(self) -> Mapping[str, Any]:
         """Its class and settings; fitted numbers are pinned by what built it."""
-        return {"name": self.name, "estimator": repr(self.estimator), "method": self.method}
+        built = {"source": self.source} if self.source is not None else {}
+        return {"name": self.name, "estimator": repr(self.estimator), "method": self.method, **built}
 
     def outputs(self, batch: Batch) -> Array:
         """What the estimator says about each row of the batch."""
@@ -254,14 +256,25 @@ def _from_name(text: str, how: Opening) -> Detector:
     if isinstance(thing, type) or (callable(thing) and not hasattr(thing, "fit") and _needs_nothing(thing)):
         made = thing()
     if _is_torch_module(made):
-        from hitmiss.detect.torch_model import TorchDetector, load_weights
+        from hitmiss.detect.torch_model import TorchDetector, load_weights, parameters_digest
 
         digest = load_weights(made, weights) if weights is not None else None
-        pinned = {"source": source_digest(thing), "weights": digest}
+        loaded = {"weights": digest} if digest is not None else {"parameters": parameters_digest(made)}
+        pinned = {"source": source_digest(thing), **loaded}
         return TorchDetector(made, name=text, sample_rate=sample_rate, pinned=pinned, **placed)
     if weights is not None:
         raise UsageError(f"--weights goes with a torch module; {text} gives a {type(made).__name__}")
-    return as_detector(made, name=text, sample_rate=sample_rate)
+    detector = as_detector(made, name=text, sample_rate=sample_rate)
+    return detector if isinstance(detector, CallableDetector) else _pinned(detector, text)
+
+
+def _pinned(detector: Detector, text: str) -> Detector:
+    """A detector that also stands for the code that built it: a fitted estimator says nothing of its numbers."""
+    place = text.rpartition(":")[0]
+    file = place if place.endswith(".py") else getattr(sys.modules.get(place), "__file__", None)
+    if isinstance(detector, EstimatorDetector) and file is not None and Path(file).is_file():
+        detector.source = code_digest(file)
+    return detector
 
 
 def find_object(text: str) -> Any:
@@ -312,21 +325,6 @@ def need(package: str, extra: str) -> Any:
         raise EnvironmentFault(
             f"this needs the package {package!r} ({error}): pip install 'hitmiss[{extra}]'"
         ) from None
-
-
-def source_digest(thing: Any) -> str | None:
-    """Short hash of the file in which an object is written, or None where there is none."""
-    try:
-        file = inspect.getsourcefile(thing if callable(thing) else type(thing))
-    except TypeError:
-        return None
-    return file_digest(file) if file and Path(file).is_file() else None
-
-
-def file_digest(path: str | Path) -> str:
-    """Short SHA-256 of a file."""
-    with Path(path).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
 
 
 def _needs_nothing(function: Any) -> bool:

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.detect.detector import Base, Batch, file_digest, need
+from hitmiss.detect.detector import Base, Batch, need
 from hitmiss.detect.extract import FIELDS, pick_output
+from hitmiss.detect.pinning import external_data, file_digest
 from hitmiss.detect.torch_model import CHANNELS_FIRST, pooled
 from hitmiss.errors import DataError, UnknownName, UsageError
 
@@ -52,8 +53,10 @@ class OnnxDetector(Base):
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """The file's digest."""
-        return {"name": self.name, "onnx": file_digest(self.path), "layers": list(self.layers)}
+        """The digests of the file and of those that hold its weights."""
+        beside = external_data(self.path)
+        weights = {"external": beside} if beside else {}
+        return {"name": self.name, "onnx": file_digest(self.path), "layers": list(self.layers), **weights}
 
     def prepare(self, batch: Batch) -> Batch:
         """The batch in the type and with the axes that the model wants; a model of batch 1 gets one clip at a time."""

@@ -19,12 +19,14 @@ import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.detect.detector import Base, Batch
+from hitmiss.detect.pinning import file_digest
 from hitmiss.errors import DataError, EnvironmentFault, UsageError
 
 PATIENCE: Final = 600.0
@@ -50,8 +52,9 @@ class ProgramDetector(Base):
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """The command; what the program does inside is its own affair."""
-        return {"name": self.name}
+        """The command, and the digests of the files that it names; what the program reads besides is its own affair."""
+        files = {word: file_digest(word) for word in self.words if Path(word).is_file()}
+        return {"name": self.name, "files": files} if files else {"name": self.name}
 
     def outputs(self, batch: Batch) -> NDArray[Any]:
         """The answers of the program, one row a clip."""

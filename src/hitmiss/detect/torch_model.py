@@ -15,9 +15,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.detect.detector import Batch, file_digest, need
+from hitmiss.detect.detector import Batch, need
 from hitmiss.detect.endings import traced
 from hitmiss.detect.extract import OUTPUT_KINDS, OutputKind, pick_output, pick_raw
+from hitmiss.detect.pinning import file_digest
 from hitmiss.detect.torch_device import Launched, Placed, Staged
 from hitmiss.errors import DataError, UnknownName, UsageError
 

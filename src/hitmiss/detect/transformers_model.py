@@ -13,8 +13,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.detect.detector import Batch, file_digest, need
+from hitmiss.detect.detector import Batch, need
 from hitmiss.detect.extract import OutputKind
+from hitmiss.detect.pinning import digest_of_files, file_digest
 from hitmiss.detect.torch_device import Placed
 from hitmiss.detect.torch_model import find_layers, in_precision, parameters_digest, run_with_layers
 from hitmiss.errors import DataError, UnknownName
@@ -55,6 +56,7 @@ class TransformersDetector(Placed):
             raise DataError(f"{place} is no {kind} model of transformers: {str(error).splitlines()[0]}") from None
         self.kind, self.name = kind, f"hf-{kind}:{Path(place).name}"
         self._digest = self._weights_digest(Path(place), model)
+        self._about = self._files_digest(Path(place))
         self.model = in_precision(self.torch, model.to(self.device).eval(), self.precision)
         self.layers = tuple(find_layers(self.model, layers))
         self.is_async = False  # its inputs are made by the processor, one batch at a time
@@ -66,8 +68,8 @@ class TransformersDetector(Placed):
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """Its name and the digest of its weights."""
-        about = {"name": self.name, "weights": self._digest, "precision": self.precision}
+        """Its name, the digest of its weights, and that of its settings and vocabulary."""
+        about = {"name": self.name, "weights": self._digest, "files": self._about, "precision": self.precision}
         return {**about, "layers": list(self.layers)} if self.layers else about
 
     def outputs(self, batch: Batch) -> NDArray[Any]:
@@ -89,6 +91,12 @@ class TransformersDetector(Placed):
         if self.kind == "image":
             return self._processor(clips, return_tensors="pt")  # type: ignore[no-any-return]
         return self._processor(clips, sampling_rate=self.sample_rate, padding=True, return_tensors="pt")  # type: ignore[no-any-return]
+
+    @staticmethod
+    def _files_digest(folder: Path) -> str | None:
+        """The digest of what stands beside the weights: settings, vocabulary, rules of the tokenizer."""
+        found = sorted(p for p in folder.glob("*") if p.suffix in (".json", ".txt", ".model", ".jinja"))
+        return digest_of_files(found) if found else None
 
     def _weights_digest(self, folder: Path, model: Any) -> str:
         files = sorted(folder.glob("*.safetensors")) if folder.is_dir() else []

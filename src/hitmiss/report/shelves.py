@@ -5,7 +5,7 @@ A file is looked up by the id of a trial, and shown only if it lies inside the f
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -147,6 +147,16 @@ class Shelves:
         return found
 
 
+@dataclass(frozen=True)
+class OutsideShelf:
+    """Files outside the folder of their run. Whoever made the run named that place: it may be any on this machine."""
+
+    def find(self, row: Mapping[str, Any]) -> Media | Refusal | None:
+        """See `Shelf`."""
+        reason = "it lies outside the run's folder; name the folder of the files with --media to show it"
+        return Refusal(str(row["item"])[:120], reason)
+
+
 def open_shelf(place: str | Path) -> Shelf:
     """What `--media` names: a folder of files, a manifest that tells the file of each item, or an `.npz` of signals."""
     path = Path(place)
@@ -162,8 +172,25 @@ def open_shelf(place: str | Path) -> Shelf:
     return FileShelf(path.parent, dict(zip(manifest.items, manifest.frame["file"].to_list(), strict=True)))
 
 
+def shelf_of(source: str | Path, trials: Trials, places: Sequence[str] = ()) -> Shelf | None:
+    """The files behind trials: as the user says (`--media`), else as a run or a score file tells of itself."""
+    run = run_behind(source)
+    own = _of_run(run, places) if run is not None else None
+    if own is None and run is None:
+        own = shelf_beside(source, trials)
+    if not places or (run is not None and own is not None and not isinstance(own, OutsideShelf)):
+        return own
+    named = [open_shelf(place) for place in places]
+    if len(named) > 1:  # of several places each may be for another run
+        named = [shelf for shelf in named if not isinstance(shelf, FileShelf) or shelf.holds_any(trials)]
+    return Shelves(tuple(named)) if named else own
+
+
 def shelf_beside(source: str | Path, trials: Trials) -> Shelf | None:
-    """The files that a run or a score file tells of itself; None where it tells of none, or they are not there any more."""
+    """The files that a run or a score file tells of itself; None where it tells of none, or they are not there any more.
+
+    Of a run they are shown where they lie inside its folder: it may come from anybody.
+    """
     path = Path(source)
     run = run_behind(path)
     if run is not None:
@@ -187,10 +214,14 @@ def _named_in(path: Path) -> dict[str, str]:
     return {item: file for item, file in named if item and file}
 
 
-def _of_run(folder: Path) -> Shelf | None:
+def _of_run(folder: Path, named: Sequence[str] = ()) -> Shelf | None:
+    """The files of a run: inside its folder, or inside a place that the user has named."""
     place = media_folder(folder)
-    if place is None:
+    if place is None or not place.exists():
         return None
+    roots = [folder, *map(Path, named)]
+    if not any(place.resolve().is_relative_to(root.resolve()) for root in roots):
+        return OutsideShelf()
     if place.suffix == ".npz":
         return SignalShelf(place, folder) if place.is_file() else None
     files = files_of(folder)

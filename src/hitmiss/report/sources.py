@@ -18,7 +18,7 @@ from hitmiss.protocols.triage import evaluate_trials
 from hitmiss.readspec import ReadSpec
 from hitmiss.report.evaluations import RunData
 from hitmiss.report.pictures import load, pictures
-from hitmiss.report.shelves import COLUMNS, Shelf, Shelves, open_shelf, shelf_beside
+from hitmiss.report.shelves import COLUMNS, Shelf, shelf_of
 from hitmiss.report.worst_errors import TEXTS
 from hitmiss.trials import Trials
 from hitmiss.verdicts.stability import is_repeated
@@ -130,9 +130,7 @@ def _open(path: str, name: str, key: str | None, measuring: Measuring) -> RunDat
 
 def _shelf(path: str, trials: Trials, places: Sequence[str]) -> Shelf | None:
     """Where the files lie: as the user says, else as the run says."""
-    if places:
-        return Shelves(tuple(map(open_shelf, places)))
-    return shelf_beside(split_choice(path)[0], trials)
+    return shelf_of(split_choice(path)[0], trials, places)
 
 
 def measured(trials: Trials, name: str, measuring: Measuring) -> RunData:
