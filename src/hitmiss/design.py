@@ -90,6 +90,10 @@ class Protocol:
         The domain that is "in".
     remarks
         Per column, what to say where figures are asked by it.
+    pooled
+        Per column, what to say where its values are pooled in the figures of all trials (subsets of a corpus).
+    refuses
+        Per layout of files, why this protocol does not score them.
     reader, measured_by, compared_by
         Code of ours that reads, measures or compares instead, where a figure is about several trials together.
     """
@@ -119,6 +123,8 @@ class Protocol:
     settings: Mapping[str, Mapping[str, Setting]] = field(default_factory=dict)
     gap: Gap | None = None
     remarks: Mapping[str, str] = field(default_factory=dict)
+    pooled: Mapping[str, str] = field(default_factory=dict)
+    refuses: Mapping[str, str] = field(default_factory=dict)
 
     def expressions(self, wanted: Sequence[str] = ()) -> tuple[Derived, ...]:
         """Its derived figures, or those of these names."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hitmiss import artifacts
 from hitmiss.declared import Misdeclared
 from hitmiss.design import By, Contest, Design, Gap, Method, Protocol, declared
-from hitmiss.errors import UsageError
+from hitmiss.errors import DataError, UsageError
 from hitmiss.measuring.measurement import measure_design
 from hitmiss.readspec import ReadSpec
 from hitmiss.registry import all_of, find, find_metric
@@ -137,6 +137,7 @@ def measure_trials(trials: Trials, design: Design) -> Results:
         raise UsageError(
             "say what to measure: a protocol (-p asvspoof5) or metrics (-m eer -m min_dcf)", code="no-metric"
         )
+    refuse_layouts(trials, protocol)
     if protocol and protocol.measured_by and not wanted:
         module, _, name = protocol.measured_by.partition(":")
         measured: Results = getattr(import_module(module), name)(trials, design)
@@ -153,8 +154,46 @@ def measure_trials(trials: Trials, design: Design) -> Results:
     asked = {grouping[0] for grouping in design.groupings if len(grouping) == 1}
     if protocol:
         warnings += [text for column, text in protocol.remarks.items() if column in asked]
+    warnings += _pooled(trials, protocol)
     settled = replace(design, metrics=tuple(wanted), gap=_gap(design, trials, asked) or "none")
     return replace(measure_design(trials, settled, warnings, derived), design=design)
+
+
+def refuse_layouts(trials: Trials, protocol: Protocol | None) -> None:
+    """Refuse files that a protocol is not about, and claims of speakers, which are of three kinds."""
+    layouts = _layouts(trials)
+    for layout, why in (protocol.refuses if protocol else {}).items():
+        if layout in layouts:
+            raise DataError(
+                f"{protocol.name if protocol else ''} does not score these files: {why}", code="wrong-layout"
+            )
+    if trials.has_targets and any(layout.startswith("sasv-") for layout in layouts):
+        raise DataError(
+            "these are files of ASVspoof 5 Track 2 (SASV): a trial claims a speaker and is of one of three kinds, target, "
+            "nontarget or spoof, and two classes would merge spoof with nontarget. hitmiss.metrics has min_a_dcf, min_t_dcf "
+            "and t_eer for them; for Track 1 give a file of utterances and CM scores",
+            code="track-two",
+        )
+
+
+def _layouts(trials: Trials) -> set[str]:
+    files = trials.header.provenance.get("files", ())
+    return {str(file.get("layout", "")) for file in files}
+
+
+def _pooled(trials: Trials, protocol: Protocol | None) -> list[str]:
+    """What to say of columns whose values the figures of all trials pool, though they are asked for apart."""
+    told = dict(protocol.pooled) if protocol else {}
+    if any(layout.startswith("asvspoof2021") for layout in _layouts(trials)):
+        told.setdefault("subset", "official figures are those of eval alone")
+    found = []
+    for column, why in told.items():
+        if column in trials.frame.columns and (n := trials.frame[column].n_unique()) > 1:
+            values = ", ".join(map(str, trials.frame[column].unique().sort().to_list()[:5]))
+            found.append(
+                f"the figures of all trials pool {n} values of {column} ({values}): {why}; --where {column}=VALUE keeps one"
+            )
+    return found
 
 
 def compare_trials(runs: Mapping[str, Trials], design: Design) -> Comparison | Ranking:
@@ -162,6 +201,8 @@ def compare_trials(runs: Mapping[str, Trials], design: Design) -> Comparison | R
     from hitmiss.comparing.rankings import compare_runs  # a measurement alone need not wait for it
 
     protocol, wanted = design.protocol, design.metrics
+    for run in runs.values():
+        refuse_layouts(run, protocol)
     if protocol and protocol.compared_by and not wanted:
         return _compared_by(protocol, runs, design)
     if not wanted and protocol is None:

@@ -1,4 +1,4 @@
-"""The five documents: a declaration (TOML) and the documented names of each."""
+"""Protocols: a declaration (TOML) of each, and the documented names of the five documents."""
 
 from pathlib import Path
 
