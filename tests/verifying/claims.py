@@ -27,7 +27,7 @@ OWN = (
     Golden("score-own-protocol", "score eval_a.tsv --key eval.key -p own.toml --by codec --json"),
     Golden("score-encoding", "score latin.csv --positive f\u00e4lschung --encoding latin-1 -m eer --json"),
     Golden("score-positive-value", "score ones.csv --positive-value 1 -m eer -m roc_auc --json"),
-    Golden("score-separator", "score piped.csv --separator ; -m eer --positive fake --json"),
+    Golden("score-separator", "score tilde.csv --separator ~ -m eer --positive fake --json"),
     Golden("score-on-nan", "score gaps.csv -m eer --positive fake --on-nan drop --json"),
     Golden("score-dedupe", "score twice.csv -m eer --positive fake --dedupe --json"),
     Golden("score-allow-missing", "score fewer.tsv --key eval.key -p asvspoof5 --allow-missing --json"),
@@ -46,7 +46,7 @@ def write_files(folder: Path) -> None:
     text = "id,label,score\n" + "".join(f"{i},{label},{score}\n" for i, label, score in rows)
     (folder / "ones.csv").write_text(text.replace("fake", "1").replace("real", "0"), encoding="utf-8")
     (folder / "latin.csv").write_text(text.replace("fake", "f\u00e4lschung"), encoding="latin-1")
-    (folder / "piped.csv").write_text(text.replace(",", ";"), encoding="utf-8")
+    (folder / "tilde.csv").write_text(text.replace(",", "~"), encoding="utf-8")
     (folder / "pipe.csv").write_text(text.replace("fake", "fa|ke").replace("real", "re|al"), encoding="utf-8")
     (folder / "gaps.csv").write_text(text + "z1,fake,nan\n", encoding="utf-8")
     (folder / "twice.csv").write_text(text + text.splitlines()[1] + "\n", encoding="utf-8")

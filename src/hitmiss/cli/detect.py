@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hitmiss.cli import printing
+from hitmiss.cli import groups, printing
+from hitmiss.cli.groups import grouped
+from hitmiss.readspec import OPTION, ReadSpec
 
 if TYPE_CHECKING:
     from hitmiss.detect.detector import Detector
@@ -25,8 +27,21 @@ DATA = "Manifest: a table with the file, the label and what else is known of eac
 CLUSTER = "Score on a Ray cluster: auto (this machine's cores), HOST:PORT or ray://HOST:PORT."
 TALLY = "With --cluster: have the scores counted where they are made, by these columns, `codec,codec_q`."
 SHOWN_FAILURES = 5
+OF_MANIFESTS = (
+    "columns",
+    "positive",
+    "negative",
+    "positive_value",
+    "where",
+    "layout",
+    "separator",
+    "encoding",
+    "decimal",
+)
+"""What may be said about a manifest."""
 
 
+@grouped(reading=groups.reading)
 def detect(
     detector: Annotated[str, typer.Option(help=DETECTOR)],
     data: Annotated[str, typer.Option(metavar="FILE", help=DATA)],
@@ -36,12 +51,9 @@ def detect(
     root: Annotated[Path | None, typer.Option(help="Folder of the files (default: the manifest's).")] = None,
     suffix: Annotated[str, typer.Option(help="Added to each file name, as .flac.")] = "",
     file_column: Annotated[str | None, typer.Option(help="Column with the paths, if it is not the id.")] = None,
-    column: Annotated[list[str] | None, typer.Option(help="Our name = the file's column, `item=utt`.")] = None,
-    where: Annotated[list[str] | None, typer.Option(help="Only these rows, `split=eval`; may be repeated.")] = None,
+    *,
+    reading: ReadSpec,
     limit: Annotated[int | None, typer.Option(help="Only the first rows.")] = None,
-    positive: Annotated[str | None, typer.Option(help="Name of the positive class.")] = None,
-    negative: Annotated[str | None, typer.Option(help="Name of the other class.")] = None,
-    positive_value: Annotated[str | None, typer.Option(help="What the label column says for positive, as 1.")] = None,
     input_: Annotated[
         str, typer.Option("--input", help="What an item is: audio, image, text (of a column) or path.")
     ] = "audio",
@@ -83,8 +95,7 @@ def detect(
     """Run a detector over files: crash-safe, resumable, the same scores for any batch size and worker count."""
     from hitmiss.detect.loop import run_detector
 
-    reading = {"positive": positive, "negative": negative, "positive_value": positive_value}
-    manifest = _manifest(data, protocol, reading, root, suffix, file_column, column or [], where or [], limit)
+    manifest = _manifest(data, protocol, reading, root, suffix, file_column, limit)
     rate = sample_rate or (16000 if input_ == "audio" else None)
     placed = {"weights": weights, "device": device, "precision": precision, "sample_rate": rate, "layers": embed or ()}
     with _opened(detector, placed, cluster, actors, workers, len(manifest)) as model:
@@ -121,26 +132,29 @@ def detect(
 def _manifest(
     data: str,
     protocol: str | None,
-    reading: dict[str, Any],
+    reading: ReadSpec,
     root: Path | None,
     suffix: str,
     file_column: str | None,
-    column: list[str],
-    where: list[str],
     limit: int | None,
 ) -> Manifest:
+    from hitmiss.errors import UsageError
     from hitmiss.io.manifest import read_manifest
-    from hitmiss.readspec import ReadSpec
 
-    options = ReadSpec()
+    other = [name for name in reading.said if name not in OF_MANIFESTS]
+    if other:
+        raise UsageError(
+            f"--{OPTION.get(other[0], other[0])} is about scores, and a manifest has none; leave it out",
+            code="unread-option",
+        )
+    where = {name: ",".join(values) for name, values in reading.where.items()}
+    options = reading.changed(where={})
     if protocol is not None:
         from hitmiss.protocol import find_protocol
 
-        options = find_protocol(protocol).read
-    declared = {name: value for name, value in reading.items() if value is not None}
-    options = options.changed(columns=printing.pairs("--column", column), **declared)
+        options = options.over(find_protocol(protocol).read)
     manifest = read_manifest(data, root=root, suffix=suffix, file_column=file_column, options=options)
-    manifest = manifest.where(**printing.pairs("--where", where))
+    manifest = manifest.where(**where)
     return manifest if limit is None else manifest.first(limit)
 
 

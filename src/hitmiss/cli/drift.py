@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from hitmiss.cli import groups, printing
-from hitmiss.cli.groups import grouped
+from hitmiss.cli.groups import grouped, without
+from hitmiss.design import Design, Drift, parse_by
 from hitmiss.readspec import ReadSpec
 
 
-@grouped(reading=groups.reading)
+@grouped(
+    asked=partial(
+        without(groups.design, "protocol", "metric", "by", "matrix", "interval", "stratify", "gap"), bootstrap=1000
+    ),
+    reading=groups.reading,
+)
 def drift(
     scores: Annotated[str, typer.Argument(help="A run folder of `hitmiss detect`, or a score file with labels.")],
     by: Annotated[
@@ -24,15 +31,13 @@ def drift(
         typer.Option("--protocol", "-p", help="How a file is read (deepfake-audio); a run folder knows itself."),
     ] = None,
     *,
+    asked: Design,
     reading: ReadSpec,
     clean: Annotated[str | None, typer.Option(help="The value of untouched clips (default: clean, NONE or -).")] = None,
     pair_by: Annotated[str | None, typer.Option(help="Column that links a clip's copies (default: source).")] = None,
     threshold: Annotated[
         float | None, typer.Option(help="A threshold chosen elsewhere; score > t is accepted.")
     ] = None,
-    unit: Annotated[str | None, typer.Option(help="Column drawn as a whole for intervals, `speaker`.")] = None,
-    bootstrap: Annotated[int, typer.Option(help="Replicates of the bootstrap; 0 for none.")] = 1000,
-    seed: Annotated[int, typer.Option(help="Seed of the bootstrap.")] = 0,
     output: Annotated[str | None, typer.Option("--output", "-o", help="Write the results (JSON) here too.")] = None,
     json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of a table.")] = False,
 ) -> None:
@@ -40,13 +45,12 @@ def drift(
     from hitmiss.protocol import find_protocol, read_trials
     from hitmiss.report import text
     from hitmiss.report.drift_table import drift_table
-    from hitmiss.robustness.manipulation import drift as measure_drift
+    from hitmiss.robustness.manipulation import drift_of
 
     knows_itself = protocol is None and Path(scores).is_dir()
     trials = read_trials(scores, key, None if knows_itself else find_protocol(protocol or "deepfake-audio"), reading)
-    results = measure_drift(
-        trials, by, clean=clean, pair_by=pair_by, threshold=threshold, unit=unit, bootstrap=bootstrap, seed=seed
-    )
+    settled = asked.changed(by=parse_by([by]), threshold=threshold, gap="none", drift=Drift(clean, pair_by))
+    results = drift_of(trials, settled)
     if output:
         results.save(output)
     if json:

@@ -1,4 +1,4 @@
-"""What a failure becomes: one sentence on stderr and an exit code.
+"""What a failure becomes: one sentence on stderr, an exit code, and under `--json` an object on stdout.
 
 | code | when                                                                                     |
 |------|------------------------------------------------------------------------------------------|
@@ -13,11 +13,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from typer import Abort, TyperException
 
 from hitmiss.errors import DataError, EnvironmentFault, Fault, HitmissError
 from hitmiss.visible import visible
 
+SCHEMA = 1
 INTERRUPTED = 130
 SHOWN_FAULTS = 5
 
@@ -55,6 +58,36 @@ def sentence(error: BaseException) -> str:
         return "there is not enough memory on this machine"
     kind = type(error).__name__
     return visible(f"{kind}: {error}; this is a bug in hitmiss, run again with --debug and report what it prints")
+
+
+def code_of(error: BaseException) -> str:
+    """The stable name of a failure, for programs.
+
+    >>> code_of(DataError("a score is NaN", code="nan-score")), code_of(FileNotFoundError()), code_of(KeyError("x"))
+    ('nan-score', 'missing-file', 'bug')
+    """
+    if isinstance(error, HitmissError):
+        return error.code
+    if isinstance(error, TyperException):
+        return "usage"
+    if isinstance(error, KeyboardInterrupt | Abort):
+        return "interrupted"
+    if isinstance(error, FileNotFoundError):
+        return "missing-file"
+    if isinstance(error, OSError):
+        return "unreadable-file" if _is_about_a_file(error) else "environment"
+    return "environment" if isinstance(error, MemoryError) else "bug"
+
+
+def document(error: BaseException) -> dict[str, object]:
+    """What a failure prints under `--json`: its code, its sentence, and every place with a fault.
+
+    >>> document(DataError("a score is NaN", [Fault("nan-score", "it is NaN", file="s.csv", row=7)]))["error"]["code"]
+    'nan-score'
+    """
+    faults = [asdict(fault) for fault in getattr(error, "faults", ())]
+    message = sentence(error).partition("\n")[0]
+    return {"schema": SCHEMA, "error": {"code": code_of(error), "message": message, "faults": faults}}
 
 
 def _command(error: TyperException) -> str:

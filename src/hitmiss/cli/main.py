@@ -93,7 +93,7 @@ for verb in VERBS:
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and give its exit code; nothing but a result ever goes to stdout.
+    """Run the command line and give its exit code; nothing but a result, or with `--json` an error, ever goes to stdout.
 
     >>> run(["--version"])  # doctest: +ELLIPSIS
     hitmiss ...
@@ -106,6 +106,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         atexit.register(gc.freeze)
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
+    printing.begin()
     try:
         with _plain_warnings():
             code = _dispatch(spaced.settle([word for word in words if word != "--debug"]))
@@ -117,6 +118,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
         if debug:
             traceback.print_exc()
         printing.note(f"hitmiss: {failing.sentence(error)}")
+        if "--json" in words and not printing.has_result():  # a gate that failed has said so in its own object
+            printing.out_json(failing.document(error))
         return failing.exit_code(error)
     return code
 

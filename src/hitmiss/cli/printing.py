@@ -20,7 +20,7 @@ from hitmiss.visible import visible
 
 def out(text: str = "") -> None:
     """A line, or several, of the result: to stdout."""
-    _write(sys.stdout, visible(text, keep="\n"))
+    _result(visible(text, keep="\n"))
 
 
 def note(text: str) -> None:
@@ -30,7 +30,7 @@ def note(text: str) -> None:
 
 def out_json(value: Any) -> None:
     """The result for machines: JSON to stdout. NaN and infinities are refused, as JSON has none."""
-    _write(sys.stdout, json.dumps(value, indent=1, ensure_ascii=True, allow_nan=False))
+    _result(json.dumps(value, indent=1, ensure_ascii=True, allow_nan=False))
 
 
 def plain(value: Any) -> Any:
@@ -55,9 +55,9 @@ def plain(value: Any) -> Any:
 def out_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Aligned columns to stdout; the header is bold on a terminal."""
     first, *others = aligned([header, *rows])
-    _write(sys.stdout, bold(first, sys.stdout))
+    _result(bold(first, sys.stdout))
     for line in others:
-        _write(sys.stdout, line)
+        _result(line)
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -79,6 +79,24 @@ def bold(text: str, stream: TextIO) -> str:
 def is_styled(stream: TextIO) -> bool:
     """Whether a stream is a terminal whose user has not asked for plain text."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def begin() -> None:
+    """A new command begins: nothing is on stdout yet."""
+    _results.clear()
+
+
+def has_result() -> bool:
+    """Whether this command has written a result to stdout."""
+    return bool(_results)
+
+
+_results: list[bool] = []
+
+
+def _result(text: str) -> None:
+    _results.append(True)
+    _write(sys.stdout, text)
 
 
 def _write(stream: TextIO, text: str) -> None:

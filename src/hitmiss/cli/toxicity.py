@@ -169,7 +169,7 @@ def _listed(error: Any) -> Exception:
     left = len(error.faults) - MOST_LISTED
     if left > 0:
         printing.note(f"  … and {left:,} more")
-    return DataError(str(error))
+    return DataError(str(error), code=error.code)
 
 
 def _evaluate(

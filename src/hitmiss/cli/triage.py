@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,8 +10,8 @@ import typer
 
 from hitmiss.artifacts import sealed
 from hitmiss.cli import groups, printing
-from hitmiss.cli.groups import grouped
-from hitmiss.design import Bands, Design, parse_by
+from hitmiss.cli.groups import grouped, without
+from hitmiss.design import Bands, Design
 from hitmiss.design import Triage as TriageDesign
 from hitmiss.readspec import ReadSpec
 
@@ -25,14 +26,15 @@ FILES = "Results (JSON lines of the document, or any table with id, label and a 
 CHOOSE = "rates, guarantee, cost or budget: choose two thresholds on --choose-on, or on half of the items."
 
 
-@grouped(reading=groups.reading)
+@grouped(
+    question=partial(
+        without(groups.design, "protocol", "matrix", "unit", "interval", "stratify", "gap", "threshold"), bootstrap=1000
+    ),
+    reading=groups.reading,
+)
 def triage(
     results: Annotated[list[str], typer.Argument(help=FILES)],
     dataset: Annotated[str | None, typer.Option("--dataset", "--key", help="The dataset, for labels and meta.")] = None,
-    metric: Annotated[
-        list[str] | None, typer.Option("--metric", "-m", help="A metric instead of all; repeat it.")
-    ] = None,
-    by: Annotated[list[str] | None, typer.Option(help="Slice column(s), as a field of meta.")] = None,
     human: Annotated[str | None, typer.Option(help="Verdicts of people (`hitmiss review --export`).")] = None,
     human_decides: Annotated[
         str, typer.Option(help="unanswered (what the system left open), or reviewed (all that people judged).")
@@ -60,10 +62,8 @@ def triage(
     metrics_output: Annotated[str | None, typer.Option(help="Write the document's metrics.json here.")] = None,
     output: Annotated[str | None, typer.Option("--output", "-o", help="Write the results (JSON) here too.")] = None,
     *,
+    question: Design,
     reading: ReadSpec,
-    bootstrap: Annotated[int, typer.Option(help="Replicates of the bootstrap; 0 for none.")] = 1000,
-    seed: Annotated[int, typer.Option(help="Seed of the bootstrap and of the split.")] = 0,
-    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of tables.")] = False,
 ) -> None:
     """Score three-way verdicts (real, fake, uncertain): slip, false flag, coverage, calibration, repeats, times."""
@@ -81,18 +81,16 @@ def triage(
         "rates": (max_slip, max_false_flag),
         "confidence": confidence,
     }
-    asked |= {"guarantee": guarantee, "costs": costs, "looks": looks, "seed": seed}
+    asked |= {"guarantee": guarantee, "costs": costs, "looks": looks, "seed": question.seed}
     extra: list[Table] = _swept(trials) if sweep else []
     bands, choice = _bands(trials, thresholds, asked, dataset, reading)
     settled = TriageDesign(bands, choice is not None and choose_on is None, recalibration if recalibrate_on else None)
     rule = {"bins": bins, "closed": closed}
-    design = Design(protocol=find_protocol("triage"), by=parse_by(by or ()), gap="none", triage=settled).changed(
-        bootstrap=bootstrap, seed=seed, level=level, undefined=undefined
-    )
+    design = question.changed(protocol=find_protocol("triage"), gap="none", triage=settled, undefined=undefined)
     development = _read([recalibrate_on], dataset, reading) if recalibrate_on else None
     trials = decided(trials, design, development)
-    design = design.changed(metrics=tuple(_metrics(metric, trials, rule)))
-    options: dict[str, Any] = {"bootstrap": bootstrap, "seed": seed, "level": level}
+    design = design.changed(metrics=tuple(_metrics(list(question.metrics), trials, rule)))
+    options: dict[str, Any] = {"bootstrap": question.bootstrap, "seed": question.seed, "level": question.level}
     evaluation = evaluate_design(trials, design)
     team = _team(trials, human, human_decides, options)
     if metrics_output:
@@ -213,10 +211,10 @@ def _share(looks: str | None) -> float:
         ) from None
 
 
-def _metrics(metric: list[str] | None, trials: Trials, rule: dict[str, Any]) -> list[str]:
+def _metrics(metric: list[str], trials: Trials, rule: dict[str, Any]) -> list[str]:
     """The metrics asked for; those of the document where the bins are its own, else with the bins that were asked for."""
     if metric or rule == {"bins": 10, "closed": "left"} or "confidence" not in trials.frame.columns:
-        return metric or []
+        return metric
     from hitmiss.protocol import find_protocol, fitting
 
     settings = ", ".join(f"{k}={v}" for k, v in rule.items())

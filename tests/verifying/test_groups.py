@@ -1,0 +1,131 @@
+"""Options are shared: what `score` can be told about a file, every verb that reads scores can be told; errors are JSON too."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from claims import said, write_files
+
+from hitmiss.cli import groups
+from hitmiss.cli.main import run
+from hitmiss.declared import plain
+from hitmiss.design import Contest, Design, Gap, Side
+from hitmiss.errors import UnknownName, UsageError
+from hitmiss.protocol import find_protocol, protocols
+from hitmiss.readspec import ReadSpec
+
+READING = ("score", "compare", "report", "gate", "verify", "validate", "toxicity", "triage", "drift", "detect")
+MEASURING = {"score": (), "report": ("matrix",), "gate": ("metric", "matrix")}
+FILES = {
+    "--encoding": "latin.csv --encoding latin-1 --positive f\u00e4lschung",
+    "--positive-value": "ones.csv --positive-value 1",
+    "--separator": "tilde.csv --separator ~ --positive fake",
+    "--on-nan": "gaps.csv --on-nan drop --positive fake",
+    "--dedupe": "twice.csv --dedupe --positive fake",
+    "--decimal": "comma.csv --decimal , --column item=id --column label=kind --column score=p --positive fake",
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("files")
+    write_files(place)
+    return place
+
+
+def options(verb: str) -> set[str]:
+    return {*inspect.signature(getattr(import_module(f"hitmiss.cli.{verb}"), verb)).parameters}
+
+
+@pytest.mark.parametrize("verb", READING)
+def test_every_verb_that_reads_has_every_reading_option(verb: str) -> None:
+    assert {*inspect.signature(groups.reading).parameters} <= options(verb)
+
+
+@pytest.mark.parametrize("verb", MEASURING)
+def test_every_verb_that_measures_has_every_option_of_a_question(verb: str) -> None:
+    assert {*inspect.signature(groups.design).parameters} - {*MEASURING[verb]} <= options(verb)
+
+
+@pytest.mark.parametrize("option", FILES)
+@pytest.mark.parametrize("verb", ["score", "gate", "report", "compare", "validate"])
+def test_what_score_reads_the_others_read_with_the_same_option(folder: Path, option: str, verb: str) -> None:
+    file, *how = FILES[option].split()
+    words = {
+        "score": ["score", file, "-m", "eer"],
+        "gate": ["gate", file, "--fail-if", "eer > 0.99"],
+        "report": ["report", file, "-m", "eer", "--bootstrap", "0", "-o", "r.html"],
+        "compare": ["compare", file, file, "-m", "eer", "--bootstrap", "20"],
+        "validate": ["validate", file],
+    }[verb]
+    code, text = said([*words, *how], folder)
+    assert code == 0, text
+    assert said(words, folder)[0] != 0, "the option is not needed, so this shows nothing"
+
+
+def test_attacks_refuse_what_they_do_not_have(folder: Path) -> None:
+    trials = ["score", "attacked", "-p", "ecg-attacks", "--json"]
+    if not (folder / "attacked").exists():
+        made = "attack --detector detector.py:leads --data ecg.npz --family band_noise --strengths 0.5 --outputs probability -o attacked"
+        assert said(made.split(), folder)[0] == 0
+    for more, code in ((["--gap", "nonsense=F"], "gap-of-attacks"), (["--stratify"], "stratify-of-attacks")):
+        exit_code, text = said([*trials, *more], folder)
+        assert exit_code == 2 and code in text, text
+
+
+def test_errors_are_json_where_json_was_asked_for(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["score", str(folder / "gaps.csv"), "-m", "eer", "--positive", "fake", "--json"]) == 3
+    said_ = capsys.readouterr()
+    error = json.loads(said_.out)["error"]
+    assert error["code"] == "nan-score" and "NaN" in said_.err
+    assert [(f["file"], f["row"]) for f in error["faults"]] == [("gaps.csv", 62)]
+    assert run(["score", str(folder / "no.csv"), "-m", "eer", "--json"]) == 3
+    assert json.loads(capsys.readouterr().out)["error"]["code"] == "missing-file"
+    assert run(["score", str(folder / "ones.csv"), "-m", "eeer", "--positive-value", "1", "--json"]) == 2
+    assert json.loads(capsys.readouterr().out)["error"]["code"] == "unknown-metric"
+    # A gate that fails has its own object on stdout, and only that.
+    words = ["gate", str(folder / "ones.csv"), "--positive-value", "1", "--fail-if", "eer > 0", "--json"]
+    assert run(words) == 1
+    assert json.loads(capsys.readouterr().out)["passed"] is False
+
+
+@pytest.mark.parametrize("name", sorted(protocols()))
+def test_specs_and_designs_survive_json(name: str) -> None:
+    protocol = find_protocol(name)
+    sides = (Side("a", ReadSpec(where={"codec": ("C01", "C02")}), float("inf"), "x"),)
+    design = Design.of(
+        ["eer(ties=official)"],
+        by=["codec", "codec,codec_q"],
+        gap=Gap("codec", ("NONE",)),
+        unit="speaker,attack",
+        bootstrap=10,
+        protocol=protocol,
+        contest=Contest(sides),
+    )
+    assert Design.from_plain(json.loads(json.dumps(design.to_plain()))) == design
+    assert ReadSpec.from_plain(json.loads(json.dumps(protocol.read.to_plain()))) == protocol.read
+    assert plain(protocol) == design.to_plain()["protocol"]
+
+
+def test_what_is_said_goes_over_what_a_protocol_says() -> None:
+    rules = ReadSpec(score_kind="probability", positive="toxic", columns={"item": "id"})
+    said_ = ReadSpec(score_kind="raw", columns={"score": "p"}).over(rules)
+    assert (said_.kind, said_.positive, dict(said_.columns)) == ("raw", "toxic", {"item": "id", "score": "p"})
+    assert ReadSpec().over(rules) == rules and ReadSpec().said == ()
+    assert ReadSpec(columns={"item": "a"}, key_columns={"item": "b"}).for_key.columns == {"item": "b"}
+
+
+def test_unknown_names_and_wrong_types_are_refused() -> None:
+    with pytest.raises(UnknownName) as unknown:
+        Design.of(["eer"], bootstraps=3)
+    assert unknown.value.code == "unknown-option"
+    with pytest.raises(UsageError) as wrong:
+        Design.of(["eer"], level="high")
+    assert wrong.value.code == "bad-option"
+    with pytest.raises(UsageError) as few:
+        Design.of(["eer"], bootstrap=1)
+    assert few.value.code == "bad-bootstrap"
