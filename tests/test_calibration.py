@@ -250,7 +250,11 @@ def test_reversed_scores_are_noted(method: str) -> None:
 def test_trials_without_a_score_stay_without() -> None:
     label, score = overlapping(12)
     dev = trials((label, score), "d")
-    holes = dev.put(score=pl.when(pl.int_range(pl.len()) % 7 == 0).then(None).otherwise(pl.col("score")))
+    failed = pl.int_range(pl.len()) % 7 == 0
+    holes = dev.put(
+        score=pl.when(~failed).then(pl.col("score")),
+        error=pl.when(failed).then(pl.lit("timeout")).otherwise(pl.lit("")),
+    )
     done = calibrate(holes, holes.put(item=pl.lit("e") + pl.col("item")))
     assert done.column("score").null_count() == holes.column("score").null_count() == 86
     assert done.header.notes == ("calibration: 86 trials without a score were left out of the fit",)

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+import hitmiss as hm
 from hitmiss import Header, Trials
 from hitmiss.errors import DataError, UnknownName, UsageError
 from hitmiss.trials import Source, Threshold
@@ -227,3 +228,93 @@ def test_pandas(trials: Trials) -> None:
 )
 def test_a_threshold_from_the_same_data_is_optimistic(origin: str, is_optimistic: bool) -> None:
     assert Threshold(0.5, origin).is_optimistic is is_optimistic
+
+
+# --- every way in checks as `read` does --------------------------------------------------------------------------
+
+RAW, PROBABILITY = Header(), Header(score_kind="probability")
+
+
+def _by_of(score: Any, header: Header = RAW, **columns: Any) -> Trials:
+    return Trials.of([1, 0, 1], score, header=header, **columns)
+
+
+def _by_frame(score: Any, header: Header = RAW, **columns: Any) -> Trials:
+    rows = {"item": list("abc"), "label": [1, 0, 1], "score": score, **columns}
+    return Trials.from_frame(pl.DataFrame(rows, strict=False), header)
+
+
+def _by_itself(score: Any, header: Header = RAW, **columns: Any) -> Trials:
+    rows = {"item": list("abc"), "target": ["x"] * 3, "label": [1, 0, 1], "score": score, **columns}
+    return Trials(pl.DataFrame(rows, strict=False), header)
+
+
+def _by_put(score: Any, header: Header = RAW, **columns: Any) -> Trials:
+    put = {name: pl.Series(values, strict=False) for name, values in {"score": score, **columns}.items()}
+    return Trials.of([1, 0, 1], [0.1, 0.2, 0.3], header=header).put(**put)
+
+
+WAYS = [_by_of, _by_frame, _by_itself, _by_put]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("score", "header", "code"),
+    [
+        ([math.nan, 0.2, 0.3], Header(), "nan-score"),
+        ([None, 0.2, 0.3], Header(), None),  # an array of floats holds None as NaN, a column as null
+        ([0.1, 0.2, 1.7], PROBABILITY, "not-a-probability"),
+        (["0.1", "0.2", "high"], Header(), "not-a-number"),
+    ],
+)
+def test_scores_that_cannot_be_ranked_come_in_by_no_way(way: Any, score: Any, header: Header, code: str | None) -> None:
+    with pytest.raises(DataError) as error:
+        way(score, header)
+    assert error.value.code in ({code} if code else {"nan-score", "empty-score"})
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_confidence_is_a_probability_or_missing(way: Any) -> None:
+    with pytest.raises(DataError) as error:
+        way([0.1, 0.2, 0.3], confidence=[0.5, 95.0, 0.5])
+    assert error.value.code == "not-a-probability"
+    assert way([0.1, 0.2, 0.3], confidence=[0.5, math.nan, None]).column("confidence").to_list() == [0.5, None, None]
+
+
+def test_a_header_cannot_make_probabilities_of_other_scores() -> None:
+    with pytest.raises(DataError) as error:
+        Trials.of([1, 0], [2.0, -1.0]).retitle(score_kind="probability")
+    assert error.value.code == "not-a-probability"
+
+
+def test_masked_values_and_other_lengths_are_refused() -> None:
+    masked = np.ma.masked_invalid([0.1, math.nan, 0.3])
+    for columns in ({"score": masked}, {"confidence": masked}, {"decision": np.ma.masked_equal([1, 0, 1], 0)}):
+        with pytest.raises(DataError) as error:
+            Trials.of([1, 0, 1], **columns)
+        assert error.value.code == "masked-value"
+    for score in ([0.1, 0.2], [[0.1], [0.2], [0.3]]):
+        with pytest.raises(DataError):
+            _by_of(score)
+
+
+def test_a_trial_that_failed_has_no_score_and_is_measured_by_nobody() -> None:
+    failed = _by_frame([None, 0.2, 0.3], error=["timeout", "", ""])
+    assert failed.column("score").to_list() == [None, 0.2, 0.3]
+    with pytest.raises(DataError) as error:
+        _ = failed.score
+    assert error.value.code == "empty-score"
+    assert failed.keep(pl.col("score").is_not_null()).score.tolist() == [0.2, 0.3]
+
+
+def test_measuring_and_comparing_refuse_nan() -> None:
+    rng = np.random.default_rng(5)
+    label, score = rng.integers(0, 2, 100), rng.normal(size=100)
+    holed = np.where(np.arange(100) < 10, np.nan, score)
+    for ask in (
+        lambda: hm.measure(Trials.of(label, holed), ["eer"]),
+        lambda: hm.compare(Trials.of(label, score), Trials.of(label, holed), ["eer"]),
+    ):
+        with pytest.raises(DataError) as error:
+            ask()
+        assert error.value.code == "nan-score"

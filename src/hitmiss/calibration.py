@@ -109,9 +109,9 @@ def calibrate(fit_on: Trials, apply_to: Trials, method: str = "affine", *, prior
         if method == "pav"
         else fit_affine(answered.label, answered.score, prior=prior)
     )
-    llr = pl.Series("score", fitted.apply(apply_to.score)).zip_with(
-        apply_to.column("score").is_not_null(), pl.Series([None] * len(apply_to), dtype=pl.Float64)
-    )
+    scores = apply_to.column("score")
+    filled = pl.Series("score", fitted.apply(scores.fill_null(0.0).to_numpy()))
+    llr = filled.zip_with(scores.is_not_null(), pl.Series([None] * len(scores), dtype=pl.Float64))
     described = {"method": method, **({"prior": prior} if method == "affine" else {}), **fitted.parameters}
     return _retitle(apply_to.put(score=llr), described, answered, _notes(fitted, fit_on, apply_to))
 

@@ -100,6 +100,12 @@ class Trials:
     unique_over: tuple[str, ...] | None = None
     """Columns whose values are known to name each trial once; None: nobody has looked."""
 
+    def __post_init__(self) -> None:
+        # Every way to make trials ends here, so nothing that `read` refuses can come in by another one.
+        settled = _checked(self.frame, self.header)
+        if settled is not self.frame:
+            object.__setattr__(self, "frame", settled)
+
     @classmethod
     def of(
         cls,
@@ -118,12 +124,11 @@ class Trials:
             "item": list(item) if item is not None else [str(i) for i in range(len(positive))],
             "label": positive.astype(np.int8),
         }
-        given = {"score": (score, np.float64), "decision": (decision, None), "confidence": (confidence, np.float64)}
-        if any(np.ma.is_masked(v) for v, _ in given.values()):
-            raise DataError("some values are masked; drop them first")
-        data |= {name: np.array(v, dtype=kind) for name, (v, kind) in given.items() if v is not None}
-        if decision is not None and (data["decision"].dtype == np.object_ or (data["decision"] == FAILED).any()):
-            data["decision"] = [None if d == FAILED else d for d in data["decision"].tolist()]
+        for name, values in (("score", score), ("confidence", confidence)):
+            if values is not None:
+                data[name] = _numbers(name, values, len(positive))
+        if decision is not None:
+            data["decision"] = _decisions(decision)
         head = header or Header()
         named = {*head.runs, *head.slices, *head.numbers}
         head = replace(head, slices=(*head.slices, *(c for c in columns if c not in named)))
@@ -144,10 +149,8 @@ class Trials:
         missing = [c for c in ("label", *texts, *header.numbers) if c not in frame.columns]
         if missing:
             raise UsageError(f"no column {missing[0]!r}; the trials have {frame.columns}")
-        codes = [pl.Series(c, _codes(frame[c], allowed)) for c, allowed in CODES.items() if c in frame.columns]
         others = [frame[c].cast(pl.String) for c in texts if frame.schema[c] != pl.String]
-        frame = frame.with_columns(*others, *codes)
-        trials = cls(frame, header)
+        trials = cls(frame.with_columns(*others) if others else frame, header)
         if not is_unique:
             trials._refuse_duplicates()
         return replace(trials, unique_over=("item", "target", *header.runs))
@@ -172,8 +175,15 @@ class Trials:
 
     @property
     def score(self) -> NDArray[np.float64]:
-        """The scores; higher = positive."""
-        return self.column("score").to_numpy()
+        """The scores; higher = positive. Trials that failed have none, so it is refused where there are such."""
+        values = self.column("score")
+        if values.null_count():
+            raise DataError(
+                f"{values.null_count():,} of {len(values):,} trials failed and have no score; "
+                "leave them out, as trials.keep(pl.col('score').is_not_null()), and say how many they were",
+                code="empty-score",
+            )
+        return values.to_numpy()
 
     @property
     def items(self) -> list[str]:
@@ -307,10 +317,97 @@ def _bytes(values: pl.Series) -> bytes:
     return "\x1f".join(map(str, values)).encode()
 
 
+def _numbers(name: str, values: ArrayLike, n: int) -> pl.Series:
+    """Numbers from an array, one per trial; None and NaN stay apart from numbers, everything else is refused."""
+    if np.ma.is_masked(values):
+        raise DataError(f"some values of {name} are masked; drop them first", code="masked-value")
+    try:
+        given = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"each {name} must be a number; {error}", code="not-a-number") from None
+    if given.shape != (n,):
+        raise DataError(f"label and {name} must be flat and equally long; found {(n,)} and {given.shape}")
+    return pl.Series(name, given)
+
+
+def _decisions(values: ArrayLike) -> pl.Series | Any:
+    """Decisions from an array; one that says `FAILED` or None is null."""
+    if np.ma.is_masked(values):
+        raise DataError("some values of decision are masked; drop them first", code="masked-value")
+    given = np.array(values)
+    if given.dtype == np.object_ or (given == FAILED).any():
+        return [None if d == FAILED else d for d in given.tolist()]
+    return given
+
+
+def _checked(frame: pl.DataFrame, header: Header) -> pl.DataFrame:
+    """The frame with its engine columns as numbers, each of which may stand there; the same frame where nothing changes."""
+    changed: list[pl.Series] = []
+    for name in frame.columns:
+        if name not in (*CODES, "score", "confidence"):
+            continue
+        column = frame[name]
+        if name == "score":
+            settled = _scores(_floats(column), header.score_kind, frame)
+        elif name == "confidence":
+            settled = _confidences(_floats(column))
+        else:
+            settled = _codes(column, CODES[name])
+        if settled is not column:
+            changed.append(settled)
+    return frame.with_columns(changed) if changed else frame
+
+
+def _floats(column: pl.Series) -> pl.Series:
+    """A column as float64; what is no number is refused, null stays null."""
+    if column.dtype == pl.Float64:
+        return column
+    exact = column.cast(pl.Float64, strict=False) if not column.dtype.is_nested() else pl.Series(column.name, [None])
+    if len(exact) != len(column) or exact.null_count() > column.null_count():
+        raise DataError(f"each {column.name} must be a number; the column holds {column.dtype}", code="not-a-number")
+    return exact
+
+
+def _scores(scores: pl.Series, kind: ScoreKind, frame: pl.DataFrame) -> pl.Series:
+    """Scores that can be ranked. Only a trial that failed, and says so in `error`, may have none."""
+    nan = scores.is_nan()
+    if nan.any():
+        raise _refused("nan-score", "{} of {} scores are NaN", scores, nan, "drop these trials, or give their scores")
+    if scores.has_nulls():
+        has_failed = frame["error"].fill_null("") != "" if "error" in frame.columns else pl.Series([False])
+        empty = scores.is_null() & ~has_failed
+        if empty.any():
+            fix = "drop these trials, or say in a column `error` why they failed"
+            raise _refused("empty-score", "{} of {} scores are empty", scores, empty, fix)
+    return (
+        _within("score", scores, "declare another score kind (raw, logit or llr)") if kind == "probability" else scores
+    )
+
+
+def _confidences(values: pl.Series) -> pl.Series:
+    """Confidences from 0 to 1; NaN and None are missing, which leaves the trial out of calibration alone."""
+    values = values.fill_nan(None) if values.is_nan().any() else values
+    return _within("confidence", values, "divide by 100 what is in per cent")
+
+
+def _within(name: str, values: pl.Series, fix: str) -> pl.Series:
+    beyond = ~values.is_between(0.0, 1.0)
+    if beyond.any():
+        raise _refused("not-a-probability", f"{{}} of {{}} values of {name} lie outside 0..1", values, beyond, fix)
+    return values
+
+
+def _refused(code: str, what: str, values: pl.Series, wrong: pl.Series, fix: str) -> DataError:
+    first = wrong.fill_null(False).arg_max() or 0
+    found = f"{what.format(f'{wrong.sum():,}', f'{len(values):,}')}, the first is {values[first]!r} at position {first}"
+    return DataError(f"{found}; {fix}", code=code)
+
+
 def _codes(column: pl.Series, allowed: tuple[int | None, ...]) -> pl.Series:
     """A column of codes as small integers; anything else is refused rather than rounded."""
-    if column.dtype == pl.Int8 and not column.null_count() and column.is_between(0, 1).all():
-        return column
+    if column.dtype == pl.Int8 and (not column.has_nulls() or None in allowed) and column.is_between(-1, 1).all():
+        if ABSTAIN in allowed or column.min() != ABSTAIN:
+            return column
     exact = column.cast(pl.Float64, strict=False)
     wrong = ~exact.is_in([float(c) for c in allowed if c is not None]).fill_null(False)
     if None in allowed:
@@ -318,7 +415,7 @@ def _codes(column: pl.Series, allowed: tuple[int | None, ...]) -> pl.Series:
     if wrong.any():
         first = wrong.arg_max() or 0
         found = f"{wrong.sum()} that are not, the first is {column[first]!r} at position {first}"
-        raise DataError(f"each {column.name} must be one of {allowed}; found {found}")
+        raise DataError(f"each {column.name} must be one of {allowed}; found {found}", code=f"bad-{column.name}")
     return exact.cast(pl.Int8)
 
 
