@@ -15,6 +15,7 @@ from typing import Final
 
 import polars as pl
 
+from hitmiss.columns import find, shown
 from hitmiss.errors import DataError, UnknownName, UsageError
 from hitmiss.pairing import REPEATS
 from hitmiss.protocol import Protocol, read_trials
@@ -57,12 +58,13 @@ def choose(trials: Trials, cells: dict[str, str], text: str) -> Trials:
     """The trials whose run or slice columns have these values; an unknown column or value is an error."""
     known = (*trials.header.runs, *trials.header.slices)
     for name, value in cells.items():
-        if name not in known:
-            raise UnknownName(f"column in {text!r}", name, known)
-        values = trials.frame[name].unique().to_list()
+        column = find(name, known)
+        if column is None:
+            raise UnknownName(f"column in {text!r}", name, map(shown, known))
+        values = trials.frame[column].unique().to_list()
         if value not in values:
             raise UnknownName(f"{name} in {text!r}", value, values)
-    return trials.keep(pl.all_horizontal(*(pl.col(k) == v for k, v in cells.items()))) if cells else trials
+    return trials.where(**cells) if cells else trials
 
 
 def _open(path: str, key: str | None, protocol: Protocol | None, languages: Sequence[str], spec: ReadSpec) -> Trials:

@@ -297,7 +297,7 @@ def _gap(design: Design, trials: Trials, asked: set[str]) -> Gap | None:
     rule = design.protocol.gap if design.protocol is not None else None
     if design.gap == "none" or rule is None or rule.column not in asked:
         return None
-    values = {*trials.column(rule.column).unique()}
+    values = {*trials.column(trials.own(rule.column)).unique()}
     return rule if {*rule.inside} <= values and len(values) > 1 else None
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import Final, Literal
 
+from hitmiss.columns import FIXED, apart
 from hitmiss.declared import Misdeclared, Plain, declare, fit_field, plain
 from hitmiss.errors import DataError, UnknownName, UsageError
 from hitmiss.values import SCORE_KINDS, ScoreKind
@@ -167,6 +168,12 @@ class ReadSpec:
             return replace(self, **{name: fit_field(ReadSpec, name, value) for name, value in changes.items()})
         except Misdeclared as fault:
             raise UsageError(f"read option {fault}; found {fault.value!r}", code="bad-read-option") from None
+
+    def with_own_names(self) -> ReadSpec:
+        """The same spec with runs and slices as they are stored: who says `target` there means a column of the files."""
+        runs = tuple(apart(name) if name in FIXED else name for name in self.runs)
+        slices = None if self.slices is None else tuple(apart(n) if n in FIXED else n for n in self.slices)
+        return replace(self, runs=runs, slices=slices)
 
     def over(self, base: ReadSpec) -> ReadSpec:
         """What this spec says, and where it says nothing what `base` says: the caller's word over that of a protocol.

@@ -10,6 +10,8 @@ A trial is one question put to one detector once. Columns by role:
 | run      | header.runs: model, seed, attack …        | who answered under which condition; never pooled              |
 | slice    | header.slices: codec, language …          | a property of the item; split or pooled on request            |
 | number   | header.numbers: seconds …                 | summarised                                                    |
+
+A run, slice or number of the user's that has the name of an engine column is stored under a name of its own; see `columns`.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
+from hitmiss.columns import ANSWERS, FIXED, apart, find, shown, stored
 from hitmiss.errors import DataError, UnknownName, UsageError
 from hitmiss.readspec import ReadSpec
 from hitmiss.tally import check_label
@@ -33,8 +36,8 @@ from hitmiss.values import ABSTAIN, FAILED, SCORE_KINDS, ScoreKind
 if TYPE_CHECKING:
     import pandas as pd
 
-ANSWERS = ("score", "decision", "confidence", "error")
-FIXED = ("item", "target", "label", *ANSWERS)
+__all__ = ["ANSWERS", "FIXED", "Header", "Source", "Threshold", "Trials", "stack"]
+
 CODES = {"label": (0, 1), "decision": (0, 1, ABSTAIN, None)}
 """What these columns may hold; a trial that failed has no decision."""
 
@@ -83,6 +86,11 @@ class Header:
         if self.score_kind not in SCORE_KINDS:
             raise UnknownName("score kind", self.score_kind, SCORE_KINDS)
 
+    def renamed(self, names: Mapping[str, str]) -> Header:
+        """The same header with other names for some columns."""
+        runs, slices, numbers = (tuple(names.get(n, n) for n in own) for own in (self.runs, self.slices, self.numbers))
+        return replace(self, runs=runs, slices=slices, numbers=numbers)
+
 
 @dataclass(frozen=True, eq=False)
 class Trials:
@@ -118,7 +126,10 @@ class Trials:
         header: Header | None = None,
         **columns: ArrayLike,
     ) -> Trials:
-        """Trials from copies of arrays. Further keywords become slice columns unless the header says otherwise."""
+        """Trials from copies of arrays. Further keywords become slice columns unless the header says otherwise.
+
+        A keyword `target` is what each row asks about where items repeat, and else a slice like any other.
+        """
         positive = check_label(label)
         data: dict[str, Any] = {
             "item": list(item) if item is not None else [str(i) for i in range(len(positive))],
@@ -130,12 +141,16 @@ class Trials:
         if decision is not None:
             data["decision"] = _decisions(decision)
         head = header or Header()
+        if "target" in columns and len(set(data["item"])) < len(data["item"]):
+            data["target"] = [str(v) for v in np.asarray(columns.pop("target")).tolist()]
+        names = {name: stored(name) for name in columns}
+        head = head.renamed(names)
         named = {*head.runs, *head.slices, *head.numbers}
-        head = replace(head, slices=(*head.slices, *(c for c in columns if c not in named)))
+        head = replace(head, slices=(*head.slices, *(c for c in names.values() if c not in named)))
         for name, values in columns.items():
-            data[name] = (
+            data[names[name]] = (
                 np.array(values, dtype=np.float64)
-                if name in head.numbers
+                if names[name] in head.numbers
                 else [str(v) for v in np.asarray(values).tolist()]
             )
         return cls.from_frame(pl.DataFrame(data), head)
@@ -143,12 +158,13 @@ class Trials:
     @classmethod
     def from_frame(cls, frame: pl.DataFrame, header: Header, *, is_unique: bool = False) -> Trials:
         """Trials from a polars frame with the columns of the module's table; checked (`is_unique`: ids already are)."""
+        frame, header = _with_own_names(frame, header)
         if "target" not in frame.columns:
             frame = _with_target(frame, header.positive)
         texts = ["item", "target", *header.runs, *header.slices]
         missing = [c for c in ("label", *texts, *header.numbers) if c not in frame.columns]
         if missing:
-            raise UsageError(f"no column {missing[0]!r}; the trials have {frame.columns}")
+            raise UsageError(f"no column {shown(missing[0])!r}; the trials have {frame.columns}", code="missing-column")
         others = [frame[c].cast(pl.String) for c in texts if frame.schema[c] != pl.String]
         trials = cls(frame.with_columns(*others) if others else frame, header)
         if not is_unique:
@@ -207,11 +223,17 @@ class Trials:
             raise UnknownName("column", name, self.frame.columns)
         return self.frame[name]
 
+    def own(self, name: str) -> str:
+        """The column that a caller means by a name: one of the user's before one of the engine's."""
+        found = find(name, self.frame.columns)
+        if found is None:
+            raise UnknownName("column", name, map(shown, self.frame.columns))
+        return found
+
     def where(self, **values: str) -> Trials:
         """The trials whose columns have these values."""
-        for name in values:
-            self.column(name)
-        return self.keep(pl.all_horizontal(*(pl.col(c) == v for c, v in values.items())) if values else pl.lit(True))
+        same = [pl.col(self.own(name)) == value for name, value in values.items()]
+        return self.keep(pl.all_horizontal(*same) if same else pl.lit(True))
 
     def keep(self, condition: pl.Expr) -> Trials:
         """The trials for which a polars expression holds."""
@@ -282,7 +304,7 @@ class Trials:
 
     def __repr__(self) -> str:
         head = self.header
-        return f"Trials({len(self)} trials, {self.n_positive} {head.positive}, {len(self) - self.n_positive} {head.negative}, {head.score_kind} scores, slices {list(head.slices)})"
+        return f"Trials({len(self)} trials, {self.n_positive} {head.positive}, {len(self) - self.n_positive} {head.negative}, {head.score_kind} scores, slices {list(map(shown, head.slices))})"
 
     @property
     def plot(self) -> Any:
@@ -290,10 +312,23 @@ class Trials:
         return import_module("hitmiss.report.plotting").Plots(self)  # a door upwards, for notebooks
 
     def _repr_html_(self) -> str:
-        rows = self.frame.head(10).iter_rows()
+        table = self.frame if self.has_targets else self.frame.drop("target")
+        rows = table.head(10).iter_rows()
         cells = "".join(f"<tr>{''.join(f'<td>{html.escape(str(v))}</td>' for v in row)}</tr>" for row in rows)
-        names = "".join(f"<th>{html.escape(c)}</th>" for c in self.frame.columns)
+        names = "".join(f"<th>{html.escape(shown(c))}</th>" for c in table.columns)
         return f"<p>{html.escape(repr(self))}</p><table><thead><tr>{names}</tr></thead><tbody>{cells}</tbody></table>"
+
+
+def _with_own_names(frame: pl.DataFrame, header: Header) -> tuple[pl.DataFrame, Header]:
+    """A header that names engine columns means columns of the user's that are called so: they get names of their own."""
+    clash = [n for n in dict.fromkeys((*header.runs, *header.slices, *header.numbers)) if n in FIXED]
+    if not clash or any(n not in frame.columns for n in clash):
+        return frame, header
+    texts = {n: frame[n] if n in header.numbers else frame[n].cast(pl.String) for n in clash}
+    frame = frame.with_columns(column.alias(apart(n)) for n, column in texts.items())
+    if "target" in clash and not frame["item"].is_duplicated().any():
+        frame = frame.drop("target")
+    return frame, header.renamed({n: apart(n) for n in clash})
 
 
 def _with_target(frame: pl.DataFrame, target: str) -> pl.DataFrame:
@@ -405,9 +440,10 @@ def _refused(code: str, what: str, values: pl.Series, wrong: pl.Series, fix: str
 
 def _codes(column: pl.Series, allowed: tuple[int | None, ...]) -> pl.Series:
     """A column of codes as small integers; anything else is refused rather than rounded."""
-    if column.dtype == pl.Int8 and (not column.has_nulls() or None in allowed) and column.is_between(-1, 1).all():
-        if ABSTAIN in allowed or column.min() != ABSTAIN:
-            return column
+    least = min(c for c in allowed if c is not None)
+    may_be_null = None in allowed or not column.has_nulls()
+    if column.dtype == pl.Int8 and may_be_null and column.is_between(least, 1).all():
+        return column
     exact = column.cast(pl.Float64, strict=False)
     wrong = ~exact.is_in([float(c) for c in allowed if c is not None]).fill_null(False)
     if None in allowed:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from hitmiss.columns import shown
 from hitmiss.pairing import REPEATS
 from hitmiss.trials import Trials
 
@@ -124,7 +125,7 @@ def _value(rule: Rule, known: Mapping[str, str]) -> str | None:
 def facts(trials: Trials) -> dict[str, str]:
     """What is known of how a run was made: provenance (nested names joined by dots), then columns with one value."""
     columns = {name: trials.frame[name] for name in (*trials.header.runs, *trials.header.slices)}
-    constant = {name: str(c[0]) for name, c in columns.items() if len(c) and c.n_unique() == 1}
+    constant = {shown(name): str(c[0]) for name, c in columns.items() if len(c) and c.n_unique() == 1}
     return {**constant, **dict(_flat(trials.header.provenance)), **_of_runs(trials)}
 
 

@@ -55,5 +55,5 @@ def _held(sample: PairedSample, masks: list[Mask], draws: PairedDraws, unit: str
     rows = np.concatenate([part.a.rows[mask] for part, mask in zip(sample.parts, masks, strict=True)])
     if not unit:
         return np.ones(len(rows))
-    sizes = np.bincount(draws.a.columns.codes(unit)[0][rows])
+    sizes = np.bincount(draws.a.columns.asked_codes(unit)[0][rows])
     return sizes[sizes > 0]

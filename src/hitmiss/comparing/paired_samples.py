@@ -11,6 +11,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from hitmiss.columns import find
 from hitmiss.design import Grouping, Plan
 from hitmiss.errors import DataError
 from hitmiss.measuring.grouping import Columns, OneClass, Sample, samples_of_runs, samples_of_slices
@@ -90,15 +91,20 @@ def same_columns(
     """The columns of runs on the same questions; `names` must say the same in all that have them, and are lent to the others."""
     made = [run.retitle(runs=tuple(n for n in key if n not in ("item", "target"))) for run in runs]
     for name in names:
-        having = [i for i, run in enumerate(made) if name in run.frame.columns]
+        own = [find(name, run.frame.columns) for run in made]
+        having = [i for i, column in enumerate(own) if column is not None]
         for i in having[1:]:
-            one, other = made[having[0]].frame[name], made[i].frame[name]
+            one, other = made[having[0]].frame[own[having[0]]], made[i].frame[own[i]]
             if not one.equals(other):
                 n = int((one != other).sum())
-                raise DataError(f"{n:,} pairs have another {name} in {titles[having[0]]} than in {titles[i]}")
+                told = f"{n:,} pairs have another {name} in {titles[having[0]]} than in {titles[i]}"
+                raise DataError(told, code="column-conflict")
         if having:
-            column = made[having[0]].frame[name]
-            made = [r if name in r.frame.columns else replace(r, frame=r.frame.with_columns(column)) for r in made]
+            column = made[having[0]].frame[own[having[0]]]
+            made = [
+                run if mine is not None else replace(run, frame=run.frame.with_columns(column))
+                for run, mine in zip(made, own, strict=True)
+            ]
     return [Columns(run, one_class) for run in made]
 
 

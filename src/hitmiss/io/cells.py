@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from hitmiss.columns import apart, shown
 from hitmiss.io.checks import DECIMAL_COMMA, to_numbers
 from hitmiss.io.findings import Ledger, quoted
 from hitmiss.io.tables import Stack
@@ -125,10 +126,10 @@ def thresholds(stack: Stack, rules: PredictionRules, ledger: Ledger) -> pl.Serie
 
 
 def shares(stack: Stack, name: str, decimal: str, ledger: Ledger) -> pl.Series:
-    """A column of shares from 0 to 1, null where blank."""
-    numbers, _ = _numbers(stack, name, decimal, ledger)
+    """A column of the user's with shares from 0 to 1, null where blank."""
+    numbers, _ = _numbers(stack, apart(name), decimal, ledger)
     outside = ((numbers < 0) | (numbers > 1)).fill_null(False)
-    places = stack.places(outside, name)
+    places = stack.places(outside, apart(name))
     what, each = f"{{n}} value{{s}} of {name} outside 0..1", "it is outside 0..1"
     ledger.add("share-outside", what, "mend them", places, name, each)
     return numbers
@@ -151,7 +152,9 @@ def _numbers(stack: Stack, ours: str, decimal: str, ledger: Ledger) -> tuple[pl.
         places = stack.places(wrong, ours)
         has_comma = all(DECIMAL_COMMA.fullmatch(p.value or "") for p in places)
         fix = "they have a decimal comma: say --decimal ," if has_comma else f"the first is {quoted(places[0].value)}"
-        ledger.add("not-a-number", f"{{n}} unreadable {ours}{{s}}", fix, places, stack.title(ours), "it is no number")
+        ledger.add(
+            "not-a-number", f"{{n}} unreadable {shown(ours)}{{s}}", fix, places, stack.title(ours), "it is no number"
+        )
     return numbers, absent
 
 

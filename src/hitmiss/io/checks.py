@@ -155,12 +155,12 @@ def check_repeats(
     repeated = frame.select(pl.struct(key).is_duplicated()).to_series()
     if not repeated.any():
         return stack
-    groups = frame.filter(repeated).with_columns(_row=repeated.arg_true())
+    groups = frame.filter(repeated).with_columns(repeated.arg_true().alias(":row"))
     every = pl.struct(frame.columns).n_unique().over(key)
     labels = pl.col("label").n_unique().over(key) if "label" in frame.columns else pl.lit(1)
-    groups = groups.with_columns(_rows=every, _labels=labels)
+    groups = groups.with_columns(every.alias(":rows"), labels.alias(":labels"))
     _refuse_conflicts(stack, groups, is_key, ledger)
-    identical = groups.filter(pl.col("_rows") == 1)["_row"]
+    identical = groups.filter(pl.col(":rows") == 1)[":row"]
     return _merge(stack, identical, is_key, options, ledger) if len(identical) else stack
 
 
@@ -173,8 +173,8 @@ def _has_unique_items(frame: pl.DataFrame, twin: Stack | None) -> bool:
 
 
 def _refuse_conflicts(stack: Stack, groups: pl.DataFrame, is_key: bool, ledger: Ledger) -> None:
-    both = groups.filter(pl.col("_labels") > 1)["_row"]
-    differ = groups.filter((pl.col("_rows") > 1) & (pl.col("_labels") == 1))["_row"]
+    both = groups.filter(pl.col(":labels") > 1)[":row"]
+    differ = groups.filter((pl.col(":rows") > 1) & (pl.col(":labels") == 1))[":row"]
     fix = "keep the right row of each; rows that differ are never merged"
     each, has_both = "the id has another row that differs", "the id has both labels"
     if len(both):

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +13,7 @@ from typing import Any, Final
 import polars as pl
 
 from hitmiss import registry
+from hitmiss.columns import FIXED, apart, shown
 from hitmiss.errors import Fault, UnknownName, UsageError
 from hitmiss.io import notes, tables
 from hitmiss.io.checks import (
@@ -34,7 +35,7 @@ from hitmiss.io.shapes import Shape
 from hitmiss.io.words import Reading, same_class, understand
 from hitmiss.progress import each
 from hitmiss.readspec import SYSTEM, ReadSpec
-from hitmiss.trials import FIXED, Header, Source, Trials
+from hitmiss.trials import Header, Source, Trials
 
 WORDS: Final = "label_word"
 
@@ -60,6 +61,22 @@ class Side:
     shapes: tuple[Shape, ...]
     match: Match
     stack: tables.Stack
+
+    def with_targets(self) -> Side:
+        """The same side, whose column `target` tells what each row asks about."""
+        own = apart("target")
+        if own not in self.match.picks:
+            return self
+        return replace(
+            self,
+            match=replace(
+                self.match,
+                picks={"target" if n == own else n: at for n, at in self.match.picks.items()},
+                slices=tuple(n for n in self.match.slices if n != own),
+                theirs={"target" if n == own else n: theirs for n, theirs in self.match.theirs.items()},
+            ),
+            stack=self.stack.renamed({own: "target"}),
+        )
 
     @property
     def names(self) -> list[str]:
@@ -150,9 +167,13 @@ def _refuse_unread(options: ReadSpec) -> None:
 def _pass(given: Any, key_given: Any, visit: Visit) -> Trials | None:
     ledger = visit.ledger
     has_key = key_given is not None
+    visit.options = visit.options.with_own_names()
     scores = _open(given, "scores" if has_key else "both", visit)
     key = _open(key_given, "key", visit) if has_key else None
     options = visit.options  # a reshaping may have found runs and numbers
+    if _asks_about_targets([scores, key] if key else [scores], options):
+        ledger.notes.append("items repeat with another target: each target is a question of its own, measured apart")
+        scores, key = scores.with_targets(), key.with_targets() if key else None
     _refuse_absent(scores, key, visit)
     reading = _read_words(scores, key, options)
     answers = _check_answers(_settle(scores, options, ledger), scores, reading, visit)
@@ -200,6 +221,18 @@ def _open(given: Any, role: Role, visit: Visit) -> Side:
     return Side(tuple(shapes), matches[0], tables.Stack.of(loaded, matches[0].theirs))
 
 
+def _asks_about_targets(sides: Sequence[Side], options: ReadSpec) -> bool:
+    """Whether a column `target` is needed to tell rows apart; where each item is there once, it is a property of it."""
+    if any("target" in side.match.picks for side in sides):
+        return False
+    return any(_repeats(side.stack.frame, options) for side in sides if apart("target") in side.match.slices)
+
+
+def _repeats(frame: pl.DataFrame, options: ReadSpec) -> bool:
+    known = _identity(frame, options)
+    return "item" in known and bool(frame.select(pl.struct(known).is_duplicated().any()).item())
+
+
 def _look(source: Any, role: Role, options: ReadSpec, ledger: Ledger) -> Shape:
     """The first sight of a source; a plug-in's reader, where the layout names one, makes a frame of a score file."""
     reader = registry.find("reader", options.layout) if options.layout is not None else None
@@ -220,12 +253,12 @@ def _refuse_absent(scores: Side, key: Side | None, visit: Visit) -> None:
     sides = [scores, key] if key else [scores]
     refuse_undeclared(options, tuple(dict.fromkeys(name for side in sides for name in side.names)), file, ledger)
     have = {name for side in sides for name in side.match.picks}
-    absent = [name for name in options.runs if name not in scores.match.picks]
-    absent += [name for name in options.numbers if name not in have]
+    absent = [shown(name) for name in options.runs if name not in scores.match.picks]
+    absent += [shown(name) for name in options.numbers if name not in have]
     if absent:
         fix = f"say which one it is with --column {absent[0]}=NAME"
         raise ledger.stop("missing-column", f"there is no column {quoted(absent[0])}", fix, [Place(file, 1)], absent[0])
-    unseen = [name for name in options.slices or () if name not in have and name != WORDS]
+    unseen = [shown(name) for name in options.slices or () if name not in have and name != WORDS]
     if unseen:
         ledger.notes.append(f"there is no column {', '.join(unseen)} to slice by")
 

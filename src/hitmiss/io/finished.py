@@ -53,6 +53,8 @@ def open_finished(source: Any, options: ReadSpec) -> FinishedRun | None:
         "positive": options.positive or facts.get("positive"),
         "negative": options.negative or facts.get("negative"),
     }
+    if "target" in pl.read_parquet_schema(folder / TABLE):
+        declared["columns"].setdefault("target", "target")
     if facts.get("has_labels"):
         declared["columns"].setdefault("label", "label")
     if options.score_kind != "llr":

@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 import polars as pl
 
+from hitmiss.columns import INNER
 from hitmiss.io.findings import Ledger, Place, Stop, counted
 from hitmiss.io.tables import Stack
 from hitmiss.readspec import ReadSpec
@@ -23,6 +24,7 @@ MENDS: Final[tuple[tuple[str, Callable[[str], str]], ...]] = (
     ("in one Unicode form", lambda text: unicodedata.normalize("NFC", text)),
 )
 Coverage = tuple[int, int]
+AT: Final = f"{INNER}at"
 
 
 def join(
@@ -36,14 +38,14 @@ def join(
     on = _shared_key(scores, key, ledger)
     if not runs and _same_order(scores.frame, key.frame, on):
         return _beside(scores, key.frame, on, ledger), None
-    listed = key.frame.select(on).with_row_index("_at")
+    listed = key.frame.select(on).with_row_index(AT)
     if not key.is_unique:  # a repeated id is a fault by now: it counts once here
         listed = listed.unique(on, keep="first", maintain_order=True)
-    at = scores.frame.select(on).join(listed, on=on, how="left", maintain_order="left")["_at"]
+    at = scores.frame.select(on).join(listed, on=on, how="left", maintain_order="left")[AT]
     if at.null_count() == len(at):
         scored, listed_ids = scores.frame["item"].to_list(), key.frame["item"].to_list()
         raise no_common_id(scored, listed_ids, [scores.place(0), key.place(0)], ledger)
-    unlisted, absent = at.is_null(), _absent(scores.frame.select(runs), listed["_at"], at, key.frame.height)
+    unlisted, absent = at.is_null(), _absent(scores.frame.select(runs), listed[AT], at, key.frame.height)
     total = listed.height * (scores.frame.select(runs).n_unique() if runs else 1)
     if options.allow_missing:
         note_missing(int(unlisted.sum()), len(absent), total, ledger)
@@ -77,9 +79,9 @@ def _absent(runs: pl.DataFrame, listed: pl.Series, at: pl.Series, height: int) -
         seen = np.zeros(height, dtype=np.bool_)
         seen[at.drop_nulls().to_numpy()] = True
         return listed.filter(~seen[listed.to_numpy()])
-    found = runs.with_columns(_at=at).drop_nulls().unique()
-    every = runs.unique(maintain_order=True).join(pl.DataFrame({"_at": listed}), how="cross")
-    return every.join(found, on=every.columns, how="anti", maintain_order="left")["_at"]
+    found = runs.with_columns(at.alias(AT)).drop_nulls().unique()
+    every = runs.unique(maintain_order=True).join(pl.DataFrame({AT: listed}), how="cross")
+    return every.join(found, on=every.columns, how="anti", maintain_order="left")[AT]
 
 
 def note_missing(unlisted: int, absent: int, total: int, ledger: Ledger) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
+from hitmiss.columns import SCORES, apart, stored
 from hitmiss.errors import nearest
 from hitmiss.io.findings import Ledger, Place, quoted
 from hitmiss.io.layouts import PROTOCOL
@@ -12,7 +13,7 @@ from hitmiss.io.shapes import Row
 from hitmiss.io.words import FAMILIES
 from hitmiss.readspec import ReadSpec
 
-SYSTEM_PREFIX: Final = "score:"
+SYSTEM_PREFIX: Final = SCORES
 SASV_SCORES: Final = ("sasv_score", "cm_score", "asv_score")
 SASV_LABELS: Final = ("cm_label", "asv_label")
 
@@ -21,7 +22,7 @@ ALIASES: Final[Mapping[str, Row]] = {
         *("item", "id", "item_id", "filename", "file_name", "file", "utt", "utt_id", "utterance", "utterance_id"),
         *("flac_file_name", "trial_anon", "sample_id"),
     ),
-    "target": ("target",),
+    "target": (),
     "label": ("label", "key", "y_true", *SASV_LABELS),
     "score": ("score", "llr", "y_score", "y_prob", "prob", "probability", *SASV_SCORES),
     "decision": ("decision", "y_pred"),
@@ -48,11 +49,13 @@ def plain(name: str) -> str:
     return name.strip().lower().replace("-", "_").replace(" ", "_")
 
 
-def resolve(names: Row, wanted: frozenset[str], options: ReadSpec, file: str, ledger: Ledger) -> dict[str, int]:
+def resolve(
+    names: Row, wanted: frozenset[str], options: ReadSpec, file: str, ledger: Ledger, is_settled: bool = False
+) -> dict[str, int]:
     """Our name -> position, for every column. `wanted` are the fixed columns that this file may hold.
 
     What the caller declares comes first (where this file has it: another may), then the known names; all other
-    columns keep their own.
+    columns keep their own, or one apart where the engine owns that. `is_settled`: a layout has seen to that already.
     """
     found = {ours: names.index(theirs) for ours, theirs in options.columns.items() if theirs in names}
     if "score" in wanted:
@@ -62,14 +65,18 @@ def resolve(names: Row, wanted: frozenset[str], options: ReadSpec, file: str, le
         at = _claim(ours, names, set(found.values()), options, file, ledger)
         if at is not None:
             found[ours] = at
+    taken = set(found.values())
     for at, name in enumerate(names):
-        if at not in found.values():
-            # Where the caller has given a known name to another column, the one that bears it keeps it, marked.
-            ours = next(
-                n for n in (EXTRAS.get(plain(name), name), name, f"{name}_", f"{name}_{at + 1}") if n not in found
-            )
-            found[ours] = at
+        if at not in taken:
+            ours = EXTRAS.get(plain(name), name)
+            ours = ours if ours not in found and ours not in names else name
+            found[ours if is_settled else _kept(ours, found)] = at
     return found
+
+
+def _kept(name: str, taken: Collection[str]) -> str:
+    own = stored(name)
+    return own if own not in taken else apart(name)
 
 
 def _claim(ours: str, names: Row, taken: set[int], options: ReadSpec, file: str, ledger: Ledger) -> int | None:
@@ -102,11 +109,14 @@ def is_about_spoofing(names: Row, options: ReadSpec) -> bool:
 
 
 def _target_names(names: Row, options: ReadSpec) -> Row:
-    """In track 2 the speaker who is claimed is what is looked for; a full key names it, but track 1 does not ask."""
+    """In track 2 the speaker who is claimed is what is looked for; a full key names it, but track 1 does not ask.
+
+    Elsewhere a column `target` is like any other until items repeat (see `door`), or the caller says what it is.
+    """
     known = set(map(plain, names))
     if "trial_anon" in known:
-        return ALIASES["target"] if is_about_spoofing(names, options) else ("tar_spk_anon",)
-    return ("spk",) if "spk" in known and known & {"asv_label", "sasv_score", "asv_score"} else ALIASES["target"]
+        return () if is_about_spoofing(names, options) else ("tar_spk_anon",)
+    return ("spk",) if "spk" in known and known & {"asv_label", "sasv_score", "asv_score"} else ()
 
 
 def refuse_undeclared(options: ReadSpec, columns: Row, file: str, ledger: Ledger) -> None:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import polars as pl
 
+from hitmiss.columns import shown
 from hitmiss.io.findings import Ledger
 from hitmiss.readspec import OnNan
 from hitmiss.trials import Header, Trials
@@ -53,31 +54,30 @@ def note_oddities(frame: pl.DataFrame, header: Header, ledger: Ledger) -> None:
         return
     s = pl.col("score")
     facts = (
-        s.min().alias("low"),
-        s.max().alias("high"),
-        s.is_infinite().sum().alias("inf"),
-        ((s == 0) | (s == 1)).mean().alias("ends"),
+        s.min().alias(":low"),
+        s.max().alias(":high"),
+        s.is_infinite().sum().alias(":inf"),
+        ((s == 0) | (s == 1)).mean().alias(":ends"),
+        pl.len().alias(":n"),
     )
     runs = list(header.runs)
-    table = (
-        frame.group_by(runs, maintain_order=True).agg(*facts, n=pl.len()) if runs else frame.select(*facts, n=pl.len())
-    )
+    table = frame.group_by(runs, maintain_order=True).agg(*facts) if runs else frame.select(*facts)
     for row in table.iter_rows(named=True):
-        who = "".join(f"{name} {row[name]}: " for name in runs)
+        who = "".join(f"{shown(name)} {row[name]}: " for name in runs)
         ledger.notes += [who + note for note in _score_notes(row, header)]
 
 
 def _score_notes(row: dict[str, Any], header: Header) -> list[str]:
     found = []
-    if row["low"] == row["high"] and row["n"] > 1:
-        found.append(f"all {row['n']:,} scores are {row['low']!r}: they do not tell the classes apart")
-    if row["inf"]:
+    if row[":low"] == row[":high"] and row[":n"] > 1:
+        found.append(f"all {row[':n']:,} scores are {row[':low']!r}: they do not tell the classes apart")
+    if row[":inf"]:
         found.append(
-            f"{row['inf']:,} scores are infinite: metrics of the order are defined, those of the value are not"
+            f"{row[':inf']:,} scores are infinite: metrics of the order are defined, those of the value are not"
         )
-    if header.score_kind == "probability" and row["ends"] > SATURATED:
+    if header.score_kind == "probability" and row[":ends"] > SATURATED:
         found.append(
-            f"{row['ends']:.1%} of the probabilities are exactly 0 or 1, so their order is lost; give log-odds if there are any"
+            f"{row[':ends']:.1%} of the probabilities are exactly 0 or 1, so their order is lost; give log-odds if there are any"
         )
     return found
 
@@ -90,16 +90,16 @@ def sealed(header: Header, ledger: Ledger) -> Header:
 def summary(trials: Trials) -> dict[str, Any]:
     """Counts for a person to check: trials, classes, runs, slices with their commonest values."""
     head, frame = trials.header, trials.frame
-    counted = {name: frame[name].value_counts(sort=True) for name in (*head.runs, *head.slices)}
-    values = {name: dict(zip(c[name].to_list(), c["count"].to_list(), strict=True)) for name, c in counted.items()}
-    shown = {name: {"values": len(c), "commonest": dict(list(c.items())[:SHOWN_VALUES])} for name, c in values.items()}
+    counted = {name: frame[name].value_counts(sort=True, name=":n") for name in (*head.runs, *head.slices)}
+    values = {name: dict(zip(c[name].to_list(), c[":n"].to_list(), strict=True)) for name, c in counted.items()}
+    told = {name: {"values": len(c), "commonest": dict(list(c.items())[:SHOWN_VALUES])} for name, c in values.items()}
     return {
         "trials": len(trials),
         "classes": {head.positive: trials.n_positive, head.negative: len(trials) - trials.n_positive},
         "positive": head.positive,
         "score_kind": head.score_kind,
-        "runs": {name: shown[name] for name in head.runs},
-        "slices": {name: shown[name] for name in head.slices},
-        "numbers": list(head.numbers),
+        "runs": {shown(name): told[name] for name in head.runs},
+        "slices": {shown(name): told[name] for name in head.slices},
+        "numbers": list(map(shown, head.numbers)),
         "coverage": list(head.coverage) if head.coverage else None,
     }

@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from hitmiss.columns import apart
 from hitmiss.errors import UnknownName, UsageError, nearest
 from hitmiss.io import cells, tables
 from hitmiss.io.checks import check_ids, check_repeats
@@ -241,7 +242,7 @@ def _read(at: int, group: str | None, source: Any, rules: PredictionRules, whole
         raw = _as_text(shape, None, ledger) if whole else None
         place = partial(_places, shape.name, sound["item"])
         return _File(_numbered(_whole(sound, group), at), theirs, mark, place, raw, _texts(sound))
-    table = tables.load(shape, True, picks, frozenset(("score", "threshold", *rules.identities)), ledger)
+    table = tables.load(shape, True, picks, frozenset(("score", "threshold", *map(apart, rules.identities))), ledger)
     stack = tables.Stack.of([table], theirs)
     if "item" not in picks:
         ledger.notes.append(f"{shape.name}: it has no ids; rows are numbered and cannot be paired with another run's")
@@ -302,7 +303,7 @@ def _picks(
             near = nearest(name, names)
             fix = f"did you mean {quoted(near)}?" if near else f"there are {_shown(names)}"
             raise ledger.stop("missing-column", f"there is no column {quoted(name)}", fix, [Place(file, 1)])
-    return found | {name: list(names).index(name) for name in rules.identities}
+    return found | {apart(name): list(names).index(name) for name in rules.identities}
 
 
 def _claim(ours: str, names: Sequence[str], rules: PredictionRules, file: str, ledger: Ledger) -> int | None:
@@ -348,7 +349,7 @@ def _clean(stack: tables.Stack, rules: PredictionRules, ledger: Ledger) -> pl.Da
             "score": cells.scores(stack, rules, ledger),
             "decision": decision.cast(pl.Int8),
             "threshold": cells.thresholds(stack, rules, ledger) if "threshold" in has else empty,
-            **{name: cells.shares(stack, name, rules.decimal, ledger) for name in rules.identities},
+            **{apart(name): cells.shares(stack, name, rules.decimal, ledger) for name in rules.identities},
         }
     )
 

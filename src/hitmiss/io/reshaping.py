@@ -80,7 +80,14 @@ def _aligned(made: Sequence[Reshaped]) -> list[Reshaped]:
 
 def _flat(shape: Shape, texts: Table, made: Reshaped) -> Shape:
     lines = np.array([texts.line(row) for row in range(texts.frame.height)], dtype=np.int64)
-    return replace(shape, first=head_of(made.frame), names=tuple(made.frame.columns), frame=made.frame, lines=lines)
+    return replace(
+        shape,
+        first=head_of(made.frame),
+        names=tuple(made.frame.columns),
+        frame=made.frame,
+        lines=lines,
+        is_settled=True,
+    )
 
 
 def merged(facts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

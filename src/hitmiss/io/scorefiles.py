@@ -55,7 +55,8 @@ def recognise(shape: Shape, role: Role, options: ReadSpec, ledger: Ledger) -> Ma
     if has_header:
         names = shape.names or shape.first[0]
         _refuse_twins(names, shape.name, ledger)
-        layout_name, found = _layout_of(names, role), resolve(names, WANTED[role], options, shape.name, ledger)
+        layout_name = _layout_of(names, role)
+        found = resolve(names, WANTED[role], options, shape.name, ledger, shape.is_settled)
     else:
         names = tuple(f"column_{i + 1}" for i in range(shape.width))
         layout_name, found = _by_position(shape, layout, role, options, ledger)

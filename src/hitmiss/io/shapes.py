@@ -26,6 +26,8 @@ class Shape:
     content: Content | None = None
     frame: pl.DataFrame | None = None
     lines: NDArray[np.int64] | None = None
+    is_settled: bool = False
+    """Whether a layout has made the names of the columns ours."""
 
     @property
     def encoding(self) -> str:

@@ -118,6 +118,12 @@ class Stack:
         rows = where.arg_true().to_numpy().astype(np.int64)
         return replace(self, frame=self.frame.filter(where), rows=rows if self.rows is None else self.rows[rows])
 
+    def renamed(self, names: Mapping[str, str]) -> Stack:
+        """The same rows with other names for some columns."""
+        theirs = {names.get(ours, ours): theirs for ours, theirs in self.theirs.items()}
+        tables = tuple(replace(t, frame=t.frame.rename(dict(names), strict=False)) for t in self.tables)
+        return replace(self, tables=tables, frame=self.frame.rename(dict(names), strict=False), theirs=theirs)
+
     def put(self, *columns: pl.Series | pl.Expr) -> Stack:
         """The same rows with columns added or replaced."""
         return replace(self, frame=self.frame.with_columns(*columns))

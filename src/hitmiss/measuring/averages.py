@@ -117,7 +117,7 @@ def _worst(question: Question, cells: list[Estimate]) -> list[Estimate]:
 
 def gap_rows(work: Work, whole: Sample, gap: Gap) -> list[Estimate]:
     """figure(out) − figure(in) for every question."""
-    codes, values = work.columns.codes(gap.column)
+    codes, values = work.columns.asked_codes(gap.column)
     unknown = [v for v in (*gap.inside, *gap.outside) if v not in values]
     if unknown:
         raise UsageError(f"no {gap.column} is {unknown[0]!r}; there are {', '.join(values)}", code="unknown-gap-value")

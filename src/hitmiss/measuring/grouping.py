@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from hitmiss.columns import find, shown
 from hitmiss.design import Grouping
 from hitmiss.errors import UnknownName, UsageError
 from hitmiss.metrics.counts import OUTCOMES, Counts, outcome
@@ -78,7 +79,7 @@ class Columns:
         return (values.fill_null(FAILED) if name == "decision" else values).to_numpy()
 
     def codes(self, name: str) -> tuple[NDArray[np.int64], list[str]]:
-        """A text column as numbers, and the sorted values that they stand for."""
+        """A text column of the frame as numbers, and the sorted values that they stand for."""
         if name not in self._known:
             values = self.trials.column(name)
             if values.dtype != pl.String:
@@ -87,6 +88,10 @@ class Columns:
                 )
             self._known[name] = text_codes(values)
         return self._known[name]
+
+    def asked_codes(self, name: str) -> tuple[NDArray[np.int64], list[str]]:
+        """As `codes`, for a column by the name that a caller knows it by; items are always those of the trials."""
+        return self.codes(name if name == "item" else self.trials.own(name))
 
     def sample(
         self, rows: Rows, run: Mapping[str, str] | None = None, slice: Mapping[str, str] | None = None
@@ -231,9 +236,10 @@ def samples_of_slices(whole: Sample, grouping: Grouping) -> list[Sample]:
     columns = whole.columns
     known = columns.trials.frame.columns
     for name in grouping:
-        if name not in known:
-            raise UnknownName("column to group by", name, columns.trials.header.slices)
+        if find(name, known) is None:
+            raise UnknownName("column to group by", name, map(shown, columns.trials.header.slices))
     bound, is_positive = columns.one_class.of(grouping)
+    bound, grouping = (tuple(columns.trials.own(name) for name in names) for names in (bound, grouping))
     if not bound:
         parts = _split(columns, whole.rows, grouping, whole._span)
         return [columns.sample(rows, whole.run, key) for key, rows in parts]
@@ -250,20 +256,23 @@ def _paired_slices(
         shared = {tuple(k.items()): rows for k, rows in _split(whole.columns, others, free)}
     nobody = np.zeros(0, dtype=np.intp)
     for key, rows in _split(whole.columns, whole.rows[told_apart], grouping):
-        rest = tuple((c, key[c]) for c in free)
+        rest = tuple((shown(c), key[shown(c)]) for c in free)
         yield whole.columns.sample(np.concatenate([shared.get(rest, nobody), rows]), whole.run, key)
 
 
 def _split(
     columns: Columns, rows: Rows, names: Grouping, span: Span | None = None
 ) -> list[tuple[dict[str, str], Rows]]:
-    """Rows by the values of columns, in the order of the sorted values; `span`: the rows, where they stand together."""
+    """Rows by the values of columns of the frame, in the order of the sorted values, with the names that users know.
+
+    `span`: the rows, where they stand together.
+    """
     own = rows if span is None else span
     coded = [columns.codes(name) for name in names]
     code, size = combined((numbers[own], len(distinct)) for numbers, distinct in coded)
 
     def key(row: int) -> dict[str, str]:
-        return {name: distinct[numbers[row]] for name, (numbers, distinct) in zip(names, coded, strict=True)}
+        return {shown(name): distinct[numbers[row]] for name, (numbers, distinct) in zip(names, coded, strict=True)}
 
     together = blocks(code, size)
     if together is not None:

@@ -114,7 +114,7 @@ class Draws:
         return self._few[sample.name]
 
     def _why_few(self, sample: Sample) -> str | None:
-        held = [np.bincount(self.columns.codes(name)[0][sample.rows]) for name in self.plan.unit]
+        held = [np.bincount(self.columns.asked_codes(name)[0][sample.rows]) for name in self.plan.unit]
         n, unit = max(map(np.count_nonzero, held)), " × ".join(self.plan.unit)
         if n >= enough(self.plan.level):
             return None
@@ -228,7 +228,7 @@ def _draw(plan: Plan, columns: Columns) -> tuple[NDArray[np.int64], Array]:
     """The unit of each trial and how often each unit is drawn (replicate × unit)."""
     parts = []
     for name in plan.unit:
-        codes, values = columns.codes(name)
+        codes, values = columns.asked_codes(name)
         if len(values) < 2:
             raise DataError(f"there is only one {name} ({values[0]!r}); units can be drawn only from two or more")
         if plan.stratify:

@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
+from hitmiss.columns import OWN, shown, stored
 from hitmiss.decisions import Deciding, Rule, decide_groups, decided_trials
 from hitmiss.design import Design, Languages
 from hitmiss.errors import DataError, UsageError
@@ -63,14 +64,14 @@ class Run:
         """The trials with items of their own, `language/id`; made when asked for, as figures need none."""
         if not self.is_bare:
             return self.measured
-        return replace(self.measured, frame=self.measured.frame.with_columns(item=_named(self.group, "item")))
+        return replace(self.measured, frame=self.measured.frame.with_columns(item=_named(stored(self.group), "item")))
 
     @property
     def members(self) -> dict[str, np.ndarray[Any, np.dtype[np.bool_]]]:
         """For each identity column the texts that mention it."""
-        fixed = {"item", "group", "label", "score", "decision", "threshold", "file", "row"}
         frame = self.predictions.frame
-        return {c: (frame[c].fill_null(0.0) >= MEMBER).to_numpy() for c in frame.columns if c not in fixed}
+        own = [c for c in frame.columns if c.startswith(OWN)]
+        return {shown(c): (frame[c].fill_null(0.0) >= MEMBER).to_numpy() for c in own}
 
 
 @dataclass(frozen=True)
@@ -273,7 +274,7 @@ def run_of(
         positive="toxic",
         negative="non-toxic",
         score_kind="raw" if chosen.any_scores else "probability",
-        slices=(group,),
+        slices=(stored(group),),
         sources=predictions.sources,
         notes=merged(tuple(notes), predictions.notes),
         choices=(*predictions.choices, *choices, *_default_told(how, kinds), f"decisions:{' & '.join(kinds)}"),
@@ -282,7 +283,7 @@ def run_of(
     is_bare = one_each and bool(predictions.sources)  # without files the items are part of what the digest is of
     rows = predictions.frame
     items = rows["item"] if is_bare else rows.select(item=_named("group", "item"))["item"]
-    frame = pl.DataFrame([items, rows["label"], rows["score"], rows["group"].alias(group)])
+    frame = pl.DataFrame([items, rows["label"], rows["score"], rows["group"].alias(stored(group))])
     ledger = Ledger()
     note_oddities(frame, header, ledger)
     header = replace(header, notes=merged(header.notes, tuple(ledger.notes)))

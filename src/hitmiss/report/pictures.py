@@ -16,6 +16,7 @@ from typing import Any, Final
 import polars as pl
 
 from hitmiss import artifacts
+from hitmiss.columns import shown
 from hitmiss.errors import DataError
 from hitmiss.measuring.tallied import TalliedTrials
 from hitmiss.report.displays import Costs, Display, PrDisplay, RocDisplay
@@ -86,7 +87,8 @@ def runs_of(trials: Trials) -> list[tuple[dict[str, str], Trials]]:
     if not names:
         return [({}, trials)]
     keys = trials.frame.select(names).unique(maintain_order=True).rows(named=True)
-    return [(key, trials.keep(pl.all_horizontal(*(pl.col(c) == v for c, v in key.items())))) for key in keys]
+    own = [trials.keep(pl.all_horizontal(*(pl.col(c) == v for c, v in key.items()))) for key in keys]
+    return [({shown(c): v for c, v in key.items()}, part) for key, part in zip(keys, own, strict=True)]
 
 
 def costs_of(results: Results) -> Costs | None:

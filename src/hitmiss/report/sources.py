@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
+from hitmiss.columns import shown
 from hitmiss.decisions import at_threshold
 from hitmiss.design import Design, Protocol, parse_by
 from hitmiss.errors import DataError, UsageError
@@ -156,7 +157,9 @@ def groupings_of(trials: Trials, protocol: Protocol | None = None, unit: Sequenc
     >>> groupings_of(t)
     ['codec', 'codec_q', 'speaker', 'codec,codec_q']
     """
-    counts = {name: trials.frame[name].n_unique() for name in trials.header.slices if name not in (*TEXTS, *COLUMNS)}
+    counts = {
+        shown(name): trials.frame[name].n_unique() for name in trials.header.slices if name not in (*TEXTS, *COLUMNS)
+    }
     fit = [name for name, n in counts.items() if 1 < n <= MOST_SLICES and name not in unit]
     alone = [name for name in fit if protocol is None or name not in protocol.remarks][:MOST_GROUPINGS]
     return [*alone, *(f"{a},{b}" for a, b in CROSSED if a in fit and b in fit)]

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import polars as pl
 
+from hitmiss.columns import shown
 from hitmiss.report.media import Media, Refusal
 from hitmiss.report.shelves import COLUMNS, Shelf
 from hitmiss.trials import Trials
@@ -113,7 +114,7 @@ def _sample(trials: Trials, row: dict[str, Any], texts: bool) -> Sample:
     column = next((c for c in TEXTS if c in trials.frame.columns), None)
     text = str(row[column] or "") if column and texts else ""
     cut = f"{text[:LONGEST]}… ({len(text):,} characters)" if len(text) > LONGEST else text
-    slices = [(c, str(row[c])[:80]) for c in head.slices if c not in (*TEXTS, *COLUMNS, "source")][:SHOWN_SLICES]
+    slices = [(shown(c), str(row[c])[:80]) for c in head.slices if c not in (*TEXTS, *COLUMNS, "source")][:SHOWN_SLICES]
     truth = head.positive if row["label"] == 1 else head.negative
     numbers = [row.get(name) for name in ("score", "confidence")]
     score, confidence = (float(v) if isinstance(v, int | float) else None for v in numbers)

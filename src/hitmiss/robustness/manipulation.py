@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
+from hitmiss.columns import shown
 from hitmiss.design import Design, Drift
 from hitmiss.errors import DataError, UnknownName, UsageError
 from hitmiss.measuring.signature import USUAL_LEVEL, signed
@@ -87,7 +88,7 @@ def drift_of(trials: Trials, asked: Design) -> Results:
     rows: list[Estimate] = []
     for value in (base, *others):
         cell = _Cell.of(start, _scores_by(trials.where(**{by: value}), linked, value), frozen.value, units, weights)
-        rows += cell.estimates({by: value}, level, unit or linked, is_clean=value == base)
+        rows += cell.estimates({shown(by): value}, level, unit or linked, is_clean=value == base)
     notes = [f"decisions: score > {frozen.value:.6g}, a threshold {frozen.origin}", *_fakes_only(rows)]
     made = Results(tuple(rows), warnings=tuple(notes), reading=reading, design=asked, content=trials.content)
     over = f"{bootstrap},unit={unit or linked},percentile,{level:g},seed={seed}" if bootstrap else "none"
@@ -107,8 +108,8 @@ def _joined(trials: Trials, by: str) -> tuple[Trials, str]:
     """Several columns, `codec,codec_q`, as one: codec × codec_q."""
     names = [name.strip() for name in by.split(",")]
     if len(names) == 1:
-        return trials, by
-    parts = [trials.column(name).to_list() for name in names]
+        return trials, trials.own(by)
+    parts = [trials.column(trials.own(name)).to_list() for name in names]
     together = [values[0] if len(set(values)) == 1 else BETWEEN.join(values) for values in zip(*parts, strict=True)]
     name = BETWEEN.join(names)
     return Trials(trials.frame.with_columns(pl.Series(name, together)), trials.header), name
@@ -151,7 +152,7 @@ def _scores_by(trials: Trials, linked: str, value: str) -> Trials:
 
 
 def _units(start: Trials, unit: str | None, linked: str) -> NDArray[np.int64]:
-    values = start.column(unit or linked)
+    values = start.column(start.own(unit) if unit else linked)
     return np.asarray(values.rank("dense").to_numpy(), dtype=np.int64) - 1
 
 

@@ -21,7 +21,7 @@ from hitmiss.io.words import understand
 from hitmiss.protocol import measure_trials
 from hitmiss.readspec import ReadSpec
 from hitmiss.scale.assembling import assemble
-from hitmiss.scale.looking import is_turned
+from hitmiss.scale.looking import found_columns, is_turned
 from hitmiss.scale.plan import Shard, ShardPlan
 from hitmiss.scale.reading import Opened, Read, digest, open_shard, pieces
 from hitmiss.scale.sql import COUNT
@@ -59,7 +59,7 @@ def evaluate_counts(
         opened = [open_shard(Shard(str(path)), reads, ledger) for path in expand(files)]
     except Stop:
         raise ledger.error() from None
-    keep = kept_columns(opened[0], wanted, columns, threshold, reads)
+    keep = kept_columns(opened[0], wanted, found_columns(columns, opened[0]), threshold, reads)
     plan = ShardPlan(reads, keep, EXACT, turned=is_turned(opened, reads), threshold=threshold, ids=False)
     tally = merge_tallies(_read(one, plan, ledger) for one in opened)
     trials = assemble(tally, plan, "counts").retitle(reading=reads)

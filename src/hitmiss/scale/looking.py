@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hitmiss import progress
+from hitmiss.columns import find, shown
 from hitmiss.errors import UnknownName, UsageError
 from hitmiss.io.findings import Ledger, Place, Stop
 from hitmiss.io.names import refuse_undeclared
@@ -32,6 +33,7 @@ class Looked:
     expected   about how many trials there are
     turned     whether a higher score means the negative class
     memory     what the key leaves of it
+    columns    the wanted columns, by the names that they are stored under
     """
 
     opened: Sequence[Opened]
@@ -39,6 +41,7 @@ class Looked:
     expected: int
     turned: bool
     memory: int
+    columns: Sequence[str]
 
 
 def look(
@@ -50,8 +53,8 @@ def look(
     try:
         if key is None:
             refuse_undeclared(options, _names(opened), opened[0].name, ledger)
-            _refuse_absent(columns, opened[0])
-            return Looked(opened, None, trials_expected(opened), is_turned(opened, options), memory)
+            columns = found_columns(columns, opened[0])
+            return Looked(opened, None, trials_expected(opened), is_turned(opened, options), memory, columns)
         return _with_key(opened, key, options, columns, memory, ledger)
     except Stop:
         raise ledger.error() from None
@@ -69,22 +72,24 @@ def _with_key(
         raise UsageError("a key is not joined with several runs at a time; leave --stream out")
     sides = look_at_key(given, options, ledger)
     refuse_undeclared(options, (*_names(opened), *_names(sides)), opened[0].name, ledger)
-    _refuse_absent(columns, opened[0], sides[0])
+    columns = found_columns(columns, opened[0], sides[0])
     files = files_of(sides, opened[0], columns)
     key = read_key(files, options, ledger, memory)
     if ledger.findings:
         raise ledger.error()
     joined = [beside(one, files) for one in opened]
     expected = min(trials_expected(opened), key.height)
-    return Looked(joined, files, expected, _is_reversed(key.reading, options), max(memory - key.bytes, LEAST))
+    return Looked(joined, files, expected, _is_reversed(key.reading, options), max(memory - key.bytes, LEAST), columns)
 
 
-def _refuse_absent(columns: Sequence[str], *sides: Opened) -> None:
-    """Columns to group or draw by that no file has."""
-    there = dict.fromkeys(name for side in sides for name in side.match.picks)
-    for name in columns:
-        if name not in there:
-            raise UnknownName("column", name, [c for c in there if c not in FIXED])
+def found_columns(columns: Sequence[str], *sides: Opened) -> list[str]:
+    """Columns to group or draw by, as they are stored; one that no file has is refused."""
+    there = list(dict.fromkeys(name for side in sides for name in side.match.picks))
+    found = {name: find(name, there) for name in columns}
+    for name, column in found.items():
+        if column is None:
+            raise UnknownName("column", name, [shown(c) for c in there if c not in FIXED])
+    return [column for column in found.values() if column is not None]
 
 
 def look_at_shards(shards: Sequence[Shard], options: ReadSpec, role: Role = "both") -> list[Opened]:

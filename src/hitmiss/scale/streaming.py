@@ -97,7 +97,7 @@ def evaluate_streamed(
     reads = reads if not reads.score_columns else reads.changed(runs=(*reads.runs, SYSTEM))
     unchanged = Stamps.of(shards)
     looked = look(shards, key, reads, columns, memory)
-    opened, memory = looked.opened, looked.memory
+    opened, memory, columns = looked.opened, looked.memory, list(looked.columns)
     keep = kept_columns(opened[0], wanted, columns, threshold, reads)
     expected = looked.expected
     is_exact = expected <= condensing.LARGE or expected * (UNIT_BYTES if units else BYTES_A_TRIAL) <= memory
@@ -204,7 +204,7 @@ def asked_forms(wanted: Sequence[str], protocol: Protocol | None, options: ReadS
 def read_options(protocol: Protocol | None, reading: ReadSpec | Mapping[str, object] | None) -> ReadSpec:
     """What the caller says about the files, by a spec or its fields, over what the protocol says."""
     said = reading if isinstance(reading, ReadSpec) else ReadSpec().changed(**(reading or {}))
-    return said.over(protocol.read) if protocol else said
+    return (said.over(protocol.read) if protocol else said).with_own_names()
 
 
 def asked_design(protocol: str | Path | Protocol | None, asked: Mapping[str, Any]) -> Design:

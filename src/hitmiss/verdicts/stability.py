@@ -109,11 +109,11 @@ def flips(trials: Trials, column: str = TRIAL, level: float = 0.95) -> Results:
     said = pl.col("decision").fill_null(FAILED)
     items = trials.frame.group_by([*rest, "item", "target"], maintain_order=True).agg(
         pl.col("label").first(),
-        asked=pl.len(),
-        flipped=said.n_unique() > 1,
-        hard=(said == 1).any() & (said == 0).any(),
+        pl.len().alias(":asked"),
+        (said.n_unique() > 1).alias(":flipped"),
+        ((said == 1).any() & (said == 0).any()).alias(":hard"),
     )
-    items = items.filter(pl.col("asked") > 1)
+    items = items.filter(pl.col(":asked") > 1)
     groups = items.partition_by(rest, as_dict=True, maintain_order=True) if rest else {(): items}
     return Results(
         tuple(row for key, own in groups.items() for row in _flip_rows(dict(zip(rest, key, strict=True)), own, level))
@@ -122,7 +122,7 @@ def flips(trials: Trials, column: str = TRIAL, level: float = 0.95) -> Results:
 
 def _flip_rows(run: Mapping[str, Any], own: pl.DataFrame, level: float) -> list[Estimate]:
     rows = []
-    for metric, column in (("flip_rate", "flipped"), ("hard_flip_rate", "hard")):
+    for metric, column in (("flip_rate", ":flipped"), ("hard_flip_rate", ":hard")):
         rate = Rate(int(own[column].sum()), own.height)
         low, high = wilson(rate.hits, rate.of, level)
         rows.append(
@@ -155,16 +155,16 @@ def majority(trials: Trials, column: str = TRIAL) -> Trials:
     head = trials.header
     rest = [r for r in head.runs if r != column]
     said, extra = pl.col("decision"), [s for s in head.slices if s != column]
-    counts = {name: (said == code).sum() for name, code in (("yes", 1), ("no", 0), ("silent", ABSTAIN))}
+    counts = {name: (said == code).sum() for name, code in ((":yes", 1), (":no", 0), (":silent", ABSTAIN))}
     means = {
-        f"c{code}": pl.col("confidence").filter(said == code).mean()
+        f":c{code}": pl.col("confidence").filter(said == code).mean()
         for code in (1, 0)
         if "confidence" in trials.frame.columns
     }
     votes = trials.frame.group_by(["item", "target", *rest], maintain_order=True).agg(
         pl.col("label", *extra).first(), **counts, **means
     )
-    yes, no, silent = pl.col("yes"), pl.col("no"), pl.col("silent")
+    yes, no, silent = pl.col(":yes"), pl.col(":no"), pl.col(":silent")
     most = (
         pl.when(yes + no + silent == 0).then(None)
         .when((yes > no) & (yes > silent)).then(1)
@@ -174,9 +174,9 @@ def majority(trials: Trials, column: str = TRIAL) -> Trials:
     )  # fmt: skip
     frame = votes.with_columns(decision=most)
     if means:
-        stated = pl.when(pl.col("decision") == 1).then("c1").when(pl.col("decision") == 0).then("c0")
+        stated = pl.when(pl.col("decision") == 1).then(":c1").when(pl.col("decision") == 0).then(":c0")
         frame = frame.with_columns(confidence=stated)
     header = replace(
         head, runs=tuple(rest), slices=tuple(extra), numbers=(), choices=(*head.choices, f"majority({column})")
     )
-    return Trials.from_frame(frame.drop("yes", "no", "silent", *means), header)
+    return Trials.from_frame(frame.drop(*counts, *means), header)
