@@ -294,7 +294,7 @@ def test_a_plugin_reader_makes_frames_of_files(tmp_path: Path) -> None:
         assert trials.score.tolist() == [1.0, 2.0, 3.0, 4.0]
         assert trials.header.provenance["files"][0]["encoding"] == "reader odd-format"
     finally:
-        registry._others["reader"].pop("odd-format")
+        registry.forget("odd-format", "reader")
 
 
 def test_official_scores_round_trip_to_the_last_bit(tmp_path: Path) -> None:

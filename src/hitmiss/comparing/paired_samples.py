@@ -91,20 +91,19 @@ def same_columns(
     """The columns of runs on the same questions; `names` must say the same in all that have them, and are lent to the others."""
     made = [run.retitle(runs=tuple(n for n in key if n not in ("item", "target"))) for run in runs]
     for name in names:
-        own = [find(name, run.frame.columns) for run in made]
-        having = [i for i, column in enumerate(own) if column is not None]
-        for i in having[1:]:
-            one, other = made[having[0]].frame[own[having[0]]], made[i].frame[own[i]]
-            if not one.equals(other):
-                n = int((one != other).sum())
-                told = f"{n:,} pairs have another {name} in {titles[having[0]]} than in {titles[i]}"
+        own = {i: mine for i, run in enumerate(made) if (mine := find(name, run.frame.columns)) is not None}
+        if not own:
+            continue
+        first, *others = own
+        column = made[first].frame[own[first]]
+        for i in others:
+            other = made[i].frame[own[i]]
+            if not column.equals(other):
+                told = (
+                    f"{int((column != other).sum()):,} pairs have another {name} in {titles[first]} than in {titles[i]}"
+                )
                 raise DataError(told, code="column-conflict")
-        if having:
-            column = made[having[0]].frame[own[having[0]]]
-            made = [
-                run if mine is not None else replace(run, frame=run.frame.with_columns(column))
-                for run, mine in zip(made, own, strict=True)
-            ]
+        made = [run if i in own else replace(run, frame=run.frame.with_columns(column)) for i, run in enumerate(made)]
     return [Columns(run, one_class) for run in made]
 
 

@@ -14,12 +14,11 @@ from hitmiss.columns import apart, shown
 from hitmiss.io.checks import DECIMAL_COMMA, to_numbers
 from hitmiss.io.findings import Ledger, quoted
 from hitmiss.io.tables import Stack
-from hitmiss.io.words import FAMILIES
+from hitmiss.io.words import ABSENT, FAMILIES
 
 if TYPE_CHECKING:
     from hitmiss.io.predictions import PredictionRules
 
-ABSENT: Final = ("", "na", "n/a", "nan", "null", "none", "<na>")
 DROP: Final = "mend them, or leave such rows out with --missing drop"
 TOXIC: Final = next(f for f in FAMILIES if "toxic" in f.positive)
 CODES: Final = {

@@ -9,13 +9,16 @@ from typing import Final
 
 import polars as pl
 
+from hitmiss.columns import shown
 from hitmiss.io.findings import Ledger, Place, quoted
 from hitmiss.io.names import SYSTEM_PREFIX
 from hitmiss.io.tables import Stack
-from hitmiss.io.words import Problem, Reading
+from hitmiss.io.words import ABSENT, FALSE, Problem, Reading
 from hitmiss.readspec import ReadSpec
 from hitmiss.values import ABSTAIN
 
+PERCENT: Final = re.compile(r"percent|per_cent|pct|%")
+"""What the name of a column says whose numbers go to 100."""
 DECIMAL_COMMA: Final = re.compile(r"\s*[-+]?\d+,\d+([eE][-+]?\d+)?\s*")
 ABSTAINED: Final = ("abstain", "uncertain", str(ABSTAIN))
 NAN_FIX: Final = "mend them, or choose --on-nan drop, or --on-nan worst (the worst score for the trial's own class)"
@@ -92,7 +95,8 @@ def _refuse_beyond(stack: Stack, name: str, numbers: pl.Series, column: str, led
     beyond = ((numbers < 0) | (numbers > 1)).fill_null(False) & numbers.is_not_nan().fill_null(False)
     if beyond.any():
         is_score = name != "confidence"
-        fix = "declare another score kind (raw, logit or llr), or mend them" if is_score else "mend them"
+        percent = f"if they are in per cent, say --column confidence_percent={column}"
+        fix = "declare another score kind (raw, logit or llr), or mend them" if is_score else percent
         what = f"{{n}} {'score' if is_score else name}{{s}} outside 0..1"
         ledger.add("not-a-probability", what, fix, stack.places(beyond, name), column)
 
@@ -100,28 +104,75 @@ def _refuse_beyond(stack: Stack, name: str, numbers: pl.Series, column: str, led
 def check_numbers(stack: Stack, names: Sequence[str], options: ReadSpec, ledger: Ledger) -> Stack:
     """Further columns of numbers; empty and `-` are absent."""
     for name in names:
+        if name == "confidence":
+            stack = stack.put(_confidences(stack, options, ledger))
+            continue
         column = stack.frame[name]
         texts = column.replace("-", "") if column.dtype == pl.String else column
         numbers, wrong = to_numbers(texts, options.decimal_sign)
         if wrong.any():
-            what = f"{{n}} unreadable value{{s}} of {name}"
-            ledger.add("not-a-number", what, "mend them", stack.places(wrong, name), stack.title(name))
-        if name == "confidence":
-            _refuse_beyond(stack, name, numbers, stack.title(name), ledger)
+            what = f"{{n}} unreadable value{{s}} of {shown(name)}"
+            ledger.add("not-a-number", what, "give numbers", stack.places(wrong, name), stack.title(name))
         stack = stack.put(numbers.alias(name))
     return stack
 
 
-def check_labels(stack: Stack, column: str, reading: Reading, ledger: Ledger) -> Stack:
+def _confidences(stack: Stack, options: ReadSpec, ledger: Ledger) -> pl.Series:
+    """Confidences from 0 to 1, null where there is none: a verdict without one counts, and is left out of calibration."""
+    column, title = stack.frame["confidence"], stack.title("confidence")
+    if column.dtype == pl.String:
+        column = column.str.strip_chars()
+        is_share = column.str.ends_with("%")
+        numbers, wrong = to_numbers(column.str.strip_chars_end("% "), options.decimal_sign)
+        absent = column.str.to_lowercase().is_in(list(ABSENT))
+        wrong &= ~absent
+        if wrong.any():
+            first = quoted(stack.places(wrong, "confidence")[0].value)
+            ledger.notes.append(
+                f"{wrong.sum():,} values of {title} are no numbers, the first is {first}: "
+                "these answers count, and are left out of calibration"
+            )
+    else:
+        numbers, is_share = column, pl.Series([False]).new_from_index(0, len(column))
+    if PERCENT.search(title.lower()) or "confidence_percent" in options.columns:
+        is_share = is_share | True
+    numbers = pl.select(pl.when(is_share).then(numbers / 100).otherwise(numbers)).to_series().fill_nan(None)
+    _refuse_beyond(stack, "confidence", numbers, title, ledger)
+    return numbers.alias("confidence")
+
+
+def without_false(errors: pl.Series) -> pl.Series:
+    """Errors as text, empty where the column says that there was none, in whatever spelling.
+
+    >>> without_false(pl.Series("error", ["", "False", "none", "0", "timeout", "true"])).to_list()
+    ['', '', '', '', 'timeout', 'true']
+    """
+    nothing = errors.str.strip_chars().str.to_lowercase().is_in([*ABSENT, *FALSE])
+    return pl.select(pl.when(nothing).then(pl.lit("")).otherwise(errors).alias(errors.name)).to_series()
+
+
+def plain_numbers(texts: pl.Series) -> pl.Series:
+    """Whole numbers in one spelling; other texts as they are.
+
+    >>> plain_numbers(pl.Series("trial", ["0", "00", "0.0", "1e0", "a", ""])).to_list()
+    ['0', '0', '0', '1', 'a', '']
+    """
+    numbers = texts.str.strip_chars().cast(pl.Float64, strict=False)
+    is_whole = numbers.is_finite() & (numbers == numbers.round(0)) & (numbers.abs() < 2**53)
+    whole = pl.when(is_whole).then(numbers.fill_nan(None).cast(pl.Int64, strict=False).cast(pl.String))
+    return pl.select(whole.otherwise(texts).alias(texts.name)).to_series()
+
+
+def check_labels(stack: Stack, column: str, reading: Reading, ledger: Ledger, abstain: Sequence[str] = ()) -> Stack:
     """Words as 1 and 0 (and -1 for a decision withheld); words that are not understood found."""
-    words = stack.frame[column]
+    words, silent = stack.frame[column], [*ABSTAINED, *abstain]
     for problem in reading.problems:
         where = words == problem.word
-        if where.any() and not (column == "decision" and problem.word in ("", *ABSTAINED)):
+        if where.any() and not (column == "decision" and problem.word in ("", *silent)):
             _refuse_word(stack, column, where, problem, reading, ledger)
     values = words.is_in(list(reading.positive_words)).cast(pl.Int8)
     if column == "decision":
-        abstained = words.is_in(list(ABSTAINED))
+        abstained = words.is_in(silent)
         known = pl.when(abstained).then(ABSTAIN).when(words == "").then(None).otherwise(values)
         values = pl.select(known.cast(pl.Int8)).to_series()
     return stack.put(values.alias(column))

@@ -13,31 +13,38 @@ from typing import Any, Final
 import polars as pl
 
 from hitmiss import registry
-from hitmiss.columns import FIXED, apart, shown
-from hitmiss.errors import Fault, UnknownName, UsageError
+from hitmiss.columns import FIXED, apart, find, shown
+from hitmiss.errors import Fault, UnknownName
 from hitmiss.io import notes, tables
 from hitmiss.io.checks import (
+    ABSTAINED,
     check_ids,
     check_labels,
     check_numbers,
     check_repeats,
     check_scores,
+    plain_numbers,
     score_names,
+    without_false,
 )
 from hitmiss.io.files import Content, expand, fetch
 from hitmiss.io.findings import Ledger, Place, Stop, quoted
 from hitmiss.io.finished import open_finished
-from hitmiss.io.joining import Coverage, join
+from hitmiss.io.joining import Coverage, join, stems
 from hitmiss.io.names import SYSTEM_PREFIX, refuse_undeclared
 from hitmiss.io.reshaping import find_reshaping, reshape
 from hitmiss.io.scorefiles import Match, Role, recognise
 from hitmiss.io.shapes import Shape
-from hitmiss.io.words import Reading, same_class, understand
+from hitmiss.io.words import Reading, is_word, same_class, understand
 from hitmiss.progress import each
 from hitmiss.readspec import SYSTEM, ReadSpec
 from hitmiss.trials import Header, Source, Trials
 
 WORDS: Final = "label_word"
+REPEATS: Final = ("trial", "seed", "repeat")
+"""Runs that are numbered: there 0, 00 and 0.0 are one."""
+Words = Mapping[str, Reading]
+"""What the words of the column `label`, and those of `decision`, mean."""
 
 
 @dataclass(frozen=True)
@@ -156,12 +163,10 @@ def _refuse_unknown_layout(options: ReadSpec) -> None:
 
 
 def _refuse_unread(options: ReadSpec) -> None:
-    """What a spec may say and no reader does yet."""
-    for name in ("key_columns", "abstain", "where", "missing", "threshold_rule", "identities"):
+    """What a spec may say about predictions, and says nothing to this reader."""
+    for name in ("missing", "threshold_rule", "identities"):
         if getattr(options, name):
-            raise UsageError(f"{name} is not read yet", code="unread-option")
-    if options.matching != "exact":
-        raise UsageError("ids are matched exactly", code="unread-option")
+            raise UsageError(f"{name} is read of predictions (-p toxicity) alone", code="unread-option")
 
 
 def _pass(given: Any, key_given: Any, visit: Visit) -> Trials | None:
@@ -175,6 +180,7 @@ def _pass(given: Any, key_given: Any, visit: Visit) -> Trials | None:
         ledger.notes.append("items repeat with another target: each target is a question of its own, measured apart")
         scores, key = scores.with_targets(), key.with_targets() if key else None
     _refuse_absent(scores, key, visit)
+    scores, key = _chosen_rows(scores, key, options, ledger)
     reading = _read_words(scores, key, options)
     answers = _check_answers(_settle(scores, options, ledger), scores, reading, visit)
     coverage = visit.coverage
@@ -185,17 +191,20 @@ def _pass(given: Any, key_given: Any, visit: Visit) -> Trials | None:
         frame, coverage = join(answers, truths, options.runs, options, ledger)
     if ledger.findings:
         return None
-    return _trials(frame, _header(scores, key, reading, coverage, visit), visit)
+    return _trials(frame, _header(scores, key, reading["label"], coverage, visit), visit)
 
 
 def _open(given: Any, role: Role, visit: Visit) -> Side:
     """Look at, recognise and load every source of a side."""
-    options, ledger = visit.options, visit.ledger
+    ledger = visit.ledger
+    options = visit.options.for_key if role == "key" else visit.options
     shapes = [_look(source, role, options, ledger) for source in expand(given)]
     reshaping = find_reshaping(options)
     if reshaping is not None:
         shapes, options, facts_found = reshape(shapes, reshaping, options, ledger)
-        visit.options, visit.facts = options, {**facts_found, **visit.facts}
+        visit.facts = {**facts_found, **visit.facts}
+        own = "key_columns" if role == "key" and visit.options.key_columns else "columns"
+        visit.options = visit.options.changed(runs=options.runs, numbers=options.numbers, **{own: options.columns})
     matches = [recognise(shape, role, options, ledger) for shape in shapes]
     for shape, match in zip(shapes, matches, strict=True):
         if set(match.picks) != set(matches[0].picks):
@@ -231,6 +240,40 @@ def _asks_about_targets(sides: Sequence[Side], options: ReadSpec) -> bool:
 def _repeats(frame: pl.DataFrame, options: ReadSpec) -> bool:
     known = _identity(frame, options)
     return "item" in known and bool(frame.select(pl.struct(known).is_duplicated().any()).item())
+
+
+def _chosen_rows(scores: Side, key: Side | None, options: ReadSpec, ledger: Ledger) -> tuple[Side, Side | None]:
+    """The rows that `where` keeps: of each side by its own columns, and of the scores by what the key says of their ids."""
+    for name, values in options.where.items():
+        sides = [scores, key] if key else [scores]
+        columns = [find(name, side.match.picks) for side in sides]
+        told = [side.stack.frame[column] for side, column in zip(sides, columns, strict=True) if column]
+        if not told:
+            there = tuple(dict.fromkeys(shown(n) for side in sides for n in side.match.picks))
+            raise UnknownName("column to choose rows by", name, there)
+        for value in values:
+            known = pl.concat([column.cast(pl.String) for column in told]).unique()
+            if value not in known:
+                raise UnknownName(f"value of {name}", value, known.sort().to_list()[:20])
+        kept = [
+            side.stack.frame[column].cast(pl.String).is_in(list(values)) if column else None
+            for side, column in zip(sides, columns, strict=True)
+        ]
+        if kept[0] is None and key is not None and kept[1] is not None:  # what the key leaves out needs no score
+            mine, theirs = scores.stack.frame["item"], key.stack.frame["item"]
+            dropped = theirs.filter(~kept[1])
+            still = dropped.filter(~dropped.is_in(theirs.filter(kept[1]).implode()))
+            kept[0] = ~mine.is_in(still.implode())
+        sides = [
+            side if mask is None else replace(side, stack=side.stack.keep(mask))
+            for side, mask in zip(sides, kept, strict=True)
+        ]
+        n, whole = sides[0].stack.frame.height, scores.stack.frame.height
+        ledger.choices.append(f"where:{name}={' & '.join(values)}({n}/{whole})")
+        if not n:
+            raise ledger.stop("no-rows", f"no row has {name}={values[0]}", "check --where", [scores.stack.place(0)])
+        scores, key = sides[0], sides[1] if len(sides) > 1 else None
+    return scores, key
 
 
 def _look(source: Any, role: Role, options: ReadSpec, ledger: Ledger) -> Shape:
@@ -269,6 +312,11 @@ def _settle(side: Side, options: ReadSpec, ledger: Ledger) -> tables.Stack:
     for name, values in options.rename.items():
         if name in stack.frame.columns:
             stack = stack.put(pl.col(name).replace(dict(values)))
+    for name in stack.frame.columns:
+        if name in REPEATS and name in options.runs:  # a trial 0 is that of 00 and 0.0
+            stack = stack.put(plain_numbers(stack.frame[name]))
+    if "item" in stack.frame.columns and options.matching == "stem":
+        stack = stack.put(stems(stack.frame["item"]))
     if "item" not in stack.frame.columns:
         ledger.notes.append(
             f"{side.shapes[0].name}: unpaired, it has no ids; rows are numbered, and cannot be matched with other files"
@@ -278,16 +326,28 @@ def _settle(side: Side, options: ReadSpec, ledger: Ledger) -> tables.Stack:
     return stack
 
 
-def _read_words(scores: Side, key: Side | None, options: ReadSpec) -> Reading:
-    """What the labels of both sides and the decisions mean, understood together."""
+def _read_words(scores: Side, key: Side | None, options: ReadSpec) -> Words:
+    """What the labels of both sides and the decisions mean: understood together, or apart where only labels are codes."""
     frames = [side.stack.frame for side in (scores, key) if side is not None]
-    columns = [frame[name] for frame in frames for name in ("label", "decision") if name in frame.columns]
-    found = [c.unique().replace(dict(options.rename.get(c.name, {}))).sort().to_list() for c in columns]
-    words = list(dict.fromkeys(word for column in found for word in column))
-    return understand(words, options.positive, options.negative, options.positive_value)
+    found = {
+        column: [w for frame in frames if column in frame.columns for w in _distinct(frame[column], options)]
+        for column in ("label", "decision")
+    }
+    classes = (options.positive, options.negative)
+    said = [word for word in found["decision"] if word not in ("", *ABSTAINED, *options.abstain)]
+    if options.positive_value is not None and any(map(is_word, said)) and not any(map(is_word, found["label"])):
+        labels = understand(found["label"], *classes, options.positive_value)
+        return {"label": labels, "decision": understand(said, labels.positive, labels.negative)}
+    every = list(dict.fromkeys((*found["label"], *said)))
+    together = understand(every, *classes, options.positive_value)
+    return {"label": together, "decision": together}
 
 
-def _check_answers(stack: tables.Stack, side: Side, reading: Reading, visit: Visit) -> tables.Stack:
+def _distinct(column: pl.Series, options: ReadSpec) -> list[str]:
+    return column.unique().replace(dict(options.rename.get(column.name, {}))).sort().to_list()
+
+
+def _check_answers(stack: tables.Stack, side: Side, reading: Words, visit: Visit) -> tables.Stack:
     options, ledger = visit.options, visit.ledger
     stack = check_scores(stack, options, ledger)
     names = [*side.match.numbers, *(["confidence"] if "confidence" in stack.frame.columns else [])]
@@ -295,16 +355,18 @@ def _check_answers(stack: tables.Stack, side: Side, reading: Reading, visit: Vis
     stack = check_repeats(_keep_words(stack, options), _identity(stack.frame, options), False, options, ledger)
     for column in ("label", "decision"):
         if column in stack.frame.columns:
-            stack = check_labels(stack, column, reading, ledger)
+            stack = check_labels(stack, column, reading[column], ledger, options.abstain)
+    if "error" in stack.frame.columns:
+        stack = stack.put(without_false(stack.frame["error"]))
     return stack
 
 
-def _check_key(stack: tables.Stack, side: Side, answers: tables.Stack, reading: Reading, visit: Visit) -> tables.Stack:
+def _check_key(stack: tables.Stack, side: Side, answers: tables.Stack, reading: Words, visit: Visit) -> tables.Stack:
     options, ledger = visit.options, visit.ledger
     stack = check_numbers(stack, side.match.numbers, options, ledger)
     key = [name for name in ("item", "target") if name in stack.frame.columns]
     stack = check_repeats(stack, key, True, options, ledger, twin=answers)
-    return check_labels(_keep_words(stack, options), "label", reading, ledger)
+    return check_labels(_keep_words(stack, options), "label", reading["label"], ledger)
 
 
 def _keep_words(stack: tables.Stack, options: ReadSpec) -> tables.Stack:

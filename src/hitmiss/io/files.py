@@ -81,9 +81,32 @@ def fetch(path: str | Path, encoding: str | None, ledger: Ledger) -> Content:
     if data.startswith(PARQUET) and b"\0" in data:
         what = "it begins as a Parquet file and does not end as one"
         raise ledger.stop("unreadable-file", what, "make or fetch it again", [Place(name)])
+    _refuse_binary(data, name, ledger)
     text, used = _settle(data, name, encoding, ledger)
     _refuse_empty(text, name, ledger)  # a byte-order mark may have been all there was
     return Content(name, sha, one_line_end(text, name, ledger), used)
+
+
+BINARY: Final = (
+    (b"\x93NUMPY", "a NumPy array (.npy)", "save ids and scores as CSV"),
+    (b"PK\x03\x04", "a zip archive (.npz, .xlsx, .zip)", "save ids and scores as CSV or Parquet"),
+    (b"\x80\x02", "a Python pickle", "pickles are not opened, as they can run programs; save ids and scores as CSV"),
+    (b"\x80\x03", "a Python pickle", "pickles are not opened, as they can run programs; save ids and scores as CSV"),
+    (b"\x80\x04", "a Python pickle", "pickles are not opened, as they can run programs; save ids and scores as CSV"),
+    (b"\x80\x05", "a Python pickle", "pickles are not opened, as they can run programs; save ids and scores as CSV"),
+    (b"SQLite format 3", "an SQLite database", "export the table as CSV"),
+    (b"\x89HDF", "an HDF5 file", "save ids and scores as CSV or Parquet"),
+    (b"ARROW1", "an Arrow file", "save it as Parquet"),
+    (b"BZh", "a bzip2 archive", "unpack it"),
+    (b"\xfd7zXZ", "an xz archive", "unpack it"),
+)
+"""How files begin that hold no text, what they are, and what to do."""
+
+
+def _refuse_binary(data: bytes, name: str, ledger: Ledger) -> None:
+    for start, what, fix in BINARY:
+        if data.startswith(start) and (b"\0" in data or not data.isascii()):
+            raise ledger.stop("binary-file", f"it is {what}, not text", fix, [Place(name)])
 
 
 def _refuse_empty(data: bytes, name: str, ledger: Ledger) -> None:

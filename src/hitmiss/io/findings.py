@@ -10,6 +10,7 @@ from hitmiss.errors import DataError, Fault
 
 SHOWN: Final = 5
 LONGEST: Final = 60
+LISTED: Final = 12
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,16 @@ def quoted(text: str | None) -> str:
     """
     text = text or ""
     return repr(text if len(text) <= LONGEST else text[: LONGEST - 1] + "…")
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first names of a list, quoted, and how many more there are.
+
+    >>> listed(["id", "score"]), listed([str(i) for i in range(99)])[-11:]
+    ("'id', 'score'", 'and 87 more')
+    """
+    rest = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+    return ", ".join(map(quoted, names[:LISTED])) + rest
 
 
 def shown(name: str) -> str:

@@ -24,7 +24,17 @@ MENDS: Final[tuple[tuple[str, Callable[[str], str]], ...]] = (
     ("in one Unicode form", lambda text: unicodedata.normalize("NFC", text)),
 )
 Coverage = tuple[int, int]
+SUFFIX: Final = r"\.[A-Za-z][A-Za-z0-9]{1,4}$"
 AT: Final = f"{INNER}at"
+
+
+def stems(items: pl.Series) -> pl.Series:
+    """Ids without their folder and file ending.
+
+    >>> stems(pl.Series("item", ["a/E_1.flac", r"c:\\x\\E_2.wav", "E_3", "v1.5"])).to_list()
+    ['E_1', 'E_2', 'E_3', 'v1.5']
+    """
+    return items.str.replace_all("\\", "/", literal=True).str.replace(r"^.*/", "").str.replace(SUFFIX, "")
 
 
 def join(
@@ -96,6 +106,8 @@ def note_missing(unlisted: int, absent: int, total: int, ledger: Ledger) -> None
 def no_common_id(scored: list[str], listed: list[str], places: list[Place], ledger: Ledger) -> Stop:
     """The finding that nothing matches; to be raised."""
     hint = _hint(scored, listed)
+    if "folder" in hint or "suffix" in hint:
+        hint += ": say --match stem"
     return ledger.stop("no-common-id", "no id is in both files", hint or "check that they belong together", places)
 
 
@@ -105,6 +117,8 @@ def refuse_missing(
     """Find the ids of one side alone; `sizes` tells how many there are where not all places are given."""
     n_extra, n_absent = sizes or (len(extra), len(absent))
     hint = _hint([p.item or "" for p in extra], [p.item or "" for p in absent])
+    if "folder" in hint or "suffix" in hint:
+        hint += ": say --match stem"
     fix = f"{hint}; or score" if hint else "complete the files, or score"
     fix += " what both have with --allow-missing, and every table says so"
     lacking = _numbered("{n} id{s} of the key without a score", n_absent, absent)

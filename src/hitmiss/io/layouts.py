@@ -72,6 +72,23 @@ LAYOUTS: Final = (
         "speaker, item, codec, transmission, attack, label, trim, subset",
         ("speaker", "item", "codec", "transmission", "attack", "label", "trim", "subset"),
     ),
+    Layout(
+        "asvspoof2021-df-key",
+        "speaker, item, codec, source, attack, label, trim, subset, vocoder, task, team, gender_pair, language",
+        (
+            *("speaker", "item", "codec", "source", "attack", "label", "trim", "subset", "vocoder", "task", "team"),
+            *("gender_pair", "language"),
+        ),
+    ),
+    Layout(
+        "asvspoof2021-pa-key",
+        "speaker, item, rooms, microphones and distances, label, trim, subset",
+        (
+            *("speaker", "item", "room", "microphone", "distance", "attack_room", "attack_microphone"),
+            *("attack_distance", "attack_to_speaker", "label", "trim", "subset"),
+        ),
+    ),
+    Layout("asvspoof2019-key", "source, item, attack, label", ("source", "item", "attack", "label")),
     Layout(UNPAIRED, "`- - real 0.85`: label and score without an id", ("", "", "label", "score")),
     Layout("item-attack-label-score", "utterance, attack, label, score", ("item", "attack", "label", "score")),
     Layout("speaker-item-score-label", "speaker, utterance, score, label", ("speaker", "item", "score", "label")),

@@ -7,7 +7,7 @@ from typing import Final
 
 from hitmiss.columns import SCORES, apart, stored
 from hitmiss.errors import nearest
-from hitmiss.io.findings import Ledger, Place, quoted
+from hitmiss.io.findings import Ledger, Place, listed, quoted
 from hitmiss.io.layouts import PROTOCOL
 from hitmiss.io.shapes import Row
 from hitmiss.io.words import FAMILIES
@@ -25,8 +25,8 @@ ALIASES: Final[Mapping[str, Row]] = {
     "target": (),
     "label": ("label", "key", "y_true", *SASV_LABELS),
     "score": ("score", "llr", "y_score", "y_prob", "prob", "probability", *SASV_SCORES),
-    "decision": ("decision", "y_pred"),
-    "confidence": ("confidence",),
+    "decision": ("decision", "y_pred", "verdict"),
+    "confidence": ("confidence", "confidence_percent", "confidence_pct"),
     "error": ("error",),
 }
 EXTRAS: Final[Mapping[str, str]] = {
@@ -37,6 +37,8 @@ EXTRAS: Final[Mapping[str, str]] = {
     "attack_label": "attack",
     "attack_anon": "attack",
 }
+OURS: Final = {"verdict": "decision", "prediction": "decision", "confidence_percent": "confidence", "id": "item"}
+"""Further words that a caller may use for our columns."""
 KNOWN: Final = {alias for aliases in ALIASES.values() for alias in aliases} | set(EXTRAS)
 
 
@@ -57,7 +59,7 @@ def resolve(
     What the caller declares comes first (where this file has it: another may), then the known names; all other
     columns keep their own, or one apart where the engine owns that. `is_settled`: a layout has seen to that already.
     """
-    found = {ours: names.index(theirs) for ours, theirs in options.columns.items() if theirs in names}
+    found = {OURS.get(ours, ours): names.index(theirs) for ours, theirs in options.columns.items() if theirs in names}
     if "score" in wanted:
         found |= {SYSTEM_PREFIX + name: names.index(name) for name in options.score_columns if name in names}
         wanted -= {"score"} if options.score_columns else set()
@@ -121,8 +123,8 @@ def _target_names(names: Row, options: ReadSpec) -> Row:
 
 def refuse_undeclared(options: ReadSpec, columns: Row, file: str, ledger: Ledger) -> None:
     """Stop where the caller names a column that no file has."""
-    for theirs in (*options.columns.values(), *options.score_columns):
+    for theirs in (*options.columns.values(), *options.key_columns.values(), *options.score_columns):
         if theirs not in columns:
             near = nearest(theirs, columns)
-            hint = f"did you mean {quoted(near)}?" if near else f"there are {', '.join(map(quoted, columns))}"
+            hint = f"did you mean {quoted(near)}?" if near else f"there are {listed(columns)}"
             raise ledger.stop("missing-column", f"there is no column {quoted(theirs)}", hint, [Place(file, 1, theirs)])

@@ -20,7 +20,7 @@ from hitmiss.columns import apart
 from hitmiss.errors import UnknownName, UsageError, nearest
 from hitmiss.io import cells, tables
 from hitmiss.io.checks import check_ids, check_repeats
-from hitmiss.io.findings import Ledger, Place, Stop, quoted
+from hitmiss.io.findings import Ledger, Place, Stop, listed, quoted
 from hitmiss.io.names import plain
 from hitmiss.io.shapes import Shape
 from hitmiss.io.shared_texts import find_text, hashed, note_shared
@@ -38,7 +38,6 @@ ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """The names that a column may have; the first is the documented one and beats the others."""
 NEEDED: Final = ("label", "score")
-SHOWN: Final = 8
 AT_ONCE: Final = 4
 """Files that are read side by side, where polars has as many threads: hashing and parsing leave the interpreter to others."""
 HONOURED: Final = {
@@ -301,7 +300,7 @@ def _picks(
     for name in rules.identities:
         if name not in names:
             near = nearest(name, names)
-            fix = f"did you mean {quoted(near)}?" if near else f"there are {_shown(names)}"
+            fix = f"did you mean {quoted(near)}?" if near else f"there are {listed(names)}"
             raise ledger.stop("missing-column", f"there is no column {quoted(name)}", fix, [Place(file, 1)])
     return found | {apart(name): list(names).index(name) for name in rules.identities}
 
@@ -312,7 +311,7 @@ def _claim(ours: str, names: Sequence[str], rules: PredictionRules, file: str, l
         return list(names).index(declared)
     if declared is not None:
         near = nearest(declared, names)
-        fix = f"did you mean {quoted(near)}?" if near else f"there are {_shown(names)}"
+        fix = f"did you mean {quoted(near)}?" if near else f"there are {listed(names)}"
         raise ledger.stop("missing-column", f"there is no column {quoted(declared)}", fix, [Place(file, 1)], declared)
     taken = {*rules.columns.values(), *rules.identities}
     hits = {plain(n): at for at, n in enumerate(names) if plain(n) in ALIASES[ours] and n not in taken}
@@ -325,13 +324,8 @@ def _claim(ours: str, names: Sequence[str], rules: PredictionRules, file: str, l
 
 
 def _no_column(ours: str, names: Sequence[str], file: str, ledger: Ledger) -> Stop:
-    what = f"there is no {ours} column; it may be called {', '.join(ALIASES[ours])} and there are {_shown(names)}"
+    what = f"there is no {ours} column; it may be called {', '.join(ALIASES[ours])} and there are {listed(names)}"
     return ledger.stop("missing-column", what, f"say which it is, as --column {ours}=NAME", [Place(file, 1)], ours)
-
-
-def _shown(names: Sequence[str]) -> str:
-    rest = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(map(quoted, names[:SHOWN])) + rest
 
 
 def _clean(stack: tables.Stack, rules: PredictionRules, ledger: Ledger) -> pl.DataFrame:

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
-from hitmiss import artifacts
+from hitmiss.columns import find
 from hitmiss.errors import DataError, UsageError
-from hitmiss.io.findings import Ledger, Place, quoted
+from hitmiss.io.findings import Ledger, Place, listed, quoted
 from hitmiss.io.layouts import LAYOUTS, Layout, find_positional, is_number
-from hitmiss.io.names import KNOWN, SASV_SCORES, SYSTEM_PREFIX, plain, resolve
+from hitmiss.io.names import KNOWN, OURS, SASV_SCORES, SYSTEM_PREFIX, plain, resolve
 from hitmiss.io.shapes import Row, Shape
 from hitmiss.io.words import same_class
 from hitmiss.readspec import ReadSpec
@@ -104,7 +104,8 @@ def _by_position(
     layout = layout or find_positional(shape.first, need)
     # Positions are told of one file, and a key that is recognised needs no telling.
     declared = options.columns if role != "key" or layout is None else {}
-    found = {ours: _position(theirs, shape, ledger) for ours, theirs in declared.items()}
+    declared = options.key_columns if role == "key" and options.key_columns else declared
+    found = {OURS.get(ours, ours): _position(theirs, shape, ledger) for ours, theirs in declared.items()}
     columns = layout.columns if layout and need not in found else ()
     for at, ours in enumerate(columns):
         if ours and at not in found.values():
@@ -147,7 +148,8 @@ def _match(layout: str, has_header: bool, names: Row, found: Mapping[str, int], 
     runs = [name for name in options.runs if name in found]
     numbers = [name for name in found if name in options.numbers or (name in SASV_SCORES and role != "key")]
     others = [name for name in found if name not in {*fixed, *runs, *numbers, *systems, *FIXED, *SASV_SCORES}]
-    slices = others if options.slices is None else [name for name in others if name in options.slices]
+    asked = {find(name, others) for name in options.where}
+    slices = [name for name in others if options.slices is None or name in options.slices or name in asked]
     picks = {name: found[name] for name in (*fixed, *systems, *runs, *numbers, *slices)}
     theirs = {name: names[at] for name, at in picks.items()}
     return Match(layout, has_header, picks, tuple(slices), tuple(numbers), theirs)
@@ -163,7 +165,7 @@ def _refuse_missing(found: Mapping[str, int], names: Row, role: Role, file: str,
     }
     for ours, (is_met, otherwise) in needs.items():
         if not is_met:
-            what = f"no column is the {ours}; there are {', '.join(map(quoted, names))}"
+            what = f"no column is the {ours}; there are {listed(names)}"
             fix = f"say which one it is with --column {ours}=NAME{otherwise}"
             raise ledger.stop("missing-column", what, fix, [Place(file, 1)], ours)
 
@@ -189,4 +191,4 @@ def write_official_scores(trials: Trials, path: str | Path) -> None:
             f"{len(broken)} ids hold a tab, a quote or a line end, the first is {quoted(broken[0])}; the official format has no way to write them"
         )
     rows = [f"{item}\t{score!r}\n" for item, score in zip(items, scores, strict=True)]
-    artifacts.write(path, "".join(["filename\tcm-score\n", *rows]))
+    Path(path).write_text("".join(["filename\tcm-score\n", *rows]), encoding="utf-8", newline="\n")

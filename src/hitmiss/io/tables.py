@@ -39,8 +39,9 @@ def look(source: Any, options: ReadSpec, ledger: Ledger) -> Shape:
 
 def look_at_text(content: Content, options: ReadSpec, ledger: Ledger) -> Shape:
     """What a text shows at first sight."""
-    if content.data.lstrip(b" \n")[:1] == b"{":
-        return typed.look_at_json_lines(content, ledger)
+    start = content.data.lstrip()[:2]
+    if start[:1] == b"{" or (start[:1] == b"[" and content.data.lstrip()[1:].lstrip()[:1] in (b"{", b"]")):
+        return typed.look_at_json(content, ledger)
     sample = _sample_lines(content.data)
     separator = options.separator or guess_separator(sample)
     return Shape(content.name, _sample_rows(sample, separator), separator=separator, content=content)

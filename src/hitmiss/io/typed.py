@@ -12,6 +12,7 @@ import polars as pl
 from hitmiss.errors import UsageError
 from hitmiss.io.files import Content
 from hitmiss.io.findings import Ledger, Place
+from hitmiss.io.layouts import is_number
 from hitmiss.io.shapes import Row, Shape
 
 SAMPLE_ROWS = 50
@@ -38,19 +39,12 @@ def look_at_parquet(content: Content, ledger: Ledger) -> Shape:
     return Shape(content.name, head_of(frame), tuple(frame.columns), content=content, frame=frame)
 
 
-def look_at_json_lines(content: Content, ledger: Ledger) -> Shape:
-    """A file with one JSON object a line. Numbers stay the text that stands there; an absent key is empty text."""
-    rows: list[tuple[int, dict[str, str]]] = []
-    wrong: list[Place] = []
-    for n, line in enumerate(content.data.split(b"\n"), 1):
-        if line.strip():
-            try:
-                rows.append((n, _json_row(line)))
-            except (ValueError, RecursionError) as error:
-                wrong.append(Place(content.name, n, str(error)))
-    if wrong:
-        what = "{n} line{s} that hold no JSON object with one value a name"
-        raise ledger.stop("ragged-row", what, "write one object a line", wrong, each="a JSON object was expected")
+def look_at_json(content: Content, ledger: Ledger) -> Shape:
+    """A file of JSON: an object per line, an array of objects, or one object of id -> score.
+
+    Numbers stay the text that stands there; an absent key is empty text.
+    """
+    rows = _array(content, ledger) if content.data.lstrip()[:1] == b"[" else _lines(content, ledger)
     names = tuple(dict.fromkeys(name for _, row in rows for name in row))
     frame = pl.DataFrame(
         {name: [row.get(name, "") for _, row in rows] for name in names}, schema=dict.fromkeys(names, pl.String)
@@ -68,6 +62,102 @@ def look_at_json_lines(content: Content, ledger: Ledger) -> Shape:
         frame=frame,
         lines=np.array([n for n, _ in rows], dtype=np.int64),
     )
+
+
+Rows = list[tuple[int, dict[str, str]]]
+
+
+def _lines(content: Content, ledger: Ledger) -> Rows:
+    rows: Rows = []
+    wrong: list[Place] = []
+    for n, line in enumerate(content.data.split(b"\n"), 1):
+        if line.strip():
+            try:
+                rows.append((n, _json_row(strict_json(line))))
+            except (ValueError, RecursionError) as error:
+                wrong.append(Place(content.name, n, _why(line, error)))
+    if (len(rows) + len(wrong) > 1 and wrong) or (len(rows) == 1 and not wrong):
+        single = _one_object(content)
+        if single is not None:
+            return single
+    if wrong:
+        what = f"{{n}} line{{s}} that hold no JSON object with one value per name ({wrong[0].value})"
+        raise ledger.stop("ragged-row", what, "write one object per line", wrong, each="a JSON object was expected")
+    return rows
+
+
+def _one_object(content: Content) -> Rows | None:
+    """The rows of a file that is one object of id -> score; None where it is anything else."""
+    try:
+        whole = strict_json(content.data)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(whole, dict) or len(whole) < 2 or {name.lower() for name in whole} & {"score", "label", "item"}:
+        return None
+    if not all(isinstance(value, str) and is_number(value) for value in whole.values()):
+        return None
+    return [(1, {"item": name, "score": value}) for name, value in whole.items()]
+
+
+def _array(content: Content, ledger: Ledger) -> Rows:
+    """The objects of an array, each at the line on which it begins."""
+    fix = "write an array of objects, or one object per line"
+    try:
+        found = strict_json(content.data)
+    except (ValueError, RecursionError) as error:
+        row = getattr(error, "lineno", 1)
+        line = content.data.split(b"\n")[row - 1]
+        raise ledger.stop(
+            "ragged-row", f"the JSON array cannot be read ({_why(line, error)})", fix, [Place(content.name, row)]
+        ) from None
+    wrong = [Place(content.name, 1, str(value)[:40]) for value in found if not isinstance(value, dict)]
+    if wrong or not found:
+        kind, what = (
+            ("ragged-row", "{n} value{s} of the JSON array that are no objects")
+            if wrong
+            else ("empty-file", "the JSON array is empty")
+        )
+        raise ledger.stop(kind, what, fix, wrong or [Place(content.name, 1)])
+    return [(line, _json_row(value)) for line, value in zip(_starts(content.data, len(found)), found, strict=True)]
+
+
+def _starts(data: bytes, n: int) -> list[int]:
+    """The lines on which the objects of an array begin."""
+    text, decoder, lines = data.decode(), json.JSONDecoder(), []
+    at, line, seen = text.index("[") + 1, 1, 0
+    for _ in range(n):
+        at = text.index("{", at)
+        line += text.count("\n", seen, at)
+        seen = at
+        lines.append(line)
+        at = decoder.raw_decode(text, at)[1]
+    return lines
+
+
+def strict_json(text: bytes | str) -> Any:
+    """JSON with numbers as the texts that stand there; a name that occurs twice in an object is refused, with both values.
+
+    >>> strict_json('{"a": 0.10, "b": [1]}')
+    {'a': '0.10', 'b': ['1']}
+    """
+    return json.loads(text, parse_float=str, parse_int=str, parse_constant=str, object_pairs_hook=_no_repeats)
+
+
+def _why(line: bytes, error: Exception) -> str:
+    """Why a text is no JSON, in words that help."""
+    if isinstance(error, json.JSONDecodeError):
+        for python, meant in (
+            ("nan", "null"),
+            ("None", "null"),
+            ("True", "true"),
+            ("False", "false"),
+            ("inf", "a number"),
+        ):
+            if line[error.pos if error.lineno == 1 else error.colno - 1 :].startswith(python.encode()):
+                return f"{python} is no JSON, write {meant}"
+        if b"'" in line and b'"' not in line:
+            return "names and texts stand in double quotes in JSON"
+    return str(error).partition(":")[0] if isinstance(error, json.JSONDecodeError) else str(error)
 
 
 def frame_of(source: Any) -> pl.DataFrame:
@@ -90,8 +180,7 @@ def settle(column: pl.Series, is_number: bool) -> pl.Series:
     return column.cast(pl.String).fill_null("")
 
 
-def _json_row(line: bytes) -> dict[str, str]:
-    row = json.loads(line, parse_float=str, parse_int=str, parse_constant=str, object_pairs_hook=_no_repeats)
+def _json_row(row: object) -> dict[str, str]:
     if not isinstance(row, dict):
         raise ValueError("no object")
     return {name: value if isinstance(value, str) else _json_text(value) for name, value in row.items()}
@@ -102,9 +191,11 @@ def _json_text(value: Any) -> str:
 
 
 def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    row = dict(pairs)
-    if len(row) != len(pairs):
-        raise ValueError("a name occurs twice")
+    row: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in row:
+            raise ValueError(f"the name {name[:40]!r} occurs twice, as {str(row[name])[:40]!r} and {str(value)[:40]!r}")
+        row[name] = value
     return row
 
 

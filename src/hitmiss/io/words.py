@@ -1,7 +1,8 @@
-"""The words that name classes, and what a column of labels says.
+"""The words that name classes, and what a column of labels says; and what a text says that is yes, no or nothing.
 
-Words match exactly. `Bonafide` and `bona-fide` are refused with the nearest known word: a scorer that guesses there
-is a scorer that drops a class in silence.
+`Real`, `FAKE` and `bona-fide` are the known words in another spelling: case, hyphen, underscore and space inside a word
+do not matter. Anything else that is near a known word is refused with that word: a scorer that guesses there is a scorer
+that drops a class in silence.
 """
 
 from __future__ import annotations
@@ -54,6 +55,29 @@ CODES: Final = {
     "False": "True",
 }
 """Labels that name no class, each with its counterpart. Which class they mean must be declared."""
+ABSENT: Final = ("", "na", "n/a", "nan", "null", "none", "<na>")
+"""Texts, in small letters, that say nothing."""
+TRUE: Final = ("true", "1", "1.0", "yes", "y", "on", "t")
+FALSE: Final = ("false", "0", "0.0", "no", "n", "off", "f")
+
+
+def flag(value: object) -> bool | None:
+    """What a text or a value says that means yes or no; None where it says neither.
+
+    >>> flag("True"), flag("false"), flag(0), flag("1.0"), flag("none"), flag(None), flag("timeout")
+    (True, False, False, True, None, None, None)
+    """
+    text = str(value).strip().lower()
+    return True if text in TRUE else False if text in FALSE else None
+
+
+def is_absent(value: object) -> bool:
+    """Whether a text or a value says nothing.
+
+    >>> is_absent(None), is_absent(" NaN"), is_absent("0"), is_absent("no")
+    (True, True, False, False)
+    """
+    return value is None or str(value).strip().lower() in ABSENT
 
 
 @dataclass(frozen=True)
@@ -86,8 +110,10 @@ def understand(
     ('bonafide', 'spoof')
     >>> understand(["fake", "real"], positive="fake").negative_words[:2]
     ('bonafide', 'real')
-    >>> understand(["bona-fide", "spoof"]).problems
-    (Problem(kind='unknown-label', word='bona-fide', meant='bonafide'),)
+    >>> understand(["Bona-fide", "SPOOF"]).positive_words[-1]
+    'Bona-fide'
+    >>> understand(["bonafied", "spoof"]).problems
+    (Problem(kind='unknown-label', word='bonafied', meant='bonafide'),)
     """
     if value is not None and (value in found or not any(map(is_word, found))):
         return _by_value(found, positive or "positive", negative or "negative", value)
@@ -107,12 +133,12 @@ def family_of(found: Iterable[str], positive: str | None = None) -> Family | Non
     >>> family_of(["cat"]) is None
     True
     """
-    words = {w.lower() for w in found}
+    words = {_spelt(w) for w in found}
     if positive is not None:
         known = [f for f in FAMILIES if positive in f.words]
-        return max(known, key=lambda f: len(words & set(f.words)), default=None)
-    best = max(FAMILIES, key=lambda f: len(words & set(f.words)))
-    return best if words & set(best.words) else None
+        return max(known, key=lambda f: len(words & _spellings(f.words)), default=None)
+    best = max(FAMILIES, key=lambda f: len(words & _spellings(f.words)))
+    return best if words & _spellings(best.words) else None
 
 
 def is_word(text: str) -> bool:
@@ -121,7 +147,7 @@ def is_word(text: str) -> bool:
     >>> is_word("Bonafide"), is_word("A17")
     (True, False)
     """
-    return text.lower() in _all_words()
+    return _spelt(text) in _spellings(_all_words())
 
 
 def same_class(one: str, other: str) -> bool:
@@ -152,6 +178,7 @@ def _by_family(found: Sequence[str], family: Family, positive: str | None, negat
         raise UsageError(f"{positive or ours[0]!r} and {negative!r} name the same class")
     extra = (negative,) if negative is not None and negative not in theirs else ()
     theirs = (*theirs, *extra)
+    ours, theirs = ((*side, *_respelt(found, side)) for side in (ours, theirs))
     wrong = tuple(_problem(w, (*ours, *theirs)) for w in found if w not in ours and w not in theirs)
     return Reading(positive or _name(ours, found), negative or _name(theirs, found), ours, theirs, wrong)
 
@@ -163,6 +190,21 @@ def _by_declaration(found: Sequence[str], positive: str, negative: str | None) -
     theirs = (negative,) if negative is not None else ()
     wrong = tuple(_problem(w, (positive, *theirs)) for w in others if w not in theirs)
     return Reading(positive, negative or f"not {positive}", (positive,), theirs, wrong)
+
+
+def _spelt(word: str) -> str:
+    """A word without case, hyphen, underscore and inner space; one with space around it stays what it is."""
+    return word.lower().translate({ord(c): None for c in "-_ "}) if word == word.strip() else word
+
+
+def _spellings(words: Iterable[str]) -> set[str]:
+    return {_spelt(word) for word in words}
+
+
+def _respelt(found: Sequence[str], side: Words) -> Words:
+    """The words of a file that are words of a class in another spelling."""
+    known = _spellings(side)
+    return tuple(word for word in found if word not in side and _spelt(word) in known)
 
 
 def _name(side: Words, found: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
-from hitmiss.columns import OWN, shown, stored
+from hitmiss.columns import OWN, apart, shown, stored
 from hitmiss.decisions import Deciding, Rule, decide_groups, decided_trials
 from hitmiss.design import Design, Languages
 from hitmiss.errors import DataError, UsageError
@@ -352,7 +352,8 @@ def evaluate_run(
 
 def _with_bias(results: Results, run: Run, members: Mapping[str, Any], level: float) -> Results:
     estimates, notes = measure_bias(run.measured, members, level=level)
-    blanks = run.predictions.frame.select(pl.col(list(members)).null_count()).row(0, named=True)
+    own = [pl.col(apart(name)).null_count().alias(name) for name in members]
+    blanks = run.predictions.frame.select(own).row(0, named=True)
     notes += [f"{c}: {n:,} blank cells were taken as not mentioning it" for c, n in blanks.items() if n]
     return replace(
         results,

@@ -340,7 +340,7 @@ def _of_json(shape: Shape, data: bytes, picks: Mapping[str, int], match: Match, 
     quick = _quick_json(data, wanted, match)
     if quick is not None:
         return Table(shape.name, quick)
-    seen = typed.look_at_json_lines(Content(shape.name, "", data, "utf-8"), ledger)
+    seen = typed.look_at_json(Content(shape.name, "", data, "utf-8"), ledger)
     assert seen.frame is not None
     empty = pl.lit("")
     frame = seen.frame.select(
