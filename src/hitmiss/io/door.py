@@ -14,7 +14,7 @@ import polars as pl
 
 from hitmiss import registry
 from hitmiss.columns import FIXED, apart, find, shown
-from hitmiss.errors import Fault, UnknownName
+from hitmiss.errors import Fault, UnknownName, UsageError
 from hitmiss.io import notes, tables
 from hitmiss.io.checks import (
     ABSTAINED,
