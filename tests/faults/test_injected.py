@@ -44,7 +44,6 @@ FAULTS = {
     "only-in-key": lambda s, k, i, j: s.pop(i),
     "only-in-scores": lambda s, k, i, j: k.pop(i),
     "unknown-label": lambda s, k, i, j: k[i].__setitem__(1, "spoofy"),
-    "label-case": lambda s, k, i, j: k[i].__setitem__(1, k[i][1].title()),
     "ambiguous-label": lambda s, k, i, j: k[i].__setitem__(1, "1"),
     "empty-id": lambda s, k, i, j: s[i].__setitem__(0, ""),
     "ragged-row": lambda s, k, i, j: s[i].append("9"),

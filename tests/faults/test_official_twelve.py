@@ -108,9 +108,9 @@ def test_label_typo(files: Files, rows: Rows) -> None:  # trials dropped, 10.78 
     scores, key = rows
     real = [i for i, (_, label) in enumerate(key) if label == "bonafide"][:40]
     for i in real:
-        key[i][1] = "bona-fide"
+        key[i][1] = "bonafied"
     assert files.write(scores, key).places() == {("unknown-label", "key.tsv", i + 2) for i in real}
-    with pytest.raises(DataError, match=r"40 rows with the unknown label 'bona-fide'.*did you mean 'bonafide'"):
+    with pytest.raises(DataError, match=r"40 rows with the unknown label 'bonafied'.*did you mean 'bonafide'"):
         files.read()
 
 
@@ -118,8 +118,8 @@ def test_label_case(files: Files, rows: Rows) -> None:  # nan
     scores, key = rows
     real = [i for i, (_, label) in enumerate(key) if label == "bonafide"]
     for i in real:
-        key[i][1] = "Bonafide"
-    assert files.write(scores, key).places() == {("label-case", "key.tsv", i + 2) for i in real}
+        key[i][1] = ("Bonafide", "bona-fide", "BONAFIDE")[i % 3]
+    assert files.write(scores, key).read().n_positive == len(real)
 
 
 def test_ids_missing_from_the_scores(files: Files, rows: Rows) -> None:  # a bare assertion, without a list
@@ -160,14 +160,14 @@ def test_space_separated_scores_without_a_header(files: Files, rows: Rows) -> No
 
 def test_all_faults_are_told_at_once(files: Files, rows: Rows) -> None:
     scores, key = rows
-    scores[0][1], scores[1][1], scores[2][0], key[5][1] = "nan", "x", "", "Spoof"
+    scores[0][1], scores[1][1], scores[2][0], key[5][1] = "nan", "x", "", "spooof"
     kinds = {kind for kind, _, _ in files.write([*scores, scores[9]], key[:-1]).places()}
     assert kinds == {
         "nan-score",
         "not-a-number",
         "empty-id",
         "duplicate-id",
-        "label-case",
+        "unknown-label",
         "only-in-key",
         "only-in-scores",
     }

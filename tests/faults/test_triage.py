@@ -20,12 +20,10 @@ GOOD: list[dict[str, Any]] = [
 FAULTS: dict[str, tuple[dict[int, dict[str, Any]], str, str]] = {
     "a confidence above 1": ({3: {"confidence": 1.2}}, "not-a-probability", "outside 0..1"),
     "a negative confidence": ({0: {"confidence": -0.1}}, "not-a-probability", "outside 0..1"),
-    "a percentage": ({2: {"confidence": "85%"}}, "not-a-number", "confidence"),
     "an id twice": ({4: {"id": "s2"}}, "duplicate-id", "'s2'"),
     "an id twice with other verdicts": ({4: {"id": "s2", "prediction": "real"}}, "conflicting-id", "'s2'"),
     "an id with both labels": ({1: {"id": "s0"}}, "both-labels", "both labels"),
     "an unknown label": ({5: {"label": "reel"}}, "unknown-label", "did you mean 'real'"),
-    "a label in capitals": ({5: {"label": "REAL"}}, "label-case", "'REAL'"),
     "no label": ({5: {"label": None}}, "unknown-label", "''"),
     "no id": ({5: {"id": None}}, "empty-id", "without an id"),
 }

@@ -24,8 +24,8 @@ def said(capsys: pytest.CaptureFixture[str]) -> str:
         ("score", float("nan"), "row {row}: 1 NaN score (id 'E_0000700')"),
         (
             "label",
-            "Bonafide",
-            "row {row}: 1 row with the unknown label 'Bonafide' (id 'E_0000700'); did you mean 'bonafide'?",
+            "bonafied",
+            "row {row}: 1 row with the unknown label 'bonafied' (id 'E_0000700'); did you mean 'bonafide'?",
         ),
         ("item", "", "row {row}: 1 row without an id"),
         ("item", "E_0000003", "row {first}: 2 rows of repeated ids (id 'E_0000003')"),

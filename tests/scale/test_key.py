@@ -209,7 +209,6 @@ SAME: Change = lambda frame: frame  # noqa: E731
             ["both-labels"],
             id="with both labels",
         ),
-        pytest.param(SAME, at(7, "label", "Spoof"), ["label-case"], id="a label in another case"),
         pytest.param(SAME, at(7, "label", "zebra"), ["unknown-label"], id="an unknown label"),
         pytest.param(SAME, at(7, "item", ""), ["empty-id"], id="a row of the key without an id"),
         pytest.param(at(8, "item", ""), SAME, ["empty-id"], id="a score without an id"),

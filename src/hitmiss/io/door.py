@@ -127,9 +127,9 @@ def examine(scores: Any, key: Any = None, options: ReadSpec | None = None, **cha
     """Go through the door alone: what was recognised, and every fault with its place.
 
     >>> import polars as pl
-    >>> seen = examine(pl.DataFrame({"id": ["a", "b"], "label": ["real", "Fake"], "score": ["1", "nan"]}))
+    >>> seen = examine(pl.DataFrame({"id": ["a", "b"], "label": ["real", "fakee"], "score": ["1", "nan"]}))
     >>> [fault.kind for fault in seen.faults]
-    ['nan-score', 'label-case']
+    ['nan-score', 'unknown-label']
     """
     visit, trials = _visit(scores, key, options, changes)
     summary = {"files": visit.files, "notes": visit.ledger.notes, "choices": visit.ledger.choices}
