@@ -98,6 +98,14 @@ def test_tables_use_the_names_of_the_standard(claimed: tuple[Path, Path], capsys
     assert "APCER" in shown and "BPCER" in shown and "ACER" in shown and "fpr" not in shown.split("hitmiss:")[0]
 
 
+def test_the_claim_verifies_and_an_edited_one_does_not(claimed: tuple[Path, Path], tmp_path: Path) -> None:
+    assert run(["verify", str(claimed[1]), str(claimed[0])]) == 0
+    data = json.loads(claimed[1].read_text())
+    next(e for e in data["estimates"] if e["metric"] == "acer")["value"] -= 0.01
+    (tmp_path / "edited.json").write_text(json.dumps(data))
+    assert run(["verify", str(tmp_path / "edited.json"), str(claimed[0])]) == 1
+
+
 def test_streamed_figures_are_the_same(claimed: tuple[Path, Path], tmp_path: Path) -> None:
     words = ["score", str(claimed[0]), "-p", str(PROTOCOL), "--stream", "-o", str(tmp_path / "s.json"), "--json"]
     assert run(words) == 0

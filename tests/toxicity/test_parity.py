@@ -13,13 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics as sk
 
-from hitmiss.errors import DataError, UsageError
-from hitmiss.metrics import roc_auc
+import hitmiss as hm
 from hitmiss.metrics.counts import Counts
-from hitmiss.metrics.groups import by_group
 from hitmiss.protocols.toxicity import counts_of, evaluate_run, load_table
 from hitmiss.results import Estimate
-from hitmiss.stats.runs import Runs, pair_share
+from hitmiss.stats.delong import Steps
 
 FEW_SCORES = st.sampled_from([0.0, 0.25, 0.5, math.nextafter(0.5, 1), math.nextafter(0.5, 0), 0.75, 1.0])
 ROWS = st.lists(
@@ -97,58 +95,23 @@ def test_doubles_one_ulp_apart_are_not_merged(tmp_path: Path) -> None:
 
 
 @given(ROWS)
-def test_by_group_is_scikit_learn_in_each_group(rows: list[tuple[str, int, float, int]]) -> None:
+def test_measured_slices_are_scikit_learn_in_each_group(rows: list[tuple[str, int, float, int]]) -> None:
     language, label, score, decision = (np.array(column) for column in zip(*rows, strict=True))
-    found = by_group(["roc_auc", "accuracy", "eer"], label=label, group=language, score=score, decision=decision)
-    assert list(found["roc_auc"]) == sorted(set(language.tolist()))
-    for name in found["roc_auc"]:
+    trials = hm.Trials.of(label, score, decision=decision, language=language)
+    found = hm.measure(trials, ["roc_auc", "accuracy", "eer"], by="language")
+    for name in sorted(set(language.tolist())) if len(set(language.tolist())) > 1 else ():
         own = language == name
         wanted = reference(label[own], score[own], decision[own])
-        assert found["roc_auc"][name] == pytest.approx(wanted["roc_auc"], abs=1e-12, nan_ok=True)
-        assert found["accuracy"][name] == wanted["accuracy"]
-        assert math.isnan(found["eer"][name]) == math.isnan(wanted["roc_auc"])
-
-
-@given(st.lists(st.tuples(st.integers(0, 1), FEW_SCORES, st.integers(0, 400)), min_size=1, max_size=60))
-def test_runs_hold_every_score_once_in_order(rows: list[tuple[int, float, int]]) -> None:
-    label, score, group = (np.array(column) for column in zip(*rows, strict=True))
-    for n_groups, codes in ((401, group), (3, group % 3)):  # many groups and few take different ways
-        runs = Runs.of(label == 1, score.astype(float), codes, n_groups)
-        for g in set(codes.tolist()):
-            own = codes == g
-            assert runs.positives(g).tolist() == sorted(score[own & (label == 1)].tolist())
-            assert runs.negatives(g).tolist() == sorted(score[own & (label == 0)].tolist())
-            assert runs.pair_share(g) == pytest.approx(roc_auc(label[own], score[own]), abs=1e-15, nan_ok=True)
-
-
-def test_pieces_longer_than_one_are_put_together() -> None:
-    rng = np.random.default_rng(1)
-    n = 300_000
-    positive, score, group = rng.random(n) < 0.3, rng.random(n), rng.integers(0, 5, n)
-    runs = Runs.of(positive, score, group, 5)
-    for g in range(5):
-        assert np.array_equal(runs.positives(g), np.sort(score[positive & (group == g)]))
+        area = found.one("roc_auc", language=name).value
+        assert (math.nan if area is None else area) == pytest.approx(wanted["roc_auc"], abs=1e-12, nan_ok=True)
+        assert found.one("accuracy", language=name).value == wanted["accuracy"]
+        assert (found.one("eer", language=name).value is None) == math.isnan(wanted["roc_auc"])
 
 
 @given(st.lists(FEW_SCORES, min_size=1, max_size=20), st.lists(FEW_SCORES, min_size=1, max_size=20))
-def test_pair_share_counts_pairs(positive: list[float], negative: list[float]) -> None:
+def test_an_area_counts_pairs(positive: list[float], negative: list[float]) -> None:
     pairs = [(p > n) + 0.5 * (p == n) for p in positive for n in negative]
-    wanted = sum(pairs) / len(pairs)
-    assert pair_share(np.sort(positive), np.sort(negative)) == wanted
-
-
-@pytest.mark.parametrize("group", [[0, 0, 7, 7], ["b", "b", "a", "a"], [3, 3, 3, 3]])
-def test_groups_may_be_texts_or_numbers_with_gaps(group: list[object]) -> None:
-    found = by_group(["recall"], label=[1, 0, 1, 1], group=group, decision=[1, 0, 0, 1])["recall"]
-    assert list(found) == sorted({str(g) for g in group})
-    assert found[str(group[0])] == (2 / 3 if group[0] == 3 else 1.0)
-
-
-def test_by_group_says_what_is_missing() -> None:
-    with pytest.raises(UsageError, match="needs score"):
-        by_group(["roc_auc"], label=[1, 0], group=[0, 0], decision=[1, 0])
-    with pytest.raises(DataError, match="equally long"):
-        by_group(["recall"], label=[1, 0], group=[0], decision=[1, 0])
+    assert Steps.of_classes(np.sort(positive), np.sort(negative)).area == sum(pairs) / len(pairs)
 
 
 def test_a_single_language_has_all_rows() -> None:

@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from hitmiss.metrics.counts import Counts
-from hitmiss.stats.runs import pair_share
+from hitmiss.stats.delong import Steps
 from hitmiss.tally import Floats
 
 RUN_TAG: Final = "baseline"
@@ -94,7 +94,7 @@ def _even(n: int) -> Floats:
 
 
 def _auc(laid: Layout) -> float:
-    return pair_share(laid.score[laid.positive], laid.score[~laid.positive])
+    return Steps.of_classes(laid.score[laid.positive], laid.score[~laid.positive]).area
 
 
 def _exchange(positive: np.ndarray[tuple[int], np.dtype[np.bool_]], below: int, gain: int) -> None:
@@ -128,7 +128,8 @@ def _at(languages: list[Language], threshold: float) -> dict[str, Layout]:
 def pooled_auc(parts: dict[str, Layout]) -> float:
     """The AUC over the rows of all languages."""
     positives = np.sort(np.concatenate([p.score[p.positive] for p in parts.values()]))
-    return pair_share(positives, np.sort(np.concatenate([p.score[~p.positive] for p in parts.values()])))
+    negatives = np.sort(np.concatenate([p.score[~p.positive] for p in parts.values()]))
+    return Steps.of_classes(positives, negatives).area
 
 
 def write(folder: str | Path, share: float = 1.0) -> Path:
