@@ -20,14 +20,17 @@ if TYPE_CHECKING:
     from hitmiss import metrics
     from hitmiss.calibration import calibrate
     from hitmiss.comparing.comparison import compare
+    from hitmiss.design import Design
     from hitmiss.errors import DataError, HitmissError, UsageError
     from hitmiss.io import read
     from hitmiss.measuring.measurement import measure
     from hitmiss.protocol import evaluate
+    from hitmiss.readspec import ReadSpec
     from hitmiss.registry import metric
     from hitmiss.results import Estimate, Results
     from hitmiss.tally import Tally
     from hitmiss.trials import Header, Trials
+    from hitmiss.verification import verify
 
 _HOMES = {
     "metrics": "hitmiss.metrics",
@@ -39,6 +42,9 @@ _HOMES = {
     "calibrate": "hitmiss.calibration",
     "compare": "hitmiss.comparing.comparison",
     "read": "hitmiss.io",
+    "Design": "hitmiss.design",
+    "ReadSpec": "hitmiss.readspec",
+    "verify": "hitmiss.verification",
     "measure": "hitmiss.measuring.measurement",
     "evaluate": "hitmiss.protocol",
     "metric": "hitmiss.registry",
@@ -49,9 +55,11 @@ _HOMES = {
 
 __all__ = [
     "DataError",
+    "Design",
     "Estimate",
     "Header",
     "HitmissError",
+    "ReadSpec",
     "Results",
     "Tally",
     "Trials",
@@ -64,6 +72,7 @@ __all__ = [
     "metric",
     "metrics",
     "read",
+    "verify",
 ]
 
 

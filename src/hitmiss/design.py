@@ -354,6 +354,14 @@ class Design:
             **others,
         )
 
+    def alone(self, keywords: Design, unsaid: Design) -> Design:
+        """This design, given in the place of metrics or a protocol; keywords beside it would contradict it."""
+        if keywords != unsaid:
+            raise UsageError(
+                "a design says everything that is asked; leave the other options out", code="design-and-options"
+            )
+        return self
+
     @property
     def plan(self) -> Plan:
         """How sure: what is drawn, and which intervals are made of it."""

@@ -72,7 +72,7 @@ def protocols() -> dict[str, Protocol]:
 def evaluate(
     scores: Any,
     key: Any = None,
-    protocol: str | Path | Protocol | None = None,
+    protocol: str | Path | Protocol | Design | None = None,
     *,
     metrics: Sequence[str] = (),
     by: By = (),
@@ -84,13 +84,29 @@ def evaluate(
     gap: Gap | bool | None = None,
     **reading: object,
 ) -> Results:
-    """From files to Results by a protocol.
+    """From files to Results by a protocol, or by a design.
 
-    `scores` and `key` as for `read`; `metrics` instead of those of the protocol. `gap`: None for the protocol's own where
-    its column is asked for, False for none.
-    Further keywords are read options (`score_kind="llr"`, `allow_missing=True`, …).
+    Parameters
+    ----------
+    scores, key
+        As for `read`.
+    protocol
+        A protocol by name, file or object; or a design, which says all the rest of what is asked too.
+    metrics
+        Metrics instead of those of the protocol.
+    by, bootstrap, unit, seed, level, interval
+        As for `measure`.
+    gap
+        None for the protocol's own where its column is asked for, False for none.
+    **reading
+        Read options, the fields of `ReadSpec` (`score_kind="llr"`, `allow_missing=True`, …).
+
+    Returns
+    -------
+    Results
+        One estimate per metric, run and slice.
     """
-    chosen = find_protocol(protocol) if protocol is not None else None
+    chosen = find_protocol(protocol) if protocol is not None and not isinstance(protocol, Design) else None
     design = Design.of(
         metrics,
         by=by,
@@ -101,8 +117,11 @@ def evaluate(
         level=level,
         interval=interval,
         protocol=chosen,
-    ).filled()
-    return measure_trials(_decided(read_trials(scores, key, chosen, ReadSpec().changed(**reading)), design), design)
+    )
+    if isinstance(protocol, Design):
+        design = protocol.alone(design, Design())
+    design, spec = design.filled(), ReadSpec().changed(**reading)
+    return measure_trials(_decided(read_trials(scores, key, design.protocol, spec), design), design)
 
 
 def read_trials(scores: Any, key: Any, protocol: Protocol | None, spec: ReadSpec | None = None) -> Trials:

@@ -33,7 +33,7 @@ from hitmiss.validity import Breach, breaches, unchecked
 def compare(
     a: Trials,
     b: Trials,
-    metrics: Sequence[str | Spec],
+    metrics: Sequence[str | Spec] | Design,
     *,
     by: By = (),
     bootstrap: int = 1000,
@@ -62,7 +62,7 @@ def compare(
     """
     contest = Contest(test=test, correction=correction, allow_missing=allow_missing, force=force)
     design = Design.of(
-        metrics,
+        () if isinstance(metrics, Design) else metrics,
         by=by,
         unit=unit,
         bootstrap=bootstrap,
@@ -71,6 +71,8 @@ def compare(
         protocol=protocol,
         contest=contest,
     )
+    if isinstance(metrics, Design):
+        design = metrics.alone(design, Design(bootstrap=1000, contest=Contest()))
     return compare_design(a, b, design, names)
 
 

@@ -27,7 +27,7 @@ __all__ = ["FEW", "Gap", "ask", "measure", "measure_design"]
 
 def measure(
     trials: Trials,
-    metrics: Sequence[str | Spec],
+    metrics: Sequence[str | Spec] | Design,
     *,
     by: By = (),
     bootstrap: int = 0,
@@ -47,7 +47,7 @@ def measure(
     trials
         The trials.
     metrics
-        Metrics with their settings, as `eer` or `min_dcf(c_fa=10)`.
+        Metrics with their settings, as `eer` or `min_dcf(c_fa=10)`; or a design, which says all the rest too.
     by
         Slice columns, or several at once (`"codec,codec_q"`). Per grouping the macro average and the worst slice follow.
     bootstrap
@@ -75,7 +75,7 @@ def measure(
     roc_auc = 0.7500 [0.0570, 1.0000]
     """
     design = Design.of(
-        metrics,
+        () if isinstance(metrics, Design) else metrics,
         by=by,
         gap=gap or False,
         unit=unit,
@@ -86,6 +86,8 @@ def measure(
         stratify=stratify,
         protocol=protocol,
     )
+    if isinstance(metrics, Design):
+        design = metrics.alone(design, Design(gap="none"))
     return measure_design(trials, design, remarks)
 
 
