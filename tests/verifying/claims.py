@@ -31,6 +31,12 @@ OWN = (
     Golden("score-on-nan", "score gaps.csv -m eer --positive fake --on-nan drop --json"),
     Golden("score-dedupe", "score twice.csv -m eer --positive fake --dedupe --json"),
     Golden("score-allow-missing", "score fewer.tsv --key eval.key -p asvspoof5 --allow-missing --json"),
+    Golden("score-where", "score eval_a.tsv --key eval.key -p asvspoof5 --where codec=C02 --where codec=C01 --json"),
+    Golden(
+        "score-key-column",
+        "score named.csv --key truth.csv --column item=utt --column score=s --key-column item=trial --key-column label=is --positive fake -m eer --json",
+    ),
+    Golden("score-stem", "score folders.csv --key truths.csv --match stem --positive fake -m eer --json"),
     Golden("score-pipe", "score pipe.csv -m eer --positive fa|ke --negative re|al --json"),
 )
 """What the golden commands leave out: reading options, and a protocol of one's own."""
@@ -50,6 +56,12 @@ def write_files(folder: Path) -> None:
     (folder / "pipe.csv").write_text(text.replace("fake", "fa|ke").replace("real", "re|al"), encoding="utf-8")
     (folder / "gaps.csv").write_text(text + "z1,fake,nan\n", encoding="utf-8")
     (folder / "twice.csv").write_text(text + text.splitlines()[1] + "\n", encoding="utf-8")
+    (folder / "named.csv").write_text("utt,s\n" + "".join(f"{i},{x}\n" for i, _, x in rows), encoding="utf-8")
+    (folder / "truth.csv").write_text("trial,is,utt\n" + "".join(f"{i},{y},-\n" for i, y, _ in rows), encoding="utf-8")
+    (folder / "folders.csv").write_text(
+        "id,score\n" + "".join(f"a/{i}.wav,{x}\n" for i, _, x in rows), encoding="utf-8"
+    )
+    (folder / "truths.csv").write_text("id,label\n" + "".join(f"{i}.flac,{y}\n" for i, y, _ in rows), encoding="utf-8")
     scores = (folder / "eval_a.tsv").read_text(encoding="utf-8").splitlines(keepends=True)
     (folder / "fewer.tsv").write_text("".join(scores[:-3]), encoding="utf-8")
     toml = (

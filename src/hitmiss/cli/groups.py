@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Annotated, Any, Generic, TypeVar, get_type_hints
 
 import typer
@@ -177,19 +177,33 @@ def grouped(**groups: Callable[..., object]) -> Callable[[Callable[..., T]], Gro
     return lambda verb: Grouped(verb, groups)
 
 
-def without(group: Callable[..., T], *names: str) -> Callable[..., T]:
+class Fewer(Generic[T]):
     """A group with fewer options."""
 
-    def fewer(**given: Any) -> T:
-        return group(**given)
+    def __init__(self, group: Callable[..., T], names: tuple[str, ...]) -> None:
+        self.func, self.names = group, names
 
-    whole = inspect.signature(group)
-    kept = [p for name, p in whole.parameters.items() if name not in names]
-    fewer.__signature__ = whole.replace(parameters=kept)  # type: ignore[attr-defined]
-    fewer.__annotations__ = {p.name: _hints(group)[p.name] for p in kept}
-    return fewer
+    def __call__(self, **given: Any) -> T:
+        return self.func(**given)
+
+    @cached_property
+    def __signature__(self) -> inspect.Signature:
+        whole = inspect.signature(self.func)
+        return whole.replace(parameters=[p for name, p in whole.parameters.items() if name not in self.names])
+
+
+def without(group: Callable[..., T], *names: str) -> Fewer[T]:
+    """A group with fewer options."""
+    return Fewer(group, names)
 
 
 def _hints(function: Callable[..., object]) -> dict[str, Any]:
-    """The annotations of a verb or a group; of a partial those of what it calls."""
-    return get_type_hints(getattr(function, "func", function), include_extras=True)
+    """The annotations of a verb or a group: of a partial, or of fewer options, those of what it calls."""
+    while hasattr(function, "func"):
+        function = function.func
+    return _resolved(function)
+
+
+@cache
+def _resolved(function: Callable[..., object]) -> dict[str, Any]:
+    return get_type_hints(function, include_extras=True)
