@@ -301,7 +301,7 @@ def _data_differences(
     """Files with other bytes are the same data where their rows are, in whatever order; other rows are other data."""
     claimed, now = _contents(given.document or {}), _contents(told)
     if claimed and now:
-        return [f"content: claimed {a[:12]}, found {b[:12]}" for a, b in zip(claimed, now, strict=False) if a != b]
+        return [f"data: claimed rows {a[:12]}, found {b[:12]}" for a, b in zip(claimed, now, strict=False) if a != b]
     return [
         f"{name}: claimed {parts.get(name, 'nothing')}, found {found.get(name, 'nothing')}"
         for name in ("data", "a", "b", "runs")

@@ -140,7 +140,7 @@ def test_a_sorted_score_file_verifies_and_a_changed_one_does_not(folder: Path, t
     changed = body[0].replace(last[-1], str(float(last[-1]) + 1e-9))
     (tmp_path / "eval_a.tsv").write_text("".join([*head, changed, *body[1:]]), encoding="utf-8")
     code, text = said(["verify", made.name, *again], folder)
-    assert code == 1 and "content" in text, text
+    assert code == 1 and "data: claimed rows" in text, text
 
 
 def test_calibrated_claims_ask_for_their_development_files(folder: Path) -> None:
