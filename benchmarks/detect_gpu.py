@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ import numpy as np
 import torch
 
 from hitmiss.detect.beats import BINS, DEVIATION, MEAN, Beats, BeatsConfig, BeatsDetector, random_checkpoint
-from hitmiss.detect.beats_encoder import PLAIN, Arrangement, relative_buckets
+from hitmiss.detect.beats_encoder import BLOCKS, PLAIN, Arrangement, relative_buckets
 from hitmiss.detect.fbank import fbank
 
 RATE = 16000
@@ -215,7 +216,10 @@ class Bench:
         compiling = time.perf_counter() - start
         rate, busy = steady(lambda: model.launch(staged), self.batch, 3.0 if ON_GPU else 0.5)
         self.best = rate if is_best else self.best
-        notes = "; ".join([f"first batch {compiling:.0f} s", *model.notes])
+        used = model.network.encoder.arrangement
+        notes = "; ".join(
+            [f"first batch {compiling:.0f} s", f"blocks {used.blocks}" if used.flex else "", *model.notes]
+        )
         return self.rated(rate, busy, notes)
 
     def official(self, precision: str) -> Row:
@@ -365,7 +369,7 @@ def measured(bench: Bench) -> None:
     """All rows, the most wanted first."""
     seconds, clips = bench.given.seconds, bench.given.clips
     half = "bfloat16" if ON_GPU else "float32"
-    best = Arrangement.best(bench.device)
+    best = Arrangement.best(bench.device, half)
     bench.attempt(f"the model alone, {seconds:g} s clips", half, 30, lambda: bench.alone(half, is_best=True))
     name = f"the loop, {clips:,} clips of {seconds:g} s, {bench.given.workers} workers"
     bench.attempt(name, half, 30, lambda: bench.loop(half, clips, vary=False))
@@ -387,6 +391,11 @@ def measured(bench: Bench) -> None:
         bench.attempt("the loop", "float32", 30, lambda: bench.loop("float32", few, vary=False))
         still = replace(best, dynamic=False)
         bench.attempt("… compiled for one size", half, 40, lambda: bench.alone(half, still))
+        for blocks in (None, *BLOCKS[1:3]):
+            other = replace(best, blocks=blocks)
+            bench.attempt(f"… blocks {blocks}", half, 25, partial(bench.alone, half, other))
+        matrix = replace(best, flex=False)
+        bench.attempt("… compiled, a bias matrix", half, 25, lambda: bench.alone(half, matrix))
         fourier = replace(best, flex=False, compiled=False)
         bench.attempt("… uncompiled, Fourier positions", half, 15, lambda: bench.alone(half, fourier))
     bench.correctness()

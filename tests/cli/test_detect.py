@@ -98,7 +98,7 @@ def test_json_and_score_files(command: Command, words: list[object], tmp_path: P
     got = json.loads(command(*words, "--json", "--scores", tmp_path / "s.tsv"))
     assert got["schema"] == 1 and got["complete"] and (got["scored"], got["failed"]) == (80, 0)
     assert set(got["shares"]) == {"decode", "augment", "model", "write", "wait"}
-    assert (tmp_path / "s.tsv").read_text().splitlines()[0].split("\t")[:3] == ["item", "label", "score"]
+    assert (tmp_path / "s.tsv").read_text().splitlines()[0].split("\t")[:3] == ["item", "label", "logit"]
     command(*words, "--resume", "--scores", tmp_path / "s.txt", "--score-form", "unpaired")
     assert "no ids" in command.errors and (tmp_path / "s.txt").read_text().startswith("- - ")
 

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from hitmiss.cli.main import app
 from hitmiss.errors import UsageError
 from hitmiss.io import read
+from hitmiss.robustness.manipulation import equal_error
 
 TEXTS = """
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -80,8 +81,10 @@ def test_texts_with_typos_and_lookalikes(texts: Path) -> None:
         hidden.score[hidden.label == 0], clean.score[clean.label == 0]
     )  # only toxic ones are changed
     found = json.loads(run("drift", f"{texts}/run", "--json", "--bootstrap", "0"))
-    rates = {e["slice"]["manipulation"]: e["value"] for e in found["estimates"] if e["metric"] == "frr"}
-    assert rates["clean"] == 0.0 and rates["homoglyphs(rate=0.9)"] == 1.0
+    rates = {(e["slice"]["manipulation"], e["metric"]): e["value"] for e in found["estimates"]}
+    frozen = equal_error(clean.label, clean.score)[1]
+    assert rates["clean", "frr"] == 0.0 and rates["homoglyphs(rate=0.9)", "shift_real"] < -1.0
+    assert rates["homoglyphs(rate=0.9)", "frr"] == np.mean(hidden.score[hidden.label == 1] <= frozen)
 
 
 def test_the_suite_of_texts_is_the_same_with_workers(texts: Path) -> None:

@@ -171,3 +171,25 @@ def test_a_single_output_for_the_other_class(tmp_path: Path) -> None:
     import hitmiss as hm
 
     assert hm.read(str(tmp_path / "run")).score == pytest.approx(expected(corpus(40)), abs=1e-9)
+
+
+def test_a_file_finds_the_modules_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "level.py").write_text("def level(batch):\n    return batch.mean(axis=1)\n")
+    (tmp_path / "mine.py").write_text("from models.level import level as detector\n")
+    (tmp_path / "other.py").write_text("import no_such_module_at_all\n")
+    found = open_detector(f"{tmp_path}/mine.py:detector")
+    assert found.outputs(np.ones((2, 3))).tolist() == [1.0, 1.0]
+    with pytest.raises(UsageError) as missing:
+        open_detector(f"{tmp_path}/other.py:x")
+    assert missing.value.code == "missing-module"
+
+
+def test_no_option_is_ignored_in_silence(tmp_path: Path) -> None:
+    (tmp_path / "plain.py").write_text("def score(batch):\n    return batch.mean(axis=1)\n")
+    for text in (f"{tmp_path}/plain.py:score", "program:cat"):
+        for given, code in (({"layers": ["x"]}, "layers-unused"), ({"weights": "no.pt"}, "weights-unused"),
+                            ({"precision": "bf16"}, "precision-unused"), ({"compiled": True}, "compiled-unused")):  # fmt: skip
+            with pytest.raises(UsageError) as refused:
+                open_detector(text, **given)
+            assert refused.value.code == code, text

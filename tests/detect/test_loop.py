@@ -349,7 +349,7 @@ def test_the_pool_is_bounded_and_gives_every_piece_once(may_mix: bool) -> None:
     rng = np.random.default_rng(0)
     for i in range(400):
         seen += pool.add(Piece(i, 0, 1, np.zeros(int(rng.integers(50, 400)))))
-        assert sum(piece.size for piece in pool.pieces) <= 4 * 1000 and len(pool.pieces) <= 16
+        assert sum(piece.size for piece in pool.pieces) <= 8 * 1000 and len(pool.pieces) <= 32
     while batch := pool.take():
         seen.append(batch)
     assert sorted(piece.at for batch in seen for piece in batch) == list(range(400))
@@ -472,3 +472,32 @@ def test_a_clip_too_large_for_the_shared_memory_travels_all_the_same() -> None:
     tasks = [(at, {"n": n}) for at, n in enumerate((10, 3_000_000, 20))]
     found = {f.at: f.parts[0] for f in feed(Preparation(ones), iter(tasks), 1) if not isinstance(f, Failed)}
     assert [len(found[at]) for at in range(3)] == [10, 3_000_000, 20] and all(found[1] == 1.0)
+
+
+def test_broken_items_do_not_stop_a_run_while_good_ones_wait(tmp_path: Path) -> None:
+    def load(row: Any) -> Any:
+        if int(row["file"][1:]) % 3 == 0:
+            raise ValueError("broken")
+        return clip(row)
+
+    outcome = run_detector(two_logits, corpus(90), Settings(check=0), output=tmp_path / "run", load=load)
+    assert (outcome.n_scored, outcome.n_failed) == (60, 30)
+
+
+def test_pictures_are_batched_by_their_pixels() -> None:
+    pool = Pool(Budget(units=48e6, items=256), may_mix=True)
+    big = np.zeros((3000, 4000, 3), dtype=np.uint8)
+    batches = [batch for i in range(12) for batch in pool.add(Piece(i, 0, 1, big))]
+    assert all(len(batch) == 1 for batch in batches) and len(pool.pieces) <= 1
+
+
+def test_unclear_outputs_stop_the_run_at_its_first_batch(tmp_path: Path) -> None:
+    seen: list[int] = []
+
+    def unclear(batch: Any) -> Any:
+        seen.append(len(batch))
+        return np.full((len(batch), 2), 0.3)
+
+    with pytest.raises(DataError) as refused:
+        run_detector(unclear, corpus(100), Settings(check=0, batch_items=4), output=tmp_path / "run", load=clip)
+    assert refused.value.code == "outputs-unknown" and sum(seen) <= 40

@@ -266,3 +266,83 @@ def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
         open_detector(f"hf-audio:{tmp_path}")
     with pytest.raises(UsageError):
         open_detector("hf-video:x")
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize(
+    ("ending", "kind"),
+    [
+        ("linear", "logit"),
+        ("sigmoid", "logit"),
+        ("module", "logit"),
+        ("softmax", "logit"),
+        ("scaled", "logit"),
+        ("tuple", "logit"),
+        ("halved", "auto"),
+    ],
+)
+def test_the_last_step_says_what_the_outputs_are(ending: str, kind: str) -> None:
+    torch = pytest.importorskip("torch")
+    from hitmiss.detect.torch_model import TorchDetector
+
+    class Net(torch.nn.Module):  # type: ignore[misc,name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.head = torch.nn.Linear(4, 1 if ending in ("sigmoid", "module") else 2)
+            self.last = torch.nn.Sigmoid()
+
+        def forward(self, x: Any) -> Any:
+            logits = self.head(x)
+            made = {
+                "linear": lambda: logits,
+                "sigmoid": lambda: torch.sigmoid(logits).squeeze(-1),
+                "module": lambda: self.last(logits),
+                "softmax": lambda: torch.nn.functional.softmax(logits, dim=1),
+                "scaled": lambda: logits * 0.01 + 0.5,
+                "tuple": lambda: (x.repeat(1, 40), logits),
+                "halved": lambda: torch.sigmoid(logits) * 0.5,
+            }
+            return made[ending]()
+
+    torch.manual_seed(0)
+    net = Net()
+    x = np.random.default_rng(0).normal(0, 0.1, (5, 4)).astype(np.float32)
+    wanted = net.head(torch.from_numpy(x)).detach().numpy()
+    detector = TorchDetector(net, device="cpu")
+    found = detector.outputs(x)
+    assert detector.output_kind == kind
+    if ending not in ("scaled", "halved"):
+        assert found.reshape(5, -1) == pytest.approx(wanted, abs=1e-6)
+
+
+@pytest.mark.extras
+def test_the_head_stays_in_float32_under_bfloat16() -> None:
+    torch = pytest.importorskip("torch")
+    from hitmiss.detect.torch_model import TorchDetector
+
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 2))
+    x = np.random.default_rng(0).normal(0, 5, (200, 64)).astype(np.float32)
+    exact = TorchDetector(net, device="cpu").outputs(x)
+    rounded = TorchDetector(net, device="cpu", precision="bf16").outputs(x)
+    grid = rounded.astype(np.float32).view(np.uint32) & 0xFFFF
+    assert (grid != 0).mean() > 0.9  # not on the grid of bfloat16
+    assert 0 < np.abs(rounded - exact).max() < 0.1
+
+
+@pytest.mark.extras
+@pytest.mark.filterwarnings("ignore")
+def test_int8_is_on_request_and_leaves_the_head() -> None:
+    torch = pytest.importorskip("torch")
+    from hitmiss.detect.torch_model import TorchDetector
+
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 2))
+    x = np.random.default_rng(0).normal(0, 1, (50, 64)).astype(np.float32)
+    exact = TorchDetector(net, device="cpu").outputs(x)
+    whole = TorchDetector(net, device="cpu", precision="int8")
+    assert whole.identity["precision"] == "int8"
+    assert 0 < np.abs(whole.outputs(x) - exact).max() < 0.1
+    with pytest.raises(UsageError) as nothing:
+        TorchDetector(torch.nn.Linear(4, 2), device="cpu", precision="int8")
+    assert nothing.value.code == "int8-nothing"

@@ -100,7 +100,8 @@ def trials() -> Trials:
 
 def test_a_table_comes_back_to_the_last_bit(trials: Trials, tmp_path: Path) -> None:
     write_scores(trials, tmp_path / "s.tsv")
-    back = hm.read(tmp_path / "s.tsv", score_kind="logit")
+    back = hm.read(tmp_path / "s.tsv")
+    assert back.header.score_kind == "logit"
     assert back.score.tolist() == trials.score.tolist() and back.items == trials.items
     assert back.label.tolist() == trials.label.tolist() and back.header.slices == ("codec",)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hitmiss.errors import DataError
-from hitmiss.io.media import Clip, load_audio, need, resample, save_audio
+from hitmiss.io.media import Clip, length_of, load_audio, need, resample, save_audio
 
 soundfile = pytest.importorskip("soundfile", reason="the extra audio is not installed")
 RATE = 16000
@@ -125,17 +125,39 @@ def test_a_playlist_opens_no_other_file(tmp_path: Path) -> None:
         assert "cannot be decoded" in refused(tmp_path / name)
 
 
-def test_a_torn_file_is_no_crash(tmp_path: Path) -> None:
-    whole = tmp_path / "whole.flac"
-    save_audio(whole, tone(1.0))
+@pytest.mark.parametrize("ending", ["flac", "wav", "mp3"])
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
+def test_a_torn_file_is_a_failure_and_no_score(tmp_path: Path, ending: str, share: float) -> None:
+    whole = tmp_path / f"whole.{ending}"
+    noise = np.random.default_rng(0).normal(0, 0.1, 2 * RATE).astype(np.float32)
+    soundfile.write(str(whole), noise, RATE)
     data = whole.read_bytes()
-    for cut in (10, 60, len(data) // 2):
-        torn = tmp_path / f"torn{cut}.flac"
-        torn.write_bytes(data[:cut])
-        try:
-            assert len(load_audio(torn)) <= RATE
-        except DataError as error:
-            assert error.faults[0].file == torn.name
+    torn = tmp_path / f"torn.{ending}"
+    torn.write_bytes(data[: int(share * len(data))])
+    with pytest.raises(DataError) as refused:
+        load_audio(torn)
+    assert refused.value.faults[0].file == torn.name and refused.value.code == "bad-audio"
+    assert len(load_audio(whole)) >= 2 * RATE
+
+
+def test_a_damaged_middle_is_a_failure(tmp_path: Path) -> None:
+    path = tmp_path / "damaged.flac"
+    soundfile.write(str(path), np.random.default_rng(0).normal(0, 0.1, 2 * RATE).astype(np.float32), RATE)
+    data = bytearray(path.read_bytes())
+    middle = len(data) * 3 // 4
+    data[middle : middle + 2000] = bytes(2000)
+    path.write_bytes(bytes(data))
+    with pytest.raises(DataError) as refused:
+        load_audio(path)
+    assert refused.value.code == "bad-audio"
+
+
+def test_the_first_seconds_alone_are_decoded_and_are_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "long.flac"
+    soundfile.write(str(path), np.random.default_rng(0).normal(0, 0.1, 20 * 24000).astype(np.float32), 24000)
+    whole, start = load_audio(path), load_audio(path, first_seconds=2.0)
+    assert len(start) < 3 * RATE and np.abs(start[: 2 * RATE] - whole[: 2 * RATE]).max() < 1e-6
+    assert length_of(path, RATE) == 20 * RATE
 
 
 def loudest(x: Clip) -> float:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hitmiss.errors import DataError, UnknownName, UsageError
 from hitmiss.metrics.detection import eer
+from hitmiss.protocols.deepfake_audio import compute_all_metrics, compute_far_frr
 from hitmiss.report.drift_table import drift_table
 from hitmiss.robustness.manipulation import CHANGED, drift, equal_error
 from hitmiss.trials import Header, Trials
@@ -87,10 +89,46 @@ def test_intervals_hold_the_figure_and_the_seed_fixes_them() -> None:
     assert one.one("far", manipulation="odd").method == "bootstrap over speaker"
 
 
+def _renamed(whole: Trials) -> Trials:
+    """The changed clips under other names."""
+    link = "source" if "source" in whole.frame.columns else "item"
+    other = pl.when(pl.col("manipulation") == "clean").then(pl.col(link)).otherwise(pl.col(link) + "?")
+    return Trials(whole.frame.with_columns(other.alias(link)), whole.header)
+
+
+def test_a_clip_without_a_partner_is_left_out_and_counted() -> None:
+    whole = trials(clean=CLEAN, other=[s - 0.5 for s in CLEAN])
+    found = drift(Trials(whole.frame[:-1], whole.header), threshold=1.0, bootstrap=0)
+    n = {e.slice["manipulation"]: e.n for e in found.estimates if e.metric == "eer"}
+    assert n == {"clean": len(CLEAN), "other": len(CLEAN) - 1}
+    assert any(f"1 of {len(CLEAN)} clean clips have no score here" in said for said in found.warnings)
+    part = whole.frame[:-1].filter(pl.col("manipulation") == "other")
+    wanted = np.mean(part.filter(pl.col("label") == 0)["score"].to_numpy() > 1.0)
+    far = next(e for e in found.estimates if e.metric == "far" and e.slice["manipulation"] == "other")
+    assert far.value == pytest.approx(wanted)
+
+
+def test_the_documented_functions_and_drift_freeze_the_same_threshold() -> None:
+    rng = np.random.default_rng(5)
+    label = np.tile([1, 0], 60)
+    score = rng.normal(label * 1.0, 1.0)
+    both = np.concatenate([score, score - 0.3])
+    header = Header("real", "fake", "logit")
+    made = Trials.of(
+        np.tile(label, 2), both, item=[f"{i}" for i in range(240)], source=[f"{i % 120}" for i in range(240)], header=header,
+        manipulation=["clean"] * 120 + ["lower"] * 120,
+    )  # fmt: skip
+    documented = compute_all_metrics(label, score)
+    far, frr = compute_far_frr(label, score - 0.3, documented["EER_threshold"])
+    found = {(e.slice["manipulation"], e.metric): e.value for e in drift(made, bootstrap=0).estimates}
+    assert (found["lower", "far"], found["lower", "frr"]) == pytest.approx((far, frr))
+
+
 def test_pairs_must_be_pairs() -> None:
     whole = trials(clean=CLEAN, other=CLEAN)
-    with pytest.raises(DataError, match="partner"):
-        drift(Trials(whole.frame[:-1], whole.header), bootstrap=0)
+    with pytest.raises(DataError) as alone:
+        drift(_renamed(whole), bootstrap=0)
+    assert alone.value.code == "no-partners"
     with pytest.raises(DataError, match="more than once"):
         drift(whole, pair_by="speaker", bootstrap=0)
     with pytest.raises(UnknownName):

@@ -84,6 +84,9 @@ def detect(
     tally: Annotated[str | None, typer.Option(metavar="COLUMNS", help=TALLY)] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     precision: Annotated[str, typer.Option(help="auto (float32), tf32, bfloat16, float16, int8 (CPU).")] = "auto",
+    compile_: Annotated[
+        bool, typer.Option("--compile", help="Compile a torch module; worth it for long runs of clips of one length.")
+    ] = False,
     check: Annotated[int, typer.Option(help="Clips scored again alone, as a check.")] = 8,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
     retry: Annotated[bool, typer.Option("--retry", help="With --resume: try failed items again.")] = False,
@@ -93,11 +96,13 @@ def detect(
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:
     """Run a detector over files: crash-safe, resumable, the same scores for any batch size and worker count."""
+    from hitmiss.detect.loading import make_loader
     from hitmiss.detect.loop import run_detector
 
     manifest = _manifest(data, protocol, reading, root, suffix, file_column, limit)
     rate = sample_rate or (16000 if input_ == "audio" else None)
     placed = {"weights": weights, "device": device, "precision": precision, "sample_rate": rate, "layers": embed or ()}
+    placed["compiled"] = compile_
     with _opened(detector, placed, cluster, actors, workers, len(manifest)) as model:
         rate = _agree_on_rate(model, sample_rate, input_)
         transform, manifest, coding = _coded(codecs, manifest, rate)
@@ -105,6 +110,7 @@ def detect(
             transform, manifest, coding = _manipulated(manipulate, only, codecs, manifest, rate, input_)
         running: dict[str, Any] = {"workers": workers, "resume": resume, "join": join, "retry": retry, "check": check}
         running |= {"batch_seconds": batch_seconds, "batch_items": batch_items, "pad": pad}
+        running |= {"are_pictures": input_ == "image"}
         fitting = {"cut_length": cut_length, "rule": length_rule} if cut_length is not None else None
         pinned = {"input": input_, "sample_rate": rate, "length": fitting, "codecs": coding}
         windows = {"window": _samples(window, rate), "hop": _samples(hop, rate), "pooling": pooling}
@@ -115,7 +121,7 @@ def detect(
             manifest,
             settings,
             output=output,
-            load=_loader(input_, manifest, rate, text_column),
+            load=make_loader(input_, manifest, rate, text_column, None if transform or window else cut_length),
             transform=transform,
             fit=_fit(fitting),
             report=_progress(),
@@ -266,12 +272,6 @@ def _settings(
 
 def _samples(seconds: float | None, rate: int | None) -> int | None:
     return None if seconds is None else round(seconds * (rate or 16000))
-
-
-def _loader(kind: str, manifest: Manifest, rate: int | None, column: str) -> Any:
-    from hitmiss.detect.loading import make_loader
-
-    return make_loader(kind, manifest, rate, column)
 
 
 def _fit(fitting: dict[str, Any] | None) -> Any:

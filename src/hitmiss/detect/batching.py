@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
-POOL: Final = 4
+POOL: Final = 8
 """How many batches' worth of clips are gathered where lengths differ."""
 
 

@@ -21,7 +21,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.detect.beats_encoder import Arrangement, Encoder, product_type
+from hitmiss.detect.beats_encoder import Arrangement, Encoder
 from hitmiss.detect.detector import Batch, need
 from hitmiss.detect.extract import OutputKind
 from hitmiss.detect.fbank import SAMPLE_RATE, fbank, n_frames
@@ -102,8 +102,7 @@ class Beats:
     def to(self, device: str, precision: str = "float32", arrangement: Arrangement | None = None) -> Beats:
         """The network on a device, in a precision, arranged as is best there (or as `arrangement` says)."""
         self.weights = {name: tensor.to(device) for name, tensor in self.weights.items()}
-        dtype = product_type(precision)
-        self._encoder = Encoder(self.config, self.weights, device=device, dtype=dtype, arrangement=arrangement)
+        self._encoder = Encoder(self.config, self.weights, device=device, precision=precision, arrangement=arrangement)
         return self
 
     def eval(self) -> Beats:
@@ -130,7 +129,9 @@ class Beats:
         """
         x, counts = self.patches(waves, lengths)
         is_padded = min(counts) < x.shape[1]
-        ends = self.torch.tensor(counts, device=x.device)
+        # Through pinned memory: a plain copy to a GPU would wait until all that is under way there is done.
+        counted = self.torch.tensor(counts)
+        ends = (counted.pin_memory() if x.is_cuda else counted).to(x.device, non_blocking=True)
         inside = (self.torch.arange(x.shape[1], device=x.device)[None] < ends[:, None]).float()
         if is_padded:
             x = x * inside[..., None]

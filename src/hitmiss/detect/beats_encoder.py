@@ -43,17 +43,30 @@ class Arrangement:
     packed: bool = False
     dynamic: bool = True
     """One compiled function for batches of all sizes; else one for each size."""
+    blocks: tuple[int, int, int, int] | None = None
+    """Queries and keys in a block of flex attention, warps and stages; None: as torch has it."""
 
     @classmethod
-    def best(cls, device: str) -> Arrangement:
-        """What is fastest on a device with this torch."""
+    def best(cls, device: str, precision: str = "float32") -> Arrangement:
+        """What is fastest on a device with this torch: flex attention where products run on tensor cores."""
         torch = need("torch", "torch")
         if device.startswith("cuda"):
             has_flex = _flex() is not None
-            return cls(fourier=True, flex=has_flex, compiled=has_flex)
+            if has_flex and precision != "float32":
+                return cls(fourier=True, flex=True, compiled=True, blocks=None if precision == "tf32" else BLOCKS[0])
+            return cls(fourier=True, compiled=has_flex)
         return cls(packed=device == "cpu" and _packs(torch))
 
+    def simpler(self) -> Arrangement:
+        """What to try where this one cannot be compiled: smaller blocks, then no flex attention, then no compiling."""
+        later = BLOCKS[BLOCKS.index(self.blocks) + 1 :] if self.blocks in BLOCKS else BLOCKS
+        if self.flex and later:
+            return replace(self, blocks=later[0])
+        return replace(self, flex=False, blocks=None, compiled=self.compiled and self.flex)
 
+
+BLOCKS: Final = ((128, 64, 8, 2), (64, 64, 4, 2), (64, 32, 4, 2), (32, 32, 4, 1))
+"""Block sizes of flex attention, the fastest first; a card with less shared memory takes a later one."""
 PLAIN: Final = Arrangement()
 """Products, convolution and attention as torch has them: what the others are compared with."""
 
@@ -85,13 +98,13 @@ class Encoder:
         weights: Mapping[str, Any],
         *,
         device: str = "cpu",
-        dtype: str = "float32",
+        precision: str = "float32",
         arrangement: Arrangement | None = None,
     ) -> None:
         self.torch = need("torch", "torch")
         self.config = config
-        self.arrangement = Arrangement.best(device) if arrangement is None else arrangement
-        self.dtype = getattr(self.torch, dtype)
+        self.arrangement = Arrangement.best(device, precision) if arrangement is None else arrangement
+        self.dtype = getattr(self.torch, product_type(precision))
         if self.arrangement.packed and self.dtype != self.torch.float32:
             self.arrangement = replace(self.arrangement, packed=False)
         self.notes: list[str] = []
@@ -122,21 +135,25 @@ class Encoder:
         config, arranged = self.config, self.arrangement
         bias = None if self._table is None or arranged.flex else self._bias_matrix(x.shape[1])
         about = (self._table, bias, ends, is_padded, config.encoder_attention_heads, config.alpha)
+        how = (arranged.flex, arranged.packed, arranged.blocks)
         if not arranged.compiled:
-            return self._step(x, weights, *about, arranged.flex, arranged.packed)
+            return self._step(x, weights, *about, *how)
         try:
             if arranged.dynamic:
                 sizes = [(x, 0), (x, 1), (ends, 0), *([] if bias is None else [(bias, 1), (bias, 2)])]
                 for tensor, axis in sizes:
                     self.torch._dynamo.maybe_mark_dynamic(tensor, axis)
-            return self._step(x, weights, *about, arranged.flex, arranged.packed)
+            return self._step(x, weights, *about, *how)
         except self.torch.cuda.OutOfMemoryError:
             raise
         except Exception as error:  # whatever a compiler or a missing tool raises: the scores do not depend on it
             first = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            self.notes.append(f"the network runs uncompiled, which is slower: {first[:200]}")
-            self.arrangement = replace(arranged, compiled=False, flex=False)
-            self._step = layer_step
+            self.arrangement = arranged.simpler()
+            if not self.arrangement.compiled:
+                self.notes.append(f"the network runs uncompiled, which is slower: {first[:300]}")
+                self._step = layer_step
+            elif not self.arrangement.flex:
+                self.notes.append(f"the network runs without flex attention, which is slower: {first[:300]}")
             return self._run(x, weights, ends, is_padded)
 
     def _compiled(self) -> Callable[..., Any]:
@@ -241,6 +258,7 @@ def layer_step(
     alpha: float,
     flex: bool,
     packed: bool,
+    blocks: tuple[int, int, int, int] | None,
 ) -> Any:
     """One layer: attention and two products, each added to the stream and normed."""
     import torch
@@ -253,10 +271,11 @@ def layer_step(
     gate = None
     if w.scale is not None:
         gates = torch.sigmoid(mixed[..., 3 * width :].float()).view(n, length, 2, heads).permute(2, 0, 3, 1)
-        gate = gates[0] * (gates[1] * w.scale - 1.0) + 2.0  # clip × head × patch
-    attended = (
-        attend_flex(q, k, v, table, gate, ends, is_padded) if flex else attend(q, k, v, bias, gate, ends, is_padded)
-    )
+        gate = (gates[0] * (gates[1] * w.scale - 1.0) + 2.0).contiguous()  # clip × head × patch
+    if flex:
+        attended = attend_flex(q, k, v, table, gate, ends, is_padded, blocks)
+    else:
+        attended = attend(q, k, v, bias, gate, ends, is_padded)
     out = linear(attended.transpose(1, 2).reshape(n, length, width), w.out, w.out_bias, packed)
     x = functional.layer_norm(torch.add(out, x, alpha=alpha), (width,), w.first_norm, w.first_norm_bias)
     inner = linear(x.to(kind), w.inner, w.inner_bias, packed, gelu=True)
@@ -291,7 +310,16 @@ def attend(q: Any, k: Any, v: Any, bias: Any, gate: Any, ends: Any, is_padded: b
     return torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
 
 
-def attend_flex(q: Any, k: Any, v: Any, table: Any, gate: Any, ends: Any, is_padded: bool) -> Any:
+def attend_flex(
+    q: Any,
+    k: Any,
+    v: Any,
+    table: Any,
+    gate: Any,
+    ends: Any,
+    is_padded: bool,
+    blocks: tuple[int, int, int, int] | None,
+) -> Any:
     """Attention that reads the bias of a distance, times the gate of the query, where it is used."""
     import torch
     from torch.nn.attention.flex_attention import flex_attention
@@ -304,7 +332,10 @@ def attend_flex(q: Any, k: Any, v: Any, table: Any, gate: Any, ends: Any, is_pad
             score = score + (found if gate is None else gate[b, h, at] * found)
         return torch.where(to < ends[b], score, -math.inf) if is_padded else score
 
-    return flex_attention(q, k, v, score_mod=score_mod)
+    options: Any = None
+    if blocks is not None:
+        options = dict(zip(("BLOCK_M", "BLOCK_N", "num_warps", "num_stages"), blocks, strict=True))
+    return flex_attention(q, k, v, score_mod=score_mod, kernel_options=options)
 
 
 def relative_buckets(distance: Any, n: int, most: int) -> Any:

@@ -48,10 +48,21 @@ class Opening:
     sample_rate: int | None = None
     layers: tuple[str, ...] = ()
 
+    compiled: bool = False
+
     @property
     def placed(self) -> dict[str, Any]:
         """Where and how a torch model runs."""
         return {"device": self.device, "precision": self.precision, "layers": self.layers}
+
+    def refuse(self, what: str, *options: str) -> None:
+        """Stop where the caller gave an option that this kind of detector has no use for: none is ignored in silence."""
+        flags = {"weights": "--weights", "layers": "--embed", "precision": "--precision", "compiled": "--compile"}
+        given = {"weights": self.weights is not None, "layers": bool(self.layers), "compiled": self.compiled}
+        given["precision"] = self.precision not in ("auto", "float32")
+        for option in options:
+            if given[option]:
+                raise UsageError(f"{what} has no use for {flags[option]}: leave it out", code=f"{option}-unused")
 
 
 def opener_of(text: str) -> str | None:
@@ -208,13 +219,14 @@ def open_detector(
     precision: str = "auto",
     sample_rate: int | None = None,
     layers: Sequence[str] = (),
+    compiled: bool = False,
 ) -> Detector:
     """A detector from its text: `model.onnx`, `module:name`, `file.py:name`, `beats:checkpoint.pt`, `hf-audio:folder`, ….
 
     A name that stands for a function without required parameters is a factory: it is called, with `weights` loaded into
     the torch module that it gives.
     """
-    how = Opening(weights, device, precision, sample_rate, tuple(layers))
+    how = Opening(weights, device, precision, sample_rate, tuple(layers), compiled)
     kind = opener_of(text)
     if kind is None:
         return _from_name(text, how)
@@ -226,6 +238,7 @@ def _open_onnx(path: str, how: Opening) -> Detector:
     """An ONNX model: model.onnx."""
     from hitmiss.detect.onnx_model import OnnxDetector
 
+    how.refuse(path, "weights", "precision", "compiled")
     return OnnxDetector(path, device=how.device, sample_rate=how.sample_rate, layers=how.layers)
 
 
@@ -233,20 +246,22 @@ def _open_beats(path: str, how: Opening) -> Detector:
     """A BEATs checkpoint: beats:checkpoint.pt."""
     from hitmiss.detect.beats import BeatsDetector
 
-    return BeatsDetector.load(path, head=how.weights, **how.placed)
+    return BeatsDetector.load(path, head=how.weights, **how.placed)  # compiled wherever that is faster
 
 
 def _open_transformers(path: str, how: Opening, *, medium: str) -> Detector:
     """A folder of a transformers model: hf-audio:folder, hf-text:folder, hf-image:folder."""
     from hitmiss.detect.transformers_model import TransformersDetector
 
-    return TransformersDetector(path, medium, device=how.device, precision=how.precision)
+    how.refuse(f"a folder of transformers ({path})", "weights", "compiled")
+    return TransformersDetector(path, medium, **how.placed)
 
 
 def _open_program(command: str, how: Opening) -> Detector:
     """A program that reads files and writes scores: program:command."""
     from hitmiss.detect.program import ProgramDetector
 
+    how.refuse("a program", "weights", "layers", "precision", "compiled")
     return ProgramDetector(command, sample_rate=how.sample_rate)
 
 
@@ -261,11 +276,12 @@ def _from_name(text: str, how: Opening) -> Detector:
         digest = load_weights(made, weights) if weights is not None else None
         loaded = {"weights": digest} if digest is not None else {"parameters": parameters_digest(made)}
         pinned = {"source": source_digest(thing), **loaded}
-        return TorchDetector(made, name=text, sample_rate=sample_rate, pinned=pinned, **placed)
-    if weights is not None:
-        raise UsageError(f"--weights goes with a torch module; {text} gives a {type(made).__name__}")
-    detector = as_detector(made, name=text, sample_rate=sample_rate)
-    return detector if isinstance(detector, CallableDetector) else _pinned(detector, text)
+        return TorchDetector(made, name=text, sample_rate=sample_rate, pinned=pinned, compiled=how.compiled, **placed)
+    found = as_detector(made, name=text, sample_rate=sample_rate)
+    own = tuple(getattr(found, "layers", ()))
+    unused = ["weights", "precision", "compiled", *([] if own and own == how.layers else ["layers"])]
+    how.refuse(f"{text}, which gives a {type(made).__name__},", *unused)
+    return found if isinstance(found, CallableDetector) else _pinned(found, text)
 
 
 def _pinned(detector: Detector, text: str) -> Detector:
@@ -303,14 +319,28 @@ def _module_of(place: str) -> Any:
             raise UsageError(f"there is no file {place}")
         module = importlib.util.module_from_spec(spec)
         sys.modules[spec.name] = module
-        spec.loader.exec_module(module)
+        # As `python file.py` does: what lies beside the file can be imported; and what lies where the user is.
+        _add_to_path(Path.cwd())
+        _add_to_path(Path(place).resolve().parent)
+        try:
+            spec.loader.exec_module(module)
+        except ModuleNotFoundError as error:
+            raise UsageError(
+                f"{place} imports something that is not there: {error}; modules are looked for in its own folder, in the "
+                f"current one and among installed packages",
+                code="missing-module",
+            ) from None
         return module
-    if "" not in sys.path and str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))  # as `python -m` does, so that a file beside the user is found
+    _add_to_path(Path.cwd())  # as `python -m` does, so that a file beside the user is found
     try:
         return importlib.import_module(place)
     except ModuleNotFoundError as error:
         raise UsageError(f"{place!r} cannot be imported: {error}; a detector is one of {_kinds()}") from None
+
+
+def _add_to_path(folder: Path) -> None:
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
 
 
 def need(package: str, extra: str) -> Any:

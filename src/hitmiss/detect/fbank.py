@@ -38,12 +38,20 @@ def fbank(waves: Any, bins: int = 128) -> Any:
     frames = waves.float().unfold(-1, FRAME, SHIFT)
     frames = frames - frames.mean(dim=-1, keepdim=True)
     before = torch.cat([frames[..., :1], frames[..., :-1]], dim=-1)
-    window = torch.from_numpy(povey_window()).to(waves.device)
+    window, filters = on_device(str(waves.device), bins)
     spectrum = torch.fft.rfft((frames - PREEMPHASIS * before) * window, n=FFT)
     power = spectrum.real.square() + spectrum.imag.square()
-    filters = torch.from_numpy(mel_filters(bins)).to(waves.device)
     with torch.autocast(waves.device.type, enabled=False):
         return (power @ filters.T).clamp_min(FLOOR).log()
+
+
+@lru_cache
+def on_device(device: str, bins: int) -> tuple[Any, Any]:
+    """Window and filters where they are used, copied there once: each copy would wait for what the device is doing."""
+    torch = need("torch", "torch")
+    with torch.inference_mode(False):
+        window, filters = (torch.from_numpy(array).to(device) for array in (povey_window(), mel_filters(bins)))
+    return window, filters
 
 
 @lru_cache

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from multiprocessing.connection import Connection, wait
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,13 @@ class Prepared:
     length: int
     decode: float
     augment: float
+
+
+class Loaded(NamedTuple):
+    """A clip of which the first part alone was loaded, and how long it is as a whole."""
+
+    clip: Any
+    length: int
 
 
 @dataclass(frozen=True)
@@ -79,7 +86,9 @@ class Preparation:
         try:
             clip = self.load(row)
             loaded = time.perf_counter()
-            length = int(clip.shape[-1]) if isinstance(clip, np.ndarray) and clip.ndim else len(clip)
+            whole = clip.length if isinstance(clip, Loaded) else None
+            clip = clip.clip if isinstance(clip, Loaded) else clip
+            length = whole or (int(clip.shape[-1]) if isinstance(clip, np.ndarray) and clip.ndim else len(clip))
             clip = clip if self.transform is None else self.transform(clip, row)
             clip = clip if self.fit is None else self.fit(clip)
             parts = [clip] if self.windows is None else list(self.windows(clip))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from hitmiss.detect.feeding import Loaded
 from hitmiss.errors import UnknownName
 from hitmiss.io.manifest import Manifest, inside
 
@@ -15,15 +16,20 @@ INPUTS: Final = ("audio", "image", "text", "path")
 
 @dataclass(frozen=True)
 class AudioLoader:
-    """The sound of a row's file: mono float32 at the detector's rate."""
+    """The sound of a row's file: mono float32 at the detector's rate; of a long file no more than `first` samples."""
 
     root: Path | None
     sample_rate: int
+    first: int | None = None
 
     def __call__(self, row: Mapping[str, Any]) -> Any:
-        from hitmiss.io.media import load_audio
+        from hitmiss.io.media import length_of, load_audio
 
-        return load_audio(inside(self.root, row["file"]), self.sample_rate)
+        path = inside(self.root, row["file"])
+        if self.first is None:
+            return load_audio(path, self.sample_rate)
+        clip = load_audio(path, self.sample_rate, first_seconds=self.first / self.sample_rate)
+        return Loaded(clip[: self.first], length_of(path, self.sample_rate) or len(clip))
 
 
 @dataclass(frozen=True)
@@ -62,12 +68,14 @@ class ColumnLoader:
         return str(row[self.column])
 
 
-def make_loader(kind: str, manifest: Manifest, sample_rate: int | None, column: str = "text") -> Any:
-    """The loader of that kind of input."""
+def make_loader(
+    kind: str, manifest: Manifest, sample_rate: int | None, column: str = "text", first: int | None = None
+) -> Any:
+    """The loader of that kind of input; of sound the `first` samples alone, where no more is used."""
     if kind not in INPUTS:
         raise UnknownName("input", kind, INPUTS)
     if kind == "audio":
-        return AudioLoader(manifest.root, sample_rate or 16000)
+        return AudioLoader(manifest.root, sample_rate or 16000, first)
     if kind == "image":
         return ImageLoader(manifest.root)
     if kind == "path":

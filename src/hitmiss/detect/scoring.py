@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from hitmiss.detect.batching import Budget, Piece, Pool, collate
 from hitmiss.detect.clock import Clock
 from hitmiss.detect.detector import Base, Detector
-from hitmiss.detect.extract import Extraction, pick_output
+from hitmiss.detect.extract import Extraction, OutputKind, pick_output, settled_kind
 from hitmiss.detect.feeding import Ahead, Failed, Prepare, feed, reason
 from hitmiss.detect.keeping import Keeper, Keeping
 from hitmiss.detect.settings import Report, Settings
@@ -22,6 +23,8 @@ from hitmiss.io.runs import Run
 
 HOPELESS: Final = 20
 """So many failures before the first success, and the run stops: it is not the files."""
+UNCLEAR: Final = 32
+"""So many outputs in 0..1 of a model that does not say what they are, and the run stops to ask."""
 AHEAD: Final = 4
 """Batches that are made ready before the model asks for them."""
 UNDER_WAY: Final = 3
@@ -30,6 +33,10 @@ CPU_SECONDS: Final = 8.0
 PICTURE_UNITS: Final = 48e6
 """Numbers in a batch of pictures: sixteen million pixels, which is one large photo or some three hundred small ones."""
 BATCH_ITEMS: Final = 256
+
+
+class UnclearOutputs(DataError):
+    """What the outputs are must be said; it is nobody's clip that is to blame."""
 
 
 class Loop:
@@ -57,6 +64,8 @@ class Loop:
         self._first_failure: str | None = None
         self._is_first_try = gives_up and bool(run.has_error.sum() == run.n_done)
         self._has_checked_width = False
+        self._kind: OutputKind = "auto"
+        self._n_unclear = 0
         self._n_loaded = 0
         self._n_unloadable = 0
 
@@ -100,7 +109,7 @@ class Loop:
         try:
             with self.clock.time("model"):
                 return pieces, self.detector.launch(batch)  # type: ignore[attr-defined]
-        except (EnvironmentFault, UsageError):
+        except (EnvironmentFault, UsageError, UnclearOutputs):
             raise
         except Exception as error:
             self._divide(pieces, error)
@@ -111,7 +120,7 @@ class Loop:
         try:
             with self.clock.time("model"):
                 outputs = self._checked(self.detector.collect(launched), len(pieces))  # type: ignore[attr-defined]
-        except (EnvironmentFault, UsageError):
+        except (EnvironmentFault, UsageError, UnclearOutputs):
             raise
         except Exception as error:
             self._divide(pieces, error)
@@ -150,7 +159,7 @@ class Loop:
         try:
             with self.clock.time("model"):
                 outputs, layers = self._outputs(batch, len(pieces))
-        except (EnvironmentFault, UsageError):
+        except (EnvironmentFault, UsageError, UnclearOutputs):
             raise
         except Exception as error:
             self._divide(pieces, error)
@@ -186,9 +195,21 @@ class Loop:
             raise DataError(f"{self.detector.name} gave outputs of shape {outputs.shape} for {n} clips")
         outputs = outputs.reshape(n, -1)
         if not self._has_checked_width:
-            self.extraction(outputs.shape[1])
-            self._has_checked_width = True
+            self._settle(outputs)
         return outputs
+
+    def _settle(self, outputs: NDArray[Any]) -> None:
+        """Which column and what kind, by the first batches: what is unclear is asked before hours are spent."""
+        rule = self.extraction(outputs.shape[1])
+        if rule.kind == "auto" and np.isfinite(outputs).all():
+            self._n_unclear += len(outputs)
+            try:
+                self._kind = settled_kind(outputs)
+            except DataError as error:
+                if self._n_unclear < UNCLEAR:  # a few numbers in 0..1 may be chance; the next batch may tell
+                    return
+                raise UnclearOutputs(str(error), code=error.code) from None
+        self._has_checked_width = True
 
     def _collect(self, piece: Piece, output: NDArray[Any], layers: dict[str, NDArray[Any]]) -> None:
         """Keep a piece's output until its clip is whole, then write the record."""
@@ -249,6 +270,7 @@ class Loop:
     def extraction(self, width: int) -> Extraction:
         """The rule for scores, with what the model says of itself where the caller says nothing."""
         rule = self.settings.extraction.settled(self.detector, self.manifest.positive, width)
+        rule = replace(rule, kind=self._kind) if rule.kind == "auto" else rule
         if rule.positive_index is None and width > 2:
             raise UsageError(
                 f"the model has {width} output columns; say which is {self.manifest.positive} (--positive-index)"

@@ -31,7 +31,7 @@ from hitmiss.io.files import Content, expand, fetch
 from hitmiss.io.findings import Ledger, Place, Stop, quoted
 from hitmiss.io.finished import open_finished
 from hitmiss.io.joining import Coverage, join, stems
-from hitmiss.io.names import SYSTEM_PREFIX, refuse_undeclared
+from hitmiss.io.names import KIND_OF_SCORE, SYSTEM_PREFIX, plain, refuse_undeclared
 from hitmiss.io.reshaping import find_reshaping, reshape
 from hitmiss.io.scorefiles import Match, Role, recognise
 from hitmiss.io.shapes import Shape
@@ -397,7 +397,7 @@ def _header(scores: Side, key: Side | None, reading: Reading, coverage: Coverage
     return Header(
         positive=reading.positive,
         negative=reading.negative,
-        score_kind=options.kind,
+        score_kind=options.score_kind or KIND_OF_SCORE.get(plain(scores.match.theirs.get("score", "")), "raw"),
         runs=runs,
         slices=tuple(name for name in slices if name not in runs),
         numbers=numbers,

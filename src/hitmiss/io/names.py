@@ -12,6 +12,7 @@ from hitmiss.io.layouts import PROTOCOL
 from hitmiss.io.shapes import Row
 from hitmiss.io.words import FAMILIES
 from hitmiss.readspec import ReadSpec
+from hitmiss.values import ScoreKind
 
 SYSTEM_PREFIX: Final = SCORES
 SASV_SCORES: Final = ("sasv_score", "cm_score", "asv_score")
@@ -24,7 +25,7 @@ ALIASES: Final[Mapping[str, Row]] = {
     ),
     "target": (),
     "label": ("label", "key", "y_true", *SASV_LABELS),
-    "score": ("score", "llr", "y_score", "y_prob", "prob", "probability", *SASV_SCORES),
+    "score": ("score", "llr", "logit", "log_odds", "y_score", "y_prob", "prob", "probability", *SASV_SCORES),
     "decision": ("decision", "y_pred", "verdict"),
     "confidence": ("confidence", "confidence_percent", "confidence_pct"),
     "error": ("error",),
@@ -39,6 +40,8 @@ EXTRAS: Final[Mapping[str, str]] = {
 }
 OURS: Final = {"verdict": "decision", "prediction": "decision", "confidence_percent": "confidence", "id": "item"}
 """Further words that a caller may use for our columns."""
+KIND_OF_SCORE: Final[Mapping[str, ScoreKind]] = {"logit": "logit", "log_odds": "logit"}
+"""What scores are where the name of their column says so and the caller says nothing; `write_scores` names them so."""
 KNOWN: Final = {alias for aliases in ALIASES.values() for alias in aliases} | set(EXTRAS)
 
 

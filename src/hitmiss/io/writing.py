@@ -2,7 +2,7 @@
 
 | form     | what is written                                                             |
 |----------|------------------------------------------------------------------------------|
-| table    | TSV with a header: item, label, score, probability, runs, slices, numbers       |
+| table    | TSV with a header: item, label, score (`logit`, where it is one), runs, slices, numbers |
 | official | `filename cm-score` of the ASVspoof 5 package                                   |
 | unpaired | `- - real 0.85`: no ids, so it can never be matched with another file           |
 """
@@ -46,7 +46,12 @@ def _write_table(trials: Trials, path: Path) -> None:
     head, frame = trials.header, trials.frame
     named = pl.when(pl.col("label") == 1).then(pl.lit(head.positive)).otherwise(pl.lit(head.negative))
     columns = [c for c in ("item", "label", "score", *head.runs, *head.slices, *head.numbers) if c in frame.columns]
+    if head.score_kind == "logit":  # the probability is a function of it, and two columns could each be the score
+        columns = [c for c in columns if c != "probability"]
     table = frame.with_columns(label=named).select(columns)
+    if head.score_kind == "logit" and "logit" not in columns:
+        table = table.rename({"score": "logit"})
+        columns = table.columns
     texts = [c for c in columns if table[c].dtype == pl.String]
     _refuse_broken(table, texts)
     artifacts.write(path, table.write_csv(separator="\t", quote_style="never", null_value=""))

@@ -86,10 +86,15 @@ def drift_of(trials: Trials, asked: Design) -> Results:
     units = _units(start, unit, linked)
     weights = _weights(int(units.max()) + 1, bootstrap, seed)
     rows: list[Estimate] = []
+    alone: list[str] = []
     for value in (base, *others):
-        cell = _Cell.of(start, _scores_by(trials.where(**{by: value}), linked, value), frozen.value, units, weights)
+        now = _scores_by(trials.where(**{by: value}), linked, value)
+        here, there, missing = _partners(start, now, linked, value)
+        alone += [missing] if missing else []
+        changed = Trials(now.frame[there], now.header)
+        cell = _Cell(start.label[here] == 1, start.score[here], changed.score, frozen.value, units[here], weights)
         rows += cell.estimates({shown(by): value}, level, unit or linked, is_clean=value == base)
-    notes = [f"decisions: score > {frozen.value:.6g}, a threshold {frozen.origin}", *_fakes_only(rows)]
+    notes = [f"decisions: score > {frozen.value:.6g}, a threshold {frozen.origin}", *_fakes_only(rows), *alone]
     made = Results(tuple(rows), warnings=tuple(notes), reading=reading, design=asked, content=trials.content)
     over = f"{bootstrap},unit={unit or linked},percentile,{level:g},seed={seed}" if bootstrap else "none"
     named = ",".join("*".join(grouping) for grouping in asked.by)
@@ -128,17 +133,11 @@ def _base(trials: Trials, by: str, clean: str | None) -> str:
 
 
 def _frozen(clean: Trials, threshold: float | None) -> Threshold:
-    """The given threshold, or one that decides as the clean EER's does, half-way to the next score.
-
-    At a clip's very score the smallest change of it, a rounding, would flip the decision.
-    """
+    """The given threshold, or the EER threshold of the clean clips as `compute_eer` gives it: one rule everywhere."""
     if threshold is not None:
         return Threshold(threshold, "that was given")
     last = equal_error(clean.label, clean.score)[1]
-    above = clean.score[clean.score > last]
-    middle = (last + float(above.min())) / 2 if len(above) else last
-    found = middle if np.isfinite(middle) and middle > last else last
-    return Threshold(found, "at the EER of these clean clips, so their own row is optimistic")
+    return Threshold(last, "at the EER of these clean clips, so their own row is optimistic")
 
 
 def _scores_by(trials: Trials, linked: str, value: str) -> Trials:
@@ -149,6 +148,33 @@ def _scores_by(trials: Trials, linked: str, value: str) -> Trials:
             f"{value}: a {linked} is there more than once; name every column that tells the copies apart, as codec,codec_q"
         )
     return ordered
+
+
+def _partners(
+    start: Trials, now: Trials, linked: str, value: str
+) -> tuple[NDArray[np.int64], NDArray[np.int64], str | None]:
+    """Where the clips that have a score clean and changed are among either, and how many have one alone."""
+    before, after = start.frame[linked].to_numpy(), now.frame[linked].to_numpy()
+    common, here, there = np.intersect1d(before, after, assume_unique=True, return_indices=True)
+    if not len(common):
+        raise DataError(
+            f"{value}: none of its {len(after):,} clips has a clean partner by {linked}; say which column links a clip's "
+            f"copies (--pair-by)",
+            code="no-partners",
+        )
+    wrong = start.label[here] != now.label[there]
+    if wrong.any():
+        raise DataError(
+            f"{value}: {int(wrong.sum()):,} clips have another label than their clean partners, the first is "
+            f"{str(common[wrong][0])!r}",
+            code="partners-disagree",
+        )
+    lone = (len(before) - len(common), len(after) - len(common))
+    if not any(lone):
+        return here, there, None
+    said = f"{value}: {lone[0]:,} of {len(before):,} clean clips have no score here"
+    said += f" and {lone[1]:,} clips here have no clean score" if lone[1] else ""
+    return here, there, f"{said}; the row is over the {len(common):,} that have both"
 
 
 def _units(start: Trials, unit: str | None, linked: str) -> NDArray[np.int64]:
@@ -172,12 +198,6 @@ class _Cell:
     threshold: float
     unit: NDArray[np.int64]
     weights: Floats
-
-    @classmethod
-    def of(cls, start: Trials, now: Trials, threshold: float, unit: NDArray[np.int64], weights: Floats) -> _Cell:
-        if len(start) != len(now) or not np.array_equal(start.label, now.label):
-            raise DataError("the clean and the changed clips are not the same clips; each must have its partner")
-        return cls(start.label == 1, start.score, now.score, threshold, unit, weights)
 
     @cached_property
     def taken(self) -> Floats:
