@@ -180,13 +180,14 @@ def malformed(what: str, fault: Misdeclared) -> DataError:
     )
 
 
-def unfolded(packed: int) -> int:
-    """The most bytes that a packed file of so many bytes may unfold to.
+def unfolded(packed: int, is_streamed: bool = False) -> int:
+    """The most bytes that a packed file of so many bytes may unfold to; what is read piece by piece has no end of its own.
 
     >>> unfolded(1000) == BOMB_BYTES, unfolded(10**9) == MOST_BYTES
     (True, True)
     """
-    return min(MOST_BYTES, max(BOMB_BYTES, BOMB_RATIO * packed))
+    limit = max(BOMB_BYTES, BOMB_RATIO * packed)
+    return limit if is_streamed else min(MOST_BYTES, limit)
 
 
 def load_arrays(data: bytes | Path, what: str, file: str) -> dict[str, NDArray[Any]]:
@@ -213,7 +214,7 @@ def load_arrays(data: bytes | Path, what: str, file: str) -> dict[str, NDArray[A
         with np.load(source, allow_pickle=False) as arrays:
             found: dict[str, NDArray[Any]] = {name: arrays[name] for name in arrays.files}
     except (KeyError, ValueError, TypeError, OSError, EOFError, MemoryError, zlib.error, *BROKEN_ZIP) as error:
-        if isinstance(error, DataError | FileNotFoundError | PermissionError):
+        if isinstance(error, DataError | FileNotFoundError | PermissionError | IsADirectoryError):
             raise
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DataError(f"{file} is damaged, or is no {what} ({reason})", code="unreadable-file") from None

@@ -8,7 +8,6 @@ record   ids (or `ecg_id`);          patient (or `patient_id`), sex, …: any fu
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from hitmiss import artifacts
 from hitmiss.attack.batch import Floats, check_signals
 from hitmiss.attack.leads import expansion
 from hitmiss.attack.model import LAYOUTS
@@ -83,23 +83,17 @@ def read_recordings(path: str | Path, *, layout: str = "sample_lead", fs: float 
     if layout not in LAYOUTS:
         raise UnknownName("layout", layout, LAYOUTS)
     try:
-        # Opened here: numpy leaves a file open that turns out to be no archive.
-        with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
+        artifacts.note_input(path)
+        arrays = artifacts.load_arrays(Path(path), ".npz", Path(path).name)
     except FileNotFoundError:
         raise UsageError(f"there is no file {path}") from None
-    except (PermissionError, IsADirectoryError):
-        raise
-    except (
-        ValueError,
-        TypeError,
-        EOFError,
-        OSError,
-        zipfile.BadZipFile,
-    ):  # numpy's own words would advise to unpickle it
-        raise DataError(
+    except DataError as error:
+        if error.code == "oversized-archive":
+            raise
+        raise DataError(  # numpy's own words would advise to unpickle it
             f"{Path(path).name} is no .npz of plain arrays, or is damaged; "
-            "make one with numpy.savez(path, x=signals, y=labels, classes=names)"
+            "make one with numpy.savez(path, x=signals, y=labels, classes=names)",
+            code=error.code,
         ) from None
     x = _signals(arrays, layout, Path(path).name)
     for name in ("y", "classes"):

@@ -109,13 +109,12 @@ def _read_text(path: Path, separator: str, names: list[str] | None) -> pl.DataFr
 
 def _read_npz(path: Path) -> tuple[dict[str, Array], dict[str, Array]]:
     try:
-        with np.load(path, allow_pickle=False) as file:
-            return _sorted_out({name: file[name] for name in file.files}, path.name)
-    except (ValueError, zipfile.BadZipFile) as error:
+        return _sorted_out(artifacts.load_arrays(path, ".npz file", path.name), path.name)
+    except DataError as error:
         if "pickle" in str(error) and zipfile.is_zipfile(path):
             hint = "an array of Python objects, which is not read; save text as np.array(names, dtype=str)"
-            raise DataError(f"{path.name} holds {hint}") from None
-        raise DataError(f"{path.name} is not an .npz file: {error}") from None
+            raise DataError(f"{path.name} holds {hint}", code=error.code) from None
+        raise
 
 
 def _read_safetensors(path: Path) -> tuple[dict[str, Array], dict[str, Array]]:

@@ -7,6 +7,7 @@ import glob
 import gzip
 import hashlib
 import io
+import re
 import sys
 import zlib
 from dataclasses import dataclass
@@ -30,6 +31,9 @@ NUL_FIX: Final = "mend the file, or say --encoding"
 BLANK: Final = b" \t\r\n\0"
 GZIP: Final = b"\x1f\x8b"
 PARQUET: Final = b"PAR1"
+ARROW: Final = b"ARROW1"
+HEAD_BYTES: Final = 16
+REMOTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/{1,2}\S")
 PIECE: Final = 16 * 2**20
 """Bytes of a large file that are read before a word is said on how far it is."""
 
@@ -45,8 +49,13 @@ class Content:
 
     @property
     def is_parquet(self) -> bool:
-        """Whether the bytes are a Parquet file and not text."""
-        return self.encoding == "parquet"
+        """Whether the bytes are a table of typed columns, Parquet or Arrow, and not text."""
+        return self.encoding in ("parquet", "arrow")
+
+    @property
+    def is_arrow(self) -> bool:
+        """Whether the bytes are an Arrow (Feather) file."""
+        return self.encoding == "arrow"
 
 
 def expand(given: Any) -> list[Any]:
@@ -71,6 +80,8 @@ def fetch(path: str | Path, encoding: str | None, ledger: Ledger) -> Content:
     if not is_stdin and Path(path).is_dir():
         what, fix = "it is a folder, and no run of hitmiss", "give the files in it, as 'FOLDER/*.csv'"
         raise ledger.stop("unreadable-file", what, fix, [Place(name or str(path))])
+    if not is_stdin:
+        refuse_remote(path)
     artifacts.note_input(path)
     raw = sys.stdin.buffer.read() if is_stdin else _read_whole(Path(path))
     sha = hashlib.sha256(raw).hexdigest()
@@ -78,10 +89,12 @@ def fetch(path: str | Path, encoding: str | None, ledger: Ledger) -> Content:
     _refuse_empty(data, name, ledger)
     if data.startswith(PARQUET) and data.endswith(PARQUET):
         return Content(name, sha, data, "parquet")
+    if data.startswith(ARROW):
+        return Content(name, sha, data, "arrow")
+    refuse_format(data[:HEAD_BYTES], name, ledger)
     if data.startswith(PARQUET) and b"\0" in data:
         what = "it begins as a Parquet file and does not end as one"
         raise ledger.stop("unreadable-file", what, "make or fetch it again", [Place(name)])
-    _refuse_binary(data, name, ledger)
     text, used = _settle(data, name, encoding, ledger)
     _refuse_empty(text, name, ledger)  # a byte-order mark may have been all there was
     return Content(name, sha, one_line_end(text, name, ledger), used)
@@ -96,17 +109,38 @@ BINARY: Final = (
     (b"\x80\x05", "a Python pickle", "pickles are not opened, as they can run programs; save ids and scores as CSV"),
     (b"SQLite format 3", "an SQLite database", "export the table as CSV"),
     (b"\x89HDF", "an HDF5 file", "save ids and scores as CSV or Parquet"),
-    (b"ARROW1", "an Arrow file", "save it as Parquet"),
+    (b"\x28\xb5\x2f\xfd", "a zstd archive", "unpack it"),
+    (b"\xd0\xcf\x11\xe0", "an old workbook (.xls)", "save the table as CSV"),
+    (b"ORC", "an ORC file", "save it as Parquet"),
+    (b"FEA1", "a Feather file of version 1", "save it as Parquet"),
+    (b"%PDF", "a PDF", "give the table itself, as CSV"),
     (b"BZh", "a bzip2 archive", "unpack it"),
     (b"\xfd7zXZ", "an xz archive", "unpack it"),
 )
 """How files begin that hold no text, what they are, and what to do."""
 
 
-def _refuse_binary(data: bytes, name: str, ledger: Ledger) -> None:
-    for start, what, fix in BINARY:
-        if data.startswith(start) and (b"\0" in data or not data.isascii()):
-            raise ledger.stop("binary-file", f"it is {what}, not text", fix, [Place(name)])
+def refuse_remote(path: str | Path) -> None:
+    """Stop at an address of a network, which a path would make a folder of."""
+    text = str(path)
+    if REMOTE.match(text) and not Path(text).exists():
+        raise UsageError(
+            f"{text} is an address: files are read from this machine alone; fetch it first (curl -O, aws s3 cp, "
+            "gsutil cp, huggingface-cli download) and give its path",
+            code="remote-file",
+        )
+
+
+def refuse_format(start: bytes, name: str, ledger: Ledger, *, is_streamed: bool = False) -> None:
+    """Stop at a file whose first bytes say that it is no table that is read here."""
+    if is_streamed and start.startswith(ARROW):
+        what, fix = "it is an Arrow file, which is read whole", "write it as Parquet, or leave --stream out"
+        raise ledger.stop("binary-file", what, fix, [Place(name)])
+    for magic, kind, fix in BINARY:
+        if start.startswith(magic) and (
+            b"\0" in start or not start.isascii() or magic in (b"%PDF", b"SQLite format 3")
+        ):
+            raise ledger.stop("binary-file", f"it is {kind}, not text", fix, [Place(name)])
 
 
 def _refuse_empty(data: bytes, name: str, ledger: Ledger) -> None:

@@ -65,7 +65,7 @@ def recognise(shape: Shape, role: Role, options: ReadSpec, ledger: Ledger) -> Ma
 
 
 def _refuse_twins(names: Row, file: str, ledger: Ledger) -> None:
-    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    twice = [name for name in dict.fromkeys(names) if name.strip() and names.count(name) > 1]
     if twice:
         what, fix = f"two columns are called {quoted(twice[0])}", "give each column a name of its own"
         raise ledger.stop("ambiguous-column", what, fix, [Place(file, 1, twice[0])])
@@ -147,7 +147,9 @@ def _match(layout: str, has_header: bool, names: Row, found: Mapping[str, int], 
     fixed = [name for name in FIXED if name in found and name in WANTED[role]]
     runs = [name for name in options.runs if name in found]
     numbers = [name for name in found if name in options.numbers or (name in SASV_SCORES and role != "key")]
-    others = [name for name in found if name not in {*fixed, *runs, *numbers, *systems, *FIXED, *SASV_SCORES}]
+    # A column without a name is the row number that pandas writes, or follows a comma at the end of lines.
+    named = [name for name in found if name.strip()]
+    others = [name for name in named if name not in {*fixed, *runs, *numbers, *systems, *FIXED, *SASV_SCORES}]
     asked = {find(name, others) for name in options.where}
     slices = [name for name in others if options.slices is None or name in options.slices or name in asked]
     picks = {name: found[name] for name in (*fixed, *systems, *runs, *numbers, *slices)}

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from hitmiss.errors import UsageError
+from hitmiss import artifacts
+from hitmiss.errors import DataError, UsageError
 from hitmiss.io.files import Content
 from hitmiss.io.findings import Ledger, Place
 from hitmiss.io.layouts import is_number
@@ -30,13 +31,26 @@ def look_at_frame(source: Any, ledger: Ledger) -> Shape:
 def look_at_parquet(content: Content, ledger: Ledger) -> Shape:
     """A Parquet file."""
     try:
-        frame = pl.read_parquet(io.BytesIO(content.data))
+        if content.is_arrow:
+            frame = pl.read_ipc(io.BytesIO(content.data))
+        else:
+            refuse_bomb(pl.scan_parquet(io.BytesIO(content.data)), len(content.data), content.name, ledger)
+            frame = pl.read_parquet(io.BytesIO(content.data))
     except (pl.exceptions.PolarsError, OSError) as error:
-        what = f"the Parquet file is damaged ({str(error).splitlines()[0]})"
+        what = f"the {'Arrow' if content.is_arrow else 'Parquet'} file is damaged ({str(error).splitlines()[0]})"
         raise ledger.stop("unreadable-file", what, "make or fetch it again", [Place(content.name)]) from None
     if not frame.height:
         raise ledger.stop("empty-file", "the file holds no rows", "give a file with rows", [Place(content.name)])
     return Shape(content.name, head_of(frame), tuple(frame.columns), content=content, frame=frame)
+
+
+def refuse_bomb(lazy: pl.LazyFrame, packed: int, name: str, ledger: Ledger, *, is_streamed: bool = False) -> None:
+    """Stop before a Parquet file is unfolded that says it has more rows than so many bytes can reasonably hold."""
+    rows, width = int(lazy.select(pl.len()).collect().item()), len(lazy.collect_schema())
+    limit = artifacts.unfolded(packed, is_streamed)
+    if rows * width * 8 > limit:
+        what = f"its {rows:,} rows of {width} columns unfold beyond {limit:,} bytes"
+        raise ledger.stop("oversized-archive", what, "write it again as CSV if you trust it", [Place(name)])
 
 
 def look_at_json(content: Content, ledger: Ledger) -> Shape:
@@ -173,11 +187,38 @@ def frame_of(source: Any) -> pl.DataFrame:
 
 def settle(column: pl.Series, is_number: bool) -> pl.Series:
     """A column as the door wants it: text, save for numbers where a number is wanted. Nothing becomes null but scores."""
-    if is_number and column.dtype.is_numeric():
-        return column.cast(pl.Float64)
-    if column.dtype.is_nested() or column.dtype == pl.Object:
+    kind = column.dtype
+    if is_number and kind.is_numeric():
+        return _exact(column)
+    if kind == pl.Binary:
+        try:
+            return column.cast(pl.String).fill_null("")
+        except pl.exceptions.PolarsError:
+            raise DataError(
+                f"the column {column.name} holds bytes that are no text (UTF-8); write it as text", code="not-text"
+            ) from None
+    if kind.is_nested() or kind in (pl.Object, pl.Duration):
         return pl.Series(column.name, ["" if v is None else str(v) for v in column.to_list()], dtype=pl.String)
     return column.cast(pl.String).fill_null("")
+
+
+def is_plain_number(kind: pl.DataType) -> bool:
+    """Whether every value of a type is a number that a float holds exactly."""
+    return kind.is_numeric() and kind not in (pl.Int64, pl.UInt64, pl.Int128)
+
+
+def _exact(column: pl.Series) -> pl.Series:
+    """Numbers as floats; whole numbers that would lose their last digits, and so tie, are refused."""
+    floats = column.cast(pl.Float64)
+    if column.dtype.is_integer() and not is_plain_number(column.dtype):
+        lost = (floats.cast(pl.Int128) != column.cast(pl.Int128)).fill_null(False)
+        if lost.any():
+            raise DataError(
+                f"{int(lost.sum()):,} values of {column.name} are whole numbers of more than 15 digits, the first is "
+                f"{column.filter(lost)[0]}: as scores they would lose their last digits; scale them, or write them as floats",
+                code="inexact-number",
+            )
+    return floats
 
 
 def _json_row(row: object) -> dict[str, str]:

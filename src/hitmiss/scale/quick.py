@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from hitmiss.io import typed
 from hitmiss.io.names import SYSTEM_PREFIX
 from hitmiss.io.words import understand
 from hitmiss.readspec import ReadSpec
@@ -73,7 +74,10 @@ class Quick:
             raise Odd
         if plan.key is not None or opened.shard.system is not None or any(n.startswith(SYSTEM_PREFIX) for n in picks):
             raise Odd
-        values = cls(opened, plan, ())._values(is_all)
+        careful = cls(opened, plan, ())
+        if not typed.is_plain_number(careful._lazy.collect_schema()[careful._theirs("score")]):
+            raise Odd  # dates, booleans and the like are no scores, long whole numbers may not fit
+        values = careful._values(is_all)
         options = plan.options
         reading = understand(values[0], options.positive, options.negative, options.positive_value)
         if prod(map(len, values)) > MOST_CELLS or reading.problems:

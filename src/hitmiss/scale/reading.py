@@ -16,7 +16,18 @@ import polars as pl
 
 from hitmiss import artifacts
 from hitmiss.io import typed
-from hitmiss.io.files import GZIP, NUL, NUL_FIX, PARQUET, STDIN, Content, one_line_end
+from hitmiss.io.files import (
+    GZIP,
+    HEAD_BYTES,
+    NUL,
+    NUL_FIX,
+    PARQUET,
+    STDIN,
+    Content,
+    one_line_end,
+    refuse_format,
+    refuse_remote,
+)
 from hitmiss.io.findings import Ledger, Place
 from hitmiss.io.names import SYSTEM_PREFIX
 from hitmiss.io.plain import read_plain
@@ -30,6 +41,8 @@ from hitmiss.scale.plan import Shard
 
 BLOCK: Final = 2**22
 """Bytes of text that are read at a time: more would not stay in the cache."""
+LONGEST: Final = 2**26
+"""Bytes after which a line is none: a packed one may unfold without an end."""
 ROWS: Final = 2**19
 """Rows of a Parquet file that are read at a time."""
 HEAD: Final = 2**17
@@ -72,9 +85,9 @@ class Meter:
         """Some bytes."""
         return self._noted(self._file.read(n))
 
-    def readline(self) -> bytes:
-        """The bytes up to the next line end."""
-        return self._noted(self._file.readline())
+    def readline(self, n: int = -1) -> bytes:
+        """The bytes up to the next line end, at most `n`."""
+        return self._noted(self._file.readline(n))
 
     def _noted(self, data: bytes) -> bytes:
         self._sha.update(data)
@@ -99,8 +112,11 @@ def open_shard(shard: Shard, options: ReadSpec, ledger: Ledger, role: Role = "bo
         what = "stdin can be read once, and streaming may read a file twice"
         raise ledger.stop("unreadable-file", what, "write it to a file, or leave --stream out", [Place("stdin")])
     artifacts.note_input(shard.path)
+    refuse_remote(shard.path)
     with Path(shard.path).open("rb") as file:
-        is_parquet = file.read(4) == PARQUET
+        start = file.read(HEAD_BYTES)
+    refuse_format(start, Path(shard.path).name, ledger, is_streamed=True)
+    is_parquet = start.startswith(PARQUET)
     shape = _look_at_parquet(shard, ledger) if is_parquet else _look_at_text(shard, options, ledger)
     match = recognise(shape, role, options, ledger)
     return Opened(shard, shape, match if shard.system is None else _of_one_system(match, shard.system))
@@ -136,7 +152,9 @@ def _lines_expected(opened: Opened) -> int:
 def _look_at_parquet(shard: Shard, ledger: Ledger) -> Shape:
     name = Path(shard.path).name
     try:
-        head = pl.scan_parquet(shard.path, glob=False).head(typed.SAMPLE_ROWS).collect()
+        lazy = pl.scan_parquet(shard.path, glob=False)
+        typed.refuse_bomb(lazy, Path(shard.path).stat().st_size, name, ledger, is_streamed=True)
+        head = lazy.head(typed.SAMPLE_ROWS).collect()
     except (pl.exceptions.PolarsError, OSError) as error:
         raise _damaged_parquet(name, error, ledger) from None
     if not head.height:
@@ -311,14 +329,17 @@ def _blocks(text: Meter | gzip.GzipFile, name: str, ledger: Ledger) -> Iterator[
         try:
             data = text.read(BLOCK)
             if data and not data.endswith(b"\n"):
-                data += text.readline()
-            while b'"' in data and data.count(b'"') % 2:  # a quoted field goes on
-                more = text.readline()
+                data += text.readline(LONGEST)
+            while len(data) < LONGEST and b'"' in data and data.count(b'"') % 2:  # a quoted field goes on
+                more = text.readline(LONGEST)
                 if not more:
                     break
                 data += more
         except (OSError, EOFError, zlib.error) as error:
             raise _damaged(name, error, ledger) from None
+        if len(data) >= LONGEST:
+            what = f"a line, or a quoted field, is longer than {LONGEST:,} bytes"
+            raise ledger.stop("oversized-line", what, "give a table of scores", [Place(name)])
         if not data:
             return
         yield data.removeprefix(BOM) if is_first else data
