@@ -26,7 +26,7 @@ from hitmiss import metrics
 from hitmiss.metrics.calibration import brier_form
 from hitmiss.metrics.counts import Counts, f1_of
 from hitmiss.metrics.detection import act_dcf_form, cllr_form, eer_form, min_dcf_form
-from hitmiss.stats.bootstrap import count_replicates, stratified_replicates
+from hitmiss.stats.bootstrap import count_replicates, trial_replicates
 from hitmiss.stats.forms import Form, PairShare
 from hitmiss.stats.intervals import percentile
 from hitmiss.stats.paired import paired_replicates
@@ -145,7 +145,7 @@ def intervals(label: Array, score: Array) -> Iterator[Row]:
         return with_sklearn(label[i], score[i])
 
     def ours(forms: list[Form]) -> list[tuple[float, float]]:
-        drawn = stratified_replicates(Tally.of(label, score), forms, REPLICATES, np.random.default_rng(2))
+        drawn = trial_replicates(Tally.of(label, score), forms, REPLICATES, np.random.default_rng(2))
         return [percentile(v) for v in drawn]
 
     slow = scaled(naive)
@@ -166,8 +166,8 @@ def intervals(label: Array, score: Array) -> Iterator[Row]:
         gen = np.random.default_rng(3)
         tally = Tally.of(label, score)
         forms = [*point_forms(3), act_dcf_form(0.95, 1.0, 10.0, True), PairShare(), cllr_form()]
-        drawn = stratified_replicates(tally, forms, REPLICATES, gen)
-        drawn += stratified_replicates(tally.rescored(1 / (1 + np.exp(-tally.score))), [brier_form()], REPLICATES, gen)
+        drawn = trial_replicates(tally, forms, REPLICATES, gen)
+        drawn += trial_replicates(tally.rescored(1 / (1 + np.exp(-tally.score))), [brier_form()], REPLICATES, gen)
         counts = Counts.of(label, decision)
         outcomes = count_replicates(
             np.array([getattr(counts, n) for n in counts.__dataclass_fields__]), REPLICATES, gen
@@ -238,7 +238,7 @@ def growth(small: Tally) -> Iterator[Row]:
     """(f) Fifty times the trials."""
 
     def kernel(tally: Tally) -> float:
-        return cpu(lambda: stratified_replicates(tally, point_forms(), REPLICATES, np.random.default_rng(8)), 3)
+        return cpu(lambda: trial_replicates(tally, point_forms(), REPLICATES, np.random.default_rng(8)), 3)
 
     rng = np.random.default_rng(9)
     of_positives = 3.1 * (rng.standard_normal(GROWTH * POSITIVES) + 3.1 / 2)
@@ -266,9 +266,7 @@ def memory(label: Array, score: Array) -> Iterator[Row]:
     tally = Tally.of(label, score)
     values = [f.value(tally) for f in point_forms()]
     values += [
-        x
-        for v in stratified_replicates(tally, point_forms(), REPLICATES, np.random.default_rng(10))
-        for x in percentile(v)
+        x for v in trial_replicates(tally, point_forms(), REPLICATES, np.random.default_rng(10)) for x in percentile(v)
     ]
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

@@ -25,7 +25,7 @@ import numpy as np
 
 from hitmiss.metrics.detection import eer_form, min_dcf_form
 from hitmiss.stats.binomial import wilson
-from hitmiss.stats.bootstrap import stratified_replicates
+from hitmiss.stats.bootstrap import trial_replicates
 from hitmiss.stats.cells import cut
 from hitmiss.stats.forms import Form, MinimumCost, PairShare
 from hitmiss.stats.intervals import acceleration_of_trials, acceleration_of_units, bca, of_least_cost, percentile
@@ -75,7 +75,7 @@ def of_trials(n: int, rng: np.random.Generator) -> tuple[Array, list[float], lis
     n1 = round(POSITIVES * n)
     tally = Tally.of_classes(rng.normal(GAP, 1.0, size=n1), rng.normal(0.0, 1.0, size=n - n1))
     every = asked(tally)
-    drawn = stratified_replicates(tally, every, REPLICATES, rng)
+    drawn = trial_replicates(tally, every, REPLICATES, rng)
     return np.array(drawn), [f.value(tally) for f in every], [acceleration_of_trials(f, cut(tally, [f])) for f in every]
 
 

@@ -233,7 +233,7 @@ def billion(folder: Path) -> None:
 
 def growth() -> None:
     """The replicates alone, as trials grow."""
-    from hitmiss.stats.bootstrap import stratified_replicates
+    from hitmiss.stats.bootstrap import trial_replicates
     from hitmiss.stats.condensing import LARGE, condense
     from hitmiss.stats.forms import Form, MinimumCost, equal_error
     from hitmiss.tally import Tally
@@ -248,7 +248,7 @@ def growth() -> None:
         for _ in range(3):
             start = time.process_time()
             short = condense(tally, forms) if n > LARGE else tally
-            stratified_replicates(short, forms, 1000, np.random.default_rng(0))
+            trial_replicates(short, forms, 1000, np.random.default_rng(0))
             best = min(best, time.process_time() - start)
         costs[n] = best
         print(f"| {n:,} | {best:.3f} | {best / costs[68_000]:.1f} |", flush=True)

@@ -15,6 +15,9 @@ from hitmiss.spec import Setting, Spec, parse
 
 Method = Literal["auto", "percentile", "bca"]
 METHODS: Final = ("auto", "percentile", "bca")
+BY_CLASS: Final = "within classes"
+OF_ALL: Final = "from all"
+"""How trials or units are drawn: with class sizes fixed, or as random as another sample's would be."""
 Grouping = tuple[str, ...]
 By = Sequence[str | Sequence[str]] | str
 Undefined = Literal["null", "zero"]
@@ -183,11 +186,29 @@ class Plan:
         if len(self.unit) > 2:
             raise UsageError(f"at most two units can be crossed; found {', '.join(self.unit)}", code="bad-unit")
 
+    def by_class(self, prevalence: bool) -> bool:
+        """Whether trials (or units of one class) are drawn within each class: where prevalence has no part in a figure.
+
+        Of a figure that depends on prevalence, how many trials are positive is random too, so all are drawn from.
+        """
+        return not prevalence if self.stratify is None else self.stratify
+
+    def said(self, prevalence: bool, whole: bool = False) -> str:
+        """How the replicates of a figure were drawn, for the method of its interval; `whole`: units with both classes."""
+        what = f"unit={'*'.join(self.unit)}" if self.unit else "trials"
+        how = "" if whole else f" {BY_CLASS if self.by_class(prevalence) else OF_ALL}"
+        return f"{self.bootstrap},{what}{how},{self._rest}"
+
     def __str__(self) -> str:
         if not self.bootstrap:
             return "none"
-        kind = f"unit={'*'.join(self.unit)}" if self.unit else "stratified"
-        return f"{self.bootstrap},{kind},{self.method},{self.level:g},seed={self.seed}"
+        kind = f"unit={'*'.join(self.unit)}" if self.unit else "trials"
+        asked = {None: "", True: f" {BY_CLASS}", False: f" {OF_ALL}"}[self.stratify]
+        return f"{self.bootstrap},{kind}{asked},{self._rest}"
+
+    @property
+    def _rest(self) -> str:
+        return f"{self.method},{self.level:g},seed={self.seed}"
 
 
 @dataclass(frozen=True)

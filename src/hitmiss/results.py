@@ -34,7 +34,8 @@ class Estimate:
     """One number: what, how sure, on how many trials, for which run and slice.
 
     `value` is None where it is undefined; `note` then says why. `of` is how many trials the figure is over, where it says
-    (the denominator of a share). `title` is what a protocol calls the metric. `average` is None, `pooled`, `macro`, `worst` or `gap`.
+    (the denominator of a share). `title` is what a protocol calls the metric. `units` is how many units were drawn from,
+    `units_effective` how many of equal size would say as much. `average` is None, `pooled`, `macro`, `worst` or `gap`.
     """
 
     metric: str
@@ -53,6 +54,8 @@ class Estimate:
     best: str = "low"
     of: float | None = None
     title: str | None = None
+    units: int | None = None
+    units_effective: float | None = None
 
     @property
     def shown(self) -> str:

@@ -19,7 +19,7 @@ from hitmiss._version import __version__
 from hitmiss.comparing.differences import Comparison
 from hitmiss.comparing.rankings import Ranking
 from hitmiss.decisions import Deciding, at_threshold
-from hitmiss.design import Bands, Contest, Design, Drift, Gap, Languages, Protocol, Side, Triage
+from hitmiss.design import BY_CLASS, OF_ALL, Bands, Contest, Design, Drift, Gap, Languages, Protocol, Side, Triage
 from hitmiss.errors import DataError, GateFailed, UsageError
 from hitmiss.io.files import expand
 from hitmiss.measuring.signature import read_signature
@@ -477,11 +477,13 @@ def _plan(text: str | None) -> dict[str, Any]:
     if text is None:
         return {}
     count, kind, method, level, seed = text.split(",")
-    unit = tuple(kind.removeprefix("unit=").split("*")) if kind.startswith("unit=") else ()
+    what, _, how = kind.partition(" ")
+    unit = tuple(what.removeprefix("unit=").split("*")) if what.startswith("unit=") else ()
     return {
         "bootstrap": int(count),
         "unit": unit,
         "interval": method,
+        "stratify": {BY_CLASS: True, OF_ALL: False}.get(how),
         "level": float(level),
         "seed": int(seed.removeprefix("seed=")),
     }

@@ -126,7 +126,7 @@ def test_same_seed_same_digits_whatever_else_is_asked() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"unit": "speaker"}, {"unit": "speaker,attack"}, {"interval": "bca"}, {"unit": "speaker", "interval": "bca"}],
+    [{}, {"unit": "speaker"}, {"unit": "speaker,room"}, {"interval": "bca"}, {"unit": "speaker", "interval": "bca"}],
 )
 def test_every_interval_holds_its_estimate(options: dict[str, str]) -> None:
     metrics = [
@@ -139,7 +139,8 @@ def test_every_interval_holds_its_estimate(options: dict[str, str]) -> None:
         "cllr",
         "roc_auc",
     ]
-    for e in measure(simulated(1500), metrics, bootstrap=300, **options):
+    trials = simulated(1500).put(room=np.char.add("r", (np.arange(1500) % 13).astype(str)))
+    for e in measure(trials, metrics, bootstrap=300, **options):
         assert e.low is not None and e.low <= e.value <= e.high, e
 
 

@@ -10,7 +10,7 @@ from scipy.stats import ks_2samp
 
 from hitmiss.metrics.detection import dcf_at_form
 from hitmiss.metrics.ranking import tpr_at_fpr_form
-from hitmiss.stats.bootstrap import stratified_replicates
+from hitmiss.stats.bootstrap import trial_replicates
 from hitmiss.stats.condensing import HEAVY, condense, leaves
 from hitmiss.stats.forms import Form, MinimumCost, equal_error
 from hitmiss.tally import Tally
@@ -56,6 +56,6 @@ def test_replicates_have_the_distribution_of_the_whole_tally() -> None:
     forms: list[Form] = [equal_error("official"), MinimumCost(0.95, 0.5, 0.5)]
     short = condense(whole, forms)
     assert len(short.score) < len(whole.score) / 2
-    a = stratified_replicates(whole, forms, 3000, np.random.default_rng(1))
-    b = stratified_replicates(short, forms, 3000, np.random.default_rng(2))
+    a = trial_replicates(whole, forms, 3000, np.random.default_rng(1))
+    b = trial_replicates(short, forms, 3000, np.random.default_rng(2))
     assert [ks_2samp(x, y).pvalue > 0.001 for x, y in zip(a, b, strict=True)] == [True, True]

@@ -19,7 +19,7 @@ from scipy import stats
 from hitmiss.metrics.calibration import brier_form, log_loss_form
 from hitmiss.metrics.detection import cllr_form, dcf_at_form, eer_form, hull_eer, min_cllr_of_tally, min_dcf_form
 from hitmiss.metrics.ranking import average_precision_of_tally, fpr_at_tpr_form, tpr_at_fpr_form
-from hitmiss.stats.bootstrap import count_replicates, draw_cells, read_whole, resampled, stratified_replicates
+from hitmiss.stats.bootstrap import count_replicates, draw_cells, read_whole, resampled, trial_replicates
 from hitmiss.stats.cells import cut
 from hitmiss.stats.forms import ClassSums, Form, PairShare, Whole
 from hitmiss.stats.sums import class_sum, ordered_pairs
@@ -96,7 +96,7 @@ def same_law(a: Floats, b: Floats) -> float:
 def test_law_of_every_form_asked_together(kind: str) -> None:
     sample, replicates = SAMPLES[kind], 3000
     forms = [make() for make in FORMS.values()]
-    fast = stratified_replicates(Tally.of_classes(*sample), forms, replicates, np.random.default_rng(11))
+    fast = trial_replicates(Tally.of_classes(*sample), forms, replicates, np.random.default_rng(11))
     slow = by_brute_force(sample, forms, replicates, 12)
     chance = {name: same_law(a, b) for name, a, b in zip(FORMS, fast, slow, strict=True)}
     assert min(chance.values()) > 1e-4, chance
@@ -105,7 +105,7 @@ def test_law_of_every_form_asked_together(kind: str) -> None:
 def test_law_where_cells_are_split() -> None:
     """Crossings and minima alone, on far more groups than cells: each split must follow the shares of its halves."""
     sample, forms = uneven(8), [FORMS[name]() for name in EXACT]
-    fast = stratified_replicates(Tally.of_classes(*sample), forms, 3000, np.random.default_rng(13))
+    fast = trial_replicates(Tally.of_classes(*sample), forms, 3000, np.random.default_rng(13))
     slow = by_brute_force(sample, forms, 2000, 14)
     chance = {name: same_law(a, b) for name, a, b in zip(EXACT, fast, slow, strict=True)}
     assert min(chance.values()) > 1e-4, chance
@@ -115,21 +115,21 @@ def test_law_where_cells_are_split() -> None:
 def together() -> dict[str, Floats]:
     forms = [make() for make in FORMS.values()]
     tally = Tally.of_classes(*SAMPLES["more scores than cells"])
-    return dict(zip(FORMS, stratified_replicates(tally, forms, 4000, np.random.default_rng(22)), strict=True))
+    return dict(zip(FORMS, trial_replicates(tally, forms, 4000, np.random.default_rng(22)), strict=True))
 
 
 @pytest.mark.parametrize("name", FORMS)
 def test_law_of_a_form_asked_alone_is_the_same(name: str, together: dict[str, Floats]) -> None:
     tally = Tally.of_classes(*SAMPLES["more scores than cells"])
     replicates = 2000 if isinstance(FORMS[name](), Whole) else 8000
-    alone = stratified_replicates(tally, [FORMS[name]()], replicates, np.random.default_rng(21))[0]
+    alone = trial_replicates(tally, [FORMS[name]()], replicates, np.random.default_rng(21))[0]
     assert same_law(alone, together[name]) > 1e-4
 
 
 def test_figures_of_the_whole_curve_on_more_scores_than_cells() -> None:
     """Cells are coarser than the scores here: the law is approximate, and must still pass."""
     sample, forms = gaussian(2500, 4000, 6, 1.5), [FORMS[n]() for n in ("average_precision", "min_cllr", "auc", "cllr")]
-    fast = stratified_replicates(Tally.of_classes(*sample), forms, 1500, np.random.default_rng(31))
+    fast = trial_replicates(Tally.of_classes(*sample), forms, 1500, np.random.default_rng(31))
     slow = by_brute_force(sample, forms, 1500, 32)
     assert min(same_law(a, b) for a, b in zip(fast, slow, strict=True)) > 1e-4
 
@@ -138,7 +138,7 @@ def test_figures_of_the_whole_curve_on_more_scores_than_cells() -> None:
 def test_law_of_sums_over_probabilities(form: Form) -> None:
     rng = np.random.default_rng(7)
     sample = rng.beta(3, 1, size=400), rng.beta(1, 2, size=300)
-    fast = stratified_replicates(Tally.of_classes(*sample), [form], 4000, np.random.default_rng(41))[0]
+    fast = trial_replicates(Tally.of_classes(*sample), [form], 4000, np.random.default_rng(41))[0]
     slow = by_brute_force(sample, [form], 4000, 42)[0]
     assert same_law(fast, slow) > 1e-4
 
@@ -147,7 +147,7 @@ def test_law_of_sums_over_probabilities(form: Form) -> None:
 def test_joint_law_of_two_forms(kind: str) -> None:
     """Sum, difference and correlation of EER and minDCF: the forms are read off the same replicates."""
     sample, forms = SAMPLES[kind], [FORMS["eer interpolated"](), FORMS["min_dcf 0.95"]()]
-    a, b = stratified_replicates(Tally.of_classes(*sample), forms, 20_000, np.random.default_rng(51))
+    a, b = trial_replicates(Tally.of_classes(*sample), forms, 20_000, np.random.default_rng(51))
     c, d = by_brute_force(sample, forms, 4000, 52)
     assert same_law(a + b, c + d) > 1e-4
     assert same_law(b - 2 * a, d - 2 * c) > 1e-4
@@ -178,7 +178,7 @@ def every_resample(sample: Sample, form: Form) -> dict[float, Fraction]:
 def test_frequencies_agree_with_the_exact_law(name: str, sample: Sample) -> None:
     form, replicates = FORMS[name](), 4000
     law = every_resample(sample, form)
-    drawn = stratified_replicates(Tally.of_classes(*sample), [form], replicates, np.random.default_rng(61))[0]
+    drawn = trial_replicates(Tally.of_classes(*sample), [form], replicates, np.random.default_rng(61))[0]
     seen = Counter(np.round(drawn, 9).tolist())
     assert set(seen) <= set(law), "a figure that no resample has"
     expected = np.array([float(p) * replicates for p in law.values()])
@@ -192,7 +192,7 @@ def test_frequencies_agree_with_the_exact_law(name: str, sample: Sample) -> None
 def test_infinite_evidence_is_as_frequent_as_it_is_drawn() -> None:
     """One of 63 positives at −∞ and one of 52 negatives at +∞ make Cllr infinite when drawn, and only then."""
     sample = SAMPLES["infinite"]
-    drawn = stratified_replicates(Tally.of_classes(*sample), [cllr_form()], 20_000, np.random.default_rng(71))[0]
+    drawn = trial_replicates(Tally.of_classes(*sample), [cllr_form()], 20_000, np.random.default_rng(71))[0]
     finite = (1 - 1 / 63) ** 63 * (1 - 1 / 52) ** 52
     assert stats.binomtest(int(np.isfinite(drawn).sum()), 20_000, finite).pvalue > 1e-4
 
@@ -202,7 +202,7 @@ def test_infinite_log_loss_is_as_frequent_as_it_is_drawn() -> None:
     rng = np.random.default_rng(8)
     pos, neg = np.append(rng.uniform(0.0, 1.0, size=399), 0.0), rng.uniform(0.0, 0.9, size=400)
     form = log_loss_form()
-    drawn = stratified_replicates(Tally.of_classes(pos, neg), [form], 10_000, np.random.default_rng(72))[0]
+    drawn = trial_replicates(Tally.of_classes(pos, neg), [form], 10_000, np.random.default_rng(72))[0]
     assert stats.binomtest(int(np.isinf(drawn).sum()), 10_000, 1 - (1 - 1 / 400) ** 400).pvalue > 1e-4
     slow = by_brute_force((pos, neg), [form], 3000, 73)[0]
     assert same_law(drawn[np.isfinite(drawn)], slow[np.isfinite(slow)]) > 1e-4
@@ -213,7 +213,7 @@ def test_one_extreme_term_that_makes_most_of_the_sum() -> None:
     rng = np.random.default_rng(0)
     low = np.append(rng.uniform(-7.0, -6.0, size=8), -5000.0)
     sample = np.append(rng.normal(2, 1, size=2000), low), rng.normal(-2, 1, size=3000)
-    fast = stratified_replicates(Tally.of_classes(*sample), [cllr_form()], 10_000, np.random.default_rng(74))[0]
+    fast = trial_replicates(Tally.of_classes(*sample), [cllr_form()], 10_000, np.random.default_rng(74))[0]
     slow = by_brute_force(sample, [cllr_form()], 3000, 75)[0]
     assert same_law(fast, slow) > 1e-4
 
@@ -256,7 +256,7 @@ def test_figures_of_coarse_curves_are_centred_on_the_sample() -> None:
 def test_one_class_is_undefined() -> None:
     forms = [make() for make in FORMS.values()]
     for sample in ((np.array([1.0, 2.0]), np.zeros(0)), (np.zeros(0), np.array([1.0]))):
-        for values in stratified_replicates(Tally.of_classes(*sample), forms, 5, np.random.default_rng(0)):
+        for values in trial_replicates(Tally.of_classes(*sample), forms, 5, np.random.default_rng(0)):
             assert values.shape == (5,)
             assert np.isnan(values).all()
 
@@ -264,7 +264,7 @@ def test_one_class_is_undefined() -> None:
 def test_constant_scores_leave_nothing_to_chance() -> None:
     tally = Tally.of_classes(np.full(7, 3.0), np.full(9, 3.0))
     forms = [make() for make in FORMS.values()]
-    drawn = stratified_replicates(tally, forms, 50, np.random.default_rng(0))
+    drawn = trial_replicates(tally, forms, 50, np.random.default_rng(0))
     for name, form, values in zip(FORMS, forms, drawn, strict=True):
         assert values == pytest.approx(np.full(50, form.value(tally)), abs=1e-12), name
     assert FORMS["eer official"]().value(tally) == 1.0
@@ -273,14 +273,14 @@ def test_constant_scores_leave_nothing_to_chance() -> None:
 def test_perfect_scores_have_no_error_in_any_replicate() -> None:
     tally = Tally.of_classes(np.array([2.0, 3.0, 4.0]), np.array([-1.0, 0.0]))
     for name in ("eer grouped", "eer official", "eer interpolated", "min_dcf 0.95", "min_dcf 0.01"):
-        assert not stratified_replicates(tally, [FORMS[name]()], 200, np.random.default_rng(1))[0].any(), name
+        assert not trial_replicates(tally, [FORMS[name]()], 200, np.random.default_rng(1))[0].any(), name
 
 
 def test_same_seed_same_bits() -> None:
     tally, forms = Tally.of_classes(*SAMPLES["more scores than cells"]), [make() for make in FORMS.values()]
-    first, second = (stratified_replicates(tally, forms, 300, np.random.default_rng(9)) for _ in range(2))
+    first, second = (trial_replicates(tally, forms, 300, np.random.default_rng(9)) for _ in range(2))
     assert all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
-    other = stratified_replicates(tally, forms, 300, np.random.default_rng(10))
+    other = trial_replicates(tally, forms, 300, np.random.default_rng(10))
     assert not np.array_equal(first[0], other[0])
 
 
@@ -288,21 +288,21 @@ def test_order_of_the_exact_forms_does_not_matter() -> None:
     """Crossings, minima and fixed thresholds are read from one search: any order of the same forms gives the same bits.
     (Another *set* of forms gives other digits of the same law; sums draw their noise in the order asked.)"""
     tally, forms = Tally.of_classes(*SAMPLES["more scores than cells"]), [FORMS[n]() for n in EXACT]
-    forward = stratified_replicates(tally, forms, 300, np.random.default_rng(9))
-    backward = stratified_replicates(tally, forms[::-1], 300, np.random.default_rng(9))
+    forward = trial_replicates(tally, forms, 300, np.random.default_rng(9))
+    backward = trial_replicates(tally, forms[::-1], 300, np.random.default_rng(9))
     assert all(np.array_equal(a, b) for a, b in zip(forward, backward[::-1], strict=True))
 
 
 DIGEST = """
 import hashlib, numpy as np
 from hitmiss.metrics.detection import cllr_form, eer_form, min_dcf_form
-from hitmiss.stats.bootstrap import stratified_replicates
+from hitmiss.stats.bootstrap import trial_replicates
 from hitmiss.stats.forms import PairShare
 from hitmiss.tally import Tally
 rng = np.random.default_rng(0)
 tally = Tally.of_classes(rng.normal(2, 1, size=40_000), rng.normal(0, 1, size=60_000))
 forms = [eer_form("grouped"), min_dcf_form(0.95, 1.0, 10.0, True), PairShare(), cllr_form()]
-values = stratified_replicates(tally, forms, 2000, np.random.default_rng(1))
+values = trial_replicates(tally, forms, 2000, np.random.default_rng(1))
 print(*(hashlib.sha256(v.tobytes()).hexdigest() for v in values))
 """
 

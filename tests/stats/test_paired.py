@@ -16,7 +16,7 @@ from scipy import stats
 from hitmiss.metrics.detection import cllr_form, dcf_at_form, eer_form, min_dcf_form
 from hitmiss.metrics.ranking import average_precision_of_tally, fpr_at_tpr_form, tpr_at_fpr_form
 from hitmiss.stats import joint, paired, windows
-from hitmiss.stats.bootstrap import stratified_replicates
+from hitmiss.stats.bootstrap import trial_replicates
 from hitmiss.stats.draws import uniform_counts
 from hitmiss.stats.forms import Form, PairShare, Whole
 from hitmiss.stats.paired import Plan, paired_replicates
@@ -156,7 +156,7 @@ def test_law_of_each_system_is_that_of_the_unpaired_bootstrap() -> None:
     paired = paired_replicates(positive, a, b, asked, 5000, np.random.default_rng(15))
     for score, found in zip((a, b), paired, strict=True):
         tally = Tally.of_classes(score[positive], score[~positive])
-        alone = stratified_replicates(tally, asked, 5000, np.random.default_rng(16))
+        alone = trial_replicates(tally, asked, 5000, np.random.default_rng(16))
         assert min(same_law(x, y) for x, y in zip(found, alone, strict=True)) > 1e-4
 
 

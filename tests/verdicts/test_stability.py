@@ -50,7 +50,8 @@ def test_mean_and_deviation_are_those_of_the_trials() -> None:
         each = [found.one(metric, model="m", trial=str(k)).value for k in range(K)]
         assert found.one(metric, model="m", average="mean").value == pytest.approx(np.mean(each))
         assert found.one(metric, model="m", average="sd").value == pytest.approx(np.std(each, ddof=1))
-        assert found.one(metric, model="m", average="mean").method == "bootstrap 200,unit=item,percentile,0.95,seed=0"
+        method = found.one(metric, model="m", average="mean").method
+        assert method is not None and method.startswith("bootstrap 200,unit=item")
     assert "repeats:trial" in found.signature
 
 

@@ -59,4 +59,5 @@ def drift(
     text.write([drift_table(results)])
     for warning in results.warnings:
         printing.out(f"\n! {warning}")
+    printing.sampled(results)
     printing.out(f"\n{results.signature}")

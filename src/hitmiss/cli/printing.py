@@ -11,11 +11,14 @@ import json
 import math
 import os
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Any, TextIO
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TextIO
 
 from hitmiss import progress
 from hitmiss.visible import visible
+
+if TYPE_CHECKING:
+    from hitmiss.results import Estimate
 
 
 def out(text: str = "") -> None:
@@ -125,3 +128,12 @@ def expanded(patterns: Sequence[str]) -> list[str]:
     from glob import glob
 
     return [path for pattern in patterns for path in (sorted(glob(pattern)) or [pattern])]  # noqa: PTH207
+
+
+def sampled(results: Iterable[Estimate]) -> None:
+    """What the intervals of a table take to be random, under the table."""
+    from hitmiss.measuring.sampling import under
+
+    said = under(results)
+    if said is not None:
+        out(f"\n{said}")

@@ -125,6 +125,7 @@ def _emit(results: Results, trials: Trials, json: bool, asked: Design) -> None:
     text.write(shown)
     for warning in results.warnings:
         printing.out(f"\n! {warning}")
+    printing.sampled(results)
     printing.out(f"\n{results.signature}")
 
 

@@ -215,6 +215,7 @@ def _print(board: Board, documented: bool, json: bool) -> None:
         printing.out(line)
     for warning in board.results.warnings:
         printing.out(f"\n! {warning}")
+    printing.sampled(board.results)
     printing.out(f"\n{board.results.signature}")
 
 

@@ -243,6 +243,7 @@ def _show(
     text.write([*tables(evaluation), *extra])
     for warning in dict.fromkeys((*evaluation.figures.warnings, *_notes(evaluation), *evaluation.latency.warnings)):
         printing.out(f"\n! {warning}")
+    printing.sampled(evaluation.figures)
     printing.out(f"\n{evaluation.figures.signature}")
 
 

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from hitmiss.comparing.few import degrees, too_few
 from hitmiss.comparing.paired_samples import OUTCOMES, Both, PairedDraws, PairedSample, Part, outcomes
 from hitmiss.comparing.shares import Mask, discordant, share_of, shared_denominator
+from hitmiss.design import Plan
 from hitmiss.errors import UnknownName, UsageError
 from hitmiss.measuring.grouping import Sample
 from hitmiss.measuring.uncertainty import Question
@@ -104,12 +105,20 @@ def contrast(question: Both, sample: PairedSample, test: str, draws: PairedDraws
     if test == NO_TEST:
         return replace(found, note=f"no interval and no test: resampling inflates {question[0].metric.name}")
     if deltas is not None:
-        low, high = intervals.percentile(deltas, draws.plan.level)
+        low, high = ends_of(deltas, found.delta, degrees(question, sample, draws), draws.plan)
         lost = int(np.isnan(deltas).sum())
         note = f"{lost} replicates without a class left out" if lost else ""
         found = replace(found, low=low, high=high, error=_deviation(deltas), note=note)
     found = _tested(found, question, sample, draws, deltas)
     return _as_known(found, too_few(question, sample, draws)) if deltas is not None or test == "delong" else found
+
+
+def ends_of(deltas: Floats, delta: float, freedom: float, plan: Plan) -> tuple[float, float]:
+    """The interval of a difference: percentile for trials, Student's for units, of which there may be few."""
+    known = deltas[np.isfinite(deltas)]
+    if not plan.unit or not len(known) or not np.ptp(known):
+        return intervals.percentile(deltas, plan.level)
+    return intervals.student(known, delta, freedom, level=plan.level)
 
 
 def _as_known(found: Contrast, too_little: str | None) -> Contrast:
@@ -147,7 +156,7 @@ def _tested(
         return replace(found, p_value=_permuted(question, sample, draws))
     if deltas is None:
         return found
-    return replace(found, p_value=p_of_replicates(deltas, degrees(question, sample, draws)))
+    return replace(found, p_value=p_of_replicates(deltas, degrees(question, sample, draws), bool(draws.plan.unit)))
 
 
 def _with_wins(found: Contrast, question: Both, sample: PairedSample) -> Contrast:

@@ -47,7 +47,10 @@ def _behind(question: Both, sample: PairedSample, draws: PairedDraws) -> list[tu
     else:
         stands_on = {"": [np.ones_like(mask) for mask in positive]}
     names = draws.plan.unit or ("",)
-    return [(_held(sample, masks, draws, unit), unit, whose) for whose, masks in stands_on.items() for unit in names]
+    found = [(_held(sample, masks, draws, unit), unit, whose) for whose, masks in stands_on.items() for unit in names]
+    if len(names) < 2:
+        return found
+    return [row for row in found if len(row[0]) > 1] or found  # bona fide trials are all of one attack
 
 
 def _held(sample: PairedSample, masks: list[Mask], draws: PairedDraws, unit: str) -> Array:

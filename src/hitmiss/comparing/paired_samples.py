@@ -12,13 +12,13 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from hitmiss.columns import find
-from hitmiss.design import Grouping, Plan
+from hitmiss.design import OF_ALL, Grouping, Plan
 from hitmiss.errors import DataError
 from hitmiss.measuring.grouping import Columns, OneClass, Sample, samples_of_runs, samples_of_slices
 from hitmiss.measuring.uncertainty import Draws, Question
 from hitmiss.metrics.counts import Counts
 from hitmiss.pairing import REPEATS, Pair
-from hitmiss.progress import tell
+from hitmiss.stats.bootstrap import trial_draws
 from hitmiss.stats.forms import Form, OfColumns, OfCounts
 from hitmiss.stats.paired import paired_replicates
 from hitmiss.stats.seeds import generator
@@ -142,7 +142,7 @@ class PairedDraws:
     def prepare(cls, plan: Plan, a: Columns, b: Columns, zero_undefined: bool = False) -> PairedDraws:
         """Draw the units once, for both runs and all samples; `zero_undefined` as in `measurement.Choices`."""
         drawn = Draws.prepare(plan, a)
-        return cls(plan, drawn, Draws(plan, b, drawn.unit, drawn.weights, drawn.n_units), zero_undefined)
+        return cls(plan, drawn, drawn.of_run(b), zero_undefined)
 
     def is_zeroed(self, question: Both) -> bool:
         """Whether an undefined figure of this metric is 0 by convention."""
@@ -176,15 +176,28 @@ def _trial_deltas(questions: Sequence[Both], part: Part, plan: Plan, zero: bool)
     if _later(part):
         turned = [(q[1], q[0]) for q in questions]
         return [-d for d in _trial_deltas(turned, Part(part.b, part.a), plan, zero)]
-    at = [i for i, (q, _) in enumerate(questions) if q.form.kind == "scores"]
-    replicates, name = plan.bootstrap, part.a.name
-    drawn = _form_deltas([questions[i] for i in at], part, replicates, generator(plan.seed, "pair", name)) if at else []
-    found = dict(zip(at, drawn, strict=True))
-    for i, question in enumerate(questions):
-        if question[0].form.kind == "decisions":
-            found[i] = _count_deltas(question, part, replicates, generator(plan.seed, "pair counts", name), zero)
-        elif i not in found:
-            found[i] = _plain_deltas(question, part, replicates, generator(plan.seed, "pair rows", name))
+    found: dict[int, Floats] = {}
+    for by_class in (True, False):
+        alike = [i for i, (q, _) in enumerate(questions) if plan.by_class(q.metric.prevalence) is by_class]
+        name = (part.a.name,) if by_class else (part.a.name, OF_ALL)
+        at = [i for i in alike if questions[i][0].form.kind == "scores"]
+        if at:
+            asked = [questions[i] for i in at]
+            found.update(
+                zip(
+                    at,
+                    _form_deltas(asked, part, plan.bootstrap, generator(plan.seed, "pair", *name), by_class),
+                    strict=True,
+                )
+            )
+        for i in alike:
+            if questions[i][0].form.kind == "decisions":
+                rng = generator(plan.seed, "pair counts", *name)
+                found[i] = _count_deltas(questions[i], part, plan.bootstrap, rng, by_class, zero)
+            elif i not in found:
+                found[i] = _plain_deltas(
+                    questions[i], part, plan.bootstrap, generator(plan.seed, "pair rows", *name), by_class
+                )
     return [found[i] for i in range(len(questions))]
 
 
@@ -200,17 +213,19 @@ def _later(part: Part) -> bool:
     return False
 
 
-def _form_deltas(questions: Sequence[Both], part: Part, replicates: int, rng: Generator) -> list[Floats]:
+def _form_deltas(
+    questions: Sequence[Both], part: Part, replicates: int, rng: Generator, by_class: bool
+) -> list[Floats]:
     forms = [q.form for q, _ in questions if isinstance(q.form, Form)]
-    first, second = paired_replicates(part.positive, part.a.score, part.b.score, forms, replicates, rng)
+    first, second = paired_replicates(part.positive, part.a.score, part.b.score, forms, replicates, rng, by_class)
     return [_less(y, x) for x, y in zip(first, second, strict=True)]
 
 
-def _count_deltas(question: Both, part: Part, replicates: int, rng: Generator, zero: bool) -> Floats:
+def _count_deltas(question: Both, part: Part, replicates: int, rng: Generator, by_class: bool, zero: bool) -> Floats:
     """Metrics of decisions: a trial only matters through the outcomes of both runs, so their joint counts are drawn."""
     joint = joint_outcomes(part)
     totals = np.zeros((2, replicates, OUTCOMES))
-    for mask in (part.positive, ~part.positive):
+    for mask in (part.positive, ~part.positive) if by_class else (np.ones_like(part.positive),):
         have = np.bincount(joint[mask], minlength=OUTCOMES**2)
         if have.sum():
             drawn = rng.multinomial(int(have.sum()), have / have.sum(), size=replicates)
@@ -232,15 +247,12 @@ def outcomes(sample: Sample) -> NDArray[np.int64]:
     return sample.columns.outcome[sample.rows].astype(np.int64)
 
 
-def _plain_deltas(question: Both, part: Part, replicates: int, rng: Generator) -> Floats:
-    """Metrics without a form: trials are drawn within each class and both figures computed anew."""
-    members = [np.flatnonzero(mask) for mask in (part.positive, ~part.positive)]
+def _plain_deltas(question: Both, part: Part, replicates: int, rng: Generator, by_class: bool) -> Floats:
+    """Metrics without a form: trials are drawn and both figures computed anew."""
     forms = [q.form for q in question if isinstance(q.form, OfColumns)]
     sides = [(form, s.arrays(form.columns)) for form, s in zip(forms, (part.a, part.b), strict=True)]
     deltas = np.empty(replicates)
-    for r in range(replicates):
-        tell("replicates", r, replicates)
-        drawn = np.concatenate([rng.choice(m, size=len(m)) for m in members if len(m)])
+    for r, drawn in enumerate(trial_draws(part.positive, replicates, rng, by_class)):
         first, second = (form.of_arrays({k: v[drawn] for k, v in arrays.items()}) for form, arrays in sides)
         deltas[r] = second - first
     return deltas

@@ -39,7 +39,7 @@ from hitmiss.results import SCHEMA, finite
 from hitmiss.spec import Spec
 from hitmiss.stats.delong import auc_interval
 from hitmiss.stats.differences import detectable
-from hitmiss.stats.fewest import effective_units, enough
+from hitmiss.stats.fewest import effective_units, enough, unit_sizes
 from hitmiss.stats.forms import OfCounts
 from hitmiss.stats.letters import letters
 from hitmiss.stats.multiple import CORRECTIONS, adjusted
@@ -438,7 +438,7 @@ class Stream:
 
     def draws(self, plan: Plan, columns: Columns) -> Draws:
         """The draws, of one run."""
-        return Draws(plan, columns, self.unit, self.weights, self.weights.shape[1])
+        return Draws(plan, columns, self.unit, self.weights, self.weights.shape[1], self.weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -458,9 +458,8 @@ class Shared:
         first = runs.columns[0]
         if plan.unit:
             drawn = Draws.prepare(plan, first)
-            assert drawn.unit is not None and drawn.weights is not None
-            stream = Stream(drawn.unit, drawn.weights)
-            return cls(plan, runs, stream, stream)
+            assert drawn.unit is not None and drawn.weights is not None and drawn.free is not None
+            return cls(plan, runs, Stream(drawn.unit, drawn.weights), Stream(drawn.unit, drawn.free))
         asked = {q.metric.prevalence for q in runs.questions[0] if q.metric.interval}
         place = _random_order(first, runs.key, plan.seed)
         both = [_trial_stream(first.positive, place, plan, kind) if kind in asked else None for kind in (False, True)]
@@ -472,8 +471,8 @@ class Shared:
         positive = self.runs.columns[0].positive[rows]
         if not self.plan.unit:
             return float(min(n for n in (int(positive.sum()), int((~positive).sum())) if n))
-        codes = [self.runs.columns[0].codes(name)[0][rows] for name in self.plan.unit]
-        return min(effective_units(code, positive) for code in codes)
+        codes = [self.runs.columns[0].asked_codes(name)[0][rows] for name in self.plan.unit]
+        return effective_units(*(unit_sizes(code, positive) for code in codes))
 
     def fill(self, k: int, samples: list[Sample], asked: list[int], values: Floats, drawn: Floats) -> None:
         """Figures and replicates of one run on one sample, the mean over repetitions."""

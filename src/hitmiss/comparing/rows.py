@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from hitmiss.comparing.contrasts import NO_TEST, NO_WIDTH, RIGHT, Contrast, choose_test, contrast
+from hitmiss.comparing.contrasts import NO_TEST, NO_WIDTH, RIGHT, Contrast, choose_test, contrast, ends_of
 from hitmiss.comparing.differences import (
     ALL,
     BOTH,
@@ -27,7 +27,7 @@ from hitmiss.design import Grouping, Plan
 from hitmiss.measuring.measurement import FEW
 from hitmiss.pairing import Pair
 from hitmiss.progress import each, part, step
-from hitmiss.stats import intervals, mcnemar
+from hitmiss.stats import mcnemar
 from hitmiss.stats.differences import detectable, p_of_replicates
 from hitmiss.stats.multiple import adjusted
 from hitmiss.tally import Floats
@@ -170,8 +170,9 @@ class Work:
         if len(drawn) < len(good):
             return row
         deltas = np.mean(drawn, axis=0)
-        low, high = intervals.percentile(deltas, self.plan.level)
-        p = p_of_replicates(deltas, min(degrees(c.question, c.sample, self.draws) for c in good))
+        freedom = self._degrees(good)
+        low, high = ends_of(deltas, row.delta or 0.0, freedom, self.plan)
+        p = p_of_replicates(deltas, freedom, bool(self.plan.unit))
         if math.isnan(p):
             return row
         error = float(np.nanstd(deltas, ddof=1))
@@ -179,6 +180,11 @@ class Work:
         if low == high:
             return replace(row, note="; ".join(filter(None, (row.note, f"no interval: {NO_WIDTH}"))))
         return replace(row, low=low, high=high)
+
+    def _degrees(self, good: list[Cell]) -> float:
+        """Degrees of freedom of a mean over slices: units go through all of them, trials add up."""
+        found = [degrees(c.question, c.sample, self.draws) for c in good]
+        return max(found) if self.plan.unit else math.fsum(found)
 
     def discordances(self, sample: PairedSample) -> list[Discordance]:
         """McNemar's tables of a sample: abstentions wrong, and only pairs with two answers where that is another set."""

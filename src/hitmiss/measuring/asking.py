@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -102,6 +103,12 @@ class Work:
         question = self.questions[index]
         return self.draws.for_averages(question, sample, question.value(sample), self.replicates[sample.name][index])
 
+    def corrected(self, sample: Sample, index: int) -> float:
+        """A question's figure of a sample that was asked, without the optimism of a minimum."""
+        question = self.questions[index]
+        value = float(question.value(sample))
+        return self.draws.corrected(question, sample, value, self.replicates[sample.name][index])
+
     def _replicates(self, sample: Sample) -> list[Floats]:
         """Replicates of every question; nothing is known from those of a figure that gets no interval."""
         drawn = iter(self.draws.replicates([q for q in self.questions if q.metric.interval], sample))
@@ -111,7 +118,7 @@ class Work:
     def _estimate(self, index: int, question: Question, sample: Sample) -> Estimate:
         value = question.value(sample)
         row = blank(question, sample.n, sample.n_positive, sample.run, sample.slice)
-        row = replace(row, of=getattr(value, "of", None))
+        row = replace(row, of=getattr(value, "of", None), **units_of(self.draws, [sample]))
         if math.isnan(value) and self._is_zeroed(question):
             return replace(row, value=0.0, note=f"0 by convention: nothing to divide by in {question.metric.name}")
         if math.isnan(value):
@@ -150,7 +157,9 @@ class Work:
             return without_width(question, sample, value, plan)
         lost = int(np.isnan(drawn).sum())
         return Ends.of(
-            (low, high), f"bootstrap {plan}", f"{lost} replicates without a class left out" if lost else None
+            (low, high),
+            f"bootstrap {self.draws.said(question)}",
+            f"{lost} replicates without a class left out" if lost else None,
         )
 
 
@@ -168,11 +177,42 @@ def blank(question: Question, n: int, n_positive: int, run: Mapping[str, str], s
     )
 
 
-def with_interval(row: Estimate, drawn: Floats, draws: Draws, samples: Sequence[Sample]) -> Estimate:
-    """A figure made of other figures, with the percentile interval of what it is in each replicate, of samples with enough units."""
-    low, high = intervals.percentile(drawn, draws.plan.level)
+def with_interval(
+    row: Estimate, drawn: Floats, work: Work, samples: Sequence[Sample], question: Question, centre: float
+) -> Estimate:
+    """A figure made of other figures, with the interval of what it is in each replicate, of samples with enough units.
+
+    Trials: percentile. Units: Student's, on the scale of the metric, or the plain one for a gap. `centre` is the figure
+    without the optimism of its parts; where the interval leaves the figure out, both are said.
+    """
+    draws, plan = work.draws, work.draws.plan
+    row = replace(row, **units_of(draws, samples))
+    if plan.unit and plan.method == "auto":
+        bounds = (-math.inf, math.inf) if row.average == "gap" else question.metric.range
+        degrees = min(draws.units(sample)[1] for sample in samples) - 1.0
+        low, high = intervals.student(drawn, centre, degrees, bounds, plan.level)
+    else:
+        low, high = intervals.percentile(drawn, plan.level)
     silence = next(filter(None, map(draws.too_few, samples)), SAME if low == high else None)
     if silence:
         return replace(row, note="; ".join(filter(None, (row.note, silence))))
-    ends = Ends.of((low, high), f"bootstrap {replace(draws.plan, method='percentile')}")
-    return replace(row, low=ends.low, high=ends.high, method=ends.method)
+    said = replace(plan, method="auto" if plan.unit and plan.method == "auto" else "percentile")
+    ends = Ends.of((low, high), f"bootstrap {draws.said(question, said)}")
+    row = replace(row, low=ends.low, high=ends.high, method=ends.method)
+    return outside(row, centre)
+
+
+def outside(row: Estimate, centre: float) -> Estimate:
+    """A word where an interval leaves its own figure out: a minimum is too low in its own sample, and by how much."""
+    if row.value is None or row.low is None or row.high is None or row.low <= row.value <= row.high:
+        return row
+    why = f"optimistic: chosen on the same trials; about {centre:.4f} without that, which the interval is of"
+    return replace(row, note="; ".join(filter(None, (row.note, why))))
+
+
+def units_of(draws: Draws, samples: Sequence[Sample]) -> dict[str, Any]:
+    """The number of units behind a figure and the effective one, where units are drawn: of several samples the least."""
+    if not draws.plan.unit or not draws.plan.bootstrap:
+        return {}
+    held = [draws.units(sample) for sample in samples]
+    return {"units": min(n for n, _ in held), "units_effective": min(e for _, e in held)}

@@ -79,7 +79,8 @@ def _macro(
         shared = f"no interval: these slices share their {other} trials; draw a --unit for one"
         return replace(row, note="; ".join(filter(None, (note, shared))))
     drawn = np.mean([work.drawn(s, i) for s, _ in defined], axis=0)
-    return with_interval(row, drawn, work.draws, [whole])
+    centre = float(np.mean([work.corrected(s, i) for s, _ in defined]))
+    return with_interval(row, drawn, work, [whole], question, centre)
 
 
 def _within(
@@ -102,7 +103,7 @@ def _within(
     if not work.draws.plan.bootstrap or work.draws.plan.unit:
         return row
     drawn = pairs @ np.array([work.replicates[s.name][i] for s, _ in defined]) / pairs.sum()
-    return with_interval(row, drawn, work.draws, [whole])
+    return with_interval(row, drawn, work, [whole], question, float(row.value or 0.0))
 
 
 def _worst(question: Question, cells: list[Estimate]) -> list[Estimate]:
@@ -151,4 +152,5 @@ def _gap_row(work: Work, i: int, gap: Gap, sides: list[Sample], within: Estimate
     if not work.draws.plan.bootstrap:
         return row
     drawn = work.drawn(sides[1], i) - work.drawn(sides[0], i)
-    return with_interval(row, drawn, work.draws, sides)
+    centre = work.corrected(sides[1], i) - work.corrected(sides[0], i)
+    return with_interval(row, drawn, work, sides, work.questions[i], centre)

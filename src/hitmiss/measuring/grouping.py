@@ -17,6 +17,7 @@ from hitmiss.errors import UnknownName, UsageError
 from hitmiss.metrics.counts import OUTCOMES, Counts, outcome
 from hitmiss.stats import condensing
 from hitmiss.stats.delong import Steps, placements
+from hitmiss.stats.fewest import Sizes, unit_sizes
 from hitmiss.stats.forms import Form
 from hitmiss.stats.units import UnitSample
 from hitmiss.stretches import blocks, combined, text_codes
@@ -182,6 +183,10 @@ class Sample:
     def unit_sample(self, unit: NDArray[np.int64], n_units: int) -> UnitSample:
         """Its trials with the unit of each."""
         return UnitSample.of(self.positive, self.score, unit[self.rows], n_units)
+
+    def unit_sizes(self, unit: NDArray[np.int64]) -> Sizes:
+        """How many of its positives and negatives each unit holds."""
+        return unit_sizes(unit[self.rows], self.positive)
 
     def unit_outcomes(self, unit: NDArray[np.int64], n_units: int) -> NDArray[np.int64]:
         """How often each outcome of a decision happened to each unit (unit × outcome)."""

@@ -19,6 +19,7 @@ from hitmiss.errors import UsageError
 from hitmiss.measuring.grouping import Columns, OneClass, Rows, Sample
 from hitmiss.metrics.counts import OUTCOMES
 from hitmiss.stats.delong import Steps
+from hitmiss.stats.fewest import Sizes
 from hitmiss.stats.units import UnitSample
 from hitmiss.tally import Array, Floats, Tally
 from hitmiss.trials import Header, Trials
@@ -172,6 +173,12 @@ class TalliedSample(Sample):
         sizes = [len(own) for own in scores]
         positive, units = np.repeat(self.positive, sizes), np.repeat(unit[self.rows], sizes)
         return UnitSample.of(positive, np.concatenate([np.zeros(0), *scores]), units, n_units)
+
+    def unit_sizes(self, unit: Counts) -> Sizes:
+        """How many trials of each class each unit holds."""
+        own, n = unit[self.rows], int(unit.max(initial=-1)) + 1
+        found = [np.bincount(own[m], weights=self.size[m], minlength=n) for m in (self.positive, ~self.positive)]
+        return found[0], found[1]
 
     def unit_outcomes(self, unit: Counts, n_units: int) -> Counts:
         """How often each outcome of a decision happened to each unit (unit × outcome)."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.design import Plan
+from hitmiss.design import OF_ALL, Plan
 from hitmiss.errors import DataError, UsageError
 from hitmiss.measuring.grouping import Columns, Sample
 from hitmiss.metrics.confidence import Judged
@@ -18,12 +18,19 @@ from hitmiss.metrics.counts import Counts
 from hitmiss.registry import Metric
 from hitmiss.spec import Setting
 from hitmiss.stats import intervals
-from hitmiss.stats.bootstrap import count_replicates, stratified_replicates, trial_draws
+from hitmiss.stats.bootstrap import count_replicates, trial_draws, trial_replicates
 from hitmiss.stats.cells import cut
-from hitmiss.stats.fewest import enough
-from hitmiss.stats.forms import Form, Functional, OfColumns, OfTrials
+from hitmiss.stats.fewest import LEAST_EFFECTIVE, effective_units, enough
+from hitmiss.stats.forms import Few, Form, Functional, OfColumns, OfTrials
 from hitmiss.stats.seeds import generator
-from hitmiss.stats.units import UnitSample, draw_units, refuse_mixed_strata, unit_replicates, weighted_totals
+from hitmiss.stats.units import (
+    UnitSample,
+    draw_units,
+    refuse_mixed_strata,
+    unit_replicates,
+    unit_sides,
+    weighted_totals,
+)
 from hitmiss.tally import Array, Floats, Tally
 
 MOST_BLOCKS = 100
@@ -55,35 +62,53 @@ class Draws:
     unit: NDArray[np.int64] | None = None
     weights: Array | None = None
     n_units: int = 0
+    free: Array | None = None
     _unit_samples: dict[str, UnitSample] = field(default_factory=dict)
     _accelerations: dict[tuple[str, int], float] = field(default_factory=dict)
     _beside: dict[tuple[str, str], tuple[Form, Floats]] = field(default_factory=dict)
     _tallies: dict[str, Tally] = field(default_factory=dict)
-    _few: dict[str, str | None] = field(default_factory=dict)
+    _held: dict[str, tuple[int, float]] = field(default_factory=dict)
+    _without: dict[tuple[str, int], Floats] = field(default_factory=dict)
 
     @classmethod
     def prepare(cls, plan: Plan, columns: Columns) -> Draws:
         """Draw the units once, for all samples; trials are drawn a sample."""
         if not plan.bootstrap or not plan.unit:
             return cls(plan, columns)
-        unit, weights = _draw(plan, columns)
-        return cls(plan, columns, unit, weights, weights.shape[1])
+        unit, weights = _draw(plan, columns, plan.stratify is not False)
+        mixed = len(plan.unit) > 1 or bool((unit_sides(unit, columns.positive, weights.shape[1]) == 3).any())
+        free = weights if mixed or plan.stratify is not None else _draw(plan, columns, False)[1]
+        return cls(plan, columns, unit, weights, weights.shape[1], free)
+
+    def of_run(self, columns: Columns) -> Draws:
+        """The same draws of units, for the columns of another run."""
+        return Draws(self.plan, columns, self.unit, self.weights, self.n_units, self.free)
 
     def replicates(self, questions: Sequence[Question], sample: Sample) -> list[Floats]:
-        """Replicates of each question for one sample, from the same draws."""
-        rng = generator(self.plan.seed, sample.name)
+        """Replicates of each question for one sample: all that are drawn alike from the same draws."""
+        found: dict[int, Floats] = {}
+        for by_class in (True, False):
+            own = [q for q in questions if self.plan.by_class(q.metric.prevalence) is by_class]
+            if own:
+                drawn = self if by_class or self.free is self.weights else replace(self, weights=self.free)
+                found.update(zip(map(id, own), drawn._replicates(own, sample, by_class), strict=True))
+        return [found[id(q)] for q in questions]
+
+    def _replicates(self, questions: Sequence[Question], sample: Sample, by_class: bool) -> list[Floats]:
+        rng = generator(self.plan.seed, sample.name, *(() if by_class else (OF_ALL,)))
         forms = [q.form for q in questions if isinstance(q.form, Form)]
         if forms and self.weights is None:
             self._tallies[sample.name] = sample.condensed(forms)
         beside = self._beside_forms(forms, sample)
         every = [*forms, *beside.values()]
-        by_form = dict(zip(map(id, every), self._of_forms(every, sample, rng), strict=True)) if every else {}
+        drawn = self._of_forms(every, sample, rng, by_class) if every else []
+        by_form = dict(zip(map(id, every), drawn, strict=True))
         self._note_accelerations(every, sample)
         for q in questions:
             if id(q.form) in beside:
                 second = beside[id(q.form)]
                 self._beside[sample.name, q.text] = second, by_form[id(second)]
-        trials = _DrawnTrials(self, sample, rng)
+        trials = _DrawnTrials(self, sample, rng, by_class)
         return [q.form.drawn(trials) if isinstance(q.form, OfTrials) else by_form[id(q.form)] for q in questions]
 
     def _beside_forms(self, forms: Sequence[Form], sample: Sample) -> dict[int, Form]:
@@ -94,13 +119,18 @@ class Draws:
         found = {id(f): f.beside(sample.tally if tally is None else tally) for f in forms}
         return {place: form for place, form in found.items() if form is not None}
 
-    def _of_forms(self, forms: list[Form], sample: Sample, rng: np.random.Generator) -> list[Floats]:
+    def _of_forms(self, forms: list[Form], sample: Sample, rng: np.random.Generator, by_class: bool) -> list[Floats]:
         if self.weights is None:
             tally = self._tallies[sample.name]
-            drawn = stratified_replicates(tally, forms, self.plan.bootstrap, rng)
+            drawn = trial_replicates(tally, forms, self.plan.bootstrap, rng, by_class)
             is_whole = tally is sample.tally
             return drawn if is_whole else [_centred(f, d, tally, sample) for f, d in zip(forms, drawn, strict=True)]
         return unit_replicates(self.unit_sample(sample), forms, self.weights)
+
+    def said(self, question: Question, plan: Plan | None = None) -> str:
+        """How the replicates of a figure were drawn, for the method of its interval."""
+        whole = self.weights is not None and self.free is self.weights
+        return (plan or self.plan).said(question.metric.prevalence, whole)
 
     def too_few(self, sample: Sample) -> str | None:
         """Why drawing units says nothing about a sample: they are fewer than the level asks for; None where they are enough.
@@ -109,16 +139,21 @@ class Draws:
         """
         if self.weights is None:
             return None
-        if sample.name not in self._few:
-            self._few[sample.name] = self._why_few(sample)
-        return self._few[sample.name]
+        n, effective = self.units(sample)
+        unit = " × ".join(self.plan.unit)
+        if n < enough(self.plan.level):
+            return f"no interval: one {unit} alone" if n == 1 else f"no interval: only {n} of {unit} to draw from"
+        if effective < LEAST_EFFECTIVE:
+            return f"no interval: {n} of {unit} say no more than {effective:.1f} of equal size would, for one class"
+        return None
 
-    def _why_few(self, sample: Sample) -> str | None:
-        held = [np.bincount(self.columns.asked_codes(name)[0][sample.rows]) for name in self.plan.unit]
-        n, unit = max(map(np.count_nonzero, held)), " × ".join(self.plan.unit)
-        if n >= enough(self.plan.level):
-            return None
-        return f"no interval: one {unit} alone" if n == 1 else f"no interval: only {n} of {unit} to draw from"
+    def units(self, sample: Sample) -> tuple[int, float]:
+        """How many units a sample holds, and how many of equal size would say as much (see `stats.fewest`)."""
+        if sample.name not in self._held:
+            sizes = [sample.unit_sizes(self.columns.asked_codes(name)[0]) for name in self.plan.unit]
+            n = max(int(np.count_nonzero(own[0] + own[1])) for own in sizes)
+            self._held[sample.name] = n, effective_units(*sizes)
+        return self._held[sample.name]
 
     def unit_sample(self, sample: Sample) -> UnitSample:
         """A sample with its units, sorted once."""
@@ -130,7 +165,8 @@ class Draws:
     def interval(self, question: Question, sample: Sample, value: float, replicates: Floats) -> tuple[float, float]:
         """The interval of a figure from its replicates.
 
-        `auto`: BCa, for least costs the interval that knows their optimism, percentile where neither can be had.
+        `auto`: of trials BCa, for least costs the interval that knows their optimism, percentile where neither can be had;
+        of units Student's, which holds with few of them.
         """
         form, plan = question.form, self.plan
         if plan.method == "bca" and not isinstance(form, Form):
@@ -138,11 +174,18 @@ class Draws:
         if plan.method == "percentile" or math.isnan(value):
             return intervals.percentile(replicates, plan.level)
         beside = self._beside.get((sample.name, question.text))
+        if plan.method == "auto" and self.weights is not None:
+            few = Few(self.units(sample)[1] - 1.0, question.metric.range, plan.level)
+            return form.by_units(replicates, value, few, lambda f: self._without.get((sample.name, id(f))), beside)
         return form.interval(replicates, value, plan.level, lambda f: self._acceleration(f, sample), beside)
 
     def for_averages(self, question: Question, sample: Sample, value: float, replicates: Floats) -> Floats:
         """Replicates as figures made of several figures need them: those of a least cost without its optimism."""
         return question.form.for_averages(replicates, value, self._beside.get((sample.name, question.text)))
+
+    def corrected(self, question: Question, sample: Sample, value: float, replicates: Floats) -> float:
+        """The figure without the optimism that a minimum has in its own sample."""
+        return question.form.corrected(replicates, value, self._beside.get((sample.name, question.text)))
 
     def _note_accelerations(self, forms: list[Form], sample: Sample) -> None:
         """The accelerations of all forms under units, from one pass over the blocks that are left out."""
@@ -150,6 +193,7 @@ class Draws:
             return
         without = unit_replicates(self.unit_sample(sample), forms, self._without_blocks)
         for form, values in zip(forms, without, strict=True):
+            self._without[sample.name, id(form)] = values
             self._accelerations[sample.name, id(form)] = intervals.acceleration_of_units(values)
 
     def _acceleration(self, form: Form, sample: Sample) -> float:
@@ -172,12 +216,13 @@ class _DrawnTrials:
     draws: Draws
     sample: Sample
     rng: np.random.Generator
+    by_class: bool = True
 
     def counts(self) -> Counts:
         """The decisions of every replicate, counted."""
         draws, sample = self.draws, self.sample
         if draws.weights is None or draws.unit is None:
-            return Counts(*count_replicates(sample.outcomes, draws.plan.bootstrap, self.rng).T)
+            return Counts(*count_replicates(sample.outcomes, draws.plan.bootstrap, self.rng, self.by_class).T)
         return Counts(*weighted_totals(draws.weights, sample.unit_outcomes(draws.unit, draws.n_units)).T)
 
     def confidences(self, function: Callable[[Judged], Array]) -> Floats:
@@ -193,7 +238,8 @@ class _DrawnTrials:
         """How often trials of each code are drawn (replicate × code), some replicates at a time."""
         draws, sample, step = self.draws, self.sample, max(1, MOST_CELLS // cells)
         if draws.weights is None or draws.unit is None:
-            sides = [np.bincount(code[side], minlength=cells) for side in (sample.positive, ~sample.positive)]
+            masks = (sample.positive, ~sample.positive) if self.by_class else (np.ones_like(sample.positive),)
+            sides = [np.bincount(code[side], minlength=cells) for side in masks]
             shares = [(int(have.sum()), have / max(1, have.sum())) for have in sides]
             for start in range(0, draws.plan.bootstrap, step):
                 size = min(step, draws.plan.bootstrap - start)
@@ -212,7 +258,7 @@ class _DrawnTrials:
         if draws.weights is not None and draws.unit is not None:
             unit = draws.unit[sample.rows]
             return np.array([form.of_arrays(arrays, w[unit]) for w in draws.weights])
-        places = trial_draws(sample.positive, draws.plan.bootstrap, self.rng)
+        places = trial_draws(sample.positive, draws.plan.bootstrap, self.rng, self.by_class)
         return np.array([form.of_arrays({c: a[d] for c, a in arrays.items()}) for d in places])
 
 
@@ -224,7 +270,7 @@ def _centred(form: Form, drawn: Floats, tally: Tally, sample: Sample) -> Floats:
     return drawn + shift if math.isfinite(shift) else drawn
 
 
-def _draw(plan: Plan, columns: Columns) -> tuple[NDArray[np.int64], Array]:
+def _draw(plan: Plan, columns: Columns, by_class: bool) -> tuple[NDArray[np.int64], Array]:
     """The unit of each trial and how often each unit is drawn (replicate × unit)."""
     parts = []
     for name in plan.unit:
@@ -234,7 +280,8 @@ def _draw(plan: Plan, columns: Columns) -> tuple[NDArray[np.int64], Array]:
         if plan.stratify:
             refuse_mixed_strata(codes, columns.positive, len(values), name)
         rng = generator(plan.seed, "unit", name)
-        parts.append((codes, draw_units(codes, columns.positive, len(values), plan.bootstrap, rng)))
+        weights = draw_units(codes, columns.positive, len(values), plan.bootstrap, rng, by_class=by_class)
+        parts.append((codes, weights))
     if len(parts) == 1:
         return parts[0]
     return _crossed(*parts)

@@ -28,7 +28,7 @@ from hitmiss.metrics import detection
 from hitmiss.probe import accuracy_as_documented
 from hitmiss.registry import all_metrics
 from hitmiss.stats import intervals
-from hitmiss.stats.bootstrap import resampled, stratified_replicates
+from hitmiss.stats.bootstrap import resampled, trial_replicates
 from hitmiss.stats.forms import Form, OfCounts
 from hitmiss.stats.seeds import generator
 from hitmiss.tally import Floats, Tally, check_trials
@@ -159,7 +159,7 @@ def bootstrap_ci(
     form = _form_of(metric_fn)
     if form is not None:
         tally = Tally.of(positive, values)
-        estimate, drawn = form.value(tally), stratified_replicates(tally, [form], n_bootstrap, rng)[0]
+        estimate, drawn = form.value(tally), trial_replicates(tally, [form], n_bootstrap, rng)[0]
     else:
         given = np.asarray(_list(labels))
         estimate = _first(metric_fn(values, given))

@@ -17,6 +17,7 @@ SETTINGS: Final = {
 KINDS: Final[dict[str, dict[str, Any]]] = {
     "str": {"type": "string"},
     "int": {"type": "integer", "minimum": 0},
+    "int | None": {"type": ["integer", "null"], "minimum": 0},
     "float | None": NUMBER,
     "str | None": {"type": ["string", "null"]},
     "Mapping[str, str]": CELL,
@@ -39,6 +40,8 @@ ABOUT: Final = {
     "best": "low or high",
     "of": "over how many trials, where the figure says",
     "title": "what the protocol calls the metric in tables",
+    "units": "units that were drawn from, null where trials are drawn",
+    "units_effective": "how many units of equal size would say as much",
 }
 
 

@@ -1,6 +1,6 @@
 """Bootstrap replicates of metrics.
 
-    stratified_replicates   trials are the units, resampled within each class        (lazy, exact; see `refine`)
+    trial_replicates        trials are the units, within each class or from all      (lazy, exact; see `refine`)
     unit_replicates         speakers, patients … are the units, with their trials    (exact on the given weights)
     count_replicates        metrics of decisions                                     (exact)
 
@@ -20,42 +20,62 @@ from numpy.typing import NDArray
 from hitmiss.progress import tell
 from hitmiss.stats.cells import Cells, cut, cut_finely
 from hitmiss.stats.forms import ClassSums, Form, Located, Whole
-from hitmiss.stats.refine import Search, search_stratified
+from hitmiss.stats.refine import Ints, Search, search_stratified
 from hitmiss.stats.sums import class_sum, ordered_pairs
 from hitmiss.tally import Floats, Tally
 
 
-def stratified_replicates(tally: Tally, forms: Sequence[Form], replicates: int, rng: Generator) -> list[Floats]:
-    """Replicates of each form, all from the same draws: trials resampled with replacement within each class."""
+def trial_replicates(
+    tally: Tally, forms: Sequence[Form], replicates: int, rng: Generator, by_class: bool = True
+) -> list[Floats]:
+    """Replicates of each form, all from the same draws: trials resampled with replacement.
+
+    `by_class`: within each class; else from all trials, so that how many are positive varies as it would in another sample.
+    """
     if not tally.has_both_classes:
         return [np.full(replicates, np.nan) for _ in forms]
-    drawn = Stratified.draw(tally, forms, replicates, rng)
-    return [form.replicates(drawn) for form in forms]
+    drawn = DrawnCells.draw(tally, forms, replicates, rng, by_class)
+    empty = (drawn.p.sum(axis=1) == 0) | (drawn.q.sum(axis=1) == 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values = [form.replicates(drawn) for form in forms]
+    return [np.where(empty, np.nan, v) for v in values] if empty.any() else values
 
 
-def draw_cells(cells: Cells, replicates: int, rng: Generator) -> tuple[Floats, Floats]:
-    """Positives and negatives per cell (replicate × cell) of class-stratified replicates."""
+def class_sizes(n1: int, n0: int, replicates: int, rng: Generator, by_class: bool) -> tuple[Ints, Ints]:
+    """How many positives and negatives each replicate has: as in the sample, or a binomial draw of all trials."""
+    if by_class:
+        return np.full(replicates, n1), np.full(replicates, n0)
+    drawn = rng.binomial(n1 + n0, n1 / (n1 + n0), size=replicates)
+    return drawn, n1 + n0 - drawn
+
+
+def draw_cells(cells: Cells, replicates: int, rng: Generator, by_class: bool = True) -> tuple[Floats, Floats]:
+    """Positives and negatives per cell (replicate × cell)."""
     n1, n0 = int(cells.tally.n_positive), int(cells.tally.n_negative)
-    p = rng.multinomial(n1, cells.positives / n1, size=replicates).astype(np.float64)
-    return p, rng.multinomial(n0, cells.negatives / n0, size=replicates).astype(np.float64)
+    sizes = class_sizes(n1, n0, replicates, rng, by_class)
+    p = rng.multinomial(sizes[0], cells.positives / n1).astype(np.float64)
+    return p, rng.multinomial(sizes[1], cells.negatives / n0).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
-class Stratified:
-    """Class-stratified replicates as forms read them: counts per cell, and the search inside cells."""
+class DrawnCells:
+    """Replicates of trials as forms read them: counts per cell, and the search inside cells."""
 
     cells: Cells
     p: Floats
     q: Floats
     search: Search
     rng: Generator
+    by_class: bool = True
 
     @classmethod
-    def draw(cls, tally: Tally, forms: Sequence[Form], replicates: int, rng: Generator) -> Stratified:
+    def draw(
+        cls, tally: Tally, forms: Sequence[Form], replicates: int, rng: Generator, by_class: bool = True
+    ) -> DrawnCells:
         """Draw the cells, and search them for what decides the forms."""
         cells = cut(tally, forms)
-        p, q = draw_cells(cells, replicates, rng)
-        return cls(cells, p, q, search_stratified(cells, p, q, forms, rng), rng)
+        p, q = draw_cells(cells, replicates, rng, by_class)
+        return cls(cells, p, q, search_stratified(cells, p, q, forms, rng), rng, by_class)
 
     def searched(self, form: Located) -> Floats:
         """See `forms.Drawn`."""
@@ -79,7 +99,7 @@ class Stratified:
     def whole(self, form: Whole) -> Floats:
         """See `forms.Drawn`."""
         finely = cut_finely(self.cells.tally)
-        return read_whole(form, finely, *draw_cells(finely, len(self.p), self.rng))
+        return read_whole(form, finely, *draw_cells(finely, len(self.p), self.rng, self.by_class))
 
 
 def counts_at(threshold: float, cells: Cells, p: Floats, q: Floats) -> tuple[Floats, Floats, Floats, Floats]:
@@ -99,19 +119,21 @@ def _with_counts(tally: Tally, p: Floats, q: Floats) -> Tally:
     return Tally(tally.score, np.concatenate([[0.0], np.cumsum(p)]), np.concatenate([[0.0], np.cumsum(q)]))
 
 
-def count_replicates(outcomes: NDArray[np.int64], replicates: int, rng: Generator) -> Floats:
-    """Replicates (replicate × outcome) of the outcome counts (see `metrics.counts`), resampled within each class."""
+def count_replicates(outcomes: NDArray[np.int64], replicates: int, rng: Generator, by_class: bool = True) -> Floats:
+    """Replicates (replicate × outcome) of the outcome counts (see `metrics.counts`), within each class or of all trials."""
     drawn = np.zeros((replicates, len(outcomes)))
-    for members in (slice(0, None, 2), slice(1, None, 2)):
+    for members in (slice(0, None, 2), slice(1, None, 2)) if by_class else (slice(0, None),):
         have = outcomes[members]
         if have.sum():
             drawn[:, members] = rng.multinomial(int(have.sum()), have / have.sum(), size=replicates)
     return drawn
 
 
-def trial_draws(positive: NDArray[np.bool_], replicates: int, rng: Generator) -> Iterator[NDArray[np.int64]]:
-    """The places of the trials drawn, replicate by replicate, when trials are drawn within each class."""
-    classes = [np.flatnonzero(positive), np.flatnonzero(~positive)]
+def trial_draws(
+    positive: NDArray[np.bool_], replicates: int, rng: Generator, by_class: bool = True
+) -> Iterator[NDArray[np.int64]]:
+    """The places of the trials drawn, replicate by replicate, within each class or from all trials."""
+    classes = [np.flatnonzero(positive), np.flatnonzero(~positive)] if by_class else [np.arange(len(positive))]
     for done in range(replicates):
         tell("replicates", done, replicates)
         yield np.concatenate([rng.choice(members, size=len(members)) for members in classes if len(members)])
@@ -123,7 +145,9 @@ def resampled(
     score: Floats,
     replicates: int,
     rng: Generator,
+    by_class: bool = True,
 ) -> Floats:
-    """Replicates of any function of (label, score) by drawing trials within each class and computing it anew."""
+    """Replicates of any function of (label, score) by drawing trials and computing it anew."""
     label = positive.astype(np.int8)
-    return np.array([metric(label[drawn], score[drawn]) for drawn in trial_draws(positive, replicates, rng)])
+    places = trial_draws(positive, replicates, rng, by_class)
+    return np.array([metric(label[drawn], score[drawn]) for drawn in places])

@@ -11,13 +11,14 @@ from scipy.special import stdtr
 from hitmiss.tally import Floats
 
 
-def p_of_replicates(deltas: Floats, degrees: float = math.inf) -> float:
+def p_of_replicates(deltas: Floats, degrees: float = math.inf, by_units: bool = False) -> float:
     """Two-sided p of a difference from its bootstrap replicates: the level at which a percentile interval would touch 0.
 
     min(1, 2 (k + 1) / (m + 1)), k the number of replicates on the rarer side of 0, zeros counting on both. Where no
     replicate is there, the studentised mean goes on along the tail of Student's t with `degrees` of freedom (units less
-    one), so that a family of many tests never asks for more replicates. Undefined replicates are left out; NaN where none
-    is defined.
+    one), so that a family of many tests never asks for more replicates. `by_units`: the studentised mean decides
+    throughout, since the replicates of few units are too close to each other. Undefined replicates are left out; NaN where
+    none is defined.
 
     >>> p_of_replicates(np.array([1.0, 2.0, 3.0, -1.0, 2.0, 1.0, 4.0]))
     0.5
@@ -31,6 +32,8 @@ def p_of_replicates(deltas: Floats, degrees: float = math.inf) -> float:
         return math.nan
     rarer = min(int((known <= 0.0).sum()), int((known >= 0.0).sum()))
     p = min(1.0, 2.0 * (rarer + 1) / (len(known) + 1))
+    if by_units and (known != known[0]).any():
+        return min(1.0, _tail(known, degrees))
     return p if rarer else min(p, _tail(known, degrees))
 
 

@@ -14,6 +14,11 @@ from numpy.typing import NDArray
 
 from hitmiss.tally import Array
 
+Sizes = tuple[Array, Array]
+"""Positives and negatives of each unit."""
+LEAST_EFFECTIVE = 3.0
+"""Fewer effective units than this give no interval: no width would be wide enough."""
+
 
 def enough(level: float) -> int:
     """The fewest units whose range can be an interval at this level: the least k with 1 − 2^(1 − k) ≥ level.
@@ -34,11 +39,22 @@ def effective(sizes: Array) -> float:
     return float(held.sum() ** 2 / (held**2).sum()) if len(held) else 0.0
 
 
-def effective_units(unit: NDArray[np.int64], positive: NDArray[np.bool_]) -> float:
-    """The effective number of units of trials: that of the class in which it is smaller, of the classes that are there.
+def unit_sizes(unit: NDArray[np.int64], positive: NDArray[np.bool_]) -> Sizes:
+    """How many positives and how many negatives each unit holds."""
+    n = int(unit.max(initial=-1)) + 1
+    return np.bincount(unit[positive], minlength=n), np.bincount(unit[~positive], minlength=n)
 
-    >>> effective_units(np.array([0, 0, 1, 1, 2, 2]), np.array([True, False] * 3))
+
+def effective_units(*crossed: Sizes) -> float:
+    """The effective number of units: that of the class in which it is smaller; of two crossed units the smaller.
+
+    Of crossed units a class that has one value alone (bona fide trials, all without an attack) says nothing of how the
+    values differ, and does not count.
+
+    >>> effective_units((np.array([1, 1, 1]), np.array([2, 2, 2])))
     3.0
     """
-    found = [effective(np.bincount(unit[side])) for side in (positive, ~positive) if side.any()]
-    return min(found, default=0.0)
+    sizes = [own for pair in crossed for own in pair if own.any()]
+    several = [own for own in sizes if np.count_nonzero(own) > 1]
+    counted = sizes if len(crossed) == 1 else several
+    return min(map(effective, counted), default=1.0)

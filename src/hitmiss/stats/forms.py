@@ -92,7 +92,7 @@ class Sampled(Protocol):
 
 
 class Drawn(Protocol):
-    """Replicates of one sample, as a form of scores reads them (see `bootstrap.Stratified` and `units.ByUnits`)."""
+    """Replicates of one sample, as a form of scores reads them (see `bootstrap.DrawnCells` and `units.ByUnits`)."""
 
     def searched(self, form: Located) -> Floats: ...
     def counts_at(self, threshold: float) -> tuple[Floats, Floats, Floats, Floats]: ...
@@ -107,6 +107,15 @@ class DrawnTrials(Protocol):
     def counts(self) -> Any: ...
     def confidences(self, function: Callable[..., Any]) -> Floats: ...
     def rows(self, form: OfColumns) -> Floats: ...
+
+
+@dataclass(frozen=True)
+class Few:
+    """What an interval from few units must know: degrees of freedom, the bounds of the figure, and the level."""
+
+    degrees: float
+    bounds: tuple[float, float]
+    level: float
 
 
 class Passing(Protocol):
@@ -145,9 +154,24 @@ class Functional(ABC):
         """The interval of the figure from its replicates; `beside` is what `Form.beside` asked for."""
         return intervals.percentile(replicates, level)
 
+    def by_units(
+        self,
+        replicates: Floats,
+        value: float,
+        few: Few,
+        without: Callable[[Form], Floats | None],
+        beside: tuple[Form, Floats] | None = None,
+    ) -> intervals.Interval:
+        """The interval of the figure from replicates of units, of which there may be few: Student's, on a fitting scale."""
+        return intervals.student(replicates, value, few.degrees, few.bounds, few.level)
+
     def for_averages(self, replicates: Floats, value: float, beside: tuple[Form, Floats] | None) -> Floats:
         """Replicates as figures made of several figures need them."""
         return replicates
+
+    def corrected(self, replicates: Floats, value: float, beside: tuple[Form, Floats] | None) -> float:
+        """The figure without the optimism that it has in its own sample."""
+        return value
 
     def most_unseen(self, n_positive: int, n_negative: int, level: float) -> float | None:
         """The upper end where the figure is 0 and no error was seen; None where no bound is known."""
@@ -193,6 +217,17 @@ class Form(Functional):
     ) -> intervals.Interval:
         """BCa."""
         return intervals.bca(replicates, value, acceleration(self), level)
+
+    def by_units(
+        self,
+        replicates: Floats,
+        value: float,
+        few: Few,
+        without: Callable[[Form], Floats | None],
+        beside: tuple[Form, Floats] | None = None,
+    ) -> intervals.Interval:
+        """Student's interval; the jackknife counts where it sees more."""
+        return intervals.student(replicates, value, few.degrees, few.bounds, few.level, without(self))
 
     def beside(self, tally: Tally) -> Form | None:
         """A second form that the interval needs replicates of, too."""
@@ -287,6 +322,17 @@ class Crossing(Located):
     passed: Callable[[Number, Number, Number, Number], Number]
     read: Callable[[Number, Number, Number, Number, Number, Number], Number]
     unseen: Callable[[int, int, float], float] | None = None
+
+    def by_units(
+        self,
+        replicates: Floats,
+        value: float,
+        few: Few,
+        without: Callable[[Form], Floats | None],
+        beside: tuple[Form, Floats] | None = None,
+    ) -> intervals.Interval:
+        """Student's interval without the jackknife, which is no guide to what is read at a quantile."""
+        return intervals.student(replicates, value, few.degrees, few.bounds, few.level)
 
     def value(self, tally: Tally) -> float:
         """The figure at the crossing; NaN without both classes."""
@@ -481,9 +527,31 @@ class MinimumCost(Located):
         low, high = intervals.of_least_cost(replicates, costs, value, acceleration(fixed), level)
         return low, min(high, max(self.trivial, value))
 
+    def by_units(
+        self,
+        replicates: Floats,
+        value: float,
+        few: Few,
+        without: Callable[[Form], Floats | None],
+        beside: tuple[Form, Floats] | None = None,
+    ) -> intervals.Interval:
+        """Student's interval of the cost at the best threshold, moved up by the optimism of choosing it."""
+        if beside is None:
+            return intervals.student(replicates, value, few.degrees, few.bounds, few.level)
+        growth = intervals.growth_of_least_cost(replicates, value)
+        left, bounds = without(beside[0]), (0.0, self.trivial)
+        low, high = intervals.student(
+            beside[1] * growth, value * growth, few.degrees, bounds, few.level, None if left is None else left * growth
+        )
+        return min(low, value), max(min(high, self.trivial), value)
+
     def for_averages(self, replicates: Floats, value: float, beside: tuple[Form, Floats] | None) -> Floats:
         """The costs at the best threshold, without the optimism."""
         return replicates if beside is None else beside[1] * intervals.growth_of_least_cost(replicates, value)
+
+    def corrected(self, replicates: Floats, value: float, beside: tuple[Form, Floats] | None) -> float:
+        """The least cost without the optimism of choosing the threshold."""
+        return value if beside is None else value * intervals.growth_of_least_cost(replicates, value)
 
     def most_unseen(self, n_positive: int, n_negative: int, level: float) -> float | None:
         """The cost with both unseen shares as errors, or that of the trivial system.
@@ -610,7 +678,7 @@ class Summed(Form):
         """What each trial adds to the sum of its class."""
 
     @abstractmethod
-    def of_sums(self, sum1: Number, n1: float, sum0: Number, n0: float, area: float) -> Number:
+    def of_sums(self, sum1: Number, n1: Number, sum0: Number, n0: Number, area: float) -> Number:
         """The figure from sums of `terms`; `area` is the mean of the positives' terms in the sample."""
 
 
@@ -648,7 +716,7 @@ class ClassSums(Summed):
         out[positive], out[~positive] = self.positive(score[positive]), self.negative(score[~positive])
         return out
 
-    def of_sums(self, sum1: Number, n1: float, sum0: Number, n0: float, area: float) -> Number:
+    def of_sums(self, sum1: Number, n1: Number, sum0: Number, n0: Number, area: float) -> Number:
         """The figure from sums of `terms`."""
         return np.asarray(self.combine(sum1, n1, sum0, n0))
 
@@ -708,7 +776,7 @@ class PairShare(Summed):
         """The share of the other class that each trial is rightly ordered against."""
         return placements(positive, score)
 
-    def of_sums(self, sum1: Number, n1: float, sum0: Number, n0: float, area: float) -> Number:
+    def of_sums(self, sum1: Number, n1: Number, sum0: Number, n0: Number, area: float) -> Number:
         """The figure from sums of `terms`, to first order around the area of the sample."""
         return sum1 / n1 + sum0 / n0 - area
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import expit, stdtrit
 
 from hitmiss.tally import Floats, Tally
 
@@ -87,6 +90,74 @@ def growth_of_least_cost(least: Floats, estimate: float) -> float:
     if not estimate > 0.0:
         return 1.0
     return 1.0 + OPTIMISM * max(estimate - float(np.nanmean(least)), 0.0) / estimate
+
+
+def student(
+    replicates: Floats,
+    centre: float,
+    degrees: float,
+    bounds: Interval = (-math.inf, math.inf),
+    level: float = 0.95,
+    without: Floats | None = None,
+) -> Interval:
+    """Student's interval on a scale that knows the bounds of the figure, for few units or uneven ones.
+
+    centre ± t(degrees) · error, on the logit scale between two bounds, the log scale above one, the plain scale without.
+    The error is the deviation of the replicates, times √((degrees + 1) / degrees): drawing G units sees (G − 1) / G of the
+    variance. `without` holds the figure without one unit (or block of units) each: a larger jackknife error counts
+    instead. Measured for 6 to 150 units, even, uneven and of one class: see docs/intervals.md.
+
+    >>> low, high = student(np.random.default_rng(0).normal(0.1, 0.01, 2000), 0.1, 5.0, (0.0, 1.0))
+    >>> round(low, 3), round(high, 3)
+    (0.075, 0.131)
+    """
+    known = replicates[np.isfinite(replicates)]
+    if len(known) < 2 or not degrees > 0.0 or math.isnan(centre):
+        return math.nan, math.nan
+    if not bounds[0] < centre < bounds[1]:
+        return percentile(known, level)
+    scale = _Scale.between(*bounds)
+    error = _spread(known, centre, scale) * math.sqrt((degrees + 1.0) / degrees)
+    left = without[np.isfinite(without)] if without is not None else known[:0]
+    if len(left) > 1:
+        error = max(error, _spread(left, centre, scale) * (len(left) - 1.0) / math.sqrt(len(left)))
+    half = float(stdtrit(degrees, 0.5 + level / 2.0)) * error
+    ends = scale.back(scale.to(np.array([centre, centre])) + np.array([-half, half]))
+    return float(ends[0]), float(ends[1])
+
+
+def _spread(values: Floats, centre: float, scale: _Scale) -> float:
+    """The deviation on a scale; by its slope where some values lie on a bound and have no place on it."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        moved = scale.to(values)
+    if np.isfinite(moved).all():
+        return float(np.std(moved, ddof=1))
+    return float(np.std(values, ddof=1)) * scale.slope(centre)
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """A scale on which a bounded figure has none."""
+
+    to: Callable[[Floats], Floats]
+    back: Callable[[Floats], Floats]
+    slope: Callable[[float], float]
+
+    @classmethod
+    def between(cls, low: float, high: float) -> _Scale:
+        """Logit between two bounds, log above (or below) one, plain without."""
+        if math.isfinite(low) and math.isfinite(high):
+            width = high - low
+            return cls(
+                lambda v: np.log(v - low) - np.log(high - v),
+                lambda t: low + width * expit(t),
+                lambda v: width / ((v - low) * (high - v)),
+            )
+        if math.isfinite(low):
+            return cls(
+                lambda v: np.log(v - low), lambda t: low + np.exp(np.minimum(t, 700.0)), lambda v: 1.0 / (v - low)
+            )
+        return cls(lambda v: v, lambda t: t, lambda v: 1.0)
 
 
 def acceleration_of_trials(form: Form, cells: Cells) -> float:

@@ -100,8 +100,6 @@ class JointSums:
     forms: list[Summed]
     classes: list[OfClass]
     areas: list[float]
-    n1: int
-    n0: int
 
     @classmethod
     def of(
@@ -115,7 +113,7 @@ class JointSums:
             members = np.flatnonzero(mask & (category >= 0))
             classes.append(OfClass.of(terms, rows, drawn[rows], members, category[members], size))
         areas = [float(t[positive].mean()) for t in terms]  # for placements: the AUC
-        return cls(forms, classes, areas, int(positive.sum()), int((~positive).sum()))
+        return cls(forms, classes, areas)
 
     def figures(self, draw: Draw, rng: Generator) -> Iterator[tuple[int, int, Floats]]:
         """For each system and form its place and its replicates."""
@@ -123,4 +121,4 @@ class JointSums:
         for k in range(2 * len(self.forms)):
             system, place = divmod(k, len(self.forms))
             form = self.forms[place]
-            yield system, place, form.of_sums(sum1[k], self.n1, sum0[k], self.n0, self.areas[k])
+            yield system, place, form.of_sums(sum1[k], draw.sizes[0], sum0[k], draw.sizes[1], self.areas[k])

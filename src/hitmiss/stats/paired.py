@@ -20,6 +20,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from hitmiss.progress import tell
+from hitmiss.stats.bootstrap import class_sizes
 from hitmiss.stats.draws import Counts, uniform_counts
 from hitmiss.stats.forms import Form, Summed
 from hitmiss.stats.joint import JointSums, by_category, extreme_trials
@@ -36,9 +37,18 @@ DEAR_CATEGORY = 24
 
 
 def paired_replicates(
-    positive: Mask, score_a: Floats, score_b: Floats, forms: Sequence[Form], replicates: int, rng: Generator
+    positive: Mask,
+    score_a: Floats,
+    score_b: Floats,
+    forms: Sequence[Form],
+    replicates: int,
+    rng: Generator,
+    by_class: bool = True,
 ) -> Pair:
-    """Replicates of each form for both systems, trials resampled with replacement within each class, the same for both."""
+    """Replicates of each form for both systems, the same trials resampled for both, within each class or from all.
+
+    With class sizes that vary from replicate to replicate every figure but a sum is completed: none is read off the pieces.
+    """
     if positive.all() or not positive.any():
         nothing = [np.full(replicates, np.nan) for _ in forms]
         return nothing, [v.copy() for v in nothing]
@@ -48,7 +58,7 @@ def paired_replicates(
     for start in range(0, replicates, step):
         tell("replicates", start, replicates)
         part = values[:, :, start : start + step]
-        _fill(part, plan, forms, plan.draw(part.shape[2], rng), rng)
+        _fill(part, plan, forms, plan.draw(part.shape[2], rng, by_class), rng)
     if np.array_equal(score_a, score_b):  # to the last bit, whatever the order of summing
         values[1] = values[0]
     return list(values[0]), list(values[1])
@@ -123,20 +133,22 @@ class Plan:
         sums = JointSums.of(positive, scores, of_sums, drawn, category, len(kept)) if summed else None
         return cls(positive, scores, axes, drawn, category, [u[kept] for u in used], summed, sums)
 
-    def draw(self, replicates: int, rng: Generator) -> Draw:
+    def draw(self, replicates: int, rng: Generator, by_class: bool = True) -> Draw:
         """New replicates, one column each."""
         parts, others = [], []
         is_positive = self.positive[self.drawn]
-        for sizes, active in ((self.sizes[0], int(is_positive.sum())), (self.sizes[1], int((~is_positive).sum()))):
-            n = int(sizes.sum()) + active
-            counts = rng.multinomial(n, np.append(sizes, active) / n, size=replicates)
+        active = int(is_positive.sum()), int((~is_positive).sum())
+        held = [int(sizes.sum()) + own for sizes, own in zip(self.sizes, active, strict=True)]
+        drawn = class_sizes(held[0], held[1], replicates, rng, by_class)
+        for sizes, own, n, size in zip(self.sizes, active, held, drawn, strict=True):
+            counts = rng.multinomial(size, np.append(sizes, own) / n)
             others.append(counts[:, :-1])
-            parts.append(uniform_counts(active, counts[:, -1], rng))
+            parts.append(uniform_counts(own, counts[:, -1], rng))
         packed = np.zeros((len(self.drawn) + 1, replicates), dtype=np.uint16)  # the last row stays 0: padding
         middle = len(parts[0])
         packed[:middle] = parts[0]
         np.left_shift(parts[1], 8, out=packed[middle:-1], dtype=np.uint16)
-        return Draw(packed, others)
+        return Draw(packed, others, drawn)
 
     @cached_property
     def ordered(self) -> list[Ordered]:
@@ -165,7 +177,9 @@ def _fill(values: Floats, plan: Plan, forms: Sequence[Form], draw: Draw, rng: Ge
     """All figures of some replicates (system × form × replicate); where one is not certified, by brute force."""
     doubtful = np.zeros(values.shape[2], dtype=bool)
     unread: list[int] = []
-    for system, axis in enumerate(plan.axes):
+    if not draw.is_even:
+        unread = [i for i in range(len(forms)) if i not in plan.summed]
+    for system, axis in enumerate(plan.axes if draw.is_even else ()):
         curve = axis.curve(draw)
         answers = [form.on_curve(curve) for form in forms]
         unread = [i for i, answer in enumerate(answers) if answer is None and i not in plan.summed]

@@ -27,11 +27,17 @@ class Draw:
     """Some replicates: counts of the trials drawn one by one, and of the categories into which all others fall.
 
     `packed` (trial × replicate) holds how often a positive was drawn, or 256 times that for a negative, and a row of 0;
-    `others` the counts of positives and of negatives (replicate × category).
+    `others` the counts of positives and of negatives (replicate × category), `sizes` how many of each class there are.
     """
 
     packed: Packed
     others: list[Counts]
+    sizes: tuple[Counts, Counts]
+
+    @property
+    def is_even(self) -> bool:
+        """Whether every replicate has as many of each class."""
+        return bool((self.sizes[0] == self.sizes[0][:1]).all())
 
 
 @dataclass(frozen=True, eq=False)
