@@ -20,6 +20,9 @@ Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
 NAMES = {str: "a text", bool: "true or false", int: "a whole number", float: "a number", NoneType: "nothing"}
 
 
+JSON_TYPES: dict[Any, str] = {str: "string", bool: "boolean", int: "integer", NoneType: "null"}
+
+
 class Misdeclared(ValueError):
     """What is wrong with a declaration, and where: the keys that lead there."""
 
@@ -80,6 +83,33 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and value in (math.inf, -math.inf):
         return "inf" if value > 0 else "-inf"
     return value
+
+
+def schema_of(kind: Any, defs: dict[str, Plain]) -> dict[str, Plain]:
+    """The JSON Schema of what `plain` makes of a type; dataclasses go into `defs`, and are referred to.
+
+    >>> schema_of(tuple[str, ...] | None, {})
+    {'anyOf': [{'type': 'array', 'items': {'type': 'string'}}, {'type': 'null'}]}
+    """
+    origin, inner = get_origin(kind), get_args(kind)
+    if is_dataclass(kind):
+        name = kind.__name__  # type: ignore[union-attr]
+        if name not in defs:
+            defs[name] = {}  # known already, where it refers to itself
+            fields_of: dict[str, Plain] = {key: schema_of(hint, defs) for key, hint in _hints(kind).items()}  # type: ignore[arg-type]
+            defs[name] = {"type": "object", "additionalProperties": False, "properties": fields_of}
+        return {"$ref": f"#/$defs/{name}"}
+    if origin in (Union, UnionType):
+        return {"anyOf": [schema_of(one, defs) for one in inner]}
+    if origin is Literal:
+        return {"enum": list(inner)}
+    if origin in (tuple, list):
+        return {"type": "array", "items": schema_of(inner[0], defs)}
+    if origin in (dict, Mapping):
+        return {"type": "object", "additionalProperties": schema_of(inner[1], defs)}
+    if kind is float:
+        return {"anyOf": [{"type": "number"}, {"enum": ["inf", "-inf"]}]}
+    return {"type": JSON_TYPES[kind]}
 
 
 @cache

@@ -225,7 +225,10 @@ class Bands:
 
     def __post_init__(self) -> None:
         if math.isnan(self.low) or math.isnan(self.high) or self.low > self.high:
-            raise UsageError(f"the low threshold must not exceed the high one; found {self.low} and {self.high}")
+            raise UsageError(
+                f"the low threshold must not exceed the high one; found {self.low} and {self.high}",
+                code="bad-thresholds",
+            )
 
     def __str__(self) -> str:
         return self.told("real", "fake")

@@ -33,7 +33,7 @@ def open_run(
     path, cells = split_choice(text)
     trials = choose(_open(path, key, protocol, languages, spec), cells, text)
     if not len(trials):
-        raise DataError(f"{text}: no row has {', '.join(f'{k}={v}' for k, v in cells.items())}")
+        raise DataError(f"{text}: no row has {', '.join(f'{k}={v}' for k, v in cells.items())}", code="no-rows")
     return trials
 
 
@@ -50,7 +50,7 @@ def split_choice(text: str) -> tuple[str, dict[str, str]]:
         return text, {}
     cells = dict(part.strip().partition("=")[::2] for part in found["cells"].split(","))
     if not all(name and value for name, value in cells.items()):
-        raise UsageError(f"{text!r}: choose a run by column=value, as {found['path']}[model=m]")
+        raise UsageError(f"{text!r}: choose a run by column=value, as {found['path']}[model=m]", code="bad-choice")
     return found["path"], cells
 
 
@@ -78,7 +78,8 @@ def _open(path: str, key: str | None, protocol: Protocol | None, languages: Sequ
 def _refuse_results(path: str) -> None:
     if is_results(path):
         raise DataError(
-            f"{Path(path).name} holds figures, not trials, so there is nothing to pair; give the score files that it was made from"
+            f"{Path(path).name} holds figures, not trials, so there is nothing to pair; give the score files that it was made from",
+            code="results-not-trials",
         )
 
 

@@ -84,7 +84,8 @@ def _refuse_unpaired(trials: Trials, name: str) -> None:
         if file.get("role") != "key" and "item" not in file.get("columns", {"item": ""}):
             raise DataError(
                 f"{name} cannot be compared: {file.get('name', 'its file')} has no ids, so its rows have no partners in "
-                "another file; write the scores again with an id column"
+                "another file; write the scores again with an id column",
+                code="no-ids",
             )
 
 
@@ -93,18 +94,21 @@ def _refuse_headers(a: Trials, b: Trials, names: tuple[str, str], scores: bool) 
     if (one.positive, one.negative) == (other.negative, other.positive):
         raise DataError(
             f"the directions differ: the positive class is {one.positive} in {names[0]} and {other.positive} in {names[1]}; "
-            f"read both with the same positive class"
+            f"read both with the same positive class",
+            code="other-direction",
         )
     for field in ("positive", "negative"):
         ours, theirs = getattr(one, field), getattr(other, field)
         if ours != theirs:
             raise DataError(
-                f"the {field} class is {ours!r} in {names[0]} and {theirs!r} in {names[1]}; read both with the same classes"
+                f"the {field} class is {ours!r} in {names[0]} and {theirs!r} in {names[1]}; read both with the same classes",
+                code="other-classes",
             )
     if scores and one.score_kind != other.score_kind:
         raise DataError(
             f"the scores of {names[0]} are declared {one.score_kind!r} and those of {names[1]} {other.score_kind!r}; "
-            "bring both to one kind, or compare decisions"
+            "bring both to one kind, or compare decisions",
+            code="other-score-kind",
         )
 
 
@@ -117,7 +121,8 @@ def _key(a: Trials, b: Trials, names: tuple[str, str]) -> tuple[str, ...]:
                 what = "repetitions" if column in REPEATS else "runs"
                 raise DataError(
                     f"{name} holds {len(values)} {what} ({column}: {', '.join(values[:SHOWN])}{' …' if len(values) > SHOWN else ''}) "
-                    f"and the other does not; choose one of them with [{column}={values[0]}] after its name"
+                    f"and the other does not; choose one of them with [{column}={values[0]}] after its name",
+                    code="several-runs",
                 )
     return ("item", "target", *several[0])
 
@@ -140,7 +145,8 @@ def _match(
     only_b = b.frame.select(*key).join(a.frame.select(*key), on=list(key), how="anti")
     if only_a.height == len(a):
         raise DataError(
-            f"no id is in both runs: {names[0]} has {_ids(only_a, key)}, {names[1]} has {_ids(only_b, key)}; check that they belong together"
+            f"no id is in both runs: {names[0]} has {_ids(only_a, key)}, {names[1]} has {_ids(only_b, key)}; check that they belong together",
+            code="no-pairs",
         )
     if (only_a.height or only_b.height) and not allow_missing:
         raise _missing(only_a, only_b, key, names)
@@ -153,7 +159,10 @@ def _refuse_repeats(trials: Trials, key: tuple[str, ...], name: str) -> None:
         return
     twice = trials.frame.select(*key).filter(trials.frame.select(pl.struct(key).is_duplicated()).to_series())
     if twice.height:
-        raise DataError(f"{name} answers {twice.height} questions more than once, the first is {_ids(twice[:1], key)}")
+        raise DataError(
+            f"{name} answers {twice.height} questions more than once, the first is {_ids(twice[:1], key)}",
+            code="repeated-questions",
+        )
 
 
 def _missing(only_a: pl.DataFrame, only_b: pl.DataFrame, key: tuple[str, ...], names: tuple[str, str]) -> DataError:
@@ -194,7 +203,8 @@ def _refuse_labels(a: Trials, b: Trials, names: tuple[str, str]) -> None:
         return
     if n == len(a):
         raise DataError(
-            f"every label of {names[0]} is the other class in {names[1]}: one of them has its classes reversed"
+            f"every label of {names[0]} is the other class in {names[1]}: one of them has its classes reversed",
+            code="reversed-labels",
         )
     faults = [
         Fault("label-conflict", f"{names[0]} and {names[1]} have other labels", column="label", value=item)

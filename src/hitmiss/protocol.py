@@ -43,11 +43,11 @@ def load_protocol(path: str | Path) -> Protocol:
         data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
         return declared(data)
     except FileNotFoundError:
-        raise UsageError(f"no protocol file {path}") from None
+        raise UsageError(f"no protocol file {path}", code="missing-protocol") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{Path(path).name} is not TOML: {error}") from None
+        raise UsageError(f"{Path(path).name} is not TOML: {error}", code="bad-protocol") from None
     except Misdeclared as fault:
-        raise UsageError(f"{Path(path).name}: {fault}") from None
+        raise UsageError(f"{Path(path).name}: {fault}", code="bad-protocol") from None
 
 
 def find_protocol(name: str | Path | Protocol) -> Protocol:
@@ -144,7 +144,8 @@ def read_runs(
     names = [Path(p).name.split(".")[0] for p in paths]
     if len(set(names)) != len(names):
         raise UsageError(
-            f"two files are called {next(n for n in names if names.count(n) > 1)!r}; runs need names of their own"
+            f"two files are called {next(n for n in names if names.count(n) > 1)!r}; runs need names of their own",
+            code="same-name",
         )
     return stack({n: read_trials(p, key, protocol, spec) for n, p in zip(names, paths, strict=True)}, column)
 

@@ -203,7 +203,9 @@ class ReadSpec:
         try:
             return declare(cls, data)
         except (Misdeclared, UsageError) as fault:
-            raise DataError(f"the reading that the file states is not of the known form: {fault}") from None
+            raise DataError(
+                f"the reading that the file states is not of the known form: {fault}", code="bad-reading"
+            ) from None
 
 
 @cache

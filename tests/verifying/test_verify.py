@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from claims import CLAIMS, claim, said, verify_words, write_files
 
@@ -14,6 +15,7 @@ from hitmiss.artifacts import sealed
 from hitmiss.measuring.signature import read_signature, short
 from hitmiss.results import Results
 
+SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "results-1.json"
 Edit = Callable[[dict[str, Any]], None]
 
 
@@ -30,6 +32,9 @@ def test_a_true_claim_holds(folder: Path, name: str) -> None:
     made = claim(name, folder)
     code, text = said(["verify", made.name, *verify_words(name)], folder)
     assert code == 0, text
+    document = json.loads(made.read_text(encoding="utf-8"))
+    if "estimates" in document:
+        jsonschema.validate(document, json.loads(SCHEMA.read_text(encoding="utf-8")))
 
 
 @pytest.mark.parametrize("name", ["score-positive-value", "score-encoding", "score-separator", "score-pipe", "drift"])

@@ -85,7 +85,9 @@ def _open(
     if len(opened) == 1:
         opened = runs_inside(next(iter(opened.values())))
     if len(opened) < 2:
-        raise UsageError("give two runs or more, or one file that holds several (a run column or two --score-column)")
+        raise UsageError(
+            "give two runs or more, or one file that holds several (a run column or two --score-column)", code="one-run"
+        )
     return opened
 
 
@@ -96,7 +98,9 @@ def _spread(option: str, values: Sequence[T] | None, n: int) -> list[T | None]:
     if not values:
         return [None] * n
     if len(values) not in (1, n):
-        raise UsageError(f"{option} was given {len(values)} times for {n} runs; give it once, or once a run")
+        raise UsageError(
+            f"{option} was given {len(values)} times for {n} runs; give it once, or once a run", code="option-count"
+        )
     return list(values) if len(values) == n else [values[0]] * n
 
 

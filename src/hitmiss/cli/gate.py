@@ -76,12 +76,15 @@ def _rules(fail_if: list[str], max_regression: list[str], baseline: str | None) 
     from hitmiss.errors import UsageError
 
     if not fail_if and not max_regression:
-        raise UsageError("a gate needs a rule: --fail-if 'eer > 0.05', or --baseline RUN --max-regression eer=0.005")
+        raise UsageError(
+            "a gate needs a rule: --fail-if 'eer > 0.05', or --baseline RUN --max-regression eer=0.005", code="no-rule"
+        )
     if max_regression and baseline is None:
-        raise UsageError("--max-regression needs --baseline RUN to compare with")
+        raise UsageError("--max-regression needs --baseline RUN to compare with", code="no-baseline")
     if baseline is not None and not max_regression:
         raise UsageError(
-            "--baseline alone checks nothing; say how much worse is allowed, as --max-regression eer=0.005"
+            "--baseline alone checks nothing; say how much worse is allowed, as --max-regression eer=0.005",
+            code="no-rule",
         )
     return [parse_rule(t) for t in fail_if], [parse_regression(t) for t in max_regression]
 
@@ -98,7 +101,10 @@ def _results(run: str, targets: list[Target], scoring: Scoring) -> Results:
     if (path / "results.json").is_file():
         return Results.load(path / "results.json")
     if path.is_dir() and not (path / "manifest.json").is_file():
-        raise DataError(f"the folder {run} has no results.json; write one with hitmiss score … -o {run}/results.json")
+        raise DataError(
+            f"the folder {run} has no results.json; write one with hitmiss score … -o {run}/results.json",
+            code="no-results",
+        )
     if path.suffix == ".json" and (is_results(path) or not (scoring.key or scoring.design.protocol)):
         return Results.load(path)
     return _measured(run, targets, scoring)
@@ -176,7 +182,8 @@ def _comparable(
     wrong = incomparable(results, before, regressions) if before is not None else []
     if wrong and not force:
         raise DataError(
-            f"the baseline is not comparable: {'; '.join(wrong)}. --force takes it all the same and says so in the report"
+            f"the baseline is not comparable: {'; '.join(wrong)}. --force takes it all the same and says so in the report",
+            code="incomparable",
         )
     return (*(f"INVALID BASELINE, forced: {w}" for w in wrong), *results.warnings)
 

@@ -119,7 +119,7 @@ def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
     found = dict(text.partition("=")[::2] for text in texts)
     for name, value in found.items():
         if not name or not value:
-            raise UsageError(f"{option} {name!r}: write name=value, as item=utt")
+            raise UsageError(f"{option} {name!r}: write name=value, as item=utt", code="bad-pair")
     return found
 
 

@@ -149,4 +149,4 @@ def _refuse_alarms(results: Results, strict: bool) -> None:
 
     bad = [w for w in results.warnings if "REVERSED" in w or "every score is" in w]
     if strict and bad:
-        raise DataError(bad[0])
+        raise DataError(bad[0], code="alarm")

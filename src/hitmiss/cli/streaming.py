@@ -89,7 +89,7 @@ def measured_tallies(files: list[str], reading: ReadSpec, asked: Design) -> tupl
     names = [*reading.said, *(["threshold"] if asked.threshold is not None else [])]
     given = [f"--{OPTION.get(name, name)}" for name in names]
     if given:
-        raise UsageError(f"{given[0]} was settled when the tallies were made; leave it out")
+        raise UsageError(f"{given[0]} was settled when the tallies were made; leave it out", code="settled-option")
     found = evaluate_tallies(files, design=asked)
     return found.results, found.trials
 
@@ -100,7 +100,8 @@ def refuse_key(what: str, key: str | None) -> None:
 
     if key is not None:
         raise UsageError(
-            f"{what} has no ids to join a --key with: its labels are those that it was counted by; leave --key out"
+            f"{what} has no ids to join a --key with: its labels are those that it was counted by; leave --key out",
+            code="key-of-counts",
         )
 
 
@@ -110,7 +111,7 @@ def refuse_together(flag: str, others: Mapping[str, object]) -> None:
 
     given = [name for name, value in others.items() if value]
     if given:
-        raise UsageError(f"{given[0]} needs every trial at once; leave it or {flag} out")
+        raise UsageError(f"{given[0]} needs every trial at once; leave it or {flag} out", code="needs-every-trial")
 
 
 def size(text: str) -> int:
@@ -127,5 +128,5 @@ def size(text: str) -> int:
     except ValueError:
         n = 0
     if n < 10**7:
-        raise UsageError(f"--memory {text!r}: write a size of at least 10MB, as 500MB or 2GB")
+        raise UsageError(f"--memory {text!r}: write a size of at least 10MB, as 500MB or 2GB", code="bad-memory")
     return n

@@ -107,7 +107,9 @@ def _refuse_other_files(files: list[str] | None, pred_dir: str | None, run_tag: 
 
     if files and (pred_dir or run_tag):
         words = ", ".join(map(repr, files))
-        raise UsageError(f"give files, or --pred_dir and --run_tag, not both; {words} was taken for a file")
+        raise UsageError(
+            f"give files, or --pred_dir and --run_tag, not both; {words} was taken for a file", code="files-and-folder"
+        )
 
 
 def _refuse_overwriting(run: Run, *outputs: str | None) -> None:
@@ -117,7 +119,9 @@ def _refuse_overwriting(run: Run, *outputs: str | None) -> None:
     read = {path.resolve() for path in run.files}
     for output in outputs:
         if output and Path(output).resolve() in read:
-            raise UsageError(f"{output} holds predictions that were read; write to another file")
+            raise UsageError(
+                f"{output} holds predictions that were read; write to another file", code="overwrites-input"
+            )
 
 
 def _config(path: str | None) -> ToxicityConfig:
@@ -143,14 +147,21 @@ def _load(
     options: dict[str, Any] = {"rules": rules, "deciding": deciding, "whole": whole}
     if files:
         if where["skip_missing"]:
-            raise UsageError("--missing_language is about files named after languages; here a column tells them")
+            raise UsageError(
+                "--missing_language is about files named after languages; here a column tells them",
+                code="group-of-files",
+            )
         return load_any(printing.expanded(files), where["group"], languages=where["languages"], **options)
     folder = where["pred_dir"] or settings.evaluation.output_dir
     if not folder or not where["run_tag"]:
-        raise UsageError("say where the predictions are: --pred_dir DIR --run_tag TAG, or files with a language column")
+        raise UsageError(
+            "say where the predictions are: --pred_dir DIR --run_tag TAG, or files with a language column",
+            code="no-predictions",
+        )
     if where["group"]:
         raise UsageError(
-            "--group is for files in which a column tells the group; with --run_tag the file names tell it"
+            "--group is for files in which a column tells the group; with --run_tag the file names tell it",
+            code="group-of-files",
         )
     options["skip_missing"] = where["skip_missing"]
     return load_run(folder, where["run_tag"], where["languages"] or settings.data.languages, **options)

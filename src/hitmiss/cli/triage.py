@@ -147,7 +147,7 @@ def _tally(trials: Trials) -> Any:
 
     head = trials.header
     if head.runs and trials.frame.select(head.runs).n_unique() > 1:
-        raise UsageError("thresholds are chosen for one run at a time; give the rows of one")
+        raise UsageError("thresholds are chosen for one run at a time; give the rows of one", code="several-runs")
     return Tally.of(trials.label, trials.score)
 
 
@@ -191,7 +191,7 @@ def _chosen(tally: Any, asked: dict[str, Any]) -> Choice:
         return bands.guaranteed(tally, slip, flag, asked["confidence"], asked["guarantee"])
     if way == "cost":
         if asked["costs"] is None or len(asked["costs"]) != 3:
-            raise UsageError("--choose cost needs --costs SLIP FALSE_FLAG LOOK, as 20 5 1")
+            raise UsageError("--choose cost needs --costs SLIP FALSE_FLAG LOOK, as 20 5 1", code="no-costs")
         return bands.by_cost(tally, *asked["costs"])
     if way == "budget":
         return bands.by_budget(tally, _share(asked["looks"]))
@@ -207,7 +207,8 @@ def _share(looks: str | None) -> float:
         return float(few) / float(many)
     except (ValueError, ZeroDivisionError):
         raise UsageError(
-            f"--choose budget needs --looks, as 50/1000 (of 1000 items 50 are looked at); found {looks!r}"
+            f"--choose budget needs --looks, as 50/1000 (of 1000 items 50 are looked at); found {looks!r}",
+            code="no-looks",
         ) from None
 
 

@@ -44,4 +44,4 @@ def verify(
         for line in checked.differences[:20]:
             printing.out(f"differs: {line}")
     if not checked.holds:
-        raise GateFailed(f"the claim does not hold: {len(checked.differences)} differences")
+        raise GateFailed(f"the claim does not hold: {len(checked.differences)} differences", code="claim-differs")

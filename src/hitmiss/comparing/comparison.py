@@ -127,7 +127,8 @@ def _warnings(
     if wrong and not force:
         raise DataError(
             f"{paired.names[0]} and {paired.names[1]} cannot be compared: {'; '.join(map(str, wrong))}. "
-            "--force compares them all the same and says so in the report"
+            "--force compares them all the same and says so in the report",
+            code="incomparable",
         )
     found = [f"INVALID COMPARISON, forced: {breach}" for breach in wrong]
     if any(paired.left_out):

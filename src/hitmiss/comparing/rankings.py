@@ -290,7 +290,7 @@ class Field:
     ) -> Field:
         """Match every run with the first, and leave out what not every run has where that is allowed."""
         if len(runs) < 2:
-            raise UsageError(f"a comparison needs two runs or more; found {len(runs)}")
+            raise UsageError(f"a comparison needs two runs or more; found {len(runs)}", code="one-run")
         on_scores = any("score" in resolve(m)[1].columns for m in metrics)
         names, given = tuple(runs), list(runs.values())
         base, trials = given[0], given

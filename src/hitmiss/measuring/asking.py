@@ -40,12 +40,14 @@ def ask(metric: str | Spec, trials: Trials, protocol: Protocol) -> Question:
     if "score" in entry.columns and entry.kinds and kind not in entry.kinds:
         raise DataError(
             f"{spec.name} needs {' or '.join(entry.kinds)} scores and these are declared {kind!r}; "
-            f"declare the kind if you know better, or calibrate on a development set"
+            f"declare the kind if you know better, or calibrate on a development set",
+            code="wrong-score-kind",
         )
     if entry.positive is not None and not _takes(entry.positive, trials.header.positive):
         raise DataError(
             f"{spec.name} takes {entry.positive} to be the positive class and in these trials it is "
-            f"{trials.header.positive!r}; read them with positive={entry.positive!r}"
+            f"{trials.header.positive!r}; read them with positive={entry.positive!r}",
+            code="wrong-positive",
         )
     return Question(str(Spec.of(spec.name, **shown)), entry, settings, form_of(entry, settings))
 

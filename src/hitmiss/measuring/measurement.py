@@ -101,7 +101,7 @@ def measure_design(
     columns = trials.columns(only) if isinstance(trials, TalliedTrials) else Columns(trials, only)
     questions = [ask(m, trials, chosen) for m in design.metrics]
     if not len(trials):
-        raise DataError("there are no trials to measure")
+        raise DataError("there are no trials to measure", code="no-trials")
     wholes = samples_of_runs(columns)
     if chosen.both_eers and any(ties_matter(s) for s in wholes) and any(q.text == "eer" for q in questions):
         questions.insert(1 + [q.text for q in questions].index("eer"), ask("eer(ties=grouped)", trials, chosen))

@@ -22,7 +22,7 @@ def over_repeats(results: Results, column: str = "seed") -> Results:
     cells: dict[tuple[object, ...], list[Estimate]] = {}
     for e in results:
         if column not in e.run:
-            raise UsageError(f"these results have no run column {column!r}")
+            raise UsageError(f"these results have no run column {column!r}", code="no-run-column")
         if e.average in (None, "macro", "gap"):
             rest = {k: v for k, v in e.run.items() if k != column}
             key = (e.metric, tuple(sorted(rest.items())), tuple(e.slice.items()), e.average)

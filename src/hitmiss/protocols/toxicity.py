@@ -130,7 +130,7 @@ def load_files(
     languages = tuple(language for language, _ in named)
     twice = [language for language in languages if languages.count(language) > 1]
     if twice:
-        raise UsageError(f"two files are of the language {twice[0]!r}; give one of each")
+        raise UsageError(f"two files are of the language {twice[0]!r}; give one of each", code="repeated-language")
     predictions = read_predictions(named, rules, whole=whole)
     run = run_of(predictions, LANGUAGE, languages, rules=rules, deciding=deciding, one_each=True)
     return replace(run, files=tuple(map(Path, paths)))
@@ -210,7 +210,9 @@ def load_table(
     asked = list(languages or sorted(there))
     absent = [g for g in asked if g not in there]
     if absent:
-        raise UsageError(f"no row has {', '.join(map(repr, absent))}; there are {', '.join(sorted(there))}")
+        raise UsageError(
+            f"no row has {', '.join(map(repr, absent))}; there are {', '.join(sorted(there))}", code="unknown-language"
+        )
     if set(asked) != set(there):
         kept = predictions.frame.filter(pl.col("group").is_in(asked))
         only = f"only:{' & '.join(sorted(asked))}"
@@ -234,7 +236,7 @@ def load_any(
 def _load_any(given: Sequence[str], group: str | None, *, languages: Sequence[str] | None, **options: Any) -> Run:
     paths, _ = without_own_outputs(files_of(given))
     if not paths:
-        raise UsageError("no file of predictions was given")
+        raise UsageError("no file of predictions was given", code="no-predictions")
     try:
         return load_table(paths, group, languages=languages, **options)
     except DataError as error:
@@ -244,7 +246,7 @@ def _load_any(given: Sequence[str], group: str | None, *, languages: Sequence[st
     kept = [path for path in paths if not languages or language_of(path) in languages]
     absent = [language for language in languages or () if language not in map(language_of, kept)]
     if absent:
-        raise UsageError(f"no file is of {', '.join(absent)}")
+        raise UsageError(f"no file is of {', '.join(absent)}", code="unknown-language")
     return load_files(kept, **options)
 
 
@@ -264,7 +266,9 @@ def run_of(
     chosen = rules or PredictionRules()
     clash = [g for g in groups if g in AVERAGES]
     if clash:
-        raise UsageError(f"a {group} is called {clash[0]!r}, which is the name of an average here; rename it")
+        raise UsageError(
+            f"a {group} is called {clash[0]!r}, which is the name of an average here; rename it", code="reserved-name"
+        )
     how = replace(deciding or Deciding(), per_row=chosen.threshold_rule == "per-row")
     _refuse_threshold(how.given, chosen.any_scores)
     how = replace(how, default=None) if chosen.any_scores else how
@@ -309,7 +313,7 @@ def _refuse_threshold(given: float | None, any_scores: bool) -> None:
     """Nothing reaches NaN, and no probability a threshold above 1: everything would be called non-toxic without a word."""
     if given is not None and (given != given or not (any_scores or 0.0 <= given <= 1.0)):
         fix = "give a number" if given != given else "probabilities lie in 0..1; other scores need --scores any"
-        raise UsageError(f"a threshold of {given!r} decides nothing; {fix}")
+        raise UsageError(f"a threshold of {given!r} decides nothing; {fix}", code="bad-threshold")
 
 
 def _default_told(deciding: Deciding, origins: Mapping[str, None]) -> tuple[str, ...]:

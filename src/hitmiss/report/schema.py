@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import MISSING, fields
 from typing import Any, Final
 
+from hitmiss.declared import Plain, schema_of
+from hitmiss.design import Design
+from hitmiss.readspec import ReadSpec
 from hitmiss.report.readings import READINGS
 from hitmiss.results import SCHEMA, Estimate
 
@@ -60,6 +63,8 @@ def results_schema() -> dict[str, Any]:
         "required": ["run", "displays"],
         "properties": {"run": CELL, "displays": _list(display)},
     }
+    defs: dict[str, Plain] = {}
+    reading, design = schema_of(ReadSpec | None, defs), schema_of(Design | None, defs)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "hitmiss results",
@@ -76,17 +81,15 @@ def results_schema() -> dict[str, Any]:
             },
             "protocol": {"type": ["string", "null"]},
             "warnings": _list({"type": "string"}),
-            "reading": {
-                "type": ["object", "null"],
-                "description": "how the files were read (ReadSpec); may be missing",
-            },
-            "design": {"type": ["object", "null"], "description": "what was asked (Design); may be missing"},
+            "reading": {**reading, "description": "how the files were read; null or missing in older files"},
+            "design": {**design, "description": "what was asked; null or missing in older files"},
             "content": {"type": "string", "description": "hash of the rows in any order; may be empty or missing"},
             "estimates": _list(
                 {"type": "object", "required": required, "additionalProperties": False, "properties": properties}
             ),
             "pictures": {**_list(picture), "description": "thinned curves, for a report drawn later; may be missing"},
         },
+        "$defs": defs,
     }
 
 

@@ -57,10 +57,13 @@ def open_sources(
     scored = [p for p in paths if not is_results(p)]
     if len(keys) not in (0, 1, len(scored)):
         raise UsageError(
-            f"--key was given {len(keys)} times for {len(scored)} score files; give it once, or once a file"
+            f"--key was given {len(keys)} times for {len(scored)} score files; give it once, or once a file",
+            code="option-count",
         )
     if names and len(names) != len(paths):
-        raise UsageError(f"--name was given {len(names)} times for {len(paths)} runs; name each or none")
+        raise UsageError(
+            f"--name was given {len(names)} times for {len(paths)} runs; name each or none", code="option-count"
+        )
     key_of = dict(zip(scored, list(keys) * (len(scored) if len(keys) == 1 else 1), strict=False))
     called = list(names) or [_short(n, p) for n, p in zip(name_runs(paths), paths, strict=True)]
     pairs = list(zip(paths, called, strict=True))
@@ -87,7 +90,9 @@ def open_results(texts: Sequence[str], names: Sequence[str] = ()) -> list[RunDat
     for path in (path for text in texts for path in _expanded(text)):
         if not is_results(path):
             kind = "is not there" if not Path(path).exists() else "holds no results"
-            raise DataError(f"{Path(path).name} {kind}; an export takes what `hitmiss score … -o FILE` writes")
+            raise DataError(
+                f"{Path(path).name} {kind}; an export takes what `hitmiss score … -o FILE` writes", code="no-results"
+            )
     return open_sources(texts, [], Measuring(), names)
 
 
@@ -98,7 +103,9 @@ def _expanded(text: str) -> list[str]:
         return [text]
     inside = sorted(str(p) for p in folder.rglob("*.json") if is_results(p))
     if not inside:
-        raise DataError(f"the folder {folder.name} holds no results; write some there with `hitmiss score … -o`")
+        raise DataError(
+            f"the folder {folder.name} holds no results; write some there with `hitmiss score … -o`", code="no-results"
+        )
     return inside
 
 
@@ -123,7 +130,8 @@ def _open(path: str, name: str, key: str | None, measuring: Measuring) -> RunDat
         return RunData(name, results, tuple(drawn))
     if Path(path).suffix == ".json" and Path(path).is_file():
         raise DataError(
-            f"{Path(path).name} holds no results; a report takes what `hitmiss score -o` writes, or score files"
+            f"{Path(path).name} holds no results; a report takes what `hitmiss score -o` writes, or score files",
+            code="no-results",
         )
     trials = open_run(path, key, measuring.design.protocol, measuring.reading)
     return replace(measured(trials, name, measuring), shelf=_shelf(path, trials, measuring.media))

@@ -116,10 +116,13 @@ def _values(campaign: Campaign, grouping: tuple[str, ...]) -> list[tuple[str, ..
     """To which group each record belongs."""
     for name in grouping:
         if name == "target":
-            raise UsageError("`--by target` stands alone: its figures are those of one class, over all records")
+            raise UsageError(
+                "`--by target` stands alone: its figures are those of one class, over all records", code="bad-grouping"
+            )
         if name not in campaign.columns:
             raise UsageError(
-                f"there is no column {name!r} to group by; there are {', '.join(['target', *campaign.columns])}"
+                f"there is no column {name!r} to group by; there are {', '.join(['target', *campaign.columns])}",
+                code="unknown-column",
             )
     return list(zip(*(campaign.columns[name] for name in grouping), strict=True))
 

@@ -43,7 +43,7 @@ def equal_error(label: ArrayLike, score: ArrayLike) -> tuple[float, float]:
     """
     tally = Tally.of(label, score)
     if not tally.has_both_classes:
-        raise DataError("an equal error rate needs scores of both classes")
+        raise DataError("an equal error rate needs scores of both classes", code="one-class")
     at = eer_point(tally)
     lowest = float(tally.score[0])
     below = min(lowest - 0.001, float(np.nextafter(lowest, -np.inf)))
@@ -128,7 +128,9 @@ def _base(trials: Trials, by: str, clean: str | None) -> str:
         return clean
     found = [name for name in CLEAN_NAMES if name in values]
     if not found:
-        raise UsageError(f"which {by} is the clean one? Say clean=…; there are {', '.join(sorted(values))}")
+        raise UsageError(
+            f"which {by} is the clean one? Say clean=…; there are {', '.join(sorted(values))}", code="no-clean"
+        )
     return found[0]
 
 
@@ -145,7 +147,8 @@ def _scores_by(trials: Trials, linked: str, value: str) -> Trials:
     ordered = Trials(trials.frame.sort(linked), trials.header)
     if ordered.frame[linked].n_unique() != len(ordered):
         raise DataError(
-            f"{value}: a {linked} is there more than once; name every column that tells the copies apart, as codec,codec_q"
+            f"{value}: a {linked} is there more than once; name every column that tells the copies apart, as codec,codec_q",
+            code="repeated-clip",
         )
     return ordered
 

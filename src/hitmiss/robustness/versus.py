@@ -70,7 +70,10 @@ def compare_attacks(
     for each class. Controls are left out: they are there for the attack of their own run.
     """
     if test not in TESTS:
-        raise UsageError(f"attack runs are compared with the test auto, bootstrap or permutation; found {test!r}")
+        raise UsageError(
+            f"attack runs are compared with the test auto, bootstrap or permutation; found {test!r}",
+            code="unknown-test",
+        )
     one, other, warnings = _paired(a, b, names, allow_missing)
     cells = _shared(one, other, names, warnings)
     warnings += _checked(a, b, cells, names, force, any("left out" in w for w in warnings))
@@ -105,20 +108,26 @@ def _paired(a: Trials, b: Trials, names: tuple[str, str], allow_missing: bool) -
             for name, own in zip(names, only, strict=True) if own
         )  # fmt: skip
         if not allow_missing:
-            raise DataError(f"the runs are not about the same records: {said}; --allow-missing compares what both have")
+            raise DataError(
+                f"the runs are not about the same records: {said}; --allow-missing compares what both have",
+                code="missing-records",
+            )
         if not items[0] & items[1]:
-            raise DataError(f"no record is in both runs: {said}")
+            raise DataError(f"no record is in both runs: {said}", code="no-pairs")
         warnings.append(f"left out, for want of a partner: {said}")
         common = pl.col("item").is_in(sorted(items[0] & items[1]))
         a, b = a.keep(common), b.keep(common)
     one, other = Campaign.of(a), Campaign.of(b)
     if one.classes != other.classes:
-        raise DataError(f"the classes differ: {', '.join(one.classes)} and {', '.join(other.classes)}")
+        raise DataError(
+            f"the classes differ: {', '.join(one.classes)} and {', '.join(other.classes)}", code="other-classes"
+        )
     wrong = (one.truth != other.truth).any(axis=1)
     if wrong.any():
         first = one.records[int(np.argmax(wrong))]
         raise DataError(
-            f"{int(wrong.sum())} records have other labels in {names[1]} than in {names[0]}, the first is {first!r}"
+            f"{int(wrong.sum())} records have other labels in {names[1]} than in {names[0]}, the first is {first!r}",
+            code="label-conflict",
         )
     return one, other, warnings
 
@@ -132,7 +141,7 @@ def _shared(one: Campaign, other: Campaign, names: tuple[str, str], warnings: li
             warnings.append(f"only in {name}, so not compared: {'; '.join(alone[:6])}{' …' * (len(alone) > 6)}")
     both = [(cell, keys[1][key]) for key, cell in keys[0].items() if key in keys[1]]
     if not both:
-        raise UsageError("the two runs have no attack and strength in common")
+        raise UsageError("the two runs have no attack and strength in common", code="nothing-shared")
     return [(one.clean, other.clean), *both]
 
 
@@ -157,7 +166,8 @@ def _checked(
     if wrong and not force:
         raise DataError(
             f"{names[0]} and {names[1]} cannot be compared: {'; '.join(map(str, wrong[:SHOWN]))}. "
-            "--force compares them all the same and says so in the report"
+            "--force compares them all the same and says so in the report",
+            code="incomparable",
         )
     found = [f"INVALID COMPARISON, forced: {breach}" for breach in wrong] + unchecked(a, b)
     if not all(told):

@@ -59,10 +59,14 @@ class Tallying:
         """Settle how a run is counted: by these columns, its labels and classes as a protocol reads them."""
         if not manifest.has_labels:
             raise UsageError(
-                "the manifest has no labels, and a tally counts the trials of each class; leave --tally out"
+                "the manifest has no labels, and a tally counts the trials of each class; leave --tally out",
+                code="no-labels",
             )
         if settings.extraction.kind == "auto":
-            raise UsageError("a part cannot tell what the whole run's outputs are; say --outputs logit or probability")
+            raise UsageError(
+                "a part cannot tell what the whole run's outputs are; say --outputs logit or probability",
+                code="outputs-unsaid",
+            )
         for name in by:
             if name not in manifest.slices:
                 raise UnknownName("column for --tally", name, manifest.slices)
@@ -141,11 +145,17 @@ def evaluate_tallies(
     tally = merge_tallies(_tally(path) for path in expand(files))
     refuse_missing(tally)
     if _repeats(tally):
-        raise DataError(f"{_repeats(tally):,} items are in more than one of the tallies; leave out what is there twice")
+        raise DataError(
+            f"{_repeats(tally):,} items are in more than one of the tallies; leave out what is there twice",
+            code="repeated-items",
+        )
     facts = tally.shards[0].facts
     plan = _plan(facts.get("protocol"), facts["positive"], facts["negative"], tally.names[1:])
     if plan.fingerprint != tally.plan:
-        raise DataError("the tallies were made by another version of hitmiss or of the protocol; count the runs again")
+        raise DataError(
+            "the tallies were made by another version of hitmiss or of the protocol; count the runs again",
+            code="other-version",
+        )
     refuse_what_needs_trials(design, wanted, asked_columns(design), plan.options)
     trials = assemble(replace(tally, ids=None), plan, "tallies").retitle(reading=plan.options)
     return Streamed(measure_trials(trials, design), trials)

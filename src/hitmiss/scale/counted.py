@@ -53,7 +53,9 @@ def evaluate_counts(
     columns = asked_columns(design)
     refuse_what_needs_trials(design, wanted, columns, reads)
     if reads.score_columns:
-        raise UsageError("a file of counts has one column of scores; name it with --column score=NAME")
+        raise UsageError(
+            "a file of counts has one column of scores; name it with --column score=NAME", code="several-scores"
+        )
     ledger = Ledger()
     try:
         opened = [open_shard(Shard(str(path)), reads, ledger) for path in expand(files)]
@@ -74,7 +76,8 @@ def _read(opened: Opened, plan: ShardPlan, ledger: Ledger) -> ShardTally:
     absent = [name for name in needed if name not in picks]
     if absent:
         raise UsageError(
-            f"{opened.name} has no column {absent[0]!r}; a file of counts has the label, the score, the slices and n (see hitmiss sql)"
+            f"{opened.name} has no column {absent[0]!r}; a file of counts has the label, the score, the slices and n (see hitmiss sql)",
+            code="missing-column",
         )
     parts: dict[Cell, list[Binned]] = {}
     read = Read()

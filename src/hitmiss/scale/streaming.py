@@ -225,7 +225,8 @@ def too_many_for_units(units: Sequence[str], expected: int) -> UsageError:
     """Why units cannot be drawn."""
     return UsageError(
         f"drawing whole units of {', '.join(units)} needs every score at once, and there are about {expected:,} trials; raise "
-        f"--memory to {expected * UNIT_BYTES / 1e9 + 0.1:.1f}GB, or leave --unit out"
+        f"--memory to {expected * UNIT_BYTES / 1e9 + 0.1:.1f}GB, or leave --unit out",
+        code="units-beyond-memory",
     )
 
 
@@ -237,18 +238,23 @@ def refuse_what_needs_trials(design: Design, wanted: Sequence[str], columns: Seq
             "say what to measure: a protocol (-p asvspoof5) or metrics (-m eer -m min_dcf)", code="no-metric"
         )
     if protocol is not None and (protocol.reader or (protocol.measured_by and not design.metrics)):
-        raise UsageError(f"the protocol {protocol.name} reads and measures its files as a whole; leave --stream out")
+        raise UsageError(
+            f"the protocol {protocol.name} reads and measures its files as a whole; leave --stream out",
+            code="needs-every-trial",
+        )
     single = [name for name in columns if name in ("item", "label", *ANSWERS)]
     if single:
         raise UsageError(
-            f"{single[0]} is not counted by: trials are grouped and drawn by slices, as codec; leave {single[0]} out"
+            f"{single[0]} is not counted by: trials are grouped and drawn by slices, as codec; leave {single[0]} out",
+            code="not-a-slice",
         )
     own = [name for name in columns if name in options.itself]
     if own:
         named = f" {protocol.name}" if protocol is not None else ""
         raise UsageError(
             f"a trial whose {own[0]} is {options.itself[own[0]]!r} stands for itself by the protocol{named}, so "
-            f"{own[0]} has too many values to be counted by; leave --stream out, or {own[0]}"
+            f"{own[0]} has too many values to be counted by; leave --stream out, or {own[0]}",
+            code="too-many-values",
         )
     unread = [name for name in ("key_columns", "abstain", "where", "match") if name in options.said]
     if unread:
@@ -256,13 +262,16 @@ def refuse_what_needs_trials(design: Design, wanted: Sequence[str], columns: Seq
             f"--{OPTION.get(unread[0], unread[0])} needs the whole table; leave --stream out", code="unread-option"
         )
     if options.dedupe or find_reshaping(options) is not None:
-        raise UsageError("--dedupe and layouts of nested files need the whole table; leave --stream out")
+        raise UsageError(
+            "--dedupe and layouts of nested files need the whole table; leave --stream out", code="needs-every-trial"
+        )
     if options.encoding not in (None, "utf-8"):
-        raise UsageError("only UTF-8 is streamed; convert the files, or leave --stream out")
+        raise UsageError("only UTF-8 is streamed; convert the files, or leave --stream out", code="stream-encoding")
     unfit = [text for text in wanted if resolve(text)[1].form is None]
     if unfit:
         raise UsageError(
-            f"{unfit[0]} needs every trial at once and cannot be streamed; leave --stream out, or the metric"
+            f"{unfit[0]} needs every trial at once and cannot be streamed; leave --stream out, or the metric",
+            code="needs-every-trial",
         )
 
 
