@@ -59,7 +59,8 @@ def test_targets_are_part_of_the_question() -> None:
     rows = {"item": ["p", "q", "q", "p"], "target": ["MI", "CD", "MI", "CD"], "label": [1, 0, 0, 1]}
     own = Trials.from_frame(pl.DataFrame({**rows, "score": [1.0, 2.0, 3.0, 4.0]}), Header())
     other = Trials.from_frame(own.frame[::-1], Header())
-    assert pair(own, other).b.score.tolist() == [1.0, 2.0, 3.0, 4.0]
+    found = pair(own, other)
+    assert found.a.score.tolist() == found.b.score.tolist() == [4.0, 1.0, 2.0, 3.0]  # in the order of items and targets
 
 
 @pytest.mark.parametrize(
