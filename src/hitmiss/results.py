@@ -93,7 +93,7 @@ class Results:
     """How the files were read; None where the trials came from none."""
     design: Design | None = field(default=None, repr=False)
     """What was asked; None in files of older versions."""
-    content: str = field(default="", repr=False)
+    content: str = field(default="", repr=False, compare=False)
     """Hash of the rows that were measured, in whatever order they stand; empty where it is not known."""
 
     def __iter__(self) -> Iterator[Estimate]:

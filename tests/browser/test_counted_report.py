@@ -35,10 +35,7 @@ def test_figures_from_bins_are_drawn(tmp_path: Path) -> None:
         tab.on("pageerror", lambda error: wrong.append(str(error)))
         tab.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
         tab.goto(page.as_uri())
-        figures = tab.locator(".figures .js-plotly-plot")
-        for i in range(tab.locator(".figures figure, .figures .figure, .figures > *").count()):
-            tab.locator(".figures > *").nth(i).scroll_into_view_if_needed()
-        tab.wait_for_function("document.querySelectorAll('.figures .js-plotly-plot .main-svg').length >= 7")
+        figures = tab.locator("figure[data-kind] svg.plate")
         assert figures.count() >= 7 and not wrong
         assert tab.get_by_text("Drawn from counts").is_visible()
         assert tab.get_by_text("the trials were counted, not kept").is_visible()

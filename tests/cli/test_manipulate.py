@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from hitmiss.cli.main import app
+from hitmiss.cli.main import app, declare
 from hitmiss.errors import UsageError
 from hitmiss.io import read
 from hitmiss.robustness.manipulation import equal_error
@@ -47,6 +47,7 @@ detector = Detector()
 
 
 def run(*words: str) -> str:
+    declare(words[0])
     result = CliRunner().invoke(app, list(words))
     assert result.exit_code == 0, result.output
     return result.stdout

@@ -51,7 +51,7 @@ def test_a_narrow_encoding_does_not_stop_the_output(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("sys.stdout", stream)
     printing.out("Brümmer ≥ 1")
     stream.flush()
-    assert raw.getvalue() == b"Br\\xfcmmer \\u2265 1\n"
+    assert raw.getvalue() == b"Br\\xfcmmer >= 1\n"
 
 
 def test_bold_on_a_terminal(terminal: TextIO) -> None:

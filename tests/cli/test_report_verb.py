@@ -67,7 +67,7 @@ def test_a_folder_of_results_becomes_a_report_with_curves(results: Path, tmp_pat
     out = tmp_path / "r.html"
     assert run(["report", str(results), "-o", str(out)]) == 0
     page = out.read_text()
-    assert '"e1-det-0"' in page and "attack × codec" in page and "nothing was tested" in page
+    assert '"e1-det-0-t"' in page and "attack × codec" in page and "nothing was tested" in page
     assert len(load(results / "a.json")[1][0].displays) == 7
 
 

@@ -11,7 +11,7 @@ from hitmiss.report.sources import Measuring, measured
 from hitmiss.trials import Trials
 
 Floats = NDArray[np.float64]
-BY_CODEC = Measuring(Design.of(("eer", "roc_auc"), by=("codec",), bootstrap=200, seed=0))
+BY_CODEC = Measuring(Design.of(["eer", "roc_auc"], by="codec", bootstrap=200))
 
 
 def trials(label: NDArray[np.int_], score: Floats, codec: NDArray[np.str_]) -> Trials:

@@ -152,7 +152,7 @@ def test_both_kinds_of_errors_get_their_share_of_a_small_budget(files: Path) -> 
 def test_what_is_refused_stands_in_the_report_and_is_not_in_it(files: Path) -> None:
     pytest.importorskip("soundfile")
     names = ["good.png", "good.wav", "drawing.svg", "link.png", "bomb.png", "page.wav"]
-    data = measured(trials_with(names), "r", Measuring(Design.of(("eer",))))
+    data = measured(trials_with(names), "r", Measuring(Design.of(["eer"])))
     shelf = FileShelf(files, column="file")
     page = render(compose([type(data)(data.name, data.results, data.pictures, data.trials, shelf)]))
     assert page.count("data:image/jpeg;base64,") == 1 and page.count("data:audio/mpeg;base64,") == 1
@@ -164,7 +164,7 @@ def test_what_is_refused_stands_in_the_report_and_is_not_in_it(files: Path) -> N
 
 @pytest.mark.parametrize("options", [Options(samples=False), Options(texts=False)])
 def test_no_samples_and_redacted_texts_show_no_media(files: Path, options: Options) -> None:
-    data = measured(trials_with(["good.png"] * 6), "r", Measuring(Design.of(("eer",))))
+    data = measured(trials_with(["good.png"] * 6), "r", Measuring(Design.of(["eer"])))
     whole = type(data)(data.name, data.results, data.pictures, data.trials, FileShelf(files, column="file"))
     assert "data:image/jpeg" in render(compose([whole]))
     assert "data:image/jpeg" not in render(compose([whole], options))

@@ -17,8 +17,9 @@ from hitmiss.report.figures import RobustnessDisplay
 from hitmiss.report.html import render
 from hitmiss.report.page import compose
 from hitmiss.report.pictures import pictures
-from hitmiss.report.plotly import figure_of
+from hitmiss.report.plates import Dots, plate_of
 from hitmiss.report.sources import Measuring, measured
+from hitmiss.report.svg import svg_of
 from hitmiss.results import Estimate, Results
 from hitmiss.robustness.attacks import measure_attacks
 from hitmiss.trials import Header, Trials
@@ -77,13 +78,12 @@ def test_lines_are_the_shares_counted_by_hand(attacked: Trials, bits: dict[str, 
 
 def test_the_figure_holds_every_point_and_names_are_escaped(attacked: Trials) -> None:
     display = RobustnessDisplay.from_results(measure_attacks(attacked), "robust_accuracy")
-    made = figure_of("robustness", (("", display),))
-    drawn = [t for t in made["data"] if t.get("customdata")]
-    assert [[c[0] for c in t["customdata"]] for t in drawn] == [[0.1, 0.5, 1.0]] * 4
-    assert all(abs(x - c[0]) < 0.03 for t in drawn for x, c in zip(t["x"], t["customdata"], strict=True))
+    drawn = [m for m in plate_of("robustness", (("", display),)).marks if isinstance(m, Dots)]
+    assert len(drawn) == 4
+    assert all(np.allclose(m.x, [0.1, 0.5, 1.0], atol=0.03) for m in drawn)
     hostile = Estimate("changed", 0.5, run={"attack": "<b>x</b>", "strength": "1"})
-    figure = figure_of("robustness", (("", RobustnessDisplay.from_results(Results((hostile,)), "changed")),))
-    assert "<b>" not in str(figure).replace("<br>", "").replace("<extra>", "")
+    plate = plate_of("robustness", (("", RobustnessDisplay.from_results(Results((hostile,)), "changed")),))
+    assert "<b>" not in svg_of(plate, "id") and "&lt;b&gt;x" in svg_of(plate, "id")
     axes = display.plot()
     assert axes.get_xlabel() == "strength" and len(axes.get_lines()) >= 4
 
@@ -116,7 +116,7 @@ def test_a_report_of_attacks_counts_records_and_names_the_worst_attack(attacked:
     assert part.confusion is None and not part.comparison
     text = render(page)
     assert "negative)" not in text and f"with {int(bits['truth'].sum())} labels, under" in text
-    assert render(page, static=True).count("data:image/svg+xml") == 4
+    assert render(page, static=True).count('<svg class="plate"') == 4
 
 
 def test_records_are_ranked_by_how_easily_they_flip(attacked: Trials, bits: dict[str, Any]) -> None:
@@ -208,5 +208,5 @@ def test_the_unit_that_is_drawn_is_no_column_to_split_by() -> None:
     trials = Trials.of(
         label, rng.normal(size=60) + label, speaker=[f"s{i % 5}" for i in range(60)], codec=list("ab") * 30
     )
-    made = measured(trials, "r", Measuring(Design.of(("eer",), bootstrap=10, unit="speaker")))
+    made = measured(trials, "r", Measuring(Design.of(["eer"], bootstrap=10, unit="speaker")))
     assert {tuple(e.slice) for e in made.results if e.slice} == {("codec",)}

@@ -11,7 +11,7 @@ from hitmiss.report.evaluations import RunData, evaluations
 from hitmiss.report.grids import Grid, Row
 from hitmiss.report.heat import heat_map
 from hitmiss.report.page import compose
-from hitmiss.report.plotly import figure_of
+from hitmiss.report.plates import plate_of
 from hitmiss.report.score_displays import TippettDisplay
 from hitmiss.report.sources import Measuring, measured
 from hitmiss.report.summary import Summary, summarize
@@ -56,7 +56,8 @@ def test_a_tippett_plot_of_several_runs_shows_both_ends_of_all() -> None:
         (name, TippettDisplay.from_tally(Tally.of(label, scale * (2 * label - 1) + rng.normal(size=400))))
         for name, scale in (("bold", 9.0), ("timid", 0.1))
     ]
-    low, high = figure_of("tippett", lines)["layout"]["xaxis"]["range"]
+    axis = plate_of("tippett", lines).x
+    low, high = axis.low, axis.high
     every = np.concatenate([np.concatenate([d.positive_lr, d.negative_lr]) for _, d in lines])
     assert low == pytest.approx(max(every.min(), -12)) and high == pytest.approx(min(every.max(), 12))
 
@@ -81,7 +82,7 @@ def test_the_verdict_stands_beside_the_difference_on_the_page() -> None:
         measured(
             Trials.of(label, rng.normal(size=80) + s * label, item=[str(i) for i in range(80)]),
             name,
-            Measuring(Design.of(("eer",), bootstrap=50)),
+            Measuring(Design.of(["eer"], bootstrap=50)),
         )
         for name, s in (("one", 0.5), ("two", 2.0))
     ]

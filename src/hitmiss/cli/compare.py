@@ -118,6 +118,7 @@ def _emit(made: Comparison | Ranking, opened: dict[str, Trials], output: str | N
 def _show(made: Comparison | Ranking, opened: dict[str, Trials]) -> None:
     from hitmiss.comparing.differences import Comparison
     from hitmiss.report import comparison_tables, text
+    from hitmiss.report.assessment import assess_comparison
 
     head = next(iter(opened.values())).header
     if isinstance(made, Comparison):
@@ -131,6 +132,5 @@ def _show(made: Comparison | Ranking, opened: dict[str, Trials]) -> None:
     else:
         printing.out(f"{len(made.names)} runs, every pair compared; runs that share a letter were not shown to differ")
         text.write(comparison_tables.ranking_tables(made))
-    for warning in made.warnings:
-        printing.out(f"\n! {warning}")
+    text.conclude(assess_comparison(made), made.warnings, brief=printing.is_quiet())
     printing.out(f"\n{made.signature}")

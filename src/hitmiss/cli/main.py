@@ -6,6 +6,7 @@ import atexit
 import gc
 import os
 import sys
+import time
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
@@ -19,7 +20,7 @@ import typer
 
 from hitmiss import artifacts
 from hitmiss._version import __version__
-from hitmiss.cli import failing, printing, progressing, spaced
+from hitmiss.cli import failing, helping, printing, progressing, spaced
 from hitmiss.cli.plain_values import take_plainly
 from hitmiss.visible import visible
 
@@ -62,6 +63,8 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     invoke_without_command=True,
+    context_settings=helping.NAMES,
+    cls=helping.Verbs,
 )
 
 
@@ -70,6 +73,8 @@ def hitmiss(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the whole traceback of a failure.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Results alone: no messages, no conclusions.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Say what was done and how long it took.")] = False,
     plugin: Annotated[list[Path] | None, typer.Option(metavar="FILE", help=ABOUT_PLUGIN)] = None,
 ) -> None:
     """The options before the verb."""
@@ -79,7 +84,7 @@ def hitmiss(
     if context.invoked_subcommand is None:
         printing.out(context.get_help())
         raise typer.Exit
-    del debug  # `run` takes it out wherever it stands; it is declared here for the help
+    del debug, quiet, verbose  # `run` takes them out wherever they stand; they are declared here for the help
     if plugin:
         from hitmiss.registry import load_plugin_file
 
@@ -87,9 +92,14 @@ def hitmiss(
             load_plugin_file(path)
 
 
-for verb in VERBS:
+def declare(verb: str) -> None:
+    """Load a verb and declare it, once."""
+    if any(command.name == verb for command in app.registered_commands):
+        return
     module = import_module(f"hitmiss.cli.{verb}")
-    app.command(verb)(getattr(module, "list_" if verb == "list" else verb))
+    function = getattr(module, "list_" if verb == "list" else verb)
+    app.command(verb, cls=helping.GroupedCommand, context_settings=helping.NAMES)(function)
+    app.registered_commands.sort(key=lambda command: VERBS.index(command.name or ""))
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -105,12 +115,23 @@ def run(arguments: Sequence[str] | None = None) -> int:
         gc.set_threshold(SELDOM)
         atexit.register(gc.freeze)
     words = list(sys.argv[1:] if arguments is None else arguments)
-    debug = "--debug" in words
     printing.begin()
+    if words == ["--version"]:
+        printing.out(f"hitmiss {__version__}")
+        return 0
+    debug, words = _taken(words, "--debug")
+    quiet, words = _taken(words, "--quiet", "-q")
+    verbose, words = _taken(words, "--verbose")
+    begun = time.perf_counter()
     try:
         with _plain_warnings():
-            code = _dispatch(spaced.settle([word for word in words if word != "--debug"]))
+            with printing.quietly(quiet):
+                code = _dispatch(spaced.settle(words))
             sys.stdout.flush()
+            if verbose:
+                printing.note(
+                    f"hitmiss {__version__}, Python {sys.version.split()[0]}: {time.perf_counter() - begun:.2f} s"
+                )
     except BrokenPipeError:
         _leave_the_pipe()
         return 0
@@ -126,8 +147,13 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 def _dispatch(words: list[str]) -> int:
     """Parse and call the verb. Interrupts come back as a code, a broken pipe as SystemExit: both are undone here."""
-    command = typer.main.get_command(_with_one_verb(words[0]) if words and words[0] in VERBS else app)
+    first = words[0] if words else ""
+    for verb in [first] if first in VERBS else VERBS:
+        declare(verb)
+    command = typer.main.get_command(_with_one_verb(first) if first in VERBS else app)
     take_plainly(command)
+    if any(name.endswith("_COMPLETE") for name in os.environ):
+        helping.complete_values(command)
     verb = next((word for word in words if word in VERBS), "")
     try:
         with artifacts.guarded(), nullcontext() if verb in ("", *UNCOUNTED) else progressing.shown(verb):
@@ -139,6 +165,13 @@ def _dispatch(words: list[str]) -> int:
     if code == failing.INTERRUPTED:
         raise KeyboardInterrupt
     return code if isinstance(code, int) else 0
+
+
+def _taken(words: list[str], *names: str) -> tuple[bool, list[str]]:
+    """Whether an option of all verbs is there, before `--`, and the words without it."""
+    end = words.index("--") if "--" in words else len(words)
+    kept = [word for at, word in enumerate(words) if at >= end or word not in names]
+    return len(kept) < len(words), kept
 
 
 def _with_one_verb(verb: str) -> typer.Typer:

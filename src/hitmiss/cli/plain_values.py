@@ -24,7 +24,7 @@ OTHER: Final = object()
 def take_plainly(command: Any) -> None:
     """Let the options of a command, and of its verbs, take plain values as they are."""
     for part in (command, *getattr(command, "commands", {}).values()):
-        for param in part.get_params(typer.Context(part)):
+        for param in part.get_params(typer.Context(part, **part.context_settings)):
             if hasattr(param, DECLARED):
                 param.process_value = partial(_process, param, param.process_value)
 

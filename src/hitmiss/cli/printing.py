@@ -10,12 +10,14 @@ import dataclasses
 import json
 import math
 import os
+import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
 from hitmiss import progress
-from hitmiss.visible import visible
+from hitmiss.visible import spelled, visible, wrapped
 
 if TYPE_CHECKING:
     from hitmiss.results import Estimate
@@ -27,8 +29,27 @@ def out(text: str = "") -> None:
 
 
 def note(text: str) -> None:
-    """A message about the work: to stderr."""
-    _write(sys.stderr, visible(text, keep="\n"))
+    """A message about the work: to stderr; not where --quiet was given, unless it is how the command ended."""
+    if not _quiet[-1] or text.startswith("hitmiss: "):
+        _write(sys.stderr, visible(text, keep="\n"))
+
+
+_quiet: list[bool] = [False]
+
+
+@contextmanager
+def quietly(quiet: bool) -> Iterator[None]:
+    """For a while no messages and no conclusions, where `quiet`."""
+    _quiet.append(quiet)
+    try:
+        yield
+    finally:
+        _quiet.pop()
+
+
+def is_quiet() -> bool:
+    """Whether --quiet was given."""
+    return _quiet[-1]
 
 
 def out_json(value: Any) -> None:
@@ -104,8 +125,10 @@ def _result(text: str) -> None:
 
 def _write(stream: TextIO, text: str) -> None:
     progress.hush()
-    encoding = stream.encoding or "utf-8"
-    stream.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+    if stream.isatty() and "\x1b" not in text:
+        width = shutil.get_terminal_size((80, 24)).columns
+        text = "\n".join(wrapped(text, width))
+    stream.write(spelled(text, stream.encoding) + "\n")
 
 
 def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:

@@ -112,6 +112,7 @@ def _emit(results: Results, trials: Trials, json: bool, asked: Design) -> None:
         printing.out(results.to_json())
         return
     from hitmiss.report import tables, text
+    from hitmiss.report.campaigns import assessed
 
     head = trials.header
     printing.out(_title(trials, asked.protocol))
@@ -123,8 +124,9 @@ def _emit(results: Results, trials: Trials, json: bool, asked: Design) -> None:
         shown = [t for t in shown if not t.title.startswith(grouped)]
         shown += [tables.matrix(results, names[0], names[1], m, run) for run in tables.runs(results) for m in metrics]
     text.write(shown)
-    for warning in results.warnings:
-        printing.out(f"\n! {warning}")
+    text.conclude(
+        assessed(results, asked.protocol.primary if asked.protocol else ""), results.warnings, brief=printing.is_quiet()
+    )
     printing.sampled(results)
     printing.out(f"\n{results.signature}")
 

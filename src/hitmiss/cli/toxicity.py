@@ -207,6 +207,7 @@ def _evaluate(
 
 def _print(board: Board, documented: bool, json: bool) -> None:
     from hitmiss.report import scoreboard, text
+    from hitmiss.report.assessment import assess
     from hitmiss.visible import visible
 
     if json:
@@ -224,8 +225,7 @@ def _print(board: Board, documented: bool, json: bool) -> None:
     printing.out()
     for line in scoreboard.remarks(board):
         printing.out(line)
-    for warning in board.results.warnings:
-        printing.out(f"\n! {warning}")
+    text.conclude(assess(board.results, "roc_auc"), board.results.warnings, brief=printing.is_quiet())
     printing.sampled(board.results)
     printing.out(f"\n{board.results.signature}")
 

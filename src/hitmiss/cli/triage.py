@@ -235,15 +235,17 @@ def _reliability(trials: Trials, rule: dict[str, Any], options: dict[str, Any]) 
 def _show(
     evaluation: Triage, choice: Choice | None, asked: dict[str, Any], extra: list[Table], rule: dict[str, Any]
 ) -> None:
+    from hitmiss.protocol import find_protocol
     from hitmiss.report import text
+    from hitmiss.report.assessment import assess
     from hitmiss.report.triage_tables import tables
 
     printing.out(_title(evaluation, rule))
     if choice is not None:
         printing.out(_judgement(evaluation, choice, asked))
     text.write([*tables(evaluation), *extra])
-    for warning in dict.fromkeys((*evaluation.figures.warnings, *_notes(evaluation), *evaluation.latency.warnings)):
-        printing.out(f"\n! {warning}")
+    warnings = dict.fromkeys((*evaluation.figures.warnings, *_notes(evaluation), *evaluation.latency.warnings))
+    text.conclude(assess(evaluation.figures, find_protocol("triage").primary), warnings, brief=printing.is_quiet())
     printing.sampled(evaluation.figures)
     printing.out(f"\n{evaluation.figures.signature}")
 

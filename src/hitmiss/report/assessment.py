@@ -56,6 +56,8 @@ class Line:
     status: str
     text: str
     name: str = ""
+    short: str = ""
+    """The same in a few words, for the sentence that sums everything up."""
 
     @property
     def mark(self) -> str:
@@ -113,7 +115,7 @@ def shown(e: Estimate) -> Shown:
 def told(e: Estimate) -> str:
     """A figure with its interval in a sentence."""
     made = shown(e)
-    return f"{made.value} {made.interval}".strip()
+    return f"{made.value} {made.interval.removesuffix(PER_CENT)}".strip()
 
 
 # --- is it good? ------------------------------------------------------------------------------------------------------
@@ -185,12 +187,12 @@ def _plain(value: float, e: Estimate) -> str:
     return f"{100 * value:g}{PER_CENT}" if is_share(e.metric) else f"{value:g}"
 
 
-def _good(wholes: Sequence[Estimate], primary: str, run: str) -> list[Line]:
+def _good(wholes: Sequence[Estimate], primary: str) -> list[Line]:
     """Every run's figure against chance: of the metric that counts most, else of the first that chance says something about."""
-    runs = list(dict.fromkeys(e.run.get(run, "") for e in wholes))
+    runs = list(dict.fromkeys(_run_of(e) for e in wholes))
     lines: dict[str, Line] = {}
     for name in runs:
-        own = [e for e in wholes if e.run.get(run, "") == name]
+        own = [e for e in wholes if _run_of(e) == name]
         own = [e for e in own if e.metric == primary] + [e for e in own if e.metric != primary]
         tried = [line for line in map(against_chance, own) if line is not None]
         tested = [line for line in tried if line.status != OPEN] or tried
@@ -357,6 +359,7 @@ def shifted(results: Sequence[Estimate], wholes: Sequence[Estimate], metric: str
                     f"{_who(whole)}Scores shift between {names[0]}s: {explain(metric).title} over all trials is {told(whole)}, "
                     f"within each {names[0]} {_round(values[0], whole)} to {_round(values[-1], whole)} (mean "
                     f"{_round(test.within, whole)}; p {p_text(test.p)}). One threshold does not fit all of them.",
+                    short=f"scores shift between {names[0]}s",
                 )
             )
     return found
@@ -369,7 +372,7 @@ def _is_material(whole: float, within: float, e: Estimate) -> bool:
     return (1 - whole) > (1 - within) * (1 + MATERIAL) if _is_bounded(e.metric) else whole < within * (1 - MATERIAL)
 
 
-def _fails(results: Sequence[Estimate], wholes: Sequence[Estimate], primary: str, run: str) -> list[Line]:
+def _fails(results: Sequence[Estimate], wholes: Sequence[Estimate], primary: str) -> list[Line]:
     metric = _sliced_metric(results, primary)
     lines = _gaps(results, metric or primary)
     if metric is None:
@@ -379,13 +382,16 @@ def _fails(results: Sequence[Estimate], wholes: Sequence[Estimate], primary: str
     weak_in: dict[str, list[Weak]] = {}
     for w in found.weak:
         weak_in.setdefault(w.where, []).append(w)
-    n_runs = len({e.run.get(run, "") for e in results if e.slice})
+    n_runs = len({_run_of(e) for e in results if e.slice})
     if n_runs > 2:
         ordered = sorted(weak_in.items(), key=lambda pair: -len(pair[1]))
-        said = [f"{where} is worse than the others in {len(own)} of {n_runs} runs." for where, own in ordered]
+        said = [
+            Line(FAILED, f"{where} is worse than the others in {len(own)} of {n_runs} runs.", short=f"weak on {where}")
+            for where, own in ordered
+        ]
     else:
-        said = [f"{_who(w.e)}{w}" for w in found.weak]
-    lines += [Line(FAILED, text) for text in said[:MOST]]
+        said = [Line(FAILED, f"{_who(w.e)}{w}", short=f"{_who(w.e)}weak on {w.where}") for w in found.weak]
+    lines += said[:MOST]
     if len(said) > MOST:
         lines.append(Line(FAILED, f"{len(said) - MOST} more slices are worse than the others."))
     return [*lines, *_looked_at(found, metric, bool(said))]
@@ -431,12 +437,17 @@ def _gaps(results: Sequence[Estimate], metric: str) -> list[Line]:
         if e.low > 0 if e.best == "low" else e.high < 0:
             domain = ", ".join(f"{k}: {v}" for k, v in e.slice.items())
             title = explain(e.metric).title.lower()
-            found.append(Line(FAILED, f"{_who(e)}Worse outside the known domain: {title} {_signed(e)} ({domain})."))
+            text = f"{_who(e)}Worse outside the known domain: {title} {_signed(e)} ({domain})."
+            found.append(Line(FAILED, text, short=f"{_who(e)}worse outside the known domain"))
     return found[:MOST]
 
 
 def _who(e: Estimate) -> str:
-    return f"{e.run['run']}: " if "run" in e.run else ""
+    return f"{_run_of(e)}: " if e.run else ""
+
+
+def _run_of(e: Estimate) -> str:
+    return ", ".join(e.run.values())
 
 
 def _signed(e: Estimate) -> str:
@@ -603,17 +614,15 @@ class Beside:
     primary: str = field(default="")
 
 
-def assess(results: Results, primary: str = "", *, run: str = "run", beside: Beside | None = None) -> Assessment:
+def assess(results: Results, primary: str = "", *, beside: Beside | None = None) -> Assessment:
     """The answers that some results allow.
 
     Parameters
     ----------
     results
-        The figures of one run, or of several told apart by the column `run`.
+        The figures of one run, or of several.
     primary
         The metric that counts most; by default the first that was measured.
-    run
-        The column that names the runs.
     beside
         A comparison or the checks of a gate, where there are some.
 
@@ -630,8 +639,8 @@ def assess(results: Results, primary: str = "", *, run: str = "run", beside: Bes
     """
     wholes = wholes_of(results)
     chief = primary or (wholes[0].metric if wholes else "")
-    good = [*_beside(beside, chief), *_good(wholes, chief, run)] if wholes else _beside(beside, chief)
-    fails = _fails(list(results), wholes, chief, run)
+    good = [*_beside(beside, chief), *_good(wholes, chief)] if wholes else _beside(beside, chief)
+    fails = _fails(list(results), wholes, chief)
     trust, notes = checks(results, wholes)
     return Assessment(_verdict(good, fails, trust), tuple(good), tuple(fails), tuple(trust), tuple(notes))
 
@@ -688,12 +697,13 @@ def _two(compared: Comparison, primary: str) -> list[Line]:
     whole = [d for d in compared if not d.slice and not d.average]
     chief = [d for d in whole if d.metric == primary] or whole[:1]
     lines = [_difference(d, compared.names) for d in chief]
-    rest = Counter(d.verdict for d in whole if d not in chief)
-    said = [
-        f"{compared.names[0 if v == A_BETTER else 1]} better by {n}" if v in (A_BETTER, B_BETTER) else f"{v} by {n}"
-        for v, n in rest.items()
-    ]
-    return [*lines, *([Line(OPEN, f"Other metrics: {', '.join(said)}.")] if said else [])]
+    rest: dict[str, list[str]] = {}
+    for d in whole:
+        if d not in chief:
+            rest.setdefault(d.verdict, []).append(d.metric)
+    words = {A_BETTER: f"{compared.names[0]} better", B_BETTER: f"{compared.names[1]} better"}
+    said = [f"{words.get(v, v)} by {', '.join(metrics)}" for v, metrics in rest.items()]
+    return [*lines, *([Line(OPEN, f"Other metrics: {'; '.join(said)}.")] if said else [])]
 
 
 def _difference(d: Difference, names: tuple[str, str]) -> Line:
@@ -758,12 +768,11 @@ def _verdict(good: Sequence[Line], fails: Sequence[Line], trust: Sequence[Line])
     said = []
     first = next((line for line in good if line.status == FAILED), good[0] if good else None)
     if first is not None:
-        said.append(first.text.split(": ")[0].rstrip(".") if ": " in first.text else first.text.rstrip("."))
-    broken = [line for line in fails if line.status == FAILED]
+        said.append(first.text.split(": ")[0].rstrip("."))
+    broken = list(dict.fromkeys(line.short for line in fails if line.status == FAILED and line.short))
     if broken and (first is None or first.status != FAILED):
         more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
-        head = broken[0].text.split(": ")[0] if not broken[0].text.startswith("So") else "more slices"
-        said.append(f"but {head[:1].lower() + head[1:] if head[:1].isupper() and head[1:2].islower() else head}{more}")
+        said.append(f"but {broken[0]}{more}" if said else f"{broken[0]}{more}")
     bad = [line.name for line in trust if line.status == FAILED and line.name]
     text = ", ".join(said)
     if bad:

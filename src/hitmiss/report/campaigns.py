@@ -10,8 +10,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.report.assessment import FAILED, OPEN, PASSED, Assessment, Line, Shown, checks, shown, told
-from hitmiss.report.evaluations import Evaluation
+from hitmiss.report.assessment import FAILED, OPEN, PASSED, Assessment, Line, Shown, assess, checks, shown, told
+from hitmiss.report.evaluations import Evaluation, is_campaign
 from hitmiss.report.glossary import explain
 from hitmiss.report.grids import Grid, Row
 from hitmiss.report.heat import HeatMap, heat_map
@@ -88,6 +88,11 @@ def _strength(e: Estimate) -> float:
         return float(e.run["strength"])
     except ValueError:
         return -1.0
+
+
+def assessed(results: Results, primary: str = "") -> Assessment:
+    """What results allow to conclude, whether they are of detectors or of attacks on one."""
+    return assess_attacks(results) if is_campaign(results) else assess(results, primary)
 
 
 def assess_attacks(results: Results) -> Assessment:

@@ -1,15 +1,13 @@
 """A page as one HTML file that needs nothing else: no network, no eval, and scripts only by their hash.
 
-Every text goes through Jinja's autoescape after its invisible characters were made visible; figures travel as JSON, and
-Plotly as it is, both packed (gzip, base64) in blocks that no browser runs and unpacked by the page itself.
+Every text goes through Jinja's autoescape after its invisible characters were made visible; figures are SVG inside the
+page, drawn before any script runs, so that paper and browsers without scripts show them too.
 """
 
 from __future__ import annotations
 
 import base64
-import gzip
 import hashlib
-import json
 import re
 from collections.abc import Sequence
 from functools import lru_cache
@@ -19,18 +17,14 @@ from typing import TYPE_CHECKING, Any, Final
 from hitmiss import artifacts
 from hitmiss._version import __version__
 from hitmiss.report.evaluations import RunData
-from hitmiss.report.page import Options, Page, compose
+from hitmiss.report.page import FigureView, Options, Page, compose
+from hitmiss.report.svg import svg_of
 from hitmiss.visible import visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 HERE: Final = Path(__file__).parent
-PLOTLY: Final = HERE / "vendor" / "plotly-basic.min.js.gz"
-PLOTLY_SHA256: Final = "99784e3abfb07b142a15e521a439e6d9addceadb3f79553fd24c72774f0649ba"
-"""Of the unpacked script, as the npm package plotly.js-basic-dist-min 4.1.1 has it."""
-NOTHING: Final = hashlib.sha256(b"").digest()
-"""Plotly makes an empty style element and adds its rules one by one."""
 
 
 def write_report(
@@ -43,46 +37,34 @@ def write_report(
 
 
 def render(page: Page, *, static: bool = False) -> str:
-    """The whole file as text. `static`: figures as SVG images, no script at all."""
+    """The whole file as text. `static`: no script at all."""
     css, js = _asset("report.css"), _asset("report.js")
-    figures = [f for part in page.parts for f in (*part.figures, *part.levels)]
     context: dict[str, Any] = {
         "page": page,
         "version": __version__,
         "static": static,
         "css": _raw(css),
-        "policy": policy(css, () if static else (js,), static, plotly=bool(figures) and not static),
+        "js": _raw("" if static else js),
+        "policy": policy(css, () if static else (js,)),
+        "drawn": _drawn,
+        "raw": _raw,
     }
-    if static:
-        from hitmiss.report.static import image_of
-
-        context["images"] = {f.id: image_of(f.kind, f.lines) for f in figures}
-    else:
-        packed = base64.b64encode(PLOTLY.read_bytes()).decode() if figures else ""
-        context |= {
-            "js": _raw(js),
-            "plotly": _raw(packed),
-            "figures": _raw(packed_json({f.id: f.spec for f in figures})),
-        }
     return _environment().get_template("report.html").render(context)
 
 
-def packed_json(value: Any) -> str:
-    """JSON as the page holds it: gzip and base64, so that no text in it can be markup, and a third of its size."""
-    text = json.dumps(value, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
-    return base64.b64encode(gzip.compress(text.encode("utf-8"), 9, mtime=0)).decode()
+def _drawn(figure: FigureView, small: bool = False) -> Any:
+    """A figure as markup; its texts are escaped by the renderer."""
+    label = f"{figure.title}. {figure.reading.text} The numbers are in the table below."
+    return _raw(svg_of(figure.plate, figure.id, small=small, label=label))
 
 
-def policy(css: str, scripts: Sequence[str], static: bool, *, plotly: bool = False) -> str:
+def policy(css: str, scripts: Sequence[str]) -> str:
     """What the page may do: run these very scripts, use this very style, show images inside it. Nothing else."""
-    hashes = [_hash(script.encode()) for script in scripts]
-    hashes += [f"'sha256-{base64.b64encode(bytes.fromhex(PLOTLY_SHA256)).decode()}'"] if plotly else []
-    styles = [_hash(css.encode()), *([] if static else [f"'sha256-{base64.b64encode(NOTHING).decode()}'"])]
     rules = {
         "default-src": "'none'",
-        "script-src": " ".join(hashes) or "'none'",
-        "style-src": " ".join(styles),
-        "img-src": "data:" if static else "data: blob:",
+        "script-src": " ".join(_hash(script.encode()) for script in scripts) or "'none'",
+        "style-src": _hash(css.encode()),
+        "img-src": "data:",
         "media-src": "data:",
         "base-uri": "'none'",
         "form-action": "'none'",

@@ -2,29 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+import polars as pl
+
 from hitmiss.design import Design
+from hitmiss.errors import DataError
 from hitmiss.measuring.tallied import TalliedTrials
 from hitmiss.metrics.counts import Counts
 from hitmiss.progress import each
 from hitmiss.report import campaigns, grids, views
+from hitmiss.report.assessment import told, weak_slices
+from hitmiss.report.dumbbells import Dumbbells, dumbbells
 from hitmiss.report.evaluations import RUN, Evaluation, RunData, evaluations, signature_part
+from hitmiss.report.explorer import Explorer, explorer
 from hitmiss.report.glossary import Entry, explain, glossary
 from hitmiss.report.heat import HeatMap, heat_map
-from hitmiss.report.plotly import figure_of
+from hitmiss.report.pictures import costs_of
+from hitmiss.report.plates import How, Plate, Rule, histogram_plate, plate_of
 from hitmiss.report.readings import LEVELS, READINGS, ROBUSTNESS, Reading, numbers_of
 from hitmiss.report.robustness_display import RobustnessDisplay
+from hitmiss.report.score_displays import HistogramDisplay
 from hitmiss.report.summary import Summary, summarize
 from hitmiss.report.tables import Cell, Table, groupings, runs
 from hitmiss.report.versus import versus
 from hitmiss.report.worst_errors import BUDGET, MOST, Errors, worst_errors
+from hitmiss.results import Estimate, Results
 from hitmiss.trials import Trials
 from hitmiss.values import FAILED
 
 MOST_HISTOGRAMS: Final = 4
+MOST_MULTIPLES: Final = 12
+"""Slices that are drawn one by one: the worst."""
+SMALL_BINS: Final = 30
 MOST_MAPS: Final = 2
 """Metrics that get a heat map: the first ones of the slices."""
 FOLDED: Final = 24
@@ -56,29 +68,30 @@ class Options:
 
 @dataclass(frozen=True, eq=False)
 class FigureView:
-    """A figure: its kind and lines for whoever draws it, the words around it, and its numbers."""
+    """A figure: its plate for whoever draws it, the words around it, and its numbers."""
 
     id: str
     kind: str
     reading: Reading
-    lines: tuple[tuple[str, Any], ...]
+    plate: Plate
     numbers: views.TableView
     subtitle: str = ""
 
     @property
-    def spec(self) -> dict[str, Any]:
-        """The figure for Plotly."""
-        return figure_of(self.kind, self.lines)
+    def title(self) -> str:
+        """What the figure shows, in a sentence; its kind where it shows nothing that can be said in one."""
+        return self.plate.finding or self.reading.title
 
 
 @dataclass(frozen=True, eq=False)
 class Domain:
-    """One grouping of one run: its table, and heat maps where it crosses two columns."""
+    """One grouping of one run: its table, heat maps where it crosses two columns, and its worst slices one by one."""
 
     title: str
     table: views.TableView
     maps: tuple[HeatMap, ...]
     folded: bool
+    multiples: tuple[FigureView, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -110,6 +123,9 @@ class Part:
     warnings: tuple[str, ...]
     provenance: views.TableView
     signatures: tuple[str, ...]
+    explorer: Explorer | None = None
+    side_by_side: tuple[Dumbbells, ...] = ()
+    across: tuple[HeatMap, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +184,7 @@ def _part(id: str, evaluation: Evaluation, errors: tuple[Errors, ...], options: 
         _overall(whole, positive),
         tuple(_strengths(id, evaluation) if campaign else _figures(id, evaluation)),
         _confusion(evaluation),
-        tuple(_campaign_domains(evaluation) if campaign else _domains(evaluation)),
+        tuple(_campaign_domains(evaluation) if campaign else _domains(id, evaluation)),
         views.of_grid(repeats, positive) if repeats is not None else None,
         views.of_grid(gaps, positive) if gaps is not None else None,
         compared.verdicts,
@@ -180,7 +196,39 @@ def _part(id: str, evaluation: Evaluation, errors: tuple[Errors, ...], options: 
         results.warnings,
         _provenance(evaluation),
         (*results.signature.splitlines(), *filter(None, (compared.signature,))),
+        None if campaign else explorer(evaluation, costs_of(results)),
+        () if campaign else dumbbells(evaluation, compared.compared),
+        () if campaign else _across(evaluation),
     )
+
+
+def _across(evaluation: Evaluation) -> tuple[HeatMap, ...]:
+    """Of many runs a map of run × slice of the metric that counts most."""
+    if len(evaluation.lanes) < 3:
+        return ()
+    results, made = evaluation.results, list[HeatMap]()
+    for names in (names for names in groupings(results) if len(names) == 1):
+        own = [e for e in results if tuple(e.slice) == names and e.average is None and RUN in e.run]
+        metric = (
+            evaluation.primary if any(e.metric == evaluation.primary for e in own) else (own[0].metric if own else "")
+        )
+        order = [e.run[RUN] for e in sorted(_whole(results, metric), key=_goodness)]
+        crossed = [replace(e, run={}, slice={RUN: e.run[RUN], **e.slice}) for e in own if e.metric == metric]
+        crossed += [replace(e, run={}, slice={RUN: e.run[RUN]}) for e in _whole(results, metric)]
+        found = heat_map(Results(tuple(crossed)), (RUN, names[0]), metric, {})
+        if found is not None:
+            rows = sorted(found.rows, key=lambda row: order.index(row[0]) if row[0] in order else -1)
+            title = f"{explain(metric).title} of every run by {names[0]}, the best run first"
+            made.append(replace(found, rows=tuple(rows), title=title))
+    return tuple(made)
+
+
+def _whole(results: Results, metric: str) -> list[Estimate]:
+    return [e for e in results if e.metric == metric and not e.slice and e.average in (None, "mean") and RUN in e.run]
+
+
+def _goodness(e: Estimate) -> float:
+    return float("inf") if e.value is None else e.value if e.best == "low" else -e.value
 
 
 def _overall(whole: grids.Grid, positive: str) -> views.TableView | None:
@@ -204,7 +252,8 @@ def _figures(id: str, evaluation: Evaluation) -> list[FigureView]:
         for i, own in enumerate(alone):
             subtitle = own[0][0] if len(own) == 1 and len(evaluation.lanes) > 1 else ""
             numbers = views.of_table(numbers_of(kind, own))
-            found.append(FigureView(f"{id}-{kind}-{i}", kind, reading, own, numbers, subtitle))
+            plate = plate_of(kind, own, How(_is_independent(evaluation)))
+            found.append(FigureView(f"{id}-{kind}-{i}", kind, reading, plate, numbers, subtitle))
     return found
 
 
@@ -238,7 +287,22 @@ def _levels(id: str, evaluation: Evaluation) -> list[FigureView]:
 
 def _robustness(id: str, display: RobustnessDisplay, reading: Reading) -> FigureView:
     lines = (("", display),)
-    return FigureView(id, display.kind, reading, lines, views.of_table(numbers_of(display.kind, lines)))
+    return FigureView(
+        id, display.kind, reading, plate_of(display.kind, lines), views.of_table(numbers_of(display.kind, lines))
+    )
+
+
+def _is_independent(evaluation: Evaluation) -> bool:
+    """Whether trials can be counted one by one: nothing repeats, and no unit was named."""
+    if any("unit=" in lane.source.results.signature for lane in evaluation.lanes):
+        return False
+    noted = any("items repeat" in (e.note or "") or e.average == "mean" for e in evaluation.results)
+    tables = [
+        lane.trials
+        for lane in evaluation.lanes
+        if lane.trials is not None and not isinstance(lane.trials, TalliedTrials)
+    ]
+    return not noted and all(t.frame.select("item", "target").is_unique().all() for t in tables)
 
 
 def _campaign_domains(evaluation: Evaluation) -> list[Domain]:
@@ -250,8 +314,9 @@ def _campaign_domains(evaluation: Evaluation) -> list[Domain]:
     return found
 
 
-def _domains(evaluation: Evaluation) -> list[Domain]:
-    results, found = evaluation.results, []
+def _domains(id: str, evaluation: Evaluation) -> list[Domain]:
+    results, found = evaluation.results, list[Domain]()
+    weak = weak_slices(results, evaluation.primary).weak
     for names in groupings(results):
         for run in runs(results):
             grid = grids.by_slice(results, names, run)
@@ -262,19 +327,65 @@ def _domains(evaluation: Evaluation) -> list[Domain]:
             if len(names) == 2:
                 made = [heat_map(results, (names[0], names[1]), metric, run) for metric in _mapped(evaluation, grid)]
                 maps = [m for m in made if m is not None and m.is_crossed]
-            table = replace(
-                views.of_grid(grid, evaluation.classes[0], bars=not maps), caption=f"B{grid.title[1:]}{named}"
-            )
+            grid = _worst_first(grid, evaluation.primary)
+            own = {tuple(w.e.slice.values()) for w in weak if tuple(w.e.slice) == names and dict(w.e.run) == dict(run)}
+            forest = views.of_grid(grid, evaluation.classes[0], bars=not maps, weak=own)
+            table = replace(forest, caption=f"B{grid.title[1:]}{named}, the worst first")
             maps = [replace(m, title=m.title + named) for m in maps]
-            found.append(
-                Domain(
-                    grid.title + named,
-                    table,
-                    tuple(maps),
-                    bool(maps) or len(grid.rows) > 2 * FOLDED or len(evaluation.lanes) > 2,
-                )
-            )
+            folded = bool(maps) or len(evaluation.lanes) > 2
+            small = _multiples(f"{id}-{len(found)}", evaluation, grid, names, run) if len(names) == 1 else ()
+            found.append(Domain(grid.title + named, table, tuple(maps), folded, tuple(small)))
     return found
+
+
+def _worst_first(grid: grids.Grid, primary: str) -> grids.Grid:
+    """The slices of a grid by the metric that counts most, undefined ones after the others, averages at the end."""
+    at = grid.metrics.index(primary) if primary in grid.metrics else 0
+
+    def badness(row: grids.Row) -> tuple[bool, float]:
+        e = row.cells[at]
+        value = e.value if e is not None else None
+        return value is None, -value if value is not None and e is not None and e.best == "low" else value or 0.0
+
+    slices = sorted((row for row in grid.rows if row.average is None), key=badness)
+    return replace(grid, rows=(*slices, *(row for row in grid.rows if row.average is not None)))
+
+
+def _multiples(
+    id: str, evaluation: Evaluation, grid: grids.Grid, names: tuple[str, ...], run: Mapping[str, str]
+) -> list[FigureView]:
+    """The scores of the worst slices, each in a small figure on one common axis."""
+    lane = next((lane for lane in evaluation.lanes if lane.name == run.get(RUN, lane.name)), None)
+    if lane is None or lane.trials is None or isinstance(lane.trials, TalliedTrials) or len(evaluation.lanes) > 2:
+        return []
+    whole = lane.picture.of("histogram") if lane.picture is not None else None
+    if not isinstance(whole, HistogramDisplay):
+        return []
+    ends = float(whole.edges[0]), float(whole.edges[-1])
+    made = list[FigureView]()
+    for row in [row for row in grid.rows if row.average is None][:MOST_MULTIPLES]:
+        own = lane.trials.keep(pl.col(names[0]) == row.labels[0])
+        try:
+            display = HistogramDisplay.from_trials(own, bins=SMALL_BINS)
+        except DataError:
+            continue
+        e = row.cells[0]
+        plate = replace(histogram_plate(display, ends), finding="", note="", key=())
+        plate = replace(plate, marks=(*plate.marks, *(Rule(p.threshold) for p in whole.points if p.label == "EER")))
+        title = f"{row.labels[0]}: {told(e)}" if e is not None else row.labels[0]
+        reading = Reading(title, f"n = {len(own):,}")
+        lines = (("", display),)
+        made.append(
+            FigureView(
+                f"{id}-m{len(made)}",
+                "histogram",
+                reading,
+                plate,
+                views.of_table(numbers_of("histogram", lines)),
+                row.labels[0],
+            )
+        )
+    return made
 
 
 def _mapped(evaluation: Evaluation, grid: grids.Grid) -> list[str]:

@@ -40,7 +40,7 @@ def summarize(evaluation: Evaluation, compared: Comparison | Ranking | None = No
     )
     heads = heads or tuple(_worst_slice(evaluation))
     others = [e for e in whole if e.metric != evaluation.primary] if len(primary) == 1 else []
-    assessment = assess(evaluation.results, evaluation.primary, run=RUN, beside=Beside(compared))
+    assessment = assess(evaluation.results, evaluation.primary, beside=Beside(compared))
     ranked, left_out = (heads[:MOST_RANKS], len(heads) - MOST_RANKS) if len(heads) > MOST_RANKS else (heads, 0)
     tiles = tuple(map(shown, others[:TILES]))
     return Summary(evaluation.title, _tested(evaluation), ranked, tiles, assessment, left_out)

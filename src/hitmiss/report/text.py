@@ -1,38 +1,96 @@
-"""Tables as text: drawn with rich on a terminal, plain aligned columns when piped."""
+"""Tables as text that fits where it is read: on a terminal never wider than it, in a pipe one line per row.
+
+No figure is ever cut and no row loses what tells it from another. A table that is too wide for the terminal is tried in
+this order: intervals below their figures; turned round, where it has few rows; in parts below each other, each with the
+labels of the rows; and where not even one column fits beside the labels, one block per row. Texts are wrapped at words.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
 import sys
-from typing import TYPE_CHECKING, TextIO
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, TextIO
 
 from hitmiss import progress
+from hitmiss.report.assessment import Assessment
 from hitmiss.report.tables import Cell, Table
-from hitmiss.visible import visible
+from hitmiss.visible import spelled, visible, wrapped
 
-if TYPE_CHECKING:
-    from rich.text import Text
-
-AVERAGES = ("pooled", "macro")
+AVERAGES: Final = ("pooled", "macro")
 """The rows with which the averages begin."""
+GAP: Final = 2
+"""Spaces between columns."""
+LEAST_TEXT: Final = 14
+"""Characters that a wrapped column of text has at least."""
+FEW_ROWS: Final = 4
+"""Rows up to which a table may be turned round."""
 
 
-def write(tables: list[Table], stream: TextIO | None = None) -> None:
+def write(tables: Sequence[Table], stream: TextIO | None = None) -> None:
     """Write tables to a stream in the form that suits it."""
     progress.hush()
     out = stream or sys.stdout
-    draw = _draw if out.isatty() and os.environ.get("TERM") != "dumb" else _plain
+    terminal = out.isatty() and os.environ.get("TERM") != "dumb"
+    width = width_of(out) if terminal else 0
+    styled = terminal and not os.environ.get("NO_COLOR")
     for table in tables:
-        draw(table, out)
+        drawn = fitted(table, width) if width else [Row(line) for line in lines(table)]
+        title = [
+            Row(line, "bold") for line in (wrapped(visible(table.title), width) if width else [visible(table.title)])
+        ]
+        text = "\n".join(row.drawn(styled) for row in [Row(""), *title, *drawn])
+        out.write(spelled(text, out.encoding) + "\n")
 
 
-def _plain(table: Table, out: TextIO) -> None:
-    out.write(f"\n{visible(table.title)}\n" + "\n".join(lines(table)) + "\n")
+def conclude(
+    found: Assessment, warnings: Iterable[str] = (), stream: TextIO | None = None, *, brief: bool = False
+) -> None:
+    """Write what may be concluded, question by question, and the warnings that no answer repeats; `brief`: warnings alone."""
+    progress.hush()
+    out = stream or sys.stdout
+    width = (width_of(out) if out.isatty() else 0) or 100
+    said = [] if brief else ["", *wrapped(visible(found.verdict), width)]
+    for title, answers in () if brief else found.sections:
+        said += ["", title]
+        for line in answers:
+            name = f"{line.name}: " if line.name else ""
+            said += wrapped(f"  {line.mark} {name}{visible(line.text)}".replace("\u00a0", " "), width, "    ")
+    answered = set() if brief else {line.text for _, lines in found.sections for line in lines}
+    for warning in (w for w in warnings if w not in answered):
+        said += ["", *wrapped(f"! {visible(warning)}", width, "  ")]
+    if said:
+        out.write(spelled("\n".join(said), out.encoding) + "\n")
+
+
+def width_of(out: TextIO) -> int:
+    """The columns of the terminal behind a stream; COLUMNS says otherwise where it is set."""
+    try:
+        here = os.get_terminal_size(out.fileno()).columns
+    except (OSError, ValueError, AttributeError):
+        here = 0
+    asked = os.environ.get("COLUMNS", "")
+    return int(asked) if asked.isdecimal() and int(asked) > 0 else here or shutil.get_terminal_size((80, 24)).columns
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of text and how it is set."""
+
+    text: str
+    style: str = ""
+
+    def drawn(self, styled: bool) -> str:
+        """The line for a terminal."""
+        text = self.text.rstrip()
+        codes = {"bold": "\x1b[1m", "dim": "\x1b[2m"}
+        return f"{codes[self.style]}{text}\x1b[0m" if styled and self.style and text else text
 
 
 def lines(table: Table) -> list[str]:
-    """A table as aligned lines of plain text.
+    """A table as aligned lines of plain text, one per row.
 
     >>> lines(Table("t", ("codec", "eer ↓"), ((Cell("C01"), Cell("0.1", "[.09, .11]")), (Cell("NONE"), Cell("0.05")))))
     ['codec             eer ↓', 'C01     0.1  [.09, .11]', 'NONE   0.05']
@@ -56,54 +114,162 @@ def _one_line(cell: Cell, width: int) -> str:
     return f"{cell.text.rjust(width)}  {cell.below}" if cell.below else cell.text.rjust(width) if cell.text else ""
 
 
-def _draw(table: Table, out: TextIO) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table as RichTable
-    from rich.text import Text
+def fitted(table: Table, width: int) -> list[Row]:
+    """The lines of a table, none wider than `width`.
 
-    width = shutil.get_terminal_size((100, 24)).columns
+    >>> t = Table("t", ("codec", "eer ↓"), ((Cell("C01"), Cell("0.1", "[.09, .11]")), (Cell("NONE"), Cell("0.05"))))
+    >>> [row.text for row in fitted(t, 20)]
+    ['codec       eer ↓', '─────────────────', 'C01           0.1', '       [.09, .11]', 'NONE         0.05']
+    """
     plain = lines(table)
-    narrow = (
-        max(map(len, plain)) + len(table.header) + 1 > width
-    )  # rich puts one more space between columns, and at the ends
-    beside = [0 if narrow else _beside(table, i) for i in range(len(table.header))]
-    drawn = RichTable(
-        title=Text(visible(table.title)), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False
-    )
-    for i, name in enumerate(table.header):
-        left = i < table.labels or not name
-        drawn.add_column(
-            Text(name, justify="left" if left else "right"),
-            justify="left" if left or beside[i] else "right",
-            no_wrap=not left or i == 0,
+    if max(map(len, plain)) <= width:
+        return _ruled(plain, table)
+    columns = [_Column.of(table, i) for i in range(len(table.header))]
+    stacked = _stacked(table, columns, width)
+    if stacked is not None:
+        return stacked
+    if len(table.rows) <= FEW_ROWS < len(table.header) - table.labels:
+        turned = _turned(table)
+        if (found := _stacked(turned, [_Column.of(turned, i) for i in range(len(turned.header))], width)) is not None:
+            return found
+    return _in_parts(table, columns, width) or list(_blocks(table, width))
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A column: how wide it must be, and whether it is text that may be wrapped."""
+
+    least: int
+    full: int
+    is_text: bool
+
+    @classmethod
+    def of(cls, table: Table, i: int) -> _Column:
+        cells = [row[i] for row in table.rows]
+        texts = [table.header[i], *(t for c in cells for t in (c.text, c.below) if t)]
+        full = max(map(len, texts), default=0)
+        is_text = i < table.labels or not table.header[i] or any(_is_words(c.text) for c in cells)
+        return cls(min(full, LEAST_TEXT) if is_text else full, full, is_text)
+
+
+def _is_words(text: str) -> bool:
+    """Whether a cell holds words, which may be wrapped, and no figure, which may not."""
+    return " " in text.strip() and not any(c.isdigit() for c in text.split()[0])
+
+
+def _widths(columns: Sequence[_Column], width: int) -> list[int] | None:
+    """A width for each column, texts wrapped as far as they must be; None where figures do not fit."""
+    room = width - GAP * (len(columns) - 1)
+    if sum(c.full for c in columns) <= room:
+        return [c.full for c in columns]
+    fixed = sum(c.full for c in columns if not c.is_text)
+    texts = [c for c in columns if c.is_text]
+    if not texts or fixed + sum(c.least for c in texts) > room:
+        return None
+    left, shares = room - fixed, dict[int, int]()
+    for c in sorted(texts, key=lambda c: c.full):  # short ones get what they need, the longest share the rest
+        shares[id(c)] = min(c.full, max(c.least, left // (len(texts) - len(shares))))
+        left -= shares[id(c)]
+    return [shares.get(id(c), c.full) for c in columns]
+
+
+def _stacked(table: Table, columns: Sequence[_Column], width: int) -> list[Row] | None:
+    """Intervals below their figures, texts wrapped; None where that is too wide."""
+    widths = _widths(columns, width)
+    if widths is None:
+        return None
+    head = _cell_lines([Cell(h) for h in table.header], columns, widths, table)
+    drawn = [Row(line, "bold") for line, _ in head] + [Row("─" * (sum(widths) + GAP * (len(widths) - 1)), "dim")]
+    last = _last_slice(table)
+    for at, row in enumerate(table.rows):
+        own = _cell_lines(row, columns, widths, table)
+        drawn += [Row(line, "dim" if below else "") for line, below in own]
+        if at == last:
+            drawn.append(Row("─" * (sum(widths) + GAP * (len(widths) - 1)), "dim"))
+    return drawn
+
+
+def _cell_lines(
+    row: Sequence[Cell], columns: Sequence[_Column], widths: Sequence[int], table: Table
+) -> list[tuple[str, bool]]:
+    """The lines of one row, and whether each holds nothing but what stands below figures."""
+    parts = []
+    for cell, column, width in zip(row, columns, widths, strict=True):
+        texts = wrapped(cell.text, width) if column.is_text else [cell.text]
+        parts.append([*texts, *(wrapped(cell.below, width) if cell.below else [])])
+    height = max(map(len, parts))
+    made = []
+    for y in range(height):
+        line = []
+        for i, (part, width) in enumerate(zip(parts, widths, strict=True)):
+            text = part[y] if y < len(part) else ""
+            left = i < table.labels or not table.header[i] or columns[i].is_text
+            line.append(text.ljust(width) if left else text.rjust(width))
+        made.append(
+            (
+                (" " * GAP).join(line).rstrip(),
+                y > 0 and all(not c.is_text or len(p) <= y for c, p in zip(columns, parts, strict=True)),
+            )
         )
+    return made
+
+
+def _turned(table: Table) -> Table:
+    """A line per column of figures, a column per row."""
+    names = [" · ".join(filter(None, (c.text for c in row[: table.labels]))) for row in table.rows]
+    rows = tuple(
+        (Cell(table.header[i] or "note"), *(row[i] for row in table.rows))
+        for i in range(table.labels, len(table.header))
+    )
+    return Table(table.title, ("", *names), rows, 1)
+
+
+def _in_parts(table: Table, columns: Sequence[_Column], width: int) -> list[Row]:
+    """The table in parts, each with the labels of its rows and as many columns of figures as fit."""
+    labels = list(range(table.labels))
+    rest = list(range(table.labels, len(table.header)))
+    drawn: list[Row] = []
+    while rest:
+        for n in range(len(rest), 0, -1):
+            chosen = [*labels, *rest[:n]]
+            part = replace(
+                table,
+                header=tuple(table.header[i] for i in chosen),
+                rows=tuple(tuple(row[i] for i in chosen) for row in table.rows),
+            )
+            found = _stacked(part, [columns[i] for i in chosen], width)
+            if found is not None:
+                drawn += [*([Row("")] if drawn else []), *found]
+                rest = rest[n:]
+                break
+        else:
+            return []
+    return drawn
+
+
+def _blocks(table: Table, width: int) -> Iterator[Row]:
+    """One block per row: its labels, then a line per figure."""
     for row in table.rows:
-        cells = [_rich_cell(c, narrow, beside[i]) for i, c in enumerate(row)]
-        drawn.add_row(*cells, end_section=row[0].text == _last_slice(table))
-    Console(file=out, width=width, highlight=False).print(drawn)
+        name = " · ".join(filter(None, (c.text for c in row[: table.labels])))
+        yield from (Row(line, "bold") for line in wrapped(name, width))
+        for head, cell in zip(table.header[table.labels :], row[table.labels :], strict=True):
+            if cell.text or cell.below:
+                said = " ".join(filter(None, (f"{head}:" if head else "", cell.text, cell.below)))
+                yield from map(Row, wrapped(f"  {said}", width, "    "))
 
 
-def _beside(table: Table, column: int) -> int:
-    """How wide the figures of a column are that have something beside them; 0 where none has."""
-    if column < table.labels or not any(row[column].below for row in table.rows):
-        return 0
-    return max(len(row[column].text) for row in table.rows)
+def _ruled(plain: Sequence[str], table: Table) -> list[Row]:
+    """Lines with a rule below the header and before the averages."""
+    rule = Row("─" * max(map(len, plain)), "dim")
+    last = _last_slice(table)
+    drawn = [Row(plain[0], "bold"), rule]
+    for at, line in enumerate(plain[1:]):
+        drawn += [Row(line), *([rule] if at == last else [])]
+    return drawn
 
 
-def _rich_cell(cell: Cell, narrow: bool, beside: int) -> Text:
-    """A figure with its interval beside it, or below it where the terminal is narrow; `beside`: how wide figures are."""
-    from rich.text import Text
-
-    text = Text(cell.text.rjust(beside) if cell.text else "", style="bold" if cell.strong else "")
-    if cell.below:
-        text.append("\n" if narrow else "  ")
-        text.append(cell.below, style="not bold dim")
-    return text
-
-
-def _last_slice(table: Table) -> str | None:
-    """The label of the row before the averages, where a line is drawn."""
+def _last_slice(table: Table) -> int | None:
+    """The place of the row before the averages, where a line is drawn."""
     names = [row[0].text for row in table.rows]
     first = next((i for i, name in enumerate(names) if name in AVERAGES), 0)
-    return names[first - 1] if first > 0 else None
+    return first - 1 if first > 0 else None

@@ -15,7 +15,7 @@ from hitmiss.registry import find_metric
 from hitmiss.report import comparison_tables, views
 from hitmiss.report.comparison_tables import VERDICT
 from hitmiss.report.evaluations import Evaluation
-from hitmiss.report.tables import Table
+from hitmiss.report.tables import Table, groupings
 from hitmiss.spec import parse
 from hitmiss.trials import Trials
 
@@ -25,6 +25,7 @@ UNTESTED = (
 )
 REPEATED = "These are repetitions of one run: their spread is shown above, there is nothing to compare."
 MOST_METRICS, MOST_OF_TWO = 4, 12
+MOST_GROUPINGS = 4
 """Metrics that are compared where there are more than two runs (a matrix each), and where there are two (a row each)."""
 
 
@@ -50,6 +51,8 @@ def versus(evaluation: Evaluation, asked: Design) -> Versus:
         return Versus(notes=(REPEATED,))
     metrics = tuple(_metrics(evaluation, list(trials.values())))
     design = Design(bootstrap=asked.bootstrap, unit=asked.unit, seed=asked.seed, level=asked.level)
+    if len(trials) == 2:  # slice by slice, so that who does better where is tested and not looked at
+        design = replace(design, by=tuple(n for n in groupings(evaluation.results) if len(n) == 1)[:MOST_GROUPINGS])
     try:
         made = compare_runs(trials, replace(design, protocol=evaluation.protocol, metrics=metrics))
     except (DataError, UsageError) as error:

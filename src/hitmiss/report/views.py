@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -44,10 +44,11 @@ class CellView:
 
 @dataclass(frozen=True)
 class RowView:
-    """A row; `kind` is `pooled`, `macro`, … for averages."""
+    """A row; `kind` is `pooled`, `macro`, … for averages; `is_weak` where a test showed it to be worse than the others."""
 
     kind: str
     cells: tuple[CellView, ...]
+    is_weak: bool = False
 
 
 @dataclass(frozen=True)
@@ -74,8 +75,13 @@ def _unbroken(text: str) -> str:
     return text.replace(" ↑", "\u00a0↑").replace(" ↓", "\u00a0↓")
 
 
-def of_grid(grid: Grid, positive: str, note: str = "", *, bars: bool = True) -> TableView:
-    """A grid with its sizes, each figure with its interval in numbers and (`bars`) drawn; of many metrics turned round."""
+def of_grid(
+    grid: Grid, positive: str, note: str = "", *, bars: bool = True, weak: Collection[tuple[str, ...]] = ()
+) -> TableView:
+    """A grid with its sizes, each figure with its interval in numbers and (`bars`) drawn; of many metrics turned round.
+
+    `weak` are the labels of the rows that were shown to be worse than the others.
+    """
     if len(grid.metrics) > MOST_ACROSS and len(grid.rows) <= MOST_ACROSS:
         return turned(grid, positive, note)
     digits = [places(grid.column(i)) for i in range(len(grid.metrics))]
@@ -89,9 +95,8 @@ def of_grid(grid: Grid, positive: str, note: str = "", *, bars: bool = True) -> 
         for i, e in enumerate(row.cells):
             whole = pooled.cells[i] if pooled is not None and i < len(pooled.cells) else None
             figures.append(_figure(e, row, digits[i], scales[i], whole))
-        return RowView(
-            row.average or "", (*(CellView(text) for text in row.labels), *(counts if sized else ()), *figures)
-        )
+        cells = (*(CellView(text) for text in row.labels), *(counts if sized else ()), *figures)
+        return RowView(row.average or "", cells, row.average is None and row.labels in weak)
 
     heads = [(name, LABEL, "") for name in grid.names]
     heads += [("n", COUNT, "trials"), (positive, COUNT, f"trials that are {positive}")] if sized else []

@@ -3,42 +3,6 @@
   const root = document.documentElement;
   root.classList.add("js");
   const byId = (id) => document.getElementById(id);
-  const drawn = new Map();
-
-  const color = (styles, token) => styles.getPropertyValue(/^\d$/.test(token) ? "--c" + token : "--" + token).trim();
-  const painted = (value, styles) => {
-    if (typeof value === "string") return /^@\w+$/.test(value) ? color(styles, value.slice(1)) : value;
-    if (Array.isArray(value)) return typeof value[0] === "number" ? value : value.map((v) => painted(v, styles));
-    if (value && typeof value === "object") return Object.fromEntries(Object.entries(value).map(([k, v]) => [k, painted(v, styles)]));
-    return value;
-  };
-
-  const axis = (given, styles) => ({
-    automargin: true, ticks: "", zeroline: false, showline: true, linecolor: color(styles, "line"), gridcolor: color(styles, "grid"),
-    ...given, title: { standoff: 8, font: { size: 12.5 }, ...given.title },
-  });
-
-  const dressed = (figure, styles) => {
-    const { data, layout } = painted(figure, styles);
-    const touch = matchMedia("(pointer: coarse)").matches;
-    return {
-      data,
-      layout: {
-        ...layout, xaxis: axis(layout.xaxis, styles), yaxis: axis(layout.yaxis, styles), autosize: true,
-        dragmode: touch ? false : "zoom", paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-        font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: color(styles, "muted") },
-        legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", font: { size: 12, color: color(styles, "fg") }, bgcolor: "rgba(0,0,0,0)" },
-        margin: { l: 8, r: 12, t: 10, b: 8 },
-        hoverlabel: { bgcolor: color(styles, "surface"), bordercolor: color(styles, "muted"), font: { color: color(styles, "fg"), size: 12 }, align: "left" },
-      },
-      config: {
-        responsive: true, displaylogo: false, showSendToCloud: false, displayModeBar: touch ? false : "hover",
-        modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "zoomIn2d", "zoomOut2d"],
-        toImageButtonOptions: { format: "svg", filename: "hitmiss" },
-      },
-    };
-  };
-
   const sortable = () => document.querySelectorAll("table.sortable").forEach((table) => {
     table.querySelectorAll("thead th").forEach((head, at) => {
       const button = document.createElement("button");
@@ -65,62 +29,107 @@
     });
   });
 
-  const drawing = "http://www.w3.org/2000/svg";
-  const shape = (parent, name, attributes) => {
-    const made = document.createElementNS(drawing, name);
-    Object.entries(attributes).forEach(([key, value]) => made.setAttribute(key, value));
-    parent.append(made);
-    return made;
-  };
-  const bars = () => document.querySelectorAll("[data-iv]").forEach((place) => {
-    const [low, high, at, pooled] = place.dataset.iv.split(" ");
-    const svg = shape(place, "svg", { viewBox: "-6 0 112 12", "aria-hidden": "true" });
-    shape(svg, "path", { class: "t", d: "M0 6h100" });
-    if (pooled !== undefined) shape(svg, "path", { class: "p", d: `M${pooled} 0v12` });
-    shape(svg, "path", { class: "w", d: `M${low} 6H${high}` });
-    shape(svg, "circle", { cx: at, cy: 6, r: 3 });
-  });
-
-  const unpacked = async (id) => {
-    const bytes = Uint8Array.from(atob(byId(id).textContent.trim()), (c) => c.charCodeAt(0));
-    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
-  };
-
-  const draw = (box, figures) => {
-    if (drawn.has(box)) return;
-    drawn.set(box, true);
-    const { data, layout, config } = dressed(figures[box.id], getComputedStyle(root));
-    window.Plotly.newPlot(box, data, layout, config);
-  };
-
-  const redraw = (figures) => drawn.forEach((_, box) => {
-    const { data, layout, config } = dressed(figures[box.id], getComputedStyle(root));
-    window.Plotly.react(box, data, layout, config);
-  });
-
-  const plots = async () => {
-    const boxes = [...document.querySelectorAll(".plot")];
-    if (!boxes.length) return;
-    const figures = JSON.parse(await unpacked("figures"));
-    const script = document.createElement("script");
-    script.textContent = await unpacked("plotly");
-    document.head.append(script);
-    const watch = new IntersectionObserver((seen) => seen.filter((s) => s.isIntersecting).forEach((s) => draw(s.target, figures)), { rootMargin: "400px" });
-    boxes.forEach((box) => watch.observe(box));
-    window.addEventListener("beforeprint", () => boxes.forEach((box) => draw(box, figures)));
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => redraw(figures));
-    byId("theme").addEventListener("click", () => redraw(figures));
-    root.dataset.ready = "yes";
-  };
-
   const isDark = () => (root.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
   const named = () => { byId("theme").textContent = isDark() ? "Light" : "Dark"; };
   byId("theme").addEventListener("click", () => { root.dataset.theme = isDark() ? "light" : "dark"; named(); });
   named();
-  sortable();
-  bars();
-  plots().catch((error) => {
-    root.classList.remove("js");
-    document.querySelectorAll(".plot").forEach((box) => { box.textContent = "This figure could not be drawn (" + error.message + "); its numbers are in the table below."; });
+  // A table of many rows gets a box to search it by: rows without the words are hidden, averages stay.
+  const filters = () => document.querySelectorAll("table").forEach((table) => {
+    const rows = table.tBodies.length ? [...table.tBodies[0].rows] : [];
+    const scroll = table.closest(".scroll");
+    if (!scroll || rows.length < 13) return;
+    const label = document.createElement("label");
+    label.className = "filter";
+    const input = document.createElement("input");
+    input.type = "search";
+    const count = document.createElement("span");
+    label.append("Search", input, count);
+    scroll.before(label);
+    input.addEventListener("input", () => {
+      const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
+      let shown = 0;
+      rows.forEach((row) => {
+        const text = row.textContent.toLowerCase();
+        row.hidden = !/pooled|macro|worst|within/.test(row.className) && !words.every((word) => text.includes(word));
+        shown += !row.hidden;
+      });
+      count.textContent = words.length ? shown + " of " + rows.length : "";
+    });
   });
+
+  // A click on a slice opens its own small figure, where it has one.
+  const slices = () => document.querySelectorAll("figure[data-slice]").forEach((figure) => {
+    const details = figure.closest("details");
+    const table = details.previousElementSibling && details.previousElementSibling.querySelector("table");
+    const row = table && [...table.tBodies[0].rows].find((r) => r.cells[0].firstChild && r.cells[0].firstChild.textContent.trim() === figure.dataset.slice);
+    if (!row) return;
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "jump";
+    button.textContent = figure.dataset.slice;
+    button.title = "show its scores";
+    row.cells[0].firstChild.replaceWith(button);
+    button.addEventListener("click", () => { details.open = true; figure.scrollIntoView({ block: "center" }); figure.classList.add("picked"); });
+  });
+
+  const drawing = "http://www.w3.org/2000/svg";
+  const scaled = (ends, value) => { const [a, b, from, to] = ends.split(" ").map(Number); return from + (Math.min(Math.max(value, a), b) - a) / (b - a) * (to - from); };
+  const shape = (svg, name, kind) => {
+    let made = svg.querySelector("." + kind);
+    if (!made) { made = document.createElementNS(drawing, name); made.setAttribute("class", kind); svg.append(made); }
+    return made;
+  };
+  const percent = (v) => (100 * v).toFixed(v < 0.1 ? 2 : 1) + " %";
+
+  // One threshold moves the dot on the DET curve, the line in the histogram, the decisions and the cost.
+  const explore = () => document.querySelectorAll(".explore").forEach((box) => {
+    const runs = JSON.parse(box.querySelector("script").textContent);
+    const part = byId(box.dataset.part);
+    const slider = box.querySelector("input[type=range]");
+    const select = box.querySelector("select");
+    const cell = (name) => box.querySelector("[data-cell=" + name + "]");
+    const value = (name) => Number(box.querySelector("[name=" + name + "]").value) || 0;
+    const run = () => runs[select ? Number(select.value) : 0];
+    const cost = (r, i) => value("prior") * value("miss") * r.frr[i] + (1 - value("prior")) * value("fa") * r.far[i];
+    const show = () => {
+      const r = run(), i = Math.min(Number(slider.value), r.t.length - 1);
+      const fn = Math.round(r.frr[i] * r.n[0]), fp = Math.round(r.far[i] * r.n[1]);
+      box.querySelector("output").textContent = r.t[i];
+      slider.setAttribute("aria-valuetext", "threshold " + r.t[i] + ", missed " + percent(r.frr[i]) + ", false alarms " + percent(r.far[i]));
+      Object.entries({ tp: r.n[0] - fn, fn, fp, tn: r.n[1] - fp }).forEach(([k, v]) => { cell(k).textContent = v.toLocaleString("en"); });
+      cell("frr").textContent = percent(r.frr[i]);
+      cell("far").textContent = percent(r.far[i]);
+      const right = r.n[0] - fn;
+      cell("precision").textContent = right + fp ? percent(right / (right + fp)) : "–";
+      cell("cost").textContent = cost(r, i).toPrecision(3);
+      part.querySelectorAll("figure[data-kind=det] > svg").forEach((svg) => {
+        const dot = shape(svg, "circle", "probe-dot");
+        dot.setAttribute("cx", scaled(svg.dataset.x, r.x[i]));
+        dot.setAttribute("cy", scaled(svg.dataset.y, r.y[i]));
+        dot.setAttribute("r", 5.5);
+      });
+      part.querySelectorAll(".figures:not(.small) > figure[data-kind=histogram]").forEach((figure, at) => {
+        const svg = figure.querySelector("svg.plate");
+        const [, , bottom, top] = svg.dataset.y.split(" ");
+        const x = scaled(svg.dataset.x, r.t[i]);
+        shape(svg, "path", "probe").setAttribute("d", at === (select ? Number(select.value) : 0) ? "M" + x + " " + bottom + "V" + top : "");
+      });
+    };
+    const begin = () => { slider.max = run().t.length - 1; slider.value = run().start; show(); };
+    slider.addEventListener("input", show);
+    if (select) select.addEventListener("change", begin);
+    box.querySelectorAll("input[type=number]").forEach((input) => input.addEventListener("input", show));
+    box.querySelector("[data-best]").addEventListener("click", () => {
+      const r = run(), every = r.t.map((_, i) => cost(r, i));
+      slider.value = every.indexOf(Math.min(...every));
+      show();
+    });
+    begin();
+  });
+
+  sortable();
+  filters();
+  slices();
+  explore();
+  root.dataset.ready = "yes";
 })();

@@ -1,0 +1,541 @@
+"""The one model of a figure: axes, and marks on them. A display of trials becomes a plate; renderers draw plates.
+
+A plate knows nothing of SVG or matplotlib. Places on its axes are plain numbers; an axis may be warped (the normal
+deviates of a DET plot), and says where its ticks are and what they are called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+from scipy.special import ndtri
+
+from hitmiss.report.displays import DetDisplay, Point, PrDisplay, area_text
+from hitmiss.report.glossary import explain, is_share
+from hitmiss.report.robustness_display import RobustnessDisplay
+from hitmiss.report.score_displays import (
+    BayesErrorDisplay,
+    HistogramDisplay,
+    ReliabilityDisplay,
+    RiskCoverageDisplay,
+    TippettDisplay,
+)
+from hitmiss.stats.binomial import wilson
+from hitmiss.tally import Floats
+
+Lines = Sequence[tuple[str, Any]]
+RATES: Final = (
+    *tuple(float(f"{d}e{e}") for e in range(-7, -1) for d in (1, 2, 5)),
+    0.1,
+    0.2,
+    0.3,
+    0.4,
+    0.5,
+    0.6,
+    0.8,
+    0.9,
+)
+"""Rates that a DET axis may name."""
+SHAPES: Final = {"EER": "square", "min DCF": "triangle", "act DCF": "circle", "threshold": "diamond"}
+MOST_COLOURED: Final = 7
+"""Runs with a colour and a label of their own; beyond these, the best are named and the others drawn in grey."""
+MOST_NAMED: Final = 5
+MUTED: Final = -1
+"""The colour of what is there to compare with."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A title, the ends, and the ticks as (place, text)."""
+
+    title: str
+    low: float
+    high: float
+    ticks: tuple[tuple[float, str], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """A line; `band` are the places of its lower and upper bounds, `label` what stands at its end."""
+
+    x: Floats
+    y: Floats
+    color: int
+    name: str = ""
+    dash: str = ""
+    width: float = 2.0
+    band: tuple[Floats, Floats, Floats, Floats] | None = None
+    label: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Bars:
+    """Adjoining bars: their edges, and how high each is."""
+
+    edges: Floats
+    height: Floats
+    color: int
+    label: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Dots:
+    """Points, each with the ends of its interval where it has one."""
+
+    x: Floats
+    y: Floats
+    color: int
+    shape: str = "circle"
+    low: Floats | None = None
+    high: Floats | None = None
+    about: tuple[str, ...] = ()
+    label: str = ""
+    is_hollow: bool = True
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A thin dotted line across the plate with a word beside it."""
+
+    at: float
+    is_upright: bool = True
+    label: str = ""
+
+
+Mark = Curve | Bars | Dots | Rule
+
+
+@dataclass(frozen=True)
+class Plate:
+    """A figure. `key` names colours where a word at the mark itself would find no room."""
+
+    x: Axis
+    y: Axis
+    marks: tuple[Mark, ...]
+    finding: str = ""
+    is_square: bool = False
+    key: tuple[tuple[int, str, str], ...] = field(default=())
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class How:
+    """What a plate should know besides its lines: whether trials are independent, so that bands can be drawn."""
+
+    independent: bool = True
+
+
+def plate_of(kind: str, lines: Lines, how: How | None = None) -> Plate:
+    """The plate of one kind of display, one line per run.
+
+    >>> from hitmiss.trials import Trials
+    >>> plate = plate_of("roc", [("a", displays_of(Trials.of([1, 1, 0, 0], [3.0, 1.0, 2.0, 0.0]))["roc"])])
+    >>> plate.finding
+    'Area under the curve 0.7500'
+    """
+    return PLATES[kind](lines, how or How())
+
+
+def displays_of(trials: Any) -> dict[str, Any]:
+    """Every display that the trials allow, by kind."""
+    from hitmiss.report.figures import displays
+
+    return {display.kind: display for display in displays(trials)}
+
+
+# --- who gets a colour --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Dress:
+    color: int
+    label: str
+    width: float
+
+
+def _dressed(lines: Lines, order: Callable[[Any], float]) -> list[_Dress]:
+    """Colours and labels: all of a few runs; of many the best ones, the others in grey without a word."""
+    if len(lines) <= MOST_COLOURED:
+        return [_Dress(i, name if len(lines) > 1 else "", 2.0) for i, (name, _) in enumerate(lines)]
+    best = sorted(range(len(lines)), key=lambda i: order(lines[i][1]))[:MOST_NAMED]
+    return [
+        _Dress(best.index(i), name, 2.0) if i in best else _Dress(MUTED, "", 1.0) for i, (name, _) in enumerate(lines)
+    ]
+
+
+def _key(dress: Sequence[_Dress], words: Sequence[str], dash: str = "") -> tuple[tuple[int, str, str], ...]:
+    named = [(d.color, dash, word) for d, word in zip(dress, words, strict=True) if d.label]
+    grey = sum(not d.label for d in dress) if len(dress) > 1 else 0
+    return (*named, *(((MUTED, dash, f"{grey} more runs"),) if grey else ()))
+
+
+# --- the kinds ------------------------------------------------------------------------------------------------------------
+
+
+def _det(lines: Lines, how: How) -> Plate:
+    """Both error rates at every threshold, down to what so many trials can show."""
+    shown: list[DetDisplay] = [d for _, d in lines]
+    low = max(min(0.5 / max(d.n_positive, d.n_negative, 1) for d in shown), 1e-7)
+    high = float(np.clip(1.5 * max((max(p.far, p.frr) for d in shown for p in d.points), default=0.4), 0.5, 0.95))
+    low = min(low, 0.02)
+
+    def place(rate: Floats | float) -> Floats:
+        return np.asarray(ndtri(np.clip(rate, low, high)))
+
+    dress = _dressed(lines, _eer)
+    marks: list[Mark] = [
+        Curve(np.array([ndtri(low), ndtri(high)]), np.array([ndtri(low), ndtri(high)]), MUTED, dash="dot", width=1)
+    ]
+    for (name, d), worn in zip(lines, dress, strict=True):
+        held = _inside(d.far, d.frr, low, high)
+        far, frr = d.far[held], d.frr[held]
+        band = _det_band(d, far, frr, place) if how.independent and len(lines) <= 2 else None
+        marks.append(Curve(place(far), place(frr), worn.color, name, width=worn.width, band=band, label=worn.label))
+    for (name, d), worn in zip(lines, dress, strict=True):
+        if worn.color == MUTED and len(lines) > 1:
+            continue
+        for p in d.points:
+            if 0 < p.far < 1 and 0 < p.frr < 1:
+                marks.append(_marked(p, name, worn.color, float(place(p.far)), float(place(p.frr)), len(lines) == 1))
+    ticks = _spaced(low, high)
+    ends = float(ndtri(low)), float(ndtri(high))
+    x = Axis(f"false alarms, % ({shown[0].negative} accepted)", *ends, ticks)
+    y = Axis(f"misses, % ({shown[0].positive} rejected)", *ends, ticks)
+    note = "Band: 95 % of each rate by itself (Wilson)." if how.independent and len(lines) <= 2 else _no_band(how)
+    return Plate(
+        x,
+        y,
+        tuple(marks),
+        _det_finding(lines),
+        True,
+        _key(dress, [n for n, _ in lines]) if len(lines) > 1 else (),
+        note,
+    )
+
+
+def _no_band(how: How) -> str:
+    return "" if how.independent else "No bands: trials were drawn in whole units, and these would be too narrow."
+
+
+def _eer(d: Any) -> float:
+    return float(next((p.far + p.frr for p in d.points if p.label == "EER"), 2.0))
+
+
+def _det_finding(lines: Lines) -> str:
+    """The title: the equal error rate, and what a strict false-alarm rate costs."""
+    name, best = min(lines, key=lambda line: _eer(line[1]))
+    who = f"{name} is lowest: " if len(lines) > 1 else ""
+    said = f"{who}equal error rate {_eer(best) / 2:.1%}"
+    if best.n_negative >= 1000 and (best.far < 0.01).any():
+        at = int(np.argmin(np.abs(best.far - 0.01)))
+        said += f"; at 1 % false alarms {best.frr[at]:.0%} are missed"
+    return _capital(said)
+
+
+def _det_band(
+    d: DetDisplay, far: Floats, frr: Floats, place: Callable[[Floats], Floats]
+) -> tuple[Floats, Floats, Floats, Floats]:
+    ends = [
+        np.array([wilson(float(rate * n), float(n)) for rate in rates]).reshape(-1, 2)
+        for rates, n in ((far, d.n_negative), (frr, d.n_positive))
+    ]
+    return place(ends[0][:, 0]), place(ends[1][:, 0]), place(ends[0][:, 1]), place(ends[1][:, 1])
+
+
+def _inside(far: Floats, frr: Floats, low: float, high: float) -> slice:
+    at = np.flatnonzero((far >= low) & (far <= high) & (frr >= low) & (frr <= high))
+    return slice(max(int(at[0]) - 1, 0), int(at[-1]) + 2) if len(at) else slice(None)
+
+
+def _spaced(low: float, high: float) -> tuple[tuple[float, str], ...]:
+    """The rates to write at a DET axis: none nearer to the next than a twelfth of it."""
+    room, kept = (ndtri(high) - ndtri(low)) / 12, list[float]()
+    for tick in (t for t in RATES if low <= t <= high):
+        if not kept or ndtri(tick) - ndtri(kept[-1]) >= room:
+            kept.append(tick)
+    return tuple((float(ndtri(t)), f"{100 * t:g}") for t in kept)
+
+
+def _marked(p: Point, name: str, color: int, x: float, y: float, is_labelled: bool) -> Dots:
+    said = f"{p.label}{f', {name}' if name else ''}: miss {p.frr:.2%}, false alarm {p.far:.2%}, threshold {p.threshold:.4g}"
+    shape = SHAPES.get(p.label, "cross")
+    return Dots(np.array([x]), np.array([y]), color, shape, about=(said,), label=p.label if is_labelled else "")
+
+
+def _roc(lines: Lines, how: How) -> Plate:
+    del how
+    dress = _dressed(lines, lambda d: -d.area)
+    marks: list[Mark] = [Curve(np.array([0.0, 1.0]), np.array([0.0, 1.0]), MUTED, dash="dot", width=1)]
+    marks += [
+        Curve(d.fpr, d.tpr, worn.color, name, width=worn.width, label=worn.label)
+        for (name, d), worn in zip(lines, dress, strict=True)
+    ]
+    first = lines[0][1]
+    words = [name + area_text(" · AUC", d.area) for name, d in lines]
+    name, best = max(lines, key=lambda line: line[1].area if not np.isnan(line[1].area) else -1.0)
+    who = f"{name} is highest: area" if len(lines) > 1 else "Area"
+    finding = f"{who} under the curve {best.area:.4f}" if not np.isnan(best.area) else ""
+    x = _share_axis(f"false alarms ({first.negative} accepted)")
+    y = _share_axis(f"hits ({first.positive} accepted)")
+    return Plate(x, y, tuple(marks), finding, True, _key(dress, words) if len(lines) > 1 else ())
+
+
+def _share_axis(title: str, high: float = 1.0) -> Axis:
+    return Axis(title, 0.0, high, _ticks(0.0, high, percent=True))
+
+
+def _ticks(low: float, high: float, percent: bool = False, most: int = 6) -> tuple[tuple[float, str], ...]:
+    """Round places between two ends."""
+    if not high > low:
+        return ((low, f"{low:g}"),)
+    raw = (high - low) / most
+    power = 10.0 ** np.floor(np.log10(raw))
+    step = next(s * power for s in (1, 2, 2.5, 5, 10) if s * power >= raw)
+    first = np.ceil(low / step - 1e-9) * step
+    found = np.arange(first, high + 1e-9 * step, step)
+    return tuple(
+        (float(v), f"{100 * v:g} %" if percent else f"{v:.6g}".replace("-", "−")) for v in np.round(found, 12) + 0.0
+    )
+
+
+def _pr(lines: Lines, how: How) -> Plate:
+    del how
+    first: PrDisplay = lines[0][1]
+    dress = _dressed(lines, lambda d: -d.area)
+    marks: list[Mark] = [Rule(first.prevalence, False, "accept everything")]
+    marks += [
+        Curve(d.recall, d.precision, worn.color, name, width=worn.width, label=worn.label)
+        for (name, d), worn in zip(lines, dress, strict=True)
+    ]
+    words = [name + area_text(" · AP", d.area) for name, d in lines]
+    name, best = max(lines, key=lambda line: line[1].area if not np.isnan(line[1].area) else -1.0)
+    who = f"{name} is highest: average" if len(lines) > 1 else "Average"
+    finding = (
+        f"{who} precision {best.area:.3f}; accepting everything gives {first.prevalence:.3f}"
+        if not np.isnan(best.area)
+        else ""
+    )
+    x, y = _share_axis(f"recall ({first.positive} found)"), _share_axis(f"precision ({first.positive} among accepted)")
+    return Plate(x, y, tuple(marks), finding, key=_key(dress, words) if len(lines) > 1 else ())
+
+
+def histogram_plate(d: HistogramDisplay, ends: tuple[float, float] | None = None) -> Plate:
+    """Both classes as bars, one behind the other; `ends`: a range shared with other plates."""
+    top = 1.08 * float(max(d.positives.max(), d.negatives.max()))
+    overlap = float(np.minimum(d.positives, d.negatives).sum())
+    marks: list[Mark] = [
+        Bars(d.edges, d.negatives, 1, f"{d.negative} ({d.n_negative:,})"),
+        Bars(d.edges, d.positives, 0, f"{d.positive} ({d.n_positive:,})"),
+    ]
+    low, high = ends or (float(d.edges[0]), float(d.edges[-1]))
+    marks += [Rule(p.threshold, True, f"{p.label} {p.threshold:.3g}") for p in d.points if low <= p.threshold <= high]
+    x = Axis(f"score (higher = {d.positive})", low, high, _ticks(low, high))
+    key = ((1, "bar", f"{d.negative} ({d.n_negative:,})"), (0, "bar", f"{d.positive} ({d.n_positive:,})"))
+    finding = f"{overlap:.0%} of the scores overlap"
+    return Plate(
+        x,
+        _share_axis("share of the class", top),
+        tuple(marks),
+        finding,
+        key=key,
+        note="The outer bins hold what lies beyond.",
+    )
+
+
+def _histogram(lines: Lines, how: How) -> Plate:
+    del how
+    return histogram_plate(lines[0][1])
+
+
+def _reliability(lines: Lines, how: How) -> Plate:
+    first: ReliabilityDisplay = lines[0][1]
+    dress = _dressed(lines, lambda d: float(np.abs(d.stated - d.happened).max(initial=0.0)))
+    marks: list[Mark] = [Curve(np.array([0.0, 1.0]), np.array([0.0, 1.0]), MUTED, dash="dot", width=1)]
+    for (name, d), worn in zip(lines, dress, strict=True):
+        marks.append(Curve(d.stated, d.happened, worn.color, name, width=1.2))
+        about = tuple(
+            f"{name}: stated {s:.1%}, happened {h:.1%}, n = {int(n):,}"
+            for s, h, n in zip(d.stated, d.happened, d.n, strict=True)
+        )
+        ends = (d.low, d.high) if how.independent else (None, None)
+        marks.append(Dots(d.stated, d.happened, worn.color, low=ends[0], high=ends[1], about=about, is_hollow=False))
+    confident = first.of == "confidence"
+    x = _share_axis("stated confidence" if confident else f"stated probability of {first.positive}")
+    y = _share_axis("verdicts that are right" if confident else f"share that is {first.positive}")
+    note = (
+        "95 % Wilson intervals."
+        if how.independent
+        else "No intervals: the rows repeat, and Wilson's would be too narrow."
+    )
+    return Plate(
+        x,
+        y,
+        tuple(marks),
+        _reliability_finding(lines),
+        True,
+        _key(dress, [n for n, _ in lines]) if len(lines) > 1 else (),
+        note,
+    )
+
+
+def _reliability_finding(lines: Lines) -> str:
+    if len(lines) > 1:
+        return ""
+    d = lines[0][1]
+    away = float((d.n * (d.stated - d.happened)).sum() / d.n.sum()) if d.n.sum() else 0.0
+    side = "too high" if away > 0 else "too low"
+    return (
+        f"Statements are {abs(away):.1%} {side} on average"
+        if abs(away) >= 0.005
+        else "On average, statements match what happened"
+    )
+
+
+def _bayes_error(lines: Lines, how: How) -> Plate:
+    del how
+    first: BayesErrorDisplay = lines[0][1]
+    dress = _dressed(lines, lambda d: float(d.actual.max()))
+    marks: list[Mark] = [Curve(first.prior, first.default, MUTED, "by the prior alone", "dot", 1.2)]
+    for (name, d), worn in zip(lines, dress, strict=True):
+        marks += [
+            Curve(d.prior, d.actual, worn.color, f"{name} actual", label=worn.label),
+            Curve(d.prior, d.least, worn.color, f"{name} after PAV", "dash", 1.5),
+        ]
+    top = 1.12 * min(0.5, max(float(max(d.actual.max(), d.least.max())) for _, d in lines))
+    low, high = float(first.prior[0]), float(first.prior[-1])
+    gap = max(float((d.actual - d.least).max()) for _, d in lines)
+    key = ((0, "", "actual"), (0, "dash", "after the best recalibration (PAV)"), (MUTED, "dot", "by the prior alone"))
+    x = Axis(f"prior log-odds of {first.positive}", low, high, _ticks(low, high))
+    return Plate(
+        x,
+        _share_axis("error rate", top),
+        tuple(marks),
+        f"Miscalibration costs at most {gap:.1%} errors",
+        key=key if len(lines) == 1 else (*_key(dress, [n for n, _ in lines]), *key[1:]),
+    )
+
+
+def _tippett(lines: Lines, how: How) -> Plate:
+    del how
+    shown: list[TippettDisplay] = [d for _, d in lines]
+    dress = _dressed(lines, lambda d: 0.0)
+    marks: list[Mark] = [Rule(0.0)]
+    for (name, d), worn in zip(lines, dress, strict=True):
+        marks += [
+            Curve(d.positive_lr, d.positive_share, worn.color, f"{name} {d.positive}", label=worn.label),
+            Curve(d.negative_lr, d.negative_share, worn.color, f"{name} {d.negative}", "dash", 1.5),
+        ]
+    every = np.concatenate([np.concatenate([d.positive_lr, d.negative_lr]) for d in shown])
+    low, high = max(float(every.min()), -12.0), min(float(every.max()), 12.0)
+    key = ((0, "", shown[0].positive), (0, "dash", shown[0].negative))
+    misled = max(float(np.interp(0.0, d.negative_lr, d.negative_share, left=1.0, right=0.0)) for d in shown)
+    x = Axis("log₁₀ likelihood ratio, at least", low, high, _ticks(low, high))
+    finding = f"For {misled:.1%} of {shown[0].negative} the evidence misleads"
+    return Plate(
+        x,
+        _share_axis("share of the class"),
+        tuple(marks),
+        finding,
+        key=key if len(lines) == 1 else (*_key(dress, [n for n, _ in lines]), (MUTED, "dash", shown[0].negative)),
+    )
+
+
+def _risk_coverage(lines: Lines, how: How) -> Plate:
+    del how
+    shown: list[RiskCoverageDisplay] = [d for _, d in lines]
+    dress = _dressed(lines, lambda d: float(d.risk[-1]))
+    marks = tuple(
+        Curve(d.coverage, d.risk, worn.color, name, width=worn.width, label=worn.label)
+        for (name, d), worn in zip(lines, dress, strict=True)
+    )
+    top = max(1.1 * max(float(d.risk.max()) for d in shown), 0.01)
+    half = [float(np.interp(0.5, d.coverage, d.risk)) for d in shown]
+    finding = (
+        f"Of the more confident half {half[0]:.1%} are wrong, of all {float(shown[0].risk[-1]):.1%}"
+        if len(lines) == 1
+        else ""
+    )
+    x = _share_axis("answers kept, the most confident first")
+    return Plate(
+        x,
+        _share_axis("share of them that is wrong", top),
+        marks,
+        finding,
+        key=_key(dress, [n for n, _ in lines]) if len(lines) > 1 else (),
+    )
+
+
+def _robustness(lines: Lines, how: How) -> Plate:
+    """A figure over strength: a line per attack with its intervals, its control dotted in the same colour."""
+    del how
+    d: RobustnessDisplay = lines[0][1]
+    shade = {name: i for i, name in enumerate(dict.fromkeys(own.of for own in d.lines))}
+    every = np.unique(np.concatenate([own.x for own in d.lines]))
+    is_strength = d.across == "strength" and d.clean is not None
+    span = float(every[-1] - (0.0 if is_strength else every[0])) or 1.0
+    step = 0.012 * span
+    marks: list[Mark] = [Rule(d.clean, False, "clean")] if d.clean is not None else []
+    for own in d.lines:
+        i = shade[own.of]
+        aside = step * (i - (len(shade) - 1) / 2)
+        marks.append(
+            Curve(
+                own.x + aside, own.value, i, own.name, "dot" if own.is_control else "", 1.4 if own.is_control else 2.0
+            )
+        )
+        about = tuple(f"{own.name} at {x:g}: {v:.3f}" for x, v in zip(own.x, own.value, strict=True))
+        ends = (None, None) if own.is_control else (own.low, own.high)
+        marks.append(Dots(own.x + aside, own.value, i, low=ends[0], high=ends[1], about=about, is_hollow=False))
+    values = np.concatenate(
+        [np.concatenate([o.value, o.low[np.isfinite(o.low)], o.high[np.isfinite(o.high)]]) for o in d.lines]
+    )
+    values = np.append(values, d.clean) if d.clean is not None else values
+    share = is_share(d.metric)
+    low = 0.0 if share or d.best == "low" else float(min(values.min(), 0.0))
+    high = min(1.0, 1.06 * float(values.max())) if share else 1.06 * float(values.max())
+    left = 0.0 if is_strength else float(every[0])
+    x = Axis(
+        d.across,
+        left - 2 * step,
+        float(every[-1]) + 2 * step,
+        tuple((float(v), f"{v:g}") for v in ([0.0] if is_strength else []) + every.tolist()),
+    )
+    y = Axis(
+        explain(d.metric).title,
+        low,
+        high if high > low else low + 1.0,
+        _ticks(low, high if high > low else low + 1.0, percent=share),
+    )
+    key = tuple((i, "", name) for name, i in shade.items())
+    if any(own.is_control for own in d.lines):
+        key = (*key, (MUTED, "dot", "noise of the same norm"))
+    return Plate(x, y, tuple(marks), _robust_finding(d), key=key)
+
+
+def _robust_finding(d: RobustnessDisplay) -> str:
+    own = [o for o in d.lines if not o.is_control and len(o.value)]
+    if not own:
+        return ""
+    worst = (max if d.best == "low" or d.metric == "changed" else min)(own, key=lambda o: float(o.value[-1]))
+    value = f"{worst.value[-1]:.0%}" if is_share(d.metric) else f"{worst.value[-1]:.3f}"
+    return f"{worst.name} is worst: {value} at {d.across} {worst.x[-1]:g}"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+PLATES: Final[dict[str, Callable[[Lines, How], Plate]]] = {
+    "det": _det,
+    "roc": _roc,
+    "pr": _pr,
+    "histogram": _histogram,
+    "reliability": _reliability,
+    "bayes_error": _bayes_error,
+    "tippett": _tippett,
+    "risk_coverage": _risk_coverage,
+    "robustness": _robustness,
+}

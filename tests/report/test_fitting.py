@@ -1,0 +1,134 @@
+"""Tables on terminals of 80, 100 and 120 columns: no line is wider, no figure is cut, every row can be told from the others."""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import os
+import re
+import struct
+import termios
+from collections.abc import Sequence
+from typing import TextIO
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.report import stories
+from tests.report.test_stories import attack_run
+
+from hitmiss.comparing.comparison import compare
+from hitmiss.comparing.rankings import compare_all
+from hitmiss.report import comparison_tables, tables, text
+from hitmiss.report.assessment import assess
+from hitmiss.report.tables import Cell, Table
+from hitmiss.results import Results
+
+WIDTHS = (80, 100, 120)
+
+
+def on_terminal(shown: Sequence[Table], width: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What a terminal of that width is sent, without its colours."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    master, slave = os.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
+    held = io.StringIO()
+
+    class Terminal(io.StringIO):
+        encoding = "utf-8"  # type: ignore[assignment]
+
+        def isatty(self) -> bool:
+            return os.isatty(slave)
+
+        def fileno(self) -> int:
+            return slave
+
+        def write(self, text: str) -> int:
+            return held.write(text)
+
+    stream: TextIO = Terminal()
+    try:
+        text.write(list(shown), stream)
+    finally:
+        os.close(master)
+        os.close(slave)
+    return re.sub(r"\x1b\[\d*m", "", held.getvalue()).splitlines()
+
+
+def demo_tables() -> list[Table]:
+    """The kinds of tables that the verbs print: all trials, by slice, comparisons, rankings, attacks, long names."""
+    runs = stories.systems(3)
+    a, b, c = (run.trials for run in runs)
+    assert a is not None and b is not None and c is not None
+    found = tables.tables(runs[0].results, "bonafide")
+    found += comparison_tables.tables(
+        compare(a, b, ["eer", "roc_auc"], by=["codec"], bootstrap=50, seed=0, names=("a", "b"))
+    )
+    found += comparison_tables.ranking_tables(compare_all({"a": a, "b": b, "c": c}, ["roc_auc"]))
+    attacks = [attack_run(x, 0.05) for x in (0.2, 0.5)]
+    rows = [e for own in attacks for e in own]
+    moved = [
+        type(e)(**{**vars(e), "run": {**e.run, "strength": f"{i / 10:g}", "aim": "force MI", "place": "whole"}})
+        for i, e in enumerate(rows)
+    ]
+    found += tables.tables(Results(tuple(moved)), "labels")
+    long = "a_run_with_a_very_long_name/of_a_folder/that_nobody_would_shorten"
+    names = tuple((Cell(f"{long}_{i}"), *(Cell(f"{j / 7:.4f}", "[.1234, .5678]") for j in range(6))) for i in range(9))
+    return [*found, Table("long names", ("run", *(f"metric_{j} ↓" for j in range(6))), names)]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_every_table_fits_and_keeps_every_figure(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for table in demo_tables():
+        lines = on_terminal([table], width, monkeypatch)
+        assert max(map(len, lines)) <= width, max(lines, key=len)
+        joined = "\n".join(lines)
+        for row in table.rows:
+            for cell in row[table.labels :]:
+                for part in filter(None, (cell.text, cell.below)):
+                    assert all(word in joined for word in part.split()), (part, joined)
+        squeezed = re.sub(r"\s", "", joined)
+        for row in table.rows:
+            assert all(re.sub(r"\s", "", c.text)[:12] in squeezed for c in row[: table.labels])
+
+
+@given(
+    st.lists(st.lists(st.tuples(st.integers(0, 9999), st.booleans()), min_size=1, max_size=14), min_size=1, max_size=8),
+    st.sampled_from((40, 80, 100, 120)),
+    st.integers(3, 60),
+)
+@settings(max_examples=60, deadline=None)
+def test_any_table_fits(figures: list[list[tuple[int, bool]]], width: int, label: int) -> None:
+    n = min(map(len, figures))
+    rows = tuple(
+        (Cell("x" * label + f"{i}"), *(Cell(f"0.{v:04d}", f"[.{v:04d}, .9999]" if ends else "") for v, ends in row[:n]))
+        for i, row in enumerate(figures)
+    )
+    table = Table("t", ("name", *(f"m{i} ↓" for i in range(n))), rows)
+    drawn = [row.text for row in text.fitted(table, width)]
+    assert max(map(len, drawn)) <= width
+    found = "\n".join(drawn)
+    for row in rows:
+        for cell in row[1:]:
+            assert len(re.findall(rf"(?<![\d.]){re.escape(cell.text)}", found)) >= 1
+    counted = [word for line in drawn for word in re.findall(r"(?<![\d.\[])0\.\d{4}", line)]
+    assert len(counted) == n * len(rows)  # each figure once: none is lost, none is shown twice
+
+
+def test_a_narrow_encoding_gets_marks_in_ascii() -> None:
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding="cp1252", write_through=True)
+    text.write([Table("eer × codec", ("codec", "eer ↓"), ((Cell("C01"), Cell("–", "−0.1")),))], stream)
+    text.conclude(assess(stories.coin_flip().results), (), stream)
+    said = raw.getvalue().decode("cp1252")
+    assert "eer v" in said and "×" in said and "! Not shown to be better than chance" in said and "\\u" not in said
+
+
+def test_a_pipe_gets_one_line_per_row_and_no_colour() -> None:
+    stream = io.StringIO()
+    (table,) = [t for t in demo_tables() if t.title == "long names"]
+    text.write([table], stream)
+    lines = stream.getvalue().strip().splitlines()
+    assert len(lines) == 2 + len(table.rows) and "\x1b" not in stream.getvalue()
