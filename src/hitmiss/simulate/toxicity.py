@@ -2,7 +2,7 @@
 
 Nothing is drawn at random. Exactly one set of confusion counts fits each printed row; scores are laid out on both sides of
 a threshold so that those counts come out, ordered so that the AUC of each language is the printed one, and placed so that
-the AUC of all languages together is too.
+the AUC of all languages together is too. Scores are rounded, so that the last bits of a processor's powers do not matter.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ RUN_TAG: Final = "baseline"
 MICRO_AUC: Final = 0.9661
 EN_THRESHOLD: Final = 0.5
 STEPS: Final = 60
+PLACES: Final = 9
+"""Places of a score: a power differs between processors in its sixteenth digit, and no score lies that near a half."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,8 @@ class Layout:
 def layout(language: Language, threshold: float) -> Layout:
     """Scores of one language with its counts at the threshold and its AUC to four places."""
     counts = language.counts
-    spread = _bisect(lambda k: _auc(_curved(counts, threshold, k)) < language.auc, 0.05, 40.0)
+    found = _bisect(lambda k: _auc(_curved(counts, threshold, k)) < language.auc, 0.05, 40.0)
+    spread = round(found, 3)  # off the very place where two scores cross, where rounding would make them equal
     rough = _curved(counts, threshold, spread)
     positive = rough.positive.copy()
     pairs = (counts.tp + counts.fn) * (counts.fp + counts.tn)
@@ -83,7 +86,7 @@ def _curved(counts: Counts, threshold: float, k: float) -> Layout:
     """Below and above the threshold positives lean up and negatives down, the more so the greater `k`."""
     low = [threshold * _even(n) ** power for n, power in ((counts.fn, 1 / k), (counts.tn, k))]
     high = [threshold + (1 - threshold) * _even(n) ** power for n, power in ((counts.tp, 1 / k), (counts.fp, k))]
-    score = np.concatenate([*low, *high])
+    score = np.concatenate([*low, *high]).round(PLACES)
     positive = np.repeat([True, False, True, False], [counts.fn, counts.tn, counts.tp, counts.fp])
     order = np.argsort(score, kind="stable")
     return Layout(score[order], positive[order], threshold)
