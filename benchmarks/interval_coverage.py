@@ -1,11 +1,13 @@
 """Do 95 % intervals hold the truth 95 % of the time?
 
-    python benchmarks/interval_coverage.py [data sets]
+    python benchmarks/interval_coverage.py [--workers N] [--minutes M] [--json FILE] [--replicates B]
 
-Simulated scores with known figures: Gaussian classes three standard deviations apart, 30 % positives. "trials": trials
-are independent, classes resampled apart. "units": 150 speakers whose own level makes up a quarter of the variance, whole
-speakers resampled. Of each data set three intervals are formed from the same 1,000 replicates: percentile, BCa, and the
-default of the command (`auto`: BCa, and for minDCF the interval that knows how optimistic a minimum is).
+Simulated systems with known figures, measured by the very calls that a command makes. Every metric that is printed with an
+interval × what is drawn (trials; 6, 10, 20, 40, 150 speakers; uneven ones; speakers of one class each; speakers × attacks)
+× small and large samples × where it stands (pooled, one slice, macro average, gap, worst slice, paired difference). The
+scores are log-likelihood ratios of Gaussian classes, 30 % positives; a speaker's own level makes up a quarter of the
+variance. Truths come from one sample of two million independent trials. Data sets are made in rounds over all designs, so
+that every cell has some when the time is over; a cell shows the coverage in per cent, `none` where no interval was given.
 """
 
 from __future__ import annotations
@@ -14,140 +16,231 @@ import os
 
 os.environ.update(dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
 
-import sys
+import argparse
+import json
+import math
+import time
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
-from itertools import repeat
-from statistics import NormalDist
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from functools import cache
+from multiprocessing import get_context
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hitmiss.metrics.detection import eer_form, min_dcf_form
-from hitmiss.stats.binomial import wilson
-from hitmiss.stats.bootstrap import trial_replicates
-from hitmiss.stats.cells import cut
-from hitmiss.stats.forms import Form, MinimumCost, PairShare
-from hitmiss.stats.intervals import acceleration_of_trials, acceleration_of_units, bca, of_least_cost, percentile
-from hitmiss.stats.units import UnitSample, draw_units, unit_replicates
-from hitmiss.tally import Tally
+from hitmiss.comparing.comparison import compare
+from hitmiss.decisions import at_threshold
+from hitmiss.design import Gap
+from hitmiss.measuring.measurement import measure
+from hitmiss.trials import Header, Trials
 
-DATA_SETS = 1000
-REPLICATES = 1000
-GAP = 3.0
-POSITIVES = 0.3
-UNITS = 150
-UNIT_SPREAD = 0.5
-SIZES = (500, 5000)
-TARGET = (0.93, 0.97)
-KINDS = ("auto", "BCa", "percentile")
-LEAST_COST = 1  # the place of minDCF among the figures
-
-Row = dict[str, Any]
 Array = np.ndarray[Any, Any]
+POSITIVES = 0.3
+GAPS = {"a": 3.0, "b": 2.6, "c": 2.2}
+"""Slices, and how far the classes are apart in each."""
+LOSS = 0.3
+"""How much less the second system keeps them apart."""
+SCORES = ("eer", "min_dcf", "act_dcf", "cllr", "roc_auc", "tpr_at_fpr(fpr=0.05)", "average_precision", "min_cllr")
+DECISIONS = ("f1", "mcc", "precision", "recall", "accuracy", "balanced_accuracy")
+CONFIDENCES = ("aurc", "brier_confidence")
+PROBABILITIES = ("brier", "log_loss")
+METRICS = (*SCORES, *DECISIONS, *CONFIDENCES, *PROBABILITIES)
+PLACES = ("pooled", "slice", "macro", "gap", "worst", "paired")
+TRUTH = 2_000_000
 
 
-def forms() -> dict[str, Form]:
-    """The figures under test."""
-    return {
-        "EER": eer_form("grouped"),
-        "minDCF(p 0.95, 1, 10)": min_dcf_form(0.95, 1.0, 10.0, True),
-        "AUC": PairShare(),
-    }
+@dataclass(frozen=True)
+class Setting:
+    """What is drawn, from how many units, with how many trials each."""
+
+    name: str
+    units: int = 0
+    each: int = 0
+    kind: str = "even"
+
+    @property
+    def unit(self) -> str | None:
+        """What is drawn as a whole."""
+        return None if not self.units else "speaker,attack" if self.kind == "two-way" else "speaker"
 
 
-def truth() -> list[float]:
-    """Their true values: unit-variance Gaussians, `GAP` apart."""
-    normal = NormalDist()
-    threshold = GAP / 2 - np.log(0.95 / 0.5) / GAP  # where the likelihood ratio equals false-alarm cost over miss cost
-    least = (0.95 * normal.cdf(threshold - GAP) + 0.5 * normal.cdf(-threshold)) / 0.5
-    return [normal.cdf(-GAP / 2), least, normal.cdf(GAP / np.sqrt(2))]
+SETTINGS = (
+    *(Setting(f"{n} speakers, {each} each", n, each) for n, each in ((10, 30), (20, 30), (6, 30), (40, 30))),
+    Setting("20 uneven speakers, 30 each", 20, 30, "uneven"),
+    Setting("20 speakers of one class, 30 each", 20, 30, "pure"),
+    Setting("400 trials", 0, 400),
+    Setting("40 speakers × 12 attacks, 30 each", 40, 30, "two-way"),
+    Setting("150 speakers, 30 each", 150, 30),
+    Setting("40 uneven speakers, 30 each", 40, 30, "uneven"),
+    Setting("4,000 trials", 0, 4000),
+    *(Setting(f"{n} speakers, 150 each", n, 150) for n in (6, 10, 20, 40)),
+)
 
 
-def asked(tally: Tally) -> list[Form]:
-    """The figures, then the cost at the best threshold of these trials, which the interval of a least cost needs."""
-    own = list(forms().values())
-    return [*own, *(f.at_best(tally) for f in own if isinstance(f, MinimumCost))]
+def scores(
+    rng: np.random.Generator, label: Array, speaker: Array | None, attack: Array | None, codec: Array, loss: float
+) -> Array:
+    """Log-likelihood ratios of one system; the levels of speakers (and attacks) are part of a variance of 1."""
+    noise = rng.normal(size=len(label))
+    if speaker is not None:
+        share = 0.25 if attack is None else 0.16
+        rest = np.full(len(label), 1.0 - share)
+        noise_of = math.sqrt(share) * rng.normal(size=int(speaker.max()) + 1)[speaker]
+        if attack is not None:
+            rest = np.where(label, rest, rest - share)
+            noise_of = noise_of + np.where(label, 0.0, math.sqrt(share) * rng.normal(size=12)[attack])
+        noise = noise_of + np.sqrt(rest) * noise
+    gap = np.array(list(GAPS.values()))[codec] - loss
+    return gap * (noise + gap * label) - gap**2 / 2
 
 
-def of_trials(n: int, rng: np.random.Generator) -> tuple[Array, list[float], list[float]]:
-    """One data set of independent trials: replicates, estimates, accelerations."""
-    n1 = round(POSITIVES * n)
-    tally = Tally.of_classes(rng.normal(GAP, 1.0, size=n1), rng.normal(0.0, 1.0, size=n - n1))
-    every = asked(tally)
-    drawn = trial_replicates(tally, every, REPLICATES, rng)
-    return np.array(drawn), [f.value(tally) for f in every], [acceleration_of_trials(f, cut(tally, [f])) for f in every]
+def data(setting: Setting, rng: np.random.Generator) -> tuple[Trials, Trials, Trials]:
+    """Two systems with log-likelihood ratios, decisions and confidences, and the first one with probabilities."""
+    speaker = attack = None
+    if not setting.units:
+        n = setting.each
+    else:
+        sizes = np.full(setting.units, setting.each)
+        if setting.kind == "uneven":
+            share = rng.lognormal(0.0, 1.0, setting.units)
+            sizes = np.maximum(np.round(setting.each * share / share.mean()), 2).astype(int)
+        speaker = np.repeat(np.arange(setting.units), sizes)
+        n = len(speaker)
+    label = rng.random(n) < POSITIVES
+    if setting.kind == "pure" and speaker is not None:
+        label = speaker % 10 < 10 * POSITIVES
+    if setting.kind == "two-way":
+        attack = rng.integers(0, 12, n)
+    codec = rng.integers(0, len(GAPS), n)
+    made = []
+    for loss in (0.0, LOSS):
+        score = scores(rng, label, speaker, attack, codec, loss)
+        own = Trials.of(label, score, header=Header(score_kind="llr"), codec=np.array(list(GAPS))[codec])
+        made.append(_decided(own, score, speaker, attack, label))
+    prior = math.log(POSITIVES / (1 - POSITIVES))
+    probability = 1.0 / (1.0 + np.exp(-(made[0].score + prior)))
+    chances = Trials.of(label, probability, header=Header(score_kind="probability"), codec=np.array(list(GAPS))[codec])
+    return made[0], made[1], _with_units(chances, speaker, attack, label)
 
 
-def of_units(n: int, rng: np.random.Generator) -> tuple[Array, list[float], list[float]]:
-    """One data set of speakers: the same marginal law, but trials of a speaker are alike."""
-    unit = np.arange(n) % UNITS
-    positive = rng.random(n) < POSITIVES
-    level = rng.normal(0.0, UNIT_SPREAD, size=UNITS)
-    score = GAP * positive + level[unit] + rng.normal(0.0, np.sqrt(1 - UNIT_SPREAD**2), size=n)
-    sample = UnitSample.of(positive, score, unit, UNITS)
-    every = asked(sample.tally)
-    drawn = unit_replicates(sample, every, draw_units(unit, positive, UNITS, REPLICATES, rng))
-    without = unit_replicates(sample, every, 1 - np.eye(UNITS, dtype=np.uint16))
-    return np.array(drawn), [f.value(sample.tally) for f in every], [acceleration_of_units(v) for v in without]
+def _decided(trials: Trials, score: Array, speaker: Array | None, attack: Array | None, label: Array) -> Trials:
+    prior = math.log(POSITIVES / (1 - POSITIVES))
+    sure = 1.0 / (1.0 + np.exp(-np.abs(score + prior)))
+    return _with_units(at_threshold(trials, -prior).put(confidence=np.round(sure, 3)), speaker, attack, label)
 
 
-def intervals_of(i: int, drawn: Array, estimates: list[float], accelerations: list[float]) -> dict[str, Any]:
-    """The three kinds of interval of one figure; `auto` is the default of the command."""
-    ours = bca(drawn[i], estimates[i], accelerations[i])
-    auto = of_least_cost(drawn[i], drawn[-1], estimates[i], accelerations[-1]) if i == LEAST_COST else ours
-    return {"auto": auto, "BCa": ours, "percentile": percentile(drawn[i])}
+def _with_units(trials: Trials, speaker: Array | None, attack: Array | None, label: Array) -> Trials:
+    if speaker is not None:
+        trials = trials.put(speaker=np.char.add("s", speaker.astype(str)))
+    if attack is not None:
+        trials = trials.put(attack=np.where(label, "none", np.char.add("A", attack.astype(str))))
+    return trials
 
 
-def one_data_set(kind: str, n: int, k: int) -> Array:
-    """For each figure and each interval: whether the truth lies below, above, and the width."""
-    make = {"trials": of_trials, "units": of_units}[kind]
-    made = make(n, np.random.default_rng([n, len(kind), k]))
-    found = np.zeros((len(truth()), len(KINDS), 3))
-    for i, true in enumerate(truth()):
-        for j, (low, high) in enumerate(intervals_of(i, *made)[name] for name in KINDS):
-            found[i, j] = true < low, true > high, high - low
+def asked(first: Trials, chances: Trials, **options: Any) -> Iterator[tuple[str, str, str | None, Any]]:
+    """Every estimate of every metric: its metric, where it stands, its slice."""
+    whole = {"by": "codec", "gap": Gap("codec", ("a",)), **options}
+    for trials, metrics in ((first, (*SCORES, *DECISIONS, *CONFIDENCES)), (chances, PROBABILITIES)):
+        for e in measure(trials, metrics, **whole):
+            place = e.average or ("slice" if e.slice else "pooled")
+            if place in PLACES:
+                yield e.metric, place, e.slice.get("codec"), e
+
+
+@cache
+def truths() -> dict[tuple[str, str, str | None], float]:
+    """The figures of two million independent trials: pooled, of each slice, macro, gap, and the paired difference."""
+    first, second, chances = data(Setting("truth", 0, TRUTH), np.random.default_rng(2026))
+    found = {(m, p, s): e.value for m, p, s, e in asked(first, chances) if p != "worst"}
+    two = measure(second, (*SCORES, *DECISIONS, *CONFIDENCES))
+    return found | {(e.metric, "paired", None): e.value - found[e.metric, "pooled", None] for e in two}
+
+
+def one_data_set(setting: Setting, k: int, replicates: int, known: dict[Any, float]) -> list[tuple[str, str, int]]:
+    """For each metric and place 1 where the interval holds the truth, 0 where not, −1 where there is none."""
+    rng = np.random.default_rng([k, setting.units, setting.each, len(setting.kind)])
+    first, second, chances = data(setting, rng)
+    options = {"bootstrap": replicates, "seed": k, "unit": setting.unit}
+    found = []
+    for metric, place, where, e in asked(first, chances, **options):
+        true = known[metric, "slice" if place == "worst" else place, where]
+        if place != "slice" or where == "c":
+            found.append((metric, place, _held(e.low, true, e.high)))
+    for d in compare(first, second, (*SCORES, *DECISIONS, *CONFIDENCES), force=True, **options):
+        found.append((d.metric, "paired", _held(d.low, known[d.metric, "paired", None], d.high)))
     return found
 
 
-def coverage(kind: str, n: int, data_sets: int, pool: ProcessPoolExecutor) -> Iterator[Row]:
-    """Coverage of the intervals of all figures."""
-    many = pool.map(one_data_set, repeat(kind), repeat(n), range(data_sets), chunksize=20)
-    means = np.mean(list(many), axis=0)
-    for i, figure in enumerate(forms()):
-        for j, name in enumerate(KINDS):
-            below, above, width = means[i, j]
-            share = 1 - below - above
-            low, high = wilson(share * data_sets, data_sets)
-            yield {
-                "resampled": kind,
-                "trials": n,
-                "figure": figure,
-                "interval": name,
-                "coverage": f"{share:.1%}",
-                "± (95 %)": f"{low:.1%} to {high:.1%}",
-                "truth below / above": f"{below:.1%} / {above:.1%}",
-                "mean width": f"{width:.4f}",
-                "93 to 97 %": "yes" if TARGET[0] <= share <= TARGET[1] else "NO",
-            }
+def _held(low: float | None, true: float, high: float | None) -> int:
+    return -1 if low is None or high is None else int(low <= true <= high)
 
 
-def rows(data_sets: int = DATA_SETS) -> list[Row]:
-    """All simulations."""
-    with ProcessPoolExecutor() as pool:
-        return [r for kind in ("trials", "units") for n in SIZES for r in coverage(kind, n, data_sets, pool)]
+def run(workers: int, minutes: float, replicates: int) -> tuple[dict[str, Any], dict[str, int]]:
+    """Data sets in rounds over the settings until the time is over."""
+    counts: dict[str, Any] = {}
+    done = dict.fromkeys((s.name for s in SETTINGS), 0)
+    known, ends = truths(), time.monotonic() + 60.0 * minutes
+    tasks = ((setting, k) for k in range(100_000) for setting in SETTINGS)
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:  # polars does not survive a fork
+        pending: dict[Future[Any], Setting] = {}
+        while time.monotonic() < ends:
+            while len(pending) < 2 * workers:
+                setting, k = next(tasks)
+                pending[pool.submit(one_data_set, setting, k, replicates, known)] = setting
+            ready, _ = wait(pending, timeout=1.0, return_when=FIRST_COMPLETED)
+            for future in ready:
+                setting = pending.pop(future)
+                done[setting.name] += 1
+                for metric, place, held in future.result():
+                    cell = counts.setdefault(f"{setting.name}|{place}|{metric}", [0, 0, 0])
+                    cell[{1: 0, 0: 1, -1: 2}[held]] += 1
+        for future in pending:
+            future.cancel()
+    return counts, done
 
 
-def table(found: list[Row]) -> str:
-    """Markdown."""
-    head = list(found[0])
-    lines = [head, ["---"] * len(head), *([str(r[h]) for h in head] for r in found)]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+def table(counts: dict[str, Any], done: dict[str, int]) -> str:
+    """Markdown: a line per setting and place, a column per metric; coverage in per cent."""
+    lines = [["drawn", "figure", "data sets", *METRICS], ["---"] * (3 + len(METRICS))]
+    for setting in SETTINGS:
+        for place in PLACES:
+            cells = [counts.get(f"{setting.name}|{place}|{metric}", [0, 0, 0]) for metric in METRICS]
+            if any(sum(cell) for cell in cells):
+                lines.append([setting.name, place, str(done[setting.name]), *map(_shown, cells)])
+    inside = [c for c in counts.values() if sum(c[:2]) >= 50]
+    good = sum(0.93 <= c[0] / sum(c[:2]) <= 0.97 for c in inside)
+    low = sum(c[0] / sum(c[:2]) < 0.93 for c in inside)
+    n = min((sum(c[:2]) for c in inside), default=1)
+    error = 196 * math.sqrt(0.95 * 0.05 / n)
+    foot = (
+        f"\n{len(inside)} cells: {good} within 93 to 97 %, {low} below, {len(inside) - good - low} above. "
+        f"Monte Carlo error of a cell: ± {error:.1f} points or less (95 %)."
+    )
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n" + foot
+
+
+def _shown(cell: list[int]) -> str:
+    inside, outside, none = cell
+    if not inside + outside:
+        return "none" if none else ""
+    share = 100.0 * inside / (inside + outside)
+    return f"{share:.1f}" + (f" ({none} none)" if none else "")
 
 
 def main() -> None:
-    """Print the table."""
-    print(table(rows(*(int(a) for a in sys.argv[1:2]))))
+    """Print the table, and write it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--minutes", type=float, default=5.0)
+    parser.add_argument("--replicates", type=int, default=300)
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    counts, done = run(given.workers, given.minutes, given.replicates)
+    print(table(counts, done))
+    if given.json:
+        given.json.write_text(json.dumps({"data_sets": done, "counts": counts}, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
