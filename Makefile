@@ -30,6 +30,11 @@ test-extras: $(EXTRAS_READY)  ## the tests that compare with heavy packages (ins
 	    || echo "there is no chromium here; the tests that open reports in it are skipped"
 	$(PYTEST) -m extras
 
+MINUTES ?= 5
+.PHONY: adversary
+adversary: $(READY)  ## damaged files, odd options, full disks, for so long (MINUTES=30)
+	$(BIN)/python -m tests.adversary --minutes $(MINUTES)
+
 .PHONY: docs
 docs: $(READY)  ## the documentation as plain HTML in site/, for reading offline
 	$(BIN)/python docs/site.py

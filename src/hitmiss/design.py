@@ -354,6 +354,8 @@ class Design:
 
     def __post_init__(self) -> None:
         _ = self.plan  # it refuses what cannot be drawn
+        if self.threshold is not None and math.isnan(self.threshold):
+            raise UsageError("a threshold must be a number; found NaN", code="nan-threshold")
         if len(self.matrix) not in (0, 2):
             raise UsageError(
                 f"--matrix {','.join(self.matrix)!r}: write two columns, as attack,codec", code="bad-matrix"

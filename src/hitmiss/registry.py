@@ -56,6 +56,10 @@ class Metric:
         for key, _ in spec.settings:
             if key not in self.defaults:
                 raise UnknownName(f"setting of {self.name}", key, self.defaults)
+        for key, value in spec.settings:
+            default = self.defaults[key]
+            if isinstance(value, str) and isinstance(default, int | float) and not isinstance(default, bool):
+                raise UsageError(f"{spec.name}: {key} must be a number; found {value!r}", code="bad-setting")
         return {**self.defaults, **dict(spec.settings)}
 
 

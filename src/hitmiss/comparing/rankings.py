@@ -179,6 +179,8 @@ def compare_runs(runs: Mapping[str, Trials], design: Design) -> Comparison | Ran
     """Two runs compared, or every pair of more."""
     if len(runs) > 2:
         return rank_design(runs, design)
+    if len(runs) < 2:
+        raise UsageError(f"a comparison needs two runs; {len(runs) or 'none'} was found", code="one-run")
     (name_a, a), (name_b, b) = runs.items()
     return compare_design(a, b, design, (name_a, name_b))
 

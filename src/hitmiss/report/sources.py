@@ -152,6 +152,11 @@ def measured(trials: Trials, name: str, measuring: Measuring) -> RunData:
         results = evaluate_trials(decided, metrics=design.metrics, by=design.by, **plan).figures  # type: ignore[arg-type]
     else:
         results = measure_trials(decided, design)
+    if not len(results):
+        raise UsageError(
+            f"{name}: no metric that was asked for fits these trials, so there is nothing to report; name one with -m",
+            code="no-figures",
+        )
     return RunData(name, results, tuple(pictures(decided, results)), decided)
 
 

@@ -121,7 +121,10 @@ def _joined(trials: Trials, by: str) -> tuple[Trials, str]:
 
 
 def _base(trials: Trials, by: str, clean: str | None) -> str:
-    values = trials.column(by).unique().to_list()
+    column = trials.column(by)
+    if column.dtype != pl.String:
+        raise UsageError(f"{by} is no column of texts: name the one that says how items were changed", code="not-text")
+    values = column.unique().to_list()
     if clean is not None:
         if clean not in values:
             raise UnknownName(f"value of {by}", clean, values)

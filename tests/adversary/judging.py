@@ -1,0 +1,180 @@
+"""One command in this process, and what is wrong with how it ended."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import signal
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from types import FrameType
+from typing import Any
+
+from tests.adversary import asking, mutating
+
+from hitmiss import artifacts
+from hitmiss.cli.main import run
+
+CODES = (0, 1, 2, 3, 4, 5, 130)
+PATIENCE = 60
+"""Seconds after which a command hangs; the largest of these files has sixty rows."""
+
+
+class Hangs(BaseException):
+    """The command takes longer than any of these should."""
+
+
+@contextlib.contextmanager
+def inside(folder: Path) -> Iterator[None]:
+    """A folder as the current one, with a limit of time."""
+
+    def stop(_: int, __: FrameType | None) -> None:
+        raise Hangs
+
+    before, taker = Path.cwd(), signal.signal(signal.SIGALRM, stop)
+    os.chdir(folder)
+    signal.alarm(PATIENCE)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, taker)
+        os.chdir(before)
+
+
+def ended(words: list[str], folder: Path) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of a command."""
+    out, err = io.StringIO(), io.StringIO()
+    with inside(folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), warnings.catch_warnings():
+        warnings.simplefilter("default")
+        try:
+            code = run(words)
+        except Hangs:
+            return -1, out.getvalue(), "it hangs"
+        except SystemExit as stop:
+            code = stop.code if isinstance(stop.code, int) else -2
+        except BaseException as error:  # whatever comes out is a failure
+            return -2, out.getvalue(), f"raised {error!r}"
+    return code, out.getvalue(), err.getvalue()
+
+
+def fault(code: int, out: str, err: str) -> str | None:
+    """What is wrong with an ending, or None."""
+    if code not in CODES:
+        return f"exit code {code}: {err[-300:]}"
+    for sign in ("this is a bug in hitmiss", "Traceback (most recent call last)", "RuntimeWarning"):
+        if sign in err or sign in out:
+            return f"exit code {code}: {err[-300:]}"
+    return f"exit code {code} without a word" if code not in (0, 1) and not (err + out).strip() else None
+
+
+def damaged_file(rng: Random, folder: Path) -> tuple[list[str], str | None]:
+    """A file of the folder damaged, then a command that may read it."""
+    names = tuple(name for name in asking.FILES if (folder / name).is_file())
+    name = mutating.damage(rng, folder, names)
+    words = asking.asked(rng)
+    return [f"[{name} damaged]", *words], fault(*ended(words, folder))
+
+
+def options(rng: Random, folder: Path) -> tuple[list[str], str | None]:
+    """A command with options at random."""
+    words = asking.asked(rng)
+    return words, fault(*ended(words, folder))
+
+
+def both_ways(rng: Random, folder: Path) -> tuple[list[str], str | None]:
+    """`score` in memory and in the stream: the same figures, or the stream refuses with a sentence."""
+    words = ["score", *asking.scoring(rng), "--json"]
+    (code, out, err), (other, streamed, said) = (ended([*words, *more], folder) for more in ([], ["--stream"]))
+    wrong = fault(code, out, err) or fault(other, streamed, said)
+    if wrong is not None or other != 0:
+        return words, wrong
+    if code != 0:
+        return words, f"memory refuses ({code}: {err[-200:]}), the stream gives figures"
+    here, there = (_figures(text) for text in (out, streamed))
+    return words, None if here == there else f"memory and stream differ: {_difference(here, there)}"
+
+
+def _figures(text: str) -> list[Any]:
+    """The estimates of a JSON text; ends of intervals to twelve digits, as sums may be taken in another order."""
+    rows = json.loads(text)["estimates"]
+    for row in rows:
+        for name in ("value", "low", "high"):
+            if isinstance(row[name], float):
+                row[name] = float(f"{row[name]:.11e}")
+    return list(rows)
+
+
+def _difference(here: list[Any], there: list[Any]) -> str:
+    pairs = [(a, b) for a, b in zip(here, there, strict=False) if a != b]
+    return f"{len(here)} and {len(there)} rows; {pairs[:1]}"[:600]
+
+
+def full_disk(rng: Random, folder: Path) -> tuple[list[str], str | None]:
+    """The n-th write fails: exit code 5 with a sentence, and the file that was there before is untouched."""
+    words = list(rng.choice(WRITING))
+    target = folder / words[-1]
+    before = b"what was there before"
+    if not target.is_dir():
+        target.write_bytes(before)
+    left = rng.randrange(3)
+    real = artifacts.push
+
+    def full(fd: int, data: bytes | memoryview) -> int:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise OSError(28, os.strerror(28))
+        return real(fd, data)
+
+    artifacts.push = full
+    try:
+        code, out, err = ended(words, folder)
+    finally:
+        artifacts.push = real
+    words = [*words, f"[disk full, {left}]"]
+    wrong = fault(code, out, err)
+    if wrong is None and left < 0 and (code != 5 or "disk is full" not in err):
+        wrong = f"exit code {code} on a full disk: {err[-300:]}"
+    if wrong is None and code == 5 and target.is_file() and target.read_bytes() != before:
+        wrong = f"{target.name} was lost on a full disk"
+    parts = [path.name for path in folder.rglob(".*.part")]
+    return words, wrong or (f"left behind: {parts}" if parts else None)
+
+
+WRITING = (
+    ("score", "table.csv", "-m", "eer", "-o", "w.json"),
+    ("score", "table.csv", "-m", "eer", "--bootstrap", "0", "--report", "w.html"),
+    ("compare", "table.csv", "other.csv", "-m", "eer", "-o", "w.json"),
+    ("report", "results.json", "-o", "w.html"),
+    ("export", "results.json", "--to", "csv", "-o", "w.csv"),
+    ("export", "results.json", "--to", "xlsx", "-o", "w.xlsx"),
+    ("gate", "results.json", "--fail-if", "eer > 0.9", "--junit", "w.xml"),
+    ("toxicity", "--pred_dir", ".", "--run_tag", "base", "--bootstrap", "0", "-o", "w.csv"),
+    ("triage", "verdicts.jsonl", "--bootstrap", "0", "--metrics-output", "w.json"),
+    (
+        "detect",
+        "--data",
+        "texts.csv",
+        "--detector",
+        "detector.py:score",
+        "--input",
+        "text",
+        "--outputs",
+        "logit",
+        "-o",
+        "w.run",
+    ),
+)
+ATTACKS = {"damaged file": damaged_file, "options": options, "both ways": both_ways, "full disk": full_disk}
+
+
+def quiet() -> None:
+    """No progress bars, no colours."""
+    os.environ["NO_COLOR"] = os.environ["CI"] = "1"
+    sys.setrecursionlimit(1000)
