@@ -30,6 +30,9 @@ def reading(
     score_column: Annotated[
         list[str] | None, typer.Option(help="A score column; repeat it for several systems.")
     ] = None,
+    run_column: Annotated[
+        list[str] | None, typer.Option(help="A column that tells runs apart, as config; repeat it.")
+    ] = None,
     score_kind: Annotated[str | None, typer.Option(help="llr, logit, probability or raw.")] = None,
     positive: Annotated[str | None, typer.Option(help="Name of the positive class.")] = None,
     negative: Annotated[str | None, typer.Option(help="Name of the other class.")] = None,
@@ -55,6 +58,7 @@ def reading(
         columns=printing.pairs("--column", column or []),
         key_columns=printing.pairs("--key-column", key_column or []),
         score_columns=tuple(score_column or ()),
+        runs=tuple(run_column or ()),
         score_kind=score_kind,
         positive=positive,
         negative=negative,

@@ -102,6 +102,8 @@ class Visit:
     files: list[dict[str, Any]] = field(default_factory=list)
     sources: list[Source | None] = field(default_factory=list)
     coverage: Coverage | None = None
+    classes: tuple[str | None, str | None] = (None, None)
+    """The caller's own words for the classes, which a layout may put into its own."""
     said: ReadSpec | None = None
     facts: dict[str, Any] = field(default_factory=dict)
 
@@ -173,6 +175,7 @@ def _pass(given: Any, key_given: Any, visit: Visit) -> Trials | None:
     ledger = visit.ledger
     has_key = key_given is not None
     visit.options = visit.options.with_own_names()
+    visit.classes = (visit.options.positive, visit.options.negative)
     scores = _open(given, "scores" if has_key else "both", visit)
     key = _open(key_given, "key", visit) if has_key else None
     options = visit.options  # a reshaping may have found runs and numbers
@@ -198,13 +201,17 @@ def _open(given: Any, role: Role, visit: Visit) -> Side:
     """Look at, recognise and load every source of a side."""
     ledger = visit.ledger
     options = visit.options.for_key if role == "key" else visit.options
+    options = options.changed(positive=visit.classes[0], negative=visit.classes[1])
     shapes = [_look(source, role, options, ledger) for source in expand(given)]
     reshaping = find_reshaping(options)
     if reshaping is not None:
         shapes, options, facts_found = reshape(shapes, reshaping, options, ledger)
         visit.facts = {**facts_found, **visit.facts}
         own = "key_columns" if role == "key" and visit.options.key_columns else "columns"
-        visit.options = visit.options.changed(runs=options.runs, numbers=options.numbers, **{own: options.columns})
+        classes = {"positive": options.positive, "negative": options.negative}
+        visit.options = visit.options.changed(
+            runs=options.runs, numbers=options.numbers, **classes, **{own: options.columns}
+        )
     matches = [recognise(shape, role, options, ledger) for shape in shapes]
     for shape, match in zip(shapes, matches, strict=True):
         if set(match.picks) != set(matches[0].picks):

@@ -54,6 +54,15 @@ def plain(name: str) -> str:
     return name.strip().lower().replace("-", "_").replace(" ", "_")
 
 
+def is_known(name: str) -> bool:
+    """Whether a column of this name would be taken for one of ours.
+
+    >>> is_known("y_true"), is_known("codec")
+    (True, False)
+    """
+    return any(plain(name) in aliases for aliases in ALIASES.values())
+
+
 def resolve(
     names: Row, wanted: frozenset[str], options: ReadSpec, file: str, ledger: Ledger, is_settled: bool = False
 ) -> dict[str, int]:

@@ -16,12 +16,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from hitmiss.columns import apart
+from hitmiss.columns import INNER, apart
 from hitmiss.errors import UnknownName, UsageError, nearest
 from hitmiss.io import cells, tables
 from hitmiss.io.checks import check_ids, check_repeats
 from hitmiss.io.findings import Ledger, Place, Stop, listed, quoted
 from hitmiss.io.names import plain
+from hitmiss.io.runfiles import language_of, one_spelling
 from hitmiss.io.shapes import Shape
 from hitmiss.io.shared_texts import find_text, hashed, note_shared
 from hitmiss.io.sound import read_sound
@@ -38,6 +39,8 @@ ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """The names that a column may have; the first is the documented one and beats the others."""
 NEEDED: Final = ("label", "score")
+TOLD: Final = f"{INNER}language"
+"""The language that the rows of a file tell whose name tells it too."""
 AT_ONCE: Final = 4
 """Files that are read side by side, where polars has as many threads: hashing and parsing leave the interpreter to others."""
 HONOURED: Final = {
@@ -147,6 +150,9 @@ def read_predictions(
     frame = pl.concat([f.frame for f in files]) if files else None
     if ledger.findings or frame is None:
         raise ledger.error()
+    _refuse_spellings(frame, chosen, ledger)
+    if ledger.findings:
+        raise ledger.error()
     if len(files) > 1 and any(group is None for group, _ in sources):
         _refuse_shared_ids(frame, files, ledger)
     known = [f.frame.select("item", "group").with_columns(text=f.texts) for f in files if f.texts is not None]
@@ -236,8 +242,10 @@ def _read(at: int, group: str | None, source: Any, rules: PredictionRules, whole
     mark = Source(shape.name, shape.content.sha256) if shape.content else None
     text = find_text(names, list(picks.values()))
     picks |= {} if text is None else {"text": text}
+    told = _told(names, group, rules)
+    picks |= {} if told is None else {TOLD: told}
     sound = read_sound(shape, picks, rules)
-    if sound is not None:
+    if sound is not None and not _disagrees(sound, shape.name, group, rules):
         raw = _as_text(shape, None, ledger) if whole else None
         place = partial(_places, shape.name, sound["item"])
         return _File(_numbered(_whole(sound, group), at), theirs, mark, place, raw, _texts(sound))
@@ -248,6 +256,7 @@ def _read(at: int, group: str | None, source: Any, rules: PredictionRules, whole
         number = pl.int_range(1, pl.len() + 1).cast(pl.String)
         stack = stack.put((pl.lit(f"{at + 1}:") + number if at and group is None else number).alias("item"))
     check_ids(stack, ledger)
+    _refuse_other_language(stack, shape.name, group, rules, ledger)
     if group is not None:
         stack = stack.put(pl.lit(group).alias("group"))
     stack = check_repeats(stack, ["group", "item"], False, rules.reading, ledger)
@@ -255,6 +264,60 @@ def _read(at: int, group: str | None, source: Any, rules: PredictionRules, whole
     cells.check_thresholds(frame, stack, rules, ledger)
     raw = _as_text(shape, stack.rows, ledger) if whole else None
     return _File(frame, theirs, mark, stack.at, raw, _texts(stack.frame))
+
+
+def _told(names: Sequence[str], group: str | None, rules: PredictionRules) -> int | None:
+    """The position of a column of languages in a file whose name tells its language."""
+    if group is None:
+        return None
+    taken = {*rules.columns.values(), *rules.identities}
+    return next((at for at, n in enumerate(names) if plain(n) in ALIASES["group"] and n not in taken), None)
+
+
+def _by_name_and_column(
+    frame: pl.DataFrame, file: str, group: str | None, rules: PredictionRules
+) -> tuple[str, str] | None:
+    """The language that a file's name tells and the column that tells it too; None where only one of them does."""
+    if group is not None:
+        return (group, TOLD) if TOLD in frame.columns else None
+    by_name = None if "group" in rules.columns else language_of(file)
+    return None if by_name is None or "group" not in frame.columns else (by_name, "group")
+
+
+def _others(frame: pl.DataFrame, language: str, column: str) -> pl.Series:
+    """Which rows say another language; a blank says none."""
+    said = [v for v in frame[column].unique().to_list() if v.strip() and one_spelling(v) != one_spelling(language)]
+    return frame[column].is_in(said)
+
+
+def _disagrees(frame: pl.DataFrame, file: str, group: str | None, rules: PredictionRules) -> bool:
+    told = _by_name_and_column(frame, file, group, rules)
+    return told is not None and bool(_others(frame, *told).any())
+
+
+def _refuse_other_language(
+    stack: tables.Stack, file: str, group: str | None, rules: PredictionRules, ledger: Ledger
+) -> None:
+    """The name of a file and its column of languages are two sources of one fact: they must say the same."""
+    told = _by_name_and_column(stack.frame, file, group, rules)
+    if told is not None and (wrong := _others(stack.frame, *told)).any():
+        places = stack.places(wrong, told[1])
+        what = f"{{n}} row{{s}} of another language ({quoted(places[0].value)}) than the name of the file tells ({quoted(told[0])})"
+        fix = "rename the file or correct the column; or go by the column alone, with --group language"
+        ledger.add("column-conflict", what, fix, places, each=f"the name of the file says {told[0]}")
+
+
+def _refuse_spellings(frame: pl.DataFrame, rules: PredictionRules, ledger: Ledger) -> None:
+    """EN and en, pt-BR and pt_BR: two spellings of one language would be two languages in every mean."""
+    if rules.columns.get("group", "language") not in ALIASES["group"]:
+        return
+    found: dict[str, list[str]] = {}
+    for value in frame["group"].unique().sort().to_list():
+        found.setdefault(one_spelling(value), []).append(value)
+    for several in found.values():
+        if len(several) > 1:
+            what = f"the language {several[0]} is also written {' and '.join(several[1:])}"
+            ledger.add("language-spelling", what, "write it in one way", [Place()], "language")
 
 
 def _places(file: str, items: pl.Series, rows: pl.Series) -> list[Place]:

@@ -10,13 +10,25 @@ import numpy as np
 import polars as pl
 
 from hitmiss import registry
+from hitmiss.columns import apart
 from hitmiss.io import tables
-from hitmiss.io.findings import Ledger
+from hitmiss.io.findings import Ledger, Place
 from hitmiss.io.scorefiles import looks_headed
 from hitmiss.io.shapes import Shape, Table
 from hitmiss.io.typed import LACKING, head_of
 from hitmiss.readspec import ReadSpec
 from hitmiss.trials import FIXED
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """A row (from 0) that says one fact twice: by its own field `name`, and in a nested field."""
+
+    row: int
+    name: str
+    one: str
+    other: str
+    where: str
 
 
 @dataclass(frozen=True)
@@ -28,6 +40,9 @@ class Reshaped:
     numbers: tuple[str, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
+    classes: tuple[str, str] | None = None
+    """What the layout calls the classes, where the caller's words for them were put into its own."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +51,9 @@ class Reshaping:
 
     name: str
     title: str
-    flatten: Callable[[pl.DataFrame], Reshaped]
+    flatten: Callable[[pl.DataFrame, ReadSpec], Reshaped]
+    names: Mapping[str, str] = field(default_factory=dict)
+    """What the layout calls the columns that a caller may name: `item` -> `id`."""
 
 
 def find_reshaping(options: ReadSpec) -> Reshaping | None:
@@ -52,13 +69,22 @@ def reshape(
     if not all(shape.names is not None or looks_headed(shape, options) for shape in shapes):
         return list(shapes), options, {}
     texts = [_texts(shape, ledger) for shape in shapes]
-    made = _aligned([reshaping.flatten(table.frame) for table in texts])
+    frames = [_called(table.frame, reshaping, options) for table in texts]
+    made = _aligned([reshaping.flatten(frame, options) for frame in frames])
+    _refuse_conflicts(shapes, texts, made, ledger)
     flat = [_flat(*parts) for parts in zip(shapes, texts, made, strict=True)]
     runs = dict.fromkeys((*options.runs, *(name for table in made for name in table.runs)))
     numbers = dict.fromkeys((*options.numbers, *(name for table in made for name in table.numbers)))
     ledger.notes[:] = [note for note in ledger.notes if LACKING not in note]  # the layout knows what may be lacking
     ledger.notes += [f"{shape.name}: {note}" for shape, t in zip(shapes, made, strict=True) for note in t.notes]
-    changed = options.changed(runs=tuple(runs), numbers=tuple(numbers))
+    known = {name for table in texts for name in table.frame.columns}
+    unknown = {ours: theirs for ours, theirs in options.columns.items() if theirs not in known}
+    changed = options.changed(runs=tuple(runs), numbers=tuple(numbers), columns=unknown)
+    if made[0].classes is not None:
+        ledger.notes.append(
+            f"{options.positive} is read as {made[0].classes[0]}, {options.negative} as {made[0].classes[1]}"
+        )
+        changed = changed.changed(positive=made[0].classes[0], negative=made[0].classes[1])
     return flat, changed, merged([table.facts for table in made])
 
 
@@ -66,6 +92,29 @@ def _texts(shape: Shape, ledger: Ledger) -> Table:
     """Every column of a source as text under its own name."""
     names = shape.names or shape.first[0]
     return tables.load(shape, True, {name: at for at, name in enumerate(names)}, frozenset(), ledger)
+
+
+def _called(frame: pl.DataFrame, reshaping: Reshaping, options: ReadSpec) -> pl.DataFrame:
+    """A table with the columns that the caller has named called as the layout calls them; what was called so is put aside."""
+    told = {
+        theirs: reshaping.names.get(ours, ours) for ours, theirs in options.columns.items() if theirs in frame.columns
+    }
+    moved = {name: apart(name) for name in told.values() if name in frame.columns and name not in told}
+    return frame.rename({**moved, **{name: ours for name, ours in told.items() if name != ours}})
+
+
+def _refuse_conflicts(
+    shapes: Sequence[Shape], texts: Sequence[Table], made: Sequence[Reshaped], ledger: Ledger
+) -> None:
+    """Rows that say one thing twice, and differently."""
+    for shape, table, flat in zip(shapes, texts, made, strict=True):
+        for name in dict.fromkeys(conflict.name for conflict in flat.conflicts):
+            own = [c for c in flat.conflicts if c.name == name]
+            places = [Place(shape.name, table.line(c.row), f"{c.one} and {c.other}") for c in own]
+            what = (
+                f"{{n}} row{{s}} with another {name} in {own[0].where} than beside it ({own[0].other} and {own[0].one})"
+            )
+            ledger.add("column-conflict", what, "keep the right one, or rename the other", places, name)
 
 
 def _aligned(made: Sequence[Reshaped]) -> list[Reshaped]:

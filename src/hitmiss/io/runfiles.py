@@ -48,6 +48,15 @@ def is_language_tag(text: str) -> bool:
     return language in TWO_LETTERS if len(language) == 2 else language not in NO_LANGUAGES
 
 
+def one_spelling(language: str) -> str:
+    """A language as it is compared: EN, en and En are one, and so are pt-BR and pt_BR.
+
+    >>> one_spelling("pt_BR") == one_spelling("PT-br")
+    True
+    """
+    return language.strip().casefold().replace("_", "-")
+
+
 def without_own_outputs(paths: Sequence[str]) -> tuple[list[str], list[str]]:
     """Files of predictions, and files that hitmiss wrote beside them: a pattern such as `baseline_*.csv` catches both.
 

@@ -12,15 +12,20 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any, Final
 
 import polars as pl
 
+from hitmiss.columns import OWN, apart, stored
 from hitmiss.io.door import read
-from hitmiss.io.reshaping import Reshaped, Reshaping
+from hitmiss.io.names import is_known
+from hitmiss.io.reshaping import Conflict, Reshaped, Reshaping
+from hitmiss.io.typed import strict_json
 from hitmiss.io.verdicts import UNCERTAIN, verdict
+from hitmiss.io.words import FAMILIES, flag, is_absent
 from hitmiss.readspec import ReadSpec
 from hitmiss.trials import Trials
 
@@ -48,27 +53,75 @@ TIMES: Final = ("timestamp", "created_at")
 STATES: Final = ("cache_state", "tool_cache")
 KNOWN: Final = frozenset((*NESTED, *VERDICTS, *TEXTS, *TEXTS_OF_RUNS, *OTHERS, *MADE, *CACHE, *TIMES, *STATES))
 SECONDS: Final = "_seconds"
+MADE_HERE: Final = ("cache", "tool_count", f"tools{SECONDS}", "served", "component")
+"""Columns that are made of several fields."""
 
 
-def flatten(texts: pl.DataFrame) -> Reshaped:
+def flatten(texts: pl.DataFrame, options: ReadSpec) -> Reshaped:
     """The flat table of a dataset or of results, each column of which is text."""
     rows = [_parsed(row) for row in texts.iter_rows(named=True)]
-    columns = _question(rows)
+    words = Verdicts.of(options)
+    columns = _question(rows, words)
     is_results = any(name in texts.columns for name in ("prediction", "verdict", *VERDICTS))
     runs = _runs(rows, texts.columns)
     numbers = _numbers(rows)
-    columns |= _answer(rows) if is_results else _given(texts, ("decision", "error"))
-    columns |= runs | numbers | _slices(rows) | _cache(rows)
-    columns |= {name: texts[name].to_list() for name in texts.columns if name not in KNOWN and name not in columns}
+    columns |= _answer(rows, words) if is_results else _given(texts, ("decision", "error"))
+    columns |= runs | numbers | _cache(rows)
+    others = [name for name in texts.columns if name not in KNOWN and name not in columns]
+    columns |= {_kept(name): texts[name].to_list() for name in others}
+    columns |= _slices(rows, texts.columns)
     schema = {name: pl.String if name not in numbers else pl.Float64 for name in columns}
     if is_results:
         numbers = {**numbers, "unparsed": []}
     facts = _facts(rows, columns) if is_results else {}
     frame = pl.DataFrame(columns, schema={**schema, **({"unparsed": pl.Float64} if is_results else {})}, strict=False)
-    return Reshaped(frame, tuple(runs), tuple(numbers), facts, _failures(rows) if is_results else ())
+    notes = _failures(rows) if is_results else ()
+    classes = ("fake", "real") if words.is_own else None
+    return Reshaped(frame, tuple(runs), tuple(numbers), facts, notes, tuple(_conflicts(rows)), classes)
 
 
-LAYOUT: Final = Reshaping("triage", "the triage document's dataset and results: one JSON object a line", flatten)
+CALLED: Final = {"item": "id", "decision": "prediction", "verdict": "prediction", "tools": "use_tools"}
+"""What the document calls the columns that a caller may name."""
+LAYOUT: Final = Reshaping(
+    "triage", "the triage document's dataset and results: one JSON object per line", flatten, CALLED
+)
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """The words of labels and verdicts that the caller has declared, before those that detectors use.
+
+    Words that no family knows, as `machine` and `person`, stand for fake and real: the document's figures are about those.
+    """
+
+    declared: Mapping[str, str]
+    is_own: bool = False
+
+    @classmethod
+    def of(cls, options: ReadSpec) -> Verdicts:
+        """From the names of the classes and the words for no answer."""
+        positive, negative = options.positive or "fake", options.negative or "real"
+        is_own = not {positive, negative} <= {*FAMILIES[0].words}
+        classes = ("fake", "real") if is_own else (positive, negative)
+        declared = dict(zip(map(_folded, (positive, negative)), classes, strict=True))
+        return cls({**declared, **{_folded(word): UNCERTAIN for word in options.abstain}}, is_own)
+
+    def read(self, text: str | None) -> str | None:
+        """The class that a verdict names, `uncertain`, or None where it is not understood."""
+        return self.declared.get(_folded(text or "")) or verdict(text)
+
+    def label(self, text: str) -> str:
+        """The class that a label names, where its words are the caller's own; else the label as it is."""
+        return self.declared.get(_folded(text), text) if self.is_own else text
+
+
+def _folded(word: str) -> str:
+    return " ".join(word.casefold().split())
+
+
+def _kept(name: str) -> str:
+    """The name of a further field of the rows: its own, unless it could be taken for a column that the layout makes."""
+    return name if name in ("confidence", "score") or name.startswith(OWN) else stored(name)
 
 
 def _parsed(row: Mapping[str, str]) -> dict[str, Any]:
@@ -78,12 +131,12 @@ def _parsed(row: Mapping[str, str]) -> dict[str, Any]:
 
 def _opened(text: str) -> Any:
     try:
-        return json.loads(text)
+        return strict_json(text)
     except ValueError:
         return text
 
 
-def _question(rows: Sequence[Row]) -> dict[str, list[Any]]:
+def _question(rows: Sequence[Row], words: Verdicts) -> dict[str, list[Any]]:
     """Ids, the file's stem where there is none, and labels; files with other names for them keep those."""
     found: dict[str, list[Any]] = {}
     if any(row.get("id") or row.get("image") or row.get("image_path") for row in rows):
@@ -91,7 +144,7 @@ def _question(rows: Sequence[Row]) -> dict[str, list[Any]]:
     elif any("item" in row for row in rows):
         found["item"] = [row.get("item", "") for row in rows]
     if any("label" in row or "ground_truth" in row for row in rows):
-        found["label"] = [row.get("label") or row.get("ground_truth") or "" for row in rows]
+        found["label"] = [words.label(row.get("label") or row.get("ground_truth") or "") for row in rows]
     return found
 
 
@@ -99,20 +152,29 @@ def _stem(path: str) -> str:
     return (PureWindowsPath(path) if "\\" in path else PurePosixPath(path)).stem
 
 
-def _answer(rows: Sequence[Row]) -> dict[str, list[Any]]:
-    said = [_decision(row) for row in rows]
-    errors = [row.get("error") or row.get("error_type") or "" for row in rows]
+def _answer(rows: Sequence[Row], words: Verdicts) -> dict[str, list[Any]]:
+    said = [_decision(row, words) for row in rows]
+    errors = [_error(row) for row in rows]
     return {"decision": [d for d, _ in said], "unparsed": [float(u) for _, u in said], "error": errors}
 
 
-def _decision(row: Row) -> tuple[str, bool]:
+def _decision(row: Row, words: Verdicts) -> tuple[str, bool]:
     """The decision, empty for a failed call, and whether the verdict could not be understood."""
-    if row.get("error") or row.get("error_type"):
+    if _error(row):
         return "", False
-    found = verdict(row.get("prediction") or row.get("verdict"))
+    found = words.read(row.get("prediction") or row.get("verdict"))
     sources = [row[name] for name in VERDICTS if name in row]
-    unheard = found in (None, UNCERTAIN) and bool(sources) and all(verdict(text) is None for text in sources)
+    unheard = found in (None, UNCERTAIN) and bool(sources) and all(words.read(text) is None for text in sources)
     return found or UNCERTAIN, found is None or unheard
+
+
+def _error(row: Row) -> str:
+    """Why a call failed; empty where the fields say, in whatever spelling, that it did not."""
+    for name in ("error", "error_type"):
+        value = row.get(name)
+        if not is_absent(value) and flag(value) is not False:
+            return str(value)
+    return ""
 
 
 def _given(texts: pl.DataFrame, names: Sequence[str]) -> dict[str, list[Any]]:
@@ -122,9 +184,13 @@ def _given(texts: pl.DataFrame, names: Sequence[str]) -> dict[str, list[Any]]:
 def _runs(rows: Sequence[Row], names: Sequence[str]) -> dict[str, list[Any]]:
     found = {name: [row.get(name) or "-" for row in rows] for name in RUNS if name in names}
     if "use_tools" in names:
-        words = {"true": "tools", "false": "no-tools", "": "-"}
-        found["tools"] = [words.get(row["use_tools"], row["use_tools"]) for row in rows]
+        found["tools"] = [_tools(row["use_tools"]) for row in rows]
     return {name: found[name] for name in RUNS if name in found}
+
+
+def _tools(text: str) -> str:
+    said = flag(text)
+    return "-" if is_absent(text) else text if said is None else "tools" if said else "no-tools"
 
 
 def _numbers(rows: Sequence[Row]) -> dict[str, list[Any]]:
@@ -174,11 +240,35 @@ def _plain(value: Any) -> Any:
     return int(value) if value.lstrip("-").isdecimal() else float(value)
 
 
-def _slices(rows: Sequence[Row]) -> dict[str, list[Any]]:
-    """The fields of `meta`, as they are called there."""
-    metas = [row["meta"] if isinstance(row.get("meta"), Mapping) else {} for row in rows]
-    names = dict.fromkeys(name for meta in metas for name in meta if name not in KNOWN and name not in RUNS)
-    return {name: [_text(meta.get(name)) for meta in metas] for name in names}
+def _slices(rows: Sequence[Row], own: Collection[str]) -> dict[str, list[Any]]:
+    """The fields of `meta`, under names that nothing else has; what the rows say themselves is not said again."""
+    metas = _metas(rows)
+    names = dict.fromkeys(name for meta in metas for name in meta if name not in own or name in NESTED)
+    clash = {*KNOWN, *RUNS, *MADE_HERE}
+    return {
+        apart(name) if name in clash or is_known(name) else stored(name): [_text(meta.get(name)) for meta in metas]
+        for name in names
+    }
+
+
+def _metas(rows: Sequence[Row]) -> list[Mapping[str, Any]]:
+    return [row["meta"] if isinstance(row.get("meta"), Mapping) else {} for row in rows]
+
+
+def _conflicts(rows: Sequence[Row]) -> Iterator[Conflict]:
+    """Fields of `meta` that the row has too, with another value."""
+    for at, (row, meta) in enumerate(zip(rows, _metas(rows), strict=True)):
+        for name in meta.keys() & row.keys() - {*NESTED}:
+            one, other = str(row[name]), _text(meta[name])
+            if not (is_absent(one) or is_absent(other) or other == "-" or _same(one, other)):
+                yield Conflict(at, name, one, other, "meta")
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether two texts say the same: as they are, as numbers, or as yes and no."""
+    if one == other or (_number(one) is not None and _number(one) == _number(other)):
+        return True
+    return flag(one) is not None and flag(one) == flag(other)
 
 
 def _text(value: Any) -> str:
@@ -203,8 +293,7 @@ def _is_hit(row: Row) -> bool | None:
 
 
 def _flag(value: Any) -> bool | None:
-    words = {"true": True, "hit": True, "1": True, "false": False, "miss": False, "0": False}
-    return words.get(str(value).lower())
+    return {"hit": True, "miss": False}.get(str(value).lower(), flag(value))
 
 
 def _state(row: Row) -> Any:
@@ -215,7 +304,7 @@ def _state(row: Row) -> Any:
 
 
 def _failures(rows: Sequence[Row]) -> tuple[str, ...]:
-    kinds = Counter(row.get("error_type") or "error" for row in rows if row.get("error") or row.get("error_type"))
+    kinds = Counter(row.get("error_type") or "error" for row in rows if _error(row))
     if not kinds:
         return ()
     told = ", ".join(f"{n} {kind}" for kind, n in sorted(kinds.items()))

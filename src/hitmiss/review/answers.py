@@ -17,6 +17,7 @@ from hitmiss.io.triage import flatten
 from hitmiss.io.verdicts import UNCERTAIN, verdict
 from hitmiss.io.words import same_class
 from hitmiss.opening import split_choice
+from hitmiss.readspec import ReadSpec
 
 IDS: Final = ("id", "item", "utt_id", "utt", "comment_id")
 PICTURES: Final = ("image", "image_path")
@@ -123,7 +124,7 @@ def _categories(frame: pl.DataFrame, wish: Wish, positive: str, negative: str) -
     if wish.thresholds is not None:
         return _by_scores(frame, Bands(*wish.thresholds), positive, negative)
     if any(name in frame.columns for name in SAID):
-        flat = flatten(frame).frame
+        flat = flatten(frame, ReadSpec()).frame
         errors, said, unparsed = flat["error"], flat["decision"], flat["unparsed"]
         return [
             ERROR if e else UNPARSED if u else _class(d, positive, negative)
