@@ -17,7 +17,7 @@ from typing import Final
 
 ANSWERS: Final = ("score", "decision", "confidence", "error")
 FIXED: Final = ("item", "target", "label", *ANSWERS)
-MADE: Final = ("label_word", "system", "unparsed")
+MADE: Final = ("label_word", "system", "unparsed", "score_clean", "decision_clean")
 """Columns that readers make beside the fixed ones."""
 SCORES: Final = "score:"
 """What the names of score columns begin with where a file holds those of several systems."""

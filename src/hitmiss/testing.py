@@ -161,8 +161,10 @@ def make_cases(entry: Metric, cases: int = 60, seed: int = 0) -> Iterator[Case]:
             "confidence": _rounded(rng.random(n), rng),
             "unparsed": (rng.random(n) < 0.2).astype(np.int8),
             "seconds": rng.exponential(2.0, n),
+            "decision_clean": np.where(rng.random(n) < 0.2, 1 - label, label),
         }
-        yield {name: _frozen(columns[name]) for name in entry.columns}
+        own = {name: _rounded(rng.normal(size=n), rng) for name in entry.columns if name not in columns}
+        yield {name: _frozen(columns[name] if name in columns else own[name]) for name in entry.columns}
 
 
 def _evidence(label: Array, rng: Generator) -> Array:

@@ -21,7 +21,7 @@ from hitmiss.stats import intervals
 from hitmiss.stats.bootstrap import count_replicates, trial_draws, trial_replicates
 from hitmiss.stats.cells import cut
 from hitmiss.stats.fewest import LEAST_EFFECTIVE, effective_units, enough
-from hitmiss.stats.forms import Few, Form, Functional, OfColumns, OfTrials
+from hitmiss.stats.forms import Few, Form, Functional, OfColumns, OfTerms, OfTrials
 from hitmiss.stats.seeds import generator
 from hitmiss.stats.units import (
     UnitSample,
@@ -250,6 +250,20 @@ class _DrawnTrials:
         for start in range(0, len(draws.weights), step):
             part = draws.weights[start : start + step]
             yield np.stack([np.bincount(code, weights=w[unit], minlength=cells) for w in part])
+
+    def ratio(self, form: OfTerms) -> Floats:
+        """The ratio of two sums over the trials drawn."""
+        draws, sample = self.draws, self.sample
+        terms = form.terms(**sample.arrays(form.columns))
+        if draws.weights is not None and draws.unit is not None:
+            unit = draws.unit[sample.rows]
+            table = np.stack([np.bincount(unit, weights=t, minlength=draws.n_units) for t in terms], axis=1)
+            sums = weighted_totals(draws.weights, table)
+        else:
+            places = trial_draws(sample.positive, draws.plan.bootstrap, self.rng, self.by_class)
+            sums = np.array([[float(t[d].sum()) for t in terms] for d in places])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(sums[:, 0] / sums[:, 1])
 
     def rows(self, form: OfColumns) -> Floats:
         """A function of columns, called for each replicate."""

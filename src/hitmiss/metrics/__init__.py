@@ -10,6 +10,7 @@ from hitmiss.metrics.confidence import brier_confidence, ece, max_calibration_er
 from hitmiss.metrics.counts import accuracy, balanced_accuracy, f1, fnr, fpr, mcc, precision, recall, specificity
 from hitmiss.metrics.curves import DetCurve, PrCurve, RocCurve, det_curve, pr_curve, roc_curve
 from hitmiss.metrics.detection import act_dcf, bayes_threshold, cllr, dcf_at, eer, eer_threshold, min_cllr, min_dcf
+from hitmiss.metrics.drift import far_drift, frr_drift, shift_fake, shift_real
 from hitmiss.metrics.latency import median_seconds, p95_seconds
 from hitmiss.metrics.ranking import average_precision, fpr_at_tpr, roc_auc, tpr_at_fpr
 from hitmiss.metrics.selective import (
@@ -79,9 +80,11 @@ __all__ = [
     "f1_real",
     "fake_catch_rate",
     "fake_slip_rate",
+    "far_drift",
     "fnr",
     "fpr",
     "fpr_at_tpr",
+    "frr_drift",
     "log_loss",
     "max_calibration_error",
     "mcc",
@@ -103,6 +106,8 @@ __all__ = [
     "risk_coverage",
     "roc_auc",
     "roc_curve",
+    "shift_fake",
+    "shift_real",
     "smooth_ece",
     "specificity",
     "t_eer",

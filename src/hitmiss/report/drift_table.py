@@ -6,6 +6,7 @@ from typing import Final
 
 from hitmiss.report.tables import Cell, Table, short_interval
 from hitmiss.results import Estimate, Results
+from hitmiss.robustness.manipulation import CHANGED
 
 COLUMNS: Final = {
     "far": "FAR ↓",
@@ -34,4 +35,4 @@ def _cell(e: Estimate | None) -> Cell:
     if e.value is None:
         return Cell("–")
     text = f"{e.value:+.4f}" if e.metric in SIGNED else f"{e.value:.4f}"
-    return Cell(text + ("†" if e.note else ""), short_interval(e))
+    return Cell(text + ("†" if e.note == CHANGED else ""), short_interval(e))

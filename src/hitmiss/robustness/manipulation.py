@@ -8,9 +8,8 @@ with their clean selves, so the drift has an interval of its own. Decisions are 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, Final
+from dataclasses import replace
+from typing import Final
 
 import numpy as np
 import polars as pl
@@ -19,18 +18,28 @@ from numpy.typing import ArrayLike, NDArray
 from hitmiss.columns import shown
 from hitmiss.design import Design, Drift
 from hitmiss.errors import DataError, UnknownName, UsageError
+from hitmiss.measuring.measurement import measure_design
 from hitmiss.measuring.signature import USUAL_LEVEL, signed
 from hitmiss.metrics.detection import eer, eer_point
 from hitmiss.results import Estimate, Results
-from hitmiss.stats.intervals import percentile
-from hitmiss.stats.seeds import generator
-from hitmiss.tally import Floats, Tally
+from hitmiss.tally import Tally
 from hitmiss.trials import Threshold, Trials
 
 CLEAN_NAMES: Final = ("clean", "NONE", "-")
 CHANGED: Final = "fakes changed, reals as they were: an EER of this mix is no error rate of a detector, read FAR"
 BETWEEN: Final = " × "
-Mask = NDArray[np.bool_]
+FIGURES: Final = {
+    "fpr": ("far", False),
+    "fnr": ("frr", True),
+    "far_drift": ("far_drift", False),
+    "frr_drift": ("frr_drift", True),
+    "shift_fake": ("shift_fake", False),
+    "shift_real": ("shift_real", True),
+    "eer": ("eer", None),
+}
+"""Metrics of a drift table: what each is called there, and the class that it is about."""
+METRICS: Final = tuple(FIGURES)
+DRIFTS: Final = ("far_drift", "frr_drift", "shift_fake", "shift_real")
 
 
 def equal_error(label: ArrayLike, score: ArrayLike) -> tuple[float, float]:
@@ -73,30 +82,22 @@ def drift(
 
 
 def drift_of(trials: Trials, asked: Design) -> Results:
-    """What a design asks of a drift table."""
-    how, reading = asked.drift or Drift(), trials.header.reading
-    clean, pair_by, unit = how.clean, how.pair_by, ",".join(asked.unit) or None
-    bootstrap, seed, level, threshold = asked.bootstrap, asked.seed, asked.level, asked.threshold
+    """What a design asks of a drift table: ordinary metrics, by condition, of trials beside their clean selves."""
+    how, reading, content = asked.drift or Drift(), trials.header.reading, trials.content
+    bootstrap, seed, level = asked.bootstrap, asked.seed, asked.level
     trials, by = _joined(trials, ",".join(asked.by[0] if asked.by else ("manipulation",)))
-    base = _base(trials, by, clean)
-    linked = pair_by or next((c for c in ("source", "codec_seed") if c in trials.frame.columns), "item")
-    start = _scores_by(trials.where(**{by: base}), linked, base)
-    frozen = _frozen(trials.where(**{by: base}), threshold)
-    others = [v for v in trials.column(by).unique(maintain_order=True).to_list() if v != base]
-    units = _units(start, unit, linked)
-    weights = _weights(int(units.max()) + 1, bootstrap, seed)
-    rows: list[Estimate] = []
-    alone: list[str] = []
-    for value in (base, *others):
-        now = _scores_by(trials.where(**{by: value}), linked, value)
-        here, there, missing = _partners(start, now, linked, value)
-        alone += [missing] if missing else []
-        changed = Trials(now.frame[there], now.header)
-        cell = _Cell(start.label[here] == 1, start.score[here], changed.score, frozen.value, units[here], weights)
-        rows += cell.estimates({shown(by): value}, level, unit or linked, is_clean=value == base)
-    notes = [f"decisions: score > {frozen.value:.6g}, a threshold {frozen.origin}", *_fakes_only(rows), *alone]
-    made = Results(tuple(rows), warnings=tuple(notes), reading=reading, design=asked, content=trials.content)
-    over = f"{bootstrap},unit={unit or linked},percentile,{level:g},seed={seed}" if bootstrap else "none"
+    base = _base(trials, by, how.clean)
+    linked = how.pair_by or next((c for c in ("source", "codec_seed") if c in trials.frame.columns), "item")
+    paired = beside_clean(trials, by, clean=base, pair_by=linked, threshold=asked.threshold)
+    frozen, unit = paired.header.threshold, asked.unit or (linked,)
+    assert frozen is not None  # `beside_clean` has put it there
+    plan = {"bootstrap": bootstrap, "seed": seed, "level": level, "interval": "percentile"}
+    design = Design.of(METRICS, by=[(shown(by),)], unit=unit, gap=False, **plan)
+    rows = _arranged(measure_design(paired, design), paired, by, base)
+    notes = [f"decisions: score > {frozen.value:.6g}, a threshold {frozen.origin}", *_fakes_only(rows)]
+    notes += [note for note in paired.header.notes if note not in trials.header.notes]
+    made = Results(tuple(rows), warnings=tuple(notes), reading=reading, design=asked, content=content)
+    over = f"{bootstrap},unit={'*'.join(unit)},percentile,{level:g},seed={seed}" if bootstrap else "none"
     named = ",".join("*".join(grouping) for grouping in asked.by)
     signature = signed(
         made,
@@ -107,6 +108,88 @@ def drift_of(trials: Trials, asked: Design) -> Results:
         level="none" if bootstrap or level == USUAL_LEVEL else f"{level:g}",
     )
     return replace(made, signature=signature)
+
+
+def beside_clean(
+    trials: Trials,
+    by: str = "manipulation",
+    *,
+    clean: str | None = None,
+    pair_by: str = "source",
+    threshold: float | None = None,
+) -> Trials:
+    """The trials decided at one threshold, each beside what the detector said of the same clip untouched.
+
+    Parameters
+    ----------
+    trials
+        Scores of clips under several conditions, the untouched ones among them.
+    by
+        The column of the conditions.
+    clean
+        The value of the untouched clips (by default one of clean, NONE, -).
+    pair_by
+        The column that says which clips belong together.
+    threshold
+        Accept `score > threshold`; None freezes the threshold of the clean clips' own EER.
+
+    Returns
+    -------
+    Trials
+        With the columns `decision`, `decision_clean` and `score_clean`, so that `far_drift`, `frr_drift`, `shift_fake` and
+        `shift_real` can be measured, sliced and compared as any metric. Clips without a partner are left out, and a note
+        of the header says how many.
+
+    Raises
+    ------
+    DataError
+        Where no clip of a condition has a clean partner, or a clip is there more than once.
+    """
+    base = _base(trials, by, clean)
+    start = _scores_by(trials.where(**{by: base}), pair_by, base)
+    frozen = _frozen(start, threshold)
+    parts, alone = [], []
+    for value in trials.column(by).unique(maintain_order=True).to_list():
+        now = _scores_by(trials.where(**{by: value}), pair_by, value)
+        here, there, missing = _partners(start, now, pair_by, value)
+        parts.append(now.frame[there].with_columns(score_clean=pl.Series(start.score[here])))
+        alone += [missing] if missing else []
+    accepted, accepted_clean = pl.col("score") > frozen.value, pl.col("score_clean") > frozen.value
+    frame = pl.concat(parts).with_columns(
+        decision=accepted.cast(pl.Int8), decision_clean=accepted_clean.cast(pl.Float64)
+    )
+    head = trials.header
+    numbers = (*head.numbers, *(n for n in ("decision_clean", "score_clean") if n not in head.numbers))
+    return Trials(frame, replace(head, numbers=numbers, threshold=frozen, notes=(*head.notes, *alone)))
+
+
+def _arranged(measured: Results, paired: Trials, by: str, base: str) -> list[Estimate]:
+    """A row per condition and figure, the clean condition first and without drifts; each figure on the clips of its class."""
+    name = shown(by)
+    values = [base, *(v for v in paired.column(by).unique(maintain_order=True).to_list() if v != base)]
+    at = {(e.slice[name], e.metric): e for e in measured if name in e.slice and e.average is None}
+    if len(values) == 1:  # a table by one condition is trivial, and not made
+        at = {(base, e.metric): replace(e, slice={name: base}) for e in measured if not e.slice}
+    fakes_only = _changed_fakes_only(paired, by)
+    rows = []
+    for value in values:
+        for metric, (title, side) in FIGURES.items():
+            if value == base and metric in DRIFTS:
+                continue
+            e = replace(at[value, metric], metric=title)
+            if side is not None:
+                n = e.n_positive if side else e.n - e.n_positive
+                e = replace(e, n=n, n_positive=n if side else 0)
+            rows.append(replace(e, note=CHANGED) if title == "eer" and value in fakes_only else e)
+    return rows
+
+
+def _changed_fakes_only(paired: Trials, by: str) -> set[str]:
+    """The conditions in which every fake clip may have changed and no real one has."""
+    moved = pl.col("score") != pl.col("score_clean")
+    is_real = pl.col("label") == 1
+    table = paired.frame.group_by(by).agg(real=(moved & is_real).any(), fake=(moved & ~is_real).any())
+    return {row[by] for row in table.iter_rows(named=True) if row["fake"] and not row["real"]}
 
 
 def _joined(trials: Trials, by: str) -> tuple[Trials, str]:
@@ -181,75 +264,6 @@ def _partners(
     said = f"{value}: {lone[0]:,} of {len(before):,} clean clips have no score here"
     said += f" and {lone[1]:,} clips here have no clean score" if lone[1] else ""
     return here, there, f"{said}; the row is over the {len(common):,} that have both"
-
-
-def _units(start: Trials, unit: str | None, linked: str) -> NDArray[np.int64]:
-    values = start.column(start.own(unit) if unit else linked)
-    return np.asarray(values.rank("dense").to_numpy(), dtype=np.int64) - 1
-
-
-def _weights(n: int, bootstrap: int, seed: int) -> Floats:
-    if bootstrap < 2:
-        return np.zeros((0, n))
-    return generator(seed, "drift").multinomial(n, np.full(n, 1 / n), size=bootstrap).astype(np.float64)
-
-
-@dataclass(frozen=True, eq=False)
-class _Cell:
-    """One condition beside the clean one, clip by clip."""
-
-    real: Mask
-    before: Floats
-    after: Floats
-    threshold: float
-    unit: NDArray[np.int64]
-    weights: Floats
-
-    @cached_property
-    def taken(self) -> Floats:
-        """Which changed clips are accepted."""
-        return np.asarray(self.after > self.threshold, dtype=np.float64)
-
-    @cached_property
-    def taken_before(self) -> Floats:
-        return np.asarray(self.before > self.threshold, dtype=np.float64)
-
-    def estimates(self, cell: dict[str, str], level: float, unit: str, *, is_clean: bool) -> list[Estimate]:
-        """FAR, FRR, drifts and shifts of this condition."""
-        fake = ~self.real
-        moved = self.taken - self.taken_before
-        with np.errstate(invalid="ignore"):
-            shift = np.where(self.after == self.before, 0.0, self.after - self.before)
-        asked = [("far", self.taken, fake, "low"), ("frr", 1 - self.taken, self.real, "low")]
-        if not is_clean:
-            asked += [("far_drift", moved, fake, "low"), ("frr_drift", -moved, self.real, "low")]
-            asked += [("shift_fake", shift, fake, "low"), ("shift_real", shift, self.real, "high")]
-        method = f"bootstrap over {unit}" if len(self.weights) else None
-        rows = [self._mean(name, values, mask, cell, level, method, best) for name, values, mask, best in asked]
-        note = CHANGED if not is_clean and self._only_fakes_changed(shift) else None
-        value = eer(self.real, self.after) if 0 < self.real.sum() < len(self.real) else None
-        return [*rows, Estimate("eer", value, n=len(self.real), n_positive=int(self.real.sum()), slice=cell, note=note)]
-
-    def _only_fakes_changed(self, shift: Floats) -> bool:
-        return bool((shift[self.real] == 0).all() and (shift[~self.real] != 0).any())
-
-    def _mean(
-        self, name: str, values: Floats, mask: Mask, cell: dict[str, str], level: float, method: str | None, best: str
-    ) -> Estimate:
-        """The mean over a class, with the interval from drawing units."""
-        size = self.weights.shape[1]
-        n = int(mask.sum())
-        common: dict[str, Any] = {"n": n, "n_positive": int((mask & self.real).sum()), "slice": cell, "best": best}
-        if not n:
-            return Estimate(name, None, note="undefined: no such clips here", **common)
-        value = float(values[mask].mean())
-        if method is None or not np.isfinite(value):
-            return Estimate(name, value, **common)
-        total = np.bincount(self.unit[mask], weights=values[mask], minlength=size)
-        count = np.bincount(self.unit[mask], minlength=size)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            low, high = percentile((self.weights @ total) / (self.weights @ count), level)
-        return Estimate(name, value, low, high, method=method, **common)
 
 
 def _fakes_only(rows: Sequence[Estimate]) -> list[str]:

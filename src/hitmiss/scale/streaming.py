@@ -230,6 +230,12 @@ def too_many_for_units(units: Sequence[str], expected: int) -> UsageError:
     )
 
 
+def _needs_columns(text: str) -> bool:
+    """Whether a metric looks at more of each trial than its score and its decision."""
+    _, entry, settings = resolve(text)
+    return form_of(entry, settings).kind == "columns"
+
+
 def refuse_what_needs_trials(design: Design, wanted: Sequence[str], columns: Sequence[str], options: ReadSpec) -> None:
     """One sentence for what cannot be told from counts."""
     protocol = design.protocol
@@ -267,7 +273,7 @@ def refuse_what_needs_trials(design: Design, wanted: Sequence[str], columns: Seq
         )
     if options.encoding not in (None, "utf-8"):
         raise UsageError("only UTF-8 is streamed; convert the files, or leave --stream out", code="stream-encoding")
-    unfit = [text for text in wanted if resolve(text)[1].form is None]
+    unfit = [text for text in wanted if _needs_columns(text)]
     if unfit:
         raise UsageError(
             f"{unfit[0]} needs every trial at once and cannot be streamed; leave --stream out, or the metric",

@@ -11,6 +11,7 @@ Of decisions:
     OfCounts      a function of the counts of decisions
 Of any columns:
     OfConfidences a function of how often each confidence was right and wrong
+    OfTerms       a sum over trials divided by another (the drift of an error rate)
     OfColumns     a function of arrays, called anew for each replicate
 
 The engines (`bootstrap`, `units`, `paired`, `condensing`, `scale`) ask a form what it needs and hand it what they drew.
@@ -107,6 +108,7 @@ class DrawnTrials(Protocol):
     def counts(self) -> Any: ...
     def confidences(self, function: Callable[..., Any]) -> Floats: ...
     def rows(self, form: OfColumns) -> Floats: ...
+    def ratio(self, form: OfTerms) -> Floats: ...
 
 
 @dataclass(frozen=True)
@@ -874,6 +876,17 @@ class OfConfidences(OfColumns):
     def drawn(self, trials: DrawnTrials) -> Floats:
         """The figure of every replicate, from how often each confidence was right and wrong."""
         return trials.confidences(lambda found: self.judged(found, **self.settings))
+
+
+@dataclass(frozen=True, eq=False)
+class OfTerms(OfColumns):
+    """A sum over trials divided by another; `terms(**columns)` gives what each trial adds to both."""
+
+    terms: Callable[..., tuple[Floats, Floats]] = field(kw_only=True)
+
+    def drawn(self, trials: DrawnTrials) -> Floats:
+        """The ratio of the sums of every replicate."""
+        return trials.ratio(self)
 
 
 def weighted_sum(term: Callable[[Floats], Floats], score: Floats, counts: NDArray[Any]) -> float:
