@@ -189,15 +189,21 @@ def test_as_pandas(results: Results) -> None:
 
 def test_hostile_text_is_escaped() -> None:
     evil = "<img src=x onerror=alert('x')>"
-    row = Estimate(evil, None, run={evil: evil}, slice={"codec": evil}, average=evil, note=evil)
+    row = Estimate(evil, None, run={evil: evil}, slice={"codec": evil}, note=evil)
     page = Results((row,), signature=evil, warnings=(evil,))._repr_html_()
     assert "<img" not in page
-    assert page.count("&lt;img") == 8
+    assert page.count("&lt;img") >= 4
     assert "alert('x')" not in page
 
 
-def test_the_page_shows_value_interval_and_note(results: Results) -> None:
+def test_a_cell_shows_a_table_with_metrics_across(results: Results) -> None:
     page = results._repr_html_()
-    assert "<td>0.1000</td><td>[0.0500, 0.1500]</td><td>20</td><td>8</td>" in page
-    assert "<td>undefined</td><td></td>" in page
-    assert "one class" in page
+    assert "<td>0.100 <small>[0.050, 0.150]</small></td>" in page
+    assert "undefined: one class" in page
+    assert len(repr(results)) < 100 and "estimates of eer" in repr(results)
+
+
+def test_a_cell_is_capped() -> None:
+    rows = [Estimate("eer", 0.1, n=10, n_positive=5, slice={"codec": f"c{i}"}) for i in range(3000)]
+    page = Results(tuple(rows))._repr_html_()
+    assert len(page) < 12_000 and "2,970 more rows are not shown" in page

@@ -373,7 +373,7 @@ class Design:
     ) -> Design:
         """A design from what a caller writes: columns as texts, a gap as None (auto), True (the protocol's) or False."""
         return cls().changed(
-            metrics=tuple(map(str, metrics)),
+            metrics=(metrics,) if isinstance(metrics, str) else tuple(map(str, metrics)),
             by=parse_by(by),
             gap=_asked_gap(gap, others.get("protocol")),
             unit=names_of(unit),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -225,15 +224,13 @@ class Results:
     def __str__(self) -> str:
         return "\n".join([*map(str, self.estimates), *(f"warning: {w}" for w in self.warnings), self.signature]).strip()
 
+    def __repr__(self) -> str:
+        metrics = ", ".join(dict.fromkeys(e.metric for e in self.estimates))
+        return f"<Results: {len(self.estimates):,} estimates of {metrics or 'nothing'}>"
+
     def _repr_html_(self) -> str:
-        names = sorted({k for e in self for k in (*e.run, *e.slice)})
-        head = "".join(
-            f"<th>{html.escape(c)}</th>"
-            for c in ("metric", *names, "average", "value", "interval", "n", "positives", "note")
-        )
-        rows = "".join(_html_row(e, names) for e in self)
-        warnings = "".join(f"<p>⚠ {html.escape(w)}</p>" for w in self.warnings)
-        return f"{warnings}<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table><p><code>{html.escape(self.signature)}</code></p>"
+        shown: str = import_module("hitmiss.report.notebook").html_of(self)  # upwards, as for `plot`
+        return shown
 
 
 @dataclass(frozen=True)
@@ -259,21 +256,6 @@ def load_results(path: str | Path) -> dict[str, Any]:
     if artifacts.DIGEST not in data:
         warn(artifacts.unsealed(Path(path).name), stacklevel=3)
     return data
-
-
-def _html_row(e: Estimate, names: list[str]) -> str:
-    cell = {**e.run, **e.slice}
-    texts = [
-        e.metric,
-        *(cell.get(k, "") for k in names),
-        e.average or "",
-        number(e.value),
-        interval(e).strip(),
-        str(e.n),
-        str(e.n_positive),
-        e.note or "",
-    ]
-    return f"<tr>{''.join(f'<td>{html.escape(t)}</td>' for t in texts)}</tr>"
 
 
 def number(value: float | None, digits: int = 4) -> str:

@@ -21,6 +21,7 @@ import html
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -481,3 +482,22 @@ def stack(parts: Mapping[str, Trials], column: str) -> Trials:
         choices=tuple(dict.fromkeys(c for h in headers for c in h.choices)),
     )
     return Trials.from_frame(pl.concat(frames, how="diagonal"), header)
+
+
+def demanded(value: object, verb: str) -> Trials:
+    """The trials, where it is trials; otherwise an error that says how to make some of what was given."""
+    if isinstance(value, Trials):
+        return value
+    if isinstance(value, str | Path):
+        raise UsageError(
+            f"{verb} takes trials, and this is the path {str(value)!r}: read it first, as hm.read({str(value)!r}, key=…)",
+            code="not-trials",
+        )
+    names = [str(name) for name in getattr(value, "columns", ())]
+    label = next((n for n in names if n in ("label", "y_true", "target")), "label")
+    score = next((n for n in names if n in ("score", "y_score", "y_prob", "prob")), "score")
+    what = type(value).__name__
+    raise UsageError(
+        f"{verb} takes trials, and this is a {what}: make trials of its columns, as hm.Trials.of(df[{label!r}], df[{score!r}], codec=df['codec'])",
+        code="not-trials",
+    )

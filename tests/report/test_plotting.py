@@ -74,3 +74,9 @@ def test_trials_do_not_travel_with_pickled_results() -> None:
     sent = pickle.dumps(results)
     assert pickle.loads(sent) == results and pickle.loads(sent).behind is None
     assert len(sent) < 5_000
+
+
+def test_a_figure_shows_itself_in_a_notebook() -> None:
+    drawn = hm.measure(trials(), ["eer"]).plot.det()
+    assert drawn._repr_png_().startswith(b"\x89PNG") and "<svg" in drawn._repr_svg_()
+    assert drawn.get_xlabel() == drawn.ax.get_xlabel()

@@ -20,7 +20,11 @@ def outcome(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, A
     """Exit code, what was printed but for the signature, and what was said."""
     code = run(["score", *arguments])
     out, err = capsys.readouterr()
-    return code, {k: v for k, v in json.loads(out).items() if k not in ("signature", "digest", "content")} if out else None, err
+    return (
+        code,
+        {k: v for k, v in json.loads(out).items() if k not in ("signature", "digest", "content")} if out else None,
+        err,
+    )
 
 
 def test_a_shard_with_a_header_alone_is_refused_as_in_memory(

@@ -26,7 +26,7 @@ from hitmiss.readspec import ReadSpec
 from hitmiss.registry import resolve
 from hitmiss.spec import Spec
 from hitmiss.stats.delong import auc_interval
-from hitmiss.trials import Trials
+from hitmiss.trials import Trials, demanded
 from hitmiss.validity import Breach, breaches, unchecked
 
 
@@ -60,6 +60,7 @@ def compare(
     >>> found.a, found.b, found.delta, found.verdict
     (0.75, 1.0, 0.25, 'no difference shown')
     """
+    a, b = demanded(a, "compare"), demanded(b, "compare")
     contest = Contest(test=test, correction=correction, allow_missing=allow_missing, force=force)
     design = Design.of(
         () if isinstance(metrics, Design) else metrics,

@@ -20,7 +20,7 @@ from hitmiss.measuring.uncertainty import Draws
 from hitmiss.progress import each, part, step
 from hitmiss.results import Estimate, Results
 from hitmiss.spec import Spec
-from hitmiss.trials import Trials
+from hitmiss.trials import Trials, demanded
 
 __all__ = ["FEW", "Gap", "ask", "measure", "measure_design"]
 
@@ -74,6 +74,7 @@ def measure(
     >>> print(measure(t, ["eer", "roc_auc"]).one("roc_auc"))
     roc_auc = 0.7500 [0.0570, 1.0000]
     """
+    trials = demanded(trials, "measure")
     design = Design.of(
         () if isinstance(metrics, Design) else metrics,
         by=by,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from hitmiss.errors import DataError, UsageError
 from hitmiss.report.matplots import FORMATS, save
+from hitmiss.report.notebook import Drawn
 from hitmiss.report.pictures import Picture, pictures, read_pictures
 from hitmiss.report.readings import READINGS
 from hitmiss.report.robustness_display import RobustnessDisplay
@@ -30,7 +31,10 @@ NOTHING = (
 
 
 class Plots:
-    """The figures of results or of trials; each method draws into `ax`, or into new axes of a paper's column width."""
+    """The figures of results or of trials; each method draws into `ax`, or into new axes of a paper's column width.
+
+    Without `ax` a figure comes back that a notebook shows as the last line of a cell; its axes are `.ax`.
+    """
 
     def __init__(self, of: Results | Trials) -> None:
         self._of = of
@@ -51,43 +55,44 @@ class Plots:
         """The figures that there are."""
         return [kind for kind in READINGS if any(p.of(kind) is not None for p in self._pictures)]
 
-    def det(self, ax: Axes | None = None) -> Axes:
+    def det(self, ax: Axes | None = None) -> Axes | Drawn:
         """Detection error trade-off on normal-deviate axes."""
         return self._drawn("det", ax)
 
-    def roc(self, ax: Axes | None = None) -> Axes:
+    def roc(self, ax: Axes | None = None) -> Axes | Drawn:
         """Hits against false alarms."""
         return self._drawn("roc", ax)
 
-    def pr(self, ax: Axes | None = None) -> Axes:
+    def pr(self, ax: Axes | None = None) -> Axes | Drawn:
         """Precision against recall."""
         return self._drawn("pr", ax)
 
-    def histogram(self, ax: Axes | None = None) -> Axes:
+    def histogram(self, ax: Axes | None = None) -> Axes | Drawn:
         """Scores by class."""
         return self._drawn("histogram", ax)
 
-    def reliability(self, ax: Axes | None = None) -> Axes:
+    def reliability(self, ax: Axes | None = None) -> Axes | Drawn:
         """What was stated against what happened."""
         return self._drawn("reliability", ax)
 
-    def bayes_error(self, ax: Axes | None = None) -> Axes:
+    def bayes_error(self, ax: Axes | None = None) -> Axes | Drawn:
         """Error rates of Bayes decisions over priors (APE)."""
         return self._drawn("bayes_error", ax)
 
-    def tippett(self, ax: Axes | None = None) -> Axes:
+    def tippett(self, ax: Axes | None = None) -> Axes | Drawn:
         """Cumulative likelihood ratios of both classes."""
         return self._drawn("tippett", ax)
 
-    def risk_coverage(self, ax: Axes | None = None) -> Axes:
+    def risk_coverage(self, ax: Axes | None = None) -> Axes | Drawn:
         """Wrong verdicts among the most confident answers."""
         return self._drawn("risk_coverage", ax)
 
-    def robustness(self, metric: str = "robust_accuracy", ax: Axes | None = None) -> Axes:
+    def robustness(self, metric: str = "robust_accuracy", ax: Axes | None = None) -> Axes | Drawn:
         """A figure of an attack run over strength."""
         if isinstance(self._of, Trials):
             raise UsageError("curves over strength are drawn from results: measure the attacks first")
-        return RobustnessDisplay.from_results(self._of, metric).plot(ax=ax)
+        drawn = RobustnessDisplay.from_results(self._of, metric).plot(ax=ax)
+        return drawn if ax is not None else Drawn(drawn)
 
     def save(self, folder: str | Path, ending: str = ".svg") -> list[Path]:
         """Write every figure that there is into a folder; .svg, .pdf or .png."""
@@ -97,17 +102,19 @@ class Plots:
         target.mkdir(parents=True, exist_ok=True)
         paths = [target / f"{kind}{ending}" for kind in self.kinds]
         for path in paths:
-            save(self._drawn(path.stem, None), path)
+            made = self._drawn(path.stem, None)
+            save(made.ax if isinstance(made, Drawn) else made, path)
         return paths
 
-    def _drawn(self, kind: str, ax: Axes | None) -> Axes:
+    def _drawn(self, kind: str, ax: Axes | None) -> Axes | Drawn:
         """All runs into the same axes, each under its name where there are several."""
         found: list[tuple[str, Any]] = [
             (", ".join(p.run.values()), display) for p in self._pictures if (display := p.of(kind)) is not None
         ]
         if not found:
             raise DataError(f"there is no {kind} figure of these trials; there are {', '.join(self.kinds) or 'none'}")
+        given = ax
         for name, display in found:
             ax = display.plot(ax=ax, name=name if len(found) > 1 else None)
         assert ax is not None
-        return ax
+        return ax if given is not None else Drawn(ax)
