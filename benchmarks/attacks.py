@@ -23,9 +23,9 @@ from ecg_parts import printed, recordings, train
 from hitmiss.attack.batch import BATCHED
 from hitmiss.attack.config import PerturbationConfig
 from hitmiss.attack.least import least_strengths
-from hitmiss.attack.model import as_classifier
+from hitmiss.attack.model import as_classifier, binarize
 from hitmiss.attack.peaks import detect_all
-from hitmiss.attack.perform import Records, binarize, perform
+from hitmiss.attack.perform import Records, perform
 from hitmiss.attack.result import describe
 from hitmiss.stats.seeds import generator
 from peers import ecg_loops

@@ -16,8 +16,8 @@ from hitmiss.attack.config import PerturbationConfig
 from hitmiss.attack.criterion import find_criterion
 from hitmiss.attack.data import Recordings, read_recordings
 from hitmiss.attack.leads import consistent, violation
-from hitmiss.attack.model import as_classifier
-from hitmiss.attack.perform import binarize, perform
+from hitmiss.attack.model import as_classifier, binarize
+from hitmiss.attack.perform import perform
 from hitmiss.attack.run import run_campaign
 from hitmiss.attack.search import minimal_strength
 from hitmiss.attack.sweeps import Plan, sweep

@@ -278,9 +278,9 @@ def test_layouts_and_kinds_of_torch_models(x: np.ndarray) -> None:
 
     class Unsaid(torch.nn.Module):  # type: ignore[misc,name-defined]
         def forward(self, z: Any) -> Any:
-            return torch.sigmoid(z.mean(dim=2)[:, :C])
+            return torch.sigmoid(z.mean(dim=2)[:, :C]) * 0.5 + 0.25
 
-    with pytest.raises(DataError, match="say which"):
+    with pytest.raises(DataError, match="say which"):  # its last step is neither a product nor a sigmoid
         as_classifier(Unsaid(), layout="lead_sample").proba(x)
 
 

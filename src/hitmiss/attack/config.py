@@ -14,7 +14,7 @@ from hitmiss.attack.batch import batched_families
 from hitmiss.attack.criterion import Criterion, find_criterion, for_mode
 from hitmiss.attack.family import all_attacks, check_strength
 from hitmiss.attack.methods import METHODS, SETTINGS, Method
-from hitmiss.errors import UnknownName, UsageError
+from hitmiss.errors import UnknownName, UsageError, nearest
 from hitmiss.spec import Spec
 
 MODES: Final = ("force", "suppress")
@@ -26,12 +26,16 @@ STEERING: Final = (
     "early_stop",
     "criterion",
     "lead_consistent",
+    "loss",
 )
 """Keys of `extra` that say how an attack aims, whatever the family."""
 ABOUT: Final = ("record_id", "note")
 """Keys of `extra` that say something about the record and change nothing."""
 FROM: Final = ("y_true", "prediction")
 LOSSES: Final = ("bit", "vector")
+SINGLE_LOSSES: Final = ("cross_entropy", "margin")
+PAIRS: Final = {"f_range": ("low", "high"), "band": ("low", "high")}
+"""Keys of `extra` under which the document's own code gives two settings at once."""
 
 
 @dataclass(frozen=True)
@@ -73,16 +77,17 @@ class PerturbationConfig:
             ("target_mode", self.mode, MODES),
             ("attack_from", self.attack_from, FROM),
             ("target_loss", self.target_loss, LOSSES),
+            ("loss", self.loss, SINGLE_LOSSES),
         ):
             if value is not None and value not in known:
                 raise UnknownName(key, str(value), known)
         if self.target_class is None and (self.target_mode or told):
             raise UsageError(f"target_mode {self.target_mode or told!r} needs a target_class")
+        known_keys = [*settings_of(self.family), *STEERING, *ABOUT]
+        for key in self.free:
+            if nearest(key, known_keys) is not None:  # a slip of the pen must not pass for a note
+                raise UnknownName(f"key of extra for {self.family}", key, known_keys)
         for key in self.settings:
-            if key not in settings_of(self.family):
-                raise UnknownName(
-                    f"key of extra for {self.family}", key, [*settings_of(self.family), *STEERING, *ABOUT]
-                )
             check_setting(self.family, key, self.settings[key], defaults_of(self.family).get(key))
 
     @property
@@ -114,6 +119,11 @@ class PerturbationConfig:
         return str(self.extra.get("target_loss", "bit"))
 
     @property
+    def loss(self) -> str:
+        """What an attack on classes that exclude each other climbs: cross_entropy, or the margin to the best other."""
+        return str(self.extra.get("loss", "cross_entropy"))
+
+    @property
     def criterion(self) -> Criterion:
         """When it has succeeded."""
         return find_criterion(self.extra["criterion"]) if "criterion" in self.extra else for_mode(self.mode)
@@ -121,7 +131,19 @@ class PerturbationConfig:
     @property
     def settings(self) -> dict[str, Any]:
         """The settings of the family itself."""
-        return {k: v for k, v in self.extra.items() if k not in (*STEERING, *ABOUT)}
+        own = settings_of(self.family)
+        found = {k: v for k, v in self.extra.items() if k in own}
+        for key, names in PAIRS.items():
+            if key in self.extra and key not in own and set(names) <= set(own):
+                found |= dict(zip(names, _pair(key, self.extra[key]), strict=True))
+        return found
+
+    @property
+    def free(self) -> list[str]:
+        """Keys of `extra` that change nothing and are kept with the result, as `trial`."""
+        own = settings_of(self.family)
+        pairs = [key for key, names in PAIRS.items() if set(names) <= set(own)]
+        return [k for k in self.extra if k not in (*own, *STEERING, *ABOUT, *pairs)]
 
     @property
     def needs_gradient(self) -> bool:
@@ -140,7 +162,7 @@ class PerturbationConfig:
         >>> PerturbationConfig("band_noise", 0.5, 0.0, extra={"beta": 2}).call
         'band_noise(beta=2)'
         """
-        own = {k: v for k, v in self.extra.items() if k not in (*ABOUT, "target_mode", "target_value")}
+        own = {k: v for k, v in self.extra.items() if k not in (*ABOUT, *self.free, "target_mode", "target_value")}
         if "criterion" in own:
             own["criterion"] = self.criterion.name
         return str(Spec.of(self.family, **own))
@@ -148,7 +170,11 @@ class PerturbationConfig:
     @property
     def kind(self) -> str:
         """A text that is the same for configurations that may share a batch: all but strength, place and target."""
-        shared = {k: str(v) for k, v in sorted(self.extra.items()) if k not in (*ABOUT, "target_mode", "target_value")}
+        shared = {
+            k: str(v)
+            for k, v in sorted(self.extra.items())
+            if k not in (*ABOUT, *self.free, "target_mode", "target_value")
+        }
         return json.dumps([self.family, shared])
 
     def __str__(self) -> str:
@@ -159,6 +185,15 @@ class PerturbationConfig:
             shown["criterion"] = self.criterion.name
         extra = f" {json.dumps(shown, sort_keys=True, default=str)}" if shown else ""
         return f"{self.family} {self.strength:g}{where}{aim}{extra}"
+
+
+def _pair(key: str, value: Any) -> tuple[float, float]:
+    """Two numbers, the lower first."""
+    try:
+        low, high = (float(v) for v in value)
+    except (TypeError, ValueError):
+        raise UsageError(f"{key} is two numbers, as (0.05, 0.5); found {value!r}", code="bad-pair") from None
+    return low, high
 
 
 def families() -> list[str]:

@@ -51,6 +51,8 @@ class Problem:
     whole: bool = False
     succeeded: Callable[[Ints, Floats], Mask] | None = None
     first: NDArray[np.float32] | None = None
+    single_label: bool = False
+    loss: str = "cross_entropy"
 
     def part(self, rows: slice) -> Problem:
         """Some of the records."""
@@ -161,7 +163,9 @@ class _Solver:
     def _flipped(self, rows: Ints, p: Any) -> Mask:
         if self.problem.succeeded is None:
             return np.zeros(len(rows), dtype=bool)
-        return self.problem.succeeded(rows, p.detach().double().sigmoid().cpu().numpy())
+        logits = p.detach().double()
+        proba = logits.softmax(dim=1) if self.problem.single_label else logits.sigmoid()
+        return self.problem.succeeded(rows, proba.cpu().numpy())
 
     def _gradient(self, z: Any) -> tuple[Any, Any]:
         """The direction in which the loss of each record falls most, and the logits."""
@@ -178,6 +182,8 @@ class _Solver:
 
     def _loss(self, logits: Any) -> Any:
         """What is to fall: minus the distance from the reference, or the distance of the target bit from its aim."""
+        if self.problem.single_label:
+            return self._loss_of_one(logits)
         entropy = self.torch.nn.functional.binary_cross_entropy_with_logits
         away = -entropy(logits, self.reference, reduction="none").mean(dim=1)
         aimed = self.target >= 0
@@ -190,6 +196,19 @@ class _Solver:
         else:
             near = entropy(logits.gather(1, place)[:, 0], self.value, reduction="none")
         return self.torch.where(aimed, near, away)
+
+    def _loss_of_one(self, logits: Any) -> Any:
+        """The same of classes that exclude each other: cross-entropy, or how far the class is ahead of the best other."""
+        aimed = self.target >= 0
+        place = self.torch.where(aimed, self.target, self.reference.argmax(dim=1))
+        if self.problem.loss == "margin":
+            own = logits.gather(1, place[:, None])[:, 0]
+            others = logits.scatter(1, place[:, None], -self.torch.inf).amax(dim=1)
+            ahead = own - others
+        else:
+            ahead = -self.torch.nn.functional.cross_entropy(logits, place, reduction="none")
+        wanted = aimed & (self.value > 0.5)  # a class to be forced; else the class is to fall behind
+        return self.torch.where(wanted, -ahead, ahead)
 
     def shape(self, z: Any) -> Any:
         """The change of the signal that a field stands for."""

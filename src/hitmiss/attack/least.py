@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hitmiss.attack.batch import Floats
 from hitmiss.attack.blackbox import margins
 from hitmiss.attack.config import PerturbationConfig
-from hitmiss.attack.perform import Gradients, Performed, Records, binarize, perform
+from hitmiss.attack.perform import Gradients, Performed, Records, perform
 from hitmiss.attack.search import Tried, minimal_strength
 from hitmiss.detect.extract import to_probability
 from hitmiss.errors import UsageError
@@ -44,7 +44,7 @@ def least_strengths(
         tried = [replace(quick, strength=float(s)) for s in strength]
         done = perform(records, own.tolist(), tried, [rng_of(int(row)) for row in own], first)
         log_odds = model.log_odds(done.x)
-        flips = criterion(clean[own], binarize(to_probability(log_odds), records.threshold), target)
+        flips = criterion(clean[own], records.bits(to_probability(log_odds)), target)
         best.append(done) if not best else best[0].take(at[flips], done, flips)
         used = strength * done.share_used(records.x[own])
         return Tried(np.where(flips, used, np.inf), _margin(records, config, own, log_odds))

@@ -4,6 +4,7 @@
 |------------------------------------|---------------------------------|-----------|
 | torch module                       | logits, or probabilities        | yes       |
 | ONNX file, ONNX session            | logits, or probabilities        | with torch and onnx, where its operators are known |
+| Keras model on TensorFlow          | logits, or probabilities        | with torch beside it, by a GradientTape |
 | scikit-learn estimator             | probabilities or decision function of flattened records | no |
 | anything with `.predict`, callable | probabilities                   | no        |
 
@@ -19,12 +20,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.attack.channels_last import channels_last
+from hitmiss.attack.keras_torch import is_keras, last_activation, logits_of, torch_function
 from hitmiss.detect.detector import CallableDetector, Detector, EstimatorDetector, need
-from hitmiss.detect.extract import OutputKind, pick_output, to_probability
-from hitmiss.errors import DataError, HitmissError, UnknownName, UsageError
+from hitmiss.detect.endings import Settled
+from hitmiss.detect.extract import OutputKind, pick_output, pick_raw, to_log_odds, to_probability
+from hitmiss.errors import DataError, EnvironmentFault, HitmissError, UnknownName, UsageError
 
 Floats = NDArray[np.float64]
 Layout = Literal["sample_lead", "lead_sample"]
@@ -46,6 +49,8 @@ class Classifier:
     device: str = "cpu"
     identity: dict[str, Any] = field(default_factory=dict)
     part: int = PART
+    single_label: bool = False
+    """Whether one class alone is true (softmax): the largest output is the answer, not every one above a threshold."""
     fixed: int | None = None
     """How many records the model takes at a time, no more and no fewer; None where it takes any number."""
     takes_views: bool = False
@@ -98,21 +103,45 @@ class Classifier:
                 f"{self.name} did not take signals of {shape} ({axes}): {type(error).__name__}: {str(error).strip()[:300]}"
             ) from error
 
+    def bits(self, proba: Any, threshold: Any = 0.5) -> NDArray[np.int8]:
+        """What the model answers: 1 where `proba >= threshold`; of classes that exclude each other the largest alone."""
+        values = np.asarray(proba, dtype=np.float64)
+        if not self.single_label:
+            return binarize(values, threshold)
+        return np.asarray(values.argmax(axis=-1)[..., None] == np.arange(values.shape[-1]), dtype=np.int8)
+
     def _settled(self, outputs: Floats) -> Floats:
         if self.outputs == "auto":
             self.outputs = self._told(outputs)
+        if self.single_label:
+            return self._of_one(outputs)
         if self.outputs in ("logit", "multilabel"):  # bits that exclude nothing, either way
             return outputs
-        if ((outputs < 0) | (outputs > 1)).any():
-            raise DataError(f"{self.name} is to give probabilities and gave {outputs.min():g} to {outputs.max():g}")
+        self._check_probabilities(outputs)
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(outputs) - np.log1p(-outputs))
+
+    def _of_one(self, outputs: Floats) -> Floats:
+        """Log-odds of each class against the others together; the probability of each is the softmax."""
+        if outputs.shape[1] < 2:
+            raise UsageError(f"{self.name} has one output; classes that exclude each other need two", code="one-output")
+        if self.outputs == "probability":
+            self._check_probabilities(outputs)
+            with np.errstate(divide="ignore"):
+                outputs = np.log(outputs)
+        return np.stack([to_log_odds(outputs, positive_index=k, kind="logit") for k in range(outputs.shape[1])], axis=1)
+
+    def _check_probabilities(self, outputs: Floats) -> None:
+        if ((outputs < 0) | (outputs > 1)).any():
+            raise DataError(f"{self.name} is to give probabilities and gave {outputs.min():g} to {outputs.max():g}")
 
     def _told(self, outputs: Floats) -> OutputKind:
         if ((outputs < 0) | (outputs > 1)).any():
             return "logit"
         raise DataError(
-            f"all outputs of {self.name} lie in 0..1: they may be probabilities or logits; say which (outputs='probability' or 'logit')"
+            f"all outputs of {self.name} lie in 0..1: they may be probabilities or logits; say which: "
+            f"classifier(model, outputs='probability') or 'logit', --outputs on the command line",
+            code="outputs-unknown",
         )
 
     def need_gradient(self, family: str) -> Any:
@@ -132,8 +161,11 @@ def as_classifier(
     layout: Layout = "sample_lead",
     classes: Sequence[str] | None = None,
     device: str = "cpu",
+    single_label: bool | None = None,
 ) -> Classifier:
     """A classifier from whatever the caller has (see the table above).
+
+    `single_label`: whether one class alone is true. None: where the last step is a softmax.
 
     >>> as_classifier(lambda x: x.mean(axis=1)).proba(np.full((1, 10, 2), 0.25)).tolist()
     [[0.25, 0.25]]
@@ -144,6 +176,7 @@ def as_classifier(
         raise UnknownName("layout", layout, LAYOUTS)
     made = _made(model, outputs, layout, device)
     made.classes = tuple(classes) if classes is not None else made.classes
+    made.single_label = made.single_label if single_label is None else single_label
     return made
 
 
@@ -156,6 +189,8 @@ def _made(model: Any, outputs: OutputKind, layout: Layout, device: str) -> Class
         return _of_torch(model.module, outputs, layout, model.device)
     if _is_torch(model):
         return _of_torch(model, outputs, layout, device)
+    if is_keras(model):
+        return _of_keras(model, outputs, layout)
     if hasattr(model, "get_inputs") and hasattr(model, "run"):
         return _of_session(model, outputs, layout)
     if hasattr(model, "_session") and hasattr(model, "path"):
@@ -173,6 +208,22 @@ def _made(model: Any, outputs: OutputKind, layout: Layout, device: str) -> Class
     raise UsageError(
         f"a {type(model).__name__} is no model; give something with .predict, a callable or a torch module"
     )
+
+
+def _of_keras(model: Any, outputs: OutputKind, layout: Layout) -> Classifier:
+    """A Keras model on TensorFlow: probabilities as documented, or the logits before its last sigmoid or softmax."""
+    ending = last_activation(model)
+    kind: OutputKind = ("logit" if ending else "probability") if outputs == "auto" else outputs
+    is_logits = ending is not None and outputs == "auto"
+    made = Classifier(
+        (lambda x: logits_of(model, x)) if is_logits else _predict(model), type(model).__name__, kind, layout
+    )
+    made.single_label = ending == "softmax"
+    try:
+        made.differentiable = _oriented(torch_function(model), layout, lambda: "logit" if ending else kind)
+    except EnvironmentFault:  # without torch the families that need no gradient are left
+        made.differentiable = None
+    return made
 
 
 def _of_detector(model: Any, outputs: OutputKind, layout: Layout) -> Classifier:
@@ -226,11 +277,11 @@ def _fixed_batch(session: Any) -> int | None:
 
 def _of_onnx(detector: Any, outputs: OutputKind, layout: Layout, device: str) -> Classifier:
     """An ONNX detector; with gradients where torch, onnx and its operators allow it."""
-    from hitmiss.attack.onnx_torch import torch_function
+    from hitmiss.attack.onnx_torch import torch_function as from_onnx
 
     kind = _kind_of_name(detector._answer) if outputs == "auto" else outputs
     made = Classifier(detector.outputs, detector.name, kind, layout, detector.labels, identity=dict(detector.identity))
-    made.differentiable = _oriented(torch_function(detector.path, detector._answer, device), layout, kind)
+    made.differentiable = _oriented(from_onnx(detector.path, detector._answer, device), layout, lambda: kind)
     made.device, made.fixed = device, detector.max_batch
     return made
 
@@ -249,35 +300,64 @@ def _of_torch(module: Any, outputs: OutputKind, layout: Layout, device: str) -> 
     torch = need("torch", "torch")
     place = pick_device(device)
     module = module.to(place).eval()
-    kind = _kind_of_module(module) if outputs == "auto" else outputs
+    # What the last step is, is known at the first batch: logits are taken from before a sigmoid or softmax.
+    settled = Settled(module, outputs)
 
     def forward(x: NDArray[Any]) -> Any:
         with torch.inference_mode(), channels_last(place, len(x)):
-            return module(torch.from_numpy(x).to(place))
+            found = settled(torch.from_numpy(x).to(place))
+        if made.outputs == "auto":
+            made.outputs = settled.kind
+            made.single_label = made.single_label or settled.activation == "softmax"
+        return found
 
     name = type(module).__name__
     identity = {"name": name, "parameters": parameters_digest(module)}
-    made = Classifier(forward, name, kind, layout, device=place, identity=identity, takes_views=True)
-    made.differentiable = _oriented(module, layout, kind)
+    made = Classifier(forward, name, outputs, layout, device=place, identity=identity, takes_views=True)
+    made.differentiable = _oriented(settled, layout, lambda: settled.kind)
     return made
 
 
-def _kind_of_module(module: Any) -> OutputKind:
-    """Probabilities where the last layer is a sigmoid; otherwise the values tell."""
-    leaves = [m for m in module.modules() if not list(m.children())]
-    return "probability" if leaves and type(leaves[-1]).__name__ == "Sigmoid" else "auto"
-
-
-def _oriented(function: Any, layout: Layout, kind: OutputKind) -> Any:
+def _oriented(function: Any, layout: Layout, kind: Callable[[], OutputKind]) -> Any:
     """A torch function from record × lead × sample to logits, for a model of either layout and kind."""
     if function is None:
         return None
 
     def logits(x: Any) -> Any:
-        raw = function(x if layout == "lead_sample" else x.transpose(1, 2))
-        return raw.clamp(1e-7, 1 - 1e-7).logit() if kind == "probability" else raw
+        raw = pick_raw(function(x if layout == "lead_sample" else x.transpose(1, 2)))
+        return raw.clamp(1e-7, 1 - 1e-7).logit() if kind() == "probability" else raw
 
     return logits
+
+
+def ahead(log_odds: Floats) -> Floats:
+    """How far each class's log-probability is ahead of the best of the others.
+
+    >>> ahead(np.array([[1.0, -1.0]])).round(3).tolist()
+    [[1.0, -1.0]]
+    """
+    logs = -np.logaddexp(0.0, -log_odds)
+    others = np.stack([np.delete(logs, k, axis=1).max(axis=1) for k in range(logs.shape[1])], axis=1)
+    return np.asarray(logs - others)
+
+
+def binarize(proba: ArrayLike, threshold: ArrayLike = 0.5) -> NDArray[np.int8]:
+    """1 where `proba >= threshold`; the threshold may be one for each class.
+
+    >>> binarize([0.2, 0.5, 0.9]).tolist(), binarize([[0.2, 0.5]], [0.1, 0.6]).tolist()
+    ([0, 1, 1], [[1, 0]])
+    """
+    values, cut = np.asarray(proba, dtype=np.float64), np.asarray(threshold, dtype=np.float64)
+    if np.isnan(values).any():
+        raise DataError(
+            f"{int(np.isnan(values).sum())} probabilities are NaN, which is neither above nor below a threshold"
+        )
+    if cut.ndim and (cut.ndim > 1 or not values.ndim or len(cut) != values.shape[-1]):
+        classes = values.shape[-1] if values.ndim else 1
+        raise UsageError(f"a threshold is one number, or one for each of the {classes} classes; found {cut.size}")
+    if not ((cut >= 0.0) & (cut <= 1.0)).all():
+        raise UsageError(f"thresholds are probabilities, 0 to 1; found {cut}")
+    return np.asarray(values >= cut, dtype=np.int8)
 
 
 def _is_torch(thing: Any) -> bool:

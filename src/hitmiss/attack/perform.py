@@ -21,7 +21,7 @@ from hitmiss.attack.gradient import Mask, Problem, solve, within_budget
 from hitmiss.attack.hop_skip_jump import Aim, hop_skip_jump
 from hitmiss.attack.leads import consistent, need_twelve
 from hitmiss.attack.methods import METHODS, Method, find_method
-from hitmiss.attack.model import Classifier
+from hitmiss.attack.model import Classifier, ahead, binarize
 from hitmiss.attack.peaks import detect_all
 from hitmiss.attack.result import powers
 from hitmiss.attack.window import hann_windows
@@ -38,25 +38,6 @@ Notes = tuple[str, ...] | list[tuple[str, ...]]
 """What there is to say about all records, or about each."""
 Gradients = dict[int, NDArray[np.float32]]
 """The gradient of each record (by place) where an attack begins: it is the same for every strength."""
-
-
-def binarize(proba: ArrayLike, threshold: ArrayLike = 0.5) -> Bits:
-    """1 where `proba >= threshold`; the threshold may be one a class.
-
-    >>> binarize([0.2, 0.5, 0.9]).tolist(), binarize([[0.2, 0.5]], [0.1, 0.6]).tolist()
-    ([0, 1, 1], [[1, 0]])
-    """
-    values, cut = np.asarray(proba, dtype=np.float64), np.asarray(threshold, dtype=np.float64)
-    if np.isnan(values).any():
-        raise DataError(
-            f"{int(np.isnan(values).sum())} probabilities are NaN, which is neither above nor below a threshold"
-        )
-    if cut.ndim and (cut.ndim > 1 or not values.ndim or len(cut) != values.shape[-1]):
-        classes = values.shape[-1] if values.ndim else 1
-        raise UsageError(f"a threshold is one number, or one for each of the {classes} classes; found {cut.size}")
-    if not ((cut >= 0.0) & (cut <= 1.0)).all():
-        raise UsageError(f"thresholds are probabilities, 0 to 1; found {cut}")
-    return np.asarray(values >= cut, dtype=np.int8)
 
 
 @dataclass(eq=False)
@@ -88,6 +69,10 @@ class Records:
         if self.peaks is not None and len(self.peaks) != len(self.x):
             raise DataError(f"{len(self.x)} records and R peaks of {len(self.peaks)}")
 
+    def bits(self, proba: ArrayLike) -> Bits:
+        """What the model answers, as bits."""
+        return binarize(proba, self.threshold) if self.model is None else self.model.bits(proba, self.threshold)
+
     @cached_property
     def clean(self) -> Floats:
         """Log-odds of the records as they are."""
@@ -118,7 +103,7 @@ class Records:
     @property
     def clean_bits(self) -> Bits:
         """The clean predictions, decided."""
-        return binarize(to_probability(self.clean), self.threshold)
+        return self.bits(to_probability(self.clean))
 
     @property
     def limits(self) -> Floats:
@@ -289,6 +274,7 @@ class _Group:
             records.x[self.rows], self._reference(), self.target, self.value, self.strength * method.eps_max, self.window,
             records.fs, self.is_consistent, self.first.target_loss == "vector",
             self._judge() if self.first.extra.get("early_stop") else None, self._known(),
+            self._model.single_label, self.first.loss,
         )  # fmt: skip
 
     def _known(self) -> NDArray[np.float32] | None:
@@ -314,7 +300,7 @@ class _Group:
     def _judge(self) -> Callable[[Any, Floats], Mask]:
         """Whether records (by place in the group) have flipped at these probabilities."""
         clean, criterion, target = self.records.clean_bits[self.rows], self.first.criterion, self.target
-        return lambda at, p: criterion(clean[at], binarize(p, self.records.threshold), target[at])
+        return lambda at, p: criterion(clean[at], self.records.bits(p), target[at])
 
     def _by_asking(self) -> tuple[Floats, Any, str, Any, Notes]:
         settings = {**blackbox.SETTINGS[self.first.family], **self.first.settings}
@@ -347,8 +333,10 @@ class _Group:
         return changed, budget, "l2", False, notes
 
     def _bits(self, x: Any) -> Bits:
-        return binarize(self._model.proba(x), self.records.threshold)
+        return self.records.bits(self._model.proba(x))
 
     def _margin(self, at: NDArray[np.int64], x: Floats) -> Floats:
-        clean = self.records.clean_bits[self.rows][at]
-        return blackbox.margins(self._model.log_odds(x), self.records.limits, clean, self.target[at], self.value[at])
+        clean, odds, limits = self.records.clean_bits[self.rows][at], self._model.log_odds(x), self.records.limits
+        if self._model.single_label:  # how far each class is ahead of the best other: above 0 for the answer alone
+            odds, limits = ahead(odds), np.zeros_like(limits)
+        return blackbox.margins(odds, limits, clean, self.target[at], self.value[at])

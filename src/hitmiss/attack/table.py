@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 
 from hitmiss.attack.config import PerturbationConfig
-from hitmiss.attack.perform import binarize
 from hitmiss.detect.extract import to_probability
 from hitmiss.results import infinite
 from hitmiss.robustness.campaign import CLEAN, CONTROL
@@ -82,7 +81,7 @@ def _frame(campaigner: Campaigner, rows: Sequence[tuple[dict[str, str], int, dic
     data, header = campaigner.recordings, header_of(campaigner, {})
     classes, at = len(data.classes), np.array([row for _, row, _ in rows], dtype=np.int64)
     score = np.array([[infinite(v) for v in record["log_odds"]] for _, _, record in rows], dtype=np.float64)
-    decision = binarize(to_probability(score), campaigner.threshold)
+    decision = campaigner.model.bits(to_probability(score), campaigner.threshold)
     columns: dict[str, Any] = {
         "item": np.repeat(np.array(data.ids, dtype=object)[at], classes).tolist(),
         "target": list(data.classes) * len(rows),

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from hitmiss.detect.detector import need
-from hitmiss.detect.extract import OutputKind
+from hitmiss.detect.extract import OutputKind, pick_raw
+from hitmiss.errors import DataError
 
 SIGMOIDS: Final = ("sigmoid", "sigmoid_", "expit")
 SOFTMAXES: Final = ("softmax", "_softmax", "softmax_")
@@ -115,3 +116,43 @@ def traced(call: Callable[[], Any]) -> tuple[Any, Trace]:
 
     with Noting():
         return call(), trace
+
+
+class Settled:
+    """A torch module that gives logits wherever its last step lets it; `kind` says what it gives, after its first batch.
+
+    `activation` is the sigmoid or softmax that was taken off, or None.
+    """
+
+    def __init__(self, module: Any, kind: OutputKind = "auto") -> None:
+        self.module, self.kind = module, kind
+        self.activation: str | None = None
+        self._has_looked = kind != "auto"
+        self._takes_logits = False
+
+    def __call__(self, batch: Any) -> Any:
+        """What the module gives for a batch: logits where its last step is a sigmoid or softmax."""
+        if not self._has_looked:
+            self.look(batch[:1])
+        if not self._takes_logits:
+            return self.module(batch)
+        raw, trace = traced(lambda: self.module(batch))
+        logits = trace.logits(pick_raw(raw))
+        if logits is None:
+            raise DataError(
+                "the model ended otherwise for this batch than for the first: say outputs=…", code="two-endings"
+            )
+        return logits
+
+    def look(self, one: Any) -> None:
+        """Settle what the outputs are, by one item."""
+        torch = need("torch", "torch")
+        with torch.no_grad():
+            raw, trace = traced(lambda: self.module(one))
+        output = pick_raw(raw)
+        self.kind, self._has_looked = trace.kind(output), True
+        if trace.logits(output) is not None:
+            # The input of the last sigmoid or softmax does not saturate; the scores are the same function of it.
+            self._takes_logits, self.activation = True, trace.activation(output)
+            has_sigmoids = self.activation == "sigmoid" and output.ndim > 1 and output.shape[1] > 1
+            self.kind = "multilabel" if has_sigmoids else "logit"

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.detect.detector import Batch, need
-from hitmiss.detect.endings import traced
-from hitmiss.detect.extract import OUTPUT_KINDS, OutputKind, pick_output, pick_raw
+from hitmiss.detect.endings import Settled
+from hitmiss.detect.extract import OUTPUT_KINDS, OutputKind, pick_output
 from hitmiss.detect.pinning import file_digest
 from hitmiss.detect.torch_device import Launched, Placed, Staged
 from hitmiss.errors import DataError, UnknownName, UsageError
@@ -63,9 +63,8 @@ class TorchDetector(Placed):
         self._pinned = dict(pinned or {})
         declared = str(getattr(module, "outputs", "auto"))
         self.output_kind: OutputKind = next((kind for kind in OUTPUT_KINDS if kind == declared), "auto")
-        self._has_looked = self.output_kind != "auto"
-        self._takes_logits = False
         self.module = in_precision(self.torch, module.to(self.device).eval(), self.precision)
+        self._settled = Settled(self.module, self.output_kind)
         self._compiled = self.torch.compile(self.module) if compiled and not self.layers else None
 
     @property
@@ -84,8 +83,6 @@ class TorchDetector(Placed):
         staged = self.prepare(batch)
         with self.arithmetic():
             ready = self.arrived(staged) if isinstance(staged, Staged) else staged
-            if not self._has_looked:
-                self._look(ready[:1])
             return self.sent(self._run(ready), staged)
 
     def collect(self, launched: Launched) -> Array:
@@ -98,30 +95,20 @@ class TorchDetector(Placed):
 
     def with_layers(self, batch: Batch) -> tuple[Array, dict[str, Array]]:
         """The outputs, and each layer averaged over time."""
-        if not self._has_looked:
+        if self._settled.kind == "auto":
             self.outputs(batch)  # so that the hooks see one pass alone
         return run_with_layers(self.module, self.layers, lambda: self.outputs(batch))
 
     def _run(self, batch: Any) -> Any:
-        if self._takes_logits:
-            raw, trace = traced(lambda: self.module(batch))
-            logits = trace.logits(pick_raw(raw))
-            if logits is None:
-                raise DataError(f"{self.name} ended otherwise for this batch than for the first: say --outputs")
-            return logits
-        return self.module(batch) if self._compiled is None else self._compiled(batch)
-
-    def _look(self, clip: Any) -> None:
-        """Settle what the outputs are, by one clip."""
-        raw, trace = traced(lambda: self.module(clip))
-        output = pick_raw(raw)
-        self.output_kind = trace.kind(output)
-        if self._compiled is None and trace.logits(output) is not None:
-            # The input of the last sigmoid or softmax does not saturate; the scores are the same function of it.
-            self._takes_logits = True
-            has_sigmoids = trace.activation(output) == "sigmoid" and output.ndim > 1 and output.shape[1] > 1
-            self.output_kind = "multilabel" if has_sigmoids else "logit"
-        self._has_looked = True
+        if self._compiled is not None:
+            if self._settled.kind == "auto":
+                self._settled.look(batch[:1])
+                # A compiled module ends in its own sigmoid or softmax: what it gives is a probability then.
+                self.output_kind = "probability" if self._settled.activation else self._settled.kind
+            return self._compiled(batch)
+        found = self._settled(batch)
+        self.output_kind = self._settled.kind
+        return found
 
 
 def run_with_layers(module: Any, layers: Sequence[str], run: Callable[[], Array]) -> tuple[Array, dict[str, Array]]:

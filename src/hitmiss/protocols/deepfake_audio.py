@@ -86,8 +86,8 @@ def evaluate_beats_model(
         sample_rate=sample_rate,
         seed=seed,
     )
-    labels, raw = batches.run(model, dataloader)
-    found = _extracted(raw, positive_index, outputs, scores)
+    labels, raw, kind = batches.run(model, dataloader, outputs)
+    found = _extracted(raw, positive_index, kind, scores)
     _refuse_strange(found)
     if save_scores is not None:
         save_score_file(save_scores, labels, found)

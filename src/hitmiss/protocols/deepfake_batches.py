@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from hitmiss.attack.audio import transform
 from hitmiss.attack.family import Perturbation
-from hitmiss.detect.extract import pick_output
+from hitmiss.detect.endings import Settled
+from hitmiss.detect.extract import OutputKind, pick_output
 from hitmiss.detect.length import SILENCE, positions
 from hitmiss.errors import DataError
 from hitmiss.stats.seeds import generator
@@ -39,9 +40,14 @@ class Batches:
     seed: int = 0
     _has_mentioned: bool = field(default=False, init=False)
 
-    def run(self, model: Any, loader: Any) -> tuple[NDArray[np.int64], Any]:
-        """The labels and the raw outputs of all clips, in order; empty batches are passed over."""
+    def run(self, model: Any, loader: Any, kind: OutputKind = "auto") -> tuple[NDArray[np.int64], Any, OutputKind]:
+        """The labels and the raw outputs of all clips, in order, and what the outputs are; empty batches are passed over.
+
+        What a torch module gives is read from its last step at the first batch, so that nothing is asked after hours.
+        """
         device = _device(self.device)
+        settled = Settled(model) if kind == "auto" and _is_module(model) else None
+        ask = model if settled is None else settled
         labels: list[NDArray[np.int64]] = []
         outputs: list[Any] = []
         with evaluating(model, device):
@@ -49,12 +55,12 @@ class Batches:
                 audio, label = split_batch(batch)
                 if not len(label):
                     continue
-                raw = pick_output(model(self.prepare(audio, label, device, sum(map(len, labels)))))
+                raw = pick_output(ask(self.prepare(audio, label, device, sum(map(len, labels)))))
                 outputs.append(_one_row_a_clip(raw, len(label)))
                 labels.append(label)
         if not labels:
             raise DataError("the loader gave no clips")
-        return np.concatenate(labels), np.concatenate(outputs)
+        return np.concatenate(labels), np.concatenate(outputs), kind if settled is None else settled.kind
 
     def prepare(self, audio: Any, label: NDArray[np.int64], device: str | None, first: int) -> Any:
         """A batch as the model gets it: augmented on the CPU, moved, augmented there, brought to length."""
@@ -186,6 +192,11 @@ def _device(asked: str) -> str | None:
         sys.stderr.write(f"hitmiss: the device {asked!r} was asked for and is not here; using the CPU\n")
         return "cpu"
     return asked
+
+
+def _is_module(model: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(model, torch.nn.Module)
 
 
 def _is_tensor(value: Any) -> bool:

@@ -20,8 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.attack.batch import as_numbers, check_signals
 from hitmiss.attack.config import PerturbationConfig
-from hitmiss.attack.model import LAYOUTS, Classifier, as_classifier
-from hitmiss.attack.perform import Performed, Records, binarize, perform
+from hitmiss.attack.model import LAYOUTS, Classifier, as_classifier, binarize
+from hitmiss.attack.perform import Performed, Records, perform
 from hitmiss.attack.result import AttackResult, describe, smoothness
 from hitmiss.detect.extract import to_probability
 from hitmiss.errors import DataError, UnknownName, UsageError
@@ -230,7 +230,7 @@ def _result(
 ) -> AttackResult:
     """One result from what was done to one record."""
     before = to_probability(records.clean[at])
-    bits = binarize(np.stack([before, after]), records.threshold)
+    bits = records.bits(np.stack([before, after]))
     if records.y is None or records.y.shape[1] != len(before):
         raise DataError(f"y_true must have one value for each of the {len(before)} outputs of the model")
     about = {name: float(values[at]) for name, values in numbers.items()}
@@ -261,7 +261,8 @@ def compute_global_metrics(
 ) -> GlobalMetrics:
     """ROC AUC, precision, recall and F1 of each class at a threshold (`proba >= threshold`, one number or one a class).
 
-    A class with one label only has no AUC: it is NaN and named in `.undefined`; the others stay.
+    A class with one label only has no AUC, and one that is never predicted no precision: they are NaN and named in
+    `.undefined`, and the macro figure is the mean over the others.
 
     >>> m = compute_global_metrics([[1, 1], [0, 1]], [[0.9, 0.8], [0.2, 0.7]], classes=("MI", "CD"))
     >>> m["MI"]["auc"], m["CD"]["auc"], m.undefined
@@ -287,6 +288,8 @@ def compute_global_metrics(
         counts = Counts.of(truth[:, k], bits[:, k])
         auc = float("nan") if name in undefined else float(roc_auc(truth[:, k], proba[:, k]))
         scores = {"precision": precision_of(counts), "recall": recall_of(counts), "f1": f1_of(counts)}
+        if not bits[:, k].any():
+            undefined[f"{name} precision"] = "never predicted, so the macro precision is over the other classes"
         figures[name] = {"auc": auc, **{key: float(v) for key, v in scores.items()}, "support": float(positives)}
     keys = ("auc", "precision", "recall", "f1")
     figures["macro"] = {key: _mean([figures[name][key] for name in names]) for key in keys}
