@@ -238,14 +238,19 @@ def digest_of_arrays(arrays: Mapping[str, NDArray[Any]]) -> str:
 
 
 @contextmanager
-def guarded(written: Callable[[Path], None] | None = None) -> Iterator[None]:
-    """Inside, no file that was read may be written over, and `written` is called with each file that was put in place."""
-    inputs, after = _inputs.set({}), _written.set(written)
+def guarded() -> Iterator[None]:
+    """Inside, no file that was read may be written over."""
+    inputs, after = _inputs.set({}), _written.set(None)
     try:
         yield
     finally:
         _inputs.reset(inputs)
         _written.reset(after)
+
+
+def after_writing(written: Callable[[Path], None]) -> None:
+    """From here on, to the end of the command, `written` is called with each artifact that was put in place."""
+    _written.set(written)
 
 
 def note_input(path: str | Path) -> None:

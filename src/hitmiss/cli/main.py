@@ -55,6 +55,7 @@ UNCOUNTED = ("review", "demo")
 SELDOM = 200_000
 """New objects after which cycles among them are looked for, instead of 700: importing makes half as many."""
 
+ABOUT_SIGNING = "Sign every file that is written with this SSH key: FILE.sig beside each; see `verify --signers`."
 ABOUT_PLUGIN = "A Python file that registers metrics, readers or protocols; may be repeated."
 
 app = typer.Typer(
@@ -76,6 +77,7 @@ def hitmiss(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Results alone: no messages, no conclusions.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", help="Say what was done and how long it took.")] = False,
     plugin: Annotated[list[Path] | None, typer.Option(metavar="FILE", help=ABOUT_PLUGIN)] = None,
+    sign: Annotated[Path | None, typer.Option(metavar="KEY", help=ABOUT_SIGNING)] = None,
 ) -> None:
     """The options before the verb."""
     if version:
@@ -85,6 +87,11 @@ def hitmiss(
         printing.out(context.get_help())
         raise typer.Exit
     del debug, quiet, verbose  # `run` takes them out wherever they stand; they are declared here for the help
+    if sign is not None:
+        from hitmiss import signatures
+
+        signatures.require_key(sign)
+        artifacts.after_writing(lambda path: printing.note(f"signed {signatures.sign(path, sign)}"))
     if plugin:
         from hitmiss.registry import load_plugin_file
 

@@ -17,7 +17,9 @@ def verify(
     claim: Annotated[
         str, typer.Argument(help="A signature, or the JSON file of results, of a comparison or of a ranking.")
     ],
-    scores: Annotated[list[str], typer.Argument(help="The score file(s) that it was made from.")],
+    scores: Annotated[
+        list[str] | None, typer.Argument(help="The score file(s) that it was made from; none with --signers alone.")
+    ] = None,
     key: Annotated[
         list[str] | None,
         typer.Option(help="Key or protocol file with the labels; of a comparison once, or once per run."),
@@ -26,14 +28,24 @@ def verify(
         str | None, typer.Option(help="Development scores (or rows) that the claim was calibrated on.")
     ] = None,
     calibrate_key: Annotated[str | None, typer.Option(help="Key of the development scores.")] = None,
+    signers: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Whose SSH keys count (allowed_signers): the claim must be signed."),
+    ] = None,
     *,
     reading: ReadSpec,
     json: Annotated[bool, typer.Option("--json", help="JSON to stdout.")] = False,
 ) -> None:
     """Recompute a signature from its files; exit 0 if every choice and figure is the same, 1 if not."""
-    from hitmiss.errors import GateFailed
+    from hitmiss.errors import GateFailed, UsageError
     from hitmiss.verification import verify as recompute
 
+    if signers is not None:
+        printing.note(f"signed by {_signer(claim, signers)}")
+    if not scores:
+        if signers is None:
+            raise UsageError("give the score files that the claim was made from, or --signers", code="no-scores")
+        return
     checked = recompute(claim, scores, key, reading, calibrate_on=calibrate_on, calibrate_key=calibrate_key)
     if json:
         said = {"holds": checked.holds, "differences": list(checked.differences)}
@@ -45,3 +57,18 @@ def verify(
             printing.out(f"differs: {line}")
     if not checked.holds:
         raise GateFailed(f"the claim does not hold: {len(checked.differences)} differences", code="claim-differs")
+
+
+def _signer(claim: str, signers: str) -> str:
+    """Who signed a claim: a file, or the manifest of a run, whose files are then what they were when it was signed."""
+    from pathlib import Path
+
+    from hitmiss import artifacts, signatures
+    from hitmiss.io.runs import MANIFEST, require_complete
+
+    if not Path(claim).is_dir():
+        if Path(claim).suffix == ".json":
+            artifacts.load(claim, "results")  # its digest too
+        return signatures.signer(claim, signers)
+    require_complete(claim)
+    return signatures.signer(Path(claim) / MANIFEST, signers)

@@ -1,0 +1,104 @@
+"""Signatures with a key: who wrote a file, where a digest shows only that nobody changed it since.
+
+They are those of OpenSSH (`ssh-keygen -Y sign`), in the namespace `hitmiss`: a key that people have already, a file
+beside the artifact (`results.json.sig`), and a list of whose keys count (`allowed_signers`) that git understands too.
+
+    hitmiss --sign ~/.ssh/id_ed25519 score … -o results.json
+    hitmiss verify results.json --signers allowed_signers
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Final
+
+from hitmiss import artifacts
+from hitmiss.errors import EnvironmentFault, GateFailed, UsageError
+
+NAMESPACE: Final = "hitmiss"
+ENDING: Final = ".sig"
+PROGRAM: Final = "ssh-keygen"
+
+
+def sign(path: str | Path, key: str | Path) -> Path:
+    """Sign a file with an SSH key; the signature is put beside it.
+
+    Parameters
+    ----------
+    path
+        The file.
+    key
+        A private key, or a public one whose private half an agent holds.
+
+    Returns
+    -------
+    Path
+        The signature: the file's name with `.sig`.
+
+    Raises
+    ------
+    UsageError
+        `no-key`: there is no such key.
+    EnvironmentFault
+        `no-ssh-keygen`, or `not-signed` where the key cannot be used.
+    """
+    require_key(key)
+    file = Path(path)
+    done = _ssh("sign", "-f", str(key), "-n", NAMESPACE, given=file.read_bytes())
+    if done.returncode:
+        raise EnvironmentFault(f"{file.name} could not be signed: {_reason(done)}", code="not-signed")
+    beside = file.with_name(file.name + ENDING)
+    artifacts.write(beside, done.stdout, is_state=True, is_final=False)
+    return beside
+
+
+def require_key(key: str | Path) -> None:
+    """Refuse a key that is not there, before the work that would be signed by it."""
+    if not Path(key).is_file():
+        raise UsageError(f"there is no key {key} to sign with; make one with ssh-keygen -t ed25519", code="no-key")
+    _program()
+
+
+def signer(path: str | Path, signers: str | Path) -> str:
+    """Who signed a file, of those that a list of signers names (see ALLOWED SIGNERS in `man ssh-keygen`).
+
+    Raises
+    ------
+    GateFailed
+        `no-signature`, `unknown-signer`, or `bad-signature`: the file is not what was signed.
+    """
+    file = Path(path)
+    beside = file.with_name(file.name + ENDING)
+    if not Path(signers).is_file():
+        raise UsageError(f"there is no list of signers {signers}", code="no-signers")
+    if not beside.is_file():
+        raise GateFailed(f"{file.name} is not signed: there is no {beside.name} beside it", code="no-signature")
+    known = ("-f", str(signers), "-s", str(beside))
+    found = _ssh("find-principals", *known)
+    names = found.stdout.decode("utf-8", "replace").split("\n")
+    if found.returncode or not names[0]:
+        raise GateFailed(f"{file.name} is signed by nobody that {Path(signers).name} names", code="unknown-signer")
+    done = _ssh("verify", *known, "-I", names[0], "-n", NAMESPACE, given=file.read_bytes())
+    if done.returncode:
+        raise GateFailed(f"{file.name} is not what {names[0]} signed: {_reason(done)}", code="bad-signature")
+    return names[0]
+
+
+def _ssh(action: str, *words: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run([_program(), "-Y", action, *words], input=given, capture_output=True, check=False)
+
+
+def _program() -> str:
+    found = shutil.which(PROGRAM)
+    if found is None:
+        raise EnvironmentFault(
+            f"signatures need {PROGRAM} of OpenSSH, which is not on this machine", code="no-ssh-keygen"
+        )
+    return found
+
+
+def _reason(done: subprocess.CompletedProcess[bytes]) -> str:
+    said = (done.stderr or done.stdout).decode("utf-8", "replace").split("\n")
+    return said[0].strip() or f"{PROGRAM} ended with {done.returncode}"
