@@ -15,6 +15,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from hitmiss.design import Bands
 from hitmiss.errors import DataError, EnvironmentFault, UnknownName, UsageError
@@ -157,13 +158,21 @@ def by_budget(tally: Tally, review: float, slip: float = 1.0, false_flag: float 
 
 
 def guaranteed(
-    tally: Tally, max_slip: float, max_false_flag: float, confidence: float = 0.95, method: str = "binomial"
+    tally: Tally,
+    max_slip: float,
+    max_false_flag: float,
+    confidence: float = 0.95,
+    method: str = "binomial",
+    units: Units | None = None,
 ) -> Choice:
     """A pair that keeps both rates **on new data** with this confidence over the draw of the data it is chosen on.
 
     `binomial`: the slip below the (k + 1)-th lowest positive exceeds a with probability P(Bin(n, a) ≤ k), whatever the
     distribution; the greatest k for which that is at most 1 − √confidence gives `low`, and likewise `high`. Exact and
     without a grid. `mapie`: learn-then-test over a grid of pairs of probabilities (needs the package mapie).
+    `units`: rows of one unit (frames of a video, texts of an author) are not independent, so the guarantee counts units: a
+    unit of which any row slips counts as one that slips. That is exact too, and promises more than it says: the share of
+    units with a slip is at least the share of rows that slip where units are of one size.
     Reference: Wilks 1941; Angelopoulos et al. 2022.
     """
     _refuse_one_class(tally)
@@ -172,8 +181,135 @@ def guaranteed(
             raise UsageError(f"rates and the confidence must lie between 0 and 1; found {rate}")
     if method not in GUARANTEES:
         raise UnknownName("kind of guarantee", method, GUARANTEES)
+    if units is not None:
+        if method != "binomial":
+            raise UsageError("a guarantee over units is binomial; leave the method out", code="guarantee-units")
+        return _by_units(tally, units, max_slip, max_false_flag, confidence)
     chosen = _by_binomial if method == "binomial" else _by_mapie
     return chosen(tally, max_slip, max_false_flag, confidence)
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """The rows with the unit of each: what a guarantee over units counts."""
+
+    score: Floats
+    positive: NDArray[np.bool_]
+    unit: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, trials: Trials, name: str) -> Units:
+        """The rows of trials, with a column whose values are drawn as wholes."""
+        code = trials.column(name).cast(pl.String).cast(pl.Categorical).to_physical().to_numpy().astype(np.int64)
+        return cls(trials.score, np.asarray(trials.label == 1), code)
+
+    def ends(self, positive: bool) -> Floats:
+        """Of each unit with rows of a class its lowest positive, or its highest negative, ascending."""
+        side = self.positive if positive else ~self.positive
+        codes, place = np.unique(self.unit[side], return_inverse=True)
+        ends = np.full(len(codes), np.inf if positive else -np.inf)
+        (np.minimum if positive else np.maximum).at(ends, place, self.score[side])
+        return np.sort(ends)
+
+
+def _by_units(tally: Tally, units: Units, max_slip: float, max_flag: float, confidence: float) -> Choice:
+    """Whole units are drawn: the lowest positive of each unit is one draw, and so is its highest negative.
+
+    A unit may hold both classes, so the two promises are not independent: each gets half of the risk.
+    """
+    risk = (1.0 - confidence) / 2.0
+    ends = units.ends(True), units.ends(False)
+    sides = (("slip", max_slip, len(ends[0])), ("false flag", max_flag, len(ends[1])))
+    allowed = [most_allowed(n, rate, risk) for _, rate, n in sides]
+    short = [
+        f"a {name} of at most {rate:g} needs {enough(rate, risk)} units with its class and there are {n}"
+        for (name, rate, n), k in zip(sides, allowed, strict=True)
+        if k < 0
+    ]
+    if short:
+        return Choice(None, "; ".join(short))
+    low_limit, high_limit = ends[0][allowed[0]], ends[1][::-1][allowed[1]]
+    low = int(np.searchsorted(tally.score, low_limit, side="left"))
+    high = int(np.searchsorted(tally.score, high_limit, side="right"))
+    return Choice(_uncrossed(tally, low, high, f"guarantee {confidence:g} (binomial, units) on this data"))
+
+
+@dataclass(frozen=True)
+class Answering:
+    """The least confidence at which to answer, and what it does to the rows it was chosen on; None, and why, where none can be had."""
+
+    least: float | None
+    slip: Rate | None = None
+    answered: Rate | None = None
+    reason: str = ""
+
+
+def least_confidence(
+    wrong: NDArray[np.bool_],
+    confidence: Floats,
+    positive: NDArray[np.bool_],
+    max_slip: float,
+    level: float = 0.95,
+    unit: NDArray[np.int64] | None = None,
+) -> Answering:
+    """The least confidence to answer at so that the slip stays at most `max_slip` on new data, with this confidence.
+
+    A slip is a positive whose verdict is wrong and answered; below the least confidence a person looks. Of n positives (or
+    units with positives) the slip at a limit t is the share of those with a wrong verdict at t or above. Limits are tried
+    from the highest down, and the last one before the first that fails the binomial test is taken (fixed-sequence testing:
+    the error of all tests together stays at 1 − level, whatever the distribution).
+
+    Parameters
+    ----------
+    wrong
+        Whether each row's verdict is wrong.
+    confidence
+        The confidence of each verdict.
+    positive
+        Which rows are of the class that must not slip.
+    max_slip, level
+        The promise, and how sure it is.
+    unit
+        The unit of each row, where rows of a unit are not independent: a unit slips where any of its rows does.
+
+    Returns
+    -------
+    Answering
+        The limit with the slip and the share answered at it.
+
+    Raises
+    ------
+    UsageError
+        For rates that are not between 0 and 1.
+
+    >>> wrong = np.array([True] + [False] * 199)
+    >>> found = least_confidence(wrong, np.linspace(0.5, 1.0, 200), np.ones(200, dtype=bool), 0.05)
+    >>> found.least, float(found.slip)
+    (0.5, 0.005)
+    """
+    for rate in (max_slip, level):
+        if not 0.0 < rate < 1.0:
+            raise UsageError(f"rates and the confidence must lie between 0 and 1; found {rate}", code="bad-rate")
+    rows = np.flatnonzero(positive & ~np.isnan(confidence))
+    codes = np.arange(len(rows)) if unit is None else np.unique(unit[rows], return_inverse=True)[1]
+    n = int(codes.max(initial=-1)) + 1
+    most = most_allowed(n, max_slip, 1.0 - level)
+    if most < 0:
+        what = "positives" if unit is None else "units with positives"
+        need = enough(max_slip, 1.0 - level)
+        return Answering(None, reason=f"a slip of at most {max_slip:g} needs {need} {what} and there are {n}")
+    slips = np.full(n, -np.inf)  # of each unit the highest confidence of a wrong verdict: at or below it, it slips
+    np.maximum.at(slips, codes, np.where(wrong[rows], confidence[rows], -np.inf))
+    limits = np.unique(confidence[~np.isnan(confidence)])
+    slipped = n - np.searchsorted(np.sort(slips), limits, side="left")
+    failing = np.flatnonzero(slipped > most)
+    place = int(failing[-1]) + 1 if len(failing) else 0
+    if place == len(limits):
+        return Answering(None, reason="even the most confident verdicts slip too often")
+    least = float(limits[place])
+    answered = confidence >= least
+    slip = Rate(int((wrong & answered & positive).sum()), int(positive.sum()))
+    return Answering(least, slip, Rate(int(answered.sum()), len(confidence)))
 
 
 def _by_binomial(tally: Tally, max_slip: float, max_flag: float, confidence: float) -> Choice:
