@@ -206,6 +206,28 @@ class Plan:
         asked = {None: "", True: f" {BY_CLASS}", False: f" {OF_ALL}"}[self.stratify]
         return f"{self.bootstrap},{kind}{asked},{self._rest}"
 
+    @classmethod
+    def parse(cls, text: str) -> Plan:
+        """A plan from its text, as signatures have it; those of older versions say `stratified` for trials.
+
+        >>> str(Plan.parse("100,unit=speaker within classes,auto,0.9,seed=7"))
+        '100,unit=speaker within classes,auto,0.9,seed=7'
+        """
+        try:
+            count, kind, method, level, seed = text.split(",")
+            drawn = next((how for how in (BY_CLASS, OF_ALL) if kind.endswith(f" {how}")), "")
+            what = kind.removesuffix(drawn).strip()
+            return cls(
+                int(count),
+                tuple(what.removeprefix("unit=").split("*")) if what.startswith("unit=") else (),
+                int(seed.removeprefix("seed=")),
+                float(level),
+                fit_field(cls, "method", method),
+                {BY_CLASS: True, OF_ALL: False}.get(drawn),
+            )
+        except (ValueError, Misdeclared):
+            raise UsageError(f"{text!r} does not say how intervals were drawn", code="bad-plan") from None
+
     @property
     def _rest(self) -> str:
         return f"{self.method},{self.level:g},seed={self.seed}"

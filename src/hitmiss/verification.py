@@ -19,7 +19,7 @@ from hitmiss._version import __version__
 from hitmiss.comparing.differences import Comparison
 from hitmiss.comparing.rankings import Ranking
 from hitmiss.decisions import Deciding, at_threshold
-from hitmiss.design import BY_CLASS, OF_ALL, Bands, Contest, Design, Drift, Gap, Languages, Protocol, Side, Triage
+from hitmiss.design import Bands, Contest, Design, Drift, Gap, Languages, Plan, Protocol, Side, Triage
 from hitmiss.errors import DataError, GateFailed, UsageError
 from hitmiss.io.files import expand
 from hitmiss.measuring.signature import read_signature
@@ -426,7 +426,10 @@ def _design_of(parts: Mapping[str, str], protocol: Protocol | None) -> Design:
         protocol=settled,
         level=float(parts.get("level", 0.95)),
     )
-    asked = asked.changed(**_plan(parts.get("boot")))
+    if "boot" in parts:
+        plan = Plan.parse(parts["boot"])
+        drawn = replace(asked, bootstrap=plan.bootstrap, unit=plan.unit, seed=plan.seed, level=plan.level)
+        asked = replace(drawn, interval=plan.method, stratify=plan.stratify)
     if "drift" in parts:
         clean, linked = re.fullmatch(r"clean=(.*),linked=(.*)", parts["drift"], re.DOTALL).groups()  # type: ignore[union-attr]
         unit = () if asked.unit == (linked,) else asked.unit
@@ -465,28 +468,10 @@ def _toxicity(parts: dict[str, str], scores: Any, reading: ReadSpec) -> Results:
         choices=(skipped[0],) if skipped else (),
         languages=only[1].split(" & ") if only else None,
     )
-    plan = _plan(parts.get("boot"))
-    options = {name: plan[name] for name in ("bootstrap", "seed", "level") if name in plan} or {
-        "bootstrap": 0,
-        "level": float(parts.get("level", 0.95)),
-    }
-    return evaluate_run(run, undefined="null" if "undefined:null" in told else "zero", **options).results
-
-
-def _plan(text: str | None) -> dict[str, Any]:
-    if text is None:
-        return {}
-    count, kind, method, level, seed = text.split(",")
-    what, _, how = kind.partition(" ")
-    unit = tuple(what.removeprefix("unit=").split("*")) if what.startswith("unit=") else ()
-    return {
-        "bootstrap": int(count),
-        "unit": unit,
-        "interval": method,
-        "stratify": {BY_CLASS: True, OF_ALL: False}.get(how),
-        "level": float(level),
-        "seed": int(seed.removeprefix("seed=")),
-    }
+    plan = Plan.parse(parts["boot"]) if "boot" in parts else Plan(level=float(parts.get("level", 0.95)))
+    undefined = "null" if "undefined:null" in told else "zero"
+    drawn = evaluate_run(run, bootstrap=plan.bootstrap, seed=plan.seed, level=plan.level, undefined=undefined)
+    return drawn.results
 
 
 def _reading_of(parts: Mapping[str, str]) -> ReadSpec:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -26,6 +26,16 @@ RUNS = (
     "One file that holds several runs compares those."
 )
 EACH = "once for all runs, or once a run in their order"
+
+
+@dataclass(frozen=True)
+class Each:
+    """Options that are given once for all runs, or once per run."""
+
+    key: list[str]
+    score_column: list[str]
+    higher: list[str]
+    threshold: list[float]
 
 
 @grouped(
@@ -51,7 +61,7 @@ def compare(
     """Compare runs pair by pair: difference, paired interval, test, verdict; per slice with adjusted p values."""
     from hitmiss.protocol import compare_trials
 
-    each = {"key": key, "score_column": score_column, "higher": higher, "threshold": threshold}
+    each = Each(key or [], score_column or [], higher or [], threshold or [])
     opened = _open(runs, asked.protocol, each, languages or [], reading)
     contest = Contest(test=test, correction=correction, allow_missing=reading.allow_missing, force=force)
     named = Languages(names=tuple(languages)) if languages else None
@@ -62,7 +72,7 @@ def compare(
 def _open(
     texts: list[str],
     protocol: Protocol | None,
-    each: dict[str, list[Any] | None],
+    each: Each,
     languages: list[str],
     reading: ReadSpec,
 ) -> dict[str, Trials]:
@@ -70,18 +80,16 @@ def _open(
     from hitmiss.errors import UsageError
     from hitmiss.opening import name_runs, open_run, runs_inside
 
-    columns = each["score_column"] or []
+    columns = each.score_column
     words = texts * len(columns) if len(texts) == 1 and len(columns) > 1 else texts
-    spread = {name: _spread(f"--{name.replace('_', '-')}", values, len(words)) for name, values in each.items()}
+    keys, scored = _spread("--key", each.key, len(words)), _spread("--score-column", columns, len(words))
+    highs, limits = _spread("--higher", each.higher, len(words)), _spread("--threshold", each.threshold, len(words))
     names = list(columns) if len(words) > len(texts) else name_runs(words)
     opened: dict[str, Trials] = {}
-    for i, word in enumerate(words):
-        own = reading.changed(higher=spread["higher"][i])
-        if spread["score_column"][i] is not None:
-            own = own.changed(columns={**own.columns, "score": spread["score_column"][i]})
-        trials = open_run(word, spread["key"][i], protocol, own, languages=languages)
-        limit = spread["threshold"][i]
-        opened[names[i]] = trials if limit is None else at_threshold(trials, limit)
+    for name, word, key, column, high, limit in zip(names, words, keys, scored, highs, limits, strict=True):
+        own = reading.changed(higher=high, columns={**reading.columns, **({"score": column} if column else {})})
+        trials = open_run(word, key, protocol, own, languages=languages)
+        opened[name] = trials if limit is None else at_threshold(trials, limit)
     if len(opened) == 1:
         opened = runs_inside(next(iter(opened.values())))
     if len(opened) < 2:
@@ -91,7 +99,7 @@ def _open(
     return opened
 
 
-def _spread(option: str, values: Sequence[T] | None, n: int) -> list[T | None]:
+def _spread(option: str, values: Sequence[T], n: int) -> list[T | None]:
     """An option given once counts for all runs; given once a run, each has its own."""
     from hitmiss.errors import UsageError
 

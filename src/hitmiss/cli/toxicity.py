@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,6 +22,17 @@ if TYPE_CHECKING:
 
 MOST_LISTED = 1000
 FILES = "Instead of --pred_dir: file(s) in which a column, or else the name, tells the language (CSV, Parquet …); FOLDER:RUN_TAG."
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where predictions are: the folder and the tag of the run, or the column of the groups; and which languages."""
+
+    pred_dir: str | None
+    run_tag: str | None
+    group: str | None
+    languages: list[str] | None
+    skip_missing: bool
 
 
 @grouped(reading=groups.reading)
@@ -77,8 +89,7 @@ def toxicity(
     )
     settings = _config(config)
     _refuse_other_files(files, pred_dir, run_tag)
-    where: dict[str, Any] = {"pred_dir": pred_dir, "run_tag": run_tag, "group": group, "languages": languages}
-    where["skip_missing"] = missing_language == "skip"
+    where = Where(pred_dir, run_tag, group, languages, missing_language == "skip")
     try:
         run = _load(files, where, settings, rules, threshold, dump_errors)
     except DataError as error:
@@ -132,7 +143,7 @@ def _config(path: str | None) -> ToxicityConfig:
 
 def _load(
     files: list[str] | None,
-    where: dict[str, Any],
+    where: Where,
     settings: ToxicityConfig,
     rules: PredictionRules,
     threshold: float | None,
@@ -146,25 +157,25 @@ def _load(
     deciding = Deciding(threshold) if default is None else Deciding(threshold, default, "config")
     options: dict[str, Any] = {"rules": rules, "deciding": deciding, "whole": whole}
     if files:
-        if where["skip_missing"]:
+        if where.skip_missing:
             raise UsageError(
                 "--missing_language is about files named after languages; here a column tells them",
                 code="group-of-files",
             )
-        return load_any(printing.expanded(files), where["group"], languages=where["languages"], **options)
-    folder = where["pred_dir"] or settings.evaluation.output_dir
-    if not folder or not where["run_tag"]:
+        return load_any(printing.expanded(files), where.group, languages=where.languages, **options)
+    folder = where.pred_dir or settings.evaluation.output_dir
+    if not folder or not where.run_tag:
         raise UsageError(
             "say where the predictions are: --pred_dir DIR --run_tag TAG, or files with a language column",
             code="no-predictions",
         )
-    if where["group"]:
+    if where.group:
         raise UsageError(
             "--group is for files in which a column tells the group; with --run_tag the file names tell it",
             code="group-of-files",
         )
-    options["skip_missing"] = where["skip_missing"]
-    return load_run(folder, where["run_tag"], where["languages"] or settings.data.languages, **options)
+    languages = where.languages or settings.data.languages
+    return load_run(folder, where.run_tag, languages, skip_missing=where.skip_missing, **options)
 
 
 def _listed(error: Any) -> Exception:

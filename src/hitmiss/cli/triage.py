@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,6 +25,20 @@ if TYPE_CHECKING:
 
 FILES = "Results (JSON lines of the document, or any table with id, label and a verdict or a score)."
 CHOOSE = "rates, guarantee, cost or budget: choose two thresholds on --choose-on, or on half of the items."
+
+
+@dataclass(frozen=True)
+class Choosing:
+    """How two thresholds are chosen: the way, the rows to choose on, and what each way wants."""
+
+    way: str | None
+    on: str | None
+    rates: tuple[float, float]
+    confidence: float
+    guarantee: str
+    costs: list[float] | None
+    looks: str | None
+    seed: int
 
 
 @grouped(
@@ -75,13 +90,7 @@ def triage(
         raise UnknownName("rule for undefined figures", undefined, UNDEFINED)
 
     trials = _read(results, dataset, reading)
-    asked: dict[str, Any] = {
-        "choose": choose,
-        "on": choose_on,
-        "rates": (max_slip, max_false_flag),
-        "confidence": confidence,
-    }
-    asked |= {"guarantee": guarantee, "costs": costs, "looks": looks, "seed": question.seed}
+    asked = Choosing(choose, choose_on, (max_slip, max_false_flag), confidence, guarantee, costs, looks, question.seed)
     extra: list[Table] = _swept(trials) if sweep else []
     bands, choice = _bands(trials, thresholds, asked, dataset, reading)
     settled = TriageDesign(bands, choice is not None and choose_on is None, recalibration if recalibrate_on else None)
@@ -152,7 +161,7 @@ def _tally(trials: Trials) -> Any:
 
 
 def _bands(
-    trials: Trials, thresholds: list[float] | None, asked: dict[str, Any], dataset: str | None, reading: ReadSpec
+    trials: Trials, thresholds: list[float] | None, asked: Choosing, dataset: str | None, reading: ReadSpec
 ) -> tuple[Bands | None, Choice | None]:
     """The two thresholds that are given, or chosen on other rows or on half of these; None where verdicts are there."""
     from hitmiss.bands import halves
@@ -164,38 +173,38 @@ def _bands(
                 f"--thresholds takes two numbers, as 0.2 0.8; found {len(thresholds)}", code="two-thresholds"
             )
         return Bands(thresholds[0], thresholds[1]), None
-    if asked["choose"] is None:
+    if asked.way is None:
         if "decision" not in trials.frame.columns:
             raise DataError(
                 "there are scores and no verdicts; give --thresholds LOW HIGH, or --choose guarantee",
                 code="no-verdicts",
             )
         return None, None
-    learned = _read([asked["on"]], dataset, reading) if asked["on"] else halves(trials, asked["seed"])[0]
+    learned = _read([asked.on], dataset, reading) if asked.on else halves(trials, asked.seed)[0]
     choice = _chosen(_tally(learned), asked)
     if choice.point is None:
         raise DataError(f"no pair of thresholds meets the target: {choice.reason}", code="no-thresholds")
     bands = choice.point.bands
-    where = Path(asked["on"]).name if asked["on"] else f"{len(learned):,} of the {len(trials):,} rows"
+    where = Path(asked.on).name if asked.on else f"{len(learned):,} of the {len(trials):,} rows"
     return Bands(bands.low, bands.high, bands.origin.replace("this data", where)), choice
 
 
-def _chosen(tally: Any, asked: dict[str, Any]) -> Choice:
+def _chosen(tally: Any, asked: Choosing) -> Choice:
     from hitmiss import bands
     from hitmiss.errors import UnknownName, UsageError
 
-    way, (slip, flag) = asked["choose"], asked["rates"]
+    way, (slip, flag) = asked.way, asked.rates
     if way == "rates":
         return bands.by_rates(tally, slip, flag)
     if way == "guarantee":
-        return bands.guaranteed(tally, slip, flag, asked["confidence"], asked["guarantee"])
+        return bands.guaranteed(tally, slip, flag, asked.confidence, asked.guarantee)
     if way == "cost":
-        if asked["costs"] is None or len(asked["costs"]) != 3:
+        if asked.costs is None or len(asked.costs) != 3:
             raise UsageError("--choose cost needs --costs SLIP FALSE_FLAG LOOK, as 20 5 1", code="no-costs")
-        return bands.by_cost(tally, *asked["costs"])
+        return bands.by_cost(tally, *asked.costs)
     if way == "budget":
-        return bands.by_budget(tally, _share(asked["looks"]))
-    raise UnknownName("way to choose thresholds", way, ("rates", "guarantee", "cost", "budget"))
+        return bands.by_budget(tally, _share(asked.looks))
+    raise UnknownName("way to choose thresholds", str(way), ("rates", "guarantee", "cost", "budget"))
 
 
 def _share(looks: str | None) -> float:
@@ -232,9 +241,7 @@ def _reliability(trials: Trials, rule: dict[str, Any], options: dict[str, Any]) 
     return reliability_table(reliability(pooled(trials), **rule, **plan))
 
 
-def _show(
-    evaluation: Triage, choice: Choice | None, asked: dict[str, Any], extra: list[Table], rule: dict[str, Any]
-) -> None:
+def _show(evaluation: Triage, choice: Choice | None, asked: Choosing, extra: list[Table], rule: dict[str, Any]) -> None:
     from hitmiss.protocol import find_protocol
     from hitmiss.report import text
     from hitmiss.report.assessment import assess
@@ -269,13 +276,13 @@ def _title(evaluation: Triage, rule: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _judgement(evaluation: Triage, choice: Choice, asked: dict[str, Any]) -> str:
+def _judgement(evaluation: Triage, choice: Choice, asked: Choosing) -> str:
     """Whether the rates that were asked for hold on rows that the thresholds were not chosen on."""
     point = choice.point
     assert point is not None
     told = [f"where chosen: slip {point.slip:.4f}, false flag {point.false_flag:.4f}, review {point.review:.4f}"]
-    if asked["choose"] in ("rates", "guarantee"):
-        targets = dict(zip(("fake_slip_rate", "real_false_flag_rate"), asked["rates"], strict=True))
+    if asked.way in ("rates", "guarantee"):
+        targets = dict(zip(("fake_slip_rate", "real_false_flag_rate"), asked.rates, strict=True))
         for e in evaluation.figures:
             if e.metric in targets and not e.slice and e.value is not None:
                 held = "kept" if e.value <= targets[e.metric] else "BROKEN"

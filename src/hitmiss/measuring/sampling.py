@@ -62,6 +62,8 @@ def _said(e: Estimate) -> str:
     kind, _, rest = (e.method or "").partition(" ")
     if kind != "bootstrap":
         return PLAIN.get(e.method or "", e.method or "")
+    if "," not in rest:  # `bootstrap over source`, of a drift table
+        return f"draws of whole {rest.removeprefix('over ')}"
     count, what = rest.split(",")[:2]
     draws = f"{int(count):,} draws of "
     if what == f"trials {BY_CLASS}":
