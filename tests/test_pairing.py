@@ -114,5 +114,27 @@ def test_repetitions_are_paired_one_by_one() -> None:
     assert (found.b.score - found.a.score == 0.5).all()
 
 
+def test_other_numbers_of_repetitions_meet_one_another() -> None:
+    def repeated(times: int, step: float) -> Trials:
+        made = {str(t): trials(["x1", "x2"], score=[t + step, t + step + 1.0]) for t in range(times)}
+        return stack(made, "trial") if times > 1 else made["0"]
+
+    found = pair(repeated(3, 0.0), repeated(2, 0.5))
+    assert found.key == ("item", "target", "trial") and len(found) == 3 * 2 * 2
+    for item in ("x1", "x2"):
+        own = [side.frame.filter(item=item)["score"].mean() for side in (found.a, found.b)]
+        start = 0.0 if item == "x1" else 1.0
+        assert own == [start + 1.0, start + 1.0]  # (0 + 1 + 2) / 3 and (0.5 + 1.5) / 2
+    once = pair(repeated(3, 0.0), repeated(1, 0.5))
+    assert len(once) == 3 * 2 and once.repeats == ("trial",)
+
+
+def test_questions_that_one_side_never_answers_are_refused_whatever_the_repetitions() -> None:
+    three = stack({str(t): trials(["x1", "x2"]) for t in range(3)}, "trial")
+    with pytest.raises(DataError, match=r"1 of A are not in B \(as x2\)"):
+        pair(three, trials(["x1"]))
+    assert len(pair(three, trials(["x1"]), allow_missing=True)) == 3
+
+
 def test_one_row() -> None:
     assert len(pair(trials(["x1"]), trials(["x1"]))) == 1

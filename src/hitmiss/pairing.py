@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import polars as pl
@@ -12,13 +12,14 @@ from hitmiss.errors import DataError, Fault
 from hitmiss.trials import Trials
 
 REPEATS: Final = ("trial", "seed", "repeat", "epoch")
-"""Run columns that number repetitions of one run; two runs are paired repetition by repetition."""
+"""Run columns that number repetitions of one run. Two runs with the same repetitions are paired one by one; with others,
+each repetition of one meets each of the other, so that the mean over them is what is compared."""
 SHOWN: Final = 3
 
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """The trials of two runs in the same order: row i of both is the same question.
+    """The trials of two runs in the same order, that of the key: row i of both is the same question.
 
     `key` names the columns that they were matched by; `left_out` counts the questions that only one run has.
     """
@@ -51,7 +52,7 @@ def pair(
     allow_missing: bool = False,
     scores: bool = True,
 ) -> Pair:
-    """Match two runs by (item, target), and by repetition where runs were repeated.
+    """Match two runs by (item, target), and by repetition where runs were repeated (see `REPEATS`).
 
     Refused: files without ids; classes, direction or (where `scores` are to be compared) score kinds that differ;
     questions that one run lacks, with both lists (`allow_missing` leaves them out and counts them); labels that differ.
@@ -64,6 +65,9 @@ def pair(
     for trials, name in zip((a, b), names, strict=True):
         _refuse_unpaired(trials, name)
     _refuse_headers(a, b, names, scores)
+    for column in REPEATS:
+        if _repetitions(a, column) != _repetitions(b, column):
+            a, b = _crossed(a, b, column, names, allow_missing)
     key = _key(a, b, names)
     first, second, left_out = _match(a, b, key, names, allow_missing)
     _refuse_labels(first, second, names)
@@ -112,6 +116,39 @@ def _refuse_headers(a: Trials, b: Trials, names: tuple[str, str], scores: bool) 
         )
 
 
+def _repetitions(trials: Trials, column: str) -> list[str]:
+    """The repetitions of a run, in order; none where it was made once, whatever that once is called."""
+    found = trials.frame[column].unique().sort().to_list() if column in trials.header.runs else []
+    return found if len(found) > 1 else []
+
+
+def _crossed(a: Trials, b: Trials, column: str, names: tuple[str, str], allow_missing: bool) -> tuple[Trials, Trials]:
+    """Each repetition of one run with each of the other, on the questions that both answer there."""
+    question = ["item", "target"]
+    only = [x.frame.join(y.frame, on=question, how="anti").select(question).unique() for x, y in ((a, b), (b, a))]
+    if (only[0].height or only[1].height) and not allow_missing:
+        raise _missing(only[0].sort(question), only[1].sort(question), ("item", "target"), names)
+    values = [_repetitions(t, column) or [""] for t in (a, b)]
+    own = [
+        t.frame if len(v) > 1 else t.frame.with_columns(pl.lit("").alias(column))
+        for t, v in zip((a, b), values, strict=True)
+    ]
+    first = own[0].join(pl.DataFrame({"_other": values[1]}), how="cross")
+    second = own[1].join(pl.DataFrame({"_other": values[0]}), how="cross")
+    frames = [
+        first.with_columns(pl.concat_str(column, "_other", separator="/").alias(column)).drop("_other"),
+        second.with_columns(pl.concat_str("_other", column, separator="/").alias(column)).drop("_other"),
+    ]
+    on = [*question, column]
+    kept = (frames[0].join(frames[1], on=on, how="semi"), frames[1].join(frames[0], on=on, how="semi"))
+    return _again(a, kept[0], column), _again(b, kept[1], column)
+
+
+def _again(trials: Trials, frame: pl.DataFrame, column: str) -> Trials:
+    runs = tuple(dict.fromkeys((*trials.header.runs, column)))
+    return replace(trials.retitle(runs=runs), frame=frame, unique_over=None)
+
+
 def _key(a: Trials, b: Trials, names: tuple[str, str]) -> tuple[str, ...]:
     """Item, target and every run column that has several values; both runs must have the same of those."""
     several = [_several(a), _several(b)]
@@ -137,6 +174,7 @@ def _match(
 ) -> tuple[Trials, Trials, tuple[int, int]]:
     _refuse_repeats(a, key, names[0])
     _refuse_repeats(b, key, names[1])
+    a, b = (replace(t, frame=t.frame.sort(key, maintain_order=True)) for t in (a, b))  # draws do not follow the files
     if all(a.frame[name].equals(b.frame[name]) for name in key):
         return a, b, (0, 0)
     places = b.frame.select(*key).with_row_index("_at")

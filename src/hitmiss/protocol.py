@@ -147,7 +147,25 @@ def read_runs(
             f"two files are called {next(n for n in names if names.count(n) > 1)!r}; runs need names of their own",
             code="same-name",
         )
-    return stack({n: read_trials(p, key, protocol, spec) for n, p in zip(names, paths, strict=True)}, column)
+    runs = {n: read_trials(p, key, protocol, spec) for n, p in zip(names, paths, strict=True)}
+    return _with_notes(stack(runs, column), _alike(runs))
+
+
+def _alike(runs: Mapping[str, Trials]) -> list[str]:
+    """A remark for each file whose answers are those of an earlier one: two seeds never give that."""
+    seen: dict[str, str] = {}
+    found = []
+    for name, trials in runs.items():
+        content = trials.frame.select(sorted(trials.frame.columns)).sort("item")
+        digest = replace(trials, frame=content, header=replace(trials.header, sources=())).digest
+        if digest in seen:
+            found.append(f"{seen[digest]} and {name} hold the same scores: they are one run, not two")
+        seen.setdefault(digest, name)
+    return found
+
+
+def _with_notes(trials: Trials, notes: Sequence[str]) -> Trials:
+    return trials.retitle(notes=(*trials.header.notes, *notes)) if notes else trials
 
 
 def measure_trials(trials: Trials, design: Design) -> Results:

@@ -18,6 +18,7 @@ from hitmiss.design import Design
 from hitmiss.errors import DataError, UsageError
 from hitmiss.readspec import ReadSpec
 from hitmiss.trials import Trials
+from hitmiss.values import END_DIGITS, steady
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,6 +36,7 @@ class Estimate:
     `value` is None where it is undefined; `note` then says why. `of` is how many trials the figure is over, where it says
     (the denominator of a share). `title` is what a protocol calls the metric. `units` is how many units were drawn from,
     `units_effective` how many of equal size would say as much. `average` is None, `pooled`, `macro`, `worst` or `gap`.
+    The ends keep 10 significant digits, and in JSON the value 13: what comes after differs between processors.
     """
 
     metric: str
@@ -60,6 +62,10 @@ class Estimate:
     def shown(self) -> str:
         """What the metric is called in tables: the name that a protocol gives it, else its own."""
         return self.title or self.metric
+
+    def __post_init__(self) -> None:
+        for end in ("low", "high"):
+            object.__setattr__(self, end, steady(getattr(self, end), END_DIGITS))
 
     @property
     def is_defined(self) -> bool:
@@ -143,7 +149,7 @@ class Results:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form: `{"schema": 1, "signature": …, "warnings": […], "estimates": [{…}]}`."""
-        rows = [{k: finite(v) for k, v in asdict(e).items()} for e in self.estimates]
+        rows = [{**{k: finite(v) for k, v in asdict(e).items()}, "value": finite(steady(e.value))} for e in self.estimates]
         return {
             "schema": SCHEMA,
             "signature": self.signature,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final, Literal
 
 ABSTAIN: Final = -1
@@ -12,6 +13,20 @@ FAILED: Final = -2
 ScoreKind = Literal["llr", "logit", "probability", "raw"]
 SCORE_KINDS: Final[tuple[str, ...]] = ("llr", "logit", "probability", "raw")
 """llr: natural-log likelihood ratio; logit: log-odds; probability: 0..1; raw: only the order means anything."""
+
+DIGITS: Final = 13
+"""Significant digits of a figure: the last bits of sums, powers and logarithms differ between processors."""
+END_DIGITS: Final = 10
+"""Significant digits of the end of an interval, where more such operations meet."""
+
+
+def steady(value: float | None, digits: int = DIGITS) -> float | None:
+    """A number without the digits that another processor, another order of rows or a stream may give otherwise.
+
+    >>> steady(0.1 + 0.2), steady(1.0), steady(None), steady(2 / 3, 4)
+    (0.3, 1.0, None, 0.6667)
+    """
+    return value if value is None or not math.isfinite(value) else float(f"{value:.{digits - 1}e}")
 
 
 class Rate(float):

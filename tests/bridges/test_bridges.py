@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -59,6 +60,32 @@ def test_an_accumulator_stays_small_and_travels_as_arrays() -> None:
             Accumulator([wrong])
     with pytest.raises(UsageError, match="other metrics"):
         Accumulator(["eer"]).merge(Accumulator(["roc_auc"]))
+
+
+def test_metrics_of_probabilities_get_probabilities() -> None:
+    rng = np.random.default_rng(5)
+    y = np.repeat([0, 1], 90)
+    x = rng.normal(size=(180, 3)) + y[:, None]
+    model = LogisticRegression()
+    for ours, theirs in (("brier", "neg_brier_score"), ("log_loss", "neg_log_loss")):
+        got = cross_val_score(model, x, y, scoring=scorer(ours), cv=3, error_score="raise")
+        assert got == pytest.approx(cross_val_score(model, x, y, scoring=theirs, cv=3), abs=1e-12)
+    logits = rng.normal(size=(40, 2)) * 2
+    labels = rng.integers(0, 2, 40)
+    p = 1 / (1 + np.exp(logits[:, 0] - logits[:, 1]))
+    found = compute_metrics(["roc_auc", "brier"])((logits, labels))
+    assert list(found) == ["roc_auc", "brier"] and found["brier"] == pytest.approx(np.mean((p - labels) ** 2))
+
+
+def test_scorers_pickle() -> None:
+    rng = np.random.default_rng(6)
+    y = rng.integers(0, 2, 60)
+    x = rng.normal(size=(60, 2)) + y[:, None]
+    model = LogisticRegression().fit(x, y)
+    for name in ("eer", "f1", "brier", "tpr_at_fpr(fpr=0.05)"):
+        made = scorer(name)
+        assert pickle.loads(pickle.dumps(made))(model, x, y) == made(model, x, y)
+        assert name.split("(")[0] in repr(made)
 
 
 def test_scorers_choose_models() -> None:

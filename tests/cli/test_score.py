@@ -125,6 +125,32 @@ def test_matrix_of_attacks_and_codecs(command: Command, files: Path) -> None:
     command("score", *official(files, "--matrix", "attack"), code=2)
 
 
+def test_probabilities_declared_llr_are_pointed_out(command: Command, files: Path) -> None:
+    rows = [line.split("\t") for line in (files / "eval_a.tsv").read_text().splitlines()[1:]]
+    squashed = "".join(f"{name}\t{1 / (1 + np.exp(-float(score)))!r}\n" for name, score in rows)
+    (files / "p.tsv").write_text("filename\tcm-score\n" + squashed.replace("np.float64(", "").replace(")", ""))
+    given = ["--key", files / "eval.tsv", "-p", "asvspoof5", "--score-kind", "llr"]
+    assert any("all lie in 0..1" in w for w in command.json(files / "p.tsv", *given)["warnings"])
+    assert not any("all lie in 0..1" in w for w in command.json(files / "eval_a.tsv", *given)["warnings"])
+
+
+def test_one_file_twice_is_not_two_seeds(command: Command, files: Path) -> None:
+    head, *rows = (files / "eval_a.tsv").read_text().splitlines()
+    (files / "again.tsv").write_text("\n".join([head, *rows[::-1]]) + "\n")
+    words = ["--key", files / "eval.tsv", "-p", "asvspoof5", "--seeds"]
+    got = command.json(files / "eval_a.tsv", files / "again.tsv", files / "eval_b.tsv", *words)
+    assert [w for w in got["warnings"] if "hold the same scores" in w] == [
+        "eval_a and again hold the same scores: they are one run, not two"
+    ]
+
+
+def test_a_unit_is_never_ignored_in_silence(command: Command, files: Path) -> None:
+    assert any("--bootstrap" in w for w in command.json(*official(files, "--unit", "speaker"))["warnings"])
+    command("score", *official(files, "--unit", "spk"), code=2)
+    assert "speaker" in command.errors
+    command("score", *official(files, "--unit", "spk", "--bootstrap", "20"), code=2)
+
+
 def test_seeds_give_mean_sd_min_max(command: Command, files: Path) -> None:
     got = command.json(
         files / "eval_a.tsv", files / "eval_b.tsv", "--key", files / "eval.tsv", "-p", "asvspoof5", "--seeds"

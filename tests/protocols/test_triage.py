@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hitmiss.cli.main import run
 from hitmiss.errors import UnknownName
 from hitmiss.protocols.triage import compute_metrics, evaluate_triage, repeats_of, write_metrics
 from hitmiss.protocols.triage_file import HEADLINES, metrics_file
@@ -166,3 +167,34 @@ def test_confusion_keeps_errors_and_unparsed_apart(tmp_path: Path) -> None:
     (c,) = evaluate_triage(str(save(tmp_path, rows)), bootstrap=20).confusions
     assert (c.counts.tp, c.counts.abstained, c.counts.failed) == (76, 350, 3)
     assert sum(c.unparsed) == 1
+
+
+def test_a_run_with_fewer_trials_is_in_every_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = records(trials=3) + [{**row, "model": "other"} for row in records(trials=1)]
+    assert run(["triage", str(save(tmp_path, rows)), "--bootstrap", "20"]) == 0
+    tables = [t for t in capsys.readouterr().out.split("\n\n") if "metric " in t]
+    assert len(tables) >= 5 and all("gpt-5-mini|tools" in t and "other|tools" in t for t in tables)
+    alone = evaluate_triage(save(tmp_path, rows[-500:]), bootstrap=20)
+    both = evaluate_triage(save(tmp_path, rows), bootstrap=20)
+    own = {e.metric: e.value for e in repeats_of(both.figures) if e.run["model"] == "other"}
+    assert own == {e.metric: e.value for e in repeats_of(alone.figures)}
+
+
+def test_runs_with_other_numbers_of_trials_are_compared_by_their_means(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = np.random.default_rng(3)
+    rows = []
+    for model, times in (("a", 3), ("b", 2)):
+        for trial in range(times):
+            for i in range(50):
+                label = ("fake", "real")[i % 2]
+                said = label if rng.random() < 0.8 else "uncertain"
+                rows.append({"id": f"s{i}", "model": model, "trial": trial, "label": label, "prediction": said})
+    path = str(save(tmp_path, [{**row, "use_tools": False, "confidence": 0.5} for row in rows]))
+    words = ["compare", f"{path}[model=a]", f"{path}[model=b]", "-p", "triage", "-m", "accuracy", "--bootstrap", "50"]
+    assert run([*words, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["differences"][0]
+    for side, model in (("a", "a"), ("b", "b")):
+        own = [row["label"] == row["prediction"] for row in rows if row["model"] == model]
+        assert found[side] == pytest.approx(sum(own) / len(own))

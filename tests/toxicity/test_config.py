@@ -85,3 +85,28 @@ def test_flags_beat_the_file_and_the_file_beats_names(tmp_path: Path, capsys: py
     assert run([*words, "--threshold", "0.6"]) == 0
     assert "1.0000,0.0000,0.0000,0.0000,0.5000" in capsys.readouterr().out
     assert load_run(tmp_path, "run").groups == ("en", "es", "no")
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "said"),
+    [
+        ("evaluation: {metrics: [roc_auc, f1, AUC]}", 0, ""),
+        ("evaluation: {metrics: [roc_auc, bleu]}", 2, "bleu"),
+        ("evaluation: {threshold_metric: roc_auc}", 2, "no threshold changes"),
+        ("evaluation: {threshold_metric: f2}", 2, "f2"),
+        ("evaluation: {threshold_metric: mcc}", 0, "--maximize mcc"),
+        ("evaluation: {optimize_threshold: true}", 0, "--maximize f1"),
+    ],
+)
+def test_what_the_configuration_asks_for_is_given_refused_or_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, code: int, said: str
+) -> None:
+    (tmp_path / "r_en.csv").write_text("id,y_true,y_prob\n1,1,0.9\n2,0,0.2\n3,1,0.4\n4,0,0.6\n")
+    where = ["--pred_dir", str(tmp_path), "--run_tag", "r", "--languages", "en", "--bootstrap", "0"]
+    assert run(["toxicity", "--config", str(config(tmp_path, text)), *where]) == code
+    err = capsys.readouterr().err
+    assert said in err and ("--maximize" in err) == said.startswith("--maximize")
+    (tmp_path / "r_en.csv").write_text("id,y_true,y_prob,best_threshold\n1,1,0.9,0.3\n2,0,0.2,0.3\n")
+    if code == 0:  # thresholds that the files bring are those that were chosen
+        assert run(["toxicity", "--config", str(config(tmp_path, text)), *where]) == 0
+        assert "--maximize" not in capsys.readouterr().err

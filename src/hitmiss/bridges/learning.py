@@ -7,19 +7,46 @@ Trainer(..., compute_metrics=compute_metrics(["eer", "roc_auc"]))
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.bridges.asking import array, asked, figures
+from hitmiss.detect.extract import to_probability
 from hitmiss.errors import DataError, EnvironmentFault, UsageError
+from hitmiss.registry import Metric
 from hitmiss.spec import Spec
 
 NEEDS_SKLEARN = "a scorer needs scikit-learn: pip install scikit-learn"
 
 
-def score_function(metric: str | Spec, positive: Any = 1) -> Callable[[Any, Any], float]:
+@dataclass(frozen=True)
+class Figure:
+    """A metric as a function of (y_true, y_score or y_pred). It pickles, so that folds can run in other processes."""
+
+    metric: str
+    positive: Any = 1
+
+    @property
+    def __name__(self) -> str:
+        """The metric's name, which scikit-learn shows."""
+        return asked([self.metric])[0][1].name
+
+    def __call__(self, y_true: Any, y_score: Any, pos_label: Any = None) -> float:
+        """The figure. `pos_label`: scikit-learn hands it on, and the figure knows its own."""
+        del pos_label
+        questions = asked([self.metric])
+        ((text, entry, _),) = questions
+        label = (np.asarray(y_true) == self.positive).astype(np.int8)
+        given = np.asarray(y_score)
+        if "decision" in entry.columns:
+            given = (given == self.positive).astype(np.float64)
+        return figures(questions, label, given, 0.5)[text]
+
+
+def score_function(metric: str | Spec, positive: Any = 1) -> Figure:
     """A metric as `make_scorer` wants it: a function of (y_true, y_score or y_pred).
 
     `positive` is the label of the positive class; every other label is negative.
@@ -27,48 +54,32 @@ def score_function(metric: str | Spec, positive: Any = 1) -> Callable[[Any, Any]
     >>> score_function("roc_auc", positive="real")(["real", "fake"], [0.9, 0.1])
     1.0
     """
-    questions = asked([metric])
-    ((text, entry, _),) = questions
-
-    def figure(y_true: Any, y_score: Any) -> float:
-        label = (np.asarray(y_true) == positive).astype(np.int8)
-        given = np.asarray(y_score)
-        if "decision" in entry.columns:
-            given = (given == positive).astype(np.float64)
-        return figures(questions, label, given, 0.5)[text]
-
-    figure.__name__ = entry.name
-    return figure
+    ((text, _, _),) = asked([metric])
+    return Figure(text, positive)
 
 
 def scorer(metric: str | Spec, positive: Any = 1) -> Any:
     """A scorer for `cross_val_score`, `GridSearchCV` and the like: greater is better, so low-is-better is negated.
 
-    Metrics of scores get the decision function or the probability of the positive class; metrics of decisions get
-    predictions. A figure that is undefined in a fold is NaN there.
+    Metrics of probabilities (brier, log_loss) get the probability of the positive class, other metrics of scores the
+    decision function where there is one, metrics of decisions get predictions. A figure that is undefined in a fold is
+    NaN there. The scorer pickles.
     """
     try:
         from sklearn.metrics import make_scorer
     except ImportError:
         raise EnvironmentFault(NEEDS_SKLEARN) from None
     ((_, entry, _),) = asked([metric])
-    response = "predict" if "decision" in entry.columns else ("decision_function", "predict_proba")
-    options: dict[str, Any] = {"response_method": response}
-    if "decision" not in entry.columns:
-        options["pos_label"] = positive
-    made = _with_label(score_function(metric, positive))
-    return make_scorer(made, greater_is_better=entry.best == "high", **options)
+    options: dict[str, Any] = {"response_method": ("decision_function", "predict_proba"), "pos_label": positive}
+    if _of_probabilities(entry):
+        options["response_method"] = "predict_proba"
+    elif "decision" in entry.columns:
+        options = {"response_method": "predict"}
+    return make_scorer(score_function(metric, positive), greater_is_better=entry.best == "high", **options)
 
 
-def _with_label(function: Callable[[Any, Any], float]) -> Callable[..., float]:
-    """scikit-learn hands `pos_label` on; the function knows its own."""
-
-    def figure(y_true: Any, y_score: Any, pos_label: Any = None) -> float:
-        del pos_label
-        return function(y_true, y_score)
-
-    figure.__name__ = function.__name__
-    return figure
+def _of_probabilities(entry: Metric) -> bool:
+    return entry.kinds == ("probability",)
 
 
 def compute_metrics(
@@ -77,7 +88,8 @@ def compute_metrics(
     """A `compute_metrics` for transformers' Trainer: logits to log-odds of the positive class, then every metric.
 
     Two columns: the second is positive unless `positive_index` says otherwise; more columns need it. One column is taken
-    as log-odds. Metrics of decisions decide at `threshold` (log-odds >= 0, as the argmax of two columns).
+    as log-odds. Metrics of decisions decide at `threshold` (log-odds >= 0, as the argmax of two columns); metrics of
+    probabilities (brier, log_loss) get the probability that the log-odds stand for.
 
     >>> compute_metrics(["roc_auc"])(([[2.0, -1.0], [0.0, 3.0]], [0, 1]))
     {'roc_auc': 1.0}
@@ -87,8 +99,10 @@ def compute_metrics(
     def computed(prediction: Any) -> dict[str, float]:
         logits, labels = _parts(prediction)
         score, index = log_odds(logits, positive_index)
-        truth = array(labels).reshape(-1)
-        return figures(questions, (truth == index).astype(np.int8), score, threshold)
+        label = (array(labels).reshape(-1) == index).astype(np.int8)
+        found = figures([q for q in questions if not _of_probabilities(q[1])], label, score, threshold)
+        found |= figures([q for q in questions if _of_probabilities(q[1])], label, to_probability(score))
+        return {text: found[text] for text, _, _ in questions}
 
     return computed
 

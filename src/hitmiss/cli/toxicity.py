@@ -94,6 +94,7 @@ def toxicity(
         run = _load(files, where, settings, rules, threshold, dump_errors)
     except DataError as error:
         raise _listed(error) from None
+    _honour(settings, run)
     drawn: dict[str, Any] = {"bootstrap": bootstrap, "seed": seed, "level": level, "undefined": undefined}
     _refuse_overwriting(run, output, results)
     _evaluate(run, output, results, documented, json, drawn)
@@ -139,6 +140,31 @@ def _config(path: str | None) -> ToxicityConfig:
     from hitmiss.io.config import ToxicityConfig, read_config
 
     return read_config(path) if path else ToxicityConfig()
+
+
+def _honour(settings: ToxicityConfig, run: Run) -> None:
+    """What the configuration asks for beyond data and default: refused where scoring does not give it, else said."""
+    from hitmiss.errors import UnknownName, UsageError
+    from hitmiss.protocol import find_protocol
+    from hitmiss.registry import resolve
+
+    asked, known = settings.evaluation, find_protocol("toxicity").metrics
+    for name in asked.metrics or []:
+        if {"auc": "roc_auc", "rocauc": "roc_auc"}.get(name.lower(), name.lower().replace("-", "_")) not in known:
+            raise UnknownName("metric in evaluation.metrics of the configuration", name, known)
+    if asked.threshold_metric and "decision" not in resolve(asked.threshold_metric.lower())[1].columns:
+        raise UsageError(
+            f"evaluation.threshold_metric is {asked.threshold_metric!r}, which no threshold changes; name a figure of "
+            "decisions, as f1",
+            code="threshold-metric",
+        )
+    by_files = all("column" in str(rule) for rule in run.rules.values())
+    if (asked.optimize_threshold or asked.threshold_metric) and not by_files:
+        best = asked.threshold_metric or "f1"
+        printing.note(
+            "! the configuration asks for thresholds that were chosen, and the files bring none: nothing is chosen on the data "
+            f"that is scored. Choose on development data: hitmiss threshold DEV_FILES --maximize {best}"
+        )
 
 
 def _load(

@@ -15,6 +15,7 @@ from hitmiss import artifacts
 from hitmiss.design import Design
 from hitmiss.errors import UsageError
 from hitmiss.results import SCHEMA, finite
+from hitmiss.values import END_DIGITS, steady
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,6 +55,16 @@ class Difference:
     average: str | None = None
     note: str | None = None
     best: str = "low"
+
+    def __post_init__(self) -> None:
+        for found in ("low", "high", "p_value", "p_adjusted", "mdd"):
+            object.__setattr__(self, found, steady(getattr(self, found), END_DIGITS))
+
+
+def told(row: Difference) -> dict[str, Any]:
+    """A row as JSON can hold it; its figures keep the digits that are the same on every processor."""
+    figures = {name: finite(steady(getattr(row, name))) for name in ("a", "b", "delta")}
+    return {**{k: finite(v) for k, v in asdict(row).items()}, **figures}
 
 
 def judged(row: Difference, level: float) -> Difference:
@@ -134,7 +145,7 @@ class Comparison:
             "correction": self.correction,
             "warnings": list(self.warnings),
             "design": self.design.to_plain() if self.design is not None else None,
-            "differences": [{k: finite(v) for k, v in asdict(d).items()} for d in self],
+            "differences": [told(d) for d in self],
             "mcnemar": [{k: finite(v) for k, v in asdict(d).items()} for d in self.discordances],
         }
 

@@ -23,7 +23,7 @@ from hitmiss import artifacts
 from hitmiss._version import __version__
 from hitmiss.comparing.comparison import compare_design, digest, turned, with_sides
 from hitmiss.comparing.contrasts import TESTS
-from hitmiss.comparing.differences import IDENTICAL, Comparison, Difference, judged
+from hitmiss.comparing.differences import IDENTICAL, Comparison, Difference, judged, told
 from hitmiss.comparing.paired_samples import same_columns
 from hitmiss.design import By, Contest, Design, Grouping, Plan, Protocol
 from hitmiss.errors import DataError, UnknownName, UsageError
@@ -49,6 +49,7 @@ from hitmiss.stats.units import draw_units
 from hitmiss.tally import Array, Floats
 from hitmiss.trials import Trials
 from hitmiss.validity import breaches_of, facts, unchecked_of
+from hitmiss.values import steady
 
 MAX_T: Final = "max-t"
 """All differences of a family judged by the largest studentised one among true zeros."""
@@ -102,7 +103,7 @@ class Ranking:
     def to_dict(self) -> dict[str, Any]:
         """The JSON form: `{"schema": 1, "kind": "ranking", "runs": […], "standings": [{…}], "pairs": [{…}]}`."""
         unknown = ("wins", "ties", "losses", "n_positive")  # of two runs alone: see `compare`
-        pairs = [{"run_a": d.a, "run_b": d.b, **asdict(d.difference)} for d in self.duels]
+        pairs = [{"run_a": d.a, "run_b": d.b, **told(d.difference)} for d in self.duels]
         return {
             "schema": SCHEMA,
             "kind": "ranking",
@@ -112,8 +113,10 @@ class Ranking:
             "warnings": list(self.warnings),
             "signature": self.signature,
             "design": self.design.to_plain() if self.design is not None else None,
-            "standings": [{k: finite(v) for k, v in asdict(s).items()} for s in self.standings],
-            "pairs": [{k: finite(v) for k, v in row.items() if k not in unknown} for row in pairs],
+            "standings": [
+                {**{k: finite(v) for k, v in asdict(s).items()}, "value": finite(steady(s.value))} for s in self.standings
+            ],
+            "pairs": [{k: v for k, v in row.items() if k not in unknown} for row in pairs],
         }
 
     def to_json(self, indent: int | None = 1) -> str:

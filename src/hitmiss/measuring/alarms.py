@@ -1,4 +1,4 @@
-"""What a reader of the figures must be told: reversed scores, constant scores, ties, useless operating points."""
+"""Warnings for readers of the figures: reversed, constant or misdeclared scores, ties, useless operating points."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ def alarms(sample: Sample, questions: Sequence[Question]) -> list[str]:
     asked_score = any("score" in q.metric.columns for q in questions)
     if not asked_score or not 0 < sample.n_positive < sample.n:
         return []
-    found = [_constant(sample), _reversed(sample), _ties(sample, questions), *_useless(sample, questions)]
+    found = [_constant(sample), _reversed(sample), _not_llr(sample), _ties(sample, questions)]
+    found += _useless(sample, questions)
     where = ", ".join(f"{k}={v}" for k, v in sample.run.items())
     return [f"{where}: {text}" if where else text for text in found if text]
 
@@ -41,6 +42,19 @@ def _reversed(sample: Sample) -> str | None:
     return (
         f"the scores look REVERSED: ROC AUC is {area:.4f} [{low:.4f}, {high:.4f}], so higher scores go with {head.negative}; "
         f"nothing was flipped. Declare the direction (--higher {head.negative}) if that is what the scores mean"
+    )
+
+
+def _not_llr(sample: Sample) -> str | None:
+    """Log-likelihood ratios lie on both sides of 0, without a bound; probabilities called so give absurd costs."""
+    if sample.columns.trials.header.score_kind != "llr":
+        return None
+    low, high = float(sample.score.min()), float(sample.score.max())
+    if low < 0.0 or high > 1.0 or low == high:
+        return None
+    return (
+        f"the scores are declared llr and all lie in 0..1 ({low:g} to {high:g}), as probabilities do: act_dcf and cllr then "
+        "say nothing. Declare what they are (--score-kind probability) or turn them into log-likelihood ratios"
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hitmiss.design import By, Design, Gap, Method, Protocol
+from hitmiss.design import By, Design, Gap, Method, Protocol, Plan
 from hitmiss.errors import DataError
 from hitmiss.expressions import Derived
 from hitmiss.measuring.alarms import alarms, ties_matter
@@ -103,6 +103,9 @@ def measure_design(
     questions = [ask(m, trials, chosen) for m in design.metrics]
     if not len(trials):
         raise DataError("there are no trials to measure", code="no-trials")
+    if not plan.bootstrap and not isinstance(trials, TalliedTrials):
+        for name in plan.unit:
+            trials.column(name)  # a name that is none is refused, whether units are drawn or not
     wholes = samples_of_runs(columns)
     if chosen.both_eers and any(ties_matter(s) for s in wholes) and any(q.text == "eer" for q in questions):
         questions.insert(1 + [q.text for q in questions].index("eer"), ask("eer(ties=grouped)", trials, chosen))
@@ -110,7 +113,7 @@ def measure_design(
     few = chosen.slice_metrics
     narrow = replace(work, questions=[q for q in questions if not few or q.metric.name in few], replicates={})
     estimates: list[Estimate] = []
-    warnings: list[str] = [*trials.header.notes, *remarks]
+    warnings: list[str] = [*trials.header.notes, *remarks, *_undrawn(plan)]
     tables = 1 + len(groupings) + (gap is not None)
     for whole in each(wholes, "measuring", [sample.n for sample in wholes]):
         with step("all trials", tables):
@@ -128,3 +131,12 @@ def measure_design(
     results = Results(tuple(estimates), "", tuple(dict.fromkeys(warnings)), chosen.name or None, trials)
     results = replace(results, reading=trials.header.reading, design=design)
     return replace(results, signature=sign(results, trials, questions, plan, groupings, str(gap) if gap else None))
+
+
+def _undrawn(plan: Plan) -> list[str]:
+    """A unit that was asked for and is not drawn; items are the unit that repeated runs bring themselves."""
+    if plan.bootstrap or plan.unit in ((), ("item",)):
+        return []
+    return [
+        f"no intervals: the unit {' × '.join(plan.unit)} is drawn by a bootstrap, and none was asked for (--bootstrap 1000)"
+    ]

@@ -62,6 +62,7 @@ def measure_repeated(
     wide = replace(protocol or Protocol(), slice_metrics=())
     together = measure(pooled(trials, column), metrics, by=[column], unit="item", **{**own, "protocol": wide})
     means = [_mean(e, column) for e in together if e.average == "macro"]
+    means += _made_once(each, means, column)
     sliced = measure(pooled(trials, column), metrics, by=by, unit="item", **own) if by else Results(())
     rows = (*each, *means, *_deviations(each, column), *(e for e in sliced if e.slice))
     return replace(
@@ -71,6 +72,17 @@ def measure_repeated(
 
 def _mean(e: Estimate, column: str) -> Estimate:
     return replace(e, average="mean", slice={}, note=e.note or f"mean over the values of {column}")
+
+
+def _made_once(each: Results, means: list[Estimate], column: str) -> list[Estimate]:
+    """The figures of runs that have one repetition, as the mean over that one, so that no run is missing from a table."""
+    have = {(e.metric, *sorted(e.run.items())) for e in means}
+    rows = [
+        replace(e, run={k: v for k, v in e.run.items() if k != column}, average="mean", note=e.note or f"one {column}")
+        for e in each
+        if e.average is None and not e.slice
+    ]
+    return [row for row in rows if (row.metric, *sorted(row.run.items())) not in have]
 
 
 def _deviations(each: Results, column: str) -> list[Estimate]:
