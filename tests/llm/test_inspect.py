@@ -325,6 +325,26 @@ class TestKinds:
         assert "the sound cannot be decoded" in found["judge-1", "b"]["error"]
         assert {seen.key for seen in server.requests} == {"none-needed"}
 
+    def test_rows_hold_what_was_sent(self, dataset: Path, tmp_path: Path) -> None:
+        """The body that the server got decides, not what was asked for: some models take no temperature and no seed."""
+        bodies: dict[str, list[dict[str, Any]]] = {}
+        with StandIn() as server:
+            for name, model, provider in (("a", "gpt-5", "openai"), ("b", "judge-1", None)):
+                words = command(dataset, server, tmp_path / f"{name}.jsonl", "--limit", "2", "--seed", "7")
+                words[words.index("--models") + 1] = model
+                words += ["--provider", provider] if provider else []
+                before = len(server.requests)
+                code, _, err = done(words, tmp_path)
+                assert code == 0, err
+                bodies[name] = [dict(seen.parameters) for seen in server.requests[before:]]
+                for row in rows_of(tmp_path / f"{name}.jsonl"):
+                    for field in ("temperature", "seed"):
+                        assert row["run_config"][field] == bodies[name][0].get(field)
+                assert ("not sent" in err) == (bodies[name][0].get("seed") is None)
+        assert "temperature" not in bodies["a"][0] and bodies["b"][0]["seed"] == 7
+        told = read_results(tmp_path / "a.jsonl").header.provenance
+        assert {name: float(value) for name, value in told["not_sent"].items()} == {"temperature": 0.0, "seed": 7.0}
+
     def test_prices_give_costs(self, dataset: Path, tmp_path: Path) -> None:
         (tmp_path / "prices.toml").write_text('["judge-1"]\ninput = 2\noutput = 8\n')
         with StandIn() as server:

@@ -195,6 +195,9 @@ def _emit(outcome: Outcome, canaries: int, json: bool) -> None:
     )
     for reason in dict.fromkeys(row["cost_reason"] for row in outcome.rows if row["cost_reason"]):
         printing.out(f"cost is undefined: {reason}")
+    for text in dict.fromkeys(map(_dropped, outcome.rows)):
+        if text:
+            printing.note(text)
     for error, n in Counter(row["error"] for row in outcome.rows if "error" in row).most_common(5):
         printing.note(f"failed {n}×: {error}")
     for found in outcome.obedience:
@@ -202,6 +205,13 @@ def _emit(outcome: Outcome, canaries: int, json: bool) -> None:
     if not canaries:
         printing.note("whether orders inside items are followed was not measured; --canaries 20 does")
     printing.out(f"{outcome.output}: {len(outcome.rows):,} rows; score them: hitmiss triage {outcome.output}")
+
+
+def _dropped(row: dict[str, Any]) -> str:
+    """What was asked for and not sent, in words; nothing where all was."""
+    lost = row["run_config"].get("not_sent", {})
+    what = " and ".join(f"{name} {value}" for name, value in lost.items())
+    return f"! {row['model']} takes no {' and no '.join(lost)}: {what} was asked for and not sent" if lost else ""
 
 
 def _cells(outcome: Outcome) -> list[dict[str, Any]]:

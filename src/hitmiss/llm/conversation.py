@@ -17,6 +17,7 @@ from hitmiss.llm.plan import Call, Plan
 from hitmiss.llm.prompts import as_data
 from hitmiss.llm.sounds import to_send
 from hitmiss.llm.tools import BY_KIND, ToolCall, call_tool
+from hitmiss.llm.wire import Sent, listen
 
 ENDS: Final = {
     "max_tokens": ": it was cut off at the most tokens that an answer may have (--max-tokens)",
@@ -50,10 +51,12 @@ class Conversation:
         self.tool_calls: list[ToolCall] = []
         self.replies: list[Reply] = []
         self.sent: dict[str, Any] | None = None
+        self.wire: Sent = {}
 
     async def hold(self, state: Any) -> dict[str, Any]:
         """Ask until there is an answer; the last of `max_iterations` offers no tools, so that it must be one."""
         model = need("inspect_ai.model", "llm")
+        self.wire = listen()
         data = self.call.item.load()
         state.messages = self._messages(data)
         tools = self._tools(data) if self.call.use_tools else []
@@ -95,6 +98,7 @@ class Conversation:
             "tool_details": [c.detail for c in self.tool_calls],
             "cache_hit": any(c.cached for c in self.tool_calls) or any(r.cached for r in self.replies),
             **({"sent": self.sent} if self.sent is not None else {}),
+            **({"wire": self.wire} if self.wire else {}),
         }
 
     def _messages(self, data: bytes) -> list[Any]:

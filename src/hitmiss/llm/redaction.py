@@ -7,10 +7,11 @@ from contextlib import suppress
 from typing import Any
 
 from hitmiss.llm.secrets import Secrets
+from hitmiss.llm.wire import heard
 
 
 def redact_api(model: Any, secrets: Secrets) -> None:
-    """Have every answer and every error of a model pass through `secrets` first."""
+    """Have every answer and every error of a model pass through `secrets` first; note what was sent."""
     original = model.api.generate
 
     async def generate(*args: Any, **kwargs: Any) -> Any:
@@ -18,6 +19,7 @@ def redact_api(model: Any, secrets: Secrets) -> None:
             result = await original(*args, **kwargs)
         except Exception as error:
             raise redact_error(error, secrets) from None
+        heard(result)
         if isinstance(result, tuple):
             return tuple(_redacted(part, secrets) for part in result)
         return _redacted(result, secrets)

@@ -21,7 +21,7 @@ def as_chat(body: Mapping[str, Any]) -> dict[str, Any]:
     items = [{"role": "user", "content": given}] if isinstance(given, str) else given
     messages = [message for item in items if (message := _message(item)) is not None]
     tools = [{"type": "function", "function": t} for t in body.get("tools") or () if t["type"] == "function"]
-    kept = {name: body[name] for name in ("model", "temperature") if name in body}
+    kept = {name: body[name] for name in ("model", "temperature", "seed") if name in body}
     return {**kept, "messages": messages, **({"tools": tools} if tools else {})}
 
 

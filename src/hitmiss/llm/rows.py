@@ -19,8 +19,10 @@ NO_TOKENS: Final = "the model is no language model and has no tokens"
 def make_rows(plan: Plan, records: Iterable[tuple[int, Mapping[str, Any]]], prices: Prices) -> Iterator[dict[str, Any]]:
     """A row for every record, in the order of the plan."""
     calls, about = plan.calls, shared(plan)
-    for at, record in sorted(records, key=lambda pair: pair[0]):
-        yield row_of(plan, calls[at], record, about, prices)
+    ordered = sorted(records, key=lambda pair: pair[0])
+    wires = {calls[at].model: record["wire"] for at, record in ordered if record.get("wire")}
+    for at, record in ordered:  # of a call that failed no request is known: it was made as the model's others
+        yield row_of(plan, calls[at], {"wire": wires.get(calls[at].model, {}), **record}, about, prices)
 
 
 def shared(plan: Plan) -> dict[str, Any]:
@@ -54,7 +56,7 @@ def row_of(
         "raw_analysis": record.get("raw", ""),
         "problem": record.get("problem", ""),
         "models": models_of(call, record, is_llm),
-        "run_config": {**(plan.settings.run_config if is_llm else {}), **_conditions(plan, call), **about},
+        "run_config": {**_settings(plan, record, is_llm), **_conditions(plan, call), **about},
         "cache_state": plan.settings.cache_state,
         "cache_hit": bool(record.get("cache_hit", False)),
         "tool_usage": [detail["tool"] for detail in record.get("tool_details", ())],
@@ -73,6 +75,15 @@ def row_of(
     if "error" in record:
         row |= {"error": record["error"], "error_type": record.get("error_type", "exception")}
     return row
+
+
+def _settings(plan: Plan, record: Mapping[str, Any], is_llm: bool) -> dict[str, Any]:
+    """The settings as they were sent; what was asked for and not sent stands by itself."""
+    if not is_llm:
+        return {}
+    asked, wire = plan.settings.run_config, record.get("wire") or {}
+    dropped = {name: asked[name] for name, value in wire.items() if value is None and asked.get(name) is not None}
+    return {**asked, **wire, **({"not_sent": dropped} if dropped else {})}
 
 
 def models_of(call: Call, record: Mapping[str, Any], is_llm: bool) -> dict[str, Any]:

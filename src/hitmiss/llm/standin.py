@@ -48,6 +48,7 @@ class Seen:
     text: str
     length: int = 0
     data: bytes = field(default=b"", repr=False)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
 Script = Callable[[Seen], str | None]
@@ -103,7 +104,8 @@ class StandIn:
         with self._lock:
             self._times[mark] += 1
             number, times = len(self.requests) + 1, self._times[mark]
-            seen = Seen(number, str(mark[0]), mark[1], mark[2], results, times, key, text, length, item)
+            own = {name: body[name] for name in ("temperature", "seed") if name in body}
+            seen = Seen(number, str(mark[0]), mark[1], mark[2], results, times, key, text, length, item, own)
             self.requests.append(seen)
         return seen
 
