@@ -149,7 +149,9 @@ class Results:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form: `{"schema": 1, "signature": …, "warnings": […], "estimates": [{…}]}`."""
-        rows = [{**{k: finite(v) for k, v in asdict(e).items()}, "value": finite(steady(e.value))} for e in self.estimates]
+        rows = [
+            {**{k: finite(v) for k, v in asdict(e).items()}, "value": finite(steady(e.value))} for e in self.estimates
+        ]
         return {
             "schema": SCHEMA,
             "signature": self.signature,

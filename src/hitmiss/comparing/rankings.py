@@ -114,7 +114,8 @@ class Ranking:
             "signature": self.signature,
             "design": self.design.to_plain() if self.design is not None else None,
             "standings": [
-                {**{k: finite(v) for k, v in asdict(s).items()}, "value": finite(steady(s.value))} for s in self.standings
+                {**{k: finite(v) for k, v in asdict(s).items()}, "value": finite(steady(s.value))}
+                for s in self.standings
             ],
             "pairs": [{k: v for k, v in row.items() if k not in unknown} for row in pairs],
         }

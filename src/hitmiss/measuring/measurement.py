@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hitmiss.design import By, Design, Gap, Method, Protocol, Plan
+from hitmiss.design import By, Design, Gap, Method, Plan, Protocol
 from hitmiss.errors import DataError
 from hitmiss.expressions import Derived
 from hitmiss.measuring.alarms import alarms, ties_matter
