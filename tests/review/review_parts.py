@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
+from hitmiss.review.queue import Queue
 from hitmiss.review.store import Entry, Store
 from hitmiss.review.storefile import begin
 
@@ -48,6 +49,12 @@ def wav(samples: int = 8000) -> bytes:
 def a_store(path: Path, n: int = 3, k: int = 2) -> Store:
     """A review of n texts."""
     return begin(path, {**CONFIG, "n_items": n, "per_item": k}, [Entry(f"i{i}", "text", f"text {i}") for i in range(n)])
+
+
+def at(queue: Queue, now: float) -> Queue:
+    """The queue at a time."""
+    queue.clock = lambda: now
+    return queue
 
 
 def write_results(folder: Path, n: int = 6, texts: Sequence[str] = ()) -> Path:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import tempfile
+import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -13,13 +15,13 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from tests.review.review_parts import a_store
+from tests.review.review_parts import a_store, at
 
 from hitmiss.errors import DataError, EnvironmentFault, IncompleteRun, UnknownName, UsageError
 from hitmiss.review.adjudication import decide, disputes, find_dispute, reopen
 from hitmiss.review.exporting import rows, write_verdicts
 from hitmiss.review.queue import VERDICTS, Queue
-from hitmiss.review.store import Item
+from hitmiss.review.store import Item, Reviewer
 from hitmiss.review.storefile import APPLICATION, begin, open_store
 from hitmiss.review.summary import summarise
 
@@ -46,7 +48,7 @@ class Reviewing(RuleBasedStateMachine):
 
     @rule(i=st.integers(0, PEOPLE - 1))
     def take(self, i: int) -> None:
-        item = self.queue.take(self.who[i], self.now)
+        item = at(self.queue, self.now).take(self.who[i])
         if item is not None:
             assert (item.item, i) not in self.stands, "the same item twice to the same person"
             self.screen[i] = item
@@ -56,7 +58,7 @@ class Reviewing(RuleBasedStateMachine):
         if i not in self.screen:
             return
         item = self.screen[i]
-        outcome = self.queue.judge(self.who[i], item.key, verdict, now=self.now)
+        outcome = at(self.queue, self.now).judge(self.who[i], item.key, verdict)
         if outcome == "saved":
             assert (item.item, i) not in self.stands
             self.stands[item.item, i] = verdict
@@ -77,14 +79,14 @@ class Reviewing(RuleBasedStateMachine):
     @rule(i=st.integers(0, PEOPLE - 1))
     def undo(self, i: int) -> None:
         mine = [key for key in self.order if key[1] == i]
-        said = self.queue.undo(self.who[i], self.now)
+        said = at(self.queue, self.now).undo(self.who[i])
         assert (said is None) == (not mine)
         if said is not None:
             assert said.item.item == mine[-1][0], "undo takes back the latest verdict"
             del self.stands[mine[-1]]
             self.order.remove(mine[-1])
             self.screen[i] = said.item
-            again = self.queue.take(self.who[i], self.now)
+            again = at(self.queue, self.now).take(self.who[i])
             assert again is not None and again.item == said.item.item, "and gives the item back to its reviewer"
 
     @rule(i=st.integers(0, PEOPLE - 1))
@@ -146,7 +148,7 @@ class Reviewing(RuleBasedStateMachine):
                 self.judge(i, "positive")
         counts = Counter(item for item, _ in self.stands)
         assert [counts[f"i{i}"] for i in range(self.n)] == [self.k] * self.n
-        assert all(self.queue.take(who, self.now) is None for who in self.who)
+        assert all(at(self.queue, self.now).take(who) is None for who in self.who)
         self.what_was_acknowledged_stands()
         self.store.close()
         shutil.rmtree(self.folder)
@@ -159,47 +161,85 @@ TestReviewing.settings = settings(max_examples=150, stateful_step_count=40, dead
 def test_a_lease_returns_and_a_late_verdict_counts_where_its_place_is_free(tmp_path: Path) -> None:
     queue = Queue(a_store(tmp_path / "r.sqlite", n=1, k=1), LEASE)
     ann, bob = (queue.store.sign_in(name, 0.0) for name in ("Ann", "Bob"))
-    item = queue.take(ann, 0.0)
-    assert item is not None and queue.take(bob, LEASE - 1) is None
-    assert queue.take(bob, LEASE + 1) is not None, "it ran out"
-    assert queue.judge(ann, item.key, "negative", now=LEASE + 2) == "taken", "Bob looks at it now"
+    item = at(queue, 0.0).take(ann)
+    assert item is not None and at(queue, LEASE - 1).take(bob) is None
+    assert at(queue, LEASE + 1).take(bob) is not None, "it ran out"
+    assert at(queue, LEASE + 2).judge(ann, item.key, "negative") == "taken", "Bob looks at it now"
     queue.leave(bob)
-    assert queue.judge(ann, item.key, "negative", now=LEASE + 3) == "saved"
-    assert queue.judge(ann, item.key, "positive", now=LEASE + 4) == "already", "a form sent twice counts once"
-    assert queue.judge(bob, item.key, "positive", now=LEASE + 5) == "taken"
-    assert queue.judge(bob, "no-such-key", "positive", now=LEASE + 5) == "unknown"
+    assert at(queue, LEASE + 3).judge(ann, item.key, "negative") == "saved"
+    assert at(queue, LEASE + 4).judge(ann, item.key, "positive") == "already", "a form sent twice counts once"
+    assert at(queue, LEASE + 5).judge(bob, item.key, "positive") == "taken"
+    assert at(queue, LEASE + 5).judge(bob, "no-such-key", "positive") == "unknown"
     with pytest.raises(UnknownName):
-        queue.judge(bob, item.key, "maybe", now=0.0)
+        at(queue, 0.0).judge(bob, item.key, "maybe")
     with pytest.raises(UsageError, match="at most 2,000 letters"):
-        queue.judge(bob, item.key, "positive", note="n" * 2001, now=0.0)
+        at(queue, 0.0).judge(bob, item.key, "positive", note="n" * 2001)
+
+
+def test_the_time_is_read_inside_the_transaction(tmp_path: Path) -> None:
+    """A time from before the wait for the lock is older than the leases that others made meanwhile."""
+    store = a_store(tmp_path / "r.sqlite", 2, 1)
+    inside: list[bool] = []
+
+    def clock() -> float:
+        inside.append(store._connection.in_transaction)
+        return 100.0 - len(inside) / 1000  # each reading a little older than the one before
+
+    queue = Queue(store, LEASE, clock)
+    ann, bob = (store.sign_in(name, 0.0) for name in ("Ann", "Bob"))
+    first, second = queue.take(ann), queue.take(bob)
+    assert first is not None and second is not None and first.key != second.key
+    assert queue.judge(bob, second.key, "positive") == queue.judge(ann, first.key, "positive") == "saved"
+    queue.undo(ann)
+    assert inside and all(inside)
+
+
+def test_fifty_people_at_once_lose_no_verdict(tmp_path: Path) -> None:
+    """Five servers on one file, with clocks a second apart and leases of other lengths; ten people at each."""
+    store = a_store(tmp_path / "r.sqlite", 30, 3)
+    people = [store.sign_in(f"p{i}", 0.0) for i in range(50)]
+    outcomes: list[str] = []
+
+    def work(number: int, who: Reviewer) -> None:
+        with closing(open_store(tmp_path / "r.sqlite")) as own:
+            own._connection.execute("PRAGMA synchronous = OFF")
+            queue = Queue(own, LEASE + 10 * (number % 5), lambda: time.time() + number % 5 / 4)
+            while (item := queue.take(who)) is not None:
+                time.sleep(0.001 * (number % 7))
+                outcomes.append(queue.judge(who, item.key, "positive"))
+
+    with ThreadPoolExecutor(50) as pool:
+        for done in [pool.submit(work, i, who) for i, who in enumerate(people)]:
+            done.result()
+    assert Counter(outcomes) == {"saved": 90}
 
 
 def test_a_note_is_still_there_after_undo(tmp_path: Path) -> None:
     queue = Queue(a_store(tmp_path / "r.sqlite", n=1, k=1), LEASE)
     ann = queue.store.sign_in("Ann", 0.0)
-    item = queue.take(ann, 0.0)
+    item = at(queue, 0.0).take(ann)
     assert item is not None and queue.undone_note(ann, item) == ""
-    queue.judge(ann, item.key, "positive", note="odd shadow", now=1.0)
-    queue.undo(ann, 2.0)
+    at(queue, 1.0).judge(ann, item.key, "positive", note="odd shadow")
+    at(queue, 2.0).undo(ann)
     assert queue.undone_note(ann, item) == "odd shadow"
-    queue.judge(ann, item.key, "negative", note="", now=3.0)
+    at(queue, 3.0).judge(ann, item.key, "negative", note="")
     assert queue.undone_note(ann, item) == ""
 
 
 def test_a_clock_that_was_wrong_keeps_nothing_forever(tmp_path: Path) -> None:
     queue = Queue(a_store(tmp_path / "r.sqlite", n=1, k=1), LEASE)
     ann, bob = (queue.store.sign_in(name, 0.0) for name in ("Ann", "Bob"))
-    assert queue.take(ann, 1e9) is not None
-    assert queue.take(bob, 5.0) is not None, "the lease is from a future that never came"
+    assert at(queue, 1e9).take(ann) is not None
+    assert at(queue, 5.0).take(bob) is not None, "the lease is from a future that never came"
 
 
 def test_seconds_are_what_was_seen_and_never_more_than_passed(tmp_path: Path) -> None:
     queue = Queue(a_store(tmp_path / "r.sqlite", n=4, k=1), LEASE)
     ann = queue.store.sign_in("Ann", 0.0)
     for told, passed, kept in ((None, 4.0, 4.0), (2.5, 4.0, 2.5), (1e9, 4.0, 4.0)):
-        item = queue.take(ann, 10.0)
+        item = at(queue, 10.0).take(ann)
         assert item is not None
-        queue.judge(ann, item.key, "positive", seconds=told, now=10.0 + passed)
+        at(queue, 10.0 + passed).judge(ann, item.key, "positive", seconds=told)
         assert queue.store.rows("SELECT seconds FROM verdicts ORDER BY event DESC LIMIT 1")[0][0] == kept
     assert summarise(queue.store).seconds == 4.0
 
@@ -223,9 +263,9 @@ def test_adjudication(tmp_path: Path) -> None:
     said = {"Ann": ("positive", "positive", "uncertain"), "Bob": ("positive", "negative", "uncertain")}
     for who in (ann, bob):
         for verdict in said[who.name]:
-            item = queue.take(who, 0.0)
+            item = at(queue, 0.0).take(who)
             assert item is not None
-            queue.judge(who, item.key, verdict, note=f"{who.name} said so", now=1.0)
+            at(queue, 1.0).judge(who, item.key, verdict, note=f"{who.name} said so")
     (open_,) = disputes(store)
     assert open_.item.item == "i1" and [v for v, _ in open_.said] == ["positive", "negative"]
     with pytest.raises(UsageError, match="no adjudicator"):
@@ -235,7 +275,7 @@ def test_adjudication(tmp_path: Path) -> None:
     assert decide(store, zoe, store.item_at(0).key, "negative", now=3.0) == "taken", "nobody disagrees there"
     last = queue.last(bob)
     assert last is not None and last.item.item == "i2"
-    queue.undo(bob, 4.0)
+    at(queue, 4.0).undo(bob)
     assert queue.last(bob) is not None and queue.last(bob).item.item == "i0", "what is decided cannot be undone"  # type: ignore[union-attr]
     assert {r["model"] for r in rows(store)} == {"human", "adjudication"}
     assert reopen(store, zoe, open_.item.key, 5.0) and find_dispute(store, open_.item.key).decision is None  # type: ignore[union-attr]
@@ -282,9 +322,9 @@ def test_a_full_disk_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None
     saved = 0
     with pytest.raises(EnvironmentFault, match="full"):
         for i in range(400):
-            item = queue.take(ann, float(i))
+            item = at(queue, float(i)).take(ann)
             assert item is not None
-            queue.judge(ann, item.key, "positive", note="n" * 1000, now=float(i))
+            at(queue, float(i)).judge(ann, item.key, "positive", note="n" * 1000)
             saved += 1
     store.close()
     again = open_store(tmp_path / "r.sqlite")
@@ -298,9 +338,9 @@ def test_a_log_cut_off_anywhere_opens_and_holds_a_beginning(tmp_path: Path) -> N
     queue = Queue(a_store(tmp_path / "r.sqlite", n=12, k=1), LEASE)
     ann = queue.store.sign_in("Ann", 0.0)
     for i in range(12):
-        item = queue.take(ann, float(i))
+        item = at(queue, float(i)).take(ann)
         assert item is not None
-        queue.judge(ann, item.key, "positive", now=float(i))
+        at(queue, float(i)).judge(ann, item.key, "positive")
     main, log = (tmp_path / "r.sqlite").read_bytes(), (tmp_path / "r.sqlite-wal").read_bytes()
     seen = set()
     for cut in {*range(0, len(log), 997), len(log)}:
@@ -326,10 +366,10 @@ def test_export_is_exact_and_safe_for_spreadsheets(tmp_path: Path) -> None:
 
     queue = Queue(a_store(tmp_path / "r.sqlite", n=1, k=1), LEASE)
     ann = queue.store.sign_in("=Ann", 0.0)
-    item = queue.take(ann, 0.0)
+    item = at(queue, 0.0).take(ann)
     assert item is not None
     note = "=cmd|' /C calc'!A0\n\u202eline"
-    queue.judge(ann, item.key, "positive", note=note, now=2.0)
+    at(queue, 2.0).judge(ann, item.key, "positive", note=note)
     for name in ("v.jsonl", "v.csv", "v.parquet"):
         assert write_verdicts(queue.store, tmp_path / name) == 1
     row = json.loads((tmp_path / "v.jsonl").read_text())

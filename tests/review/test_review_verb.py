@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.review.review_parts import write_results
+from tests.review.review_parts import at, write_results
 
 from hitmiss.cli.main import run
 from hitmiss.review.answers import Wish
@@ -25,9 +25,9 @@ def reviewed(folder: Path, k: int = 2) -> Path:
     for name in ("Ann\N{MIDDLE DOT}x", "Bob"):
         who = store.sign_in(name, 0.0)
         for i in range(4 if name == "Bob" else 3):
-            item = queue.take(who, 10.0 * i)
+            item = at(queue, 10.0 * i).take(who)
             assert item is not None
-            queue.judge(who, item.key, "positive" if i % 2 else "negative", now=10.0 * i + 2.5)
+            at(queue, 10.0 * i + 2.5).judge(who, item.key, "positive" if i % 2 else "negative")
     store.close()
     return path
 

@@ -3,12 +3,15 @@
 A reviewer holds at most one lease, and an item is handed out while its verdicts and the leases of others are fewer than k.
 A lease that runs out goes back to the queue; a verdict that comes too late is still taken where its place is free. Undo
 turns the last verdict into a lease again, so nobody takes the place meanwhile. Everything happens in one transaction
-that nobody else writes during, so the same holds for several servers on one file.
+that nobody else writes during, so the same holds for several servers on one file; and the time is read inside it, as a
+time from before the wait for it would let leases run out that were made meanwhile.
 """
 
 from __future__ import annotations
 
 import sqlite3
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -18,6 +21,8 @@ from hitmiss.review.store import Item, Reviewer, Store
 POSITIVE, NEGATIVE, UNSURE = "positive", "negative", "uncertain"
 VERDICTS: Final = (NEGATIVE, POSITIVE, UNSURE)
 LEASE_SECONDS: Final = 900.0
+CLOCKS_APART: Final = 60.0
+"""So many seconds the clocks of two servers on one file may differ; a lease from beyond is from a clock that was wrong."""
 LONGEST_NOTE: Final = 2000
 Outcome = Literal["saved", "already", "taken", "unknown"]
 
@@ -43,14 +48,17 @@ class Said:
 
 
 class Queue:
-    """Hands out items and takes verdicts. `now` is given by the caller, in seconds since 1970."""
+    """Hands out items and takes verdicts. `clock` gives the seconds since 1970."""
 
-    def __init__(self, store: Store, lease_seconds: float = LEASE_SECONDS) -> None:
-        self.store, self.lease_seconds = store, lease_seconds
+    def __init__(
+        self, store: Store, lease_seconds: float = LEASE_SECONDS, clock: Callable[[], float] = time.time
+    ) -> None:
+        self.store, self.lease_seconds, self.clock = store, lease_seconds, clock
 
-    def take(self, who: Reviewer, now: float) -> Item | None:
+    def take(self, who: Reviewer) -> Item | None:
         """The item that a reviewer has, or the next one that is open to them; None where there is none."""
         with self.store.change() as db:
+            now = self.clock()
             self._expire(db, now)
             held = db.execute("SELECT item FROM leases WHERE reviewer = ?", (who.id,)).fetchone()
             if held is None:
@@ -62,9 +70,7 @@ class Queue:
                 db.execute("UPDATE leases SET until = ? WHERE reviewer = ?", (now + self.lease_seconds, who.id))
         return self.store.item_at(held[0])
 
-    def judge(
-        self, who: Reviewer, key: str, verdict: str, *, note: str = "", seconds: float | None = None, now: float
-    ) -> Outcome:
+    def judge(self, who: Reviewer, key: str, verdict: str, *, note: str = "", seconds: float | None = None) -> Outcome:
         """Take a verdict. `saved`; `already`: the same person has judged the item; `taken`: others have; `unknown` item.
 
         `seconds` is how long the item was looked at, as far as the browser knows; never more than since it was shown.
@@ -74,6 +80,7 @@ class Queue:
         if item is None:
             return "unknown"
         with self.store.change() as db:
+            now = self.clock()
             took = spent(db, who, item.at, seconds, now)
             self._expire(db, now)
             if db.execute("SELECT 1 FROM verdicts WHERE item = ? AND reviewer = ?", (item.at, who.id)).fetchone():
@@ -103,12 +110,13 @@ class Queue:
         )
         return str(found[0][1]) if found and found[0][0] == "undo" else ""
 
-    def undo(self, who: Reviewer, now: float) -> Said | None:
+    def undo(self, who: Reviewer) -> Said | None:
         """Take the last verdict back: its item is the reviewer's again. What they held goes back to the queue."""
         with self.store.change() as db:
             said = self.last(who)
             if said is None:
                 return None
+            now = self.clock()
             log(db, "undo", now, said.item.at, who.id, said.verdict, said.note, None)
             db.execute("DELETE FROM verdicts WHERE item = ? AND reviewer = ?", (said.item.at, who.id))
             db.execute("DELETE FROM leases WHERE reviewer = ?", (who.id,))
@@ -121,8 +129,8 @@ class Queue:
             db.execute("DELETE FROM leases WHERE reviewer = ?", (who.id,))
 
     def _expire(self, db: sqlite3.Connection, now: float) -> None:
-        """Leases that ran out, and those from a future that a clock has left again."""
-        db.execute("DELETE FROM leases WHERE until <= ? OR until > ?", (now, now + self.lease_seconds))
+        """Leases that ran out, and those from a future that a clock has left again. Servers may give leases of any length."""
+        db.execute("DELETE FROM leases WHERE until <= ? OR shown > ?", (now, now + CLOCKS_APART))
 
     def _lease(self, db: sqlite3.Connection, who: Reviewer, at: int, now: float) -> None:
         db.execute("INSERT INTO leases VALUES (?, ?, ?, ?)", (who.id, at, now, now + self.lease_seconds))

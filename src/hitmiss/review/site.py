@@ -69,7 +69,7 @@ class Site:
     def review(self, visit: Visit) -> Any:
         """The next item, or that there is none."""
         who = _reviewer(visit)
-        item = self.queue.take(who, time.time())
+        item = self.queue.take(who)
         last, done = self.queue.last(who), own_progress(self.store, who.id)
         about: dict[str, Any] = {
             "last": last,
@@ -87,16 +87,14 @@ class Site:
         who, form = _reviewer(visit), visit.form
         if form.get("verdict") not in VERDICTS:
             raise Refused(400)
-        outcome = self.queue.judge(
-            who, form.get("item", ""), form["verdict"], note=_note(form), seconds=_seconds(form), now=time.time()
-        )
+        outcome = self.queue.judge(who, form.get("item", ""), form["verdict"], note=_note(form), seconds=_seconds(form))
         if outcome == "unknown":
             raise Refused(404)
         return go("/review?saved=taken" if outcome == "taken" else "/review?saved=1")
 
     def undo(self, visit: Visit) -> Any:
         """Take the last verdict back."""
-        self.queue.undo(_reviewer(visit), time.time())
+        self.queue.undo(_reviewer(visit))
         return go("/review?saved=undone")
 
     def progress(self, visit: Visit) -> Any:
