@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from hitmiss import Estimate, Results
 from hitmiss.errors import DataError, UsageError
-from hitmiss.values import Rate
+from hitmiss.values import Rate, steady
 
 numbers = st.one_of(st.none(), st.floats(allow_nan=False))
 words = st.one_of(st.text(max_size=8), st.sampled_from(["inf", "-inf", "nan", "None", "null", "é", "<b>"]))
@@ -46,11 +47,10 @@ anything = st.builds(
 
 @given(anything)
 def test_json_there_and_back(results: Results) -> None:
+    kept = replace(results, estimates=tuple(replace(e, value=steady(e.value)) for e in results))  # figures to 13 digits
     text = results.to_json()
-    assert (
-        Results.from_dict(json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))) == results
-    )
-    assert Results.from_dict(json.loads(results.to_json(indent=None))) == results
+    assert Results.from_dict(json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))) == kept
+    assert Results.from_dict(json.loads(results.to_json(indent=None))) == kept
 
 
 def test_nan_travels_as_null_and_infinities_as_text() -> None:

@@ -1,4 +1,9 @@
-"""Text from files made safe to show: no id can move the cursor, colour the screen or reverse the reading order."""
+"""Text from files made safe to show.
+
+Ids, names and messages are written with their invisible characters escaped (`visible`): none can move the cursor, colour
+the screen or reverse the reading order. A text that people judge is shown as the model got it (`verbatim`): the joiners of
+Persian, Hindi and emoji are part of it, and the page keeps its reading order to itself.
+"""
 
 from __future__ import annotations
 
@@ -75,3 +80,16 @@ def wrapped(text: str, width: int, indent: str = "") -> list[str]:
             rest, lead = rest[cut:].lstrip(" "), indent
         lines.append(lead + rest)
     return lines
+
+
+def verbatim(text: str) -> str:
+    r"""The text as it is, but for what no page can hold: control characters and halves of surrogate pairs are escaped.
+
+    >>> verbatim("\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645") == "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"
+    True
+    >>> print(verbatim("a\x00b\tc"))
+    a\x00b	c
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c in "\n\r\t" or unicodedata.category(c) not in ("Cc", "Cs") else ascii(c)[1:-1] for c in text)

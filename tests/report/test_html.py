@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -67,7 +68,8 @@ def page(hostile: RunData) -> str:
 
 @pytest.mark.parametrize("static", [False, True])
 def test_names_are_text_and_nothing_else(hostile: RunData, static: bool) -> None:
-    seen = Seen(render(compose([hostile, replace(hostile, name="b")], Options(title=HOSTILE[3])), static=static))
+    made = render(compose([hostile, replace(hostile, name="b")], Options(title=HOSTILE[3])), static=static)
+    seen = Seen(made)
     known = {
         "html", "head", "meta", "title", "link", "style", "body", "a", "header", "div", "button", "nav", "ul", "li", "main", "h1", "h2",
         "h3", "h4", "section", "p", "b", "ol", "span", "table", "caption", "thead", "tbody", "tr", "th", "td", "small", "svg", "path",
@@ -83,7 +85,8 @@ def test_names_are_text_and_nothing_else(hostile: RunData, static: bool) -> None
     for word in HOSTILE:
         shown = visible(word, keep="\n")
         assert shown.splitlines()[0][:20] in seen.text.replace("\n", " ") or shown[:20] in seen.text, word
-    assert "\x1b" not in seen.text and "\u202e" not in seen.text and "\x00" not in seen.text
+    assert "\x1b" not in seen.text and "\x00" not in seen.text
+    assert "\u202e" not in re.sub(r"<bdi>.*?</bdi>", "", made, flags=re.DOTALL), "an item's text keeps its order to itself"
     assert "49" not in re.findall(r"\{\{ 7\*7 \}\}|49\{", seen.text)
 
 
@@ -166,6 +169,19 @@ def test_samples_are_shown_only_as_asked(options: Options, ids: bool, texts: boo
     assert ("ids of wrongly answered trials" in made) == ids
     if texts:
         assert "x" * 600 not in made and "3,0" in made  # cut, and said so
+
+
+def test_the_text_of_an_item_is_shown_as_the_model_got_it() -> None:
+    words = (
+        "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
+        "\U0001f468\u200d\U0001f469\u200d\U0001f467 <b>",
+        "\u0915\u094d\u200d\u0937",
+    )
+    text = [words[i % 3] for i in range(120)]
+    trials = Trials.of([i % 2 for i in range(120)], [(i * 7 % 13) / 13 for i in range(120)], text=text)
+    made = render(compose([measured(trials, "run", Measuring(Design.of(["eer"])))], Options()))
+    shown = set(map(html.unescape, re.findall(r"<bdi>(.*?)</bdi>", made, re.DOTALL)))
+    assert shown and shown <= set(words)
 
 
 def test_the_budget_of_bytes_holds() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import http.client
 import json
 import os
@@ -342,6 +343,27 @@ def test_not_blind_tells(tmp_path: Path) -> None:
         assert "<dt>label</dt><dd>real</dd>" in text and "uncertain" in text
 
 
+JOINED = (
+    "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",  # Persian: a zero-width non-joiner
+    "\u0915\u094d\u200d\u0937",  # Hindi: a zero-width joiner
+    "\U0001f468\u200d\U0001f469\u200d\U0001f467",  # a family
+    "\u05e9\u05dc\u05d5\u05dd \u202eabc\u202c soft\u00adhyphen",
+)
+
+
+def test_people_see_the_text_that_the_model_got(tmp_path: Path) -> None:
+    with serving(write_results(tmp_path, texts=JOINED)) as server:
+        client = Client(server.port)
+        client.sign_in("Ann")
+        seen = set()
+        for _ in JOINED:
+            found = re.search(r'<p dir="auto"><bdi>(.*?)</bdi></p>', client.get("/review").text, re.DOTALL)
+            assert found is not None
+            seen.add(html.unescape(found.group(1)))
+            assert client.judge() is not None
+        assert seen == set(JOINED)
+
+
 def test_hostile_texts_are_text(tmp_path: Path) -> None:
     with serving(write_results(tmp_path, texts=HOSTILE), "--question", HOSTILE[0], "--not-blind") as server:
         client = Client(server.port)
@@ -349,7 +371,9 @@ def test_hostile_texts_are_text(tmp_path: Path) -> None:
         for _ in HOSTILE:
             page = client.get("/review").text
             assert "<script>window" not in page and 'onerror="window' not in page and "<svg onload" not in page
-            assert not re.search(r"[\u202e\u2066\x00\x07\x1b]", page)
+            assert not re.search(r"[\x00\x07\x1b]", page)
+            outside = re.sub(r"<bdi>.*?</bdi>", "", page, flags=re.DOTALL)  # a text keeps its own order to itself
+            assert not re.search(r"[\u202e\u2066]", outside)
             assert client.judge(note=HOSTILE[4]) is not None
         assert "<script>window" not in client.get("/progress").text
 

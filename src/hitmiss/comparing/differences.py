@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
@@ -15,7 +15,7 @@ from hitmiss import artifacts
 from hitmiss.design import Design
 from hitmiss.errors import UsageError
 from hitmiss.results import SCHEMA, finite
-from hitmiss.values import END_DIGITS, steady
+from hitmiss.values import DIGITS, END_DIGITS, steady
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,14 +57,20 @@ class Difference:
     best: str = "low"
 
     def __post_init__(self) -> None:
-        for found in ("low", "high", "p_value", "p_adjusted", "mdd"):
-            object.__setattr__(self, found, steady(getattr(self, found), END_DIGITS))
+        for end in ("low", "high"):
+            object.__setattr__(self, end, steady(getattr(self, end), END_DIGITS))
 
 
-def told(row: Difference) -> dict[str, Any]:
-    """A row as JSON can hold it; its figures keep the digits that are the same on every processor."""
-    figures = {name: finite(steady(getattr(row, name))) for name in ("a", "b", "delta")}
-    return {**{k: finite(v) for k, v in asdict(row).items()}, **figures}
+DIGITS_OF: Final[Mapping[str, int]] = {
+    **dict.fromkeys(("a", "b", "delta", "value"), DIGITS),
+    **dict.fromkeys(("mdd", "p_value", "p_adjusted", "p_exact", "p_mid"), END_DIGITS),
+}
+"""Fields of a row whose last digits differ between processors, and how many are kept."""
+
+
+def told(row: Any) -> dict[str, Any]:
+    """A row as JSON can hold it, with the digits that are the same on every processor."""
+    return {k: finite(steady(v, DIGITS_OF[k]) if k in DIGITS_OF else v) for k, v in asdict(row).items()}
 
 
 def judged(row: Difference, level: float) -> Difference:
@@ -146,7 +152,7 @@ class Comparison:
             "warnings": list(self.warnings),
             "design": self.design.to_plain() if self.design is not None else None,
             "differences": [told(d) for d in self],
-            "mcnemar": [{k: finite(v) for k, v in asdict(d).items()} for d in self.discordances],
+            "mcnemar": [told(d) for d in self.discordances],
         }
 
     def to_json(self, indent: int | None = 1) -> str:

@@ -11,7 +11,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
 from typing import Any, Final
@@ -35,7 +35,7 @@ from hitmiss.measuring.uncertainty import Draws, Question
 from hitmiss.pairing import REPEATS, pair
 from hitmiss.progress import each
 from hitmiss.registry import resolve
-from hitmiss.results import SCHEMA, finite
+from hitmiss.results import SCHEMA
 from hitmiss.spec import Spec
 from hitmiss.stats.delong import auc_interval
 from hitmiss.stats.differences import detectable
@@ -49,7 +49,6 @@ from hitmiss.stats.units import draw_units
 from hitmiss.tally import Array, Floats
 from hitmiss.trials import Trials
 from hitmiss.validity import breaches_of, facts, unchecked_of
-from hitmiss.values import steady
 
 MAX_T: Final = "max-t"
 """All differences of a family judged by the largest studentised one among true zeros."""
@@ -113,10 +112,7 @@ class Ranking:
             "warnings": list(self.warnings),
             "signature": self.signature,
             "design": self.design.to_plain() if self.design is not None else None,
-            "standings": [
-                {**{k: finite(v) for k, v in asdict(s).items()}, "value": finite(steady(s.value))}
-                for s in self.standings
-            ],
+            "standings": [told(s) for s in self.standings],
             "pairs": [{k: v for k, v in row.items() if k not in unknown} for row in pairs],
         }
 

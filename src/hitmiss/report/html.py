@@ -19,7 +19,7 @@ from hitmiss._version import __version__
 from hitmiss.report.evaluations import RunData
 from hitmiss.report.page import FigureView, Options, Page, compose
 from hitmiss.report.svg import svg_of
-from hitmiss.visible import visible
+from hitmiss.visible import verbatim, visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -94,12 +94,20 @@ def _environment() -> Environment:
         finalize=_seen,
     )
     made.filters["code"] = code
+    made.filters["verbatim"] = _as_is
     return made
 
 
 def _seen(value: Any) -> Any:
     """What is put into the page: text with its invisible characters shown; what is markup already stays."""
     return visible(value, keep="\n") if isinstance(value, str) and not hasattr(value, "__html__") else value
+
+
+def _as_is(text: str) -> Any:
+    """The text of an item: every character of it, with markup escaped."""
+    from markupsafe import escape
+
+    return escape(verbatim(text))
 
 
 def code(text: str) -> Any:

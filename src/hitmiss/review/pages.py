@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from hitmiss.visible import visible
+from hitmiss.visible import verbatim, visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -39,10 +39,10 @@ def asset(name: str) -> str:
 
 @lru_cache(maxsize=1)
 def environment() -> Environment:
-    """Templates in which every text is escaped and what cannot be seen is written out."""
+    """Templates in which every text is escaped and what cannot be seen is written out, save in what people judge."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    return Environment(
+    made = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
@@ -50,6 +50,15 @@ def environment() -> Environment:
         lstrip_blocks=True,
         finalize=_seen,
     )
+    made.filters["verbatim"] = _as_is
+    return made
+
+
+def _as_is(text: str) -> Any:
+    """A text that people judge: every character of it, with markup escaped."""
+    from markupsafe import escape
+
+    return escape(verbatim(text))
 
 
 def _seen(value: Any) -> Any:
