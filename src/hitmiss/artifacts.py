@@ -43,6 +43,8 @@ BOMB_BYTES: Final = 64 * 2**20
 BOMB_RATIO: Final = 200
 """Score files pack 3 to 20 times. One that unfolds 200 times past 64 MiB is not a score file."""
 FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+BINARY: Final[int] = getattr(os, "O_BINARY", 0)
+"""Windows would write every line end as two bytes."""
 BROKEN_ZIP: Final = (zipfile.BadZipFile, NotImplementedError, RuntimeError, UnicodeError, struct.error)
 """What damaged archives raise besides the usual."""
 OPEN_FD: Final = re.compile(r"/(?:dev|proc/self)/fd/([0-9]+)")
@@ -299,7 +301,7 @@ def write(
             return
         status = _status(target, is_state)
         if status is not None and not stat.S_ISREG(status.st_mode):
-            _write_into(os.open(target, os.O_WRONLY), data)
+            _write_into(os.open(target, os.O_WRONLY | BINARY), data)
             return
         _replace(Path(os.path.realpath(target)), data, status)
     except OSError as error:
@@ -339,7 +341,7 @@ def _status(target: Path, is_state: bool) -> os.stat_result | None:
 def _replace(real: Path, data: bytes, status: os.stat_result | None) -> None:
     beside = real.with_name(f".{real.name}.{os.getpid()}.part")
     try:
-        fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+        fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | BINARY, 0o666)
         try:
             if status is not None:
                 beside.chmod(stat.S_IMODE(status.st_mode))

@@ -89,7 +89,7 @@ class OnnxDetector(Base):
     def _open(self, device: str, threads: int | None) -> Any:
         options = self._runtime.SessionOptions()
         options.log_severity_level = 3
-        options.intra_op_num_threads = threads or _limit() or len(os.sched_getaffinity(0))
+        options.intra_op_num_threads = threads or _limit() or _processors()
         wanted = "CUDAExecutionProvider" if device in ("auto", "cuda") else "CPUExecutionProvider"
         available = self._runtime.get_available_providers()
         providers = [p for p in (wanted, "CPUExecutionProvider") if p in available]
@@ -142,3 +142,7 @@ def _rows(answer: Any) -> Array:
     if isinstance(answer, list) and answer and isinstance(answer[0], dict):
         return np.array([[row[key] for key in sorted(row)] for row in answer], dtype=np.float64)
     return pick_output(answer)
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

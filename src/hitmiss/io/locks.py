@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from hitmiss.errors import EnvironmentFault
 
@@ -73,8 +73,7 @@ class Claims:
 
     def take(self, part: int) -> bool:
         """Claim a part; False where another living process has it."""
-        import fcntl
-
+        fcntl = _needed_locks()
         try:
             fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, part)
         except OSError:
@@ -84,8 +83,7 @@ class Claims:
     @contextmanager
     def guard(self) -> Iterator[None]:
         """A step that one process at a time may take."""
-        import fcntl
-
+        fcntl = _needed_locks()
         fcntl.lockf(self._fd, fcntl.LOCK_EX, 1, GUARD)
         try:
             yield
@@ -107,3 +105,23 @@ def _is_alive(pid: int) -> bool:
     except PermissionError:
         return True
     return True
+
+
+def file_locks() -> Any:
+    """The system's locks on files; None where it has none (Windows)."""
+    try:
+        import fcntl
+    except ImportError:
+        return None
+    return fcntl
+
+
+def _needed_locks() -> Any:
+    found = file_locks()
+    if found is None:
+        raise EnvironmentFault(
+            "runs are written with file locks, which this system has not (detect, attack and llm run on Linux and macOS); "
+            "score, toxicity, triage, compare, gate and report need none",
+            code="no-file-locks",
+        )
+    return found

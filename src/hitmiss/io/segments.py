@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from hitmiss import artifacts
 from hitmiss.errors import DataError, Fault
+from hitmiss.io.locks import file_locks
 
 SYNC_SECONDS: Final = 0.5
 SYNC_LINES: Final = 64
@@ -150,7 +151,7 @@ def _create(folder: Path) -> tuple[Path, int]:
     while True:
         path = folder / f"{number:06d}.jsonl"
         try:
-            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
+            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | artifacts.BINARY, 0o644)
         except FileExistsError:
             number += 1
             continue
@@ -159,8 +160,9 @@ def _create(folder: Path) -> tuple[Path, int]:
 
 
 def _lock(fd: int) -> bool:
-    import fcntl
-
+    fcntl = file_locks()
+    if fcntl is None:
+        return True  # nobody else can hold it, as a run that several processes share needs locks (see `Claims`)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
