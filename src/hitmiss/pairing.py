@@ -174,7 +174,6 @@ def _match(
 ) -> tuple[Trials, Trials, tuple[int, int]]:
     _refuse_repeats(a, key, names[0])
     _refuse_repeats(b, key, names[1])
-    a, b = (replace(t, frame=t.frame.sort(key, maintain_order=True)) for t in (a, b))  # draws do not follow the files
     if all(a.frame[name].equals(b.frame[name]) for name in key):
         return a, b, (0, 0)
     places = b.frame.select(*key).with_row_index("_at")

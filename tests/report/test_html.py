@@ -86,7 +86,9 @@ def test_names_are_text_and_nothing_else(hostile: RunData, static: bool) -> None
         shown = visible(word, keep="\n")
         assert shown.splitlines()[0][:20] in seen.text.replace("\n", " ") or shown[:20] in seen.text, word
     assert "\x1b" not in seen.text and "\x00" not in seen.text
-    assert "\u202e" not in re.sub(r"<bdi>.*?</bdi>", "", made, flags=re.DOTALL), "an item's text keeps its order to itself"
+    assert "\u202e" not in re.sub(r"<bdi>.*?</bdi>", "", made, flags=re.DOTALL), (
+        "an item's text keeps its order to itself"
+    )
     assert "49" not in re.findall(r"\{\{ 7\*7 \}\}|49\{", seen.text)
 
 

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, TextIO
 from hitmiss import progress
 from hitmiss.visible import spelled, visible, wrapped
 
-
 if TYPE_CHECKING:
     from hitmiss.results import Estimate
 
