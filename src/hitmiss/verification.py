@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from hitmiss import artifacts
 from hitmiss._version import __version__
+from hitmiss.comparing.comparison import with_contents
 from hitmiss.comparing.differences import Comparison
 from hitmiss.comparing.rankings import Ranking
 from hitmiss.decisions import Deciding, at_threshold
@@ -212,7 +213,7 @@ def _contest(design: Design, contest: Contest, files: Files) -> Comparison | Ran
     if len(words) == 1 and len(sides) > 1:
         if all(side.read == sides[0].read for side in sides):
             found = runs_inside(_opened(words[0], keys[0] if keys else None, design, sides[0], names))
-            return compare_trials(found, design)
+            return _compared(found, design)
         words *= len(sides)
     if len(words) != len(sides):
         raise UsageError(f"the claim is about {len(sides)} runs and {len(words)} were given", code="other-runs")
@@ -222,7 +223,12 @@ def _contest(design: Design, contest: Contest, files: Files) -> Comparison | Ran
         )
     own = keys * len(sides) if len(keys) == 1 else keys or [None] * len(sides)
     runs = {s.name: _opened(w, k, design, s, names) for s, w, k in zip(sides, words, own, strict=True)}
-    return compare_trials(runs, design)
+    return _compared(runs, design)
+
+
+def _compared(runs: Mapping[str, Trials], design: Design) -> Comparison | Ranking:
+    made = compare_trials(runs, design)
+    return replace(made, design=with_contents(made.design or design, runs))
 
 
 def _opened(word: Any, key: Any, design: Design, side: Side, languages: Sequence[str]) -> Trials:

@@ -66,6 +66,10 @@ def compare(
     contest = Contest(test=test, correction=correction, allow_missing=reading.allow_missing, force=force)
     named = Languages(names=tuple(languages)) if languages else None
     made = compare_trials(opened, replace(asked, contest=contest, languages=named))
+    if (output or json) and made.design is not None:
+        from hitmiss.comparing.comparison import with_contents
+
+        made = replace(made, design=with_contents(made.design, opened))
     _emit(made, opened, output, json)
 
 

@@ -112,10 +112,17 @@ def compare_design(a: Trials, b: Trials, design: Design, names: tuple[str, str] 
 def with_sides(design: Design, runs: Mapping[str, Trials]) -> Design:
     """The design with what is known of how each run was read."""
     sides = tuple(
-        Side(name, t.header.reading or ReadSpec(), t.header.threshold.value if t.header.threshold else None, t.content)
+        Side(name, t.header.reading or ReadSpec(), t.header.threshold.value if t.header.threshold else None)
         for name, t in runs.items()
     )
     return replace(design, contest=replace(design.contest or Contest(), sides=sides))
+
+
+def with_contents(design: Design, runs: Mapping[str, Trials]) -> Design:
+    """The design of a comparison with the hash of each run's rows, for a file: no table needs it, and it takes a sort."""
+    contest = design.contest or Contest()
+    sides = tuple(replace(side, content=runs[side.name].content) for side in contest.sides)
+    return replace(design, contest=replace(contest, sides=sides))
 
 
 def _warnings(
