@@ -13,7 +13,8 @@ from hitmiss.design import Design
 from hitmiss.readspec import ReadSpec
 
 RUNS = (
-    "Results (`hitmiss score -o`), folders with results, run folders, or score files with --key and -p. "
+    "Results (`hitmiss score -o`), folders with results, run folders, or score files with --key and -p; or one comparison "
+    "(`hitmiss compare -o`) or gate (`hitmiss gate --json`). "
     "`toxicity=predictions:baseline` names a protocol for one run."
 )
 MEDIA = (
@@ -47,18 +48,37 @@ def report(
         int, typer.Option("--samples-budget", "--budget", help="Bytes that samples may take in the file.")
     ] = BUDGET,
     media: Annotated[list[str] | None, typer.Option(metavar="PLACE", help=MEDIA)] = None,
+    pdf: Annotated[
+        str | None, typer.Option(help="Print the report here too, with page numbers (needs Chromium).")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="What was written, as JSON to stdout.")] = False,
 ) -> None:
     """One self-contained HTML file: summary, curves, domains, comparison, worst errors, provenance, glossary."""
-    from hitmiss.report.html import write_report
+    from hitmiss.report.contests import contest_page, is_contest
+    from hitmiss.report.html import write_page, write_report
     from hitmiss.report.page import Options
     from hitmiss.report.sources import Measuring, open_sources
 
+    if len(runs) == 1 and is_contest(runs[0]):
+        size = write_page(contest_page(runs[0], title), output, static=static)
+        tell(output, size, [runs[0]], json)
+        _printed(output, pdf)
+        return
     measuring = Measuring(asked, reading, tuple(media or ()))
     sources = open_sources(runs, key or [], measuring, name or [])
     shown = Options(title, not no_samples, not redact_text, samples, budget, asked)
     size = write_report(sources, output, shown, static=static)
     tell(output, size, [source.name for source in sources], json)
+    _printed(output, pdf)
+
+
+def _printed(path: str, pdf: str | None) -> None:
+    if pdf is None:
+        return
+    from hitmiss.report.html import print_pdf
+
+    print_pdf(path, pdf)
+    printing.note(f"wrote {pdf}")
 
 
 def tell(path: str, size: int, names: list[str], json: bool) -> None:

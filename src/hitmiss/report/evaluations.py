@@ -23,13 +23,14 @@ RUN: Final = "run"
 
 @dataclass(frozen=True, eq=False)
 class RunData:
-    """One file's worth: its name, its results, its pictures, the trials where they are at hand, and where their files lie."""
+    """One file's worth: its name, its results, its pictures, the trials where they are at hand, where their files lie, and what the run wrote down."""
 
     name: str
     results: Results
     pictures: tuple[Picture, ...] = ()
     trials: Trials | None = None
     shelf: Shelf | None = None
+    dossier: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

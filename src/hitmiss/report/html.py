@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hitmiss import artifacts
 from hitmiss._version import __version__
+from hitmiss.errors import EnvironmentFault
 from hitmiss.report.evaluations import RunData
 from hitmiss.report.page import FigureView, Options, Page, compose
 from hitmiss.report.svg import svg_of
@@ -25,15 +26,53 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 HERE: Final = Path(__file__).parent
+CHROMIUMS: Final = ("chromium", "chromium-browser", "google-chrome")
 
 
 def write_report(
     sources: Sequence[RunData], path: str | Path, options: Options | None = None, *, static: bool = False
 ) -> int:
     """Write the report of some runs; its size in bytes."""
-    text = render(compose(sources, options), static=static)
+    return write_page(compose(sources, options), path, static=static)
+
+
+def write_page(page: Page, path: str | Path, *, static: bool = False) -> int:
+    """Write a page that was put together; its size in bytes."""
+    text = render(page, static=static)
     artifacts.write(path, text)
     return len(text.encode("utf-8"))
+
+
+def print_pdf(path: str | Path, pdf: str | Path) -> None:
+    """Print a written report to PDF with page numbers, through a Chromium on this machine.
+
+    Raises
+    ------
+    EnvironmentFault
+        `no-chromium`: there is none, or it did not print.
+    """
+    import shutil
+    import subprocess
+
+    chromium = next(filter(None, map(shutil.which, CHROMIUMS)), None)
+    if chromium is None:
+        raise EnvironmentFault(
+            "a PDF is printed by Chromium, and there is none here; install it, or print the HTML page",
+            code="no-chromium",
+        )
+    words = [
+        chromium,
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--no-pdf-header-footer",
+        f"--print-to-pdf={Path(pdf).resolve()}",
+    ]
+    ended = subprocess.run(
+        [*words, Path(path).resolve().as_uri()], capture_output=True, text=True, timeout=120, check=False
+    )
+    if ended.returncode or not Path(pdf).is_file():
+        raise EnvironmentFault(f"Chromium did not print the report: {ended.stderr.strip()[-200:]}", code="no-chromium")
 
 
 def render(page: Page, *, static: bool = False) -> str:

@@ -126,6 +126,7 @@ class Part:
     explorer: Explorer | None = None
     side_by_side: tuple[Dumbbells, ...] = ()
     across: tuple[HeatMap, ...] = ()
+    dossier: views.TableView | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +200,17 @@ def _part(id: str, evaluation: Evaluation, errors: tuple[Errors, ...], options: 
         None if campaign else explorer(evaluation, costs_of(results)),
         () if campaign else dumbbells(evaluation, compared.compared),
         () if campaign else _across(evaluation),
+        _dossier(evaluation),
     )
+
+
+def _dossier(evaluation: Evaluation) -> views.TableView | None:
+    """What was tested, from the manifests of the runs."""
+    sources = dict.fromkeys(lane.source for lane in evaluation.lanes)
+    rows = [(Cell(s.name), Cell(what), Cell(value)) for s in sources for what, value in s.dossier]
+    if not rows:
+        return None
+    return views.of_table(Table("What was tested", ("run", "what", "value"), tuple(rows), 3))
 
 
 def _across(evaluation: Evaluation) -> tuple[HeatMap, ...]:

@@ -17,6 +17,7 @@ from hitmiss.progress import each
 from hitmiss.protocol import find_protocol, measure_trials, protocols
 from hitmiss.protocols.triage import evaluate_trials
 from hitmiss.readspec import ReadSpec
+from hitmiss.report.dossier import dossier_of
 from hitmiss.report.evaluations import RunData
 from hitmiss.report.pictures import load, pictures
 from hitmiss.report.shelves import COLUMNS, Shelf, shelf_of
@@ -127,14 +128,18 @@ def _short(name: str, path: str = "") -> str:
 def _open(path: str, name: str, key: str | None, measuring: Measuring) -> RunData:
     if is_results(path):
         results, drawn = load(path)
-        return RunData(name, results, tuple(drawn))
+        return RunData(name, results, tuple(drawn), dossier=dossier_of(path))
     if Path(path).suffix == ".json" and Path(path).is_file():
         raise DataError(
             f"{Path(path).name} holds no results; a report takes what `hitmiss score -o` writes, or score files",
             code="no-results",
         )
     trials = open_run(path, key, measuring.design.protocol, measuring.reading)
-    return replace(measured(trials, name, measuring), shelf=_shelf(path, trials, measuring.media))
+    return replace(
+        measured(trials, name, measuring),
+        shelf=_shelf(path, trials, measuring.media),
+        dossier=dossier_of(split_choice(path)[0]),
+    )
 
 
 def _shelf(path: str, trials: Trials, places: Sequence[str]) -> Shelf | None:

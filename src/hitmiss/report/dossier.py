@@ -1,0 +1,69 @@
+"""What was tested, as the run itself wrote it down: detector, weights, codecs, attacks, models, prompts, settings, dates."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from hitmiss.io.runs import MANIFEST
+
+FACTS: Final = (
+    "n_scored",
+    "n_failed",
+    "pooling",
+    "invariance",
+    "layout",
+    "positive",
+    "negative",
+    "score_kind",
+    "notes",
+)
+"""What a run found out that belongs to what was tested."""
+LONGEST: Final = 240
+MOST: Final = 60
+
+Dossier = tuple[tuple[str, str], ...]
+
+
+def dossier_of(path: str | Path) -> Dossier:
+    """The dossier of a run folder, or of a file inside one; empty where there is no manifest that can be read."""
+    here = Path(path)
+    file = next((p / MANIFEST for p in (here, here.parent) if (p / MANIFEST).is_file()), None)
+    if file is None:
+        return ()
+    try:
+        data = json.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, OSError):
+        return ()
+    return tuple(_rows(data))[:MOST] if isinstance(data, Mapping) else ()
+
+
+def _rows(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name in ("kind", "started", "ended", "state", "hitmiss", "n_items"):
+        if data.get(name) is not None:
+            yield name.replace("n_items", "items"), str(data[name])
+    config = data.get("config")
+    if isinstance(config, Mapping):
+        yield from _flat(config)
+    facts = data.get("facts")
+    if isinstance(facts, Mapping):
+        yield from _flat({name: facts[name] for name in FACTS if facts.get(name) not in (None, [], {})})
+
+
+def _flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Settings one per line, inner ones with their path; what was not set is left out.
+
+    >>> list(_flat({"detector": {"name": "m.onnx", "layers": []}, "attacks": ["pgd 1", "noise 1"]}))
+    [('detector name', 'm.onnx'), ('attacks', 'pgd 1; noise 1')]
+    """
+    for key, value in config.items():
+        name = f"{prefix} {key}".strip()
+        if isinstance(value, Mapping):
+            yield from _flat(value, name)
+        elif isinstance(value, list) and value:
+            text = "; ".join(" ".join(map(str, v)) if isinstance(v, list) else str(v) for v in value)
+            yield name, text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(value)} in all)"
+        elif value not in (None, [], "", {}):
+            yield name, str(value)[:LONGEST]

@@ -1,0 +1,86 @@
+"""Comparisons, rankings and gates have pages of their own, and runs tell what was tested."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.browser.chromium import CHROMIUM
+from tests.report import stories
+
+from hitmiss.cli.main import run
+from hitmiss.comparing.comparison import compare
+from hitmiss.comparing.differences import Comparison
+from hitmiss.comparing.rankings import compare_all
+from hitmiss.errors import DataError
+from hitmiss.report.contests import contest_page, is_contest, read_contest
+from hitmiss.report.dossier import dossier_of
+from hitmiss.report.html import render
+
+
+def test_a_saved_comparison_becomes_a_page(tmp_path: Path) -> None:
+    a, b = (source.trials for source in stories.systems(2))
+    assert a is not None and b is not None
+    made = compare(a, b, ["eer"], names=("ours", "theirs"), by=["codec"], bootstrap=200)
+    file = tmp_path / "cmp.json"
+    made.save(file)
+    again = read_contest(file)
+    assert is_contest(file) and isinstance(again, Comparison)
+    assert [d.verdict for d in again] == [d.verdict for d in made] and again.names == made.names
+    assert run(["report", str(file), "-o", str(tmp_path / "page.html")]) == 0
+    page = (tmp_path / "page.html").read_text()
+    assert (
+        "ours does better than theirs" in page and "Can I trust it?" in page and made.signature.split("|")[-1] in page
+    )
+
+
+def test_rankings_and_gates_have_pages_too(tmp_path: Path) -> None:
+    runs = {source.name: source.trials for source in stories.systems(3) if source.trials is not None}
+    made = compare_all(runs, ["roc_auc"])
+    file = tmp_path / "ranking.json"
+    file.write_text(made.to_json())
+    assert "sys00 has the best" in contest_page(file).parts[0].summary.assessment.good[0].text
+    gate = tmp_path / "gate.json"
+    check = {"rule": "eer > 0.1", "figure": "eer", "value": 0.2, "limit": 0.1, "passed": False, "reason": "0.2"}
+    gate.write_text(json.dumps({"schema": 1, "kind": "gate", "checks": [check]}))
+    page = contest_page(gate)
+    assert page.parts[0].summary.assessment.verdict == "1 of 1 rules broken." and "eer &gt; 0.1" in render(page)
+
+
+def test_a_broken_comparison_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    file = tmp_path / "cmp.json"
+    file.write_text(json.dumps({"schema": 1, "kind": "comparison", "differences": 3}))
+    with pytest.raises(DataError) as error:
+        read_contest(file)
+    assert error.value.code == "not-a-comparison"
+
+
+def test_the_dossier_of_a_run_names_detector_codecs_and_dates(tmp_path: Path) -> None:
+    config = {
+        "detector": {"name": "detector.onnx", "onnx": "ec90"},
+        "codecs": {"C01": ["opus_wb", 16000, 12.0]},
+        "window": None,
+    }
+    made = {
+        "kind": "detect",
+        "started": "2026-01-01T00:00:00Z",
+        "config": config,
+        "facts": {"n_failed": 0},
+        "files": {"x": "y"},
+    }
+    (tmp_path / "manifest.json").write_text(json.dumps(made))
+    found = dict(dossier_of(tmp_path))
+    assert found["detector name"] == "detector.onnx" and found["codecs C01"] == "opus_wb; 16000; 12.0"
+    assert found["started"].startswith("2026") and "window" not in found
+    assert dossier_of(tmp_path / "nowhere" / "deeper") == ()
+
+
+@pytest.mark.extras
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on this machine; apt-get install -y chromium")
+def test_a_report_prints_to_pdf(tmp_path: Path) -> None:
+    gate = tmp_path / "gate.json"
+    gate.write_text(json.dumps({"schema": 1, "kind": "gate", "checks": []}))
+    out = tmp_path / "page.pdf"
+    assert run(["report", str(gate), "-o", str(tmp_path / "page.html"), "--pdf", str(out)]) == 0
+    assert out.read_bytes().startswith(b"%PDF")
