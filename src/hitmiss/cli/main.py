@@ -20,7 +20,7 @@ import typer
 
 from hitmiss import artifacts
 from hitmiss._version import __version__
-from hitmiss.cli import failing, helping, printing, progressing, spaced
+from hitmiss.cli import failing, helping, printing, progressing, spaced, supervising
 from hitmiss.cli.plain_values import take_plainly
 from hitmiss.visible import visible
 
@@ -122,6 +122,16 @@ def run(arguments: Sequence[str] | None = None) -> int:
         gc.set_threshold(SELDOM)
         atexit.register(gc.freeze)
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments is None and supervising.is_wanted(words):
+        return supervising.watched(words)
+    code = _run(words)
+    if arguments is None:
+        supervising.tell_end()
+    return code
+
+
+def _run(words: list[str]) -> int:
+    """One command in this process."""
     printing.begin()
     if words == ["--version"]:
         printing.out(f"hitmiss {__version__}")

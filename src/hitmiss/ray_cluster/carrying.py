@@ -76,12 +76,13 @@ class Refusal:
     kind: str
     message: str
     faults: tuple[Fault, ...] = ()
+    code: str | None = None
 
     def raised(self) -> HitmissError:
         """The error again. A special kind comes back as the general one: it has the message and the exit code."""
         if self.kind == DataError.__name__:
-            return DataError(self.message, self.faults)
-        return KINDS[self.kind](self.message)
+            return DataError(self.message, self.faults, code=self.code)
+        return KINDS[self.kind](self.message, code=self.code)
 
 
 def refusal_of(error: HitmissError) -> Refusal:
@@ -92,8 +93,8 @@ def refusal_of(error: HitmissError) -> Refusal:
     UsageError("unknown metric 'eeer'; did you mean 'eer'? Known: eer")
     """
     if isinstance(error, DataError):
-        return Refusal(DataError.__name__, str(error), error.faults)
-    return Refusal(next(name for name, kind in KINDS.items() if isinstance(error, kind)), str(error))
+        return Refusal(DataError.__name__, str(error), error.faults, error.code)
+    return Refusal(next(name for name, kind in KINDS.items() if isinstance(error, kind)), str(error), (), error.code)
 
 
 def attempted(call: Callable[[], T]) -> T | Refusal:
@@ -102,6 +103,12 @@ def attempted(call: Callable[[], T]) -> T | Refusal:
         return call()
     except HitmissError as error:
         return refusal_of(error)
+    except FileNotFoundError as error:
+        unseen = (
+            f"a machine of the cluster does not see the file {error.filename}; "
+            "put the files where every machine finds them under the same path"
+        )
+        return refusal_of(DataError(unseen, code="unseen-file"))
 
 
 def accepted(result: T | Refusal) -> T:
