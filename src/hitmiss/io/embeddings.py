@@ -6,8 +6,8 @@
 | `.safetensors` | the same                                                        | the same (numbers only)         |
 | `.parquet`     | each list column by its name, or all float columns as one layer | every other column by its name  |
 
-Labels and groups may also stand in a key: a table with a header (tab, comma or space), or an ASVspoof 5 protocol
-(ten columns, no header), joined on the item ids. Nothing is unpickled. What is about the items is text, or None where
+Labels and groups may also stand in a key: any table with a header, or a known layout without one (an ASVspoof
+protocol), joined on the item ids. Nothing is unpickled. What is about the items is text, or None where
 it is missing; nothing else is taken for missing.
 """
 
@@ -27,16 +27,16 @@ from numpy.typing import NDArray
 
 from hitmiss import artifacts
 from hitmiss.errors import DataError, EnvironmentFault, UnknownName, UsageError
+from hitmiss.io import tables
+from hitmiss.io.findings import Ledger, Stop
+from hitmiss.io.layouts import find_positional
+from hitmiss.io.scorefiles import looks_headed, refuse_twins
+from hitmiss.readspec import ReadSpec
 
 Array = NDArray[Any]
 
 ITEM_NAMES: Final = ("item", "items", "id", "ids", "filename", "flac_file_name", "utt", "utt_id", "trial_anon")
 """Names under which item ids are looked for, in this order; case does not matter."""
-
-PROTOCOL: Final = (
-    "speaker", "item", "gender", "codec", "codec_q", "codec_seed", "attack_tag", "attack", "key", "tmp",
-)  # fmt: skip
-"""The ten columns of an ASVspoof 5 Track 1 protocol, which has no header line."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,29 +82,22 @@ def load_embeddings(path: str | Path) -> Embeddings:
 
 
 def read_key(path: str | Path) -> pl.DataFrame:
-    """A table about items, all text: with a header line, or an ASVspoof 5 protocol without one."""
-    path = Path(path)
-    with path.open(encoding="utf-8-sig") as file:
-        first = file.readline().rstrip("\r\n")
-    separator = next((s for s in "\t," if s in first), " ")
-    cells = first.split(separator)
-    if len(cells) == len(PROTOCOL) and cells[8] in ("bonafide", "spoof"):
-        return _read_text(path, separator, list(PROTOCOL))
-    return _read_text(path, separator, None)
+    """A table about items, all text, read as every key is: with a header, or in a known layout without one.
 
-
-def _read_text(path: Path, separator: str, names: list[str] | None) -> pl.DataFrame:
+    The label of such a layout is there as `label` and as `key`, which ASVspoof calls it.
+    """
+    ledger = Ledger()
     try:
-        return pl.read_csv(
-            path,
-            separator=separator,
-            has_header=names is None,
-            new_columns=names,
-            infer_schema=False,
-            quote_char=None if separator != "," else '"',
-        )
-    except pl.exceptions.PolarsError as error:
-        raise DataError(f"{path.name} is not a table: {str(error).splitlines()[0]}") from None
+        shape = tables.look(path, ReadSpec(), ledger)
+        is_headed = shape.names is not None or looks_headed(shape, ReadSpec())
+        layout = None if is_headed else find_positional(shape.first, "label")
+        names = layout.columns if layout is not None else shape.names or shape.first[0]
+        refuse_twins([name for name in names if name], shape.name, ledger)
+        picks = {name: at for at, name in enumerate(names) if name}
+        frame = tables.load(shape, layout is None, picks, frozenset(), ledger).frame
+    except Stop:
+        raise ledger.error() from None
+    return frame if layout is None else frame.with_columns(key=pl.col("label"))
 
 
 def _read_npz(path: Path) -> tuple[dict[str, Array], dict[str, Array]]:

@@ -5,7 +5,7 @@ Also the one file that we write in somebody else's format: the official score fi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
@@ -54,7 +54,7 @@ def recognise(shape: Shape, role: Role, options: ReadSpec, ledger: Ledger) -> Ma
     has_header = layout.has_header if layout else shape.names is not None or looks_headed(shape, options)
     if has_header:
         names = shape.names or shape.first[0]
-        _refuse_twins(names, shape.name, ledger)
+        refuse_twins(names, shape.name, ledger)
         layout_name = _layout_of(names, role)
         found = resolve(names, WANTED[role], options, shape.name, ledger, shape.is_settled)
     else:
@@ -64,7 +64,8 @@ def recognise(shape: Shape, role: Role, options: ReadSpec, ledger: Ledger) -> Ma
     return _match(layout_name, has_header, names, found, role, options)
 
 
-def _refuse_twins(names: Row, file: str, ledger: Ledger) -> None:
+def refuse_twins(names: Sequence[str], file: str, ledger: Ledger) -> None:
+    """Stop where two columns have one name."""
     twice = [name for name in dict.fromkeys(names) if name.strip() and names.count(name) > 1]
     if twice:
         what, fix = f"two columns are called {quoted(twice[0])}", "give each column a name of its own"

@@ -108,6 +108,7 @@ class Meter:
 
 def open_shard(shard: Shard, options: ReadSpec, ledger: Ledger, role: Role = "both") -> Opened:
     """Look at the beginning of a file and recognise its columns, as the door does."""
+    options = options.for_key if role == "key" else options
     if str(shard.path) == STDIN:
         what = "stdin can be read once, and streaming may read a file twice"
         raise ledger.stop("unreadable-file", what, "write it to a file, or leave --stream out", [Place("stdin")])

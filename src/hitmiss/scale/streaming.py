@@ -36,6 +36,7 @@ from hitmiss.scale.looking import look
 from hitmiss.scale.passes import first_pass, second_pass
 from hitmiss.scale.passing_by import Stretches
 from hitmiss.scale.plan import Shard, ShardPlan, Window
+from hitmiss.scale.plugged import Plugged, plugged
 from hitmiss.scale.reading import Opened
 from hitmiss.scale.repeats import refuse_repeats
 from hitmiss.scale.running import Executor, sequential
@@ -84,10 +85,24 @@ def evaluate_streamed(
     keywords instead of it are those of `Design.of`: metrics, by, gap, threshold, bootstrap, unit, seed, level, interval.
     """
     design = design or asked_design(protocol, asked)
+    said = read_options(design.protocol, reading)
+    with plugged(scores, said, scratch) as files:
+        return _evaluate(files, said, design, key, run, memory, scratch)
+
+
+def _evaluate(
+    files: Plugged,
+    said: ReadSpec,
+    design: Design,
+    key: str | Sequence[str] | None,
+    run: Executor,
+    memory: int,
+    scratch: str | None,
+) -> Streamed:
+    scores, reads = files.scores, files.options
     chosen, threshold = design.protocol, design.threshold
     wanted = list(design.metrics) or list(chosen.metrics if chosen else ())
-    reads = read_options(chosen, reading)
-    said, finished = reads, open_finished(scores, reads)
+    finished = open_finished(scores, reads)
     if finished is not None:  # a run folder stands for the table inside it
         scores, reads = finished.table, finished.options
     units = design.unit if design.bootstrap else ()
@@ -116,7 +131,7 @@ def evaluate_streamed(
     trials = trials if finished is None else _as_run_says(trials, finished)
     if covering is not None:
         trials = with_key(trials, plan, covering)
-    trials = trials.retitle(reading=said)
+    trials = replace(trials, header=files.named(replace(trials.header, reading=said)))
     fetch: Callable[[Window], ShardTally] | None = None
     if not plan.is_exact:
         fetch = _Fetching(shards, plan, run)
@@ -262,7 +277,7 @@ def refuse_what_needs_trials(design: Design, wanted: Sequence[str], columns: Seq
             f"{own[0]} has too many values to be counted by; leave --stream out, or {own[0]}",
             code="too-many-values",
         )
-    unread = [name for name in ("key_columns", "abstain", "where", "match") if name in options.said]
+    unread = [name for name in ("abstain", "where", "match") if name in options.said]
     if unread:
         raise UsageError(
             f"--{OPTION.get(unread[0], unread[0])} needs the whole table; leave --stream out", code="unread-option"
