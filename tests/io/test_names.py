@@ -6,6 +6,7 @@ Every engine column and reserved word × every reader × every verb. What cannot
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,13 @@ import polars as pl
 import pytest
 
 import hitmiss as hm
+from hitmiss.cli.main import run
 from hitmiss.columns import FIXED, INNER, MADE, OWN, SCORES, stored
 from hitmiss.errors import HitmissError
 from hitmiss.io.door import read
+from hitmiss.protocols import toxicity
 from hitmiss.results import Results
+from hitmiss.scale.streaming import evaluate_streamed
 from hitmiss.trials import Header, Trials
 
 HARMLESS = "condition"
@@ -124,3 +128,92 @@ def test_python(way: Callable[[str], Figures], name: str) -> None:
     if name in ("item", "score", "label", "decision", "confidence") and way is not of_trials_header:
         pytest.skip("these are parameters of Trials.of itself")
     assert same_or_refused(way, name) or not name  # a column without a name cannot be asked for
+
+
+WORD = ["real" if label else "fake" for label in LABEL]
+
+
+def table(name: str) -> dict[str, Sequence[Any]]:
+    columns: dict[str, Sequence[Any]] = {"id": ITEMS, "label": WORD, "score": SCORE.tolist()}
+    if name in columns:
+        pytest.skip("a file cannot have two columns of one name")
+    return {**columns, name: KIND}
+
+
+def of_file(path: Path, name: str, **more: Any) -> Figures:
+    return figures(hm.evaluate(str(path), metrics=["eer", "roc_auc"], by=[(name,)], **more), name)
+
+
+def of_csv(folder: Path, name: str) -> Figures:
+    return of_file(write_csv(folder / "t.csv", table(name)), name)
+
+
+def of_json_lines(folder: Path, name: str) -> Figures:
+    rows = [dict(zip(table(name), row, strict=True)) for row in zip(*table(name).values(), strict=True)]
+    path = folder / "t.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return of_file(path, name)
+
+
+def of_parquet(folder: Path, name: str) -> Figures:
+    pl.DataFrame(table(name)).write_parquet(folder / "t.parquet")
+    return of_file(folder / "t.parquet", name)
+
+
+def of_key(folder: Path, name: str) -> Figures:
+    columns = table(name)
+    scores = write_csv(folder / "s.csv", {"id": ITEMS, "score": columns.pop("score")})
+    return of_file(scores, name, key=str(write_csv(folder / "k.csv", columns)))
+
+
+def of_stream(folder: Path, name: str) -> Figures:
+    path = write_csv(folder / "t.csv", table(name))
+    return figures(evaluate_streamed(str(path), metrics=["eer", "roc_auc"], by=[(name,)]).results, name)
+
+
+def of_toxicity(folder: Path, name: str) -> Figures:
+    columns = {"id": ITEMS, "y_true": LABEL.tolist(), "y_prob": SCORE.tolist(), name: KIND}
+    if len(columns) < 4:
+        pytest.skip("a file cannot have two columns of one name")
+    run_ = toxicity.load_table([str(write_csv(folder / "t.csv", columns))], name)
+    return figures(toxicity.evaluate_run(run_, bootstrap=0).results, name)
+
+
+def of_identity(folder: Path, name: str) -> Figures:
+    share = [str(i % 2) for i in range(N)]
+    columns = {"id": ITEMS, "y_true": LABEL.tolist(), "y_prob": SCORE.tolist(), "language": ["en"] * N, name: share}
+    if len(columns) < 5:
+        pytest.skip("a file cannot have two columns of one name")
+    path = str(write_csv(folder / "t.csv", columns))
+    rules = toxicity.PredictionRules(identities=(name,))
+    found = toxicity.evaluate_run(toxicity.load_table([path], rules=rules), bootstrap=0).results
+    return sorted(((e.metric, e.average, e.value, e.n) for e in found), key=repr)
+
+
+READERS = [of_csv, of_json_lines, of_parquet, of_key, of_stream, of_toxicity, of_identity]
+TAKEN = {"target", "language", "threshold", "seconds", "n", "count", "yes", "row", "group", "text", f"{OWN}target"}
+"""Names that must be served: a refusal of these is a fault."""
+
+
+@pytest.mark.parametrize("way", READERS)
+def test_files(way: Callable[[Path, str], Figures], tmp_path: Path) -> None:
+    for name in dict.fromkeys((*NAMES, *RUN_NAMES)):
+        try:
+            served = same_or_refused(lambda called: way(tmp_path, called), name)
+        except pytest.skip.Exception:
+            continue
+        except BaseException as error:
+            raise AssertionError(f"{way.__name__}: {name!r}: {error!r}") from error
+        may_refuse = (way is of_toxicity and name == "threshold") or (
+            way is of_identity and name in ("threshold", "text")
+        )
+        assert served or may_refuse or name not in TAKEN, f"{way.__name__}: {name!r} is refused"
+
+
+@pytest.mark.parametrize("name", ["target", "system", "seconds", "label_word"])
+def test_results_and_gates_know_the_users_name(tmp_path: Path, name: str) -> None:
+    path, out = write_csv(tmp_path / "t.csv", table(name)), tmp_path / "r.json"
+    assert run(["score", str(path), "-m", "eer", "--by", name, "-o", str(out)]) == 0
+    assert {key for e in json.loads(out.read_text())["estimates"] for key in e["slice"]} == {name}
+    assert run(["gate", str(out), "--fail-if", f"eer[{name}=x] > 1"]) == 0
+    assert run(["compare", str(path), str(path), "-m", "eer", "--by", name, "--bootstrap", "20"]) == 0
