@@ -1,7 +1,8 @@
-"""Manipulations of sound that leave a voice what it is: gain, noise, echo, shift, fade, resampling, pitch, tempo.
+"""Manipulations of sound that leave a voice what it is: gain, noise, echo, shift, fade, resampling, pitch, tempo, …
 
 Each is an attack of `family`: strength 0 changes nothing, strength 1 does what the settings say, between them lies less
-of the same. The suite of the CLAD study is in `SUITE`. Any callable will do where these are taken: see `transform`.
+of the same. Chains of them, codecs among them, are in `channel`, as are the conditions of published studies. Any callable
+will do where these are taken: see `transform`.
 """
 
 # ruff: noqa: ARG001  (every attack is given a generator; most of these draw nothing)
@@ -12,6 +13,7 @@ import inspect
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -19,11 +21,20 @@ from numpy.random import Generator
 
 from hitmiss.attack.family import Array, Perturbation, attack, perturbation
 from hitmiss.errors import DataError, UnknownName, UsageError
-from hitmiss.io.media import Clip, resample
+from hitmiss.io.media import Clip, load_audio, resample
 
 Transform = Callable[[Clip, int, Generator], Clip]
 """A clip, its sample rate and a generator of its own to the changed clip."""
 
+SOUNDS: Final = (".wav", ".flac", ".ogg", ".opus", ".mp3", ".m4a")
+FADES: Final[dict[str, Callable[[Array], Array]]] = {
+    "linear": lambda f: f,
+    "exponential": lambda f: (10.0 ** (2 * f) - 1.0) / 99.0,
+    "soft_exponential": lambda f: 2.0 ** (f - 1.0) * f,
+    "logarithmic": lambda f: np.log10(0.1 + f) + 1.0,
+    "quarter_sine": lambda f: np.sin(f * np.pi / 2),
+    "half_sine": lambda f: np.sin(f * np.pi - np.pi / 2) / 2 + 0.5,
+}
 SUITE: Final = (
     "gain(db=-10)", "gain(db=10)",
     "noise(snr=25)", "noise(snr=20)", "noise(snr=15)", "noise(color=pink, snr=20)",
@@ -43,18 +54,121 @@ def gain(x: Array, strength: float, rng: Generator, *, db: float = -10.0) -> Arr
 
 @attack
 def noise(
-    x: Array, strength: float, rng: Generator, *, snr: float = 20.0, color: Literal["white", "pink"] = "white"
+    x: Array,
+    strength: float,
+    rng: Generator,
+    *,
+    snr: float = 20.0,
+    color: Literal["white", "pink"] = "white",
+    folder: str = "",
+    files: str = "*",
+    sample_rate: int = 16000,
 ) -> Array:
-    """Stationary noise; at strength 1 with `snr` decibels to the clip's own mean power, its amplitude × strength below."""
+    """Noise; at strength 1 with `snr` decibels to the clip's own mean power, its amplitude × strength below.
+
+    Stationary, white or pink; or a piece of one of the sound files of a `folder` whose names fit `files`.
+    """
     if color not in ("white", "pink"):
         raise UnknownName("colour of noise", color, ("white", "pink"))
     power = float(np.mean(np.square(x, dtype=np.float64)))
     if power == 0.0:
         return x.copy()  # of silence no ratio can be taken
-    white = rng.standard_normal(len(x))
-    drawn = _pink(white) if color == "pink" else white
+    if folder:
+        drawn = _piece(_sound_of(folder, files, rng, sample_rate), len(x), rng)
+    else:
+        white = rng.standard_normal(len(x))
+        drawn = _pink(white) if color == "pink" else white
+    if not drawn.any():
+        return x.copy()
     level = strength * np.sqrt(power * 10.0 ** (-snr / 10.0) / np.mean(drawn**2))
     return np.asarray(x + level * drawn)
+
+
+def _sound_of(folder: str, files: str, rng: Generator, sample_rate: int) -> Clip:
+    """One of the sound files of a folder, drawn."""
+    place = Path(folder)
+    found = sorted(p for p in place.rglob(files) if p.suffix.lower() in SOUNDS) if place.is_dir() else []
+    if not found:
+        raise UsageError(f"there is no sound file {files!r} in the folder {folder}", code="empty-folder")
+    return load_audio(found[int(rng.integers(len(found)))], sample_rate)
+
+
+def _piece(sound: Clip, n: int, rng: Generator) -> Array:
+    """So many samples from a drawn place on, from the beginning again where it ends."""
+    start = int(rng.integers(len(sound)))
+    return np.asarray(sound[(start + np.arange(n)) % len(sound)], dtype=np.float64)
+
+
+@attack
+def rir(
+    x: Array, strength: float, rng: Generator, *, folder: str = "", files: str = "*", sample_rate: int = 16000
+) -> Array:
+    """A room: convolved with one of the impulse responses of a `folder`, not delayed, as loud as before."""
+    response = np.asarray(_sound_of(folder, files, rng, sample_rate), dtype=np.float64)
+    at = int(np.argmax(np.abs(response)))
+    size = 1 << (len(x) + len(response) - 1).bit_length()
+    wet = np.fft.irfft(np.fft.rfft(x, size) * np.fft.rfft(response, size), size)[at : at + len(x)]
+    level = np.sqrt(np.mean(np.square(x, dtype=np.float64)) / max(float(np.mean(wet**2)), 1e-20))
+    return np.asarray((1.0 - strength) * x + strength * level * wet)
+
+
+@attack
+def packet_loss(
+    x: Array,
+    strength: float,
+    rng: Generator,
+    *,
+    rate: float = 0.1,
+    burst: float = 1.5,
+    packet: float = 0.02,
+    sample_rate: int = 16000,
+) -> Array:
+    """Lost packets of `packet` seconds, silent: a share strength × `rate`, in bursts of `burst` on average (Gilbert)."""
+    if not 0.0 <= rate < 1.0 or burst < 1.0:
+        raise UsageError(f"a rate lies in 0..1 and a burst has 1 packet or more; found {rate} and {burst}")
+    size = _samples("packet", packet, sample_rate)
+    lost, out, share = False, x.copy(), strength * rate
+    for start in range(0, len(x), size):
+        draw = rng.random()
+        lost = draw >= 1.0 / burst if lost else draw < share / max(burst * (1.0 - share), 1e-9)
+        if lost:
+            out[start : start + size] = 0
+    return out
+
+
+@attack
+def speed(x: Array, strength: float, rng: Generator, *, rate: int = 15000, sample_rate: int = 16000) -> Array:
+    """Resampled to `rate` and played at our own: faster and higher below it, slower and lower above."""
+    wanted = round(sample_rate * (rate / sample_rate) ** strength)
+    if wanted < 1000:
+        raise UsageError(f"the rate must be 1000 or more; found {rate}")
+    return resample(_f32(x), sample_rate, wanted)
+
+
+@attack
+def rawboost(x: Array, strength: float, rng: Generator, *, snr: float = 20.0, share: float = 0.1) -> Array:
+    """The three parts of RawBoost in series: a drawn filter with harmonics, impulsive noise that follows the signal, and stationary noise through a drawn filter at `snr` dB."""
+    signal = np.asarray(x, dtype=np.float64)
+    top = max(float(np.abs(signal).max()), 1e-12)
+    mixed = sum(
+        10.0 ** (-6.0 * k / 20.0) * np.convolve((signal / top) ** (k + 1), _drawn_filter(rng), "same") for k in range(5)
+    )
+    mixed = mixed / max(float(np.abs(mixed).max()), 1e-12) * top
+    hit = rng.random(len(mixed)) < share
+    mixed = mixed + hit * mixed * rng.uniform(-1, 1, len(mixed)) * rng.uniform(-1, 1, len(mixed))
+    hiss = np.convolve(rng.standard_normal(len(mixed)), _drawn_filter(rng), "same")
+    power = float(np.mean(mixed**2))
+    mixed = mixed + hiss * np.sqrt(power * 10.0 ** (-snr / 10.0) / max(float(np.mean(hiss**2)), 1e-20))
+    return np.asarray((1.0 - strength) * signal + strength * mixed)
+
+
+def _drawn_filter(rng: Generator, taps: int = 65) -> Array:
+    """A linear filter with five drawn notches, of zero phase."""
+    response = np.ones(taps // 2 + 1)
+    for _ in range(5):
+        centre, width = rng.uniform(0, 1), rng.uniform(0.02, 0.2)
+        response *= 1.0 - rng.uniform(0.3, 1.0) * np.exp(-(((np.linspace(0, 1, len(response)) - centre) / width) ** 2))
+    return np.asarray(np.roll(np.fft.irfft(response, taps - 1), taps // 2) * np.hanning(taps - 1))
 
 
 def _pink(white: Array) -> Array:
@@ -88,16 +202,19 @@ def fade(
     rng: Generator,
     *,
     share: float = 0.3,
-    shape: Literal["linear", "exponential"] = "linear",
+    shape: Literal["linear", "exponential", "soft_exponential", "logarithmic", "quarter_sine", "half_sine"] = "linear",
 ) -> Array:
-    """Faded in over the first and out over the last strength × `share` of the clip (at most a half each)."""
-    if shape not in ("linear", "exponential"):
-        raise UnknownName("shape of a fade", shape, ("linear", "exponential"))
+    """Faded in over the first and out over the last strength × `share` of the clip (at most a half each).
+
+    `soft_exponential` and those after it are the shapes of torchaudio's fades.
+    """
+    if shape not in FADES:
+        raise UnknownName("shape of a fade", shape, FADES)
     if not 0.0 <= share <= 0.5:
         raise UsageError(f"the share of a fade runs from 0 to 0.5; found {share}")
     n = round(strength * share * len(x))
     ramp = np.arange(1, n + 1) / (n + 1)
-    ramp = ramp if shape == "linear" else (10.0 ** (2 * ramp) - 1.0) / 99.0
+    ramp = np.clip(FADES[shape](ramp), 0.0, 1.0)
     envelope = np.ones(len(x))
     envelope[:n] *= ramp
     envelope[len(x) - n :] *= ramp[::-1]

@@ -67,6 +67,8 @@ def _bank() -> tuple[Codec, ...]:
         Codec("X01", "g711_ulaw", 8000, (64,), Engine("av", "pcm_mulaw", "pcm_mulaw", has_rate=False)),
         Codec("X02", "gsm_fr", 8000, (13.2,), Engine("soundfile", "GSM610", "GSM610", "WAV", has_rate=False)),
         Codec("X03", "g722", 16000, (64,), Engine("av", "g722", "g722", has_rate=False)),
+        Codec("X04", "g711_alaw", 8000, (64,), Engine("av", "pcm_alaw", "pcm_alaw", has_rate=False)),
+        Codec("X05", "vorbis", 16000, (48,), Engine("soundfile", "VORBIS", "VORBIS", "OGG", has_rate=False)),
     )  # fmt: skip
 
 
@@ -74,7 +76,8 @@ for _codec in _bank():
     registry.add("codec", _codec.name, _codec, origin=__name__)
 ALIASES: Final = {
     "opus": "opus_wb", "mp3": "mp3_wb", "aac": "m4a_wb", "m4a": "m4a_wb", "amr-nb": "amr_nb", "amr-wb": "amr_wb",
-    "speex": "speex_wb", "ulaw": "g711_ulaw", "µ-law": "g711_ulaw", "gsm": "gsm_fr",
+    "speex": "speex_wb", "ulaw": "g711_ulaw", "µ-law": "g711_ulaw", "gsm": "gsm_fr", "alaw": "g711_alaw",
+    "ogg": "vorbis",
 }  # fmt: skip
 """Everyday names."""
 

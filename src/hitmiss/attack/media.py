@@ -12,6 +12,7 @@ import numpy as np
 from numpy.random import Generator
 
 from hitmiss.attack import audio, image, text
+from hitmiss.attack.channel import Chain, is_chain
 from hitmiss.attack.family import Perturbation, all_attacks, perturbation
 from hitmiss.errors import DataError, UnknownName, UsageError
 
@@ -28,6 +29,8 @@ def transform(given: str | Perturbation | Callable[..., Any], medium: str = "aud
     """
     if medium not in MEDIA:
         raise UnknownName("medium", medium, MEDIA)
+    if medium == "audio" and isinstance(given, str) and is_chain(given):
+        return Chain(given)
     if isinstance(given, str | Perturbation):
         bound = perturbation(given)
         _refuse_other(bound, medium)

@@ -66,7 +66,7 @@ def detect(
     pooling: Annotated[str, typer.Option(help="One score from windows: mean, median, min or max.")] = "mean",
     codecs: Annotated[str | None, typer.Option(help="Codec plan (TSV) or words, `opus,mp3:1`.")] = None,
     manipulate: Annotated[
-        str | None, typer.Option(help="`suite`, or `noise(snr=15); gain(db=-6)`; see `hitmiss list attacks`.")
+        str | None, typer.Option(help="`suite`, `clad`, `asvspoof5`, or `noise(snr=15); codec(mp3:1) > gain(db=-6)`.")
     ] = None,
     only: Annotated[str | None, typer.Option(help="With --manipulate: change this class only, `fake`.")] = None,
     positive_index: Annotated[int | None, typer.Option(help="Output column of the positive class.")] = None,
@@ -236,6 +236,7 @@ def _manipulated(
     manipulate: str, only: str | None, codecs: str | None, manifest: Manifest, rate: int | None, input_: str
 ) -> tuple[Any, Manifest, Any]:
     """The manipulations as a transform, every item under each of them, and what pins them."""
+    from hitmiss.attack.channel import preset
     from hitmiss.attack.media import MEDIA, SUITES
     from hitmiss.attack.rows import ManipulatedRows
     from hitmiss.errors import UnknownName, UsageError
@@ -249,9 +250,10 @@ def _manipulated(
     named = next((c for c in classes if only is not None and same_class(only, c)), None)
     if only is not None and named is None:
         raise UnknownName("class for --only", only, classes)
-    given = (
-        SUITES[input_] if manipulate == "suite" else [text.strip() for text in manipulate.split(";") if text.strip()]
-    )
+    asked = [text.strip() for text in manipulate.split(";") if text.strip()]
+    given = [one for text in asked for one in (SUITES[input_] if text == "suite" else preset(text) or (text,))]
+    if "clad" in asked:
+        printing.note("clad: its seven conditions of environmental noise need ESC-50: clad(FOLDER)")
     changed = ManipulatedRows(given, medium=input_, sample_rate=rate or 16000, only=named)
     return changed, manifest.crossed(changed.columns), changed.pinned
 
