@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 MODELS = "gpt-5.1, provider/name, a name behind --base-url; or module:function, model.onnx, hf-image:…"
 DATASET = "JSON lines: id, image (or audio, or text), label, meta."
 KEY = "Environment variable with the key (default: the provider's own, as OPENAI_API_KEY)."
+ROLE = "The model of that role; here the agent plays all three, so it must be the one of --models."
 BANDS = "For functions and detectors: real below the first, fake from the second on."
 
 
@@ -38,7 +40,9 @@ def llm(
     limit: Annotated[int | None, typer.Option(help="Only the first items.")] = None,
     root: Annotated[Path | None, typer.Option(help="Folder of the files (default: the dataset's).")] = None,
     canaries: Annotated[int, typer.Option(help="Items with an order inside, to measure obedience.")] = 0,
-    disable_tool_cache: Annotated[bool, typer.Option("--disable-tool-cache", help="Compute every tool call.")] = False,
+    disable_tool_cache: Annotated[
+        bool, typer.Option("--disable-tool-cache/--enable-tool-cache", help="Compute every tool call, or keep results.")
+    ] = False,
     tool_cache_dir: Annotated[Path | None, typer.Option(help="Where results of tools are kept.")] = None,
     answer_cache: Annotated[
         bool, typer.Option("--answer-cache", help="Take known answers from inspect_ai's cache.")
@@ -47,7 +51,15 @@ def llm(
     max_tokens: Annotated[int | None, typer.Option(help="Most tokens of an answer.")] = None,
     reasoning_effort: Annotated[str | None, typer.Option(help="As the provider has it, low to high.")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed for providers that take one.")] = None,
-    max_connections: Annotated[int | None, typer.Option(help="Requests at once (default: adaptive).")] = None,
+    max_connections: Annotated[
+        int | None, typer.Option("--max-connections", "--num-workers", help="Requests at once (default: adaptive).")
+    ] = None,
+    shuffle: Annotated[bool, typer.Option("--shuffle", help="Ask in random order (of --seed).")] = False,
+    skip_missing_images: Annotated[
+        bool, typer.Option("--skip-missing-images", help="Leave out items whose file is not there.")
+    ] = False,
+    vision_model: Annotated[str | None, typer.Option(help=ROLE)] = None,
+    structuring_model: Annotated[str | None, typer.Option(help=ROLE)] = None,
     max_retries: Annotated[int, typer.Option(help="How often a failed request is sent again.")] = 6,
     timeout: Annotated[int, typer.Option(help="Seconds for one request with its retries.")] = 600,
     thresholds: Annotated[list[float] | None, typer.Option(help=BANDS)] = None,
@@ -83,7 +95,13 @@ def llm(
     asking |= {"reasoning_effort": reasoning_effort, "max_iterations": max_iterations, "max_retries": max_retries}
     asking |= {"base_url": address, "provider": provider, "max_connections": max_connections}
     settings = Settings(thresholds=bands, tool_cache=not disable_tool_cache, answer_cache=answer_cache, **asking)
-    items = read_items(dataset, root=root, limit=limit)
+    _refuse_other_roles(models, vision_model, structuring_model)
+    absent: list[str] = []
+    items = read_items(dataset, root=root, limit=limit, absent=absent if skip_missing_images else None)
+    if absent:
+        printing.note(f"! {len(absent):,} items are left out, as their files are not there; the first is {absent[0]}")
+    if shuffle:
+        random.Random(seed or 0).shuffle(items)
     for warning in (*doubts, *find_leaks(items)):
         printing.note(f"! {warning}")
     opened = _opened(models, weights, {"thresholds": bands, "image_size": image_size}, outputs, positive_index)
@@ -103,6 +121,18 @@ def llm(
     if metrics_output is not None:
         _write_metrics(outcome, metrics_output)
     _emit(outcome, canaries, json)
+
+
+def _refuse_other_roles(models: list[str], *others: str | None) -> None:
+    from hitmiss.errors import UsageError
+
+    other = next((name for name in others if name is not None and [name] != models), None)
+    if other is not None:
+        raise UsageError(
+            f"{other} would see or structure for {', '.join(models)}: one model sees, decides and structures here, so ask it "
+            "by --models alone",
+            code="one-role",
+        )
 
 
 def _require_folder(path: Path | None) -> None:

@@ -64,8 +64,13 @@ class Item:
         return data
 
 
-def read_items(path: str | Path, *, root: str | Path | None = None, limit: int | None = None) -> list[Item]:
-    """The items of a dataset file; everything that is wrong with it is said at once, by row."""
+def read_items(
+    path: str | Path, *, root: str | Path | None = None, limit: int | None = None, absent: list[str] | None = None
+) -> list[Item]:
+    """The items of a dataset file; everything that is wrong with it is said at once, by row.
+
+    `absent`: where a list is given, items whose file is not there are left out and their ids put into it.
+    """
     path = Path(path)
     base = Path(root) if root is not None else path.parent
     if limit is not None and limit < 1:
@@ -76,7 +81,9 @@ def read_items(path: str | Path, *, root: str | Path | None = None, limit: int |
         if limit is not None and len(by_row) + len(faults) >= limit:
             break
         found = _item(record, base, path.name, row)
-        if isinstance(found, Fault):
+        if isinstance(found, Fault) and absent is not None and found.kind == "missing-file":
+            absent.append(str(record.get("id")))
+        elif isinstance(found, Fault):
             faults.append(found)
         else:
             by_row[row] = found

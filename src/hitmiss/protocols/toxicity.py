@@ -7,9 +7,11 @@ evaluate_run(run)                                            -> Board: Results, 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -428,3 +430,7 @@ def _worst_row(run: Run, results: Results, rows: Sequence[Row]) -> Row:
         by_group.setdefault(group, []).append(name)
     note = "; ".join(f"{group}: {', '.join(names)}" for group, names in by_group.items())
     return Row("worst", figures, 0, None, None, note=note)
+
+
+if __name__ == "__main__":  # the document's score.py: python -m hitmiss.protocols.toxicity --config … --pred_dir …
+    sys.exit(import_module("hitmiss.cli.main").run(["toxicity", *sys.argv[1:]]))
