@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hitmiss import artifacts, progress
 from hitmiss.cli import printing
+
+if TYPE_CHECKING:
+    from hitmiss.report.evaluations import RunData
 
 ENDINGS = {".tex": "latex", ".md": "markdown", ".csv": "csv", ".xlsx": "xlsx", ".json": "json", ".yaml": "model-card"}
 
@@ -32,6 +35,10 @@ def export(
         str | None, typer.Option(help="A comparison (`hitmiss compare -o`) that marks significant figures.")
     ] = None,
     raw: Annotated[bool, typer.Option("--raw", help="CSV and XLSX: texts as they are, formulas not defused.")] = False,
+    purpose: Annotated[
+        str | None,
+        typer.Option("--for", metavar="paper", help="A kit for a paper: tables.tex and figures, to -o FOLDER."),
+    ] = None,
     name: Annotated[list[str] | None, typer.Option(help="A name for each run, in order.")] = None,
     model: Annotated[str, typer.Option(help="Model card: the model's name.")] = "model",
     dataset: Annotated[str | None, typer.Option(help="Model card: the dataset's name.")] = None,
@@ -52,6 +59,10 @@ def export(
     from hitmiss.report.exports import export as exported
     from hitmiss.report.sources import open_results
 
+    if purpose is not None:
+        _paper(open_results(results, name or []), purpose, tuple(metric or ()), comparison, output)
+        return
+
     how = Export(
         "json" if json else _format(to, output),
         tuple(metric or ()),
@@ -64,6 +75,33 @@ def export(
         dataset,
     )
     _write(exported(open_results(results, name or []), how), output)
+
+
+def _paper(
+    sources: list[RunData], purpose: str, metrics: tuple[str, ...], comparison: str | None, folder: str | None
+) -> None:
+    """The kit for a paper: to a folder, or its tables alone to stdout."""
+    from hitmiss import artifacts
+    from hitmiss.errors import UnknownName
+    from hitmiss.report.evaluations import evaluations
+    from hitmiss.report.marks import read_marks
+    from hitmiss.report.paper_kit import paper_tables, write_figures
+
+    if purpose != "paper":
+        raise UnknownName("purpose", purpose, ("paper",))
+    made = []
+    for evaluation in evaluations(sources):
+        marks = read_marks(comparison, evaluation.results.estimates) if comparison else None
+        made.append((evaluation, paper_tables(evaluation, metrics, marks)))
+    if folder is None:
+        printing.out("\n".join(text for _, text in made).rstrip("\n"))
+        return
+    for i, (evaluation, text) in enumerate(made):
+        target = Path(folder) if len(made) == 1 else Path(folder) / f"{i + 1}"
+        target.mkdir(parents=True, exist_ok=True)
+        artifacts.write(target / "tables.tex", text)
+        written = write_figures(evaluation, target)
+        printing.note(f"wrote {target / 'tables.tex'} and {len(written)} figures")
 
 
 def _format(to: str | None, output: str | None) -> str:

@@ -10,7 +10,6 @@ from typing import Final
 from hitmiss.report.grids import Grid, Row, figure, interval, places
 from hitmiss.report.marks import Marks
 from hitmiss.report.tables import ARROW
-from hitmiss.results import Estimate
 from hitmiss.visible import visible
 
 SPECIAL: Final = {
@@ -43,7 +42,7 @@ class Style:
 
 
 def latex(grids: Sequence[Grid], style: Style, signature: str = "") -> str:
-    """Tables for a paper that loads booktabs; the best of each column in bold."""
+    """Tables for a paper that loads booktabs; a figure is bold where a saved comparison shows it to be better."""
     found = [_latex_table(grid, style) for grid in grids]
     head = ["% needs \\usepackage{booktabs}", *(f"% {visible(line)}" for line in signature.splitlines())]
     text = "\n".join(found)
@@ -140,7 +139,6 @@ def _cells(
     """Every row with its figures written out."""
     scales = [style.scale(m) for m in grid.metrics]
     digits = [places(grid.column(i), scale) for i, scale in enumerate(scales)]
-    best = [grid.best_value(i) for i in range(len(grid.metrics))]
     found = []
     for row in grid.rows:
         cells = []
@@ -151,12 +149,7 @@ def _cells(
             ends = interval(e, digits[i], scales[i]) if style.intervals and row.average != "worst" else ""
             where = f"({', '.join(e.slice.values())})" if row.average == "worst" and not ends else ends
             value = text(figure(e.value, digits[i], scales[i]))
-            cells.append(
-                shape(value, text(where) if row.average == "worst" else ends, style.marks.of(e), _is(e, best[i], row))
-            )
+            mark = style.marks.of(e)  # bold where a test says so, and nowhere else
+            cells.append(shape(value, text(where) if row.average == "worst" else ends, mark, mark.startswith("*")))
         found.append((row, cells))
     return found
-
-
-def _is(e: Estimate, best: float | None, row: Row) -> bool:
-    return best is not None and e.value == best and row.average is None

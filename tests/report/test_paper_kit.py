@@ -1,0 +1,82 @@
+"""The paper kit: systems × conditions, labels and captions, matrices that are shaded, figures in a folder."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.report import stories
+
+import hitmiss as hm
+from hitmiss.cli.main import run
+from hitmiss.report.evaluations import RunData, evaluations
+from hitmiss.report.paper_kit import paper_tables
+from hitmiss.report.pictures import pictures, to_json
+
+
+def test_systems_are_rows_and_conditions_columns() -> None:
+    sources = stories.systems(3)
+    text = paper_tables(evaluations(sources)[0], ["eer"])
+    (table,) = re.findall(r"\\begin{table}.*?\\end{table}", text, re.DOTALL)
+    assert r"System & {pooled} & {c00} & {c01} & {c02} \\" in table
+    rows = [line for line in table.splitlines() if line.startswith("sys")]
+    assert len(rows) == 3 and all(row.count("&") == 4 for row in rows)
+    whole = sources[0].results.one("eer").value
+    assert whole is not None and f"{100 * whole:.1f}" in rows[0]
+    assert r"\label{tab:eer-codec}" in table and "EER" in table and r"\bfseries" not in table  # nothing was tested
+
+
+def test_many_conditions_and_systems_lose_no_row() -> None:
+    rng = np.random.default_rng(0)
+    label = np.arange(2400) % 2
+    codec = [f"c{i:02d}" for i in np.arange(2400) // 2 % 20]
+    made = [
+        RunData(
+            f"s{i:02d}",
+            hm.measure(hm.Trials.of(label, rng.normal(size=2400) + label, codec=codec), ["eer"], by=["codec"]),
+        )
+        for i in range(45)
+    ]
+    text = paper_tables(evaluations(made)[0])
+    assert text.count(r"\begin{longtable}") == 3 and text.count("tab:eer-codec-") == 3
+    for i in range(45):
+        assert len(re.findall(rf"^s{i:02d} &", text, re.MULTILINE)) == 3
+    assert all(f"{{c{i:02d}}}" in text for i in range(20))
+
+
+def test_crossed_conditions_are_a_shaded_matrix() -> None:
+    rng = np.random.default_rng(1)
+    label = np.arange(1200) % 2
+    attack, codec = (np.array(list("ABC"))[np.arange(1200) // k % 3] for k in (2, 6))
+    trials = hm.Trials.of(label, rng.normal(size=1200) + label, attack=attack.tolist(), codec=codec.tolist())
+    results = hm.measure(trials, ["eer"], by=["attack", "codec", "attack,codec"])
+    text = paper_tables(evaluations([RunData("r", results)])[0])
+    assert r"\cellcolor{orange!63}" in text and "by attack and codec" in text
+
+
+def test_the_command_writes_tables_and_figures(tmp_path: Path) -> None:
+    (source,) = stories.systems(1)
+    assert source.trials is not None
+    file = tmp_path / "results.json"
+    file.write_text(to_json(source.results, pictures(source.trials, source.results)))
+    assert run(["export", str(file), "--for", "paper", "-o", str(tmp_path / "kit")]) == 0
+    kit = tmp_path / "kit"
+    assert (kit / "tables.tex").read_text().startswith("% needs") and (kit / "det.pdf").read_bytes().startswith(b"%PDF")
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="there is no pdflatex on this machine")
+def test_the_tables_compile_without_overfull_boxes(tmp_path: Path) -> None:
+    text = paper_tables(evaluations(stories.systems(3))[0])
+    packages = "".join(
+        rf"\usepackage{{{p}}}" for p in ("booktabs", "siunitx", "longtable", "colortbl", "xcolor", "adjustbox")
+    )
+    body = rf"\documentclass[twocolumn]{{article}}{packages}\begin{{document}}{text}\end{{document}}"
+    (tmp_path / "t.tex").write_text(body)
+    done = subprocess.run(
+        ["pdflatex", "-interaction=nonstopmode", "t.tex"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0 and "Overfull" not in done.stdout
