@@ -12,6 +12,7 @@ from pathlib import Path
 
 from hitmiss.attack.plan import parse_conditions
 from hitmiss.attack.rows import CodedRows
+from hitmiss.design import Design
 from hitmiss.detect.baseline import SpectralBaseline
 from hitmiss.detect.length import fit_length
 from hitmiss.detect.loading import make_loader
@@ -31,7 +32,7 @@ def manifests(folder: Path, corpus: Path | None) -> tuple[Manifest, Manifest]:
     if corpus is None:
         made = write(folder / "voices", share=0.02)
         return read_manifest(made / "train.tsv"), read_manifest(made / "eval.tsv")
-    whole = read_manifest(corpus / "meta.tsv", root=corpus / "flac", suffix=".flac", options=PROTOCOL.options)
+    whole = read_manifest(corpus / "meta.tsv", root=corpus / "flac", suffix=".flac", options=PROTOCOL.read)
     return whole.where(split="train"), whole.where(split="eval")
 
 
@@ -47,7 +48,8 @@ def main(folder: Path, corpus: Path | None = None, codecs: str = "mp3:2,gsm,ulaw
     fit = partial(fit_length, cut_length=64000)
     trials = detect(detector, crossed, output=folder / "run", load=load, transform=coded, fit=fit, workers=2)
 
-    results = measure_trials(trials, PROTOCOL, by=["codec", "attack"], bootstrap=1000, unit="speaker")
+    design = Design.of(protocol=PROTOCOL, by=["codec", "attack"], bootstrap=1000, unit="speaker")
+    results = measure_trials(trials, design)
     text.write(
         [*tables.tables(results, evaluation.positive), drift_table(drift(trials, "codec,codec_q", unit="speaker"))]
     )

@@ -133,7 +133,7 @@ class Trials:
         """
         positive = check_label(label)
         data: dict[str, Any] = {
-            "item": list(item) if item is not None else [str(i) for i in range(len(positive))],
+            "item": pl.int_range(len(positive), eager=True).cast(pl.String) if item is None else list(item),
             "label": positive.astype(np.int8),
         }
         for name, values in (("score", score), ("confidence", confidence)):
@@ -142,19 +142,15 @@ class Trials:
         if decision is not None:
             data["decision"] = _decisions(decision)
         head = header or Header()
-        if "target" in columns and len(set(data["item"])) < len(data["item"]):
-            data["target"] = [str(v) for v in np.asarray(columns.pop("target")).tolist()]
+        if "target" in columns and item is not None and len(set(data["item"])) < len(data["item"]):
+            data["target"] = _texts(columns.pop("target"))
         names = {name: stored(name) for name in columns}
         head = head.renamed(names)
         named = {*head.runs, *head.slices, *head.numbers}
         head = replace(head, slices=(*head.slices, *(c for c in names.values() if c not in named)))
         for name, values in columns.items():
-            data[names[name]] = (
-                np.array(values, dtype=np.float64)
-                if names[name] in head.numbers
-                else [str(v) for v in np.asarray(values).tolist()]
-            )
-        return cls.from_frame(pl.DataFrame(data), head)
+            data[names[name]] = np.array(values, dtype=np.float64) if names[name] in head.numbers else _texts(values)
+        return cls.from_frame(pl.DataFrame(data), head, is_unique=item is None)
 
     @classmethod
     def from_frame(cls, frame: pl.DataFrame, header: Header, *, is_unique: bool = False) -> Trials:
@@ -330,6 +326,14 @@ def _with_own_names(frame: pl.DataFrame, header: Header) -> tuple[pl.DataFrame, 
     if "target" in clash and not frame["item"].is_duplicated().any():
         frame = frame.drop("target")
     return frame, header.renamed({n: apart(n) for n in clash})
+
+
+def _texts(values: ArrayLike) -> pl.Series | list[str]:
+    """Values as texts, as Python writes them; whole numbers by polars, which is many times faster."""
+    given = np.asarray(values)
+    if given.dtype.kind in "iu" and given.ndim == 1:
+        return pl.Series(given).cast(pl.String)
+    return [str(v) for v in given.tolist()]
 
 
 def _with_target(frame: pl.DataFrame, target: str) -> pl.DataFrame:
