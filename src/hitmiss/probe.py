@@ -25,6 +25,7 @@ from hitmiss.results import Estimate, Results, merged
 from hitmiss.stats.binomial import wilson
 from hitmiss.stats.intervals import percentile
 from hitmiss.stats.seeds import generator
+from hitmiss.stats.units import draw_units
 
 Array = NDArray[Any]
 Folds = list[tuple[NDArray[np.intp], NDArray[np.intp]]]
@@ -270,13 +271,9 @@ def _interval(answers: _Answers, group: Array | None, seed: int) -> tuple[float,
     if accuracy in (0.0, 1.0):  # no resample differs: a bootstrap would claim certainty
         return *wilson(accuracy * len(share), len(share)), few
     right = np.bincount(place, answers.weight * answers.hit)
-    rng = generator(seed, "probe", "bootstrap")
-    return *percentile(np.array([_resampled_rate(right, share, rng) for _ in range(REPLICATES)])), few
-
-
-def _resampled_rate(right: Array, share: Array, rng: np.random.Generator) -> float:
-    drawn = rng.integers(len(share), size=len(share))
-    return float(right[drawn].sum() / share[drawn].sum())
+    units = np.arange(len(share))
+    drawn = draw_units(units, units >= 0, len(share), REPLICATES, generator(seed, "probe", "bootstrap"))
+    return *percentile((drawn @ right) / (drawn @ share)), few
 
 
 def _copies(x: Array, group: Array | None) -> tuple[str, ...]:

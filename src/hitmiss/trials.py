@@ -20,6 +20,7 @@ import hashlib
 import html
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -256,7 +257,7 @@ class Trials:
             return False
         return bool(self.frame.select(pl.struct(key).is_duplicated().any()).item())
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """Short hash of the content: of the files' bytes where the trials come from files, else of the columns."""
         sha = hashlib.sha256()

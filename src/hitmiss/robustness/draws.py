@@ -17,6 +17,7 @@ from hitmiss.stats.binomial import wilson
 from hitmiss.stats.intervals import percentile
 from hitmiss.stats.quantiles import quantile_interval
 from hitmiss.stats.seeds import generator
+from hitmiss.stats.units import draw_units
 
 Mask = NDArray[np.bool_]
 
@@ -45,7 +46,7 @@ class Draws:
             raise UsageError(f"an interval needs at least 2 replicates (0 for none); found {bootstrap}")
         name, codes = campaign.unit_codes(unit)
         n = int(codes.max()) + 1
-        drawn = generator(seed, "attacks").multinomial(n, np.full(n, 1 / n), size=bootstrap)
+        drawn = draw_units(codes, np.ones(len(codes), dtype=bool), n, bootstrap, generator(seed, "attacks"))
         text = f"bootstrap {bootstrap},unit={name},percentile,{level:g},seed={seed}"
         return cls(drawn[:, codes].astype(np.float64), codes, name, n == len(codes), level, text)
 
