@@ -31,14 +31,15 @@ def main(folder: Path) -> None:
 
     # On a page: `hitmiss review results.jsonl --per-item 2 --adjudicator Zoe`. Here people are three loops.
     store, _ = open_review(folder / "results.jsonl", per_item=2)
-    queue, now = Queue(store), 1_750_000_000.0
+    now = 1_750_000_000.0
+    queue = Queue(store, clock=lambda: now)
     for name, skill in (("Ann", 0.9), ("Bob", 0.8)):
         who = store.sign_in(name, now)
-        while (item := queue.take(who, now)) is not None:
+        while (item := queue.take(who)) is not None:
             now += float(rng.lognormal(1.5, 0.5))
             wrong = "negative" if truth[item.item] == "positive" else "positive"
             verdict = str(rng.choice([truth[item.item], wrong, "uncertain"], p=[skill, 0.95 - skill, 0.05]))
-            queue.judge(who, item.key, verdict, now=now)
+            queue.judge(who, item.key, verdict)
     store.appoint("Zoe", now)
     for dispute in disputes(store)[:-1]:  # one is left open: nobody guesses it
         decide(store, store.sign_in("Zoe", now), dispute.item.key, truth[dispute.item.item], now=now)
