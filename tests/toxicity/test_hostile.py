@@ -332,8 +332,10 @@ def test_files_named_after_languages_need_no_column(tmp_path: Path, capsys: pyte
     assert run(["toxicity", *paths, "--languages", "fr"]) == 2
     assert run(["toxicity", str(tmp_path)]) == 2
     assert "say which run in it" in capsys.readouterr().err
-    (tmp_path / "run_en.csv").write_text("id,lang,y_true,y_prob\na,fr,1,0.9\nb,it,0,0.2\n")  # a column beats the name
-    assert run(["toxicity", paths[0], "--documented"]) == 0
+    (tmp_path / "run_en.csv").write_text("id,lang,y_true,y_prob\na,fr,1,0.9\nb,it,0,0.2\n")
+    assert run(["toxicity", paths[0], "--documented"]) == 3  # name and column say otherwise: the caller must choose
+    assert "--group lang" in capsys.readouterr().err
+    assert run(["toxicity", paths[0], "--documented", "--group", "lang"]) == 0
     assert list(table(capsys.readouterr().out)) == ["fr", "it", "macro", "micro"]
 
 

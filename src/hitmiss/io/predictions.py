@@ -5,7 +5,7 @@ Read strictly: ids and texts stay text, scores are exact, every fault of every f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -150,7 +150,8 @@ def read_predictions(
     frame = pl.concat([f.frame for f in files]) if files else None
     if ledger.findings or frame is None:
         raise ledger.error()
-    _refuse_spellings(frame, chosen, ledger)
+    by_name = [group for group, _ in sources if group is not None]
+    _refuse_spellings(by_name if len(by_name) == len(sources) else frame["group"].unique(), chosen, ledger)
     if ledger.findings:
         raise ledger.error()
     if len(files) > 1 and any(group is None for group, _ in sources):
@@ -250,7 +251,7 @@ def _read(at: int, group: str | None, source: Any, rules: PredictionRules, whole
         place = partial(_places, shape.name, sound["item"])
         return _File(_numbered(_whole(sound, group), at), theirs, mark, place, raw, _texts(sound))
     table = tables.load(shape, True, picks, frozenset(("score", "threshold", *map(apart, rules.identities))), ledger)
-    stack = tables.Stack.of([table], theirs)
+    stack = tables.Stack.of([table], theirs if told is None else {**theirs, TOLD: names[told]})
     if "item" not in picks:
         ledger.notes.append(f"{shape.name}: it has no ids; rows are numbered and cannot be paired with another run's")
         number = pl.int_range(1, pl.len() + 1).cast(pl.String)
@@ -303,16 +304,16 @@ def _refuse_other_language(
     if told is not None and (wrong := _others(stack.frame, *told)).any():
         places = stack.places(wrong, told[1])
         what = f"{{n}} row{{s}} of another language ({quoted(places[0].value)}) than the name of the file tells ({quoted(told[0])})"
-        fix = "rename the file or correct the column; or go by the column alone, with --group language"
+        fix = f"rename the file or correct the column; or go by the column alone, with --group {stack.title(told[1])}"
         ledger.add("column-conflict", what, fix, places, each=f"the name of the file says {told[0]}")
 
 
-def _refuse_spellings(frame: pl.DataFrame, rules: PredictionRules, ledger: Ledger) -> None:
+def _refuse_spellings(groups: Iterable[str], rules: PredictionRules, ledger: Ledger) -> None:
     """EN and en, pt-BR and pt_BR: two spellings of one language would be two languages in every mean."""
     if rules.columns.get("group", "language") not in ALIASES["group"]:
         return
     found: dict[str, list[str]] = {}
-    for value in frame["group"].unique().sort().to_list():
+    for value in sorted(set(groups)):
         found.setdefault(one_spelling(value), []).append(value)
     for several in found.values():
         if len(several) > 1:
