@@ -17,9 +17,11 @@ ASKED = ("--by", "codec", "--bootstrap", "20", "-m", "eer", "-m", "min_dcf", "-m
 
 
 def outcome(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Any, str]:
-    """Exit code, what was printed but for the signature, and what was said."""
+    """Exit code, the figures that were printed but for the signature, and what was said."""
     code = run(["score", *arguments])
     out, err = capsys.readouterr()
+    if code:
+        return code, None, err
     return (
         code,
         {k: v for k, v in json.loads(out).items() if k not in ("signature", "digest", "content")} if out else None,
