@@ -70,6 +70,21 @@ class Clock:
         shares = {name: seconds / total if total else 0.0 for name, seconds in work.items()}
         return {**shares, "wait": self.wait / self.elapsed if self.elapsed else 0.0}
 
+    def waited(self) -> str:
+        """What the run waited for, one after the other, and what would help.
+
+        >>> clock = Clock(n_total=2, wait=9.0, model=1.0)
+        >>> clock.waited().split(":")[0]
+        'waited for'
+        """
+        parts = {"data": self.wait, "the model": self.model, "the disk": self.write}
+        total = sum(parts.values()) or 1.0
+        said = ", ".join(f"{name} {seconds / total:.0%}" for name, seconds in parts.items())
+        most = max(parts, key=lambda name: parts[name])
+        return f"waited for: {said}" + (
+            "; more --workers may help" if most == "data" and parts[most] > total / 2 else ""
+        )
+
     def line(self) -> str:
         """One line for people: how far, how long still, how fast, and where the time goes."""
         left = f", {_span(self.left)} left" if self.left else ""

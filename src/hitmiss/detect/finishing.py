@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import polars as pl
 
 from hitmiss.detect import checks
 from hitmiss.detect.batching import Piece
-from hitmiss.detect.extract import Extraction, pick_output
+from hitmiss.detect.extract import OUTPUT_KINDS, Extraction, pick_output
 from hitmiss.detect.feeding import Failed
 from hitmiss.detect.keeping import gather
 from hitmiss.detect.scoring import Loop
@@ -33,7 +34,7 @@ def finish(loop: Loop) -> Outcome:
     failures = tuple((run.items[at], why) for at, why in sorted(answers.failed.items()))
     if not answers.at:
         raise DataError(f"all {len(failures):,} items failed; the first is {failures[0][0]!r}: {failures[0][1]}")
-    rule = loop.extraction(len(answers.outputs[0]))
+    rule = _rule(loop, len(answers.outputs[0]))
     table = make_table(loop.manifest, answers, rule, loop.settings.pooling)
     found = _alarms(loop, table, len(failures))
     invariance = _invariance(loop, answers, rule) if clock.n_done else None
@@ -42,7 +43,15 @@ def finish(loop: Loop) -> Outcome:
     if clock.n_done or run.manifest["state"] != "complete":
         _save(loop, table, answers, rule, found, invariance)
     notes = (str(invariance),) if invariance is not None and invariance.holds else ()
+    notes += (*getattr(loop.detector, "notes", ()), *([clock.waited()] if clock.n_done else ()))
     return Outcome(run.folder, table.height, len(failures), True, clock, tuple(found), notes, failures)
+
+
+def _rule(loop: Loop, width: int) -> Extraction:
+    """The rule for scores; a run that was finished before has settled what the outputs are."""
+    rule = loop.extraction(width)
+    before = loop.run.manifest.get("facts", {}).get("extraction", {}).get("kind", "auto")
+    return replace(rule, kind=before) if rule.kind == "auto" and before in OUTPUT_KINDS else rule
 
 
 def _alarms(loop: Loop, table: pl.DataFrame, n_failed: int) -> list[str]:
