@@ -86,6 +86,18 @@ def test_equal_passes_whatever_rounding_did() -> None:
     assert not parse_rule("eer > 0.3").is_broken(0.1 + 0.2)
 
 
+def test_where_defined_leaves_out_slices_of_one_class() -> None:
+    assert verdicts("eer[codec=*] > 0.3") == [
+        ("eer [codec=C01]", True),
+        ("eer [codec=C05]", True),
+        ("eer [codec=C07]", False),
+    ]
+    assert verdicts("eer[codec=*] > 0.3 where defined") == [("eer [codec=C01]", True), ("eer [codec=C05]", True)]
+    assert verdicts("eer[codec=*] > 0.1 where defined") == [("eer [codec=C01]", True), ("eer [codec=C05]", False)]
+    assert verdicts("eer[codec=C07] > 0.1 where defined") == [("eer [codec=C07]", False)], "nothing is left to check"
+    assert str(parse_rule("eer[codec=*]>30% where defined")) == "eer[codec=*] > 0.3 where defined"
+
+
 def test_undefined_figures_fail_with_the_reason() -> None:
     (check,) = check_rule(parse_rule("eer[codec=C07] > 0.9"), results())
     assert not check.passed and check.value is None and check.reason == "undefined: only spoof here"

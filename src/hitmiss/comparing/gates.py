@@ -6,10 +6,11 @@
     eer.high > 0.1                 the upper end of the interval; .low the lower
     worst eer > 0.2                an average: worst, macro, gap, mean, …
     min_dcf(c_fa=1) > 0.3          a metric with settings, as the results name it
+    eer[codec=*] > 0.2 where defined   every slice that has both classes; one at least must
 
 A regression rule is `eer=0.005`: against the baseline no worse than by 0.005, by the figures themselves or by their
 interval (see `changes`). A name that is not in the results is an
-error, never a rule that passes. An undefined figure fails, and says why.
+error, never a rule that passes. An undefined figure fails, and says why, unless the rule ends in `where defined`.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ _TARGET = (
     r"(?:(?P<average>[a-z]+(?: of [a-z]+)?)\s+)?(?P<metric>[A-Za-z_]\w*(?:\([^()]*\))?)\s*(?:\[(?P<cells>[^\[\]]*)\])?"
 )
 _NUMBER = r"(?P<limit>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(?P<scale>%|pp)?"
-_RULE = re.compile(rf"\s*{_TARGET}(?:\.(?P<end>\w+))?\s*(?P<sign><=|>=|==|!=|<|>)\s*{_NUMBER}\s*")
+_DEFINED = r"(?P<defined>where\s+defined)?"
+_RULE = re.compile(rf"\s*{_TARGET}(?:\.(?P<end>\w+))?\s*(?P<sign><=|>=|==|!=|<|>)\s*{_NUMBER}\s*{_DEFINED}\s*")
 _REGRESSION = re.compile(rf"\s*{_TARGET}\s*=\s*{_NUMBER}\s*")
 
 
@@ -61,10 +63,11 @@ class Rule:
     sign: str
     limit: float
     end: str = "value"
+    where_defined: bool = False
 
     def __str__(self) -> str:
         end = "" if self.end == "value" else f".{self.end}"
-        return f"{self.target}{end} {self.sign} {self.limit:g}"
+        return f"{self.target}{end} {self.sign} {self.limit:g}{' where defined' if self.where_defined else ''}"
 
     def is_broken(self, value: float) -> bool:
         """Whether a figure breaks the rule; one that equals the limit does not."""
@@ -100,7 +103,7 @@ def parse_rule(text: str) -> Rule:
     """A rule from its text.
 
     >>> parse_rule("eer[codec=C05].high > 10%")
-    Rule(target=Target(metric=Spec(eer), average=None, cells=(('codec', 'C05'),)), sign='>', limit=0.1, end='high')
+    Rule(target=Target(metric=Spec(eer), average=None, cells=(('codec', 'C05'),)), sign='>', limit=0.1, end='high', where_defined=False)
     """
     found = _RULE.fullmatch(text)
     if found is None:
@@ -112,7 +115,7 @@ def parse_rule(text: str) -> Rule:
     end = found["end"] or "value"
     if end not in ENDS:
         raise UnknownName(f"part of a figure in the rule {text!r}", end, ENDS)
-    return Rule(_target(found, text), found["sign"], _number(found), end)
+    return Rule(_target(found, text), found["sign"], _number(found), end, found["defined"] is not None)
 
 
 def parse_regression(text: str) -> Regression:
@@ -146,8 +149,10 @@ def _number(found: re.Match[str]) -> float:
 
 
 def check_rule(rule: Rule, results: Results) -> list[Check]:
-    """The rule on every figure that it is about."""
-    return [_checked(rule, e) for e in select(rule.target, results)]
+    """The rule on every figure that it is about; `where defined` leaves out undefined ones, if others are left."""
+    about = select(rule.target, results)
+    defined = [e for e in about if e.value is not None]
+    return [_checked(rule, e) for e in (defined if rule.where_defined and defined else about)]
 
 
 def _checked(rule: Rule, e: Estimate) -> Check:
