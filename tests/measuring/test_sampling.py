@@ -16,7 +16,7 @@ from hitmiss.stats.bootstrap import trial_replicates
 from hitmiss.stats.fewest import effective_units, unit_sizes
 from hitmiss.stats.intervals import student
 from hitmiss.tally import Tally
-from hitmiss.trials import Trials
+from hitmiss.trials import Header, Trials
 
 FREE = {"eer", "roc_auc", "min_dcf", "act_dcf", "cllr", "recall", "specificity", "balanced_accuracy", "fpr", "fnr"}
 DEPENDENT = {"f1", "mcc", "average_precision", "brier", "precision", "log_loss", "accuracy", "aurc"}
@@ -119,3 +119,59 @@ def test_student_is_the_book_s_interval_of_a_mean() -> None:
     assert (high - low) / 2 == pytest.approx(half, rel=0.02) and (low + high) / 2 == pytest.approx(values.mean())
     bounded = student(np.clip(drawn * 0.01 + 0.02, 0, 1), 0.02, 9.0, (0.0, 1.0))
     assert 0.0 < bounded[0] < 0.02 < bounded[1] < 1.0
+
+
+def test_the_worst_of_many_slices_has_an_interval_that_knows_it_was_picked() -> None:
+    """Twelve slices of one true figure: the interval of the worst one holds it as often as it says."""
+    rng, inside, repeats = np.random.default_rng(8), 0, 120
+    for seed in range(repeats):
+        label = np.arange(1200) % 2
+        codec = np.char.add("c", (np.arange(1200) // 2 % 12).astype(str))
+        trials = Trials.of(label, rng.normal(size=1200) + 2.0 * label, codec=codec)
+        found = measure(trials, ["roc_auc"], by="codec", bootstrap=200, seed=seed)
+        worst = next(e for e in found if e.average == "worst")
+        own = found.one("roc_auc", **worst.slice)
+        assert worst.low is not None and own.low is not None and worst.low < own.low
+        inside += worst.low <= 0.9213503964748574 <= (worst.high or 1.0)
+    assert inside / repeats >= 0.9
+
+
+def test_a_macro_minimum_outside_its_interval_says_why() -> None:
+    rng = np.random.default_rng(1)
+    label = np.arange(3000) % 2
+    codec = np.char.add("c", (np.arange(3000) // 2 % 30).astype(str))
+    trials = Trials.of(label, rng.normal(size=3000) + 1.5 * label, codec=codec)
+    macro = measure(trials, ["min_dcf"], by="codec", bootstrap=300).one("min_dcf", average="macro", codec="*")
+    assert macro.value is not None and macro.low is not None and macro.value < macro.low
+    assert "optimistic" in str(macro.note)
+
+
+def test_repeated_answers_widen_the_bins_of_reliability() -> None:
+    from hitmiss.report.score_displays import ReliabilityDisplay
+
+    rng = np.random.default_rng(0)
+    right = rng.random(150) < 0.7
+    label = rng.random(150) < 0.5
+    decision = np.where(right, label, ~label).astype(int)
+    item = np.char.add("i", np.arange(150).astype(str))
+    one = Trials.of(label, decision=decision, confidence=np.full(150, 0.75), item=item)
+    three = Trials.of(
+        np.tile(label, 3),
+        decision=np.tile(decision, 3),
+        confidence=np.full(450, 0.75),
+        item=np.tile(item, 3),
+        trial=np.repeat(["1", "2", "3"], 150),
+        header=Header(runs=("trial",)),
+    )
+    alone, repeated = (ReliabilityDisplay.from_trials(t) for t in (one, three))
+    assert repeated.high[0] - repeated.low[0] == pytest.approx(alone.high[0] - alone.low[0], rel=0.15)
+
+
+def test_bootstrap_ci_of_a_least_cost_knows_its_optimism() -> None:
+    from hitmiss.protocols.asvspoof5 import bootstrap_ci, compute_min_dcf
+
+    rng = np.random.default_rng(4)
+    labels = np.repeat([0, 1], [60, 200])
+    scores = rng.normal(size=260) + 1.5 * (labels == 0)
+    estimate, low, high = bootstrap_ci(scores, labels, compute_min_dcf, n_bootstrap=400)
+    assert low <= estimate <= high and high - estimate > estimate - low

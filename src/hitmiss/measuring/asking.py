@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -27,6 +27,11 @@ from hitmiss.stats.quantiles import quantile_interval
 from hitmiss.tally import Floats
 from hitmiss.trials import Trials
 from hitmiss.values import Quantile, Rate
+
+BEYOND: Final = 5.0
+"""Replicates beyond each end of an interval that make it one of replicates."""
+MANY: Final = 1e9
+"""Degrees of freedom of an error that many trials stand behind."""
 
 
 def ask(metric: str | Spec, trials: Trials, protocol: Protocol) -> Question:
@@ -132,6 +137,21 @@ class Work:
 
     def _is_zeroed(self, question: Question) -> bool:
         return self.protocol.zero_undefined and question.form.kind == "decisions"
+
+    def at_level(self, index: int, sample: Sample, level: float) -> Ends:
+        """The interval of a question's figure at another level.
+
+        Where so few replicates lie beyond its ends that they say nothing, it is Student's, which needs their spread alone.
+        """
+        plan, question = replace(self.draws.plan, level=level), self.questions[index]
+        value = question.value(sample)
+        found = replace(self, draws=replace(self.draws, plan=plan))._interval(index, question, sample, value)
+        beyond = plan.bootstrap * (1.0 - level) / 2.0
+        if plan.unit or beyond >= BEYOND or found.method is None or not found.method.startswith("bootstrap"):
+            return found
+        drawn, centre = self.drawn(sample, index), self.corrected(sample, index)
+        low, high = intervals.student(drawn, centre, MANY, question.metric.range, level)
+        return Ends.of((min(low, float(value)), max(high, float(value))), found.method, found.note)
 
     def _interval(self, index: int, question: Question, sample: Sample, value: float) -> Ends:
         plan = self.draws.plan

@@ -30,7 +30,7 @@ def by_slices(work: Work, whole: Sample, grouping: Grouping, warnings: list[str]
     averages = []
     for i, question in enumerate(work.questions):
         cells = rows[i::size]
-        averages += [_macro(work, whole, grouping, i, question, samples, cells), *_worst(question, cells)]
+        averages += [_macro(work, whole, grouping, i, question, samples, cells), *_worst(work, i, samples, cells)]
         if work.protocol.within and question.form.is_area:
             averages.append(_within(work, whole, grouping, i, question, samples, cells))
     return rows + averages
@@ -106,14 +106,22 @@ def _within(
     return with_interval(row, drawn, work, [whole], question, float(row.value or 0.0))
 
 
-def _worst(question: Question, cells: list[Estimate]) -> list[Estimate]:
-    """The slice with the worst figure, and its own interval."""
-    defined = [e for e in cells if e.value is not None]
+def _worst(work: Work, i: int, samples: list[Sample], cells: list[Estimate]) -> list[Estimate]:
+    """The slice with the worst figure; its interval is one that would hold for any of them, so that picking it costs nothing.
+
+    Of K slices each gets the level `level^(1/K)` (Šidák): all K intervals hold together, and so does that of the worst.
+    """
+    defined = [(s, e) for s, e in zip(samples, cells, strict=True) if e.value is not None]
     if not defined:
         return []
-    pick = max if question.metric.best == "low" else min
-    worst = pick(defined, key=lambda e: e.value if e.value is not None else math.nan)
-    return [replace(worst, average="worst", note=f"worst of {len(defined)}")]
+    pick = max if work.questions[i].metric.best == "low" else min
+    sample, worst = pick(defined, key=lambda pair: pair[1].value if pair[1].value is not None else math.nan)
+    row = replace(worst, average="worst", note=f"worst of {len(defined)}")
+    if worst.low is None:
+        return [row]
+    ends = work.at_level(i, sample, work.draws.plan.level ** (1.0 / len(defined)))
+    said = f"worst of {len(defined)}; the interval would hold for any of them"
+    return [replace(row, low=ends.low, high=ends.high, method=ends.method, note=said)]
 
 
 def gap_rows(work: Work, whole: Sample, gap: Gap) -> list[Estimate]:

@@ -6,7 +6,7 @@ Histograms of both classes, reliability, Bayes error rate (APE), Tippett, and ri
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
@@ -133,13 +133,25 @@ class ReliabilityDisplay(Display):
         """
         if "confidence" in trials.frame.columns and "decision" in trials.frame.columns:
             tally = _judged(trials)
-            return cls._from_tally(tally, facts(trials, tally)[:2], bins, "confidence")
+            made = cls._from_tally(tally, facts(trials, tally)[:2], bins, "confidence")
+            pooled = trials.retitle(runs=())
+            return made._by_items(pooled, bins) if pooled.is_repeated else made
         kind, tally = trials.header.score_kind, tally_of(trials)
         if kind == "raw":
             raise DataError("raw scores state no probability; calibrate them first")
         shift = float(logit(tally.n_positive / (tally.n_positive + tally.n_negative))) if kind == "llr" else 0.0
         stated = tally if kind == "probability" else tally.rescored(expit(tally.score + shift))
         return cls._from_tally(stated, facts(trials, tally)[:2], bins, "probability")
+
+    def _by_items(self, trials: Trials, bins: int) -> ReliabilityDisplay:
+        """The same with intervals over items: rows of one item are not independent, and Wilson's would be too narrow."""
+        from hitmiss.verdicts.reliability import reliability
+
+        found = [b for b in reliability(trials, bins=bins) if b.n]
+        if len(found) != len(self.n):
+            return self
+        low, high = (np.array([getattr(b, name) for b in found]) for name in ("low", "high"))
+        return replace(self, low=low, high=high)
 
     @classmethod
     def _from_tally(cls, tally: Tally, names: tuple[str, ...], bins: int, of: str) -> ReliabilityDisplay:

@@ -79,7 +79,8 @@ def _by_items(
     bootstrap, seed, level = plan
     codes, values = sample.columns.codes("item")
     item = codes[sample.rows]
-    weights = draw_units(item, sample.positive, len(values), bootstrap, generator(seed, "unit", "item"))
+    rng = generator(seed, "unit", "item")
+    weights = draw_units(item, sample.positive, len(values), bootstrap, rng, by_class=False)
     where = item[used] * bins + place
     size = len(values) * bins
     tables = [np.bincount(where, weights=w, minlength=size).reshape(-1, bins) for w in (right, np.ones_like(right))]
