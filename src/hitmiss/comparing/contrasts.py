@@ -103,7 +103,7 @@ def contrast(question: Both, sample: PairedSample, test: str, draws: PairedDraws
         return found
     found = _with_wins(found, question, sample)
     if test == NO_TEST:
-        return replace(found, note=f"no interval and no test: resampling inflates {question[0].metric.name}")
+        return replace(found, note=f"no interval and no test: resampling biases {question[0].metric.name}")
     if deltas is not None:
         low, high = ends_of(deltas, found.delta, degrees(question, sample, draws), draws.plan)
         lost = int(np.isnan(deltas).sum())

@@ -587,7 +587,7 @@ def _why_not(cell: Cell, i: int, j: int, plan: Plan) -> str | None:
     if np.isnan(cell.values[[i, j]]).any():
         return "undefined in one of the runs"
     if not cell.question.metric.interval:
-        return f"no test: resampling inflates {cell.question.metric.name}"
+        return f"no test: resampling biases {cell.question.metric.name}"
     if not plan.bootstrap:
         return "no test: no replicates were drawn"
     if cell.units < enough(plan.level):

@@ -41,7 +41,7 @@ def _what_is_missing(c: Counts, positive: str, negative: str) -> str:
 def why_no_interval(plan: Plan, question: Question, sample: Sample, value: float) -> str | None:
     """Why nothing is said about how sure a figure is, where it would be said otherwise."""
     if not question.metric.interval:
-        return f"no interval: resampling inflates {question.metric.name}" if plan.bootstrap else None
+        return f"no interval: resampling biases {question.metric.name}" if plan.bootstrap else None
     if plan.unit or not (plan.bootstrap or isinstance(value, Rate | Quantile)):
         return None
     return "no interval: items repeat; draw them as wholes (unit=item)" if sample.columns.is_repeated else None
