@@ -28,6 +28,8 @@ from hitmiss.tally import Floats
 from hitmiss.trials import Trials
 from hitmiss.values import Quantile, Rate
 
+ROUNDING: Final = 1e-12
+"""Ends that differ by less, relative to their size, differ by rounding."""
 BEYOND: Final = 5.0
 """Replicates beyond each end of an interval that make it one of replicates."""
 MANY: Final = 1e9
@@ -175,7 +177,7 @@ class Work:
         if little is not None:
             return Ends(note=little)
         low, high = self.draws.interval(question, sample, value, drawn)
-        if low == high:  # every replicate is the same: that is no certainty
+        if math.isclose(low, high, rel_tol=ROUNDING):  # every replicate is the same: that is no certainty
             return without_width(question, sample, value, plan)
         lost = int(np.isnan(drawn).sum())
         return Ends.of(
@@ -215,7 +217,9 @@ def with_interval(
         low, high = intervals.student(drawn, centre, degrees, bounds, plan.level)
     else:
         low, high = intervals.percentile(drawn, plan.level)
-    silence = next(filter(None, map(draws.too_few, samples)), SAME if low == high else None)
+    silence = next(
+        filter(None, map(draws.too_few, samples)), SAME if math.isclose(low, high, rel_tol=ROUNDING) else None
+    )
     if silence:
         return replace(row, note="; ".join(filter(None, (row.note, silence))))
     said = replace(plan, method="auto" if plan.unit and plan.method == "auto" else "percentile")
