@@ -215,7 +215,9 @@ def _good(wholes: Sequence[Estimate], primary: str) -> list[Line]:
 
 
 def _of(n: int, total: int) -> str:
-    return f"All {total} runs are" if n == total else f"{n} of {total} runs {'is' if n == 1 else 'are'}"
+    if n == total:
+        return "Both runs are" if total == 2 else f"All {total} runs are"
+    return f"{n} of {total} runs {'is' if n == 1 else 'are'}"
 
 
 # --- where does it fail? ----------------------------------------------------------------------------------------------
@@ -561,7 +563,7 @@ def _calibrated(wholes: Sequence[Estimate]) -> list[Line]:
             digits = min(places([actual]), places([least]))
             cost = f"{figure(actual.value, digits)} {interval(actual, digits)}".strip()
             best = figure(least.value, digits)
-            text = f"decisions by these scores cost {cost}, those at the best threshold {best}"
+            text = f"Decisions by these scores cost {cost}, those at the best threshold {best}"
             bad.append(f"{_who(actual)}{text}; calibrate on a development set.")
     if not bad:
         return [
@@ -570,7 +572,7 @@ def _calibrated(wholes: Sequence[Estimate]) -> list[Line]:
             )
         ]
     more = [f"So do {len(bad) - 1} more runs."] if len(bad) > 1 else []
-    return [Line(FAILED, " ".join([bad[0][:1].upper() + bad[0][1:], *more]), "calibration")]
+    return [Line(FAILED, " ".join([bad[0], *more]), "calibration")]
 
 
 def _complete(signatures: Sequence[Mapping[str, str]], wholes: Sequence[Estimate]) -> Line:
@@ -769,7 +771,9 @@ def _verdict(good: Sequence[Line], fails: Sequence[Line], trust: Sequence[Line])
     first = next((line for line in good if line.status == FAILED), good[0] if good else None)
     if first is not None:
         said.append(first.text.split(": ")[0].rstrip("."))
-    broken = list(dict.fromkeys(line.short for line in fails if line.status == FAILED and line.short))
+    broken = list(
+        dict.fromkeys(line.short for line in fails if line.status == FAILED and line.short and ": " not in line.short)
+    )
     if broken and (first is None or first.status != FAILED):
         more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
         said.append(f"but {broken[0]}{more}" if said else f"{broken[0]}{more}")
