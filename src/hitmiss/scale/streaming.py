@@ -230,7 +230,7 @@ def asked_design(protocol: str | Path | Protocol | None, asked: Mapping[str, Any
 def asked_columns(design: Design) -> list[str]:
     """The columns that groupings, the gap and units need."""
     gap_columns = [design.gap.column] if isinstance(design.gap, Gap) else []
-    units = design.unit if design.bootstrap else ()
+    units = () if design.unit == ("item",) and not design.bootstrap else design.unit  # a misspelt one is refused anyway
     derived = design.protocol.expressions(design.metrics) if design.protocol else ()
     across = [c for one in derived for term in one.terms for c in term.columns]
     return list(dict.fromkeys([*(c for grouping in design.groupings for c in grouping), *gap_columns, *units, *across]))
