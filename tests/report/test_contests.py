@@ -76,6 +76,21 @@ def test_the_dossier_of_a_run_names_detector_codecs_and_dates(tmp_path: Path) ->
     assert dossier_of(tmp_path / "nowhere" / "deeper") == ()
 
 
+def test_the_dossier_names_no_folder_and_no_address(tmp_path: Path) -> None:
+    config = {
+        "detector": {"source": "/home/somebody/models/det.py:detector"},
+        "base_url": "http://10.1.2.3:8000/v1",
+        "data": ["../private/list.tsv", "C:\\Users\\somebody\\x.wav"],
+        "models": {"/home/somebody/m.py:f": {"outputs": "logit"}, "openai/gpt-5": {"provider": "openai"}},
+    }
+    (tmp_path / "manifest.json").write_text(json.dumps({"config": config}))
+    text = str(dossier_of(tmp_path))
+    assert "det.py:detector" in text and "list.tsv" in text and "x.wav" in text and "m.py:f outputs" in text
+    assert "models openai/gpt-5 provider" in text
+    text = text.replace("openai/gpt-5", "")
+    assert not [word for word in ("somebody", "private", "10.1.2.3", "/") if word in text]
+
+
 @pytest.mark.extras
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on this machine; apt-get install -y chromium")
 def test_a_report_prints_to_pdf(tmp_path: Path) -> None:

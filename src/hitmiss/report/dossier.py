@@ -1,8 +1,12 @@
-"""What was tested, as the run itself wrote it down: detector, weights, codecs, attacks, models, prompts, settings, dates."""
+"""What was tested, as the run itself wrote it down: detector, weights, codecs, attacks, models, prompts, settings, dates.
+
+A report is passed on: of a file its name is kept and not its folder, of an address on a network nothing.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +26,10 @@ FACTS: Final = (
 )
 """What a run found out that belongs to what was tested."""
 LONGEST: Final = 240
+ADDRESS: Final = re.compile(r"\w[\w+.-]*://[^\s\"'|;,]+")
+MODEL: Final = re.compile(r"[A-Za-z][\w-]*/[A-Za-z][\w.:-]*")
+"""What providers call a model, which looks like a folder: `openai/gpt-5`."""
+FOLDERS: Final = re.compile(r"(?:[A-Za-z]:)?[^\s\"'|;,=(]*[/\\](?=[^/\\\s]*)")
 MOST: Final = 60
 
 Dossier = tuple[tuple[str, str], ...]
@@ -43,7 +51,7 @@ def dossier_of(path: str | Path) -> Dossier:
 def _rows(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name in ("kind", "started", "ended", "state", "hitmiss", "n_items"):
         if data.get(name) is not None:
-            yield name.replace("n_items", "items"), str(data[name])
+            yield name.replace("n_items", "items"), discreet(str(data[name]))
     config = data.get("config")
     if isinstance(config, Mapping):
         yield from _flat(config)
@@ -59,11 +67,24 @@ def _flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, st
     [('detector name', 'm.onnx'), ('attacks', 'pgd 1; noise 1')]
     """
     for key, value in config.items():
-        name = f"{prefix} {key}".strip()
+        is_model = prefix == "models" and MODEL.fullmatch(key) is not None
+        name = f"{prefix} {key if is_model else discreet(key)}".strip()
         if isinstance(value, Mapping):
             yield from _flat(value, name)
         elif isinstance(value, list) and value:
             text = "; ".join(" ".join(map(str, v)) if isinstance(v, list) else str(v) for v in value)
-            yield name, text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(value)} in all)"
+            shown = discreet(text)
+            yield name, shown if len(shown) <= LONGEST else f"{shown[:LONGEST]}… ({len(value)} in all)"
         elif value not in (None, [], "", {}):
-            yield name, str(value)[:LONGEST]
+            yield name, discreet(str(value))[:LONGEST]
+
+
+def discreet(text: str) -> str:
+    r"""The text without folders and addresses.
+
+    >>> discreet("/home/me/model.py:detector"), discreet("http://10.0.0.1:80/v1"), discreet("noise(path=../data/n.wav) 3")
+    ('model.py:detector', '(an address)', 'noise(path=n.wav) 3')
+    >>> discreet("C:\\Users\\me\\m.onnx"), discreet("openai/gpt-5")
+    ('m.onnx', 'gpt-5')
+    """
+    return FOLDERS.sub("", ADDRESS.sub("(an address)", text))
