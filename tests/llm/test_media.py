@@ -78,7 +78,10 @@ def test_rows_name_the_file_below_the_dataset(asked: Path) -> None:
 @pytest.mark.parametrize("source", ["results.jsonl", "results.run"])
 def test_a_report_shows_them(asked: Path, source: str) -> None:
     chosen = f"{asked / 'out' / source}[model={asked / 'mine.py'}:f]"
-    assert run(["report", chosen, "-p", "triage", "-o", str(asked / "r.html"), "--bootstrap", "0"]) == 0
+    assert (
+        run(["report", chosen, "-p", "triage", "-o", str(asked / "r.html"), "--bootstrap", "0", "--media", str(asked)])
+        == 0
+    )
     page = (asked / "r.html").read_text()
     assert page.count("data:image/jpeg;base64,") == 4 and "data:audio/" in page
     assert "&lt;b&gt;so&lt;/b&gt; it is" in page and str(asked) not in page.replace(f"{asked}/mine.py", "")
