@@ -10,6 +10,7 @@ from hitmiss.attack import blackbox
 from hitmiss.attack.batch import batched_families
 from hitmiss.attack.family import all_attacks
 from hitmiss.attack.methods import METHODS, SETTINGS, Method
+from hitmiss.spec import Spec
 
 GRADIENT: Final = {
     "fgsm": "One step along the sign of the gradient; at strength 1 `eps_max` mV in every sample (needs gradients).",
@@ -42,8 +43,7 @@ class Family:
         >>> Family("gain", "audio", {"db": -10.0}, "").call
         'gain(db=-10)'
         """
-        inside = ", ".join(f"{key}={_text(value)}" for key, value in self.settings.items())
-        return f"{self.name}({inside})" if inside else self.name
+        return str(Spec(self.name, tuple(self.settings.items())))
 
 
 def catalogue() -> list[Family]:
@@ -72,7 +72,3 @@ def _settings(method: Method) -> dict[str, Any]:
     theirs = {ours: name for name, ours in SETTINGS.items()} if method.adam is not None else {}
     found = {f.name: getattr(method, f.name) for f in fields(method) if f.name not in FIXED}
     return {theirs.get(name, name): value for name, value in found.items() if value not in (None, 0.0)}
-
-
-def _text(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
