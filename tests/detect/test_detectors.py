@@ -174,9 +174,9 @@ def test_a_single_output_for_the_other_class(tmp_path: Path) -> None:
 
 
 def test_a_file_finds_the_modules_beside_it(tmp_path: Path) -> None:
-    (tmp_path / "models").mkdir()
-    (tmp_path / "models" / "level.py").write_text("def level(batch):\n    return batch.mean(axis=1)\n")
-    (tmp_path / "mine.py").write_text("from models.level import level as detector\n")
+    (tmp_path / "models_beside").mkdir()
+    (tmp_path / "models_beside" / "level.py").write_text("def level(batch):\n    return batch.mean(axis=1)\n")
+    (tmp_path / "mine.py").write_text("from models_beside.level import level as detector\n")
     (tmp_path / "other.py").write_text("import no_such_module_at_all\n")
     found = open_detector(f"{tmp_path}/mine.py:detector")
     assert found.outputs(np.ones((2, 3))).tolist() == [1.0, 1.0]
