@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitmiss.attack.batch import BATCHED, make_records
+from hitmiss.attack.batch import batched_families, make_records
 from hitmiss.attack.family import find_attack
 from hitmiss.attack.leads import LEADS, consistent, violation
 from hitmiss.attack.peaks import detect_all, detect_r_peaks
@@ -15,6 +15,7 @@ from hitmiss.attack.window import center_times, hann_window, salient_centers
 from hitmiss.errors import DataError, UnknownName, UsageError
 from hitmiss.stats.seeds import generator
 
+BATCHED = batched_families()
 FAMILIES = (
     "band_noise", "baseline_wander", "electrode_motion", "lead_loss", "lead_swap", "morph_amp", "morph_time", "muscle", "powerline",
 )  # fmt: skip

@@ -63,8 +63,8 @@ def test_booleans_and_words_mean_bonafide_and_integers_follow_the_docstring(fram
 
 
 def test_a_wrong_word_or_number_is_refused() -> None:
-    with pytest.raises(DataError, match=r"1 labels are .bona-fide.*did you mean .bonafide"):
-        compute_eer([1.0, 0.0], ["bona-fide", "spoof"])
+    with pytest.raises(DataError, match=r"1 labels are .bonafied.*did you mean .bonafide"):
+        compute_eer([1.0, 0.0], ["bonafied", "spoof"])
     with pytest.raises(DataError, match="found 2"):
         compute_eer([1.0, 0.0], [0, 2])
 

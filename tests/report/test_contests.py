@@ -78,10 +78,10 @@ def test_the_dossier_of_a_run_names_detector_codecs_and_dates(tmp_path: Path) ->
 
 def test_the_dossier_names_no_folder_and_no_address(tmp_path: Path) -> None:
     config = {
-        "detector": {"source": "/home/somebody/models/det.py:detector"},
+        "detector": {"source": "/data/somebody/models/det.py:detector"},
         "base_url": "http://10.1.2.3:8000/v1",
         "data": ["../private/list.tsv", "C:\\Users\\somebody\\x.wav"],
-        "models": {"/home/somebody/m.py:f": {"outputs": "logit"}, "openai/gpt-5": {"provider": "openai"}},
+        "models": {"/data/somebody/m.py:f": {"outputs": "logit"}, "openai/gpt-5": {"provider": "openai"}},
     }
     (tmp_path / "manifest.json").write_text(json.dumps({"config": config}))
     text = str(dossier_of(tmp_path))

@@ -82,7 +82,7 @@ def _flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, st
 def discreet(text: str) -> str:
     r"""The text without folders and addresses.
 
-    >>> discreet("/home/me/model.py:detector"), discreet("http://10.0.0.1:80/v1"), discreet("noise(path=../data/n.wav) 3")
+    >>> discreet("/data/me/model.py:detector"), discreet("http://10.0.0.1:80/v1"), discreet("noise(path=../data/n.wav) 3")
     ('model.py:detector', '(an address)', 'noise(path=n.wav) 3')
     >>> discreet("C:\\Users\\me\\m.onnx"), discreet("openai/gpt-5")
     ('m.onnx', 'gpt-5')
