@@ -39,7 +39,8 @@ def walk(words: list[str]) -> dict[str, set[str]]:
             module = code.co_filename[len(PACKAGE) + 1 :]
             entered.setdefault(module, set()).add(code.co_qualname)
 
-    with contextlib.redirect_stdout(io.StringIO()):
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        run(words)  # once untraced: what decorators and dataclasses do when modules load is no step of the walk
         sys.setprofile(note)
         try:
             code = run(words)
