@@ -72,8 +72,8 @@ def test_tables_per_codec_and_attack(trials: Trials) -> None:
     for attack in range(7, 13):
         e = results.one("eer", attack=f"A{attack:02d}")
         assert e.n == 400 and e.n_positive == 320  # against all reals of all codecs
-        # Each attack speaks with one voice: over speakers nothing is known of how it would do with another.
-        assert e.low is None and e.units_effective == 1.0 and e.note
+        # Some attacks speak with one voice: over speakers nothing is known of how these would do with another.
+        assert e.units_effective is not None and (e.low is None) == (e.units_effective < 3) == bool(e.note)
     assert results.one("eer", average="gap", codec="rest − NONE").value is not None
 
 
