@@ -10,6 +10,7 @@ import pytest
 from hitmiss.errors import DataError, UnknownName, UsageError
 from hitmiss.opening import is_results, name_runs, open_run, runs_inside, split_choice
 from hitmiss.protocol import find_protocol, fitting
+from hitmiss.readspec import ReadSpec
 from hitmiss.results import Estimate, Results
 from hitmiss.trials import Trials, stack
 
@@ -22,15 +23,15 @@ def table(tmp_path: Path) -> Path:
 
 
 def test_a_run_is_chosen_by_columns(table: Path) -> None:
-    assert len(open_run(str(table), None, None, positive="real")) == 8
-    assert open_run(f"{table}[model=m2]", None, None, positive="real").items == ["u4", "u5", "u6", "u7"]
+    assert len(open_run(str(table), None, None, ReadSpec(positive="real"))) == 8
+    assert open_run(f"{table}[model=m2]", None, None, ReadSpec(positive="real")).items == ["u4", "u5", "u6", "u7"]
 
 
 def test_unknown_columns_and_values_are_errors(table: Path) -> None:
     with pytest.raises(UnknownName, match="'modell'; did you mean 'model'"):
-        open_run(f"{table}[modell=m2]", None, None, positive="real")
+        open_run(f"{table}[modell=m2]", None, None, ReadSpec(positive="real"))
     with pytest.raises(UnknownName, match=r"'m3'\. Known: m1, m2"):
-        open_run(f"{table}[model=m3]", None, None, positive="real")
+        open_run(f"{table}[model=m3]", None, None, ReadSpec(positive="real"))
     with pytest.raises(UsageError, match="choose a run by column=value"):
         split_choice("scores.csv[model=]")
 
@@ -46,7 +47,7 @@ def test_results_are_no_trials(tmp_path: Path) -> None:
     Results((Estimate("eer", 0.1),)).save(path)
     assert is_results(path)
     with pytest.raises(DataError, match="holds figures, not trials"):
-        open_run(str(path), None, None)
+        open_run(str(path), None, None, ReadSpec())
     (tmp_path / "other.json").write_text(json.dumps([1]))
     (tmp_path / "broken.json").write_text("{")
     assert not is_results(tmp_path / "other.json") and not is_results(tmp_path / "broken.json")
