@@ -395,7 +395,9 @@ def _fails(results: Sequence[Estimate], wholes: Sequence[Estimate], primary: str
         said = [Line(FAILED, f"{_who(w.e)}{w}", short=f"{_who(w.e)}weak on {w.where}") for w in found.weak]
     lines += said[:MOST]
     if len(said) > MOST:
-        lines.append(Line(FAILED, f"{len(said) - MOST} more slices are worse than the others."))
+        left = len(said) - MOST
+        rest = "1 more slice is worse" if left == 1 else f"{left} more slices are worse"
+        lines.append(Line(FAILED, f"{rest} than the others."))
     return [*lines, *_looked_at(found, metric, bool(said))]
 
 
