@@ -51,9 +51,9 @@ def declare(kind: type[T], data: object, *, ignore: bool = False, where: tuple[s
     for key in data:
         if key not in hints and not ignore:
             raise Misdeclared((*where, str(key)), "there is no such key", data[key], is_unknown=True)
-    for field in fields(kind):  # type: ignore[arg-type]
-        if field.name not in data and field.default is MISSING and field.default_factory is MISSING:
-            raise Misdeclared((*where, field.name), "it is missing")
+    for each in fields(kind):  # type: ignore[arg-type]
+        if each.name not in data and each.default is MISSING and each.default_factory is MISSING:
+            raise Misdeclared((*where, each.name), "it is missing")
     return kind(**{key: fit(hints[key], value, (*where, key)) for key, value in data.items() if key in hints})
 
 

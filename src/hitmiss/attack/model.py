@@ -277,11 +277,11 @@ def _fixed_batch(session: Any) -> int | None:
 
 def _of_onnx(detector: Any, outputs: OutputKind, layout: Layout, device: str) -> Classifier:
     """An ONNX detector; with gradients where torch, onnx and its operators allow it."""
-    from hitmiss.attack.onnx_torch import torch_function as from_onnx
+    from hitmiss.attack.onnx_torch import onnx_function
 
     kind = _kind_of_name(detector._answer) if outputs == "auto" else outputs
     made = Classifier(detector.outputs, detector.name, kind, layout, detector.labels, identity=dict(detector.identity))
-    made.differentiable = _oriented(from_onnx(detector.path, detector._answer, device), layout, lambda: kind)
+    made.differentiable = _oriented(onnx_function(detector.path, detector._answer, device), layout, lambda: kind)
     made.device, made.fixed = device, detector.max_batch
     return made
 

@@ -18,7 +18,7 @@ Values = dict[str, Any]
 Operator = Callable[[Any, list[Any], Mapping[str, Any]], Any]
 
 
-def torch_function(path: str | Path, answer: str, device: str = "cpu") -> Any:
+def onnx_function(path: str | Path, answer: str, device: str = "cpu") -> Any:
     """A torch function that computes an output of an ONNX file; None without torch or onnx. It asks for what it cannot do."""
     if find_spec("torch") is None or find_spec("onnx") is None:
         return None
