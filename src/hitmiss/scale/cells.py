@@ -10,7 +10,7 @@ import numpy as np
 
 from hitmiss.measuring.grouping import Rows
 from hitmiss.scale.counters import NOTHING, truncated
-from hitmiss.scale.plan import Window
+from hitmiss.scale.plan import KeyRanges
 from hitmiss.scale.tallies import Binned, Cell, Counts, ShardTally, counted, merge_binned
 from hitmiss.stats.delong import Steps
 from hitmiss.stats.keys import COARSE, EXACT, Keys, keys_of, scores_of
@@ -62,7 +62,7 @@ class Resident:
     cells: Mapping[Cell, Binned]
     cuts: tuple[float, ...]
 
-    def __call__(self, window: Window) -> ShardTally:
+    def __call__(self, window: KeyRanges) -> ShardTally:
         """The trials in a window."""
         chosen = self.cells if window.cells is None else window.cells
         found = {}

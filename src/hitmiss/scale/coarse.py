@@ -20,7 +20,7 @@ from hitmiss.errors import DataError
 from hitmiss.measuring.alarms import ties_differ
 from hitmiss.measuring.grouping import Rows
 from hitmiss.scale.cells import ExactCells
-from hitmiss.scale.plan import Window
+from hitmiss.scale.plan import KeyRanges
 from hitmiss.scale.sums import SampleKey
 from hitmiss.scale.tallies import Binned, Cell, ShardTally
 from hitmiss.stats.condensing import LEVELS, condense, heavy_bins, leaves, opened, thresholds
@@ -29,7 +29,7 @@ from hitmiss.stats.forms import Form, ReadTally
 from hitmiss.stats.keys import COARSE, EXACT, Keys, bins_of, first_key, keys_of
 from hitmiss.tally import Tally
 
-Fetch = Callable[[Window], ShardTally]
+Fetch = Callable[[KeyRanges], ShardTally]
 """Makes a second pass over all shards and merges what it finds."""
 TIED: Final = 32
 """A bin of so many bits that is still heavy is probably one score that many trials share: its scores are fetched."""
@@ -171,10 +171,10 @@ def needs_every_score(source: CoarseCells, samples: Iterable[SampleKey], forms: 
     return False
 
 
-def _window(cells: Sequence[Cell], ranges: Mapping[int, tuple[Keys, Keys]], bits: int) -> Window:
+def _window(cells: Sequence[Cell], ranges: Mapping[int, tuple[Keys, Keys]], bits: int) -> KeyRanges:
     rows = sorted(ranges)
     first, last = (tuple(tuple(ranges[row][i].tolist()) for row in rows) for i in (0, 1))
-    return Window(bits, tuple(cells[row] for row in rows), first, last)
+    return KeyRanges(bits, tuple(cells[row] for row in rows), first, last)
 
 
 def _replaced(

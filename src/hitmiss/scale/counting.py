@@ -19,7 +19,7 @@ from hitmiss.readspec import SYSTEM, ReadSpec
 from hitmiss.scale.counters import Codes, Counter, KeepAll, ToDisk, counter
 from hitmiss.scale.ids import EMPTY, hashes, identity
 from hitmiss.scale.joining import AT, UNLISTED, joined_pieces, open_joined
-from hitmiss.scale.plan import Shard, ShardPlan, Window
+from hitmiss.scale.plan import KeyRanges, Shard, ShardPlan
 from hitmiss.scale.quick import Odd, Quick, Unseen, is_sound, placed
 from hitmiss.scale.reading import Opened, Read, digest, trials_expected
 from hitmiss.scale.tallies import Binned, Cell, ShardFact, ShardTally
@@ -34,7 +34,7 @@ ENOUGH: Final = 1000
 """Faults after which a shard is not read any further."""
 
 
-def count(shard: Shard, plan: ShardPlan, window: Window | None, sink: ToDisk | None = None) -> ShardTally:
+def count(shard: Shard, plan: ShardPlan, window: KeyRanges | None, sink: ToDisk | None = None) -> ShardTally:
     """Count a shard by a plan: all trials, or those in a window by their whole keys; or put all trials into a sink."""
     ledger, read = Ledger(), Read()
     names = ("label", *plan.keep)
@@ -110,7 +110,7 @@ def needed(opened: Opened, plan: ShardPlan, is_first: bool, ledger: Ledger) -> d
 class _Counting:
     """A pass under way."""
 
-    def __init__(self, plan: ShardPlan, window: Window | None, ledger: Ledger, sink: ToDisk | None = None) -> None:
+    def __init__(self, plan: ShardPlan, window: KeyRanges | None, ledger: Ledger, sink: ToDisk | None = None) -> None:
         self.plan, self.ledger = plan, ledger
         self._given = window, sink
         self._is_first = window is None and sink is None

@@ -13,7 +13,7 @@ from __future__ import annotations
 from hitmiss.scale.counters import ToDisk
 from hitmiss.scale.counting import count
 from hitmiss.scale.ids import hashes_of, locate, spill_hashes
-from hitmiss.scale.plan import Shard, ShardPlan, Window
+from hitmiss.scale.plan import KeyRanges, Shard, ShardPlan
 from hitmiss.scale.spilling import Parts
 from hitmiss.scale.tallies import Cell, ShardTally
 
@@ -25,7 +25,7 @@ def first_pass(shard: Shard, plan: ShardPlan) -> ShardTally:
     return count(shard, plan, None)
 
 
-def second_pass(shard: Shard, plan: ShardPlan, window: Window) -> ShardTally:
+def second_pass(shard: Shard, plan: ShardPlan, window: KeyRanges) -> ShardTally:
     """The trials of a shard that lie in a window, counted by their whole keys: what `first_pass` keeps of exact plans."""
     return count(shard, plan, window)
 

@@ -16,7 +16,7 @@ from hitmiss import progress
 from hitmiss.errors import DataError
 from hitmiss.scale.counters import CHANGED
 from hitmiss.scale.passes import second_pass, spill_pass
-from hitmiss.scale.plan import Shard, ShardPlan, Window
+from hitmiss.scale.plan import KeyRanges, Shard, ShardPlan
 from hitmiss.scale.running import Executor, shares_disk
 from hitmiss.scale.spilling import Codes, Parts, Writer, code_type, scratch_folder
 from hitmiss.scale.tallies import Binned, Cell, counted, merge_binned, ordered
@@ -78,11 +78,11 @@ class Stretches:
             writer.flush()
             yield tally.n
 
-    def _calls(self, shard: Shard, parts: Parts) -> Iterator[tuple[Shard, ShardPlan, Window]]:
+    def _calls(self, shard: Shard, parts: Parts) -> Iterator[tuple[Shard, ShardPlan, KeyRanges]]:
         n = min(-(-self.rows * STRETCH_BYTES // self.memory), len(parts))
         starts = [parts.first[i * len(parts) // n] for i in range(n)]
         for first, after in zip(starts, [*starts[1:], 2**64], strict=True):
-            yield shard, self.plan, Window.of_all(first, after - 1)
+            yield shard, self.plan, KeyRanges.of_all(first, after - 1)
 
 
 def firsts_of(binned: Sequence[Binned], rows: int) -> tuple[int, ...]:

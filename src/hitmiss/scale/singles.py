@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from hitmiss.scale.plan import ShardPlan, Window
+from hitmiss.scale.plan import KeyRanges, ShardPlan
 from hitmiss.scale.tallies import Cell, ShardTally
 from hitmiss.stats.keys import COARSE, EXACT, bins_of, first_key, scores_of
 
@@ -15,7 +15,7 @@ CLOSER: Final = 44
 """Bits that are looked at before all are: scores that agree in these have few values."""
 
 
-def single_scores(tally: ShardTally, plan: ShardPlan, fetch: Callable[[Window], ShardTally]) -> dict[Cell, float]:
+def single_scores(tally: ShardTally, plan: ShardPlan, fetch: Callable[[KeyRanges], ShardTally]) -> dict[Cell, float]:
     """The score of each run that has no other one, by the values of its run columns; `tally` holds bins."""
     runs: dict[Cell, list[Cell]] = {}
     for cell in sorted(tally.cells):
@@ -37,7 +37,7 @@ def _only(tally: ShardTally, cells: Sequence[Cell]) -> int | None:
     return bins.pop() if len(bins) == 1 else None
 
 
-def _bin(cells: Sequence[Cell], key: int, bits: int) -> Window:
+def _bin(cells: Sequence[Cell], key: int, bits: int) -> KeyRanges:
     first = int(first_key(bins_of(np.array([key], dtype=np.uint64), COARSE), COARSE)[0])
     last = first | ((1 << (EXACT - COARSE)) - 1)
-    return Window(bits, tuple(cells), ((first,),) * len(cells), ((last,),) * len(cells))
+    return KeyRanges(bits, tuple(cells), ((first,),) * len(cells), ((last,),) * len(cells))

@@ -35,7 +35,7 @@ from hitmiss.scale.covering import Covering, settle_coverage, with_key
 from hitmiss.scale.looking import look
 from hitmiss.scale.passes import first_pass, second_pass
 from hitmiss.scale.passing_by import Stretches
-from hitmiss.scale.plan import Shard, ShardPlan, Window
+from hitmiss.scale.plan import KeyRanges, Shard, ShardPlan
 from hitmiss.scale.plugged import Plugged, plugged
 from hitmiss.scale.reading import Opened
 from hitmiss.scale.repeats import refuse_repeats
@@ -132,7 +132,7 @@ def _evaluate(
     if covering is not None:
         trials = with_key(trials, plan, covering)
     trials = replace(trials, header=files.named(replace(trials.header, reading=said)))
-    fetch: Callable[[Window], ShardTally] | None = None
+    fetch: Callable[[KeyRanges], ShardTally] | None = None
     if not plan.is_exact:
         fetch = _Fetching(shards, plan, run)
     elif not units and tally.n > condensing.LARGE and not needs_whole(forms):
@@ -172,7 +172,7 @@ class _Fetching:
     plan: ShardPlan
     run: Executor
 
-    def __call__(self, window: Window) -> ShardTally:
+    def __call__(self, window: KeyRanges) -> ShardTally:
         calls = [(shard, self.plan, window) for shard in self.shards]
         return merge_tallies(_told(self.run(second_pass, calls), len(calls), "shards read again"))
 
@@ -181,7 +181,7 @@ def _sharpened(
     trials: TalliedTrials,
     cells: Sequence[Cell],
     forms: Sequence[Form],
-    fetch: Callable[[Window], ShardTally],
+    fetch: Callable[[KeyRanges], ShardTally],
     stretches: Stretches,
     rehearse: Callable[[TalliedTrials], None],
 ) -> TalliedTrials:

@@ -10,22 +10,28 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from hitmiss import artifacts
-from hitmiss.errors import DataError
+from hitmiss.errors import DataError, UsageError
 from hitmiss.io.findings import Finding
 from hitmiss.readspec import SYSTEM
-from hitmiss.stats.keys import Keys
+from hitmiss.scale.plan import Window
+from hitmiss.stats.keys import EXACT, Keys, first_key, keys_of
+from hitmiss.stretches import combined, text_codes
 
 Cell = tuple[str, ...]
 Counts = NDArray[np.int64]
 FORMAT: Final = 2
+MOST_CELLS: Final = 200_000
+"""Combinations of slices (and units) that are counted apart; each costs a kilobyte or so, whatever it holds."""
+LOWEST: Final = keys_of([-np.inf])[0]
 
 
 @dataclass(frozen=True)
@@ -273,6 +279,72 @@ def merge_binned(parts: list[Binned]) -> Binned:
     return Binned(bins[first], np.add.reduceat(counts, np.flatnonzero(first)))
 
 
+def cells_of_counts(answer: pl.DataFrame, cells: Sequence[str], window: Window) -> dict[Cell, Binned]:
+    """What an engine has counted, as the cells of a tally. Rows may come in any order, and rows of one group add up.
+
+    `answer` has the columns `cells`, then `score` or, of bins, `place` (and `part` where there are cuts); and `n`, or
+    none where each row is one trial.
+
+    >>> answer = pl.DataFrame({"label": ["a", "b", "a"], "score": [1.0, -0.0, 0.5], "n": [2, 1, 3]})
+    >>> {cell: binned.each.tolist() for cell, binned in cells_of_counts(answer, ["label"], Window()).items()}
+    {('a',): [3, 2], ('b',): [1]}
+    """
+    if not answer.height:
+        return {}
+    if window.bits == EXACT:
+        keys = keys_of(answer["score"].to_numpy())
+    else:
+        part = answer["part"].to_numpy() if window.cuts else None
+        keys = bins_from_places(answer["place"].to_numpy(), window, part)
+    counts = answer["n"].cast(pl.Int64).to_numpy() if "n" in answer.columns else None
+    code, values = _cell_codes(answer, cells)
+    order = np.argsort(code.astype(np.uint16) if len(values) < 2**16 else code, kind="stable")  # radix, for small ones
+    ends = np.cumsum(np.bincount(code, minlength=len(values)))
+    found: dict[Cell, Binned] = {}
+    for cell, at in zip(values, np.split(order, ends[:-1]), strict=True):
+        if counts is None:
+            found[cell] = counted(ordered(keys[at]))
+            continue
+        at = at[np.argsort(keys[at], kind="stable")]
+        starts = np.flatnonzero(np.append(True, keys[at][1:] != keys[at][:-1]))
+        found[cell] = Binned(keys[at][starts], np.add.reduceat(counts[at], starts))
+    return found
+
+
+def bins_from_places(place: NDArray[Any], window: Window, part: NDArray[Any] | None = None) -> Keys:
+    """The lowest key of each bin, told by the highest bits of its scores as they are, and by how many cuts it has passed."""
+    raw, sign = place.astype(np.uint64), np.uint64(1 << (window.bits - 1))
+    bins = np.where(raw < sign, raw | sign, ~raw & np.uint64((1 << window.bits) - 1))
+    lowest: Keys = np.maximum(first_key(bins, window.bits), LOWEST)  # below −inf there are only NaNs
+    if part is not None:
+        cuts = np.append(np.uint64(0), keys_of(sorted(window.cuts)))
+        lowest = np.maximum(lowest, cuts[part.astype(np.int64)])
+    return lowest
+
+
+def _cell_codes(answer: pl.DataFrame, cells: Sequence[str]) -> tuple[NDArray[np.int64], list[Cell]]:
+    """The number of each row's cell, and the cells."""
+    places = [(codes, texts) for codes, texts in (text_codes(answer[name].cast(pl.String)) for name in cells)]
+    code, size = combined((codes, len(texts)) for codes, texts in places)
+    if size <= 1 << 20:
+        row = np.full(size, -1, dtype=np.int64)
+        row[code] = np.arange(len(code))  # of the rows of a cell the last one
+        held = np.flatnonzero(row >= 0)
+        number = np.zeros(size, dtype=np.int64)
+        number[held] = np.arange(len(held))
+        row, code = row[held], number[code]
+    else:
+        _, row, code = np.unique(code, return_index=True, return_inverse=True)
+    if len(row) > MOST_CELLS:
+        raise UsageError(
+            f"{', '.join(cells[1:])} have more than {MOST_CELLS:,} combinations of values, too many to be counted apart; "
+            "leave one of them out, or --stream",
+            code="too-many-values",
+        )
+    columns = [[texts[place] for place in codes[row].tolist()] for codes, texts in places]
+    return code, list(zip(*columns, strict=True))
+
+
 def counted(keys: Keys) -> Binned:
     """Ascending keys with repeats, counted."""
     if len(keys) < 2:
@@ -288,6 +360,4 @@ def ordered(keys: Keys) -> Keys:
     """Keys in ascending order; polars sorts long arrays in half the time."""
     if len(keys) < 2**16:
         return np.sort(keys)
-    import polars as pl
-
     return pl.Series(keys).sort().to_numpy()

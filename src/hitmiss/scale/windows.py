@@ -8,15 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.scale.counters import STEP, Codes
-from hitmiss.scale.plan import Window
+from hitmiss.scale.plan import KeyRanges
 from hitmiss.scale.tallies import Cell
 from hitmiss.stats.keys import COARSE, EXACT, Keys, bins_of, keys_of
 from hitmiss.tally import Floats
 
-_last: list[tuple[Window, Opening]] = []
+_last: list[tuple[KeyRanges, Opening]] = []
 
 
-def opening_of(window: Window) -> Opening:
+def opening_of(window: KeyRanges) -> Opening:
     """The window's own, made once for all shards: it holds many ranges."""
     if not _last or _last[0][0] is not window:
         _last[:] = [(window, Opening(window))]
@@ -26,7 +26,7 @@ def opening_of(window: Window) -> Opening:
 class Opening:
     """Which trials lie in a window."""
 
-    def __init__(self, window: Window) -> None:
+    def __init__(self, window: KeyRanges) -> None:
         self._window = window
         self._ranges = [
             (np.array(first, dtype=np.uint64), np.array(last, dtype=np.uint64))
