@@ -24,7 +24,7 @@ from hitmiss.progress import each, tell
 from hitmiss.results import Estimate, Results, merged
 from hitmiss.stats.binomial import wilson
 from hitmiss.stats.intervals import percentile
-from hitmiss.stats.seeds import generator
+from hitmiss.stats.seeds import Random, generator
 from hitmiss.stats.units import draw_units
 
 Array = NDArray[Any]
@@ -244,7 +244,7 @@ def _shuffled_accuracy(
     return float(np.mean(found)) if found else None
 
 
-def _shuffle(y: Array, group: Array | None, rng: np.random.Generator) -> Array:
+def _shuffle(y: Array, group: Array | None, rng: Random) -> Array:
     """Labels permuted; with groups, the labels of a group stay side by side but move to other groups' items."""
     if group is None:
         return np.asarray(rng.permutation(y))

@@ -12,13 +12,14 @@ from scipy.stats import permutation_test
 
 from hitmiss.stats.mcnemar import exact
 from hitmiss.stats.permutation import sign_flip, swap
+from hitmiss.stats.seeds import Random, generator
 
 steps = st.lists(st.sampled_from([-1.0, 0.0, 1.0]), min_size=1, max_size=40).filter(lambda d: sum(map(abs, d)) <= 16)
 numbers = st.lists(st.integers(-9, 9), min_size=1, max_size=9)
 
 
-def rng() -> np.random.Generator:
-    return np.random.default_rng(5)
+def rng() -> Random:
+    return generator(5)
 
 
 @given(steps)

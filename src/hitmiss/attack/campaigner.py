@@ -29,7 +29,7 @@ from hitmiss.attack.window import hann_windows
 from hitmiss.errors import DataError
 from hitmiss.results import finite
 from hitmiss.robustness.campaign import Campaign, Cell
-from hitmiss.stats.seeds import generator
+from hitmiss.stats.seeds import noise_generator
 from hitmiss.trials import Trials
 
 Keep = Callable[[str, Sequence[int], Floats], str]
@@ -67,7 +67,7 @@ class Campaigner:
 
     def rng(self, row: int, *names: object) -> Generator:
         """The generator of one record and one thing that is drawn for it."""
-        return generator(self.plan.seed, "attack", self.recordings.ids[row], *names)
+        return noise_generator(self.plan.seed, "attack", self.recordings.ids[row], *names)
 
     def step(self, at: int, rows: Sequence[int]) -> list[dict[str, Any]]:
         """What comes of one step for some records, as the run store keeps it."""

@@ -19,7 +19,7 @@ from hitmiss.attack.media import transform
 from hitmiss.attack.plan import UNCODED, Condition
 from hitmiss.errors import UnknownName, UsageError
 from hitmiss.io.media import Clip
-from hitmiss.stats.seeds import generator
+from hitmiss.stats.seeds import noise_generator
 
 Row = Mapping[str, Any]
 CLEAN: Final = "clean"
@@ -90,5 +90,5 @@ class ManipulatedRows:
             return item
         if name not in self.transforms:
             raise UnknownName("manipulation", name, self.transforms)
-        rng = generator(self.seed, "manipulation", name, row.get("source", row["item"]))
+        rng = noise_generator(self.seed, "manipulation", name, row.get("source", row["item"]))
         return self.transforms[name](item, self.sample_rate, rng)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.random import Generator
 from numpy.typing import NDArray
 
 from hitmiss.columns import find
@@ -21,7 +20,7 @@ from hitmiss.pairing import REPEATS, Pair
 from hitmiss.stats.bootstrap import trial_draws
 from hitmiss.stats.forms import Form, OfColumns, OfCounts
 from hitmiss.stats.paired import paired_replicates
-from hitmiss.stats.seeds import generator
+from hitmiss.stats.seeds import Random, generator
 from hitmiss.tally import Floats
 from hitmiss.trials import Trials
 
@@ -214,14 +213,14 @@ def _later(part: Part) -> bool:
 
 
 def _form_deltas(
-    questions: Sequence[Both], part: Part, replicates: int, rng: Generator, by_class: bool
+    questions: Sequence[Both], part: Part, replicates: int, rng: Random, by_class: bool
 ) -> list[Floats]:
     forms = [q.form for q, _ in questions if isinstance(q.form, Form)]
     first, second = paired_replicates(part.positive, part.a.score, part.b.score, forms, replicates, rng, by_class)
     return [_less(y, x) for x, y in zip(first, second, strict=True)]
 
 
-def _count_deltas(question: Both, part: Part, replicates: int, rng: Generator, by_class: bool, zero: bool) -> Floats:
+def _count_deltas(question: Both, part: Part, replicates: int, rng: Random, by_class: bool, zero: bool) -> Floats:
     """Metrics of decisions: a trial only matters through the outcomes of both runs, so their joint counts are drawn."""
     joint = joint_outcomes(part)
     totals = np.zeros((2, replicates, OUTCOMES))
@@ -247,7 +246,7 @@ def outcomes(sample: Sample) -> NDArray[np.int64]:
     return sample.columns.outcome[sample.rows].astype(np.int64)
 
 
-def _plain_deltas(question: Both, part: Part, replicates: int, rng: Generator, by_class: bool) -> Floats:
+def _plain_deltas(question: Both, part: Part, replicates: int, rng: Random, by_class: bool) -> Floats:
     """Metrics without a form: trials are drawn and both figures computed anew."""
     forms = [q.form for q in question if isinstance(q.form, OfColumns)]
     sides = [(form, s.arrays(form.columns)) for form, s in zip(forms, (part.a, part.b), strict=True)]

@@ -22,7 +22,7 @@ from hitmiss.stats.bootstrap import count_replicates, trial_draws, trial_replica
 from hitmiss.stats.cells import cut
 from hitmiss.stats.fewest import LEAST_EFFECTIVE, effective_units, enough
 from hitmiss.stats.forms import Few, Form, Functional, OfColumns, OfTerms, OfTrials
-from hitmiss.stats.seeds import generator
+from hitmiss.stats.seeds import Random, generator
 from hitmiss.stats.units import (
     UnitSample,
     draw_units,
@@ -119,7 +119,7 @@ class Draws:
         found = {id(f): f.beside(sample.tally if tally is None else tally) for f in forms}
         return {place: form for place, form in found.items() if form is not None}
 
-    def _of_forms(self, forms: list[Form], sample: Sample, rng: np.random.Generator, by_class: bool) -> list[Floats]:
+    def _of_forms(self, forms: list[Form], sample: Sample, rng: Random, by_class: bool) -> list[Floats]:
         if self.weights is None:
             tally = self._tallies[sample.name]
             drawn = trial_replicates(tally, forms, self.plan.bootstrap, rng, by_class)
@@ -215,7 +215,7 @@ class _DrawnTrials:
 
     draws: Draws
     sample: Sample
-    rng: np.random.Generator
+    rng: Random
     by_class: bool = True
 
     def counts(self) -> Counts:

@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from numpy.random import PCG64
 from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.errors import DataError, UnknownName, UsageError
 from hitmiss.metrics.counts import outcome
 from hitmiss.registry import metric
+from hitmiss.stats.seeds import Random
 from hitmiss.tally import Array, Floats, Tally, check_weight
 from hitmiss.values import Over
 
@@ -286,7 +288,7 @@ def calibrated_ece(
     n = (tally.positive_counts + tally.negative_counts).astype(np.int64)
     if not n.sum():
         return math.nan, math.nan
-    right = np.random.default_rng(seed).binomial(n, tally.score, size=(draws, len(n)))
+    right = Random(PCG64(seed)).binomial(n, tally.score, size=(draws, len(n)))
     place = bin_of(tally.score, bins, closed)
     starts = np.flatnonzero(np.append(True, place[1:] != place[:-1]))
     gaps = np.abs(np.add.reduceat(right - n * tally.score, starts, axis=1)).sum(axis=1) / n.sum()

@@ -32,7 +32,7 @@ from hitmiss.stats import intervals
 from hitmiss.stats.bootstrap import resampled, trial_replicates
 from hitmiss.stats.cells import cut
 from hitmiss.stats.forms import Form, OfCounts
-from hitmiss.stats.seeds import generator
+from hitmiss.stats.seeds import Random, generator
 from hitmiss.tally import Floats, Tally, check_trials
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ def _resampled(
     positive: NDArray[np.bool_],
     values: Floats,
     n: int,
-    rng: np.random.Generator,
+    rng: Random,
 ) -> Floats:
     """Any function by brute force: it is given the drawn scores and the labels exactly as the caller wrote them."""
     places = np.arange(len(values), dtype=np.float64)  # drawn like scores, so that both arrays can be looked up

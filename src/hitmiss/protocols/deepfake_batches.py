@@ -20,7 +20,7 @@ from hitmiss.detect.endings import Settled
 from hitmiss.detect.extract import OutputKind, pick_output
 from hitmiss.detect.length import SILENCE, positions
 from hitmiss.errors import DataError
-from hitmiss.stats.seeds import generator
+from hitmiss.stats.seeds import noise_generator
 
 ScoreForm = Literal["probability", "log-odds"]
 PADDING: Final = 160
@@ -105,7 +105,7 @@ class Batches:
 
     def _by_clip(self, given: Any, clip: Any, at: int) -> Any:
         array = np.asarray(clip.detach().cpu() if _is_tensor(clip) else clip, dtype=np.float32)
-        changed = transform(given)(array, self.sample_rate, generator(self.seed, "augmentation", at))
+        changed = transform(given)(array, self.sample_rate, noise_generator(self.seed, "augmentation", at))
         if not _is_tensor(clip):
             return changed
         return sys.modules["torch"].as_tensor(changed, dtype=clip.dtype, device=clip.device)

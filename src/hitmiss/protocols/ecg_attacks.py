@@ -35,7 +35,7 @@ from hitmiss.protocols.ecg_summaries import (
     summarize_smoothness,
     summarize_success,
 )
-from hitmiss.stats.seeds import generator
+from hitmiss.stats.seeds import noise_generator
 
 CLASSES = ("CD", "HYP", "MI", "NORM", "STTC")
 """The document's classes, in the order of its label binarizer; any others may be named with `classes=`."""
@@ -152,7 +152,7 @@ def _performed(records: Records, config: PerturbationConfig, rng: Generator | No
 def _own_generator(record: NDArray[np.float64], config: PerturbationConfig) -> Generator:
     """A generator of its own for each (record, configuration): by the record's id, or without one by what is in it."""
     name = config.extra.get("record_id")
-    return generator(0, "attack", hashlib.blake2b(record.tobytes()).hexdigest() if name is None else name, str(config))
+    return noise_generator(0, "attack", hashlib.blake2b(record.tobytes()).hexdigest() if name is None else name, str(config))
 
 
 def run_attack_on_sample(
@@ -210,7 +210,7 @@ def run_attacks_on_samples(
     if len(set(ids)) != len(ids):
         raise DataError("two records have the same id, and would draw the same noise; each needs one of its own")
     records = _named(Records(signals, truth, fs, model, (), threshold, r_peaks, batch), classes)
-    rngs = [generator(seed, "attack", name, str(config)) for name, config in zip(ids, each, strict=True)]
+    rngs = [noise_generator(seed, "attack", name, str(config)) for name, config in zip(ids, each, strict=True)]
     done = perform(records, range(len(signals)), each, rngs)
     after, numbers = model.proba(done.x), describe(records.x, done.x)
     results = [_result(records, i, each[i], done, after[i], numbers, True) for i in range(len(signals))]

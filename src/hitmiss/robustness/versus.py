@@ -35,7 +35,7 @@ from hitmiss.stats.fewest import enough
 from hitmiss.stats.intervals import percentile
 from hitmiss.stats.multiple import adjusted
 from hitmiss.stats.permutation import sign_flip
-from hitmiss.stats.seeds import generator
+from hitmiss.stats.seeds import Random, generator
 from hitmiss.trials import Trials
 from hitmiss.validity import Breach, breaches, unchecked
 
@@ -197,7 +197,7 @@ class _Work:
     other: Campaign
     draws: Draws
     test: str
-    rng: np.random.Generator
+    rng: Random
 
     def rows(self, cell: Cell, theirs: Cell, mask: Mask, group: dict[str, str]) -> Iterator[Difference]:
         """The differences of one cell over some of the records."""

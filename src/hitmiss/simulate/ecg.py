@@ -17,7 +17,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from hitmiss.attack.leads import LEADS, expansion
-from hitmiss.stats.seeds import generator
+from hitmiss.stats.seeds import noise_generator
 
 Floats = NDArray[np.float64]
 CLASSES: Final = ("CD", "HYP", "MI", "NORM", "STTC")
@@ -81,8 +81,8 @@ def simulate(n: int, seed: int = 0, split: str = "test") -> Ecgs:
     patients = [f"{split}-p{i - i // 6:05d}" for i in range(n)]
     x, y, sex = [], [], []
     for i, patient in enumerate(patients):
-        bits, waves, female = _patient(generator(seed, "patient", patient))
-        x.append(_record(waves, generator(seed, "record", split, i)))
+        bits, waves, female = _patient(noise_generator(seed, "patient", patient))
+        x.append(_record(waves, noise_generator(seed, "record", split, i)))
         y.append(bits)
         sex.append("female" if female else "male")
     return Ecgs(np.stack(x), np.stack(y), [f"{split}-{i:05d}" for i in range(n)], patients, sex)

@@ -22,7 +22,7 @@ from hitmiss.detect.detector import Base, Batch, need
 from hitmiss.detect.extract import OutputKind
 from hitmiss.simulate.ecg import CLASSES, FS
 from hitmiss.simulate.saving import save_detector
-from hitmiss.stats.seeds import generator
+from hitmiss.stats.seeds import noise_generator
 
 F32 = NDArray[np.float32]
 SIZE: Final = 20
@@ -137,7 +137,7 @@ class ConvBaseline(Base):
 
 def _pieces(x: F32, seed: int) -> F32:
     """Pieces of records, without their mean and of length 1: filter × lead × sample."""
-    rng = generator(seed, "filters")
+    rng = noise_generator(seed, "filters")
     rows, starts = rng.integers(len(x), size=FILTERS), rng.integers(x.shape[1] - SIZE, size=FILTERS)
     cut = np.stack([x[r, s : s + SIZE].T for r, s in zip(rows.tolist(), starts.tolist(), strict=True)])
     cut = cut - cut.mean(axis=2, keepdims=True)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hitmiss.io.media import Clip, save_audio
 from hitmiss.simulate.spoofs import SPOOFS
-from hitmiss.stats.seeds import generator
+from hitmiss.stats.seeds import noise_generator
 
 Floats = NDArray[np.float64]
 RATE: Final = 16000
@@ -73,7 +73,7 @@ class Speaker:
 
 def make_speaker(name: str, seed: int) -> Speaker:
     """A speaker who is the same wherever the name and the seed are."""
-    rng = generator(seed, "speaker", name)
+    rng = noise_generator(seed, "speaker", name)
     female = bool(rng.random() < 0.5)
     return Speaker(
         name=name,
@@ -188,7 +188,7 @@ def corpus(split: str, speakers: int, utterances: int, seed: int = 0) -> Iterato
         speaker = make_speaker(f"{split}{s:03d}", seed)
         for u in range(utterances):
             name = f"{split.upper()[:2]}_{s:03d}_{u:02d}"
-            rng = generator(seed, "utterance", name)
+            rng = noise_generator(seed, "utterance", name)
             real = utter(speaker, rng)
             who = {"speaker": speaker.name, "gender": speaker.gender}
             yield {"file": f"flac/{name}.flac", "label": "real", **who, "attack": "-"}, real

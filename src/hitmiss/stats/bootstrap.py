@@ -14,19 +14,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.random import Generator
 from numpy.typing import NDArray
 
 from hitmiss.progress import tell
 from hitmiss.stats.cells import Cells, cut, cut_finely
 from hitmiss.stats.forms import ClassSums, Form, Located, Whole
 from hitmiss.stats.refine import Ints, Search, search_stratified
+from hitmiss.stats.seeds import Random
 from hitmiss.stats.sums import class_sum, ordered_pairs
 from hitmiss.tally import Floats, Tally
 
 
 def trial_replicates(
-    tally: Tally, forms: Sequence[Form], replicates: int, rng: Generator, by_class: bool = True
+    tally: Tally, forms: Sequence[Form], replicates: int, rng: Random, by_class: bool = True
 ) -> list[Floats]:
     """Replicates of each form, all from the same draws: trials resampled with replacement.
 
@@ -41,7 +41,7 @@ def trial_replicates(
     return [np.where(empty, np.nan, v) for v in values] if empty.any() else values
 
 
-def class_sizes(n1: int, n0: int, replicates: int, rng: Generator, by_class: bool) -> tuple[Ints, Ints]:
+def class_sizes(n1: int, n0: int, replicates: int, rng: Random, by_class: bool) -> tuple[Ints, Ints]:
     """How many positives and negatives each replicate has: as in the sample, or a binomial draw of all trials."""
     if by_class:
         return np.full(replicates, n1), np.full(replicates, n0)
@@ -49,7 +49,7 @@ def class_sizes(n1: int, n0: int, replicates: int, rng: Generator, by_class: boo
     return drawn, n1 + n0 - drawn
 
 
-def draw_cells(cells: Cells, replicates: int, rng: Generator, by_class: bool = True) -> tuple[Floats, Floats]:
+def draw_cells(cells: Cells, replicates: int, rng: Random, by_class: bool = True) -> tuple[Floats, Floats]:
     """Positives and negatives per cell (replicate × cell)."""
     n1, n0 = int(cells.tally.n_positive), int(cells.tally.n_negative)
     sizes = class_sizes(n1, n0, replicates, rng, by_class)
@@ -65,12 +65,12 @@ class DrawnCells:
     p: Floats
     q: Floats
     search: Search
-    rng: Generator
+    rng: Random
     by_class: bool = True
 
     @classmethod
     def draw(
-        cls, tally: Tally, forms: Sequence[Form], replicates: int, rng: Generator, by_class: bool = True
+        cls, tally: Tally, forms: Sequence[Form], replicates: int, rng: Random, by_class: bool = True
     ) -> DrawnCells:
         """Draw the cells, and search them for what decides the forms."""
         cells = cut(tally, forms)
@@ -119,7 +119,7 @@ def _with_counts(tally: Tally, p: Floats, q: Floats) -> Tally:
     return Tally(tally.score, np.concatenate([[0.0], np.cumsum(p)]), np.concatenate([[0.0], np.cumsum(q)]))
 
 
-def count_replicates(outcomes: NDArray[np.int64], replicates: int, rng: Generator, by_class: bool = True) -> Floats:
+def count_replicates(outcomes: NDArray[np.int64], replicates: int, rng: Random, by_class: bool = True) -> Floats:
     """Replicates (replicate × outcome) of the outcome counts (see `metrics.counts`), within each class or of all trials."""
     drawn = np.zeros((replicates, len(outcomes)))
     for members in (slice(0, None, 2), slice(1, None, 2)) if by_class else (slice(0, None),):
@@ -130,13 +130,15 @@ def count_replicates(outcomes: NDArray[np.int64], replicates: int, rng: Generato
 
 
 def trial_draws(
-    positive: NDArray[np.bool_], replicates: int, rng: Generator, by_class: bool = True
+    positive: NDArray[np.bool_], replicates: int, rng: Random, by_class: bool = True
 ) -> Iterator[NDArray[np.int64]]:
     """The places of the trials drawn, replicate by replicate, within each class or from all trials."""
     classes = [np.flatnonzero(positive), np.flatnonzero(~positive)] if by_class else [np.arange(len(positive))]
     for done in range(replicates):
         tell("replicates", done, replicates)
-        yield np.concatenate([rng.choice(members, size=len(members)) for members in classes if len(members)])
+        yield np.concatenate(
+            [members[rng.integers(0, len(members), size=len(members))] for members in classes if len(members)]
+        )
 
 
 def resampled(
@@ -144,7 +146,7 @@ def resampled(
     positive: NDArray[np.bool_],
     score: Floats,
     replicates: int,
-    rng: Generator,
+    rng: Random,
     by_class: bool = True,
 ) -> Floats:
     """Replicates of any function of (label, score) by drawing trials and computing it anew."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.random import Generator
 from numpy.typing import NDArray
 
+from hitmiss.stats.seeds import Random
 from hitmiss.tally import Floats
 
 Bytes = NDArray[np.uint8]
@@ -19,7 +19,7 @@ _BLOCK = 1 << 16  # numbers worked on at a time: they stay in the cache
 _LEVELS = 1 << 16
 
 
-def uniform_counts(n: int, totals: Counts, rng: Generator) -> Bytes:
+def uniform_counts(n: int, totals: Counts, rng: Random) -> Bytes:
     """How often each of `n` trials is drawn (trial × replicate) when replicate r draws totals[r] of them, each alike.
 
     Exactly multinomial: independent Poisson counts given their sum are multinomial, and so they stay when single draws
@@ -39,7 +39,7 @@ def uniform_counts(n: int, totals: Counts, rng: Generator) -> Bytes:
     return out
 
 
-def _fill_poisson(out: Bytes, rate: float, rng: Generator) -> None:
+def _fill_poisson(out: Bytes, rate: float, rng: Random) -> None:
     """Poisson numbers from 16 random bits each: the odds are rounded down to multiples of 2⁻¹⁶, and the few draws that
     fall into the rest are drawn again from exactly what the rounding left."""
     odds = _LEVELS * _poisson_odds(rate)

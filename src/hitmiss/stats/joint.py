@@ -13,10 +13,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.random import Generator
 
 from hitmiss.stats.forms import Form, Summed
 from hitmiss.stats.pieces import UNPACK, Draw
+from hitmiss.stats.seeds import Random
 from hitmiss.stats.windows import Indices, Mask
 from hitmiss.tally import Array, Floats
 
@@ -76,7 +76,7 @@ class OfClass:
         infinite = ~np.isfinite(single)
         return cls(rows, np.where(infinite, 0.0, single), infinite, mean, covariance)
 
-    def sums(self, draw: Draw, which: int, rng: Generator) -> Floats:
+    def sums(self, draw: Draw, which: int, rng: Random) -> Floats:
         """Replicates of the sums, (system, form) × replicate."""
         others = draw.others[which].astype(np.float64)
         total = np.einsum("mk,rk->mr", self.mean, others)
@@ -115,7 +115,7 @@ class JointSums:
         areas = [float(t[positive].mean()) for t in terms]  # for placements: the AUC
         return cls(forms, classes, areas)
 
-    def figures(self, draw: Draw, rng: Generator) -> Iterator[tuple[int, int, Floats]]:
+    def figures(self, draw: Draw, rng: Random) -> Iterator[tuple[int, int, Floats]]:
         """For each system and form its place and its replicates."""
         sum1, sum0 = (c.sums(draw, which, rng) for which, c in enumerate(self.classes))
         for k in range(2 * len(self.forms)):

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.random import Generator
 from numpy.typing import NDArray
 
 from hitmiss.progress import tell
@@ -25,6 +24,7 @@ from hitmiss.stats.draws import Counts, uniform_counts
 from hitmiss.stats.forms import Form, Summed
 from hitmiss.stats.joint import JointSums, by_category, extreme_trials
 from hitmiss.stats.pieces import Axis, Draw
+from hitmiss.stats.seeds import Random
 from hitmiss.stats.windows import Indices, Mask, choose_windows
 from hitmiss.tally import Array, Floats, Tally
 
@@ -42,7 +42,7 @@ def paired_replicates(
     score_b: Floats,
     forms: Sequence[Form],
     replicates: int,
-    rng: Generator,
+    rng: Random,
     by_class: bool = True,
 ) -> Pair:
     """Replicates of each form for both systems, the same trials resampled for both, within each class or from all.
@@ -133,7 +133,7 @@ class Plan:
         sums = JointSums.of(positive, scores, of_sums, drawn, category, len(kept)) if summed else None
         return cls(positive, scores, axes, drawn, category, [u[kept] for u in used], summed, sums)
 
-    def draw(self, replicates: int, rng: Generator, by_class: bool = True) -> Draw:
+    def draw(self, replicates: int, rng: Random, by_class: bool = True) -> Draw:
         """New replicates, one column each."""
         parts, others = [], []
         is_positive = self.positive[self.drawn]
@@ -161,7 +161,7 @@ class Plan:
         rest = [np.flatnonzero(mask & (self.category >= 0)) for mask in (self.positive, ~self.positive)]
         return [i[np.argsort(self.category[i], kind="stable")] for i in rest]
 
-    def completed(self, draw: Draw, replicate: int, rng: Generator) -> Counts:
+    def completed(self, draw: Draw, replicate: int, rng: Random) -> Counts:
         """How often every trial is drawn: the counts of categories dealt out to their trials."""
         counts = np.zeros(len(self.positive), dtype=np.int64)
         column = draw.packed[:-1, replicate]
@@ -173,7 +173,7 @@ class Plan:
         return counts
 
 
-def _fill(values: Floats, plan: Plan, forms: Sequence[Form], draw: Draw, rng: Generator) -> None:
+def _fill(values: Floats, plan: Plan, forms: Sequence[Form], draw: Draw, rng: Random) -> None:
     """All figures of some replicates (system × form × replicate); where one is not certified, by brute force."""
     doubtful = np.zeros(values.shape[2], dtype=bool)
     unread: list[int] = []

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 import numpy as np
-from numpy.random import Generator
 from numpy.typing import NDArray
 
 from hitmiss.progress import tell
+from hitmiss.stats.seeds import Random
 from hitmiss.tally import Floats
 
 EXACT_UP_TO: Final = 16
@@ -27,12 +27,13 @@ NEARLY: Final = 1e-9
 Swaps = NDArray[np.bool_]
 
 
-def sign_flip(differences: Floats, replicates: int, rng: Generator) -> float:
+def sign_flip(differences: Floats, replicates: int, rng: Random) -> float:
     """Two-sided p of a sum of differences, one a unit, under exchange of signs; 1 where no unit differs.
 
     Exact up to 16 units that differ. On differences of −1, 0 and 1 that is the exact McNemar test.
 
-    >>> sign_flip(np.array([1.0, 1.0, 1.0, 1.0, 1.0, -1.0]), 0, np.random.default_rng(0))
+    >>> from hitmiss.stats.seeds import generator
+    >>> sign_flip(np.array([1.0, 1.0, 1.0, 1.0, 1.0, -1.0]), 0, generator(0))
     0.21875
     """
     moving = differences[differences != 0.0]
@@ -51,21 +52,22 @@ def _all_ways(n: int) -> Floats:
     return np.asarray(1.0 - 2.0 * (bits & 1), dtype=np.float64)
 
 
-def _drawn_sums(moving: Floats, replicates: int, rng: Generator) -> Iterator[Floats]:
+def _drawn_sums(moving: Floats, replicates: int, rng: Random) -> Iterator[Floats]:
     step = max(1, AT_A_TIME // len(moving))
     for start in range(0, replicates, step):
         tell("permutations", start, replicates)
         size = (min(step, replicates - start), len(moving))
-        yield np.asarray((1.0 - 2.0 * rng.integers(0, 2, size=size)) @ moving, dtype=np.float64)
+        yield np.asarray((1.0 - 2.0 * rng.heads(size[0] * size[1]).reshape(size)) @ moving, dtype=np.float64)
 
 
-def swap(statistic: Callable[[Swaps], float], n_units: int, replicates: int, rng: Generator) -> float:
+def swap(statistic: Callable[[Swaps], float], n_units: int, replicates: int, rng: Random) -> float:
     """Two-sided p of any difference of two figures; `statistic` gives it when the units marked have been exchanged.
 
     Ways in which the figure is undefined are left out; NaN where the observed one is. 1 where exchange changes nothing.
 
+    >>> from hitmiss.stats.seeds import generator
     >>> gained = np.array([1.0, 1.0, -1.0])
-    >>> swap(lambda swapped: float(np.where(swapped, -gained, gained).sum()), 3, 0, np.random.default_rng(0))
+    >>> swap(lambda swapped: float(np.where(swapped, -gained, gained).sum()), 3, 0, generator(0))
     1.0
     """
     observed = statistic(np.zeros(n_units, dtype=bool))
@@ -79,10 +81,10 @@ def swap(statistic: Callable[[Swaps], float], n_units: int, replicates: int, rng
     return (beyond + 1) / (len(values) + 1)
 
 
-def _ways(n_units: int, replicates: int, rng: Generator) -> Iterator[Swaps]:
+def _ways(n_units: int, replicates: int, rng: Random) -> Iterator[Swaps]:
     if n_units <= FEW:
         yield from (_all_ways(n_units) < 0)
         return
     for done in range(replicates):
         tell("permutations", done, replicates)
-        yield rng.integers(0, 2, size=n_units, dtype=np.int8).astype(bool)
+        yield rng.heads(n_units)

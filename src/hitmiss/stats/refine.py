@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.random import Generator
 from numpy.typing import NDArray
 
 from hitmiss.stats.cells import Cells
 from hitmiss.stats.forms import Form, Located
+from hitmiss.stats.seeds import Random
 from hitmiss.tally import Floats
 
 Ints = NDArray[np.int64]
@@ -94,7 +94,7 @@ class Search:
         return self.found[next(i for i, f in enumerate(self.forms) if f is form)]
 
 
-def search_stratified(cells: Cells, p: Floats, q: Floats, forms: Sequence[Form], rng: Generator) -> Search:
+def search_stratified(cells: Cells, p: Floats, q: Floats, forms: Sequence[Form], rng: Random) -> Search:
     """The places that decide forms in replicates given by their counts per cell (replicate × cell), splitting cells as needed."""
     search, stretches = begin_search(cells, p, q, forms)
     while len(stretches):
@@ -118,7 +118,7 @@ def begin_search(cells: Cells, p: Floats, q: Floats, forms: Sequence[Form]) -> t
     return search, search.unsettled(Stretches(row, cells.cuts[cell], cells.cuts[cell + 1], *inside))
 
 
-def _split(s: Stretches, cells: Cells, search: Search, rng: Generator) -> Stretches:
+def _split(s: Stretches, cells: Cells, search: Search, rng: Random) -> Stretches:
     """Each stretch in two halves, the counts drawn given the whole."""
     cp, cn = cells.tally.positives, cells.tally.negatives
     middle = (s.low + s.high) // 2
@@ -130,7 +130,7 @@ def _split(s: Stretches, cells: Cells, search: Search, rng: Generator) -> Stretc
     return Stretches(*(np.concatenate([getattr(left, n), getattr(right, n)]) for n in s.__dataclass_fields__))
 
 
-def _draw_left(rng: Generator, count: Floats, low: Ints, middle: Ints, high: Ints) -> Floats:
+def _draw_left(rng: Random, count: Floats, low: Ints, middle: Ints, high: Ints) -> Floats:
     """How many of `count` trials fall left of the middle: a binomial with the left part's share of the sample."""
     inside = np.maximum(high - low, 1)
     return rng.binomial(count.astype(np.int64), (middle - low) / inside).astype(np.float64)

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.random import Generator
 
 from hitmiss.stats.cells import Cells
+from hitmiss.stats.seeds import Random
 from hitmiss.tally import Array, Floats
 
 
-def class_sum(cells: Cells, counts: Array, drawn: Floats, term: Callable[[Floats], Floats], rng: Generator) -> Floats:
+def class_sum(cells: Cells, counts: Array, drawn: Floats, term: Callable[[Floats], Floats], rng: Random) -> Floats:
     """Replicates of Σ term(score) over one class, given `counts` per distinct score and `drawn` trials per cell."""
     present = np.flatnonzero(counts)
     values = term(cells.tally.score[present])
@@ -38,7 +38,7 @@ def _mean_and_variance(values: Floats, weights: Array, place: Array, size: int) 
     return mean, np.bincount(place, weights=weights * (values - mean[place]) ** 2, minlength=size) / safe
 
 
-def ordered_pairs(cells: Cells, p: Floats, q: Floats, rng: Generator | None) -> Floats:
+def ordered_pairs(cells: Cells, p: Floats, q: Floats, rng: Random | None) -> Floats:
     """Replicates of the ROC AUC: pairs in different cells are counted, pairs inside a cell have their exact share.
 
     With `rng` the variance of the share inside cells is added back, as in `class_sum`.

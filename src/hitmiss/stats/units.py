@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.random import Generator
 from numpy.typing import NDArray
 
 from hitmiss.errors import DataError
@@ -21,10 +20,12 @@ from hitmiss.stats.bootstrap import counts_at, read_whole
 from hitmiss.stats.cells import Cells, cut_finely, cut_for_units
 from hitmiss.stats.forms import ClassSums, Form, Located, Whole
 from hitmiss.stats.refine import Ints, Search, Stretches, begin_search
+from hitmiss.stats.seeds import Random
 from hitmiss.stats.sums import ordered_pairs
 from hitmiss.tally import Array, Floats, Tally
 
 CHUNK_VALUES = 1 << 24
+AT_ONCE = 1 << 16  # units drawn at a time
 """Numbers that are held at once (128 MB)."""
 
 
@@ -51,7 +52,7 @@ class UnitSample:
 
 
 def draw_units(
-    unit: Ints, positive: NDArray[np.bool_], n_units: int, replicates: int, rng: Generator, *, by_class: bool = True
+    unit: Ints, positive: NDArray[np.bool_], n_units: int, replicates: int, rng: Random, *, by_class: bool = True
 ) -> NDArray[np.uint16]:
     """How often each unit is drawn (replicate × unit).
 
@@ -64,8 +65,11 @@ def draw_units(
     groups = [np.flatnonzero(sides > 0)] if mixed else [np.flatnonzero(sides == s) for s in (1, 2)]
     for members in groups:
         n = len(members)
-        for r in range(replicates if n else 0):
-            weights[r, members] = np.bincount(rng.integers(0, n, n), minlength=n)
+        step = max(1, AT_ONCE // max(n, 1))
+        for start in range(0, replicates if n else 0, step):
+            rows = min(step, replicates - start)
+            drawn = rng.integers(0, n, size=(rows, n)) + n * np.arange(rows)[:, None]
+            weights[start : start + rows, members] = np.bincount(drawn.reshape(-1), minlength=rows * n).reshape(rows, n)
     return weights
 
 
