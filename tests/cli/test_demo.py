@@ -33,7 +33,8 @@ def test_each_command_names_files_that_are_there(step: Step, tmp_path: Path) -> 
 
 
 def test_the_demo_shows_what_it_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["demo", "--small", "--output", str(tmp_path)]) == 0
+    jobs = [word for step in STEPS for word in ("--only", step.name)]
+    assert run(["demo", "--small", *jobs, "--output", str(tmp_path)]) == 0
     seen = capsys.readouterr()
     assert "Triage" in (tmp_path / "report_small.html").read_text() and f"The report is {tmp_path}" in seen.err
     typed = [line for line in seen.err.splitlines() if line.startswith(REPEATABLE)]
@@ -42,3 +43,16 @@ def test_the_demo_shows_what_it_runs(tmp_path: Path, capsys: pytest.CaptureFixtu
         assert run(shlex.split(line)[2:]) == 0
         again = capsys.readouterr()
         assert again.out != "" and again.out in seen.out
+
+
+def test_the_small_demo_is_read_at_a_glance(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["demo", "--small", "--output", str(tmp_path)]) == 0
+    seen = capsys.readouterr()
+    assert len((seen.out + seen.err).splitlines()) <= 60
+    assert all(f"--only {name}" not in seen.err for name in ("asvspoof5", "toxicity"))
+    assert "voices, triage, llm, ecg" in seen.err and (tmp_path / "report_small.html").exists()
+
+
+def test_a_job_that_is_not_there_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["demo", "--only", "ecgs", "--output", str(tmp_path)]) == 2
+    assert "did you mean 'ecg'?" in capsys.readouterr().err

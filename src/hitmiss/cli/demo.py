@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 from hitmiss.cli import printing
+from hitmiss.errors import UnknownName
 
 SMALL = 0.02
 """Share of the trials that `--small` simulates."""
@@ -30,7 +31,9 @@ class Step:
     needs: tuple[str, ...] = ()
     reports: str = ""
     server: Callable[[], AbstractContextManager[str]] = lambda: nullcontext("")
-    """What runs beside the commands; its address stands for {server} in them."""
+    """What runs beside the commands; its address replaces {server} in them."""
+    brief: Callable[[Path], list[list[str]]] | None = None
+    """The commands of `--small`, fewer and shorter; without them the step runs there only where `--only` names it."""
 
     @property
     def lacks(self) -> list[str]:
@@ -52,6 +55,13 @@ def score_asvspoof5(data: Path) -> list[list[str]]:
     intervals = ["--bootstrap", "1000", "--unit", "speaker"]
     kept = ["-o", str(data / "results.json")]
     return [["score", *files, "-p", "asvspoof5", "--score-kind", "llr", *slices, *intervals, *kept]]
+
+
+def score_asvspoof5_briefly(data: Path) -> list[list[str]]:
+    """Two figures per codec, with intervals over speakers."""
+    files = [str(data / "scores_a.tsv"), "--key", str(data / "ASVspoof5.eval.track_1.tsv"), "-p", "asvspoof5"]
+    asked = ["-m", "min_dcf", "-m", "eer", "--by", "codec", "--bootstrap", "200", "--unit", "speaker"]
+    return [["score", *files, *asked, "-o", str(data / "results.json"), "--quiet"]]
 
 
 def simulate_voices(folder: Path, share: float) -> Path:
@@ -91,6 +101,11 @@ def score_toxicity(data: Path) -> list[list[str]]:
     where = ["--config", str(data / "configs" / "detoxify_multilingual.yaml"), "--pred_dir", str(data / "predictions")]
     run = [*where, "--run_tag", "baseline", "--languages", "en", "es", "it", "tr"]
     return [["toxicity", *run, "--output", str(data / "baseline_metrics.csv")], ["toxicity", *run, "--documented"]]
+
+
+def score_toxicity_briefly(data: Path) -> list[list[str]]:
+    """The document's table as it prints it."""
+    return score_toxicity(data)[1:]
 
 
 def simulate_triage(folder: Path, share: float) -> Path:
@@ -196,6 +211,7 @@ STEPS = (
         simulate_asvspoof5,
         score_asvspoof5,
         reports="{data}/results.json",
+        brief=score_asvspoof5_briefly,
     ),
     Step(
         "voices",
@@ -211,6 +227,7 @@ STEPS = (
         simulate_toxicity,
         score_toxicity,
         reports="toxicity={data}/predictions:baseline",
+        brief=score_toxicity_briefly,
     ),
     Step(
         "triage",
@@ -243,21 +260,36 @@ WITH_FILES = ("voices", "llm", "ecg")
 
 def demo(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where it goes.")] = Path("demo"),
-    small: Annotated[bool, typer.Option("--small", help="A fiftieth of the size.")] = False,
+    small: Annotated[
+        bool, typer.Option("--small", help="A fiftieth of the data, two short jobs, seconds instead of minutes.")
+    ] = False,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--only", metavar="JOB", help=f"Only this job, whole ({', '.join(s.name for s in STEPS)}). Repeatable."
+        ),
+    ] = None,
 ) -> None:
-    """Simulate evaluations at full size, score them and report on them, showing each command before it is run."""
+    """Simulate evaluations, score them and report on them, showing each command before it is run."""
+    unknown = [name for name in only or () if name not in {step.name for step in STEPS}]
+    if unknown:
+        raise UnknownName("job of the demo", unknown[0], [step.name for step in STEPS])
+    short = small and not only
     reported: list[str] = []
     media: list[str] = []
     for step in STEPS:
+        if step.name not in only if only else short and step.brief is None:
+            continue
         if step.lacks:
             printing.note(f"\n{step.about}: left out, it needs {', '.join(step.lacks)}: pip install 'hitmiss[audio]'")
             continue
-        printing.note(f"\n{step.about}: simulated data, made by hitmiss itself (see README.txt beside it)")
+        printing.note(f"\n{step.about} (simulated data, see README.txt beside it)")
         data = step.simulate(output / (f"{step.name}_small" if small else step.name), SMALL if small else 1.0)
         with step.server() as address:
-            for words in step.commands(data):
+            for words in (step.brief if short and step.brief else step.commands)(data):
                 _run_as_typed([word.replace("{server}", address) for word in words])
-        printing.note(f"\nThe data is in {data}; change the command and run it again.")
+        if not short:
+            printing.note(f"\nThe data is in {data}; change the command and run it again.")
         reported += [step.reports.format(data=data)] if step.reports else []
         media += ["--media", str(data)] if step.name in WITH_FILES else []
     report = output / ("report_small.html" if small else "report.html")
@@ -266,6 +298,9 @@ def demo(
         ["report", *reported, *media, *few, "--title", "hitmiss demo: simulated evaluations", "-o", str(report)]
     )
     printing.note(f"\nThe report is {report}; open it in a browser.")
+    if short:
+        rest = ", ".join(step.name for step in STEPS if step.brief is None)
+        printing.note(f"More jobs: hitmiss demo --small --only JOB ({rest}); everything at full size: hitmiss demo")
 
 
 def _run_as_typed(words: list[str]) -> None:
