@@ -258,6 +258,11 @@ class _Stored:
 _STORED = tuple(field.name for field in fields(_Stored))
 
 
+def rows_of(estimates: Any, signature: str = "") -> Results:
+    """Results from a list of estimates in their JSON form, as artifacts keep them beside the results proper."""
+    return Results.from_dict({"schema": SCHEMA, "signature": signature, "warnings": [], "estimates": estimates})
+
+
 def load_results(path: str | Path) -> dict[str, Any]:
     """The JSON form of results from a file, its digest checked; without one there is a warning."""
     data = artifacts.load(path, "results")

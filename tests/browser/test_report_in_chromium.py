@@ -253,6 +253,11 @@ STORIES = {
     "coin": "Not shown to be better than chance.",
     "bad": "Better than chance, but weak on codec c07.",
     "turned": "Worse than chance; failed checks: direction.",
+    "shift": "Better than chance, but scores shift between codecs.",
+    "same": "Better than chance.",
+    "two": "sys00 does better than sys01.",
+    "thirty": "sys00 has the best Equal error rate,",
+    "people": "Better with people.",
 }
 
 
@@ -261,15 +266,30 @@ def test_the_first_screen_tells_the_story(name: str, tmp_path: Path) -> None:
     """What somebody sees who opens the file and does nothing: the verdict, and the three questions."""
     from tests.report import stories
 
-    made = {"coin": stories.coin_flip, "bad": stories.one_bad_slice, "turned": stories.backwards}[name]()
+    made = {
+        "coin": lambda: [stories.coin_flip()],
+        "bad": lambda: [stories.one_bad_slice()],
+        "turned": lambda: [stories.backwards()],
+        "shift": lambda: [stories.score_shift()],
+        "same": lambda: [stories.homogeneous(0)],
+        "two": lambda: stories.systems(2),
+        "thirty": lambda: stories.systems(30, size=300),
+        "people": lambda: [stories.triage_with_people(tmp_path)],
+    }[name]()
     file = tmp_path / "page.html"
-    file.write_text(render(compose([made])), encoding="utf-8")
+    file.write_text(render(compose(made, Options(compare=Design(bootstrap=200)))), encoding="utf-8")
     with browser() as chromium:
         page, _, _ = opened(chromium.new_context(viewport={"width": 1280, "height": 800}), file)
-        assert page.locator(".verdict").inner_text() == STORIES[name]
+        assert page.locator(".verdict").inner_text().startswith(STORIES[name])
         for text in ("Is it good?", "Where does it fail?", "Can I trust it?"):
             place = page.get_by_role("heading", name=text).bounding_box()
             assert place is not None and place["y"] < 800, text
+        if name == "people":
+            assert page.locator("figure[data-kind=flow] rect.block").count() >= 10
+            said = page.locator("section[aria-label^='Summary']").inner_text()
+            assert "together" in said and "Krippendorff's alpha" in said
+            shown = page.locator("#e1 caption").all_inner_texts()
+            assert {"Verdicts", "What was left to people"} <= set(shown)
 
 
 def test_tables_can_be_used_by_keyboard(pages: dict[str, Path]) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.design import Design
+from hitmiss.protocol import find_protocol
 from hitmiss.report.evaluations import RunData
 from hitmiss.report.sources import Measuring, measured
-from hitmiss.trials import Trials
+from hitmiss.trials import Header, Trials
 
 Floats = NDArray[np.float64]
 BY_CODEC = Measuring(Design.of(["eer", "roc_auc"], by="codec", bootstrap=200))
@@ -78,3 +82,22 @@ def systems(n: int, seed: int = 0, size: int = 600) -> list[RunData]:
         score = 0.8 * common + 0.6 * rng.normal(size=size) + apart * label
         made.append(measured(trials(label, score, codec), f"sys{i:02d}", BY_CODEC))
     return made
+
+
+def triage_with_people(folder: Path, seed: int = 0) -> RunData:
+    """A system that leaves 40 % of the items open and errs on 5 % of the others; two people who are nearly always right."""
+    rng, n = np.random.default_rng(seed), 400
+    label = np.tile([1, 0], n // 2)
+    said = np.where(rng.random(n) < 0.4, -1, np.where(rng.random(n) < 0.05, 1 - label, label))
+    items = [f"i{k}" for k in range(n)]
+    rows = []
+    for at in np.flatnonzero(said < 0):
+        for who in ("ann", "bob"):
+            word = ("real", "fake")[label[at] if rng.random() < 0.98 else 1 - label[at]]
+            rows.append({"id": items[at], "model": "human", "trial": who, "prediction": word, "per_item": 2})
+    file = folder / "people.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    system = Trials.of(label, item=items, decision=said.tolist(), header=Header("fake", "real"))
+    design = Design.of(["accuracy", "fake_slip_rate"], bootstrap=200, gap=False)
+    design = design.changed(protocol=find_protocol("triage"))
+    return measured(system, "agent", Measuring(design, human=str(file)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from tests.report import stories
@@ -9,7 +11,7 @@ from tests.report import stories
 from hitmiss.comparing.comparison import compare
 from hitmiss.comparing.gates import Check
 from hitmiss.design import Design
-from hitmiss.report.assessment import FAILED, OPEN, PASSED, Assessment, assess_comparison, assess_gate
+from hitmiss.report.assessment import FAILED, OPEN, PASSED, Assessment, assess, assess_comparison, assess_gate
 from hitmiss.report.evaluations import RunData
 from hitmiss.report.page import Options, compose
 from hitmiss.results import Estimate, Results
@@ -87,6 +89,36 @@ def test_a_comparison_alone_and_a_gate_alone_have_the_same_form() -> None:
         [Check("eer > 0.1", "eer", 0.2, 0.1, False, "0.2"), Check("eer > 1", "eer", 0.2, 1, True, "0.2")]
     )
     assert gate.verdict == "1 of 2 rules broken." and [line.status for line in gate.good] == [FAILED, PASSED]
+
+
+def test_triage_says_what_people_add_and_how_they_agree(tmp_path: Path) -> None:
+    found = said(stories.triage_with_people(tmp_path))
+    assert found.verdict.startswith("Better with people")
+    assert found.good[0].status == PASSED and "together" in found.good[0].text and "system alone" in found.good[0].text
+    assert of(found, "agreement of people") == PASSED and of(found, "repetition") == OPEN
+
+
+def test_failed_calls_of_repeated_runs_are_missing_trials() -> None:
+    """The mean over trials has no failures of its own; those of its trials count."""
+    rows = [
+        Estimate("accuracy", 0.9, 0.8, 0.95, n=100, n_positive=50, n_failed=k, run={"trial": str(k)}) for k in (0, 3)
+    ]
+    mean = Estimate("accuracy", 0.9, 0.8, 0.95, n=100, n_positive=50, average="mean")
+    (line,) = [x for x in assess(Results((*rows, mean), "hitmiss:0|data:a")).trust if x.name == "completeness"]
+    assert line.status == FAILED and "3 calls failed" in line.text
+
+
+def test_the_flow_counts_every_trial_once(tmp_path: Path) -> None:
+    asides = stories.triage_with_people(tmp_path).asides
+    assert asides is not None and asides.people is not None
+    paths = asides.people.paths
+    assert sum(p.n for p in paths) == 400
+    alone = sum(p.n for p in paths if p.people == "not asked" and p.outcome == "right")
+    assert alone == asides.confusions[0].counts.tp + asides.confusions[0].counts.tn
+    load = asides.people.loads[0]
+    assert sum(p.n for p in paths if p.system == "uncertain" and p.people in ("fake", "real")) == load.settled
+    together = asides.people.figures.one("accuracy", **{"decided by": "together"})
+    assert together.value == sum(p.n for p in paths if p.outcome == "right") / 400
 
 
 def attack_run(changed: float, noise: float) -> Results:

@@ -206,3 +206,29 @@ def test_repeated_trials_and_several_runs(tmp_path: Path, capsys: pytest.Capture
         assert means["together", tools]["value"] == pytest.approx(right / len(own))
         assert means["together", tools]["value"] > means["system", tools]["value"]
     assert means["people", "-"]["value"] == 1.0
+
+
+def test_the_page_of_a_results_file_has_people_and_flow(tmp_path: Path) -> None:
+    """`triage --human -o` keeps what people add; a report of the file shows it, as one of the rows does."""
+    from hitmiss.simulate.triage import write
+
+    data = write(tmp_path / "data", share=0.1)
+    asked = [str(data / "results.jsonl"), "--human", str(data / "people.jsonl"), "--bootstrap", "20"]
+    assert run(["triage", *asked, "-o", str(data / "human.json")]) == 0
+    assert run(["report", str(data / "human.json"), "-o", str(tmp_path / "file.html")]) == 0
+    rows = ["report", f"triage={asked[0]}", *asked[1:], "-o", str(tmp_path / "rows.html")]
+    assert run(rows) == 0
+    for name in ("file", "rows"):
+        page = (tmp_path / f"{name}.html").read_text(encoding="utf-8")
+        for words in (
+            "alone, and the two together",
+            "Krippendorff",
+            "flip_rate",
+            "95th percentile",
+            'data-kind="flow"',
+        ):
+            assert words in page, (name, words)
+        assert "the data are simulated" in page
+    other = tmp_path / "other.jsonl"
+    other.write_text('{"id": "zzz", "model": "human", "trial": "ann", "prediction": "real", "per_item": 1}\n')
+    assert run([*rows, "--human", str(other)]) == 2

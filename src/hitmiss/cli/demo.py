@@ -121,7 +121,7 @@ def score_triage(data: Path) -> list[list[str]]:
     runs = [f"{results}[tools={tools}]" for tools in ("no-tools", "tools")]
     chosen = ["--choose", "guarantee", "--choose-on", str(data / "dev_scores.csv")]
     return [
-        ["triage", results, "--by", "source", "--reliability"],
+        ["triage", results, "--by", "source", "--reliability", "--human", str(data / "people.jsonl")],
         ["compare", *runs, "-p", "triage"],
         ["triage", str(data / "scores.csv"), *chosen],
     ]
@@ -292,6 +292,7 @@ def demo(
             printing.note(f"\nThe data is in {data}; change the command and run it again.")
         reported += [step.reports.format(data=data)] if step.reports else []
         media += ["--media", str(data)] if step.name in WITH_FILES else []
+        media += ["--human", str(data / "people.jsonl")] if step.name == "triage" else []
     report = output / ("report_small.html" if small else "report.html")
     few = ["--samples", "3", "--samples-budget", "80000"]
     _run_as_typed(

@@ -48,6 +48,9 @@ def report(
         int, typer.Option("--samples-budget", "--budget", help="Bytes that samples may take in the file.")
     ] = BUDGET,
     media: Annotated[list[str] | None, typer.Option(metavar="PLACE", help=MEDIA)] = None,
+    human: Annotated[
+        str | None, typer.Option(help="Verdicts of people on the items of a triage (`hitmiss review --export`).")
+    ] = None,
     pdf: Annotated[
         str | None, typer.Option(help="Print the report here too, with page numbers (needs Chromium).")
     ] = None,
@@ -64,7 +67,7 @@ def report(
         tell(output, size, [runs[0]], json)
         _printed(output, pdf)
         return
-    measuring = Measuring(asked, reading, tuple(media or ()))
+    measuring = Measuring(asked, reading, tuple(media or ()), human)
     sources = open_sources(runs, key or [], measuring, name or [])
     shown = Options(title, not no_samples, not redact_text, samples, budget, asked)
     size = write_report(sources, output, shown, static=static)

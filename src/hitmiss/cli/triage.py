@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -102,6 +102,7 @@ def triage(
     options: dict[str, Any] = {"bootstrap": question.bootstrap, "seed": question.seed, "level": question.level}
     evaluation = evaluate_design(trials, design)
     team = _team(trials, human, human_decides, options)
+    evaluation = replace(evaluation, people=team)
     if metrics_output:
         import time
 
@@ -109,15 +110,10 @@ def triage(
     if output:
         from hitmiss.report.pictures import save
 
-        save(evaluation.figures, evaluation.trials, output)
+        save(evaluation.figures, evaluation.trials, output, printing.plain(evaluation.asides_dict()))
     if json:
-        people = {"people": printing.plain(team.to_dict())} if team is not None else {}
-        printing.out_json(sealed({**evaluation.to_dict(), "choice": printing.plain(choice), **people}))
+        printing.out_json(sealed({**printing.plain(evaluation.to_dict()), "choice": printing.plain(choice)}))
         return
-    if team is not None:
-        from hitmiss.report.people_tables import people_tables
-
-        extra += people_tables(team)
     if reliability:
         extra.append(_reliability(trials, rule, options))
     _show(evaluation, choice, asked, extra, rule)
@@ -244,7 +240,7 @@ def _reliability(trials: Trials, rule: dict[str, Any], options: dict[str, Any]) 
 def _show(evaluation: Triage, choice: Choice | None, asked: Choosing, extra: list[Table], rule: dict[str, Any]) -> None:
     from hitmiss.protocol import find_protocol
     from hitmiss.report import text
-    from hitmiss.report.assessment import assess
+    from hitmiss.report.assessment import Beside, assess
     from hitmiss.report.triage_tables import tables
 
     printing.out(_title(evaluation, rule))
@@ -252,7 +248,9 @@ def _show(evaluation: Triage, choice: Choice | None, asked: Choosing, extra: lis
         printing.out(_judgement(evaluation, choice, asked))
     text.write([*tables(evaluation), *extra])
     warnings = dict.fromkeys((*evaluation.figures.warnings, *_notes(evaluation), *evaluation.latency.warnings))
-    text.conclude(assess(evaluation.figures, find_protocol("triage").primary), warnings, brief=printing.is_quiet())
+    beside = Beside(asides=(evaluation,))
+    found = assess(evaluation.figures, find_protocol("triage").primary, beside=beside)
+    text.conclude(found, warnings, brief=printing.is_quiet())
     printing.sampled(evaluation.figures)
     printing.out(f"\n{evaluation.figures.signature}")
 

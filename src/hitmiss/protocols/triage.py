@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ from hitmiss import artifacts
 from hitmiss.bands import at_bands, halves
 from hitmiss.design import Design
 from hitmiss.design import Triage as TriageDesign
-from hitmiss.errors import UnknownName, UsageError
+from hitmiss.errors import DataError, UnknownName, UsageError
 from hitmiss.measuring.grouping import Columns, Sample, samples_of_runs
 from hitmiss.measuring.measurement import measure
 from hitmiss.metrics.confidence import calibrated_ece, judged
@@ -23,9 +23,10 @@ from hitmiss.metrics.counts import Counts
 from hitmiss.protocol import Protocol, find_protocol, fitting, left_out, read_trials
 from hitmiss.readspec import ReadSpec
 from hitmiss.recalibration import recalibrate
-from hitmiss.results import Estimate, Results
+from hitmiss.results import Estimate, Results, rows_of
 from hitmiss.trials import Trials
-from hitmiss.verdicts.latency import latency
+from hitmiss.verdicts.latency import latency, spending
+from hitmiss.verdicts.people import Teamwork
 from hitmiss.verdicts.stability import flips, is_repeated, majority, measure_repeated
 
 UNDEFINED: Final = ("null", "zero")
@@ -40,18 +41,75 @@ class Confusion:
     run: Mapping[str, str]
     counts: Counts
     unparsed: tuple[int, int]
+    classes: tuple[str, str] = ("fake", "real")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form: per class, how many were called what."""
+        n, (positive, negative) = self.counts, self.classes
+        said = (n.tp, n.fn, n.abstained_positive, self.unparsed[0], n.failed_positive)
+        other = (n.fp, n.tn, n.abstained_negative, self.unparsed[1], n.failed_negative)
+        return {
+            "run": dict(self.run),
+            positive: dict(zip(OUTCOMES, said, strict=True)),
+            negative: dict(zip(OUTCOMES, other, strict=True)),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Confusion:
+        """From the JSON form."""
+        positive, negative = (name for name in data if name != "run")
+        yes, no = (tuple(data[name][k] for k in OUTCOMES) for name in (positive, negative))
+        counts = Counts(tp=yes[0], fn=yes[1], abstained_positive=yes[2], failed_positive=yes[4],
+                        fp=no[0], tn=no[1], abstained_negative=no[2], failed_negative=no[4])  # fmt: skip
+        return cls(data["run"], counts, (yes[3], no[3]), (positive, negative))
 
 
-@dataclass(frozen=True, eq=False)
-class Triage:
-    """An evaluation: the figures, the three-way confusion, flips and the majority vote of repeated runs, and times."""
+OUTCOMES: Final = ("fake", "real", "uncertain", "unparsed", "error")
+"""What became of the trials of a class, as the JSON form calls it; `uncertain` holds the unparsed ones too."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Asides:
+    """What a triage has beside its figures: three-way confusions, flips and majority votes of repeated runs, times, costs,
+    and what people add to the system."""
+
+    confusions: tuple[Confusion, ...] = ()
+    flips: Results = field(default_factory=lambda: Results(()))
+    majority: Results = field(default_factory=lambda: Results(()))
+    latency: Results = field(default_factory=lambda: Results(()))
+    spending: Results = field(default_factory=lambda: Results(()))
+    people: Teamwork | None = None
+
+    def asides_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        estimates = {name: getattr(self, name).to_dict()["estimates"] for name in LISTS}
+        people = {"people": self.people.to_dict()} if self.people is not None else {}
+        return {"confusion": [c.to_dict() for c in self.confusions], **estimates, **people}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Asides | None:
+        """The asides of a results file; None where it holds none."""
+        if "confusion" not in data:
+            return None
+        try:
+            lists = {name: rows_of(data.get(name, [])) for name in LISTS}
+            people = Teamwork.from_dict(data["people"]) if data.get("people") else None
+            return cls(confusions=tuple(map(Confusion.from_dict, data["confusion"])), people=people, **lists)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise DataError(
+                f"its parts of a triage are not of the form that hitmiss writes: {error}", code="malformed-results"
+            ) from None
+
+
+LISTS: Final = ("flips", "majority", "latency", "spending")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Triage(Asides):
+    """An evaluation: the figures, and what goes with them."""
 
     trials: Trials
     figures: Results
-    confusions: tuple[Confusion, ...]
-    flips: Results
-    majority: Results
-    latency: Results
 
     @property
     def repeated(self) -> bool:
@@ -60,14 +118,8 @@ class Triage:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form: that of the results, with the other parts beside it."""
-        return {
-            **self.figures.to_dict(),
-            "confusion": [_confusion_dict(c, self.trials) for c in self.confusions],
-            "flips": self.flips.to_dict()["estimates"],
-            "majority": self.majority.to_dict()["estimates"],
-            "latency": self.latency.to_dict()["estimates"],
-            "provenance": {k: v for k, v in self.trials.header.provenance.items() if k != "rename"},
-        }
+        provenance = {k: v for k, v in self.trials.header.provenance.items() if k != "rename"}
+        return {**self.figures.to_dict(), **self.asides_dict(), "provenance": provenance}
 
 
 def evaluate_triage(
@@ -117,13 +169,19 @@ def evaluate_design(trials: Trials, design: Design) -> Triage:
     work = measure_repeated if repeated else measure
     figures = work(trials, wanted, by=design.by, remarks=warnings, protocol=protocol, **plan)
     figures = _with_reference(figures, trials, design.level, design.seed)
-    return Triage(
-        trials,
-        replace(figures, design=design, reading=trials.header.reading),
-        tuple(confusions(trials)),
-        flips(trials, level=design.level) if repeated else Results(()),
-        _majority(trials, protocol, plan) if repeated else Results(()),
-        latency(trials, **plan),
+    own = replace(figures, design=design, reading=trials.header.reading)
+    return Triage(trials=trials, figures=own, **vars(asides_of(trials, protocol, plan)))
+
+
+def asides_of(trials: Trials, protocol: Protocol, plan: Mapping[str, Any]) -> Asides:
+    """What goes with the figures of trials with verdicts."""
+    repeated = is_repeated(trials)
+    return Asides(
+        confusions=tuple(confusions(trials)),
+        flips=flips(trials, level=plan["level"]) if repeated else Results(()),
+        majority=_majority(trials, protocol, plan) if repeated else Results(()),
+        latency=latency(trials, **plan),
+        spending=spending(trials),
     )
 
 
@@ -179,27 +237,14 @@ def _beside(e: Estimate, chance: Mapping[tuple[str, Any], Estimate]) -> list[Est
 
 def confusions(trials: Trials) -> list[Confusion]:
     """The three-way confusion of every run, failures apart."""
-    found = []
+    found, classes = [], (trials.header.positive, trials.header.negative)
     for sample in samples_of_runs(Columns(trials)):
         unparsed = (0, 0)
         if "unparsed" in trials.frame.columns:
             marked = sample.columns.named("unparsed")[sample.rows] == 1
             unparsed = int((marked & sample.positive).sum()), int((marked & ~sample.positive).sum())
-        found.append(Confusion(sample.run, sample.counts, unparsed))
+        found.append(Confusion(sample.run, sample.counts, unparsed, classes))
     return found
-
-
-def _confusion_dict(c: Confusion, trials: Trials) -> dict[str, Any]:
-    n, head = c.counts, trials.header
-    return {
-        "run": dict(c.run),
-        head.positive: {
-            "fake": n.tp, "real": n.fn, "uncertain": n.abstained_positive, "unparsed": c.unparsed[0], "error": n.failed_positive,
-        },
-        head.negative: {
-            "fake": n.fp, "real": n.tn, "uncertain": n.abstained_negative, "unparsed": c.unparsed[1], "error": n.failed_negative,
-        },
-    }  # fmt: skip
 
 
 def compute_metrics(records: Iterable[Mapping[str, Any]], undefined: str = "null") -> dict[str, Any]:

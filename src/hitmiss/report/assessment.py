@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from hitmiss.comparing.differences import A_BETTER, B_BETTER, IDENTICAL, Comparison, Difference, p_text
@@ -23,6 +23,7 @@ from hitmiss.comparing.gates import Check as GateCheck
 from hitmiss.comparing.rankings import Ranking
 from hitmiss.errors import UsageError
 from hitmiss.measuring.signature import read_signature
+from hitmiss.protocols.triage import Asides, repeats_of
 from hitmiss.registry import find_metric
 from hitmiss.report.glossary import explain, is_share
 from hitmiss.report.grids import figure, interval, places
@@ -30,6 +31,7 @@ from hitmiss.results import Estimate, Results
 from hitmiss.spec import parse
 from hitmiss.stats.heterogeneity import Figure, Tested, against_others, shift
 from hitmiss.stats.multiple import holm
+from hitmiss.verdicts.people import SYSTEM, TOGETHER, WHO, Teamwork
 
 PASSED, FAILED, OPEN = "passed", "failed", "not checked"
 MARKS: Final = {PASSED: "✓", FAILED: "✗", OPEN: "?"}
@@ -482,7 +484,7 @@ def checks(results: Results, wholes: Sequence[Estimate]) -> tuple[list[Line], li
         _independent(signatures, wholes),
         _thresholds(signatures, warned("optimistic", "same data")),
         *_calibrated(wholes),
-        _complete(signatures, wholes),
+        _complete(signatures, results),
         _simulated(warned("simulated")),
         _provenance(signatures),
     ]
@@ -555,6 +557,9 @@ def _calibrated(wholes: Sequence[Estimate]) -> list[Line]:
         by_run.setdefault(tuple(e.run.items()), {})[parse(e.metric).name] = e
     pairs = [(own["min_dcf"], own["act_dcf"]) for own in by_run.values() if {"min_dcf", "act_dcf"} <= set(own)]
     known = [(a, b) for a, b in pairs if a.value and b.value is not None]
+    stated = [(own["ece"], own["ece_by_chance"]) for own in by_run.values() if {"ece", "ece_by_chance"} <= set(own)]
+    if stated and not known:
+        return _stated(stated)
     if not known:
         return [Line(OPEN, "No figure of calibration was measured.", "calibration")]
     bad = []
@@ -577,9 +582,22 @@ def _calibrated(wholes: Sequence[Estimate]) -> list[Line]:
     return [Line(FAILED, " ".join([bad[0], *more]), "calibration")]
 
 
-def _complete(signatures: Sequence[Mapping[str, str]], wholes: Sequence[Estimate]) -> Line:
+def _stated(pairs: Sequence[tuple[Estimate, Estimate]]) -> list[Line]:
+    """Stated confidences: whether their calibration error is more than a calibrated detector shows by chance."""
+    sure = [(a, b) for a, b in pairs if a.value is not None and b.value is not None]
+    bad = [f"{_who(a)}{a.value:.3f}, by chance at most {b.value:.3f}" for a, b in sure if a.value > b.value]  # type: ignore[operator]
+    if not sure:
+        return [Line(OPEN, "The calibration error of confidences is undefined.", "calibration")]
+    if bad:
+        return [
+            Line(FAILED, f"Stated confidences are off: expected calibration error {'; '.join(bad)}.", "calibration")
+        ]
+    return [Line(PASSED, "Stated confidences are off by no more than chance explains.", "calibration")]
+
+
+def _complete(signatures: Sequence[Mapping[str, str]], results: Iterable[Estimate]) -> Line:
     name = "completeness"
-    failed = max((e.n_failed for e in wholes), default=0)
+    failed = max((e.n_failed for e in results if not e.slice), default=0)
     said = [c for s in signatures for c in s.get("choices", "").split("+") if c.startswith(_LEFT_OUT)]
     if failed or said:
         parts = [f"{failed:,} calls failed" * bool(failed), *dict.fromkeys(said)]
@@ -611,11 +629,11 @@ def _provenance(signatures: Sequence[Mapping[str, str]]) -> Line:
 
 @dataclass(frozen=True)
 class Beside:
-    """What a run was held against besides chance: another run, many, or the limits of a gate."""
+    """What a run was held against besides chance: another run, many, the limits of a gate; and what a triage knows besides."""
 
     compared: Comparison | Ranking | None = None
     gate: tuple[GateCheck, ...] = ()
-    primary: str = field(default="")
+    asides: tuple[Asides, ...] = ()
 
 
 def assess(results: Results, primary: str = "", *, beside: Beside | None = None) -> Assessment:
@@ -646,7 +664,69 @@ def assess(results: Results, primary: str = "", *, beside: Beside | None = None)
     good = [*_beside(beside, chief), *_good(wholes, chief)] if wholes else _beside(beside, chief)
     fails = _fails(list(results), wholes, chief)
     trust, notes = checks(results, wholes)
+    for asides in beside.asides if beside is not None else ():
+        good, fails = (
+            [*_with_people(asides.people, "accuracy", good=True), *good],
+            [
+                *_with_people(asides.people, "fake_slip_rate", good=False),
+                *_with_people(asides.people, "real_false_flag_rate", good=False),
+                *fails,
+            ],
+        )
+        trust += _repetition(asides) + _agreement(asides.people)
     return Assessment(_verdict(good, fails, trust), tuple(good), tuple(fails), tuple(trust), tuple(notes))
+
+
+def _with_people(work: Teamwork | None, metric: str, *, good: bool) -> list[Line]:
+    """What people change in a figure of each run: better or worse where the two intervals lie apart."""
+    whole = (
+        {tuple(e.run.items()): e for e in repeats_of(work.figures) if e.metric == metric} if work is not None else {}
+    )
+    found = []
+    for run, alone in whole.items():
+        named = dict(run)
+        both = whole.get(tuple({**named, WHO: TOGETHER}.items())) if named.get(WHO) == SYSTEM else None
+        if both is None or None in (alone.low, alone.high, both.low, both.high):
+            continue
+        assert alone.low is not None and alone.high is not None and both.low is not None and both.high is not None
+        better = both.high < alone.low if alone.best == "low" else both.low > alone.high
+        worse = both.low > alone.high if alone.best == "low" else both.high < alone.low
+        who = "|".join(v for k, v in run if k != WHO)
+        title = explain(metric).title
+        said = f"{title} {told(both)} together, {told(alone)} by the system alone{f' ({who})' if who else ''}."
+        if good:
+            status, head = (PASSED, "Better with people") if better else (OPEN, "No gain from people was shown")
+            found.append(Line(FAILED, f"Worse with people: {said}") if worse else Line(status, f"{head}: {said}"))
+        elif worse:
+            found.append(Line(FAILED, f"Worse with people: {said}", short=f"people raise the {title.lower()}"))
+    return found
+
+
+ALPHA: Final = 0.667
+"""Krippendorff's alpha below which, by his own custom, no conclusion should rest on people's answers."""
+
+
+def _agreement(work: Teamwork | None) -> list[Line]:
+    if work is None:
+        return []
+    a, name = work.agreement, "agreement of people"
+    if a.alpha is None or a.low is None or a.high is None:
+        return [Line(OPEN, f"Krippendorff's alpha is undefined: {a.note or 'too few answers'}.", name)]
+    said = f"Krippendorff's alpha {a.alpha:.2f} [{a.low:.2f}, {a.high:.2f}] over {a.n_items:,} items"
+    if a.low >= ALPHA:
+        return [Line(PASSED, f"{said}, above {ALPHA:g}.", name)]
+    if a.high < ALPHA:
+        return [Line(FAILED, f"{said}: below {ALPHA:g} answers of people carry no conclusion.", name)]
+    return [Line(OPEN, f"{said}; whether it is above {ALPHA:g} was not shown.", name)]
+
+
+def _repetition(asides: Asides) -> list[Line]:
+    """How far verdicts flip between trials, where items were asked more than once."""
+    own = [e for e in asides.flips if e.metric == "flip_rate" and e.value is not None]
+    if not own:
+        return [Line(OPEN, "Each item was asked once: how far verdicts flip is not known.", "repetition")]
+    said = "; ".join(f"{_who(e)}{told(e)}" for e in own)
+    return [Line(PASSED, f"Items were asked again; another verdict came for {said} of them.", "repetition")]
 
 
 def wholes_of(results: Results) -> list[Estimate]:

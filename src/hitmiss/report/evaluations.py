@@ -9,6 +9,7 @@ from typing import Final
 from hitmiss.errors import UsageError
 from hitmiss.measuring.signature import read_signature
 from hitmiss.protocol import Protocol, find_protocol
+from hitmiss.protocols.triage import Asides
 from hitmiss.report.displays import Display
 from hitmiss.report.pictures import Picture, runs_of
 from hitmiss.report.shelves import Shelf
@@ -31,6 +32,8 @@ class RunData:
     trials: Trials | None = None
     shelf: Shelf | None = None
     dossier: tuple[tuple[str, str], ...] = ()
+    asides: Asides | None = None
+    """What a triage has beside its figures: confusions, flips, times, costs, people."""
 
 
 @dataclass(frozen=True, eq=False)

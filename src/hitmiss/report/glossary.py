@@ -18,7 +18,7 @@ SHARES: Final = frozenset(
         "fpr_at_tpr", "accuracy_answered", "accuracy_at_coverage", "coverage", "coverage_fake", "coverage_real",
         "coverage_at_accuracy", "abstain_rate", "error_rate", "unparsed_rate", "fake_catch_rate", "fake_slip_rate",
         "real_pass_rate", "real_false_flag_rate", "recall_fake", "recall_real", "precision_fake", "precision_real",
-        "probe_accuracy", "probe_balanced_accuracy",
+        "probe_accuracy", "probe_balanced_accuracy", "flip_rate", "hard_flip_rate",
     )
 )  # fmt: skip
 """Metrics that are shares of trials: these alone are shown in per cent in a headline."""

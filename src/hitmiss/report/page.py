@@ -21,12 +21,13 @@ from hitmiss.report.explorer import Explorer, explorer
 from hitmiss.report.glossary import Entry, explain, glossary
 from hitmiss.report.heat import HeatMap, heat_map
 from hitmiss.report.pictures import costs_of
-from hitmiss.report.plates import How, Plate, Rule, histogram_plate, plate_of
-from hitmiss.report.readings import LEVELS, READINGS, ROBUSTNESS, Reading, numbers_of
+from hitmiss.report.plates import How, Plate, Rule, Way, flow_plate, histogram_plate, plate_of
+from hitmiss.report.readings import FLOW, LEVELS, READINGS, ROBUSTNESS, Reading, numbers_of
 from hitmiss.report.robustness_display import RobustnessDisplay
 from hitmiss.report.score_displays import HistogramDisplay
 from hitmiss.report.summary import Summary, summarize
 from hitmiss.report.tables import Cell, Table, groupings, runs
+from hitmiss.report.triage_tables import beside_tables, confusion_table, flows, over_trials
 from hitmiss.report.versus import versus
 from hitmiss.report.worst_errors import BUDGET, MOST, Errors, worst_errors
 from hitmiss.results import Estimate, Results
@@ -42,6 +43,8 @@ MOST_MAPS: Final = 2
 FOLDED: Final = 24
 WORDS: Final = 20_000
 """Bytes that the samples of an evaluation take where they are ids and short texts."""
+MOST_FLOWS: Final = 4
+"""Runs whose trials are followed to their outcome in a figure each."""
 MOST_LEVELS: Final = 12
 """Small figures of manipulations at several levels."""
 IN_BINS: Final = (
@@ -126,6 +129,8 @@ class Part:
     explorer: Explorer | None = None
     side_by_side: tuple[Dumbbells, ...] = ()
     across: tuple[HeatMap, ...] = ()
+    flows: tuple[FigureView, ...] = ()
+    asides: tuple[views.TableView, ...] = ()
     dossier: views.TableView | None = None
 
 
@@ -200,13 +205,38 @@ def _part(id: str, evaluation: Evaluation, errors: tuple[Errors, ...], options: 
         None if campaign else explorer(evaluation, costs_of(results)),
         () if campaign else dumbbells(evaluation, compared.compared),
         () if campaign else _across(evaluation),
+        tuple(_flows(id, evaluation)),
+        tuple(views.of_table(t) for s in _sources(evaluation) if s.asides is not None for t in beside_tables(s.asides)),
         _dossier(evaluation),
     )
 
 
+def _sources(evaluation: Evaluation) -> list[RunData]:
+    return list(dict.fromkeys(lane.source for lane in evaluation.lanes))
+
+
+def _flows(id: str, evaluation: Evaluation) -> list[FigureView]:
+    """Of a triage what became of the trials of each run: said by the system, by people, and how it ended."""
+    made = list[FigureView]()
+    for source in _sources(evaluation):
+        for name, titles, ways in flows(source.asides)[:MOST_FLOWS] if source.asides is not None else []:
+            plate = flow_plate(titles, ways, _flow_finding(ways))
+            numbers = [(*map(Cell, way.stages), Cell(f"{way.n:,}")) for way in ways]
+            table = Table("What became of the trials", (*titles, "trials"), tuple(numbers), len(titles))
+            subtitle = " · ".join(filter(None, (source.name if name == "value" else name,)))
+            made.append(FigureView(f"{id}-flow-{len(made)}", "flow", FLOW, plate, views.of_table(table), subtitle))
+    return made
+
+
+def _flow_finding(ways: Sequence[Way]) -> str:
+    ends = {end: sum(way.n for way in ways if way.stages[-1] == end) for end in ("right", "wrong", "open")}
+    total = sum(ends.values()) or 1
+    return f"{ends['right'] / total:.1%} right, {ends['wrong'] / total:.1%} wrong, {ends['open'] / total:.1%} undecided"
+
+
 def _dossier(evaluation: Evaluation) -> views.TableView | None:
     """What was tested, from the manifests of the runs."""
-    sources = dict.fromkeys(lane.source for lane in evaluation.lanes)
+    sources = _sources(evaluation)
     rows = [(Cell(s.name), Cell(what), Cell(value)) for s in sources for what, value in s.dossier]
     if not rows:
         return None
@@ -407,6 +437,10 @@ def _mapped(evaluation: Evaluation, grid: grids.Grid) -> list[str]:
 
 def _confusion(evaluation: Evaluation) -> views.TableView | None:
     """What was decided for each class, where decisions were made."""
+    three = [c for s in _sources(evaluation) if s.asides is not None for c in over_trials(s.asides.confusions)]
+    if three:
+        note = "Unparsed: an answer that was not understood. Error: a call that gave no answer."
+        return views.of_table(confusion_table(three, "Verdicts"), note)
     positive, negative = evaluation.classes
     rows: list[tuple[Cell, ...]] = []
     for lane in evaluation.lanes:

@@ -99,14 +99,14 @@ def costs_of(results: Results) -> Costs | None:
     return None
 
 
-def save(results: Results, trials: Trials, path: str | Path) -> None:
-    """Write results with the pictures of the trials that they were measured on."""
-    artifacts.write(path, to_json(results, pictures(trials, results)) + "\n")
+def save(results: Results, trials: Trials, path: str | Path, beside: Mapping[str, Any] | None = None) -> None:
+    """Write results with the pictures of the trials that they were measured on; `beside`: further keys of the file."""
+    artifacts.write(path, to_json(results, pictures(trials, results), beside) + "\n")
 
 
-def to_json(results: Results, drawn: Sequence[Picture]) -> str:
+def to_json(results: Results, drawn: Sequence[Picture], beside: Mapping[str, Any] | None = None) -> str:
     """The JSON form of results with a key `pictures`, on one line, and the digest over all, which comes last."""
-    plain = results.to_dict()
+    plain = {**results.to_dict(), **(beside or {})}
     head = json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False).rstrip().removesuffix("}").rstrip()
     body = [{"run": dict(p.run), "displays": [d.to_dict() for d in p.displays]} for p in drawn]
     packed = json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -116,12 +116,18 @@ def to_json(results: Results, drawn: Sequence[Picture]) -> str:
 
 def load(path: str | Path) -> tuple[Results, list[Picture]]:
     """Results and their pictures from a file; a file without pictures has none."""
+    results, drawn, _ = load_whole(path)
+    return results, drawn
+
+
+def load_whole(path: str | Path) -> tuple[Results, list[Picture], Mapping[str, Any]]:
+    """Results, their pictures, and the whole content of the file."""
     data = load_results(path)
     results = Results.from_dict(data)
     try:
-        return results, read_pictures(data.get("pictures", []))
+        return results, read_pictures(data.get("pictures", [])), data
     except DataError as error:
-        raise DataError(f"{Path(path).name}: {error}") from None
+        raise DataError(f"{Path(path).name}: {error}", code=error.code) from None
 
 
 def read_pictures(stored: Sequence[Mapping[str, Any]]) -> list[Picture]:

@@ -57,6 +57,10 @@ ROBUSTNESS: Final = Reading(
     "Robustness",
     "Each attack in its interval. An attack that does no more than noise of the same norm has found nothing.",
 )
+FLOW: Final = Reading(
+    "What became of the trials",
+    "Each box is as high as it has trials; ribbons show where they went next, coloured by how they ended.",
+)
 LEVELS: Final = Reading("Robustness", "The figure at each level of this manipulation; dotted, the untouched items.")
 
 

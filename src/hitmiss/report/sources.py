@@ -11,18 +11,20 @@ from hitmiss.columns import shown
 from hitmiss.decisions import at_threshold
 from hitmiss.design import Design, Protocol, parse_by
 from hitmiss.errors import DataError, UsageError
+from hitmiss.io.people import read_verdicts
 from hitmiss.io.runs import MANIFEST
 from hitmiss.opening import is_results, name_runs, open_run, split_choice
 from hitmiss.progress import each
 from hitmiss.protocol import find_protocol, measure_trials, protocols
-from hitmiss.protocols.triage import evaluate_trials
+from hitmiss.protocols.triage import Asides, asides_of, evaluate_trials
 from hitmiss.readspec import ReadSpec
 from hitmiss.report.dossier import dossier_of
 from hitmiss.report.evaluations import RunData
-from hitmiss.report.pictures import load, pictures
+from hitmiss.report.pictures import load_whole, pictures
 from hitmiss.report.shelves import COLUMNS, Shelf, shelf_of
 from hitmiss.report.worst_errors import TEXTS
 from hitmiss.trials import Trials
+from hitmiss.verdicts.people import evaluate_teamwork
 from hitmiss.verdicts.stability import is_repeated
 
 MOST_SLICES: Final = 40
@@ -41,6 +43,8 @@ class Measuring:
     design: Design = field(default_factory=Design)
     reading: ReadSpec = field(default_factory=ReadSpec)
     media: tuple[str, ...] = ()
+    human: str | None = None
+    """A file of people's verdicts on the items of a triage."""
 
 
 def open_sources(
@@ -68,7 +72,13 @@ def open_sources(
     key_of = dict(zip(scored, list(keys) * (len(scored) if len(keys) == 1 else 1), strict=False))
     called = list(names) or [_short(n, p) for n, p in zip(name_runs(paths), paths, strict=True)]
     pairs = list(zip(paths, called, strict=True))
-    return [_open(p, n, key_of.get(p), own.get(p, measuring)) for p, n in each(pairs, "runs")]
+    found = [_open(p, n, key_of.get(p), own.get(p, measuring)) for p, n in each(pairs, "runs")]
+    if measuring.human is not None and not any(s.asides is not None and s.asides.people is not None for s in found):
+        name = Path(measuring.human).name
+        raise UsageError(
+            f"--human {name}: no run here is a triage of the items that people judged", code="unused-human"
+        )
+    return found
 
 
 def split_protocol(text: str) -> tuple[Protocol | None, str]:
@@ -127,19 +137,37 @@ def _short(name: str, path: str = "") -> str:
 
 def _open(path: str, name: str, key: str | None, measuring: Measuring) -> RunData:
     if is_results(path):
-        results, drawn = load(path)
-        return RunData(name, results, tuple(drawn), dossier=dossier_of(path))
+        results, drawn, data = load_whole(path)
+        made = RunData(name, results, tuple(drawn), dossier=dossier_of(path), asides=Asides.from_dict(data))
+        return _marked(made, path)
     if Path(path).suffix == ".json" and Path(path).is_file():
         raise DataError(
             f"{Path(path).name} holds no results; a report takes what `hitmiss score -o` writes, or score files",
             code="no-results",
         )
     trials = open_run(path, key, measuring.design.protocol, measuring.reading)
-    return replace(
+    made = replace(
         measured(trials, name, measuring),
         shelf=_shelf(path, trials, measuring.media),
         dossier=dossier_of(split_choice(path)[0]),
     )
+    return _marked(made, split_choice(path)[0])
+
+
+SIMULATED: Final = "SIMULATED"
+"""What the first line says of the README.txt that every simulator of hitmiss writes beside its data."""
+
+
+def _marked(made: RunData, path: str) -> RunData:
+    """The run with a warning, where a README.txt beside its files, or one folder above, says that they are simulated."""
+    place = Path(path).resolve()
+    for folder in (place, place.parent, place.parent.parent):
+        readme = folder / "README.txt"
+        if readme.is_file() and SIMULATED in readme.read_text(encoding="utf-8", errors="replace").partition("\n")[0]:
+            said = f"{made.name}: the data are simulated, as the README.txt beside them says; figures are about no real system"
+            results = replace(made.results, warnings=(*made.results.warnings, said))
+            return replace(made, results=results)
+    return made
 
 
 def _shelf(path: str, trials: Trials, places: Sequence[str]) -> Shelf | None:
@@ -152,9 +180,16 @@ def measured(trials: Trials, name: str, measuring: Measuring) -> RunData:
     design, protocol = measuring.design, measuring.design.protocol
     decided = trials if design.threshold is None else at_threshold(trials, design.threshold)
     design = replace(design, by=design.by or parse_by(groupings_of(decided, protocol, design.unit)))
-    if protocol is not None and protocol.name == "triage" and is_repeated(decided):
-        plan = {"bootstrap": design.bootstrap, "seed": design.seed, "level": design.level}
-        results = evaluate_trials(decided, metrics=design.metrics, by=design.by, **plan).figures  # type: ignore[arg-type]
+    asides = _asides(decided, protocol, measuring) if protocol is not None and protocol.name == "triage" else None
+    if asides is not None and is_repeated(decided):
+        results = evaluate_trials(
+            decided,
+            metrics=design.metrics,
+            by=design.by,
+            bootstrap=design.bootstrap,
+            seed=design.seed,
+            level=design.level,
+        ).figures
     else:
         results = measure_trials(decided, design)
     if not len(results):
@@ -162,7 +197,22 @@ def measured(trials: Trials, name: str, measuring: Measuring) -> RunData:
             f"{name}: no metric that was asked for fits these trials, so there is nothing to report; name one with -m",
             code="no-figures",
         )
-    return RunData(name, results, tuple(pictures(decided, results)), decided)
+    return RunData(name, results, tuple(pictures(decided, results)), decided, asides=asides)
+
+
+def _asides(trials: Trials, protocol: Protocol, measuring: Measuring) -> Asides | None:
+    """What a triage has beside its figures; with people's verdicts, what they add. None where there are no verdicts."""
+    if "decision" not in trials.frame.columns:
+        return None
+    design = measuring.design
+    plan: dict[str, int | float] = {"bootstrap": design.bootstrap, "seed": design.seed, "level": design.level}
+    found = asides_of(trials, protocol, plan)
+    if measuring.human is None:
+        return found
+    said = read_verdicts(measuring.human, trials.header.positive, trials.header.negative)
+    if not set(said.frame["item"]) & set(trials.items):
+        return found  # of several runs people may have judged the items of another
+    return replace(found, people=evaluate_teamwork(trials, said, **plan))  # type: ignore[arg-type]
 
 
 def groupings_of(trials: Trials, protocol: Protocol | None = None, unit: Sequence[str] = ()) -> list[str]:

@@ -13,7 +13,7 @@ from hitmiss.report.glossary import explain, is_share
 from hitmiss.results import Estimate
 
 TILES: Final = 5
-MOST_RANKS: Final = 10
+MOST_RANKS: Final = 6
 """Runs that a card names one by one; the others stand in the table below."""
 
 
@@ -40,7 +40,9 @@ def summarize(evaluation: Evaluation, compared: Comparison | Ranking | None = No
     )
     heads = heads or tuple(_worst_slice(evaluation))
     others = [e for e in whole if e.metric != evaluation.primary] if len(primary) == 1 else []
-    assessment = assess(evaluation.results, evaluation.primary, beside=Beside(compared))
+    sources = dict.fromkeys(lane.source for lane in evaluation.lanes)
+    asides = tuple(s.asides for s in sources if s.asides is not None)
+    assessment = assess(evaluation.results, evaluation.primary, beside=Beside(compared, asides=asides))
     ranked, left_out = (heads[:MOST_RANKS], len(heads) - MOST_RANKS) if len(heads) > MOST_RANKS else (heads, 0)
     tiles = tuple(map(shown, others[:TILES]))
     return Summary(evaluation.title, _tested(evaluation), ranked, tiles, assessment, left_out)

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from hitmiss.report.plates import MUTED, Axis, Bars, Curve, Dots, Mark, Plate, Rule
+from hitmiss.report.plates import MUTED, Axis, Bars, Block, Curve, Dots, Mark, Plate, Ribbon, Rule
 from hitmiss.tally import Floats
 from hitmiss.visible import visible
 
@@ -27,7 +27,8 @@ class _Frame:
 
     def __init__(self, plate: Plate, width: int, height: int) -> None:
         self.x, self.y = plate.x, plate.y
-        self.left, self.right, self.top, self.bottom = LEFT, width - RIGHT, TOP, height - BOTTOM
+        left, bottom = (4, 26) if plate.is_bare else (LEFT, BOTTOM)
+        self.left, self.right, self.top, self.bottom = left, width - RIGHT, TOP, height - bottom
 
     def across(self, value: float) -> float:
         return self.left + (value - self.x.low) / (self.x.high - self.x.low) * (self.right - self.left)
@@ -59,6 +60,11 @@ def svg_of(plate: Plate, id: str, *, small: bool = False, label: str = "") -> st
 
 
 def _axes(plate: Plate, frame: _Frame, small: bool) -> str:
+    if plate.is_bare:
+        return "".join(
+            f'<text class="axis" x="{frame.across(value):.1f}" y="{frame.bottom + 18}" text-anchor="middle">{_text(text)}</text>'
+            for value, text in plate.x.ticks
+        )
     parts = [
         f'<rect class="frame-line" x="{frame.left}" y="{frame.top}" width="{frame.right - frame.left}" height="{frame.bottom - frame.top}"/>'
     ]
@@ -107,6 +113,10 @@ def _drawn(mark: Mark, frame: _Frame) -> str:
         return _bars(mark, frame)
     if isinstance(mark, Dots):
         return _dots(mark, frame)
+    if isinstance(mark, Block):
+        return _block(mark, frame)
+    if isinstance(mark, Ribbon):
+        return _ribbon(mark, frame)
     return _rule(mark, frame)
 
 
@@ -171,6 +181,20 @@ def _rule(mark: Rule, frame: _Frame) -> str:
     return f'<path class="rule" d="M{frame.left} {frame.down(mark.at):.1f}H{frame.right}"/>'
 
 
+def _block(mark: Block, frame: _Frame) -> str:
+    left, right, top, bottom = (*map(frame.across, mark.x), frame.down(mark.y[1]), frame.down(mark.y[0]))
+    box = f'x="{left:.1f}" y="{top:.1f}" width="{right - left:.1f}" height="{max(bottom - top, 0.8):.1f}"'
+    return f'<rect class="block {_class(mark.color)}" {box}><title>{_text(mark.about)}</title></rect>'
+
+
+def _ribbon(mark: Ribbon, frame: _Frame) -> str:
+    left, right = map(frame.across, mark.x)
+    middle = (left + right) / 2
+    (a, b), (c, d) = (tuple(map(frame.down, ends)) for ends in (mark.start, mark.end))
+    path = f"M{left:.1f} {b:.1f}C{middle:.1f} {b:.1f} {middle:.1f} {d:.1f} {right:.1f} {d:.1f}V{c:.1f}C{middle:.1f} {c:.1f} {middle:.1f} {a:.1f} {left:.1f} {a:.1f}Z"
+    return f'<path class="ribbon {_class(mark.color)}" d="{path}"><title>{_text(mark.about)}</title></path>'
+
+
 def _labels(plate: Plate, frame: _Frame) -> str:
     """Words at rules and marks; one that would lie on another is moved down, and left out where there is no room."""
     taken: list[tuple[float, float, float]] = []
@@ -200,6 +224,8 @@ def _labels(plate: Plate, frame: _Frame) -> str:
                 put(frame.right - LETTER * len(_short(mark.label)) - 6, frame.down(mark.at) - 5, mark.label)
         elif isinstance(mark, Dots) and mark.label and len(mark.x):
             put(frame.across(float(mark.x[0])) + 9, frame.down(float(mark.y[0])) - 6, mark.label)
+        elif isinstance(mark, Block) and mark.label:
+            put(frame.across(mark.x[1]) + 4, frame.down((mark.y[0] + mark.y[1]) / 2) + 4, mark.label)
     return "".join(parts)
 
 

@@ -9,10 +9,13 @@ from typing import Any, Final
 
 from hitmiss.bands import Point
 from hitmiss.metrics.counts import Counts
-from hitmiss.protocols.triage import CHANCE, Confusion, Triage, repeats_of
+from hitmiss.protocols.triage import CHANCE, Asides, Confusion, Triage, repeats_of
+from hitmiss.report.people_tables import people_tables
+from hitmiss.report.plates import Way
 from hitmiss.report.tables import Cell, Table, by_slice, groupings, short_interval, titled
 from hitmiss.results import Estimate, Results, number
 from hitmiss.spec import Spec
+from hitmiss.verdicts.people import RIGHT, UNDECIDED, WRONG
 from hitmiss.verdicts.reliability import Bin
 
 SECTIONS: Final = (
@@ -47,9 +50,45 @@ def tables(evaluation: Triage) -> list[Table]:
     figures = evaluation.figures
     runs = [dict(r) for r in dict.fromkeys(tuple(e.run.items()) for e in figures if e.slice)]
     found += [by_slice(_wholes(figures), names, run, "fake") for names in groupings(figures) for run in runs]
-    if evaluation.repeated:
-        found.append(repeats_table(evaluation))
-    return found + ([latency_table(evaluation.latency)] if len(evaluation.latency) else [])
+    return found + beside_tables(evaluation)
+
+
+def beside_tables(asides: Asides) -> list[Table]:
+    """Repetitions, times and costs, where there are some; then what people add."""
+    found = [repeats_table(asides)] if len(asides.flips) else []
+    found += [latency_table(asides.latency)] if len(asides.latency) else []
+    found += [spending_table(asides.spending)] if len(asides.spending) else []
+    return found + (people_tables(asides.people) if asides.people is not None else [])
+
+
+def flows(asides: Asides) -> list[tuple[str, tuple[str, ...], list[Way]]]:
+    """For each run its name, the stages, and how many trials went which way: truth, system, people, outcome."""
+    if asides.people is not None and asides.people.paths:
+        grouped: dict[str, list[Way]] = defaultdict(list)
+        for path in asides.people.paths:
+            stages = (path.truth, f"said {path.system}", path.people, path.outcome)
+            grouped[_named(tuple(path.run.items()))].append(Way(stages, path.n))
+        return [(name, ("in truth", "system", "people", "outcome"), ways) for name, ways in grouped.items()]
+    return [
+        (_named(tuple(c.run.items())), ("in truth", "system", "outcome"), _ways(c))
+        for c in over_trials(asides.confusions)
+    ]
+
+
+def _ways(c: Confusion) -> list[Way]:
+    """What the system alone made of the trials of each class."""
+    n, (positive, negative) = c.counts, c.classes
+    found = (
+        (positive, positive, RIGHT, n.tp),
+        (positive, negative, WRONG, n.fn),
+        (negative, negative, RIGHT, n.tn),
+        (negative, positive, WRONG, n.fp),
+        (positive, "uncertain", UNDECIDED, n.abstained_positive),
+        (negative, "uncertain", UNDECIDED, n.abstained_negative),
+        (positive, "failed", UNDECIDED, n.failed_positive),
+        (negative, "failed", UNDECIDED, n.failed_negative),
+    )
+    return [Way((truth, f"said {said}", end), int(k)) for truth, said, end, k in found if k]
 
 
 def _wholes(figures: Results) -> Results:
@@ -69,6 +108,7 @@ def over_trials(confusions: Sequence[Confusion]) -> list[Confusion]:
             dict(run),
             Counts(*(sum(getattr(c.counts, name) for c in own) for name in names)),
             (sum(c.unparsed[0] for c in own), sum(c.unparsed[1] for c in own)),
+            own[0].classes,
         )
         for run, own in groups.items()
     ]
@@ -81,13 +121,14 @@ def confusion_table(confusions: Sequence[Confusion], title: str = "verdicts") ->
     for c in confusions:
         n, run = c.counts, tuple(Cell(c.run.get(k, "")) for k in names)
         said = (
-            ("fake", n.fn, n.tp, n.abstained_positive, c.unparsed[0], n.failed_positive),
-            ("real", n.tn, n.fp, n.abstained_negative, c.unparsed[1], n.failed_negative),
+            (c.classes[0], n.fn, n.tp, n.abstained_positive, c.unparsed[0], n.failed_positive),
+            (c.classes[1], n.tn, n.fp, n.abstained_negative, c.unparsed[1], n.failed_negative),
         )
         for truth, real, fake, silent, unparsed, failed in said:
             counts = (real, fake, silent - unparsed, unparsed, failed, real + fake + silent + failed)
             rows.append((*run, Cell(truth), *(Cell(f"{int(k):,}") for k in counts)))
-    header = (*names, "truth", "said real", "said fake", "uncertain", "unparsed", "error", "n")
+    positive, negative = confusions[0].classes if confusions else ("fake", "real")
+    header = (*names, "truth", f"said {negative}", f"said {positive}", "uncertain", "unparsed", "error", "n")
     return Table(title, header, tuple(rows), len(names) + 1)
 
 
@@ -148,9 +189,9 @@ def _run_names(runs: Sequence[Mapping[str, str]]) -> list[str]:
     return list(dict.fromkeys(k for run in runs for k in run))
 
 
-def repeats_table(evaluation: Triage) -> Table:
+def repeats_table(asides: Asides) -> Table:
     """Per run: how many verdicts flip between trials, and the figures of the majority vote."""
-    rows = [*evaluation.flips, *evaluation.majority]
+    rows = [*asides.flips, *asides.majority]
     runs = list(dict.fromkeys(tuple(e.run.items()) for e in rows))
     metrics = list(
         dict.fromkeys((e.metric, e.metric if "flip" in e.metric else f"{e.metric} of the majority") for e in rows)
@@ -161,8 +202,8 @@ def repeats_table(evaluation: Triage) -> Table:
         arrow = titled(next(iter(own.values()))).removeprefix(metric)
         cells = [_run_cells(own.get(run), None, False)[0] for run in runs]
         lines.append((Cell(shown + arrow), *cells))
-    n = evaluation.trials.frame["trial"].n_unique()
-    return Table(f"over {n} trials", ("", *(_named(run) for run in runs)), tuple(lines))
+    n = len({c.run.get("trial") for c in asides.confusions})
+    return Table(f"over {n} trials", ("metric", *(_named(run) for run in runs)), tuple(lines))
 
 
 def latency_table(latency: Results) -> Table:
@@ -184,6 +225,22 @@ def latency_table(latency: Results) -> Table:
             )
         )
     return Table("seconds", (*names, "cache", "n", "median", "95th percentile"), tuple(rows), len(names) + 1)
+
+
+def spending_table(spending: Results) -> Table:
+    """Per run what its answers cost in all and per trial, and their tokens."""
+    names = _run_names([dict(e.run) for e in spending])
+    metrics = list(dict.fromkeys(e.metric for e in spending))
+    rows = []
+    for run in dict.fromkeys(tuple(e.run.items()) for e in spending):
+        own = {e.metric: e for e in spending if tuple(e.run.items()) == run}
+        cells = [Cell(_amount(own[m].value), own[m].note or "") if m in own else Cell("–") for m in metrics]
+        rows.append((*(Cell(dict(run).get(k, "")) for k in names), *cells))
+    return Table("cost", (*names, *(m.replace("_", " ") for m in metrics)), tuple(rows), len(names))
+
+
+def _amount(value: float | None) -> str:
+    return "–" if value is None else f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 
 def _seconds(e: Estimate | None) -> Cell:

@@ -67,7 +67,7 @@ def of_table(table: Table, note: str = "") -> TableView:
     heads = tuple((head or NOTE, LABEL if i < table.labels else FIGURE, "") for i, head in enumerate(table.header))
     rows = tuple(RowView("", tuple(CellView(_unbroken(c.text), c.below, c.strong) for c in row)) for row in table.rows)
     shown, left_out = _cut(rows)
-    return TableView(table.title, heads, shown, _joined(note, left_out))
+    return TableView(_capital(table.title), heads, shown, _joined(note, left_out))
 
 
 def _unbroken(text: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -32,7 +32,9 @@ SOURCES: Final = {
 }
 """Where an image comes from: its label, and how strongly that shows."""
 STEPS: Final = (0.55, 0.65, 0.75, 0.85, 0.92, 0.98)
-FILES: Final = ("dataset.jsonl", "results.jsonl", "dev_scores.csv", "scores.csv")
+FILES: Final = ("dataset.jsonl", "results.jsonl", "dev_scores.csv", "scores.csv", "people.jsonl")
+REVIEWERS: Final = ("ann", "bob", "cleo")
+PER_ITEM: Final = 2
 START: Final = datetime(2025, 1, 6, 9, tzinfo=UTC)
 PROMPTS: Final = {
     "system": "You examine images. Prefer uncertain over guessing.",
@@ -151,6 +153,22 @@ def scores(items: list[Image], rng: np.random.Generator) -> Iterator[str]:
         yield f"{image.id},{image.label},{image.source},{p:.6f}"
 
 
+def verdicts(items: list[Image], rows: list[dict[str, Any]], rng: np.random.Generator) -> Iterator[dict[str, Any]]:
+    """What people said of the items that the agent with tools left open in its first trial, but for every eighth of them."""
+    wanted = {(True, 0)}
+    left = {r["id"] for r in rows if (r["use_tools"], r["trial"]) in wanted and r["prediction"] not in ("real", "fake")}
+    asked = [image for image in items if image.id in left]
+    for number, image in enumerate(asked):
+        if number % 8 == 7:
+            continue
+        for at in range(PER_ITEM):
+            seen = 1.6 * image.evidence + 0.8 * rng.normal()
+            word = "cannot determine" if abs(seen) < 0.25 else "fake" if seen > 0 else "real"
+            who, seconds = REVIEWERS[(number + at) % len(REVIEWERS)], round(float(rng.lognormal(math.log(9.0), 0.4)), 2)
+            told = {"id": image.id, "model": "human", "trial": who, "prediction": word}
+            yield {**told, "latency_seconds": seconds, "per_item": PER_ITEM}
+
+
 def write(folder: str | Path, *, share: float = 1.0, seed: int = 4) -> Path:
     """Write the dataset, the results and the score files into a folder, unless it holds exactly them already."""
     folder, text = Path(folder), about(share, seed)
@@ -163,14 +181,16 @@ def write(folder: str | Path, *, share: float = 1.0, seed: int = 4) -> Path:
     rngs = np.random.default_rng(seed).spawn(4)
     items = images(n, rngs[0])
     _write(folder / "dataset.jsonl", (json.dumps(image.row) for image in items))
-    _write(folder / "results.jsonl", (json.dumps(row) for row in results(items, rngs[1])))
+    rows = list(results(items, rngs[1]))
+    _write(folder / "results.jsonl", map(json.dumps, rows))
+    _write(folder / "people.jsonl", map(json.dumps, verdicts(items, rows, np.random.default_rng([seed, 5]))))
     _write(folder / "scores.csv", scores(items, rngs[2]))
     _write(folder / "dev_scores.csv", scores(images(n, rngs[3], "dev"), rngs[3]))
     readme.write_text(text, encoding="utf-8")
     return folder
 
 
-def _write(path: Path, lines: Iterator[str]) -> None:
+def _write(path: Path, lines: Iterable[str]) -> None:
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
@@ -184,5 +204,6 @@ Figures computed from it say nothing about any real system.
 
 dataset.jsonl   the items: id, image, label, meta.source
 results.jsonl   verdicts of one agent without and with tools, {TRIALS} trials each, in the form of the triage document
+people.jsonl    what two of three people said of items that the agent with tools left open, as `hitmiss review --export`
 scores.csv      a plain detector's probability of fake for the same items; dev_scores.csv: for other items
 """

@@ -1,4 +1,4 @@
-"""How long answers took: per component, cache hits, misses and retried calls apart."""
+"""How long answers took, per component, with cache hits, misses and retried calls apart; and what they cost."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Final
 
 import polars as pl
 
+from hitmiss.columns import shown
 from hitmiss.measuring.measurement import measure
 from hitmiss.results import Estimate, Results
 from hitmiss.trials import Trials
@@ -74,3 +75,38 @@ def _doubts(times: Trials) -> tuple[str, ...]:
         return ()
     told = f"; {fast:,} of {unknown.height:,} times are below {HIT_BELOW:g} s, as cache hits are" if fast else ""
     return (f"the results do not say which answers came from a cache, so the times may mix hits and misses{told}",)
+
+
+TOKENS: Final = "tokens_"
+COST: Final = "cost"
+
+
+def spending(trials: Trials) -> Results:
+    """What the answers of each run cost: the sum, and the mean per trial of which it is known; and their tokens.
+
+    A trial whose cost is not known (no price, from a cache) is left out and counted in the note; it never counts as 0.
+
+    >>> from hitmiss.trials import Header
+    >>> head = Header("fake", "real", runs=("model",), numbers=("cost",))
+    >>> rows = {"item": ["a", "b"], "target": ["", ""], "label": [1, 0], "model": ["m", "m"], "cost": [0.5, None]}
+    >>> found = spending(Trials.from_frame(pl.DataFrame(rows), head))
+    >>> [(e.metric, e.value, e.note) for e in found]
+    [('total_cost', 0.5, '1 of 2 trials have no known cost'), ('mean_cost', 0.5, '1 of 2 trials have no known cost')]
+    """
+    head = trials.header
+    runs = [name for name in head.runs if name != TRIAL]
+    names = [name for name in head.numbers if name == COST or name.startswith(TOKENS)]
+    groups = trials.frame.partition_by(runs, as_dict=True, maintain_order=True) if runs else {(): trials.frame}
+    found = []
+    for key, own in groups.items():
+        run = dict(zip(map(shown, runs), map(str, key), strict=True))
+        sizes = {"n": own.height, "n_positive": int(own["label"].sum()), "run": run, "best": "low"}
+        for name in names:
+            known = own[name].drop_nulls().drop_nans()
+            lacking = own.height - len(known)
+            note = f"{lacking:,} of {own.height:,} trials have no known {name.replace('_', ' ')}" if lacking else None
+            if len(known):
+                total, mean = float(known.sum()), known.mean()
+                for metric, value in ((f"total_{name}", total), (f"mean_{name}", mean)):
+                    found.append(Estimate(metric, value, note=note, **sizes))  # type: ignore[arg-type]
+    return Results(tuple(found))

@@ -7,6 +7,7 @@ word where it did not. An item that nobody has finished stays as the system left
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, get_args
@@ -17,7 +18,7 @@ from hitmiss.design import Protocol
 from hitmiss.errors import DataError, Fault, UnknownName
 from hitmiss.io.people import HUMAN, PeoplesVerdicts
 from hitmiss.measuring.measurement import measure
-from hitmiss.results import Results
+from hitmiss.results import Results, rows_of
 from hitmiss.stats.agreement import Agreement, agreement, answer_counts
 from hitmiss.trials import Header, Trials, stack
 from hitmiss.values import ABSTAIN, Rate
@@ -49,12 +50,29 @@ class Load:
         return Rate(self.sent, self.n)
 
 
+@dataclass(frozen=True)
+class Path:
+    """How many trials of one run went one way: in truth, as the system said, as people said, and what came of it."""
+
+    run: Mapping[str, str]
+    truth: str
+    system: str
+    people: str
+    outcome: str
+    n: int
+
+
+RIGHT, WRONG, UNDECIDED = "right", "wrong", "open"
+NOT_ASKED, NOT_TOLD, UNSEEN = "not asked", "cannot tell", "no verdict"
+
+
 @dataclass(frozen=True, eq=False)
 class Teamwork:
-    """The figures of the three, the load of each run, how people agree, and what they spent."""
+    """The figures of the three, the load of each run, the ways of all trials, how people agree, and what they spent."""
 
     figures: Results
     loads: tuple[Load, ...]
+    paths: tuple[Path, ...]
     agreement: Agreement
     decided_agreement: Agreement
     n_verdicts: int
@@ -72,7 +90,18 @@ class Teamwork:
         ]
         agreements = {k: vars(getattr(self, k)) for k in ("agreement", "decided_agreement")}
         figures = {"estimates": self.figures.to_dict()["estimates"], "signature": self.figures.signature}
-        return {**figures, "loads": loads, **agreements, **about}
+        paths = [{**vars(path), "run": dict(path.run)} for path in self.paths]
+        return {**figures, "loads": loads, "paths": paths, **agreements, **about}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Teamwork:
+        """From the JSON form; a file of an older version has no paths."""
+        about = {k: data[k] for k in ("n_verdicts", "n_reviewers", "n_adjudicated", "seconds", "where")}
+        loads = [Load(**{k: v for k, v in load.items() if k != "share"}) for load in data["loads"]]
+        paths = [Path(**path) for path in data.get("paths", ())]
+        agreed = Agreement(**data["agreement"]), Agreement(**data["decided_agreement"])
+        figures = rows_of(data["estimates"], data["signature"])
+        return cls(figures, tuple(loads), tuple(paths), *agreed, **about)
 
 
 def evaluate_teamwork(
@@ -96,6 +125,7 @@ def evaluate_teamwork(
     return Teamwork(
         figures=figures,
         loads=tuple(_loads(system, people, said)),
+        paths=tuple(paths_of(system, people, both)),
         agreement=agreement(answer_counts(rows), **plan),
         decided_agreement=agreement(answer_counts(rows, missing=[str(ABSTAIN)]), **plan),
         n_verdicts=said.reviews.height,
@@ -181,6 +211,24 @@ def _bare(trials: Trials) -> Trials:
 
 def _by_item(reviews: pl.DataFrame) -> list[pl.DataFrame]:
     return reviews.partition_by("item", maintain_order=True) if reviews.height else []
+
+
+def paths_of(system: Trials, people: Trials, both: Trials) -> list[Path]:
+    """The ways of all trials, those of the repetitions of a run together."""
+    head, runs = system.header, [name for name in system.header.runs if name != TRIAL]
+    called: dict[int | None, str] = {1: head.positive, 0: head.negative, ABSTAIN: "uncertain"}
+    words = dict(people.frame.select("item", "decision").iter_rows())
+    counts: Counter[tuple[tuple[str, ...], tuple[str, str, str, str]]] = Counter()
+    columns = [*runs, "item", "label", "decision"]
+    for row, end in zip(system.frame.select(columns).iter_rows(), both.column("decision"), strict=True):
+        item, label, first = row[-3:]
+        answered, word = first in (0, 1), words.get(item)
+        taken = word in (0, 1) and end == word and (not answered or end != first)
+        said = called[word] if taken else NOT_ASKED if answered else UNSEEN if word is None else NOT_TOLD
+        outcome = (RIGHT if end == label else WRONG) if end in (0, 1) else UNDECIDED
+        truth = head.positive if label == 1 else head.negative
+        counts[tuple(map(str, row[:-3])), (truth, called.get(first, "failed"), said, outcome)] += 1
+    return [Path(dict(zip(runs, run, strict=True)), *way, n) for (run, way), n in counts.items()]
 
 
 def _loads(system: Trials, people: Trials, said: PeoplesVerdicts) -> list[Load]:
