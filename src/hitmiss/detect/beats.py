@@ -21,20 +21,21 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.detect.beats_encoder import Arrangement, Encoder
+from hitmiss.detect.beats_encoder import Arrangement, Encoder, product_type
+from hitmiss.detect.beats_packed import PACK, Packed, reason_against, seconds_of
 from hitmiss.detect.detector import Batch, need
 from hitmiss.detect.extract import OutputKind
-from hitmiss.detect.fbank import SAMPLE_RATE, fbank, n_frames
+from hitmiss.detect.fbank import BINS, DEVIATION, FRAME, MEAN, SAMPLE_RATE, SHIFT, fbank, n_frames
 from hitmiss.detect.pinning import file_digest
 from hitmiss.detect.torch_device import Launched, Placed, Staged
 from hitmiss.detect.torch_model import load_checkpoint
 from hitmiss.errors import DataError, UnknownName, UsageError
 
 Array = NDArray[Any]
-MEAN: Final = 15.41663
-DEVIATION: Final = 6.55582
-BINS: Final = 128
 HEAD: Final = "predictor.weight"
+SHORTEST: Final = 15 * SHIFT + FRAME
+"""Samples of one row of patches."""
+SLOWER: Final = "the network runs on padded clips, which is slower"
 
 
 OFFICIAL: Final = {
@@ -97,12 +98,21 @@ class Beats:
                 f"{len(wrong)} weights do not fit BEATs, the first is {wrong[0]}: {wanted[wrong[0]]} expected, {found} found"
             )
         self.weights = {name: weights[name].float() for name in wanted}
+        self.notes: list[str] = []
         self._encoder: Encoder | None = None
+        self._packed: Packed | None = None
+        self._packs = False
+        self._placed: tuple[str, str, Arrangement | None] = ("cpu", "float32", None)
 
     def to(self, device: str, precision: str = "float32", arrangement: Arrangement | None = None) -> Beats:
-        """The network on a device, in a precision, arranged as is best there (or as `arrangement` says)."""
+        """The network on a device, in a precision: packed where it can be, else (or where `arrangement` says how) padded."""
+        product_type(precision)
         self.weights = {name: tensor.to(device) for name, tensor in self.weights.items()}
-        self._encoder = Encoder(self.config, self.weights, device=device, precision=precision, arrangement=arrangement)
+        self._placed, self._encoder, self._packed = (device, precision, arrangement), None, None
+        why = reason_against(self.config, device) if arrangement is None else "an arrangement was given"
+        self._packs = why is None
+        if device.startswith("cuda") and arrangement is None and why is not None:
+            self.notes = [f"{SLOWER}: {why}"]
         return self
 
     def eval(self) -> Beats:
@@ -111,11 +121,20 @@ class Beats:
 
     @property
     def encoder(self) -> Encoder:
-        """Positions and layers, ready to run."""
+        """Positions and layers of padded clips, ready to run."""
         if self._encoder is None:
-            self.to(str(self.weights["layer_norm.weight"].device))
-        assert self._encoder is not None  # `to` makes it
+            device, precision, arrangement = self._placed
+            made = Encoder(self.config, self.weights, device=device, precision=precision, arrangement=arrangement)
+            self._encoder = made
         return self._encoder
+
+    @property
+    def packed(self) -> Packed:
+        """The network for clips in packs, ready to run."""
+        if self._packed is None:
+            device, precision, _ = self._placed
+            self._packed = Packed(self.config, self.weights, device=device, precision=precision)
+        return self._packed
 
     def __call__(self, waves: Any, lengths: Sequence[int] | None = None) -> Any:
         """The logits (clip × class) of clips at 16 kHz, padded at the end where `lengths` says so."""
@@ -127,6 +146,15 @@ class Beats:
 
         A network without a head says nothing of classes: its one column is 0.
         """
+        if self._packs:
+            whole = self._lengths(waves, lengths)
+            try:
+                return self.packed(waves, whole, keep)
+            except self.torch.cuda.OutOfMemoryError:
+                raise
+            except Exception as error:  # a compiler or a tool is missing: the padded form gives the same scores
+                first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+                self._packs, self._packed, self.notes = False, None, [f"{SLOWER}: {first[:300]}"]
         x, counts = self.patches(waves, lengths)
         is_padded = min(counts) < x.shape[1]
         # Through pinned memory: a plain copy to a GPU would wait until all that is under way there is done.
@@ -144,10 +172,7 @@ class Beats:
     def patches(self, waves: Any, lengths: Sequence[int] | None = None) -> tuple[Any, list[int]]:
         """Embedded patches (clip × patch × width), and how many of them each clip has."""
         size = self.config.input_patch_size
-        n = [int(waves.shape[-1])] * len(waves) if lengths is None else list(lengths)
-        rows = [n_frames(length) // size for length in n]
-        if min(rows) < 1:
-            raise DataError(f"a clip of {min(n)} samples is shorter than one patch of BEATs ({16 * 160 + 240} samples)")
+        rows = [n_frames(length) // size for length in self._lengths(waves, lengths)]
         energies = (fbank(waves * 2.0**15, BINS) - MEAN) / (2 * DEVIATION)
         # A convolution whose stride is its kernel is a product over patches that do not overlap.
         cut = energies[:, : max(rows) * size].unflatten(1, (-1, size)).unflatten(3, (-1, size))
@@ -157,6 +182,15 @@ class Beats:
         if "post_extract_proj.weight" in self.weights:
             x = self._linear(x, "post_extract_proj")
         return x, [row * (BINS // size) for row in rows]
+
+    def _lengths(self, waves: Any, lengths: Sequence[int] | None) -> list[int]:
+        """Samples of each clip; one that is shorter than a patch is refused."""
+        n = [int(waves.shape[-1])] * len(waves) if lengths is None else list(lengths)
+        if min(n) < SHORTEST:
+            raise DataError(
+                f"a clip of {min(n)} samples is shorter than one patch of BEATs ({SHORTEST} samples)", code="short-clip"
+            )
+        return n
 
     def _linear(self, x: Any, name: str) -> Any:
         return self.torch.nn.functional.linear(x, self.weights[f"{name}.weight"], self.weights[f"{name}.bias"])
@@ -192,6 +226,10 @@ class BeatsDetector(Placed):
                 code="no-head",
             )
         self.network = network.to(self.device, self.precision, arrangement)
+        if self.is_async:
+            self.batch_seconds = seconds_of(
+                PACK, BINS // network.config.input_patch_size, network.config.input_patch_size
+            )
         self.name, self.labels, self._digest = "beats", labels, digest
         known = [f"layer.{i}" for i in range(network.config.encoder_layers + 1)]
         self.layers = tuple(known) if "layer.*" in layers else layers
@@ -222,7 +260,7 @@ class BeatsDetector(Placed):
     def notes(self) -> list[str]:
         """What to say about how it runs."""
         no_head = "the checkpoint has no head: every score is 0, and the embeddings alone say something"
-        return [*self.network.encoder.notes, *([] if HEAD in self.network.weights else [no_head])]
+        return [*self.network.notes, *([] if HEAD in self.network.weights else [no_head])]
 
     def prepare(self, batch: Batch) -> Batch:
         """Padded clips on their way to the device, and their lengths."""

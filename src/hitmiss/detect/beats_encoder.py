@@ -1,25 +1,22 @@
-"""The transformer of BEATs arranged for speed: the same function as the published one, in fewer and larger steps.
+"""The transformer of BEATs on a processor, or where `beats_packed` cannot run: the published function in fewer, larger steps.
 
 What is arranged, and what it rests on:
 
-- The convolution for positions (kernel 128, 16 groups) runs in the frequency domain, in float32, in blocks of one length, so
+- The convolution for positions (kernel 128, 16 groups) may run in the frequency domain, in float32, in blocks of one length, so
   that its weights are transformed once for clips of all lengths. Blocks that overlap give the convolution itself, and a
-  block holds the same samples whatever stands behind the clip, so padding cannot change it.
+  block holds the same samples whatever comes after the clip, so padding cannot change it.
 - Queries, keys, values and the gates of the relative positions come from one product: a gate is a linear function of the
   query, so its weights are multiplied out beforehand.
-- Relative positions depend on the distance alone: a table of distances is enough. With flex attention it is read inside
-  the attention kernel; without it a matrix for each clip and head is formed, as the plain form has it.
-- Each layer is one compiled function that all layers share. It is compiled for any number of clips and patches.
+- Relative positions depend on the distance alone: a table of distances is enough.
 - On a processor the weights of the products are packed for oneDNN.
 
-The stream between layers, the norms and the average stay in float32 in every precision. Where compiling is not possible the
-same function runs as it is, and `Encoder.notes` says why.
+The stream between layers, the norms and the average stay in float32 in every precision.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -38,39 +35,15 @@ class Arrangement:
     """Which of the arrangements are used; none of them changes the function."""
 
     fourier: bool = False
-    flex: bool = False
-    compiled: bool = False
-    packed: bool = False
-    dynamic: bool = True
-    """One compiled function for batches of all sizes; else one for each size."""
-    blocks: tuple[int, int, int, int] | None = None
-    """Queries and keys in a block of flex attention, warps and stages; None: as torch has it."""
+    onednn: bool = False
 
     @classmethod
-    def best(cls, device: str, precision: str = "float32") -> Arrangement:
-        """What was fastest on a device when it was measured (benchmarks/detect_gpu.py, H200).
-
-        In bfloat16 torch's own attention with positions in the frequency domain, uncompiled, did 2,008 clips/s and the
-        compiled flex attention 1,823. In TF32 and float32 the compiled forms were measured alone: 1,497 and 399 clips/s.
-        """
+    def best(cls, device: str) -> Arrangement:
+        """What was fastest on a device when it was measured (benchmarks/detect_gpu.py)."""
         torch = need("torch", "torch")
-        if device.startswith("cuda"):
-            has_flex = _flex() is not None
-            if has_flex and precision == "tf32":
-                return cls(fourier=True, flex=True, compiled=True)
-            return cls(fourier=True, compiled=has_flex and precision == "float32")
-        return cls(packed=device == "cpu" and _packs(torch))
-
-    def simpler(self) -> Arrangement:
-        """What to try where this one cannot be compiled: smaller blocks, then no flex attention, then no compiling."""
-        later = BLOCKS[BLOCKS.index(self.blocks) + 1 :] if self.blocks in BLOCKS else BLOCKS
-        if self.flex and later:
-            return replace(self, blocks=later[0])
-        return replace(self, flex=False, blocks=None, compiled=self.compiled and self.flex)
+        return cls(fourier=device.startswith("cuda"), onednn=device == "cpu" and _packs(torch))
 
 
-BLOCKS: Final = ((128, 64, 8, 2), (64, 64, 4, 2), (64, 32, 4, 2), (32, 32, 4, 1))
-"""Block sizes of flex attention, the fastest first; a card with less shared memory takes a later one."""
 PLAIN: Final = Arrangement()
 """Products, convolution and attention as torch has them: what the others are compared with."""
 
@@ -107,19 +80,17 @@ class Encoder:
     ) -> None:
         self.torch = need("torch", "torch")
         self.config = config
-        self.arrangement = Arrangement.best(device, precision) if arrangement is None else arrangement
+        self.arrangement = Arrangement.best(device) if arrangement is None else arrangement
         self.dtype = getattr(self.torch, product_type(precision))
-        if self.arrangement.packed and self.dtype != self.torch.float32:
-            self.arrangement = replace(self.arrangement, packed=False)
-        self.notes: list[str] = []
+        if self.arrangement.onednn and self.dtype != self.torch.float32:
+            self.arrangement = replace(self.arrangement, onednn=False)
         self._float = {name: weights[name].to(device) for name in weights if name.startswith("encoder.")}
-        self._table = self._distances()
-        self._kernel = self._positional_kernel()
+        self._table = distance_table(config, self._float)
+        self._kernel = positional_kernel(self._float)
         self._spectrum = self._kernel_spectrum() if self.arrangement.fourier else None
         self._layers = [self._layer(f"encoder.layers.{i}.") for i in range(config.encoder_layers)]
         self._norm = tuple(self._float[f"encoder.layer_norm.{part}"] for part in ("weight", "bias"))
         self._float = {}
-        self._step: Callable[..., Any] = self._compiled() if self.arrangement.compiled else layer_step
         self._matrix: tuple[int, Any] | None = None
 
     def __call__(self, x: Any, ends: Any, is_padded: bool, keep: bool = False) -> list[Any]:
@@ -129,40 +100,13 @@ class Encoder:
         """
         x = self._positions(x)
         stream = [x] if keep else []
+        config, bias = self.config, None if self._table is None else self._bias_matrix(x.shape[1])
+        about = (bias, ends, is_padded, config.encoder_attention_heads, config.alpha, self.arrangement.onednn)
         for weights in self._layers:
-            x = self._run(x, weights, ends, is_padded)
+            x = layer_step(x, weights, *about)
             if keep:
                 stream.append(x)
         return stream if keep else [x]
-
-    def _run(self, x: Any, weights: Layer, ends: Any, is_padded: bool) -> Any:
-        config, arranged = self.config, self.arrangement
-        bias = None if self._table is None or arranged.flex else self._bias_matrix(x.shape[1])
-        about = (self._table, bias, ends, is_padded, config.encoder_attention_heads, config.alpha)
-        how = (arranged.flex, arranged.packed, arranged.blocks)
-        if not arranged.compiled:
-            return self._step(x, weights, *about, *how)
-        try:
-            if arranged.dynamic:
-                sizes = [(x, 0), (x, 1), (ends, 0), *([] if bias is None else [(bias, 1), (bias, 2)])]
-                for tensor, axis in sizes:
-                    self.torch._dynamo.maybe_mark_dynamic(tensor, axis)
-            return self._step(x, weights, *about, *how)
-        except self.torch.cuda.OutOfMemoryError:
-            raise
-        except Exception as error:  # whatever a compiler or a missing tool raises: the scores do not depend on it
-            first = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            self.arrangement = arranged.simpler()
-            if not self.arrangement.compiled:
-                self.notes.append(f"the network runs uncompiled, which is slower: {first[:300]}")
-                self._step = layer_step
-            elif not self.arrangement.flex:
-                self.notes.append(f"the network runs without flex attention, which is slower: {first[:300]}")
-            return self._run(x, weights, ends, is_padded)
-
-    def _compiled(self) -> Callable[..., Any]:
-        dynamic = None if self.arrangement.dynamic else False
-        return self.torch.compile(layer_step, fullgraph=True, dynamic=dynamic)  # type: ignore[no-any-return]
 
     def _positions(self, x: Any) -> Any:
         """The stream with positions: x + gelu(convolution), normed."""
@@ -192,27 +136,12 @@ class Encoder:
         found = torch.fft.irfft(back, n=block)[..., :new]  # clip × block × width × time
         return found.transpose(2, 3).reshape(n, count * new, width)[:, :length] + self._kernel[1]
 
-    def _positional_kernel(self) -> tuple[Any, Any]:
-        direction = self._float["encoder.pos_conv.0.weight_v"]
-        size = direction.norm(dim=(0, 1), keepdim=True)
-        return self._float["encoder.pos_conv.0.weight_g"] * direction / size, self._float["encoder.pos_conv.0.bias"]
-
     def _kernel_spectrum(self) -> Any:
         """The kernel's transform, conjugated (torch's convolution is a correlation): group × frequency × in × out."""
         kernel, groups = self._kernel[0], self.config.conv_pos_groups
         spectrum = self.torch.fft.rfft(kernel.double(), n=BLOCKS_PER_KERNEL * self.config.conv_pos).conj()
         grouped = spectrum.view(groups, kernel.shape[0] // groups, kernel.shape[1], -1)
         return grouped.permute(0, 3, 2, 1).to(self.torch.complex64).contiguous()
-
-    def _distances(self) -> Any:
-        """The bias of each distance between two patches (head × distance); distances beyond the last share one bucket."""
-        config = self.config
-        if not config.relative_position_embedding:
-            return None
-        table = self._float["encoder.layers.0.self_attn.relative_attention_bias.weight"]
-        far = config.max_distance
-        distance = self.torch.arange(-far, far + 1, device=table.device)
-        return table[relative_buckets(distance, config.num_buckets, far)].T.contiguous()
 
     def _bias_matrix(self, length: int) -> Any:
         """The bias of each pair of patches (head × patch × patch); that of the last length is kept."""
@@ -246,24 +175,12 @@ class Encoder:
         return Layer(a, b, scale, c, d, first[0], first[1], e, f, g, h, last[0], last[1])
 
     def _product(self, weight: Any, bias: Any) -> tuple[Any, Any]:
-        if self.arrangement.packed:
+        if self.arrangement.onednn:
             return self.torch.ops.mkldnn._reorder_linear_weight(weight.contiguous(), None), bias
         return weight.to(self.dtype).contiguous(), bias.to(self.dtype)
 
 
-def layer_step(
-    x: Any,
-    w: Layer,
-    table: Any,
-    bias: Any,
-    ends: Any,
-    is_padded: bool,
-    heads: int,
-    alpha: float,
-    flex: bool,
-    packed: bool,
-    blocks: tuple[int, int, int, int] | None,
-) -> Any:
+def layer_step(x: Any, w: Layer, bias: Any, ends: Any, is_padded: bool, heads: int, alpha: float, packed: bool) -> Any:
     """One layer: attention and two products, each added to the stream and normed."""
     import torch
 
@@ -276,10 +193,7 @@ def layer_step(
     if w.scale is not None:
         gates = torch.sigmoid(mixed[..., 3 * width :].float()).view(n, length, 2, heads).permute(2, 0, 3, 1)
         gate = (gates[0] * (gates[1] * w.scale - 1.0) + 2.0).contiguous()  # clip × head × patch
-    if flex:
-        attended = attend_flex(q, k, v, table, gate, ends, is_padded, blocks)
-    else:
-        attended = attend(q, k, v, bias, gate, ends, is_padded)
+    attended = attend(q, k, v, bias, gate, ends, is_padded)
     out = linear(attended.transpose(1, 2).reshape(n, length, width), w.out, w.out_bias, packed)
     x = functional.layer_norm(torch.add(out, x, alpha=alpha), (width,), w.first_norm, w.first_norm_bias)
     inner = linear(x.to(kind), w.inner, w.inner_bias, packed, gelu=True)
@@ -314,32 +228,21 @@ def attend(q: Any, k: Any, v: Any, bias: Any, gate: Any, ends: Any, is_padded: b
     return torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
 
 
-def attend_flex(
-    q: Any,
-    k: Any,
-    v: Any,
-    table: Any,
-    gate: Any,
-    ends: Any,
-    is_padded: bool,
-    blocks: tuple[int, int, int, int] | None,
-) -> Any:
-    """Attention that reads the bias of a distance, times the gate of the query, where it is used."""
-    import torch
-    from torch.nn.attention.flex_attention import flex_attention
+def positional_kernel(weights: Mapping[str, Any]) -> tuple[Any, Any]:
+    """The kernel of the convolution for positions, and its bias."""
+    direction = weights["encoder.pos_conv.0.weight_v"]
+    size = direction.norm(dim=(0, 1), keepdim=True)
+    return weights["encoder.pos_conv.0.weight_g"] * direction / size, weights["encoder.pos_conv.0.bias"]
 
-    far = 0 if table is None else (table.shape[1] - 1) // 2
 
-    def score_mod(score: Any, b: Any, h: Any, at: Any, to: Any) -> Any:
-        if table is not None:
-            found = table[h, (to - at).clamp(-far, far) + far]
-            score = score + (found if gate is None else gate[b, h, at] * found)
-        return torch.where(to < ends[b], score, -math.inf) if is_padded else score
-
-    options: Any = None
-    if blocks is not None:
-        options = dict(zip(("BLOCK_M", "BLOCK_N", "num_warps", "num_stages"), blocks, strict=True))
-    return flex_attention(q, k, v, score_mod=score_mod, kernel_options=options)
+def distance_table(config: BeatsConfig, weights: Mapping[str, Any]) -> Any:
+    """The bias of each distance between two patches (head × distance); distances beyond the last share one bucket."""
+    if not config.relative_position_embedding:
+        return None
+    table = weights["encoder.layers.0.self_attn.relative_attention_bias.weight"]
+    far = config.max_distance
+    distance = need("torch", "torch").arange(-far, far + 1, device=table.device)
+    return table[relative_buckets(distance, config.num_buckets, far)].T.contiguous()
 
 
 def relative_buckets(distance: Any, n: int, most: int) -> Any:
@@ -362,14 +265,6 @@ def product_type(precision: str) -> str:
     if precision not in kinds:
         raise UsageError(f"BEATs runs in {', '.join(kinds)}; {precision} is not among them", code="precision")
     return kinds[precision]
-
-
-def _flex() -> Any:
-    try:
-        from torch.nn.attention.flex_attention import flex_attention
-    except ImportError:
-        return None
-    return flex_attention
 
 
 def _packs(torch: Any) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, Final
 
@@ -17,6 +19,10 @@ FFT: Final = 512
 LOWEST_HZ: Final = 20.0
 PREEMPHASIS: Final = 0.97
 FLOOR: Final = 1.1920928955078125e-07
+BINS: Final = 128
+MEAN: Final = 15.41663
+DEVIATION: Final = 6.55582
+"""Of the energies that BEATs was trained on."""
 
 
 def n_frames(samples: int) -> int:
@@ -28,7 +34,7 @@ def n_frames(samples: int) -> int:
     return max(0, 1 + (samples - FRAME) // SHIFT)
 
 
-def fbank(waves: Any, bins: int = 128) -> Any:
+def fbank(waves: Any, bins: int = BINS) -> Any:
     """Log mel energies (clip × frame × bin) of clips at 16 kHz (clip × sample), on their device, in float32.
 
     Each frame: mean removed, pre-emphasised (0.97), Povey window, power spectrum of 512 points, triangles on the mel scale
@@ -41,8 +47,19 @@ def fbank(waves: Any, bins: int = 128) -> Any:
     window, filters = on_device(str(waves.device), bins)
     spectrum = torch.fft.rfft((frames - PREEMPHASIS * before) * window, n=FFT)
     power = spectrum.real.square() + spectrum.imag.square()
-    with torch.autocast(waves.device.type, enabled=False):
+    with torch.autocast(waves.device.type, enabled=False), exact_products(torch):
         return (power @ filters.T).clamp_min(FLOOR).log()
+
+
+@contextmanager
+def exact_products(torch: Any) -> Iterator[None]:
+    """Products in float32 as they are, where TF32 was asked for: what the model hears is not rounded."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 @lru_cache
