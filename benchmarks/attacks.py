@@ -20,14 +20,11 @@ from typing import Any
 import numpy as np
 
 from ecg_parts import printed, recordings, train
-from hitmiss.attack.batch import BATCHED
-from hitmiss.attack.config import PerturbationConfig
-from hitmiss.attack.least import least_strengths
+from hitmiss.attack.config import PerturbationConfig, describe
+from hitmiss.attack.family import BATCHED, detect_all
 from hitmiss.attack.model import as_classifier, binarize
-from hitmiss.attack.peaks import detect_all
-from hitmiss.attack.perform import Records, perform
-from hitmiss.attack.result import describe
-from hitmiss.stats.seeds import generator
+from hitmiss.attack.perform import Records, least_strengths, perform
+from hitmiss.stats.bootstrap import generator
 from peers import ecg_loops
 
 EPS, STEPS, ROUNDS = 0.05, 20, 7
@@ -212,9 +209,7 @@ def corruption(bench: Bench, family: str) -> dict[str, object]:
     configs = [PerturbationConfig(family, s, 0.0) for s in STRENGTHS]
     theirs = {}
     if bench.documented:
-        from hitmiss.attack.campaigner import Campaigner
-        from hitmiss.attack.run import run_campaign
-        from hitmiss.attack.sweeps import Plan
+        from hitmiss.attack.campaign import Campaigner, Plan, run_campaign
 
         plan = Plan(tuple(configs), control=False)
         campaign = lambda: run_campaign(Campaigner(bench.test, bench.model, plan, peaks=bench.peaks))  # noqa: E731

@@ -80,7 +80,7 @@ class Laps:
 
 def score_here(folder: str, laps: Laps) -> None:
     from hitmiss.detect.loop import run_detector
-    from hitmiss.detect.settings import Settings
+    from hitmiss.detect.scoring import Settings
 
     detector, manifest = opening(), corpus()
     laps.mark()
@@ -90,10 +90,10 @@ def score_here(folder: str, laps: Laps) -> None:
 
 def score_on(actors: int) -> Callable[[str, Laps], None]:
     def score(folder: str, laps: Laps) -> None:
-        from hitmiss.detect.fleet import Fleet
+        from hitmiss.cluster.ray import joined
+        from hitmiss.detect.cluster import Fleet
         from hitmiss.detect.loop import run_detector
-        from hitmiss.detect.settings import Settings
-        from hitmiss.ray_cluster.connection import joined
+        from hitmiss.detect.scoring import Settings
 
         with joined("auto") as cluster, Fleet(cluster, opening, actors=actors) as fleet:
             laps.mark()
@@ -139,8 +139,7 @@ def _executor(cluster: str | None) -> Iterator[Any]:
     if cluster is None:
         yield None
         return
-    from hitmiss.ray_cluster.connection import joined
-    from hitmiss.ray_cluster.tasks import RayTasks
+    from hitmiss.cluster.ray import RayTasks, joined
 
     with joined(cluster) as found:
         list(RayTasks(found)(abs, [(1,), (2,)]))  # the processes are there

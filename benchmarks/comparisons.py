@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import roc_curve
 
-from hitmiss.comparing.comparison import compare
-from hitmiss.decisions import at_threshold
-from hitmiss.stats.binomial import wilson
-from hitmiss.trials import Header, Source, Trials
+from hitmiss.core.trials import Header, Source, Trials
+from hitmiss.derive.decisions import at_threshold
+from hitmiss.engine.compare import compare
+from hitmiss.stats.intervals import wilson
 
 REPEATS = 1000
 REPLICATES = 500

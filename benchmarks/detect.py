@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from hitmiss.detect.extract import Extraction
 from hitmiss.detect.loop import run_detector
-from hitmiss.detect.settings import Outcome, Settings
+from hitmiss.detect.outputs import Extraction
+from hitmiss.detect.scoring import Outcome, Settings
 from hitmiss.io.manifest import Manifest, read_manifest
 from timing import cpu
 
@@ -153,7 +153,7 @@ def limit(what: str, value: float, shown: str, most: float, target: str) -> Row:
 
 def throughput(torch: Any) -> list[Row]:
     """The loop against what people write first."""
-    from hitmiss.detect.torch_model import TorchDetector
+    from hitmiss.detect.torch import TorchDetector
 
     manifest, net = corpus(CLIPS), spectral_net(torch)
     clips = [load(manifest.row(i)) for i in range(CLIPS)]
@@ -180,8 +180,8 @@ def throughput(torch: Any) -> list[Row]:
 
 def onnx_against_torch(torch: Any) -> list[Row]:
     """One exported model, both ways through the same loop."""
-    from hitmiss.detect.onnx_model import OnnxDetector
-    from hitmiss.detect.torch_model import TorchDetector
+    from hitmiss.detect.onnx import OnnxDetector
+    from hitmiss.detect.torch import TorchDetector
 
     n, net = 16, raw_net(torch)
     manifest = corpus(n)

@@ -28,9 +28,19 @@ from typing import Any
 import numpy as np
 import torch
 
-from hitmiss.detect.beats import Beats, BeatsConfig, BeatsDetector, random_checkpoint
-from hitmiss.detect.beats_encoder import PLAIN, Arrangement, relative_buckets
-from hitmiss.detect.fbank import BINS, DEVIATION, MEAN, fbank
+from hitmiss.detect.beats import (
+    BINS,
+    DEVIATION,
+    MEAN,
+    PLAIN,
+    Arrangement,
+    Beats,
+    BeatsConfig,
+    BeatsDetector,
+    fbank,
+    random_checkpoint,
+    relative_buckets,
+)
 
 RATE = 16000
 TINY = BeatsConfig(
@@ -236,9 +246,9 @@ class Bench:
         """The loop of hitmiss with worker processes."""
         import polars as pl
 
-        from hitmiss.detect.extract import Extraction
         from hitmiss.detect.loop import run_detector
-        from hitmiss.detect.settings import Settings
+        from hitmiss.detect.outputs import Extraction
+        from hitmiss.detect.scoring import Settings
         from hitmiss.io.manifest import read_manifest
 
         sizes = lengths(clips, self.given.seconds, vary)
@@ -261,7 +271,7 @@ class Bench:
 
     def decoding(self, clips: int) -> Row:
         """What the workers give when nothing is done with it."""
-        from hitmiss.detect.feeding import Preparation, feed
+        from hitmiss.detect.loader import Preparation, feed
 
         length = int(self.given.seconds * RATE)
         tasks = iter([(i, {"file": f"{i}_{length}"}) for i in range(clips)])

@@ -30,11 +30,11 @@ from typing import Any
 
 import numpy as np
 
-from hitmiss.comparing.comparison import compare
-from hitmiss.decisions import at_threshold
-from hitmiss.design import Gap
-from hitmiss.measuring.measurement import measure
-from hitmiss.trials import Header, Trials
+from hitmiss.core.question import Gap
+from hitmiss.core.trials import Header, Trials
+from hitmiss.derive.decisions import at_threshold
+from hitmiss.engine.compare import compare
+from hitmiss.engine.measure import measure
 
 Array = np.ndarray[Any, Any]
 POSITIVES = 0.3

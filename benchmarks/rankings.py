@@ -23,10 +23,10 @@ from typing import Any
 
 import numpy as np
 
-from hitmiss.comparing.rankings import compare_all
-from hitmiss.measuring.measurement import measure
-from hitmiss.stats.binomial import wilson
-from hitmiss.trials import Trials
+from hitmiss.core.trials import Trials
+from hitmiss.engine.measure import measure
+from hitmiss.engine.rank import compare_all
+from hitmiss.stats.intervals import wilson
 
 SYSTEMS = (2, 8, 30, 100)
 EERS = (0.003, 0.012, 0.03, 0.06, 0.10, 0.16, 0.23, 0.32, 0.419)

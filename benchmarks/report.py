@@ -21,7 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from hitmiss.design import Design
+from hitmiss.core.question import Design
+from hitmiss.core.trials import Header, Trials
 from hitmiss.metrics.curves import det_curve
 from hitmiss.report.evaluations import RunData
 from hitmiss.report.html import render
@@ -29,7 +30,6 @@ from hitmiss.report.media import Media, Refusal, open_media
 from hitmiss.report.page import compose
 from hitmiss.report.pictures import pictures
 from hitmiss.report.sources import Measuring, measured
-from hitmiss.trials import Header, Trials
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
 

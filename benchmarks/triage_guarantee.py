@@ -20,9 +20,9 @@ import numpy as np
 from scipy.special import logit
 from scipy.stats import norm
 
-from hitmiss.bands import Choice, by_rates, guaranteed
-from hitmiss.stats.binomial import wilson
-from hitmiss.tally import Tally
+from hitmiss.core.tally import Tally
+from hitmiss.derive.bands import Choice, by_rates, guaranteed
+from hitmiss.stats.intervals import wilson
 
 REPEATS = 2000
 SLOW = 100

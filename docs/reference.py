@@ -6,7 +6,7 @@ import inspect
 import re
 from pathlib import Path
 
-from hitmiss.registry import Metric, all_metrics
+from hitmiss.core.registry import Metric, all_metrics
 
 PAGE = Path(__file__).with_name("metrics.md")
 HEAD = """# Metrics

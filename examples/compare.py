@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import hitmiss as hm
-from hitmiss.comparing.gates import check_rule, parse_rule
+from hitmiss.engine.gate import check_rule, parse_rule
 from hitmiss.simulate.asvspoof5 import write
 
 

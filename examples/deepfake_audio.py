@@ -10,15 +10,14 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from hitmiss.attack.plan import parse_conditions
-from hitmiss.attack.rows import CodedRows
-from hitmiss.design import Design
+from hitmiss.attack.codecs import parse_conditions
+from hitmiss.attack.conditions import CodedRows
+from hitmiss.core.question import Design
 from hitmiss.detect.baseline import SpectralBaseline
-from hitmiss.detect.length import fit_length
-from hitmiss.detect.loading import make_loader
+from hitmiss.detect.loader import fit_length, make_loader
 from hitmiss.detect.loop import detect
+from hitmiss.evaluation.protocol import find_protocol, measure_trials
 from hitmiss.io.manifest import Manifest, read_manifest
-from hitmiss.protocol import find_protocol, measure_trials
 from hitmiss.report import tables, text
 from hitmiss.report.drift_table import drift_table
 from hitmiss.robustness.manipulation import drift

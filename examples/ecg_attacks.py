@@ -7,11 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hitmiss.attack.campaigner import Campaigner
-from hitmiss.attack.data import read_recordings
+from hitmiss.attack.campaign import Campaigner, Plan, read_recordings, run_campaign, sweep
 from hitmiss.attack.model import as_classifier
-from hitmiss.attack.run import run_campaign
-from hitmiss.attack.sweeps import Plan, sweep
 from hitmiss.protocols.ecg_attacks import (
     PerturbationConfig,
     compute_targeted_success,
@@ -20,8 +17,7 @@ from hitmiss.protocols.ecg_attacks import (
     run_attack_on_sample,
 )
 from hitmiss.robustness.attacks import measure_attacks
-from hitmiss.simulate.ecg import write
-from hitmiss.simulate.ecg_model import ConvBaseline
+from hitmiss.simulate.ecg import ConvBaseline, write
 
 
 def main(folder: Path) -> None:

@@ -10,7 +10,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from hitmiss.llm.callables import open_models
+from hitmiss.llm.backends import open_models
 from hitmiss.llm.items import read_items
 from hitmiss.llm.plan import Plan, Settings
 from hitmiss.llm.run import run_llm

@@ -8,12 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from hitmiss.io.people import read_verdicts
-from hitmiss.io.triage import read_results
-from hitmiss.review.adjudication import decide, disputes
-from hitmiss.review.beginning import open_review
-from hitmiss.review.exporting import write_verdicts
-from hitmiss.review.queue import Queue
+from hitmiss.io.triage import read_results, read_verdicts
+from hitmiss.review.items import open_review
+from hitmiss.review.store import Queue, decide, disputes
+from hitmiss.review.summary import write_verdicts
 from hitmiss.simulate.pictures import write
 from hitmiss.verdicts.people import evaluate_teamwork
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import hitmiss as hm
-from hitmiss.bands import at_bands, guaranteed
+from hitmiss.derive.bands import at_bands, guaranteed
 from hitmiss.protocols.triage import evaluate_triage, evaluate_trials, repeats_of, write_metrics
 from hitmiss.simulate.triage import write
 

@@ -18,10 +18,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from hitmiss import artifacts
 from hitmiss.cli.main import run
-from hitmiss.errors import DataError, EnvironmentFault, UsageError
-from hitmiss.results import Estimate, Results
+from hitmiss.core import artifacts
+from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
+from hitmiss.core.results import Estimate, Results
 from hitmiss.scale.tallies import Binned, ShardFact, ShardTally
 
 

@@ -12,7 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from hitmiss.bands import (
+from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
+from hitmiss.core.tally import Tally
+from hitmiss.core.trials import Header, Trials
+from hitmiss.derive.bands import (
     Bands,
     Point,
     at_bands,
@@ -26,9 +29,6 @@ from hitmiss.bands import (
     most_allowed,
     sweep,
 )
-from hitmiss.errors import DataError, EnvironmentFault, UnknownName, UsageError
-from hitmiss.tally import Tally
-from hitmiss.trials import Header, Trials
 
 rows = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 6)), min_size=2, max_size=25).map(
     lambda some: [(1, 4), (0, 2), *some]

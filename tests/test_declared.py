@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import pytest
 
-from hitmiss.declared import Misdeclared, declare
+from hitmiss.core.schema import Misdeclared, declare
 
 
 @dataclass(frozen=True)

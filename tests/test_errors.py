@@ -6,8 +6,8 @@ import inspect
 
 import pytest
 
-from hitmiss import errors
-from hitmiss.errors import DataError, Fault, HitmissError, UnknownName, UsageError, nearest
+from hitmiss.core import errors
+from hitmiss.core.errors import DataError, Fault, HitmissError, UnknownName, UsageError, nearest
 
 
 def test_exit_codes() -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hitmiss.bands import Units, guaranteed, least_confidence
-from hitmiss.errors import UsageError
-from hitmiss.tally import Tally
-from hitmiss.trials import Trials
+from hitmiss.core.errors import UsageError
+from hitmiss.core.tally import Tally
+from hitmiss.core.trials import Trials
+from hitmiss.derive.bands import Units, guaranteed, least_confidence
 
 
 def clips(rng: np.random.Generator, items: int, frames: int) -> Trials:

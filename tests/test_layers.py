@@ -13,52 +13,20 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src" / "hitmiss"
 
 LAYERS = (
-    (
-        "_version",
-        "visible",
-        "progress",
-        "errors",
-        "declared",
-        "artifacts",
-        "signatures",
-        "values",
-        "columns",
-        "readspec",
-        "spec",
-        "expressions",
-        "design",
-        "registry",
-    ),
-    ("tally", "metrics", "stats"),
-    ("trials", "stretches", "results"),
-    ("io", "decisions", "thresholds", "calibration", "recalibration", "bands", "pairing", "validity"),
-    ("measuring", "verdicts", "comparing", "robustness", "testing"),
-    ("ray_cluster", "detect", "attack", "probe", "simulate", "shortcuts", "drawing", "llm"),
-    ("protocol", "protocols", "scale", "opening", "verification"),
+    ("_version",),
+    ("core",),
+    ("stats", "metrics"),
+    ("io", "media"),
+    ("derive",),
+    ("engine", "testing", "verdicts", "robustness"),
+    ("cluster", "detect", "attack", "simulate", "probes", "drawing", "llm"),
+    ("evaluation", "protocols", "scale", "outofcore", "claims"),
     ("report", "review", "bridges"),
     ("cli",),
 )
+"""From the lowest up; parts of one layer may use those named before them."""
+
 LAYER_OF = {name: height for height, names in enumerate(LAYERS) for name in names}
-SIBLING_ORDER = {
-    0: (
-        "_version",
-        "visible",
-        "progress",
-        "errors",
-        "declared",
-        "artifacts",
-        "signatures",
-        "values",
-        "columns",
-        "readspec",
-        "spec",
-        "expressions",
-        "design",
-        "registry",
-    ),
-    1: ("tally", "stats", "metrics"),
-}
-"""Where parts of one layer build on each other: from the lowest up. The other layers are in the order of the table."""
 
 FRONT_DOORS = ("__init__", "__main__")
 """The package's own door and `python -m`: they name what they open and belong to no layer."""
@@ -129,7 +97,7 @@ def is_sibling(one: str, other: str) -> bool:
     """Parts of one layer may use each other only downwards in the order of the table: the first is the lowest."""
     if LAYER_OF.get(one) != LAYER_OF.get(other):
         return False
-    order = SIBLING_ORDER.get(LAYER_OF[one], LAYERS[LAYER_OF[one]])
+    order = LAYERS[LAYER_OF[one]]
     return order.index(other) < order.index(one)
 
 
@@ -172,10 +140,13 @@ def test_the_walker_sees_what_it_should() -> None:
 
 def test_a_breach_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(globals(), "SOURCE", tmp_path)
-    (tmp_path / "tally.py").write_text("def f():\n from hitmiss.trials import Trials\n from hitmiss import errors\n")
-    (tmp_path / "stats").mkdir()
-    (tmp_path / "stats" / "bins.py").write_text("from hitmiss.tally import Tally\nfrom hitmiss.metrics import eer\n")
-    assert breaches(tmp_path / "tally.py") == ["trials"]
+    for name, text in {
+        "core/tally.py": "def f():\n from hitmiss.io import read\n from hitmiss import core\n",
+        "stats/bins.py": "from hitmiss.core import tally\nfrom hitmiss.metrics import eer\n",
+    }.items():
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(text)
+    assert breaches(tmp_path / "core" / "tally.py") == ["io"]
     assert breaches(tmp_path / "stats" / "bins.py") == ["metrics"]
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from hitmiss.errors import DataError, UnknownName, UsageError
-from hitmiss.opening import is_results, name_runs, open_run, runs_inside, split_choice
-from hitmiss.protocol import find_protocol, fitting
-from hitmiss.readspec import ReadSpec
-from hitmiss.results import Estimate, Results
-from hitmiss.trials import Trials, stack
+from hitmiss.claims.open import is_results, name_runs, open_run, runs_inside, split_choice
+from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.question import ReadSpec
+from hitmiss.core.results import Estimate, Results
+from hitmiss.core.trials import Trials, stack
+from hitmiss.evaluation.protocol import find_protocol, fitting
 
 
 @pytest.fixture

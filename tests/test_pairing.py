@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitmiss.errors import DataError
-from hitmiss.pairing import pair
-from hitmiss.trials import Header, Trials, stack
+from hitmiss.core.errors import DataError
+from hitmiss.core.trials import Header, Trials, stack
+from hitmiss.engine.pairing import pair
 
 
 def trials(

@@ -19,13 +19,13 @@ from sklearn.preprocessing import StandardScaler
 from statsmodels.stats.proportion import proportion_confint
 from typer.testing import CliRunner
 
-from hitmiss.artifacts import sealed
 from hitmiss.cli.probe import probe as probe_verb
-from hitmiss.errors import DataError, UnknownName, UsageError
+from hitmiss.core.artifacts import sealed
+from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.results import Estimate, Results
 from hitmiss.io.embeddings import load_embeddings, read_key
-from hitmiss.probe import ProbeResult, accuracy_as_documented, probe, probe_layers
+from hitmiss.probes.domain import ProbeResult, accuracy_as_documented, probe, probe_layers
 from hitmiss.report.probe_figure import plot_probe, probe_figure
-from hitmiss.results import Estimate, Results
 
 Data = tuple[np.ndarray, np.ndarray]
 

@@ -10,9 +10,9 @@ from scipy.special import expit, logit
 from sklearn.isotonic import IsotonicRegression
 
 from hitmiss import metrics as m
-from hitmiss.errors import DataError, UnknownName, UsageError
-from hitmiss.recalibration import fit_isotonic, fit_platt, fit_temperature, recalibrate
-from hitmiss.trials import Header, Trials
+from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.trials import Header, Trials
+from hitmiss.derive.calibration import fit_isotonic, fit_platt, fit_temperature, recalibrate
 
 RNG = np.random.default_rng(4)
 SCORE = RNG.normal(0, 2, 400)

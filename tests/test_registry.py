@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import hitmiss as hm
-from hitmiss import registry
-from hitmiss.errors import UnknownName, UsageError
-from hitmiss.registry import all_metrics, find_metric, forget, load_plugin_file, metric, resolve
-from hitmiss.spec import Spec
+from hitmiss.core import registry
+from hitmiss.core.errors import UnknownName, UsageError
+from hitmiss.core.registry import all_metrics, find_metric, forget, load_plugin_file, metric, resolve
+from hitmiss.core.schema import Spec
 
 
 @pytest.fixture(autouse=True)
@@ -211,7 +211,7 @@ def test_a_name_taken_before_the_built_ins_are_loaded(tmp_path: Path) -> None:
                 return 0.0
         except hitmiss.UsageError as error:
             print(error)
-        print(hitmiss.registry.find_metric("eer").function.__module__)
+        print(hitmiss.core.registry.find_metric("eer").function.__module__)
         """,
         tmp_path,
     )
@@ -313,7 +313,7 @@ def every_kind(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_what_a_plug_in_registers_is_listed_and_works(every_kind: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from hitmiss.attack.codec import find_codec
+    from hitmiss.attack.codecs import find_codec
     from hitmiss.attack.config import PerturbationConfig
     from hitmiss.attack.family import find_attack
     from hitmiss.cli.main import run
@@ -333,7 +333,7 @@ def test_what_a_plug_in_registers_is_listed_and_works(every_kind: Path, capsys: 
 
 def test_an_attack_of_a_plug_in_changes_records_along_time(every_kind: Path) -> None:
     """A record is sample × lead; the plug-in is given time last, at the sample rate of the record."""
-    from hitmiss.attack.batch import batched_families, make_records
+    from hitmiss.attack.family import batched_families, make_records
 
     load_plugin_file(every_kind)
     x = np.random.default_rng(0).normal(size=(2, 200, 3))

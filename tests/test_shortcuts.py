@@ -6,10 +6,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from hitmiss.errors import DataError
+from hitmiss.core.errors import DataError
 from hitmiss.io.manifest import Manifest
+from hitmiss.probes.shortcuts import ALL, FEATURES, shortcut_features, shortcut_probe, shortcut_trials
 from hitmiss.report.shortcut_table import shortcut_table
-from hitmiss.shortcuts import ALL, FEATURES, shortcut_features, shortcut_probe, shortcut_trials
 
 N = 120
 

@@ -12,8 +12,8 @@ import pytest
 
 import hitmiss as hm
 from hitmiss import Header, Trials
-from hitmiss.errors import DataError, UnknownName, UsageError
-from hitmiss.trials import Source, Threshold
+from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.trials import Source, Threshold
 
 
 @pytest.fixture

@@ -18,39 +18,38 @@ from hitmiss._version import __version__
 
 if TYPE_CHECKING:
     from hitmiss import metrics
-    from hitmiss.calibration import calibrate
-    from hitmiss.comparing.comparison import compare
-    from hitmiss.design import Design
-    from hitmiss.errors import DataError, HitmissError, UsageError
+    from hitmiss.claims.verify import verify
+    from hitmiss.core.errors import DataError, HitmissError, UsageError
+    from hitmiss.core.question import Design, ReadSpec
+    from hitmiss.core.registry import metric
+    from hitmiss.core.results import Estimate, Results
+    from hitmiss.core.tally import Tally
+    from hitmiss.core.trials import Header, Trials
+    from hitmiss.derive.calibration import calibrate
+    from hitmiss.engine.compare import compare
+    from hitmiss.engine.measure import measure
+    from hitmiss.evaluation.protocol import evaluate
     from hitmiss.io import read
-    from hitmiss.measuring.measurement import measure
-    from hitmiss.protocol import evaluate
-    from hitmiss.readspec import ReadSpec
-    from hitmiss.registry import metric
-    from hitmiss.results import Estimate, Results
-    from hitmiss.tally import Tally
-    from hitmiss.trials import Header, Trials
-    from hitmiss.verification import verify
 
 _HOMES = {
     "metrics": "hitmiss.metrics",
-    "Tally": "hitmiss.tally",
-    "Trials": "hitmiss.trials",
-    "Header": "hitmiss.trials",
-    "Estimate": "hitmiss.results",
-    "Results": "hitmiss.results",
-    "calibrate": "hitmiss.calibration",
-    "compare": "hitmiss.comparing.comparison",
+    "Tally": "hitmiss.core.tally",
+    "Trials": "hitmiss.core.trials",
+    "Header": "hitmiss.core.trials",
+    "Estimate": "hitmiss.core.results",
+    "Results": "hitmiss.core.results",
+    "calibrate": "hitmiss.derive.calibration",
+    "compare": "hitmiss.engine.compare",
     "read": "hitmiss.io",
-    "Design": "hitmiss.design",
-    "ReadSpec": "hitmiss.readspec",
-    "verify": "hitmiss.verification",
-    "measure": "hitmiss.measuring.measurement",
-    "evaluate": "hitmiss.protocol",
-    "metric": "hitmiss.registry",
-    "DataError": "hitmiss.errors",
-    "HitmissError": "hitmiss.errors",
-    "UsageError": "hitmiss.errors",
+    "Design": "hitmiss.core.question",
+    "ReadSpec": "hitmiss.core.question",
+    "verify": "hitmiss.claims.verify",
+    "measure": "hitmiss.engine.measure",
+    "evaluate": "hitmiss.evaluation.protocol",
+    "metric": "hitmiss.core.registry",
+    "DataError": "hitmiss.core.errors",
+    "HitmissError": "hitmiss.core.errors",
+    "UsageError": "hitmiss.core.errors",
 }
 
 __all__ = [

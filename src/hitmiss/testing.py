@@ -24,10 +24,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.errors import HitmissError, UnknownName, UsageError
-from hitmiss.registry import Metric, all_metrics, resolve
-from hitmiss.spec import Setting, Spec
-from hitmiss.values import FAILED
+from hitmiss.core.errors import HitmissError, UnknownName, UsageError
+from hitmiss.core.registry import Metric, all_metrics, resolve
+from hitmiss.core.schema import Setting, Spec
+from hitmiss.core.values import FAILED
 
 Array = NDArray[Any]
 Case = Mapping[str, Array]

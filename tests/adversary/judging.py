@@ -17,8 +17,8 @@ from typing import Any
 
 from tests.adversary import asking, mutating
 
-from hitmiss import artifacts
 from hitmiss.cli.main import run
+from hitmiss.core import artifacts
 
 CODES = (0, 1, 2, 3, 4, 5, 130)
 PATIENCE = 60

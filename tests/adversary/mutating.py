@@ -7,7 +7,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from hitmiss import artifacts
+from hitmiss.core import artifacts
 
 ODD_TEXTS = (
     *("", " ", "nan", "NaN", "inf", "-inf", "1e309", "-0.0", "0x10", "1_000", "1,5", "null", "None", "true", "-"),

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from hitmiss.attack.audio import SUITE, transform
 from hitmiss.attack.family import perturbation
-from hitmiss.errors import DataError, UnknownName, UsageError
-from hitmiss.io.media import Clip
+from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.media.audio import Clip
 
 RATE = 16000
 

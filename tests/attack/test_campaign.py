@@ -10,25 +10,19 @@ import numpy as np
 import polars as pl
 import pytest
 
-from hitmiss.attack.blackbox import margins, powerset, random_search, to_pattern
-from hitmiss.attack.campaigner import Campaigner, same_norm_noise
+from hitmiss.attack.campaign import Campaigner, Plan, Recordings, read_recordings, run_campaign, same_norm_noise, sweep
 from hitmiss.attack.config import PerturbationConfig
-from hitmiss.attack.criterion import find_criterion
-from hitmiss.attack.data import Recordings, read_recordings
-from hitmiss.attack.leads import consistent, violation
+from hitmiss.attack.family import consistent, violation
+from hitmiss.attack.methods import find_criterion, margins, powerset, random_search, to_pattern
 from hitmiss.attack.model import as_classifier, binarize
-from hitmiss.attack.perform import perform
-from hitmiss.attack.run import run_campaign
-from hitmiss.attack.search import minimal_strength
-from hitmiss.attack.sweeps import Plan, sweep
-from hitmiss.errors import DataError, IncompleteRun, UnknownName, UsageError
-from hitmiss.protocol import evaluate
+from hitmiss.attack.perform import minimal_strength, perform
+from hitmiss.core.errors import DataError, IncompleteRun, UnknownName, UsageError
+from hitmiss.core.trials import Trials
+from hitmiss.evaluation.protocol import evaluate
 from hitmiss.robustness.attacks import measure_attacks
 from hitmiss.robustness.campaign import Campaign
-from hitmiss.simulate.ecg import CLASSES, simulate
-from hitmiss.simulate.ecg_model import ConvBaseline
-from hitmiss.stats.seeds import generator
-from hitmiss.trials import Trials
+from hitmiss.simulate.ecg import CLASSES, ConvBaseline, simulate
+from hitmiss.stats.bootstrap import generator
 
 CONFIGS = sweep(
     ["band_noise", "morph_amp", "random_search"],
@@ -62,7 +56,7 @@ def rows_of(trials: Trials) -> pl.DataFrame:
 def test_any_batch_and_order(
     model: ConvBaseline, data: Recordings, trials: Trials, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hitmiss.attack.run.PART", 5)
+    monkeypatch.setattr("hitmiss.attack.campaign.PART", 5)
     turned = data.where(np.ones(24, dtype=bool))
     order = np.random.default_rng(0).permutation(24)
     columns = {k: [v[i] for i in order] for k, v in turned.columns.items()}
@@ -223,7 +217,7 @@ def fake(changed_by_strength: dict[str, list[int]], **numbers: list[float]) -> T
                 }
             )
         )
-    from hitmiss.trials import Header
+    from hitmiss.core.trials import Header
 
     return Trials.from_frame(
         pl.concat(parts), Header("present", "absent", "logit", runs=("attack", "strength"), numbers=tuple(numbers))
@@ -367,8 +361,8 @@ def test_groups_have_their_mean_and_their_worst(trials: Trials) -> None:
 
 
 def test_the_signature_is_verified(model: ConvBaseline, data: Recordings, tmp_path: Path) -> None:
-    from hitmiss.results import Results
-    from hitmiss.verification import verify
+    from hitmiss.claims.verify import verify
+    from hitmiss.core.results import Results
 
     run_campaign(Campaigner(data, as_classifier(model), Plan(CONFIGS[:2], SEARCH)), tmp_path / "run")
     for options in ({}, {"by": ["target", "sex"], "bootstrap": 50, "seed": 3, "level": 0.9, "unit": "item"}):

@@ -8,11 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hitmiss.attack.audio import transform
-from hitmiss.attack.channel import Chain, preset
+from hitmiss.attack.audio import Chain, preset, transform
+from hitmiss.attack.conditions import transform as of_medium
 from hitmiss.attack.family import perturbation
-from hitmiss.attack.media import transform as of_medium
-from hitmiss.errors import UsageError
+from hitmiss.core.errors import UsageError
 
 soundfile = pytest.importorskip("soundfile", reason="the extra audio is not installed")
 pytest.importorskip("av", reason="the extra audio is not installed")

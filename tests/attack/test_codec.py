@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hitmiss.attack.codec import Codec, all_codecs, code, delay, find_codec, lag, probe_sound
-from hitmiss.attack.engines import Engine, to_pcm
-from hitmiss.errors import DataError, EnvironmentFault, UnknownName, UsageError
-from hitmiss.io.media import Clip
+from hitmiss.attack.codecs import Codec, Engine, all_codecs, code, delay, find_codec, lag, probe_sound, to_pcm
+from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
+from hitmiss.media.audio import Clip
 from hitmiss.simulate.voices import make_speaker, utter
 
 for package in ("av", "soundfile", "soxr"):

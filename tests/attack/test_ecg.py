@@ -7,13 +7,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitmiss.attack.batch import batched_families, make_records
-from hitmiss.attack.family import find_attack
-from hitmiss.attack.leads import LEADS, consistent, violation
-from hitmiss.attack.peaks import detect_all, detect_r_peaks
-from hitmiss.attack.window import center_times, hann_window, salient_centers
-from hitmiss.errors import DataError, UnknownName, UsageError
-from hitmiss.stats.seeds import generator
+from hitmiss.attack.family import (
+    LEADS,
+    batched_families,
+    center_times,
+    consistent,
+    detect_all,
+    detect_r_peaks,
+    find_attack,
+    hann_window,
+    make_records,
+    salient_centers,
+    violation,
+)
+from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.stats.bootstrap import generator
 
 BATCHED = batched_families()
 FAMILIES = (

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hitmiss.attack.family import Attack, all_attacks, attack, find_attack, forget, perturbation
-from hitmiss.errors import DataError, UnknownName, UsageError
+from hitmiss.core.errors import DataError, UnknownName, UsageError
 
 CLIP = np.random.default_rng(1).standard_normal(9000).astype(np.float32) * np.float32(0.1)
 

@@ -10,12 +10,19 @@ import numpy as np
 import pytest
 
 from hitmiss.attack.config import PerturbationConfig
-from hitmiss.attack.gradient import Problem, gradient_of, saliency, solve, within_budget
-from hitmiss.attack.leads import consistent, violation
-from hitmiss.attack.methods import METHODS, find_method, sap_kernel
+from hitmiss.attack.family import consistent, hann_window, violation
+from hitmiss.attack.methods import (
+    METHODS,
+    Problem,
+    find_method,
+    gradient_of,
+    saliency,
+    sap_kernel,
+    solve,
+    within_budget,
+)
 from hitmiss.attack.model import as_classifier
-from hitmiss.attack.window import hann_window
-from hitmiss.errors import DataError, UnknownName, UsageError
+from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.protocols.ecg_attacks import PerturbationConfig as Documented
 from hitmiss.protocols.ecg_attacks import run_attack_on_sample, run_attacks_on_samples
 from hitmiss.simulate.ecg import simulate

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hitmiss.attack.search import SLACK, Tried, minimal_strength
-from hitmiss.errors import UsageError
+from hitmiss.attack.perform import SLACK, Tried, minimal_strength
+from hitmiss.core.errors import UsageError
 
 
 def counted(least: np.ndarray, shape: Any, share: float = 1.0) -> tuple[Any, np.ndarray]:

@@ -9,7 +9,7 @@ import pytest
 
 from hitmiss.attack.config import PerturbationConfig
 from hitmiss.attack.model import as_classifier
-from hitmiss.errors import UnknownName, UsageError
+from hitmiss.core.errors import UnknownName, UsageError
 from hitmiss.protocols.ecg_attacks import classifier, compute_global_metrics, run_attack_on_sample
 
 FS = 100.0

@@ -9,7 +9,7 @@ import pytest
 
 from hitmiss.attack.family import find_attack, perturbation
 from hitmiss.attack.text import LOOKALIKES, decode, encode, perturb_text
-from hitmiss.errors import DataError, UsageError
+from hitmiss.core.errors import DataError, UsageError
 
 TEXT = "You will never see a Zebra cross the old road, will you? 🙂\nNo."
 IMAGE = (np.random.default_rng(0).random((32, 24, 3)) * 255).astype(np.uint8)
@@ -73,8 +73,8 @@ def test_strange_images_are_refused() -> None:
 
 
 def test_callables_on_texts_and_pictures() -> None:
-    from hitmiss.attack.media import transform
-    from hitmiss.errors import UnknownName
+    from hitmiss.attack.conditions import transform
+    from hitmiss.core.errors import UnknownName
 
     assert transform(str.upper, "text")("abc", 0, rng()) == "ABC"
     drawn = transform(lambda text, r: text + str(r.integers(1000)), "text")
@@ -92,7 +92,7 @@ def test_callables_on_texts_and_pictures() -> None:
 
 
 def test_pictures_from_files(tmp_path: Path) -> None:
-    from hitmiss.io.images import load_image
+    from hitmiss.media.image import load_image
 
     image = pytest.importorskip("PIL.Image")
     image.fromarray(IMAGE).save(tmp_path / "one.png")

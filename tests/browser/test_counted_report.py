@@ -46,7 +46,7 @@ def test_figures_from_bins_are_drawn(tmp_path: Path) -> None:
 def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every measurement counts as one of very many trials."""
     from hitmiss.scale import streaming
-    from hitmiss.stats import condensing
+    from hitmiss.stats import sketch
 
-    monkeypatch.setattr(condensing, "LARGE", 4)
+    monkeypatch.setattr(sketch, "LARGE", 4)
     monkeypatch.setattr(streaming, "BYTES_A_TRIAL", 10**9)

@@ -13,12 +13,12 @@ from tests.browser.chromium import browser
 from tests.report.hostile import HOSTILE, hostile_trials
 from tests.report.media_files import HOSTILE_FILES, folder_of_files
 
-from hitmiss.design import Design
+from hitmiss.core.question import Design
+from hitmiss.core.trials import Trials
 from hitmiss.report.html import render
 from hitmiss.report.page import Options, compose
 from hitmiss.report.shelves import FileShelf
 from hitmiss.report.sources import Measuring, measured
-from hitmiss.trials import Trials
 
 pytestmark = pytest.mark.extras
 READING = Path(__file__).parent / "reading.js"

@@ -10,8 +10,7 @@ import pytest
 
 from hitmiss.cli.main import run
 from hitmiss.io import read
-from hitmiss.simulate.ecg import simulate
-from hitmiss.simulate.ecg_model import ConvBaseline, train
+from hitmiss.simulate.ecg import ConvBaseline, simulate, train
 
 
 @pytest.fixture(scope="module")

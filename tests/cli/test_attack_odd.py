@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from hitmiss.cli.main import run
-from hitmiss.simulate.ecg import simulate
-from hitmiss.simulate.ecg_model import ConvBaseline, _graph, train
+from hitmiss.simulate.ecg import ConvBaseline, _graph, simulate, train
 
 N = 8
 MODELS = """

@@ -12,18 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hitmiss.attack.campaigner import Campaigner
-from hitmiss.attack.data import read_recordings
+from hitmiss.attack.campaign import Campaigner, Plan, has_signals, read_recordings, read_signals, run_campaign, sweep
 from hitmiss.attack.model import as_classifier
-from hitmiss.attack.run import run_campaign
-from hitmiss.attack.signals import has_signals, read_signals
-from hitmiss.attack.sweeps import Plan, sweep
 from hitmiss.cli.main import run
-from hitmiss.errors import DataError, IncompleteRun, UsageError
+from hitmiss.core.errors import DataError, IncompleteRun, UsageError
 from hitmiss.io import read
 from hitmiss.io.runs import verify
-from hitmiss.simulate.ecg import simulate
-from hitmiss.simulate.ecg_model import ConvBaseline, train
+from hitmiss.simulate.ecg import ConvBaseline, simulate, train
 
 SLOW = """
 import time

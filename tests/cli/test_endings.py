@@ -32,7 +32,7 @@ ENDINGS = [
 def failing_plugin(folder: Path, expression: str) -> list[str]:
     """Words of a command line whose work fails: a plug-in that breaks the verb."""
     file = folder / "fails.py"
-    imports = "from hitmiss import errors\nfrom hitmiss.errors import Fault"
+    imports = "from hitmiss import errors\nfrom hitmiss.core.errors import Fault"
     broken = (
         f"import hitmiss.cli.list as verb\ndef metric_rows():\n    verb.metric_rows = kept\n    raise {expression}\n"
     )
@@ -97,7 +97,7 @@ def test_wrong_words_are_code_2_with_a_hint(words: list[str], hint: str, capsys:
 
 
 def test_a_plugin_s_metric_is_known(tmp_path: Path, capsys: Capture) -> None:
-    from hitmiss import registry
+    from hitmiss.core import registry
 
     file = tmp_path / "mine.py"
     file.write_text(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hitmiss.cli import helping
+from hitmiss.cli import main
 from hitmiss.cli.main import VERBS, run
 
 Capture = pytest.CaptureFixture[str]
@@ -32,7 +32,7 @@ def test_the_summaries_are_not_cut(capsys: Capture) -> None:
 def test_options_stand_in_groups(capsys: Capture) -> None:
     assert run(["score", "--help"]) == 0
     said = capsys.readouterr().out
-    places = [said.index(f"{title}:") for title in helping.GROUPS]
+    places = [said.index(f"{title}:") for title in main.GROUPS]
     assert places == sorted(places) and said.index("--bootstrap") > said.index("Intervals and tests:")
 
 
@@ -59,9 +59,9 @@ def test_the_version_loads_no_verb() -> None:
 def test_values_complete(tmp_path: Path) -> None:
     file = tmp_path / "key.tsv"
     file.write_text("item\tlabel\tcodec\tcodec_q\n")
-    assert {"eer", "ece"} <= set(helping.VALUES["metric"]({}))
-    assert "asvspoof5" in set(helping.VALUES["protocol"]({}))
-    complete = helping._completing(helping.VALUES["by"])
+    assert {"eer", "ece"} <= set(main.VALUES["metric"]({}))
+    assert "asvspoof5" in set(main.VALUES["protocol"]({}))
+    complete = main._completing(main.VALUES["by"])
 
     class Context:
         params = {"scores": [str(file)]}  # noqa: RUF012

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from packaging.requirements import Requirement
 
-from hitmiss import __version__, registry
+from hitmiss import __version__
 from hitmiss.cli.doctor import package
 from hitmiss.cli.main import run
+from hitmiss.core import registry
 
 Capture = pytest.CaptureFixture[str]
 

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from hitmiss.cli.main import app, declare
-from hitmiss.errors import UsageError
+from hitmiss.core.errors import UsageError
 from hitmiss.io import read
 from hitmiss.robustness.manipulation import equal_error
 
@@ -152,7 +152,7 @@ def test_a_family_of_another_medium_is_refused(texts: Path) -> None:
 def test_every_family_is_listed_and_can_be_called_as_listed() -> None:
     from hitmiss.attack.config import PerturbationConfig, families
     from hitmiss.attack.family import perturbation
-    from hitmiss.spec import parse
+    from hitmiss.core.schema import parse
 
     found = json.loads(run("list", "attacks", "--json"))["attacks"]
     names = {row["name"] for row in found}

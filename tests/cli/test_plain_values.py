@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import pytest
 import typer
 
-from hitmiss.cli import plain_values
+from hitmiss.cli import main
 from hitmiss.cli.main import run
 
 VALUES = [
@@ -57,7 +57,7 @@ def called(words: list[str], plainly: bool) -> tuple[str, tuple[Any, ...]]:
     app.command()(verb)
     command = typer.main.get_command(app)
     if plainly:
-        plain_values.take_plainly(command)
+        main.take_plainly(command)
     seen.clear()
     try:
         command.main(words, standalone_mode=False)
@@ -88,7 +88,7 @@ def test_a_required_value_is_still_required() -> None:
     app = typer.Typer()
     app.command()(needs)
     command = typer.main.get_command(app)
-    plain_values.take_plainly(command)
+    main.take_plainly(command)
     with pytest.raises(typer.TyperException, match="name"):
         command.main([], standalone_mode=False)
 
@@ -100,7 +100,7 @@ def test_where_typer_says_nothing_its_own_way_is_taken(
     words = ["toxicity", "--pred_dir", str(tmp_path), "--run_tag", "run", "--languages", "en", "--bootstrap", "7"]
     assert run([*words, "--json"]) == 0
     plain = capsys.readouterr().out
-    monkeypatch.setattr(plain_values, "DECLARED", "no_such_attribute")
+    monkeypatch.setattr(main, "DECLARED", "no_such_attribute")
     assert run([*words, "--json"]) == 0
     assert capsys.readouterr().out == plain
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitmiss.cli import printing
-from hitmiss.visible import HIDDEN
+from hitmiss.core.values import HIDDEN
 
 
 @pytest.fixture

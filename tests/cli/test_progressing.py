@@ -18,11 +18,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitmiss import progress
 from hitmiss.cli.main import run
-from hitmiss.cli.progressing import AFTER_SECONDS, Bar
-from hitmiss.io import files
-from hitmiss.io.findings import Ledger
+from hitmiss.cli.printing import AFTER_SECONDS, Bar
+from hitmiss.core import progress
+from hitmiss.io import parse
+from hitmiss.io.diagnostics import Ledger
 
 SCORES = "item\tlabel\tscore\na\tbonafide\t2\nb\tbonafide\t1\nc\tspoof\t0\nd\tspoof\t1.5\n"
 HITMISS = [sys.executable, "-m", "hitmiss"]
@@ -271,14 +271,14 @@ def test_streamed_files_know_about_how_many_rows_they_have(with_key: bool, tmp_p
 
 
 def test_large_files_are_read_by_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "PIECE", 1000)
+    monkeypatch.setattr(parse, "PIECE", 1000)
     lines = ["item\tlabel\tscore", *(f"i{i}\t{'spoof' if i % 2 else 'bonafide'}\t{i}" for i in range(500))]
     text = "\n".join(lines).encode()
     (tmp_path / "plain.tsv").write_bytes(text)
     (tmp_path / "packed.tsv.gz").write_bytes(gzip.compress(text))
     heard = Heard()
     with progress.heard_by(heard):
-        made = [files.fetch(tmp_path / name, None, Ledger()) for name in ("plain.tsv", "packed.tsv.gz")]
+        made = [parse.fetch(tmp_path / name, None, Ledger()) for name in ("plain.tsv", "packed.tsv.gz")]
     assert made[0].data == made[1].data == text
     for step in ("reading plain.tsv", "unpacking packed.tsv.gz"):
         shares = heard.shares(step)

@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 
 import hitmiss as hm
-from hitmiss.artifacts import sealed
 from hitmiss.cli.main import run
-from hitmiss.results import Results
+from hitmiss.core.artifacts import sealed
+from hitmiss.core.results import Results
 
 
 class Command:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hitmiss.cli.spaced import SPACED, settle
-from hitmiss.errors import UsageError
+from hitmiss.cli.main import SPACED, settle
+from hitmiss.core.errors import UsageError
 
 
 @pytest.mark.parametrize(

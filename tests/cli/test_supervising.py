@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hitmiss.errors import DataError
-from hitmiss.ray_cluster.carrying import Refusal, attempted
+from hitmiss.cluster.ray import Refusal, attempted
+from hitmiss.core.errors import DataError
 
 
 @pytest.mark.parametrize("code", [1, 0, 137])

@@ -11,8 +11,7 @@ import pytest
 
 from hitmiss.cli.main import run
 from hitmiss.io import read
-from hitmiss.simulate.training import train
-from hitmiss.simulate.voices import write
+from hitmiss.simulate.voices import train, write
 
 pytest.importorskip("av", reason="the extra audio is not installed")
 

@@ -13,8 +13,8 @@ import numpy as np
 from detect_parts import clip, two_logits
 from numpy.typing import NDArray
 
+from hitmiss.core.errors import DataError, Fault
 from hitmiss.detect.detector import Base
-from hitmiss.errors import DataError, Fault
 
 
 def kill_once(marker: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hitmiss.ray_cluster.connection import Cluster, joined
+from hitmiss.cluster.ray import Cluster, joined
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent / "detect")]
 

@@ -11,15 +11,15 @@ from cluster_parts import KillsOnce
 from detect_parts import broken_clip, clip, corpus, two_logits
 
 from hitmiss.cli.main import run
+from hitmiss.cluster.ray import Cluster
+from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.detect.cluster import Fleet
 from hitmiss.detect.detector import as_detector
-from hitmiss.detect.extract import Extraction
-from hitmiss.detect.fleet import Fleet
 from hitmiss.detect.loop import run_detector
-from hitmiss.detect.settings import Settings
-from hitmiss.errors import DataError, UnknownName, UsageError
+from hitmiss.detect.outputs import Extraction
+from hitmiss.detect.scoring import Settings
+from hitmiss.evaluation.protocol import evaluate
 from hitmiss.io.manifest import Manifest, read_manifest
-from hitmiss.protocol import evaluate
-from hitmiss.ray_cluster.connection import Cluster
 from hitmiss.scale.at_once import Tallying, evaluate_tallies, settle
 from hitmiss.scale.sealing import sealed
 from hitmiss.scale.tallies import ShardTally

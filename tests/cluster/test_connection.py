@@ -18,10 +18,9 @@ import polars as pl
 import pytest
 
 from hitmiss.cli.main import run
-from hitmiss.errors import EnvironmentFault, UsageError
+from hitmiss.cluster.ray import Cluster, Sent, joined, place_of
+from hitmiss.core.errors import EnvironmentFault, UsageError
 from hitmiss.io.runs import load_manifest
-from hitmiss.ray_cluster.carrying import Sent
-from hitmiss.ray_cluster.connection import Cluster, joined, place_of
 
 HITMISS = [sys.executable, "-c", "import sys; from hitmiss.cli.main import run; sys.exit(run())"]
 SCORER = """

@@ -17,15 +17,14 @@ from cluster_parts import HostDetector, KillsOnce, Levels
 from detect_parts import broken_clip, clip, corpus, deadly_clip, expected, louder, slow_clip, two_logits
 
 import hitmiss as hm
-from hitmiss.detect.clock import Clock
+from hitmiss.cluster.ray import Cluster
+from hitmiss.core.errors import DataError, EnvironmentFault, IncompleteRun, UsageError
+from hitmiss.detect.cluster import Fleet
 from hitmiss.detect.detector import as_detector, open_detector
-from hitmiss.detect.fleet import Fleet
 from hitmiss.detect.loop import run_detector
-from hitmiss.detect.settings import Outcome, Settings
-from hitmiss.errors import DataError, EnvironmentFault, IncompleteRun, UsageError
+from hitmiss.detect.scoring import Clock, Outcome, Settings
 from hitmiss.io.manifest import Manifest
 from hitmiss.io.runs import load_manifest, verify
-from hitmiss.ray_cluster.connection import Cluster
 
 pytestmark = pytest.mark.extras
 LEVEL = partial(as_detector, two_logits, sample_rate=16000)
@@ -174,7 +173,7 @@ def test_what_is_wrong_on_the_cluster_is_told_in_one_sentence(
         on_cluster(cluster, tmp_path / "c", corpus(4), partial(as_detector, wide), actors=1)
     with pytest.raises(UsageError, match="the cluster has no GPU"):
         Fleet(cluster, LEVEL, device="cuda")
-    monkeypatch.setattr("hitmiss.detect.on_cluster.FUTILE", 2)
+    monkeypatch.setattr("hitmiss.detect.cluster.FUTILE", 2)
     with pytest.raises(EnvironmentFault, match="3 processes died one after the other"):
         on_cluster(cluster, tmp_path / "d", corpus(64), load=kill_always, actors=1)
 

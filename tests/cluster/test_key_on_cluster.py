@@ -8,11 +8,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from hitmiss.errors import DataError
-from hitmiss.protocol import evaluate
-from hitmiss.ray_cluster.connection import Cluster
-from hitmiss.ray_cluster.tasks import RayTasks
-from hitmiss.readspec import ReadSpec
+from hitmiss.cluster.ray import Cluster, RayTasks
+from hitmiss.core.errors import DataError
+from hitmiss.core.question import ReadSpec
+from hitmiss.evaluation.protocol import evaluate
 from hitmiss.scale.streaming import evaluate_streamed
 
 pytestmark = pytest.mark.extras

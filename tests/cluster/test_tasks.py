@@ -11,11 +11,10 @@ import polars as pl
 import pytest
 from cluster_parts import Killed, half, suicide, where
 
-from hitmiss.errors import DataError, EnvironmentFault
-from hitmiss.protocol import evaluate
-from hitmiss.ray_cluster.connection import Cluster
-from hitmiss.ray_cluster.tasks import RayTasks
-from hitmiss.readspec import ReadSpec
+from hitmiss.cluster.ray import Cluster, RayTasks
+from hitmiss.core.errors import DataError, EnvironmentFault
+from hitmiss.core.question import ReadSpec
+from hitmiss.evaluation.protocol import evaluate
 from hitmiss.scale.passes import first_pass
 from hitmiss.scale.plan import Shard, ShardPlan
 from hitmiss.scale.sealing import refuse_missing, sealed
@@ -62,11 +61,11 @@ def test_scores_beyond_memory_give_the_digits_of_memory(
 ) -> None:
     """Sums over all scores: the tasks send them, a few at a time, and whoever asked puts them on disk."""
     from hitmiss.scale import passing_by, repeats, streaming
-    from hitmiss.stats import condensing
+    from hitmiss.stats import sketch
 
     paths = [shard.path for shard in shards]
     asked = {"metrics": METRICS, "by": ["codec"], "bootstrap": 20, "score_kind": "llr"}
-    monkeypatch.setattr(condensing, "LARGE", 4)
+    monkeypatch.setattr(sketch, "LARGE", 4)
     expected = evaluate(paths, None, "asvspoof5", **asked)
     monkeypatch.setattr(streaming, "BYTES_A_TRIAL", 10**9)
     monkeypatch.setattr(passing_by, "STRETCH_BYTES", 10**5)

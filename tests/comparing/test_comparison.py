@@ -15,14 +15,14 @@ from sklearn.metrics import f1_score, roc_auc_score
 from statsmodels.stats.contingency_tables import mcnemar
 
 from hitmiss import compare
-from hitmiss.comparing.shares import share_of
-from hitmiss.decisions import at_threshold
-from hitmiss.design import Protocol
-from hitmiss.errors import DataError, UnknownName, UsageError
-from hitmiss.measuring.measurement import measure
-from hitmiss.registry import all_metrics
+from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.question import Protocol
+from hitmiss.core.registry import all_metrics
+from hitmiss.core.trials import Header, Trials, stack
+from hitmiss.derive.decisions import at_threshold
+from hitmiss.engine.contrasts import share_of
+from hitmiss.engine.measure import measure
 from hitmiss.stats.forms import OfCounts
-from hitmiss.trials import Header, Trials, stack
 
 seeds = st.integers(0, 2**32 - 1)
 METRICS = ["eer", "roc_auc", "min_dcf", "accuracy", "f1", "recall", "mcc"]
@@ -318,7 +318,7 @@ def test_the_same_seed_gives_the_same_digits_and_another_does_not() -> None:
 
 
 def test_a_metric_without_a_form_is_resampled_by_hand() -> None:
-    from hitmiss.registry import forget, metric
+    from hitmiss.core.registry import forget, metric
 
     @metric(best="high")
     def spread(label: Any, score: Any, weight: Any = None) -> float:  # noqa: ARG001

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from hitmiss.cli.main import run
-from hitmiss.comparing.comparison import compare
-from hitmiss.comparing.few import enough
-from hitmiss.comparing.rankings import compare_all
-from hitmiss.decisions import at_threshold
-from hitmiss.trials import Trials
+from hitmiss.core.trials import Trials
+from hitmiss.derive.decisions import at_threshold
+from hitmiss.engine.compare import compare
+from hitmiss.engine.contrasts import enough
+from hitmiss.engine.rank import compare_all
 
 
 @pytest.mark.parametrize("level", [0.5, 0.8, 0.875, 0.9, 0.95, 0.99])

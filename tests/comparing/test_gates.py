@@ -10,7 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitmiss.comparing.gates import (
+from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.results import Estimate, Results
+from hitmiss.core.schema import Spec
+from hitmiss.engine.gate import (
     Regression,
     Rule,
     Target,
@@ -21,9 +24,6 @@ from hitmiss.comparing.gates import (
     parse_rule,
     select,
 )
-from hitmiss.errors import DataError, UnknownName, UsageError
-from hitmiss.results import Estimate, Results
-from hitmiss.spec import Spec
 
 SIGNATURE = "hitmiss:0.1.0|protocol:asvspoof5|pos:bonafide|kind:raw|n:100/40"
 

@@ -10,12 +10,12 @@ import polars as pl
 import pytest
 from scipy.stats import norm
 
-from hitmiss.comparing.comparison import compare
-from hitmiss.comparing.rankings import compare_all
-from hitmiss.errors import UnknownName, UsageError
+from hitmiss.core.errors import UnknownName, UsageError
+from hitmiss.core.trials import Trials
+from hitmiss.engine.compare import compare
+from hitmiss.engine.rank import compare_all
 from hitmiss.report.comparison_tables import ranking_tables
-from hitmiss.stats.multiple import holm
-from hitmiss.trials import Trials
+from hitmiss.stats.tests import holm
 
 
 def runs(n: int = 600) -> dict[str, Trials]:

@@ -12,12 +12,12 @@ from detect_parts import clip, corpus, expected, two_logits
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
+from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
 from hitmiss.detect.detector import CallableDetector, EstimatorDetector, as_detector, find_object, open_detector
-from hitmiss.detect.extract import Extraction
 from hitmiss.detect.loop import detect, run_detector
+from hitmiss.detect.outputs import Extraction
 from hitmiss.detect.program import ProgramDetector
-from hitmiss.detect.settings import Settings
-from hitmiss.errors import DataError, EnvironmentFault, UsageError
+from hitmiss.detect.scoring import Settings
 
 PROGRAM = """
 import base64, json, sys

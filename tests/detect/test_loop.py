@@ -18,15 +18,12 @@ import pytest
 from detect_parts import broken_clip, clip, corpus, deadly_clip, expected, louder, ones, two_logits
 
 import hitmiss as hm
-from hitmiss.detect.batching import Budget, Piece, Pool, collate
-from hitmiss.detect.checks import alarms
+from hitmiss.core.errors import DataError, EnvironmentFault, IncompleteRun, UsageError
 from hitmiss.detect.detector import Base, CallableDetector
-from hitmiss.detect.extract import Extraction
-from hitmiss.detect.feeding import Ahead, Failed, Preparation, feed
-from hitmiss.detect.length import fit_length
+from hitmiss.detect.loader import Ahead, Budget, Failed, Piece, Pool, Preparation, collate, feed, fit_length
 from hitmiss.detect.loop import detect, run_detector
-from hitmiss.detect.settings import Settings
-from hitmiss.errors import DataError, EnvironmentFault, IncompleteRun, UsageError
+from hitmiss.detect.outputs import Extraction
+from hitmiss.detect.scoring import Settings, alarms
 from hitmiss.io.manifest import Manifest, read_manifest
 from hitmiss.io.runs import load_manifest
 

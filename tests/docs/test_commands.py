@@ -178,7 +178,7 @@ def test_python(block: Block, folder: Path) -> None:
         try:
             values = evaluated(block, names)
         finally:
-            from hitmiss.registry import forget
+            from hitmiss.core.registry import forget
 
             forget("d_prime")
             forget("hum", "attack")

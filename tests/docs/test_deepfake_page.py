@@ -13,8 +13,7 @@ import pytest
 
 from hitmiss.attack.family import forget
 from hitmiss.cli.main import run
-from hitmiss.simulate.training import train
-from hitmiss.simulate.voices import write
+from hitmiss.simulate.voices import train, write
 
 pytest.importorskip("av", reason="the extra audio is not installed")
 ROOT = Path(__file__).resolve().parents[2]

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from hitmiss.cli.main import run
-from hitmiss.detect import batching, checks, scoring
-from hitmiss.detect.torch_device import CPU_SECONDS, GPU_SECONDS
-from hitmiss.io import runs, segments
+from hitmiss.detect import loader, scoring
+from hitmiss.detect.torch import CPU_SECONDS, GPU_SECONDS
+from hitmiss.io import runs
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "detect.md").read_text(encoding="utf-8")
 SCORER = """
@@ -65,7 +65,7 @@ def test_the_block_of_python_runs(tmp_path: Path) -> None:
 
 def test_the_page_states_the_settings_of_the_code() -> None:
     assert f"{CPU_SECONDS:g} on a processor, {GPU_SECONDS:g} on CUDA" in PAGE
-    assert scoring.CPU_SECONDS == CPU_SECONDS and batching.POOL > 1
-    assert f"above {checks.TOLERANCE:g} is reported" in PAGE
+    assert scoring.CPU_SECONDS == CPU_SECONDS and loader.POOL > 1
+    assert f"above {scoring.TOLERANCE:g} is reported" in PAGE
     assert f"each takes {runs.PART} items" in PAGE and f"the first {scoring.HOPELESS} items" in PAGE
-    assert f"every {segments.SYNC_SECONDS} s or {segments.SYNC_LINES} lines" in PAGE
+    assert f"every {runs.SYNC_SECONDS} s or {runs.SYNC_LINES} lines" in PAGE

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from hitmiss.cli.main import run
-from hitmiss.simulate.ecg import write
-from hitmiss.simulate.ecg_model import train
+from hitmiss.simulate.ecg import train, write
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "ecg_attacks.md").read_text(encoding="utf-8")

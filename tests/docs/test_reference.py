@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
-from hitmiss.registry import all_metrics
+from hitmiss.core.registry import all_metrics
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 

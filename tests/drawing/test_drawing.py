@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hitmiss.core.errors import DataError
 from hitmiss.drawing.scores import FIGURES, det_figure, histogram_figure, roc_figure, save_figures, scores_of
-from hitmiss.errors import DataError
 
 rng = np.random.default_rng(0)
 LABEL = np.repeat([1, 0], [60, 90])

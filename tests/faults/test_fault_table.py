@@ -271,7 +271,7 @@ def test_every_row_has_tests_that_are_there(row: str) -> None:
 
 
 def test_domain_values_stay_apart(tmp_path: Path) -> None:
-    from hitmiss.protocol import evaluate
+    from hitmiss.evaluation.protocol import evaluate
 
     values = ["-", "0", "NA", "None", "null", "", " ", "nan"]
     rows = [f"i{k},{'bonafide' if k % 2 else 'spoof'},{k % 7},{values[k % 8]}" for k in range(160)]

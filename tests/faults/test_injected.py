@@ -11,10 +11,10 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitmiss.errors import DataError, HitmissError
+from hitmiss.core.errors import DataError, HitmissError
+from hitmiss.core.trials import Trials
 from hitmiss.io import examine, read
 from hitmiss.io.checks import to_numbers
-from hitmiss.trials import Trials
 
 N = 12
 CLEAN = [(f"E_{i:02d}", repr(math.sin(i)), "bonafide" if i % 3 == 0 else "spoof") for i in range(N)]

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hitmiss.errors import DataError
+from hitmiss.core.errors import DataError
+from hitmiss.core.trials import Trials
 from hitmiss.io import examine, read
-from hitmiss.trials import Trials
 
 N = 400
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hitmiss.cli.main import run
-from hitmiss.errors import DataError
+from hitmiss.core.errors import DataError
 from hitmiss.io.triage import read_results
 
 GOOD: list[dict[str, Any]] = [

@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from hitmiss import registry
-from hitmiss.errors import DataError, UnknownName, UsageError
+from hitmiss.core import registry
+from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.trials import Header, Trials
 from hitmiss.io import examine, read, write_official_scores
-from hitmiss.trials import Header, Trials
 
 SCORES = pl.DataFrame({"utt": ["a", "b", "c", "d"], "score": ["1.5", "-0.5", "nan", ""]})
 KEY = pl.DataFrame({"utt": ["d", "c", "b", "a"], "key": ["spoof", "bonafide", "spoof", "bonafide"]})

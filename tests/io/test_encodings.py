@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from hitmiss.errors import DataError, UsageError
+from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.trials import Trials
 from hitmiss.io import examine, read
-from hitmiss.trials import Trials
 
 ROWS = [("E_0001", "bonafide", 1.5), ("Zoë", "spoof", -0.25), ("NA", "spoof", 0.125)]
 TEXT = "filename,label,score\n" + "".join(f"{item},{label},{score}\n" for item, label, score in ROWS)

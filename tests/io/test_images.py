@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hitmiss.errors import DataError
-from hitmiss.io.images import load_image
+from hitmiss.core.errors import DataError
+from hitmiss.media.image import load_image
 
 Image = pytest.importorskip("PIL.Image", reason="the extra image is not installed")
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hitmiss.errors import DataError, UnknownName, UsageError
+from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.registry import all_of
 from hitmiss.io import ReadSpec, examine, read
-from hitmiss.registry import all_of
 
 PROTOCOL = [
     "E_1607 E_01 M C05 2 E_0009486171 AC1 A26 spoof -",

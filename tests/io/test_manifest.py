@@ -9,11 +9,11 @@ import polars as pl
 import pytest
 
 import hitmiss as hm
-from hitmiss.errors import DataError, UnknownName, UsageError
+from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.question import ReadSpec
+from hitmiss.core.trials import Header, Trials
 from hitmiss.io.manifest import inside, read_manifest
-from hitmiss.io.writing import write_scores
-from hitmiss.readspec import ReadSpec
-from hitmiss.trials import Header, Trials
+from hitmiss.io.write import write_scores
 
 
 def written(tmp_path: Path, text: str, name: str = "m.tsv") -> Path:

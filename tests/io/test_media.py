@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hitmiss.errors import DataError
-from hitmiss.io.media import Clip, length_of, load_audio, need, resample, save_audio
+from hitmiss.core.errors import DataError
+from hitmiss.media.audio import Clip, length_of, load_audio, need, resample, save_audio
 
 soundfile = pytest.importorskip("soundfile", reason="the extra audio is not installed")
 RATE = 16000

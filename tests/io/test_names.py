@@ -17,13 +17,13 @@ import pytest
 
 import hitmiss as hm
 from hitmiss.cli.main import run
-from hitmiss.columns import FIXED, INNER, MADE, OWN, SCORES, stored
-from hitmiss.errors import HitmissError
-from hitmiss.io.door import read
+from hitmiss.core.errors import HitmissError
+from hitmiss.core.question import FIXED, INNER, MADE, OWN, SCORES, stored
+from hitmiss.core.results import Results
+from hitmiss.core.trials import Header, Trials
+from hitmiss.io.reader import read
 from hitmiss.protocols import toxicity
-from hitmiss.results import Results
 from hitmiss.scale.streaming import evaluate_streamed
-from hitmiss.trials import Header, Trials
 
 HARMLESS = "condition"
 INNER_NAMES = (

@@ -16,10 +16,21 @@ from typing import Any
 import polars as pl
 import pytest
 
-from hitmiss.errors import DataError, EnvironmentFault, IncompleteRun, UsageError
-from hitmiss.io import locks, runs
-from hitmiss.io.runs import Run, chosen, load_manifest, require_complete, segments, start, verify
-from hitmiss.io.segments import SegmentReader, SegmentWriter, cut_torn_tail, replace_file
+from hitmiss.core.errors import DataError, EnvironmentFault, IncompleteRun, UsageError
+from hitmiss.io import runs
+from hitmiss.io.runs import (
+    Run,
+    SegmentReader,
+    SegmentWriter,
+    chosen,
+    cut_torn_tail,
+    load_manifest,
+    replace_file,
+    require_complete,
+    segments,
+    start,
+    verify,
+)
 
 ITEMS = [f"i{n:04d}" for n in range(300)]
 
@@ -196,7 +207,7 @@ def test_a_silent_owner_of_another_machine_is_replaced_when_its_heart_stops(tmp_
     lock.write_text(json.dumps({"pid": 1, "host": "elsewhere"}))
     with pytest.raises(EnvironmentFault, match="process 1 on elsewhere"):
         begin(tmp_path / "run", resume=True)
-    long_ago = time.time() - locks.EXPIRY_SECONDS - 1
+    long_ago = time.time() - runs.EXPIRY_SECONDS - 1
     os.utime(lock, (long_ago, long_ago))
     with begin(tmp_path / "run", resume=True):
         assert json.loads(lock.read_text())["pid"] == os.getpid()

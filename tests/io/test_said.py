@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hitmiss.errors import DataError, HitmissError, UnknownName
+from hitmiss.core.errors import DataError, HitmissError, UnknownName
 from hitmiss.io import examine, read
 
 DF = "LA_0023 {} nocodec asvspoof A14 {} notrim {} traditional_vocoder - - - -\n"

@@ -7,8 +7,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from hitmiss.errors import DataError
-from hitmiss.io.door import read
+from hitmiss.core.errors import DataError
+from hitmiss.io.reader import read
 
 ROWS = pl.DataFrame(
     {"item": ["a", "b", "c", "d"], "label": ["real", "fake"] * 2, "score": [0.1, 1 / 3, 1e-320, float("inf")]}

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitmiss.errors import DataError
+from hitmiss.core.errors import DataError
+from hitmiss.core.question import ReadSpec
+from hitmiss.core.trials import Trials
+from hitmiss.evaluation.protocol import find_protocol, read_trials
+from hitmiss.io.columns import WORDS, verdict
 from hitmiss.io.triage import dataset_digest, read_results
-from hitmiss.io.verdicts import WORDS, verdict
-from hitmiss.protocol import find_protocol, read_trials
-from hitmiss.readspec import ReadSpec
-from hitmiss.trials import Trials
 
 ROW = {
     "id": "s1",

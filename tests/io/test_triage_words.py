@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from hitmiss.cli.main import run
-from hitmiss.columns import FIXED, shown
-from hitmiss.errors import DataError
+from hitmiss.core.errors import DataError
+from hitmiss.core.question import FIXED, shown
+from hitmiss.core.trials import Trials
 from hitmiss.io.triage import read_results
 from hitmiss.protocols.triage import evaluate_trials
-from hitmiss.trials import Trials
 
 SAID = ["fake", "fake", "real", "uncertain", "real", "real", "fake", "real"]
 

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from hitmiss.errors import DataError
+from hitmiss.core.errors import DataError
 from hitmiss.io import examine, read
 
 SCORES = [0.1, 1e-17, -3.3333333333333335]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from hitmiss.errors import DataError, UsageError
+from hitmiss.core.errors import DataError, UsageError
 from hitmiss.io import examine, read
-from hitmiss.io.words import FAMILIES, understand
+from hitmiss.io.columns import FAMILIES, understand
 
 
 def table(labels: list[str]) -> pl.DataFrame:

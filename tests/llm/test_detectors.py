@@ -10,9 +10,9 @@ import pytest
 from llm_parts import rows_of
 from PIL import Image
 
-from hitmiss.detect.extract import Extraction
-from hitmiss.errors import UsageError
-from hitmiss.llm.callables import open_models
+from hitmiss.core.errors import UsageError
+from hitmiss.detect.outputs import Extraction
+from hitmiss.llm.backends import open_models
 from hitmiss.llm.items import Item, read_items
 from hitmiss.llm.plan import Plan
 from hitmiss.llm.run import run_llm

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hitmiss.cli.main import run
-from hitmiss.llm.rows import row_of, shared
+from hitmiss.llm.run import row_of, shared
 from hitmiss.llm.tools import TOOLS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,8 +30,7 @@ def test_the_page_shows_what_the_command_prints(tmp_path: Path, capsys: pytest.C
 
 def test_the_page_names_every_tool_and_field() -> None:
     from hitmiss.llm.items import Item
-    from hitmiss.llm.plan import Call, Plan
-    from hitmiss.llm.prices import Prices
+    from hitmiss.llm.plan import Call, Plan, Prices
 
     item = Item("a", "image", "fake", "0", "image/png", file="a.png")
     plan = Plan([item], ["m"])

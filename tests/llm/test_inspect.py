@@ -21,12 +21,12 @@ pytest.importorskip("inspect_ai", reason="inspect_ai is not installed")
 from forked import command, done, every, fork
 
 from hitmiss.cli.main import run
+from hitmiss.engine.pairing import breaches
 from hitmiss.io.triage import read_results
 from hitmiss.llm.items import read_items
 from hitmiss.llm.standin import Seen, StandIn
 from hitmiss.llm.tools import BY_KIND
 from hitmiss.simulate.pictures import items as simulated
-from hitmiss.validity import breaches
 
 pytestmark = pytest.mark.extras
 

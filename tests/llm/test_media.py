@@ -11,8 +11,7 @@ import pytest
 from llm_parts import rows_of, write_dataset
 
 from hitmiss.cli.main import run
-from hitmiss.review.answers import Wish
-from hitmiss.review.beginning import folder_of, open_review
+from hitmiss.review.items import Wish, folder_of, open_review
 
 
 def wav(n: int = 800) -> bytes:
@@ -111,7 +110,7 @@ def test_files_that_went_away_are_told(asked: Path) -> None:
     (asked / "data").rename(asked / "elsewhere")
     run_folder = asked / "out" / "results.run"
     assert folder_of(run_folder) == run_folder.parent
-    from hitmiss.errors import DataError
+    from hitmiss.core.errors import DataError
 
     with pytest.raises(DataError, match="cannot be shown"):
         open_review(run_folder, wish=Wish(), store=asked / "s.sqlite")

@@ -18,14 +18,14 @@ import pytest
 from llm_parts import rows_of, write_dataset
 
 from hitmiss.cli.main import run
-from hitmiss.errors import IncompleteRun, UsageError
+from hitmiss.core.errors import IncompleteRun, UsageError
+from hitmiss.engine.pairing import breaches, unchecked
 from hitmiss.io.runs import require_complete
 from hitmiss.io.triage import read_results
-from hitmiss.llm.callables import Model, open_models
+from hitmiss.llm.backends import Model, open_models
 from hitmiss.llm.items import Item, read_items
 from hitmiss.llm.plan import Plan, Settings
 from hitmiss.llm.run import run_llm
-from hitmiss.validity import breaches, unchecked
 
 FUNCTIONS = '''
 import os, time

@@ -10,14 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hitmiss.errors import DataError
+from hitmiss.core.errors import DataError
 from hitmiss.llm.cache import ToolCache
 from hitmiss.llm.items import media_type
-from hitmiss.llm.sounds import as_wav, to_send
+from hitmiss.llm.media import as_wav, to_send
 from hitmiss.llm.tools import BY_KIND, call_tool
-from hitmiss.llm.tools.sound_container import sound_container
-from hitmiss.llm.tools.sound_levels import sound_levels
-from hitmiss.llm.tools.sound_spectrum import mean_power, sound_spectrum
+from hitmiss.llm.tools.sounds import mean_power, sound_container, sound_levels, sound_spectrum
 
 soundfile = pytest.importorskip("soundfile", reason="soundfile is not installed")
 

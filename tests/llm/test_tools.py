@@ -15,14 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageChops, ImageStat
 
-from hitmiss.errors import UnknownName
+from hitmiss.core.errors import UnknownName
 from hitmiss.llm.cache import ToolCache
 from hitmiss.llm.tools import BY_KIND, call_tool
-from hitmiss.llm.tools.ela import error_levels
-from hitmiss.llm.tools.metadata import metadata
-from hitmiss.llm.tools.quantisation import quantisation
-from hitmiss.llm.tools.residual import noise_residual
-from hitmiss.llm.tools.spectrum import power_spectrum, spectrum
+from hitmiss.llm.tools.pictures import error_levels, metadata, noise_residual, power_spectrum, quantisation, spectrum
 
 PICTURE_TOOLS = [tool.name for tool in BY_KIND["image"]]
 RNG = np.random.default_rng(5)

@@ -10,11 +10,11 @@ import pytest
 
 import hitmiss as hm
 from hitmiss.cli.main import run
-from hitmiss.design import Design, Protocol
-from hitmiss.errors import UsageError
-from hitmiss.expressions import Derived
-from hitmiss.protocol import load_protocol, measure_trials
-from hitmiss.trials import Trials
+from hitmiss.core.errors import UsageError
+from hitmiss.core.question import Design, Protocol
+from hitmiss.core.schema import Derived
+from hitmiss.core.trials import Trials
+from hitmiss.evaluation.protocol import load_protocol, measure_trials
 
 HEAD = 'name = "x"\ntitle = "x"\nprimary = "fpr"\nmetrics = ["fpr", "fnr"]\n'
 READ = '[read]\npositive = "real"\nnegative = "fake"\n'

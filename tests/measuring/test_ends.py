@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hitmiss.measuring.measurement import measure
-from hitmiss.results import Estimate
-from hitmiss.stats.unseen import area_score_interval
-from hitmiss.trials import Header, Trials
+from hitmiss.core.results import Estimate
+from hitmiss.core.trials import Header, Trials
+from hitmiss.engine.measure import measure
+from hitmiss.stats.intervals import area_score_interval
 
 METRICS = ["eer", "min_dcf(p_target=0.5, c_miss=1, c_fa=1)", "roc_auc", "brier", "tpr_at_fpr(fpr=0.1)"]
 

@@ -9,11 +9,11 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 import hitmiss as hm
-from hitmiss.design import Gap, Protocol
-from hitmiss.errors import DataError, UnknownName, UsageError
-from hitmiss.measuring.measurement import measure
-from hitmiss.stats.binomial import wilson
-from hitmiss.trials import stack
+from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.question import Gap, Protocol
+from hitmiss.core.trials import stack
+from hitmiss.engine.measure import measure
+from hitmiss.stats.intervals import wilson
 
 
 def simulated(n: int = 3000, seed: int = 0, **header: object) -> hm.Trials:
@@ -259,7 +259,7 @@ def test_a_metric_without_a_form_is_resampled_by_brute_force() -> None:
         row = measure(simulated(400), ["mean_gap"], bootstrap=200).one("mean_gap")
         assert row.low < row.value < row.high
     finally:
-        from hitmiss.registry import forget
+        from hitmiss.core.registry import forget
 
         forget("mean_gap")
 

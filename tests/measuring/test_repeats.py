@@ -6,9 +6,9 @@ import statistics
 
 import pytest
 
-from hitmiss.errors import UsageError
-from hitmiss.measuring.repeats import over_repeats
-from hitmiss.results import Estimate, Results
+from hitmiss.core.errors import UsageError
+from hitmiss.core.results import Estimate, Results
+from hitmiss.engine.repeats import over_repeats
 
 
 def seeded(*values: float | None, **cell: str) -> tuple[Estimate, ...]:

@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 
 from hitmiss.cli.main import run
-from hitmiss.decisions import at_threshold
-from hitmiss.measuring.measurement import measure
-from hitmiss.registry import all_metrics
+from hitmiss.core.registry import all_metrics
+from hitmiss.core.tally import Tally
+from hitmiss.core.trials import Header, Trials
+from hitmiss.derive.decisions import at_threshold
+from hitmiss.engine.measure import measure
 from hitmiss.stats.bootstrap import trial_replicates
-from hitmiss.stats.fewest import effective_units, unit_sizes
-from hitmiss.stats.intervals import student
-from hitmiss.tally import Tally
-from hitmiss.trials import Header, Trials
+from hitmiss.stats.intervals import effective_units, student, unit_sizes
 
 FREE = {"eer", "roc_auc", "min_dcf", "act_dcf", "cllr", "recall", "specificity", "balanced_accuracy", "fpr", "fnr"}
 DEPENDENT = {"f1", "mcc", "average_precision", "brier", "precision", "log_loss", "accuracy", "aurc"}

@@ -17,7 +17,7 @@ from scipy.stats import norm
 from sklearn.metrics import brier_score_loss
 
 from hitmiss import metrics as m
-from hitmiss.errors import DataError, UnknownName, UsageError
+from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.metrics.confidence import binned, calibrated_ece, judged
 
 tenths = st.lists(st.tuples(st.integers(0, 100), st.booleans()), min_size=1, max_size=40)

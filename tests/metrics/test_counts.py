@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitmiss import metrics as m
-from hitmiss.errors import DataError
+from hitmiss.core.errors import DataError
+from hitmiss.core.registry import all_metrics
+from hitmiss.core.values import Rate
 from hitmiss.metrics.counts import Counts, outcome
-from hitmiss.registry import all_metrics
 from hitmiss.stats.forms import OfCounts
-from hitmiss.values import Rate
 
 LABEL = [1, 1, 1, 1, 0, 0, 0, 0, 0, 0]
 SAID = [1, 1, 0, -1, 1, 0, 0, 0, -1, -2]  # TP 2, FN 1, FP 1, TN 3; one of each class abstained, one call failed

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitmiss import metrics as m
-from hitmiss.errors import DataError
+from hitmiss.core.errors import DataError
 
 scores = st.sampled_from([-math.inf, -1.0, 0.0, 0.5, 0.5000000000000001, 2.0, math.inf])
 trials = st.lists(st.tuples(st.integers(0, 1), scores), max_size=20).map(lambda some: [*some, (1, 0.5), (0, 0.5)])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hitmiss import metrics as m
-from hitmiss.errors import DataError, UnknownName, UsageError
+from hitmiss.core.errors import DataError, UnknownName, UsageError
 
 LABEL, SCORE = [1, 1, 0, 0], [0.9, 0.4, 0.6, 0.1]
 

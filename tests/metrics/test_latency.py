@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from hitmiss import metrics as m
-from hitmiss.errors import DataError
-from hitmiss.stats.quantiles import quantile_interval
+from hitmiss.core.errors import DataError
+from hitmiss.stats.intervals import quantile_interval
 
 times = st.lists(st.floats(0, 1e4), min_size=1, max_size=30)
 

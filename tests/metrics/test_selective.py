@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from hitmiss import metrics as m
-from hitmiss.errors import UsageError
+from hitmiss.core.errors import UsageError
 from hitmiss.metrics.confidence import Judged, judged
 from hitmiss.metrics.selective import accuracy_at_coverage_of, aurc_of, coverage_at_accuracy_of, e_aurc_of
 

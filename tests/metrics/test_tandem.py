@@ -15,7 +15,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from hitmiss.errors import DataError, UnknownName, UsageError
+from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.metrics.tandem import AsvRates, TandemCosts, asv_rates, min_a_dcf, min_t_dcf, t_eer
 
 REFERENCE = Path(__file__).resolve().parents[3] / "shared" / "data" / "official_reference"

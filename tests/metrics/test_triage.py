@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from sklearn import metrics as sk
 
 from hitmiss import metrics as m
-from hitmiss.errors import DataError
+from hitmiss.core.errors import DataError
+from hitmiss.core.values import Rate
 from hitmiss.metrics.counts import Counts
 from hitmiss.metrics.triage import f1_fake_of, f1_real_of
-from hitmiss.values import Rate
 
 rows = st.lists(st.tuples(st.integers(0, 1), st.sampled_from([-2, -1, 0, 1])), min_size=1, max_size=40)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import hitmiss as hm
-from hitmiss.results import Results
+from hitmiss.core.results import Results
 
 MATRIX = {"eer": "eer", "min_dcf": "min_dcf", "act_dcf": "act_dcf", "cllr": "cllr_bits"}
 

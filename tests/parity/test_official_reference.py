@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from hitmiss import metrics as m
-from hitmiss.errors import DataError
+from hitmiss.core.errors import DataError
 
 SETS = {
     "01_separable": "01_separable.csv",

@@ -8,20 +8,18 @@ import numpy as np
 import polars as pl
 import pytest
 
-from hitmiss.attack.codec import code, find_codec, lag
-from hitmiss.attack.plan import parse_conditions, read_codec_plan, usable
-from hitmiss.attack.rows import CodedRows
-from hitmiss.design import Design
+from hitmiss.attack.codecs import code, find_codec, lag, parse_conditions, read_codec_plan, usable
+from hitmiss.attack.conditions import CodedRows
+from hitmiss.core.question import Design
+from hitmiss.core.trials import Trials
 from hitmiss.detect.baseline import SpectralBaseline
-from hitmiss.detect.length import fit_length
-from hitmiss.detect.loading import make_loader
+from hitmiss.detect.loader import fit_length, make_loader
 from hitmiss.detect.loop import detect
+from hitmiss.evaluation.protocol import find_protocol, measure_trials
 from hitmiss.io.manifest import Manifest, read_manifest
-from hitmiss.io.media import load_audio
-from hitmiss.protocol import find_protocol, measure_trials
+from hitmiss.media.audio import load_audio
+from hitmiss.probes.shortcuts import read_features, shortcut_probe
 from hitmiss.robustness.manipulation import drift
-from hitmiss.shortcuts import read_features, shortcut_probe
-from hitmiss.trials import Trials
 
 SPEECH = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "speech"
 pytestmark = [

@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hitmiss import metrics as m
-from hitmiss.errors import HitmissError, UnknownName, UsageError
+from hitmiss.core.errors import HitmissError, UnknownName, UsageError
+from hitmiss.core.registry import all_metrics, forget, metric, resolve
+from hitmiss.core.schema import parse
+from hitmiss.core.tally import Tally, merge
 from hitmiss.metrics.counts import Counts
-from hitmiss.registry import all_metrics, forget, metric, resolve
-from hitmiss.spec import parse
 from hitmiss.stats.forms import OfCounts
-from hitmiss.tally import Tally, merge
 from hitmiss.testing import LAWS, ContractBroken, check_metric
 
 WALKS = {"duplicate": "the official walk stops between equal scores, so twice as many trials are twice as fine"}

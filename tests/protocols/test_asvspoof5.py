@@ -13,8 +13,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 
 from hitmiss import metrics
-from hitmiss.errors import DataError, UsageError
-from hitmiss.protocol import find_protocol, read_trials
+from hitmiss.core.errors import DataError, UsageError
+from hitmiss.evaluation.protocol import find_protocol, read_trials
 from hitmiss.protocols.asvspoof5 import (
     OFFICIAL,
     bootstrap_ci,

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics as sk
 
-from hitmiss.errors import DataError, UsageError
+from hitmiss.core.errors import DataError, UsageError
 from hitmiss.io import read
 from hitmiss.protocols.deepfake_audio import (
     compute_all_metrics,

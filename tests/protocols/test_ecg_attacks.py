@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import hitmiss.protocols.ecg_attacks as documented
-from hitmiss.attack.peaks import detect_r_peaks
-from hitmiss.errors import DataError, UnknownName, UsageError
+from hitmiss.attack.family import detect_r_peaks
+from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.metrics import robustness
 from hitmiss.protocols.ecg_attacks import (
     AttackResult,
@@ -36,8 +36,7 @@ from hitmiss.protocols.ecg_attacks import (
     summarize_smoothness,
     summarize_success,
 )
-from hitmiss.simulate.ecg import simulate
-from hitmiss.simulate.ecg_model import ConvBaseline
+from hitmiss.simulate.ecg import ConvBaseline, simulate
 
 NAMES = (
     "AttackResult", "PerturbationConfig", "apply_perturbation", "predict_proba_single", "predict_proba_batch", "binarize_predictions",

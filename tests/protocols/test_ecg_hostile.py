@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hitmiss.errors import DataError, HitmissError, UnknownName, UsageError
+from hitmiss.core.errors import DataError, HitmissError, UnknownName, UsageError
 from hitmiss.protocols.ecg_attacks import (
     PerturbationConfig,
     apply_perturbation,

@@ -9,7 +9,7 @@ import pytest
 
 import hitmiss as hm
 from hitmiss.cli.main import run
-from hitmiss.errors import DataError
+from hitmiss.core.errors import DataError
 
 KEY_2019 = "".join(
     f"LA_{i % 3} E_{i} - {'A07' if i % 2 else '-'} {'spoof' if i % 2 else 'bonafide'}\n" for i in range(40)

@@ -11,10 +11,16 @@ import numpy as np
 import pytest
 
 from hitmiss.cli.main import run
-from hitmiss.errors import UnknownName
-from hitmiss.protocols.triage import compute_metrics, evaluate_triage, repeats_of, write_metrics
-from hitmiss.protocols.triage_file import HEADLINES, metrics_file
-from hitmiss.stats.binomial import wilson
+from hitmiss.core.errors import UnknownName
+from hitmiss.protocols.triage import (
+    HEADLINES,
+    compute_metrics,
+    evaluate_triage,
+    metrics_file,
+    repeats_of,
+    write_metrics,
+)
+from hitmiss.stats.intervals import wilson
 
 COUNTS = {"tp": 76, "fp": 25, "fn": 2, "tn": 44}
 SILENT = {("fake", "uncertain"): 167, ("real", "uncertain"): 183, ("fake", "error"): 2, ("real", "error"): 1}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hitmiss.trials import Header, Trials
+from hitmiss.core.trials import Header, Trials
 
 HOSTILE = (
     "<script>window.pwned=1</script>",

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.design import Design
-from hitmiss.protocol import find_protocol
+from hitmiss.core.question import Design
+from hitmiss.core.trials import Header, Trials
+from hitmiss.evaluation.protocol import find_protocol
 from hitmiss.report.evaluations import RunData
 from hitmiss.report.sources import Measuring, measured
-from hitmiss.trials import Header, Trials
 
 Floats = NDArray[np.float64]
 BY_CODEC = Measuring(Design.of(["eer", "roc_auc"], by="codec", bootstrap=200))

@@ -10,10 +10,9 @@ from tests.browser.chromium import CHROMIUM
 from tests.report import stories
 
 from hitmiss.cli.main import run
-from hitmiss.comparing.comparison import compare
-from hitmiss.comparing.differences import Comparison
-from hitmiss.comparing.rankings import compare_all
-from hitmiss.errors import DataError
+from hitmiss.core.errors import DataError
+from hitmiss.engine.compare import Comparison, compare
+from hitmiss.engine.rank import compare_all
 from hitmiss.report.contests import contest_page, is_contest, read_contest
 from hitmiss.report.dossier import dossier_of
 from hitmiss.report.html import render

@@ -13,12 +13,12 @@ import pytest
 from scipy.special import expit
 
 from hitmiss import metrics
-from hitmiss.errors import DataError, UsageError
+from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.results import Results
+from hitmiss.core.trials import Header, Trials, stack
 from hitmiss.report import figures as F
 from hitmiss.report.pictures import load, pictures, save
 from hitmiss.report.score_displays import read_display
-from hitmiss.results import Results
-from hitmiss.trials import Header, Trials, stack
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +130,7 @@ def test_figures_draw_without_global_state_and_the_same_twice(trials: Trials, tm
 
 def test_drawing_needs_no_pyplot(tmp_path: Path) -> None:
     code = (
-        "import sys; from hitmiss.trials import Trials; from hitmiss.report.figures import RocDisplay, save;"
+        "import sys; from hitmiss.core.trials import Trials; from hitmiss.report.figures import RocDisplay, save;"
         "save(RocDisplay.from_trials(Trials.of([1, 0], [2.0, 1.0])).plot(), sys.argv[1]);"
         "assert 'matplotlib.pyplot' not in sys.modules"
     )

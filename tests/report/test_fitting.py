@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from tests.report import stories
 from tests.report.test_stories import attack_run
 
-from hitmiss.comparing.comparison import compare
-from hitmiss.comparing.rankings import compare_all
+from hitmiss.core.results import Results
+from hitmiss.engine.compare import compare
+from hitmiss.engine.rank import compare_all
 from hitmiss.report import comparison_tables, tables, text
 from hitmiss.report.assessment import assess
 from hitmiss.report.tables import Cell, Table
-from hitmiss.results import Results
 
 WIDTHS = (80, 100, 120)
 

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitmiss.comparing.gates import Check
+from hitmiss.engine.gate import Check
 from hitmiss.report.gate_report import SUMMARY_LIMIT, append_summary, error_lines, junit, markdown, table
 
 CHECKS = [

@@ -16,15 +16,15 @@ import pytest
 from tests.report.hostile import HOSTILE, hostile_trials
 
 import hitmiss as hm
-from hitmiss.design import Design
-from hitmiss.errors import UsageError
+from hitmiss.core.errors import UsageError
+from hitmiss.core.question import Design
+from hitmiss.core.trials import Header, Trials, stack
+from hitmiss.core.values import visible
 from hitmiss.report.evaluations import RunData, evaluations
 from hitmiss.report.html import render, write_report
 from hitmiss.report.page import Options, compose
 from hitmiss.report.pictures import pictures
 from hitmiss.report.sources import Measuring, measured
-from hitmiss.trials import Header, Trials, stack
-from hitmiss.visible import visible
 
 METRICS = ("eer", "min_dcf", "act_dcf", "roc_auc", "accuracy", "ece", "aurc")
 

@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from PIL import Image
 from tests.report.media_files import HOSTILE_FILES, TAIL, folder_of_files, picture, tone
 
-from hitmiss.design import Design
+from hitmiss.core.question import Design
+from hitmiss.core.trials import Header, Trials
 from hitmiss.report.html import render
 from hitmiss.report.media import SECONDS, SIDE, TRACE_HEIGHT, TRACE_WIDTH, Media, Refusal, open_media, trace_of
 from hitmiss.report.page import Options, compose
 from hitmiss.report.shelves import FileShelf, SignalShelf, open_shelf, shelf_beside
 from hitmiss.report.sources import Measuring, measured
 from hitmiss.report.worst_errors import worst_errors
-from hitmiss.trials import Header, Trials
 
 
 @pytest.fixture(scope="module")

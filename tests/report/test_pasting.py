@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from tests.report.hostile import HOSTILE
 
+from hitmiss.core.results import Estimate, Results
+from hitmiss.core.values import visible
 from hitmiss.report.evaluations import RunData
 from hitmiss.report.exports import Export, export
 from hitmiss.report.papers import OTHERS
-from hitmiss.results import Estimate, Results
-from hitmiss.visible import visible
 
 NAMES = (
     *HOSTILE, "[2cm]", "*", "[", "]", '"quoted"', "é ü ß", "a--b---c", "``x''", "?`!`", "−5 ≤ x", "\\\\[1cm]", "%", "&&",

@@ -11,10 +11,10 @@ from scipy.special import ndtri
 from sklearn.metrics import roc_curve
 
 import hitmiss as hm
-from hitmiss.errors import DataError, UsageError
+from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.results import Estimate, Results
+from hitmiss.core.trials import Header, Trials, stack
 from hitmiss.report import pictures
-from hitmiss.results import Estimate, Results
-from hitmiss.trials import Header, Trials, stack
 
 
 def trials(shift: float = 2.0) -> Trials:

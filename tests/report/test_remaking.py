@@ -13,8 +13,8 @@ from tests.report.media_files import tone
 
 from hitmiss.cli.main import run
 from hitmiss.io import read
-from hitmiss.io.media import load_audio
 from hitmiss.io.runs import sealed
+from hitmiss.media.audio import load_audio
 from hitmiss.report.media import Media
 from hitmiss.report.remaking import remaking_of
 from hitmiss.report.shelves import FileShelf, shelf_of

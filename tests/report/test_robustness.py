@@ -9,8 +9,10 @@ import polars as pl
 import pytest
 
 import hitmiss as hm
-from hitmiss.design import Design
-from hitmiss.errors import DataError
+from hitmiss.core.errors import DataError
+from hitmiss.core.question import Design
+from hitmiss.core.results import Estimate, Results
+from hitmiss.core.trials import Header, Trials
 from hitmiss.report import campaigns
 from hitmiss.report.evaluations import RunData, evaluations
 from hitmiss.report.figures import RobustnessDisplay
@@ -20,9 +22,7 @@ from hitmiss.report.pictures import pictures
 from hitmiss.report.plates import Dots, plate_of
 from hitmiss.report.sources import Measuring, measured
 from hitmiss.report.svg import svg_of
-from hitmiss.results import Estimate, Results
 from hitmiss.robustness.attacks import measure_attacks
-from hitmiss.trials import Header, Trials
 from hitmiss.verdicts.stability import measure_repeated
 
 CLASSES = ("CD", "MI", "NORM")
@@ -192,8 +192,8 @@ def test_repeated_trials_are_one_run_with_the_mean_as_headline() -> None:
 
 
 def test_seeds_stay_runs_of_their_own() -> None:
-    from hitmiss.measuring.repeats import over_repeats
-    from hitmiss.trials import stack
+    from hitmiss.core.trials import stack
+    from hitmiss.engine.repeats import over_repeats
 
     one = Trials.of([1, 1, 0, 0, 1, 0], [3.0, 1.0, 2.0, 0.0, 2.5, 0.3], item=list("abcdef"))
     seeds = stack({"1": one, "2": one}, "seed")

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from tests.report import stories
 
-from hitmiss.comparing.comparison import compare
-from hitmiss.comparing.gates import Check
-from hitmiss.design import Design
+from hitmiss.core.question import Design
+from hitmiss.core.results import Estimate, Results
+from hitmiss.engine.compare import compare
+from hitmiss.engine.gate import Check
 from hitmiss.report.assessment import FAILED, OPEN, PASSED, Assessment, assess, assess_comparison, assess_gate
 from hitmiss.report.evaluations import RunData
 from hitmiss.report.page import Options, compose
-from hitmiss.results import Estimate, Results
 
 
 def said(*sources: RunData, bootstrap: int = 200) -> Assessment:
@@ -153,8 +153,7 @@ def test_what_was_not_checked_is_said() -> None:
 
 def test_the_test_of_slices_keeps_its_level() -> None:
     """Of 200 sets of twenty equal slices about one in twenty names any; by the ratio rule of before nearly all did."""
-    from hitmiss.stats.heterogeneity import Figure, against_others
-    from hitmiss.stats.multiple import holm
+    from hitmiss.stats.tests import Figure, against_others, holm
 
     rng = np.random.default_rng(1)
     n, p, false = 150, 0.15, 0
@@ -169,7 +168,7 @@ def test_the_test_of_slices_keeps_its_level() -> None:
 
 
 def test_the_test_of_slices_finds_what_is_there() -> None:
-    from hitmiss.stats.heterogeneity import Figure, against_others
+    from hitmiss.stats.tests import Figure, against_others
 
     rng = np.random.default_rng(2)
     found = 0

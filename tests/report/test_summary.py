@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hitmiss.design import Design
+from hitmiss.core.question import Design
+from hitmiss.core.results import Estimate, Results
+from hitmiss.core.tally import Tally
+from hitmiss.core.trials import Trials
 from hitmiss.report import views
 from hitmiss.report.evaluations import RunData, evaluations
-from hitmiss.report.grids import Grid, Row
 from hitmiss.report.heat import heat_map
 from hitmiss.report.page import compose
 from hitmiss.report.plates import plate_of
 from hitmiss.report.score_displays import TippettDisplay
 from hitmiss.report.sources import Measuring, measured
 from hitmiss.report.summary import Summary, summarize
-from hitmiss.results import Estimate, Results
-from hitmiss.tally import Tally
-from hitmiss.trials import Trials
+from hitmiss.report.tables import Grid, Row
 
 
 def card(*rows: Estimate, warnings: tuple[str, ...] = ()) -> Summary:

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import hitmiss as hm
-from hitmiss.design import Gap, Protocol
-from hitmiss.measuring.measurement import measure
-from hitmiss.measuring.repeats import over_repeats
+from hitmiss.core.question import Gap, Protocol
+from hitmiss.core.trials import stack
+from hitmiss.engine.measure import measure
+from hitmiss.engine.repeats import over_repeats
 from hitmiss.report import text
 from hitmiss.report.tables import Table, matrix, tables
-from hitmiss.trials import stack
 
 
 class Terminal(io.StringIO):

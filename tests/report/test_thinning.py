@@ -10,10 +10,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.special import ndtri
 
+from hitmiss.core.tally import Floats, Tally
 from hitmiss.metrics.curves import det_curve
 from hitmiss.report.displays import PER_DEVIATE, DetDisplay, PrDisplay, RocDisplay
 from hitmiss.report.thinning import HALF_PIXEL, PIXELS, distance_to_segment, thin
-from hitmiss.tally import Floats, Tally
 
 
 def farthest(x: Floats, y: Floats, kept: Floats) -> float:

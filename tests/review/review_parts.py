@@ -19,9 +19,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from hitmiss.review.queue import Queue
-from hitmiss.review.store import Entry, Store
-from hitmiss.review.storefile import begin
+from hitmiss.review.store import Entry, Queue, Store, begin
 
 CONFIG = {"run": "r", "items": "x", "positive": "fake", "negative": "real", "question": "Real or fake?", "blind": True}
 

@@ -12,11 +12,8 @@ import numpy as np
 import pytest
 from tests.review.review_parts import png, wav, write_results
 
-from hitmiss.errors import DataError, UnknownName, UsageError
-from hitmiss.review.answers import Wish
-from hitmiss.review.beginning import folder_of
-from hitmiss.review.choosing import choose
-from hitmiss.review.media import MOST_PIXELS, Library, told
+from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.review.items import MOST_PIXELS, Library, Wish, choose, folder_of, told
 
 TEXTS = ("one", "two", "three", "four", "five", "six")
 SAID = ("uncertain", "fake", "real", "purple", "uncertain", "authentic")
@@ -248,7 +245,7 @@ def test_arrays_are_never_unpickled(tmp_path: Path) -> None:
 
 
 def test_recordings_by_id(tmp_path: Path) -> None:
-    from hitmiss.attack.data import read_recordings
+    from hitmiss.attack.campaign import read_recordings
 
     x = np.random.default_rng(0).normal(size=(2, 300, 12))
     np.savez(tmp_path / "r.npz", x=x, y=np.zeros((2, 1), int), classes=["AF"], fs=100.0, record=["a", "b"])

@@ -9,8 +9,9 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from hitmiss.errors import DataError
-from hitmiss.review.ecg import GAIN, LEFT, SPEED, Ecg, draw
+from hitmiss.core.errors import DataError
+from hitmiss.review.drawing import GAIN, LEFT, SPEED, Ecg
+from hitmiss.review.drawing import draw_ecg as draw
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -84,8 +85,9 @@ def test_what_is_no_ecg_is_refused(array: np.ndarray, fs: float) -> None:
 
 
 def test_a_sound_is_drawn_by_its_extremes(tmp_path: Path) -> None:
-    from hitmiss.io.media import save_audio
-    from hitmiss.review.waveform import HEIGHT, draw, waveform
+    from hitmiss.media.audio import save_audio
+    from hitmiss.review.drawing import HEIGHT, waveform
+    from hitmiss.review.drawing import draw_waveform as draw
 
     clip = np.zeros(16_000, dtype=np.float32)
     clip[4_000], clip[12_000] = 0.5, -0.25

@@ -17,13 +17,21 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from tests.review.review_parts import a_store, at
 
-from hitmiss.errors import DataError, EnvironmentFault, IncompleteRun, UnknownName, UsageError
-from hitmiss.review.adjudication import decide, disputes, find_dispute, reopen
-from hitmiss.review.exporting import rows, write_verdicts
-from hitmiss.review.queue import VERDICTS, Queue
-from hitmiss.review.store import Item, Reviewer
-from hitmiss.review.storefile import APPLICATION, begin, open_store
-from hitmiss.review.summary import summarise
+from hitmiss.core.errors import DataError, EnvironmentFault, IncompleteRun, UnknownName, UsageError
+from hitmiss.review.store import (
+    APPLICATION,
+    VERDICTS,
+    Item,
+    Queue,
+    Reviewer,
+    begin,
+    decide,
+    disputes,
+    find_dispute,
+    open_store,
+    reopen,
+)
+from hitmiss.review.summary import rows, summarise, write_verdicts
 
 LEASE = 100.0
 PEOPLE = 4

@@ -9,11 +9,8 @@ import pytest
 from tests.review.review_parts import at, write_results
 
 from hitmiss.cli.main import run
-from hitmiss.review.answers import Wish
-from hitmiss.review.choosing import choose
-from hitmiss.review.media import Library
-from hitmiss.review.queue import Queue
-from hitmiss.review.storefile import begin
+from hitmiss.review.items import Library, Wish, choose
+from hitmiss.review.store import Queue, begin
 
 
 def reviewed(folder: Path, k: int = 2) -> Path:

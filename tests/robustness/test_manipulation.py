@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hitmiss as hm
-from hitmiss.errors import DataError, UnknownName, UsageError
+from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.trials import Header, Trials
 from hitmiss.metrics.detection import eer
 from hitmiss.protocols.deepfake_audio import compute_all_metrics, compute_far_frr
 from hitmiss.report.drift_table import drift_table
 from hitmiss.robustness.manipulation import CHANGED, beside_clean, drift, equal_error
-from hitmiss.trials import Header, Trials
 
 LABEL = [1, 1, 1, 1, 0, 0, 0, 0]
 CLEAN = [4.0, 3.0, 2.0, 0.5, 1.0, 0.0, -1.0, -2.0]

@@ -13,11 +13,10 @@ import pytest
 from scipy.stats import binomtest
 
 from hitmiss.cli.main import run
-from hitmiss.errors import DataError, UsageError
+from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.trials import Header, Trials
 from hitmiss.robustness.versus import compare_attacks
-from hitmiss.simulate.ecg import simulate
-from hitmiss.simulate.ecg_model import ConvBaseline
-from hitmiss.trials import Header, Trials
+from hitmiss.simulate.ecg import ConvBaseline, simulate
 
 CLASSES = ("CD", "MI")
 N = 40
@@ -139,7 +138,7 @@ def test_from_two_run_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     for name, seed in (("a", 0), ("b", 9)):
         (tmp_path / name).mkdir()
         ConvBaseline.fit(train.x, train.y, seed=seed).save(tmp_path / name / "model.npz")
-        code = f"from hitmiss.simulate.ecg_model import ConvBaseline\nmodel = ConvBaseline.load({str(tmp_path / name / 'model.npz')!r})\n"
+        code = f"from hitmiss.simulate.ecg import ConvBaseline\nmodel = ConvBaseline.load({str(tmp_path / name / 'model.npz')!r})\n"
         (tmp_path / name / "model.py").write_text(code)
         words = ["--detector", f"{tmp_path / name / 'model.py'}:model", "--data", str(tmp_path / "test.npz")]
         done = ["--family", "band_noise(beta=2)", "--strengths", "1", "-o", str(tmp_path / name / "run")]

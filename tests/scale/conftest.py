@@ -67,8 +67,8 @@ def write_shards(frame: pl.DataFrame, folder: Path, suffix: str, shards: int, se
 def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every measurement counts as one of very many trials: tallies are condensed, in memory and in the stream."""
     from hitmiss.scale import passing_by, streaming
-    from hitmiss.stats import condensing
+    from hitmiss.stats import sketch
 
-    monkeypatch.setattr(condensing, "LARGE", 4)
+    monkeypatch.setattr(sketch, "LARGE", 4)
     monkeypatch.setattr(streaming, "BYTES_A_TRIAL", 10**9)
     monkeypatch.setattr(passing_by, "STRETCH_BYTES", 10**4)

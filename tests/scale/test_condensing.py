@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import ks_2samp
 
+from hitmiss.core.tally import Tally
 from hitmiss.metrics.detection import dcf_at_form
 from hitmiss.metrics.ranking import tpr_at_fpr_form
 from hitmiss.stats.bootstrap import trial_replicates
-from hitmiss.stats.condensing import HEAVY, condense, leaves
 from hitmiss.stats.forms import Form, MinimumCost, equal_error
-from hitmiss.tally import Tally
+from hitmiss.stats.sketch import HEAVY, condense, leaves
 
 FORMS: list[Form] = [
     equal_error("grouped"),

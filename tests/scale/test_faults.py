@@ -138,6 +138,6 @@ def test_the_command_prints_the_tables_of_memory(tmp_path: Path, capsys: pytest.
     expected = capsys.readouterr().out
     assert run([*arguments, "--stream", "-o", str(tmp_path / "r.json")]) == 0
     assert capsys.readouterr().out.replace("choices:stream|", "") == expected
-    from hitmiss.results import Results
+    from hitmiss.core.results import Results
 
     assert "choices:stream" in Results.load(tmp_path / "r.json").signature

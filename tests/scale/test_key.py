@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 from tests.scale.conftest import simulated, write, write_shards
 
 from hitmiss.cli.main import run
-from hitmiss.errors import DataError, UsageError
-from hitmiss.protocol import evaluate
-from hitmiss.readspec import ReadSpec
+from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.question import ReadSpec
+from hitmiss.evaluation.protocol import evaluate
 from hitmiss.scale import keyfile, streaming
 from hitmiss.scale.coarse import CoarseCells
 from hitmiss.scale.running import Processes
 from hitmiss.scale.streaming import evaluate_streamed
-from hitmiss.stats import condensing
+from hitmiss.stats import sketch
 
 LITTLE = 10**7
 
@@ -153,7 +153,7 @@ def test_any_cut_of_the_scores_and_any_order_of_the_key_give_the_same_bits(
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
         folder = Path(name)
         if coarse:
-            patch.setattr(condensing, "LARGE", 4)
+            patch.setattr(sketch, "LARGE", 4)
             patch.setattr(streaming, "BYTES_A_TRIAL", 10**9)
         if collide:  # three hashes for all ids: they must be told apart themselves
             hashes = keyfile.id_hashes
@@ -311,7 +311,7 @@ def test_a_key_beyond_memory_is_refused_with_what_would_do(
 
 
 def test_a_key_that_changes_while_it_is_used_is_refused(tmp_path: Path) -> None:
-    from hitmiss.readspec import ReadSpec
+    from hitmiss.core.question import ReadSpec
     from hitmiss.scale.plan import KeyFiles
 
     (tmp_path / "k.tsv").write_text("item\tlabel\na\tspoof\n")

@@ -11,8 +11,8 @@ from tests.scale.conftest import simulated
 from tests.scale.test_key import assert_alike
 
 from hitmiss.cli.main import run
+from hitmiss.evaluation.protocol import evaluate
 from hitmiss.io.runs import start
-from hitmiss.protocol import evaluate
 from hitmiss.scale.streaming import evaluate_streamed
 
 

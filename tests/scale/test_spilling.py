@@ -19,15 +19,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.scale.conftest import simulated, write, write_shards
 
-from hitmiss.errors import DataError, EnvironmentFault, UsageError
-from hitmiss.protocol import evaluate
-from hitmiss.readspec import ReadSpec
+from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
+from hitmiss.core.question import ReadSpec
+from hitmiss.evaluation.protocol import evaluate
 from hitmiss.scale import passing_by, repeats
 from hitmiss.scale.counters import KeepAll
 from hitmiss.scale.running import Processes
 from hitmiss.scale.spilling import Parts, Writer, code_type, scratch_folder
 from hitmiss.scale.streaming import evaluate_streamed
-from hitmiss.stats.keys import keys_of
+from hitmiss.stats.sketch import keys_of
 
 LITTLE = 10**7
 KEYS = st.integers(0, 2**64 - 1) | st.floats(-2, 2).map(lambda x: int(keys_of([x])[0]))

@@ -12,8 +12,8 @@ import pytest
 from tests.scale.conftest import simulated, write
 
 from hitmiss.cli.main import run
-from hitmiss.errors import UsageError
-from hitmiss.protocol import evaluate
+from hitmiss.core.errors import UsageError
+from hitmiss.evaluation.protocol import evaluate
 from hitmiss.scale.counted import evaluate_counts
 from hitmiss.scale.sql import repeats_statement, statement
 

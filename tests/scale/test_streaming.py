@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.scale.conftest import simulated, write, write_shards
 
-from hitmiss.protocol import evaluate, find_protocol
-from hitmiss.readspec import ReadSpec
-from hitmiss.results import Results
+from hitmiss.core.question import ReadSpec
+from hitmiss.core.results import Results
+from hitmiss.evaluation.protocol import evaluate, find_protocol
 from hitmiss.scale import streaming
 from hitmiss.scale.coarse import CoarseCells
 from hitmiss.scale.passes import first_pass
@@ -24,7 +24,7 @@ from hitmiss.scale.plan import Shard, ShardPlan
 from hitmiss.scale.running import Processes
 from hitmiss.scale.streaming import evaluate_streamed
 from hitmiss.scale.tallies import merge_tallies
-from hitmiss.stats import condensing
+from hitmiss.stats import sketch
 
 LITTLE = 10**7
 """Memory that keeps next to nothing: several stretches, second passes for everything."""
@@ -116,7 +116,7 @@ def test_any_sharding_in_any_order_gives_the_same_bits(score: list[float], cuts:
     positive[:4] = [True, True, False, False]
     frame = frame.with_columns(label=pl.Series(np.where(positive, "bonafide", "spoof")))
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(condensing, "LARGE", 4)
+        patch.setattr(sketch, "LARGE", 4)
         one = Path(folder) / "one.csv"
         write(frame, one)
         parts = []
@@ -146,9 +146,9 @@ def test_processes_find_what_one_finds(tmp_path: Path) -> None:
 def test_decisions_at_a_threshold_are_counted(tmp_path: Path) -> None:
     paths = write_shards(simulated(1500), tmp_path, ".tsv", 2)
     asked: dict[str, Any] = {"metrics": ["f1", "accuracy", "recall"], "by": ["codec"], "bootstrap": 30}
-    from hitmiss.decisions import at_threshold
-    from hitmiss.design import Design
-    from hitmiss.protocol import find_protocol, measure_trials, read_trials
+    from hitmiss.core.question import Design
+    from hitmiss.derive.decisions import at_threshold
+    from hitmiss.evaluation.protocol import find_protocol, measure_trials, read_trials
 
     protocol = find_protocol("asvspoof5")
     trials = at_threshold(read_trials(list(map(str, paths)), None, protocol), 0.25)
@@ -179,7 +179,7 @@ def test_nan_is_dropped_or_made_the_worst_as_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("bits", [20, 64])
 def test_a_pass_is_the_same_by_the_quick_and_by_the_careful_way(tmp_path: Path, bits: int) -> None:
-    from hitmiss.protocol import find_protocol
+    from hitmiss.evaluation.protocol import find_protocol
 
     frame = simulated(3000, kind="zeros")[::-1]  # the ids are not in ascending order
     write(frame, tmp_path / "a.parquet")

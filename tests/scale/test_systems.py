@@ -12,8 +12,8 @@ from tests.scale.conftest import simulated, write_shards
 from tests.scale.test_key import assert_alike
 
 from hitmiss.cli.main import run
-from hitmiss.protocol import evaluate
-from hitmiss.readspec import ReadSpec
+from hitmiss.core.question import ReadSpec
+from hitmiss.evaluation.protocol import evaluate
 from hitmiss.scale.coarse import CoarseCells
 from hitmiss.scale.streaming import evaluate_streamed
 

@@ -14,12 +14,12 @@ from tests.scale.conftest import simulated, write, write_shards
 from tests.scale.test_key import assert_alike
 
 from hitmiss.cli.main import run
-from hitmiss.protocol import evaluate
-from hitmiss.readspec import ReadSpec
+from hitmiss.core.question import ReadSpec
+from hitmiss.evaluation.protocol import evaluate
 from hitmiss.scale import counting, streaming
 from hitmiss.scale.counted import evaluate_counts
 from hitmiss.scale.streaming import evaluate_streamed
-from hitmiss.stats import condensing
+from hitmiss.stats import sketch
 
 
 def spoken(n: int, kind: str = "normal", seed: int = 0) -> pl.DataFrame:
@@ -54,9 +54,9 @@ def test_sums_over_units_are_exact(tmp_path: Path, interval: str) -> None:
 
 
 def test_decisions_of_units_are_counted(tmp_path: Path) -> None:
-    from hitmiss.decisions import at_threshold
-    from hitmiss.design import Design
-    from hitmiss.protocol import measure_trials, read_trials
+    from hitmiss.core.question import Design
+    from hitmiss.derive.decisions import at_threshold
+    from hitmiss.evaluation.protocol import measure_trials, read_trials
 
     paths = list(map(str, write_shards(spoken(1500), tmp_path, ".tsv", 2)))
     asked: dict[str, Any] = {"metrics": ["f1", "accuracy"], "by": ["codec"], "bootstrap": 40, "unit": "speaker"}
@@ -129,7 +129,7 @@ def test_what_cannot_be_drawn_is_said(
     arguments: list[str],
     sentence: str,
 ) -> None:
-    monkeypatch.setattr(condensing, "LARGE", 4)
+    monkeypatch.setattr(sketch, "LARGE", 4)
     monkeypatch.setattr(counting, "MOST_CELLS", 100)
     monkeypatch.setattr(streaming, "UNIT_BYTES", 10**5)
     frame = spoken(300).with_columns(codec_seed=pl.lit("-"), one=pl.lit("x"), number=pl.col("item"))

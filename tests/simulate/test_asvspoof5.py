@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from hitmiss.metrics.detection import eer
 from hitmiss.simulate import asvspoof5
-from hitmiss.simulate.asvspoof5 import DEVELOPMENT, EVALUATION, QUALITIES, Split
-from hitmiss.simulate.countermeasures import SYSTEMS
+from hitmiss.simulate.asvspoof5 import DEVELOPMENT, EVALUATION, QUALITIES, SYSTEMS, Split
 
 NAME = r"^E_\d{10}$"
 

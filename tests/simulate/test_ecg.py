@@ -7,12 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hitmiss.attack.leads import violation
-from hitmiss.attack.peaks import detect_r_peaks
+from hitmiss.attack.family import detect_r_peaks, violation
 from hitmiss.metrics.ranking import roc_auc
-from hitmiss.simulate.ecg import CLASSES, simulate, write
-from hitmiss.simulate.ecg_model import ConvBaseline, train
-from hitmiss.simulate.saving import trained
+from hitmiss.simulate.ecg import CLASSES, ConvBaseline, simulate, train, write
+from hitmiss.simulate.voices import trained
 
 
 def test_the_same_seed_is_the_same_heart() -> None:

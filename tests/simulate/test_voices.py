@@ -11,12 +11,9 @@ import pytest
 from hitmiss.detect.baseline import SpectralBaseline
 from hitmiss.detect.detector import open_detector
 from hitmiss.io.manifest import read_manifest
-from hitmiss.io.media import load_audio
+from hitmiss.media.audio import load_audio
 from hitmiss.metrics.detection import eer
-from hitmiss.simulate.saving import trained
-from hitmiss.simulate.spoofs import SPOOFS
-from hitmiss.simulate.training import train
-from hitmiss.simulate.voices import SPLITS, corpus, make_speaker, utter, write
+from hitmiss.simulate.voices import SPLITS, SPOOFS, corpus, make_speaker, train, trained, utter, write
 
 
 def test_a_speaker_is_the_same_everywhere_and_another_is_not() -> None:

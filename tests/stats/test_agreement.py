@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitmiss.errors import UsageError
+from hitmiss.core.errors import UsageError
 from hitmiss.stats.agreement import agreement, answer_counts, krippendorff_alpha
-from hitmiss.stats.seeds import generator
+from hitmiss.stats.bootstrap import generator
 
 ANSWERS = st.lists(
     st.dictionaries(st.sampled_from("abcd"), st.sampled_from(["real", "fake", "uncertain"]), max_size=4),

@@ -7,7 +7,7 @@ import math
 import pytest
 from statsmodels.stats.proportion import proportion_confint
 
-from hitmiss.stats.binomial import wilson
+from hitmiss.stats.intervals import wilson
 
 
 @pytest.mark.parametrize("of", [1, 2, 7, 100, 542_086])

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitmiss.stats.delong import Steps, auc_difference, auc_interval, placements
-from hitmiss.tally import Tally
+from hitmiss.core.tally import Tally
+from hitmiss.stats.intervals import Steps, auc_difference, auc_interval, placements
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitmiss import metrics
+from hitmiss.core.tally import Tally
 from hitmiss.metrics.detection import eer_form, min_dcf_form
 from hitmiss.metrics.ranking import fpr_at_tpr_form, tpr_at_fpr_form
-from hitmiss.stats import focus
-from hitmiss.stats.focus import focused
-from hitmiss.tally import Tally
+from hitmiss.stats import sketch
+from hitmiss.stats.sketch import focused
 
 FORMS = [
     eer_form("grouped"),
@@ -60,11 +60,11 @@ def test_any_data(seed: int, decimals: int, kind: str) -> None:
         "steps": rng.integers(0, 9, 2000).astype(float),
     }[kind]
     score = np.round(raw, decimals) + rng.random() * positive
-    least, focus.LEAST = focus.LEAST, 10  # so that small data takes the way of large data
+    least, sketch.LEAST = sketch.LEAST, 10  # so that small data takes the way of large data
     try:
         some = focused(positive, score, FORMS)
     finally:
-        focus.LEAST = least
+        sketch.LEAST = least
     full = Tally.of(positive, score)
     np.testing.assert_array_equal([f.value(some) for f in FORMS], [f.value(full) for f in FORMS])
 

@@ -9,9 +9,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
+from hitmiss.core.tally import Tally
 from hitmiss.metrics.calibration import brier_form
 from hitmiss.metrics.detection import cllr_form, eer_form
-from hitmiss.stats.cells import cut
+from hitmiss.stats.bootstrap import cut
 from hitmiss.stats.intervals import (
     OPTIMISM,
     acceleration_of_trials,
@@ -20,7 +21,6 @@ from hitmiss.stats.intervals import (
     of_least_cost,
     percentile,
 )
-from hitmiss.tally import Tally
 
 Floats = NDArray[np.float64]
 

@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
 
-from hitmiss.errors import UnknownName
-from hitmiss.stats.differences import detectable, p_of_replicates
+from hitmiss.core.errors import UnknownName
 from hitmiss.stats.intervals import percentile
-from hitmiss.stats.letters import groups, letters
-from hitmiss.stats.multiple import adjusted, benjamini_hochberg, holm
+from hitmiss.stats.paired import detectable, p_of_replicates
+from hitmiss.stats.tests import adjusted, benjamini_hochberg, groups, holm, letters
 
 p_values = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=30)
 

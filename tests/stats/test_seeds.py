@@ -16,9 +16,11 @@ import sys
 import numpy as np
 import pytest
 
-from hitmiss.stats.seeds import generator
+from hitmiss.stats.bootstrap import generator
 
-DRAW = "from hitmiss.stats.seeds import generator; print(generator(7, 'eer', 'C01').integers(2**62, size=4).tolist())"
+DRAW = (
+    "from hitmiss.stats.bootstrap import generator; print(generator(7, 'eer', 'C01').integers(2**62, size=4).tolist())"
+)
 
 
 def numbers(seed: int, *names: object) -> list[int]:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from hitmiss.stats.simultaneous import max_t, ranks, spread_out
-from hitmiss.tally import Floats
+from hitmiss.core.tally import Floats
+from hitmiss.stats.tests import max_t, ranks, spread_out
 
 
 def plain_step_down(estimates: Floats, draws: Floats) -> list[float]:

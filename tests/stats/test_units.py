@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from hitmiss.errors import DataError
+from hitmiss.core.errors import DataError
+from hitmiss.core.tally import Tally
 from hitmiss.metrics.calibration import brier_form
 from hitmiss.metrics.detection import cllr_form, dcf_at_form, eer_form, hull_eer, min_cllr_of_tally, min_dcf_form
 from hitmiss.metrics.ranking import average_precision_of_tally, fpr_at_tpr_form, tpr_at_fpr_form
+from hitmiss.stats.bootstrap import UnitSample, draw_units, refuse_mixed_strata, unit_replicates, unit_sides
 from hitmiss.stats.forms import Form, PairShare, Whole
-from hitmiss.stats.units import UnitSample, draw_units, refuse_mixed_strata, unit_replicates, unit_sides
-from hitmiss.tally import Tally
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -10,7 +10,7 @@ from scipy import stats
 from scipy.optimize import brentq
 
 from hitmiss.metrics.detection import min_dcf_form
-from hitmiss.stats.unseen import area_score_interval, equal_error_at_most, unseen_share
+from hitmiss.stats.intervals import area_score_interval, equal_error_at_most, unseen_share
 
 sizes = st.integers(2, 3000)
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sklearn import metrics as sk
 
 from hitmiss.cli.main import run
-from hitmiss.errors import DataError, UsageError
+from hitmiss.core.errors import DataError, UsageError
 from hitmiss.metrics.bias import bias_score, bnsp_auc, bpsn_auc, power_mean, subgroup_auc
 
 ROWS = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 6), st.integers(0, 1)), min_size=1, max_size=25)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hitmiss.cli.main import run
-from hitmiss.errors import UsageError
+from hitmiss.core.errors import UsageError
 from hitmiss.io.config import MOST_BYTES, read_config, read_yaml
 from hitmiss.protocols.toxicity import load_run
 

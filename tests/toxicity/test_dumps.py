@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitmiss.cli.main import run
-from hitmiss.io.outfiles import spreadsheet_safe, write_csv
+from hitmiss.io.write import spreadsheet_safe, write_csv
 
 NASTY = [
     '=HYPERLINK("http://x")',

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hitmiss.cli.main import run
-from hitmiss.errors import DataError, UsageError
+from hitmiss.core.errors import DataError, UsageError
 from hitmiss.io.predictions import PredictionRules
 from hitmiss.protocols.toxicity import evaluate_run, load_run, load_table, read_run
 

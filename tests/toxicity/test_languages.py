@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hitmiss.cli.main import run
-from hitmiss.errors import DataError
+from hitmiss.core.errors import DataError
 from hitmiss.protocols.toxicity import load_any, load_run
 
 

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from sklearn import metrics as sk
 
 import hitmiss as hm
+from hitmiss.core.results import Estimate
 from hitmiss.metrics.counts import Counts
 from hitmiss.protocols.toxicity import counts_of, evaluate_run, load_table
-from hitmiss.results import Estimate
-from hitmiss.stats.delong import Steps
+from hitmiss.stats.intervals import Steps
 
 FEW_SCORES = st.sampled_from([0.0, 0.25, 0.5, math.nextafter(0.5, 1), math.nextafter(0.5, 0), 0.75, 1.0])
 ROWS = st.lists(

@@ -11,11 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hitmiss.io.findings import Ledger
-from hitmiss.io.plain import read_typed
-from hitmiss.io.predictions import PredictionRules, read_predictions
-from hitmiss.io.shapes import Shape
-from hitmiss.io.sound import read_sound
+from hitmiss.io.diagnostics import Ledger
+from hitmiss.io.parse import Shape, read_typed
+from hitmiss.io.predictions import PredictionRules, read_predictions, read_sound
 from hitmiss.io.tables import look
 
 PICKS = {"item": 0, "label": 1, "score": 2, "decision": 3, "threshold": 4}

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hitmiss.artifacts import sealed
 from hitmiss.cli.main import run
+from hitmiss.core.artifacts import sealed
 
 
 def write_rows(

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitmiss.cli.main import run
-from hitmiss.errors import DataError, UnknownName
-from hitmiss.io.people import PeoplesVerdicts, read_verdicts
-from hitmiss.trials import Header, Trials
-from hitmiss.values import ABSTAIN
+from hitmiss.core.errors import DataError, UnknownName
+from hitmiss.core.trials import Header, Trials
+from hitmiss.core.values import ABSTAIN
+from hitmiss.io.triage import PeoplesVerdicts, read_verdicts
 from hitmiss.verdicts.people import evaluate_teamwork, human_trials, together, words_of_people
 
 TRUTH = {"a": 1, "b": 1, "c": 0, "d": 0, "e": 1, "f": 0}

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from hitmiss import measure
-from hitmiss.design import Protocol
-from hitmiss.errors import UsageError
-from hitmiss.stats.binomial import wilson
-from hitmiss.trials import Header, Trials
+from hitmiss.core.errors import UsageError
+from hitmiss.core.question import Protocol
+from hitmiss.core.trials import Header, Trials
+from hitmiss.stats.intervals import wilson
 from hitmiss.verdicts.latency import by_component, latency
 from hitmiss.verdicts.reliability import reliability
 from hitmiss.verdicts.stability import flips, is_repeated, majority, measure_repeated, pooled

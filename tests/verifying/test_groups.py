@@ -12,11 +12,10 @@ from claims import said, write_files
 
 from hitmiss.cli import groups
 from hitmiss.cli.main import run
-from hitmiss.declared import plain
-from hitmiss.design import Contest, Design, Gap, Side
-from hitmiss.errors import UnknownName, UsageError
-from hitmiss.protocol import find_protocol, protocols
-from hitmiss.readspec import ReadSpec
+from hitmiss.core.errors import UnknownName, UsageError
+from hitmiss.core.question import Contest, Design, Gap, ReadSpec, Side
+from hitmiss.core.schema import plain
+from hitmiss.evaluation.protocol import find_protocol, protocols
 
 READING = ("score", "compare", "report", "gate", "verify", "validate", "toxicity", "triage", "drift", "detect")
 MEASURING = {"score": (), "report": ("matrix",), "gate": ("metric", "matrix")}

@@ -11,9 +11,9 @@ import jsonschema
 import pytest
 from claims import CLAIMS, claim, said, verify_words, write_files
 
-from hitmiss.artifacts import sealed
-from hitmiss.measuring.signature import read_signature, short
-from hitmiss.results import Results
+from hitmiss.core.artifacts import sealed
+from hitmiss.core.results import Results
+from hitmiss.engine.signature import read_signature, short
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "results-1.json"
 Edit = Callable[[dict[str, Any]], None]

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
-from hitmiss.attack import blackbox
-from hitmiss.attack.batch import batched_families
-from hitmiss.attack.family import all_attacks
+from hitmiss.attack import methods
+from hitmiss.attack.family import all_attacks, batched_families
 from hitmiss.attack.methods import METHODS, SETTINGS, Method
-from hitmiss.spec import Spec
+from hitmiss.core.schema import Spec
 
 GRADIENT: Final = {
     "fgsm": "One step along the sign of the gradient; at strength 1 `eps_max` mV in every sample (needs gradients).",
@@ -58,7 +57,7 @@ def catalogue() -> list[Family]:
         for name, a in all_attacks().items()
     ]
     gradient = [Family(name, "ecg", _settings(METHODS[name]), about) for name, about in GRADIENT.items()]
-    asking = [Family(name, "ecg", blackbox.SETTINGS[name], about) for name, about in ASKING.items()]
+    asking = [Family(name, "ecg", methods.BLACKBOX_SETTINGS[name], about) for name, about in ASKING.items()]
     return sorted([*plain, *gradient, *asking], key=lambda f: (f.medium, f.name))
 
 

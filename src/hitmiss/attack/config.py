@@ -1,4 +1,4 @@
-"""One perturbation, as the ECG document configures it."""
+"""One perturbation as it is configured, where in a record it acts, and what came of it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from hitmiss.attack import blackbox
-from hitmiss.attack.batch import batched_families
-from hitmiss.attack.criterion import Criterion, find_criterion, for_mode
-from hitmiss.attack.family import all_attacks, check_strength
-from hitmiss.attack.methods import METHODS, SETTINGS, Method
-from hitmiss.errors import UnknownName, UsageError, nearest
-from hitmiss.spec import Spec
+from hitmiss.attack import methods
+from hitmiss.attack.family import all_attacks, batched_families, check_strength
+from hitmiss.attack.methods import METHODS, SETTINGS, Criterion, Method, find_criterion, for_mode
+from hitmiss.core.errors import UnknownName, UsageError, nearest
+from hitmiss.core.schema import Spec
+
+# ----------------------------------------------------------------------
+# One perturbation, as the ECG document configures it.
 
 MODES: Final = ("force", "suppress")
 STEERING: Final = (
@@ -198,7 +200,7 @@ def _pair(key: str, value: Any) -> tuple[float, float]:
 
 def families() -> list[str]:
     """Every family that a configuration may name."""
-    return sorted({*batched_families(), *METHODS, *blackbox.SETTINGS})
+    return sorted({*batched_families(), *METHODS, *methods.BLACKBOX_SETTINGS})
 
 
 def refuse_other_media(family: str) -> None:
@@ -225,7 +227,7 @@ def defaults_of(family: str) -> dict[str, Any]:
     if family in METHODS:
         own = {f: getattr(METHODS[family], f) for f in Method.__dataclass_fields__ if f not in ("norm", "smooth")}
         return own | {theirs: own[ours] for theirs, ours in SETTINGS.items()}
-    return dict(blackbox.SETTINGS[family])
+    return dict(methods.BLACKBOX_SETTINGS[family])
 
 
 def check_setting(family: str, key: str, value: Any, default: Any) -> None:
@@ -247,3 +249,120 @@ def same_kind(configs: Sequence[PerturbationConfig]) -> dict[str, list[int]]:
     for at, config in enumerate(configs):
         groups.setdefault(config.kind, []).append(at)
     return groups
+
+
+# ----------------------------------------------------------------------
+# What came of one perturbation of one record: the documented fields, and a few that they cannot be read without.
+
+Floats = NDArray[np.float64]
+
+
+@dataclass
+class AttackResult:
+    """One attempt on one record.
+
+    The first eighteen fields are the document's. `threshold` is what the bits were decided at; `classes` name the columns of
+    the vectors; `notes` say what was done on the way; `budget` is the norm (`budget_norm`) that was allowed.
+    """
+
+    record_id: Any
+    ptype: str
+    strength: float
+    center_time: float
+    window_seconds: float | None
+    target_class: str | None
+    target_mode: str | None
+    config_extra: dict[str, Any]
+    y_true: NDArray[Any]
+    y_hat_clean: NDArray[Any]
+    y_hat_adv: NDArray[Any]
+    y_proba_clean: NDArray[Any]
+    y_proba_adv: NDArray[Any]
+    delta_norm_l2: float
+    delta_norm_linf: float
+    delta_smoothness: float | None
+    untargeted_success: bool
+    targeted_success: bool | None
+    threshold: Any = 0.5
+    classes: tuple[str, ...] = ()
+    snr_db: float = float("nan")
+    budget: float = float("inf")
+    budget_norm: str = ""
+    zero_gradient: bool = False
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def target_index(self) -> int | None:
+        """The column of the class that was aimed at."""
+        return self.classes.index(self.target_class) if self.target_class in self.classes else None
+
+    @property
+    def is_eligible(self) -> bool | None:
+        """Whether the bit aimed at could change: off before a force, on before a suppression; None without an aim."""
+        at = self.target_index
+        if at is None:
+            return None
+        return bool(self.y_hat_clean[at] == (1 if self.target_mode == "suppress" else 0))
+
+
+def smoothness(delta: ArrayLike, fs: float | None = None) -> float:
+    """The mean squared first difference along time (axis 0), over all leads; with `fs`, of the change per second.
+
+    >>> smoothness([[0.0], [1.0], [3.0]]), smoothness([[0.0], [1.0], [3.0]], fs=10.0)
+    (2.5, 250.0)
+    """
+    steps = np.diff(np.asarray(delta, dtype=np.float64), axis=0).ravel()
+    return float(steps @ steps / steps.size) * (1.0 if fs is None else fs**2) if steps.size else float("nan")
+
+
+def snr_db(x: ArrayLike, delta: ArrayLike) -> float:
+    """The power of the signal (without its mean a lead) over that of the change, in decibels; infinite without a change.
+
+    >>> round(snr_db(np.array([[1.0], [-1.0]]), np.array([[0.1], [0.1]])), 6)
+    20.0
+    """
+    signal, change = np.asarray(x, dtype=np.float64), np.asarray(delta, dtype=np.float64)
+    power, noise = float(signal.var(axis=0).mean()), float(np.vdot(change, change)) / max(change.size, 1)
+    return _decibels(power, noise)
+
+
+def norms(delta: ArrayLike) -> tuple[float, float]:
+    """The L2 and the L∞ norm of a change, over the whole array, in float64."""
+    change = np.asarray(delta, dtype=np.float64).ravel()
+    return float(np.linalg.norm(change)), float(np.abs(change).max(initial=0.0))
+
+
+def powers(x: Floats) -> Floats:
+    """The power of each record (record × sample × lead) without the mean of its leads."""
+    found = np.zeros(len(x))
+    for i, record in enumerate(x):
+        middle = record.mean(axis=0)
+        found[i] = _squares(record) / record.size - _squares(middle) / len(middle)
+    return found
+
+
+def describe(x: Floats, changed: Floats, power: Floats | None = None) -> dict[str, Floats]:
+    """Both norms, the signal-to-noise ratio and the smoothness of each change (record × sample × lead), in float64.
+
+    `power`: the records' own, where somebody has it already.
+    """
+    table, own = np.zeros((4, len(x))), powers(x) if power is None else power
+    for i, (before, after) in enumerate(zip(x, changed, strict=True)):  # one at a time: a record stays in the cache
+        delta = after - before
+        squares, steps = _squares(delta), delta[1:] - delta[:-1]
+        table[0, i], table[1, i] = squares**0.5, max(delta.max(initial=0.0), -delta.min(initial=0.0))
+        table[2, i] = _decibels(float(own[i]), squares / delta.size)
+        table[3, i] = _squares(steps) / steps.size if steps.size else np.nan
+    return dict(zip(("delta_l2", "delta_linf", "snr_db", "smoothness"), table, strict=True))
+
+
+def _squares(values: Floats) -> float:
+    """The sum of squares, without BLAS: its threads cost more than a record's few thousand products."""
+    flat = values.reshape(-1)
+    return float(np.einsum("i,i->", flat, flat))
+
+
+def _decibels(power: float, noise: float) -> float:
+    if noise == 0.0:
+        return float("inf")
+    return 10.0 * float(np.log10(power / noise)) if power > 0.0 else float("-inf")

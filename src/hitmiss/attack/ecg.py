@@ -13,10 +13,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.random import Generator
 
-from hitmiss.attack.batch import Floats, Records, batched
-from hitmiss.attack.leads import LEADS, need_twelve
-from hitmiss.attack.peaks import Ints
-from hitmiss.errors import UnknownName, UsageError
+from hitmiss.attack.family import LEADS, Floats, Ints, Records, batched, need_twelve
+from hitmiss.core.errors import UnknownName, UsageError
 
 DOCUMENTED: Final = ("baseline_wander", "band_noise", "morph_amp", "morph_time", "smooth_adv")
 """The families of the document."""

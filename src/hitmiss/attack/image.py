@@ -14,7 +14,7 @@ import numpy as np
 from numpy.random import Generator
 
 from hitmiss.attack.family import Array, attack
-from hitmiss.errors import DataError, EnvironmentFault, UsageError
+from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
 
 SUITE: Final = (
     "jpeg(quality=50)", "jpeg(quality=20)", "blur(sigma=1)", "blur(sigma=2)", "pixel_noise(deviation=0.05)", "contrast(factor=0.5)",

@@ -1,14 +1,23 @@
-"""The ways in which gradient attacks step: `fgsm`, `pgd`, `pgd_l2`, `sap` (Han et al. 2020) and `smooth_adv`."""
+"""Attacks on models: along the gradient, and by asking only for answers."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
-from hitmiss.errors import UnknownName
+from hitmiss.attack.family import INDEPENDENT, expansion, moving_mean, need_twelve
+from hitmiss.attack.model import Classifier, channels_last
+from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.detect.detector import need
+
+# ----------------------------------------------------------------------
+# The ways in which gradient attacks step: `fgsm`, `pgd`, `pgd_l2`, `sap` (Han et al. 2020) and `smooth_adv`.
 
 Floats = NDArray[np.float64]
 SAP_SIZES: Final = (5, 7, 11, 15, 19)
@@ -79,3 +88,561 @@ def sap_kernel(fs: float) -> Floats:
             bell = np.exp(-0.5 * (at / (sigma * scale)) ** 2) * (np.abs(at) <= max(round(size // 2 * scale), 1))
             kernel += bell / bell.sum() / (len(SAP_SIZES) * len(SAP_SIGMAS))
     return kernel
+
+
+# ----------------------------------------------------------------------
+# When an attack has succeeded: a question of its own, apart from how the attack works.
+#
+# A criterion looks at the bits predicted for the clean and for the changed record (record × class) and at the class aimed at
+# (one a record, −1 where there is none), and says for each record whether that counts.
+
+Bits = NDArray[np.int8]
+Mask = NDArray[np.bool_]
+Rule = Callable[[Bits, Bits, NDArray[np.int64]], Any]
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """A named rule: (clean bits, changed bits, class aimed at) to one yes or no a record."""
+
+    name: str
+    rule: Rule
+
+    def __call__(self, clean: Any, changed: Any, target: Any = None) -> Mask:
+        """Which records count as successes."""
+        before, after = (np.atleast_2d(np.asarray(bits)).astype(np.int8) for bits in (clean, changed))
+        aimed = np.full(len(before), -1) if target is None else np.broadcast_to(np.asarray(target), len(before))
+        found = np.asarray(self.rule(before, after, aimed.astype(np.int64)), dtype=bool)
+        if found.shape != (len(before),):
+            raise DataError(f"criterion {self.name} must give one yes or no a record; found the shape {found.shape}")
+        return found
+
+
+def _at(bits: Bits, target: NDArray[np.int64]) -> Bits:
+    if (target < 0).any():
+        raise DataError("this criterion needs a class that the attack aims at")
+    return np.asarray(bits[np.arange(len(bits)), target])
+
+
+any_bit: Final = Criterion("any_bit", lambda clean, changed, target: (clean != changed).any(axis=1))
+"""The documented untargeted success: any bit differs from the clean prediction."""
+target_on: Final = Criterion("target_on", lambda clean, changed, target: _at(changed, target) == 1)
+"""The documented `force`: the bit of the class is 1 afterwards, whatever it was before."""
+target_off: Final = Criterion(
+    "target_off", lambda clean, changed, target: (_at(clean, target) == 1) & (_at(changed, target) == 0)
+)
+"""The documented `suppress`: the bit of the class goes from 1 to 0."""
+
+CRITERIA: Final = {c.name: c for c in (any_bit, target_on, target_off)}
+
+
+def find_criterion(given: str | Criterion | Rule) -> Criterion:
+    """A criterion by name, or one of your own.
+
+    >>> find_criterion("any_bit")([[1, 0]], [[1, 1]]).tolist()
+    [True]
+    >>> lost_all = find_criterion(lambda clean, changed, target: changed.sum(axis=1) == 0)
+    >>> lost_all([[1, 0]], [[0, 0]]).tolist()
+    [True]
+    """
+    if isinstance(given, Criterion):
+        return given
+    if callable(given):
+        return Criterion(getattr(given, "__name__", "custom"), given)
+    if given not in CRITERIA:
+        raise UnknownName("criterion", given, CRITERIA)
+    return CRITERIA[given]
+
+
+def for_mode(mode: str | None) -> Criterion:
+    """The criterion that a target mode asks for: force, suppress, or none."""
+    return {None: any_bit, "force": target_on, "suppress": target_off}[mode]
+
+
+# ----------------------------------------------------------------------
+# Attacks along the gradient, in batches: `fgsm`, `pgd`, `pgd_l2`, `sap` (Han et al. 2020) and `smooth_adv`.
+#
+# Every record has its own budget, window and aim; records that have flipped leave the batch (early stop). What is optimised
+# is a field z; the change of the signal is `shape(z)`: smoothed (sap), spread over the twelve leads (lead-consistent) and put
+# under the window. z is kept where the change is within budget; the final change is projected once more in float64, so
+# its norm keeps the budget to rounding.
+#
+# Records do not touch each other. A model in float32 rounds differently in batches of another size, though, so where a
+# gradient is nearly 0 its sign, and with it single samples of the change, may differ between batch sizes.
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What is asked, record by record.
+
+    `reference`: the bits that the untargeted loss climbs away from. `target`: the class aimed at, −1 for none; `value`: what
+    its bit is to become. `whole`: descend towards `reference` with that one bit set (the document's form) instead of the
+    one bit alone. `succeeded` judges probabilities (rows of the batch, probabilities) for the early stop. `first`: the
+    gradients where the attack begins, where an earlier attempt with another budget has found them.
+    """
+
+    x: Floats
+    reference: Floats
+    target: Ints
+    value: Floats
+    budget: Floats
+    window: Floats
+    fs: float = 100.0
+    lead_consistent: bool = False
+    whole: bool = False
+    succeeded: Callable[[Ints, Floats], Mask] | None = None
+    first: NDArray[np.float32] | None = None
+    single_label: bool = False
+    loss: str = "cross_entropy"
+
+    def part(self, rows: slice) -> Problem:
+        """Some of the records."""
+        judge = self.succeeded
+        shifted = None if judge is None else (lambda at, p: judge(at + (rows.start or 0), p))
+        names = ("x", "reference", "target", "value", "budget", "window", *(() if self.first is None else ("first",)))
+        return replace(self, succeeded=shifted, **{name: getattr(self, name)[rows] for name in names})
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """The change of each record, how many records went through the model, and whose gradient was nothing at first."""
+
+    delta: Floats
+    n_forward: int
+    zero_gradient: Mask
+    first: NDArray[np.float32]
+    """The gradients where the attack began: record × sample × lead (the eight independent ones where leads are derived)."""
+    steps: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+
+def solve(model: Classifier, problem: Problem, method: Method, name: str = "pgd", batch: int = 32) -> Outcome:
+    """The changes that a method finds, `batch` records at a time."""
+    function = model.need_gradient(name)
+    parts = [
+        _Solver(function, model.device, problem.part(slice(i, i + batch)), method).run()
+        for i in range(0, len(problem.x), batch)
+    ]
+    n_forward = sum(p.n_forward for p in parts)
+    model.n_forward += n_forward
+    return Outcome(
+        np.concatenate([p.delta for p in parts]),
+        n_forward,
+        np.concatenate([p.zero_gradient for p in parts]),
+        np.concatenate([p.first for p in parts]),
+        np.concatenate([p.steps for p in parts]),
+    )
+
+
+class _Solver:
+    """One batch on its way: tensors are record × lead × sample, in memory with the leads last."""
+
+    def __init__(self, function: Any, device: str, problem: Problem, method: Method) -> None:
+        self.torch = need("torch", "torch")
+        self.function, self.device, self.problem, self.method = function, device, problem, method
+        self.x = self._turned(problem.x)
+        self.window = None if (problem.window == 1.0).all() else self._tensor(problem.window[:, None, :])
+        self.budget = self._tensor(problem.budget[:, None, None])
+        self.reference, self.value = self._tensor(problem.reference), self._tensor(problem.value)
+        self.target = self.torch.as_tensor(problem.target, device=device)
+        self.kernel = self._tensor(sap_kernel(problem.fs))[None, None] if method.smooth else None
+        self.spread = self._spread()
+
+    def _tensor(self, values: Any) -> Any:
+        return self.torch.as_tensor(np.ascontiguousarray(values, dtype=np.float32), device=self.device)
+
+    def _turned(self, values: Any) -> Any:
+        """Record × sample × lead as record × lead × sample; on a CPU nothing is moved (see `channels_last`)."""
+        turned = self._tensor(values).transpose(1, 2)
+        return turned if self.device == "cpu" else turned.contiguous()
+
+    def _spread(self) -> Any:
+        if not self.problem.lead_consistent:
+            return None
+        need_twelve(self.problem.x.shape[2])
+        return self._tensor(expansion())
+
+    def run(self) -> Outcome:
+        """Step until all have flipped or the steps are used up."""
+        n, leads, samples = self.x.shape
+        rows = np.arange(n)
+        z = self._turned(np.zeros((n, samples, len(INDEPENDENT) if self.spread is not None else leads)))
+        moments = (self.torch.zeros_like(z), self.torch.zeros_like(z)) if self.method.adam else None
+        delta, zero, steps = np.zeros(self.problem.x.shape), np.zeros(n, dtype=bool), np.zeros(n, dtype=np.int64)
+        n_forward, first = 0, self.problem.first
+        for step in range(self.method.steps):
+            if step == 0 and self.problem.first is not None:
+                gradient, gone = self._turned(self.problem.first), np.zeros(n, dtype=bool)
+            else:
+                gradient, p = self._gradient(z)
+                n_forward += len(rows)
+                gone = self._flipped(rows, p)
+            if step == 0:
+                zero = (gradient.abs().amax(dim=(1, 2)) == 0).cpu().numpy()
+                first = gradient.transpose(1, 2).cpu().numpy().copy() if first is None else first
+            if gone.any():
+                delta[rows[gone]] = self._final(z, rows)[gone]
+                kept = self._keep(~gone)
+                rows, z, gradient = rows[~gone], z[kept], gradient[kept]
+                moments = None if moments is None else (moments[0][kept], moments[1][kept])
+            if not len(rows):
+                break
+            steps[rows] += 1
+            z = self._project(self._moved(z, gradient, moments, step))
+        if len(rows):
+            delta[rows] = self._final(z, rows)
+        assert first is not None  # a method has at least one step
+        return Outcome(delta, n_forward, zero, first, steps)
+
+    def _keep(self, mask: Mask) -> Any:
+        """Go on with some of the records; their places."""
+        kept = self.torch.as_tensor(np.flatnonzero(mask), device=self.device)
+        for name in ("x", "window", "budget", "reference", "value", "target"):
+            value = getattr(self, name)
+            setattr(self, name, None if value is None else value[kept])
+        return kept
+
+    def _flipped(self, rows: Ints, p: Any) -> Mask:
+        if self.problem.succeeded is None:
+            return np.zeros(len(rows), dtype=bool)
+        logits = p.detach().double()
+        proba = logits.softmax(dim=1) if self.problem.single_label else logits.sigmoid()
+        return self.problem.succeeded(rows, proba.cpu().numpy())
+
+    def _gradient(self, z: Any) -> tuple[Any, Any]:
+        """The direction in which the loss of each record falls most, and the logits."""
+        variable = z.detach().requires_grad_(True)
+        delta = self.shape(variable)
+        with channels_last(self.device, len(z)):
+            logits = self.function(self.x + delta)
+        loss = self._loss(logits)
+        if self.method.lambda_smooth or self.method.lambda_energy:
+            loss = loss + self.method.lambda_smooth * delta.diff(dim=2).square().mean(dim=(1, 2))
+            loss = loss + self.method.lambda_energy * delta.square().mean(dim=(1, 2))
+        (gradient,) = self.torch.autograd.grad(loss.sum(), variable)
+        return gradient, logits
+
+    def _loss(self, logits: Any) -> Any:
+        """What is to fall: minus the distance from the reference, or the distance of the target bit from its aim."""
+        if self.problem.single_label:
+            return self._loss_of_one(logits)
+        entropy = self.torch.nn.functional.binary_cross_entropy_with_logits
+        away = -entropy(logits, self.reference, reduction="none").mean(dim=1)
+        aimed = self.target >= 0
+        if not bool(aimed.any()):
+            return away
+        place = self.target.clamp(min=0)[:, None]
+        if self.problem.whole:
+            aim = self.reference.scatter(1, place, self.value[:, None])
+            near = entropy(logits, aim, reduction="none").mean(dim=1)
+        else:
+            near = entropy(logits.gather(1, place)[:, 0], self.value, reduction="none")
+        return self.torch.where(aimed, near, away)
+
+    def _loss_of_one(self, logits: Any) -> Any:
+        """The same of classes that exclude each other: cross-entropy, or how far the class is ahead of the best other."""
+        aimed = self.target >= 0
+        place = self.torch.where(aimed, self.target, self.reference.argmax(dim=1))
+        if self.problem.loss == "margin":
+            own = logits.gather(1, place[:, None])[:, 0]
+            others = logits.scatter(1, place[:, None], -self.torch.inf).amax(dim=1)
+            ahead = own - others
+        else:
+            ahead = -self.torch.nn.functional.cross_entropy(logits, place, reduction="none")
+        wanted = aimed & (self.value > 0.5)  # a class to be forced; else the class is to fall behind
+        return self.torch.where(wanted, -ahead, ahead)
+
+    def shape(self, z: Any) -> Any:
+        """The change of the signal that a field stands for."""
+        if self.kernel is not None:
+            flat = z.reshape(-1, 1, z.shape[2])
+            z = self.torch.nn.functional.conv1d(flat, self.kernel, padding=self.kernel.shape[2] // 2).reshape(z.shape)
+        if self.spread is not None:
+            z = self.torch.einsum("ij,njt->nit", self.spread, z)
+        return z if self.window is None else z * self.window
+
+    def _moved(self, z: Any, gradient: Any, moments: Any, step: int) -> Any:
+        """One step downhill; what is given is used up."""
+        size = self.method.share * self.budget
+        if self.method.adam is not None:
+            return z - self.method.adam * self._adam(gradient, moments, step)
+        if self.method.norm == "linf":
+            return z.sub_(gradient.sign().mul_(size))
+        length = gradient.flatten(1).norm(dim=1).clamp(min=1e-20)[:, None, None]
+        return z - size * gradient / length
+
+    def _adam(self, gradient: Any, moments: Any, step: int) -> Any:
+        first, second = moments
+        first.mul_(0.9).add_(gradient, alpha=0.1)
+        second.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
+        return (first / (1 - 0.9 ** (step + 1))) / ((second / (1 - 0.999 ** (step + 1))).sqrt() + 1e-8)
+
+    def _project(self, z: Any) -> Any:
+        """The field moved back to where its change is within budget."""
+        budget = self.budget
+        if self.method.norm == "l2":
+            length = self.shape(z).flatten(1).norm(dim=1)[:, None, None]
+            return z * (budget / length.clamp(min=1e-20)).clamp(max=1.0)
+        if self.spread is None:
+            return z.clamp_(min=-budget, max=budget)
+        highest = self.torch.einsum("ij,njt->nit", self.spread, z).abs().amax(dim=1, keepdim=True)
+        return z * (budget / highest.clamp(min=1e-20)).clamp(max=1.0)
+
+    def _final(self, z: Any, rows: Ints) -> Floats:
+        """The change in float64, within budget to rounding."""
+        with self.torch.no_grad():
+            shaped = self.shape(z)
+        delta = np.ascontiguousarray(shaped.transpose(1, 2).cpu().numpy(), dtype=np.float64)
+        return within_budget(delta, self.problem.budget[rows], self.method.norm)
+
+
+def within_budget(delta: Floats, budget: Floats, norm: str) -> Floats:
+    """Changes scaled down, record by record, where they are over budget; scaling keeps the lead equations."""
+    flat = np.abs(delta).reshape(len(delta), -1)
+    size = flat.max(axis=1, initial=0.0) if norm == "linf" else np.linalg.norm(flat, axis=1)
+    return np.asarray(delta * np.minimum(1.0, budget / np.maximum(size, 1e-300))[:, None, None])
+
+
+def gradient_of(model: Classifier, x: Any, reference: Any, *, batch: int = 32) -> Floats:
+    """The gradient of the untargeted loss (mean binary cross-entropy to `reference`) at each signal: record × sample × lead."""
+    torch = need("torch", "torch")
+    function = model.need_gradient("a gradient")
+    signals, bits = np.asarray(x, dtype=np.float32), np.asarray(reference, dtype=np.float32)
+    found = []
+    for i in range(0, len(signals), batch):
+        part = np.ascontiguousarray(signals[i : i + batch].transpose(0, 2, 1))
+        variable = torch.as_tensor(part, device=model.device).requires_grad_(True)
+        aim = torch.as_tensor(bits[i : i + batch], device=model.device)
+        losses = torch.nn.functional.binary_cross_entropy_with_logits(function(variable), aim, reduction="none")
+        (gradient,) = torch.autograd.grad(losses.mean(dim=1).sum(), variable)
+        found.append(gradient.double().cpu().numpy().transpose(0, 2, 1))
+    model.n_forward += len(signals)
+    return np.concatenate(found)
+
+
+def saliency(model: Classifier, x: Any, reference: Any, size: int = 11) -> Floats:
+    """Where in time the model looks: the gradient's norm over the leads, smoothed over `size` samples; record × sample."""
+    return moving_mean(np.linalg.norm(gradient_of(model, x, reference), axis=2), size)
+
+
+# ----------------------------------------------------------------------
+# Attacks that only ask the model for answers: a random search of our own, and what HopSkipJump (`hop_skip_jump`) needs.
+
+Margin = Callable[[NDArray[np.int64], Floats], Floats]
+"""Records (by place) and changed signals to how far each is from success; 0 or less has succeeded."""
+
+BLACKBOX_SETTINGS: Final[dict[str, dict[str, Any]]] = {
+    "random_search": {"eps_max": 0.05, "queries": 200},
+    "hop_skip_jump": {"eps_max": 1.0, "iterations": 10, "evaluations": 100},
+}
+MOST_CLASSES: Final = 12
+
+
+def margins(
+    log_odds: Floats, threshold: Floats, clean: NDArray[Any], target: NDArray[np.int64], value: Floats
+) -> Floats:
+    """How far records are from success: the nearest bit to the other side, or the target bit to its aim.
+
+    >>> margins(np.array([[2.0, -0.5]]), np.zeros(2), np.array([[1, 0]]), np.array([-1]), np.zeros(1)).tolist()
+    [0.5]
+    """
+    away = log_odds - threshold
+    nearest = np.where(clean == 1, away, -away).min(axis=1)
+    at = away[np.arange(len(away)), np.maximum(target, 0)]
+    return np.where(target < 0, nearest, np.where(value > 0.5, -at, at))
+
+
+def random_search(
+    x: Floats,
+    margin: Margin,
+    budget: Floats,
+    window: Floats,
+    rngs: Sequence[Generator],
+    *,
+    queries: int = 200,
+    shape: Callable[[Floats], Floats] = lambda delta: delta,
+) -> tuple[Floats, int]:
+    """Changes within an L∞ budget, found by trying: one lead's stretch at a time is set to ±budget, and kept if it helps.
+
+    In the manner of the Square attack (Andriushchenko et al. 2020), for signals. Every record draws from its own generator;
+    a record that has succeeded asks no more. The second figure is how many answers were asked for.
+    """
+    n, samples, leads = x.shape
+
+    def change(rows: Any, field: Floats) -> Floats:
+        return within_budget(shape(field) * window[rows], budget[rows], "linf")  # derived leads may be over it
+
+    signs = np.stack([_stripes(rng, samples, leads) for rng in rngs])
+    field = signs * budget[:, None, None]
+    rows = np.arange(n)
+    best = margin(rows, x + change(rows, field))
+    n_queries = n
+    for query in range(queries - 1):
+        rows = np.flatnonzero(best > 0)
+        if not len(rows):
+            break
+        tried = field[rows].copy()
+        for i, at in enumerate(rows.tolist()):
+            _patch(tried[i], rngs[at], budget[at], query / queries)
+        found = margin(rows, x[rows] + change(rows, tried))
+        n_queries += len(rows)
+        better = found < best[rows]
+        field[rows[better]], best[rows[better]] = tried[better], found[better]
+    return change(np.arange(n), field), n_queries
+
+
+def _stripes(rng: Generator, samples: int, leads: int) -> Floats:
+    """A start: stretches of random sign in each lead."""
+    size = max(samples // 20, 1)
+    signs = rng.choice([-1.0, 1.0], (-(-samples // size), leads))
+    return np.repeat(signs, size, axis=0)[:samples]
+
+
+def _patch(field: Floats, rng: Generator, budget: float, progress: float) -> None:
+    """Set a stretch of one lead to plus or minus the budget; stretches shorten as the search goes on."""
+    samples, leads = field.shape
+    share = 0.3 * (1.0 - progress) ** 2 + 0.01
+    size = max(int(share * samples), 1)
+    start, lead = int(rng.integers(samples - size + 1)), int(rng.integers(leads))
+    field[start : start + size, lead] = budget * rng.choice([-1.0, 1.0])
+
+
+def to_pattern(bits: Any) -> NDArray[np.int64]:
+    """Bits (record × class) as the number of their pattern.
+
+    >>> to_pattern([[1, 0, 1], [0, 0, 0]]).tolist()
+    [5, 0]
+    """
+    rows = np.atleast_2d(np.asarray(bits)).astype(np.int64)
+    if rows.shape[1] > MOST_CLASSES:
+        raise UsageError(f"the powerset of {rows.shape[1]} classes is too large; at most {MOST_CLASSES}")
+    return np.asarray(rows @ (1 << np.arange(rows.shape[1])))
+
+
+def powerset(bits: Any) -> Floats:
+    """Bits as one-hot rows over all 2^C patterns: what ART takes for the probabilities of classes."""
+    rows = np.atleast_2d(np.asarray(bits))
+    return np.eye(1 << rows.shape[1], dtype=np.float64)[to_pattern(rows)]
+
+
+# ----------------------------------------------------------------------
+# HopSkipJump through ART (an extra): the smallest change of a record that flips a bit, found by asking the model only.
+#
+# ART's attacks think in one class a record. The label-powerset view gives them every pattern of bits as a class of its own
+# (2⁵ = 32 for five diagnoses), so that "another class" is exactly "any bit changed".
+#
+# ART looks for the smallest flip and knows no budget, takes its first guess from a generator that nobody can seed, and stops in the
+# middle of a step. So the first guess is ours, and after each of its steps the change is drawn back along the line to the
+# clean record until it only just flips. The smallest such change is the outcome if it fits the budget. If it does
+# not, it is scaled down to the budget; whether that still flips, the model says afterwards, as of every attack.
+
+SIZES: Final = (0.03, 0.1, 0.3, 1.0, 3.0)
+"""First guesses: white noise of so many times the record's own deviation."""
+TRIES: Final = 20
+"""First guesses of each size."""
+HALVINGS: Final = 12
+BEYOND: Final = 1.001
+"""How far beyond the boundary the outcome lies, so that the rounding of another batch does not undo the flip."""
+OVER: Final = (
+    "hop_skip_jump: where the smallest flip found is over the budget, it is scaled down to it and judged as that"
+)
+NO_START: Final = "hop_skip_jump: where no noise flips a record, it is left as it is"
+
+
+@dataclass(frozen=True, eq=False)
+class Aim:
+    """One record: its signal, how a field becomes a change, what the model says, how large the change may be, and its draws."""
+
+    x: Floats
+    shape: Callable[[Floats], Floats]
+    """A free change (… × sample × lead) to the change of the signal: under the window, leads derived."""
+    bits_of: Callable[[Floats], Bits]
+    budget: float
+    rng: Generator
+
+    def bits(self, free: Floats) -> Bits:
+        """What the model says of the record with free changes."""
+        return self.bits_of(self.x + self.shape(free))
+
+    def size(self, free: Floats) -> float:
+        """The L2 norm of the change of the signal."""
+        return float(np.linalg.norm(self.shape(free)))
+
+
+def hop_skip_jump(aim: Aim, *, iterations: int, evaluations: int, early_stop: bool) -> tuple[Floats, str]:
+    """The change of one record, within its budget, and a remark ("" where the smallest flip found fits).
+
+    By ART's HopSkipJump (Chen, Jordan & Wainwright 2020) in its L2 form. `early_stop`: stop once a flip fits the budget.
+    """
+    clean = aim.bits(np.zeros_like(aim.x)[None])[0]
+
+    def flips(free: Floats) -> NDArray[np.bool_]:
+        return np.asarray((aim.bits(free) != clean).any(axis=1))
+
+    start = _start(aim, flips)
+    if start is None:
+        return np.zeros_like(aim.x), NO_START
+    best = start
+    for found in _steps(aim, start, iterations, evaluations):
+        nearest = _nearest(found, flips)
+        best = nearest if aim.size(nearest) < aim.size(best) else best
+        if early_stop and aim.size(best) * BEYOND <= aim.budget:
+            break
+    beyond = best * BEYOND
+    best = beyond if aim.size(beyond) <= aim.budget and flips(beyond[None])[0] else best
+    size = aim.size(best)
+    return (aim.shape(best), "") if size <= aim.budget else (aim.shape(best) * (aim.budget / size), OVER)
+
+
+def _start(aim: Aim, flips: Callable[[Floats], NDArray[np.bool_]]) -> Floats | None:
+    """Noise that flips the record, of the least size that does, drawn back to where it only just does."""
+    scale = float(aim.x.std()) or 1.0
+    for size in SIZES:
+        tried = size * scale * aim.rng.standard_normal((TRIES, *aim.x.shape))
+        hit = np.flatnonzero(flips(tried))
+        if len(hit):
+            return _nearest(tried[hit[0]], flips)
+    return None
+
+
+def _nearest(free: Floats, flips: Callable[[Floats], NDArray[np.bool_]]) -> Floats:
+    """A change that flips, made smaller until it only just does."""
+    low, high = 0.0, 1.0
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if flips(middle * free[None])[0] else (middle, high)
+    return high * free
+
+
+def _steps(aim: Aim, start: Floats, iterations: int, evaluations: int) -> Iterator[Floats]:
+    """What ART finds, one of its iterations after another."""
+    estimators = need("art.estimators.classification", "art")
+    evasion = need("art.attacks.evasion", "art")
+    clean, bound = aim.x.astype(np.float32)[None], float(np.abs(aim.x).max()) * 4.0 + 1.0
+
+    def predict(batch: Any) -> Floats:
+        return powerset(aim.bits(np.asarray(batch, dtype=np.float64) - aim.x))
+
+    classes = powerset(aim.bits(np.zeros_like(aim.x)[None])).shape[1]
+    wrapped = estimators.BlackBoxClassifier(predict, aim.x.shape, classes, clip_values=(-bound, bound))
+    attack = evasion.HopSkipJump(
+        wrapped, norm=2, max_iter=1, max_eval=evaluations * 10, init_eval=evaluations, verbose=False
+    )
+    seed, found = int(aim.rng.integers(2**31)), start
+    for step in range(iterations):
+        with _seeded((seed + step) % 2**32):
+            given = (aim.x + found).astype(np.float32)[None]
+            found = attack.generate(clean, x_adv_init=given, resume=step > 0)[0].astype(np.float64) - aim.x
+        yield found
+
+
+@contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """numpy's global generator, from which ART draws, seeded; afterwards it is as it was."""
+    state = np.random.get_state()  # noqa: NPY002
+    np.random.seed(seed)  # noqa: NPY002
+    try:
+        yield
+    finally:
+        np.random.set_state(state)  # noqa: NPY002

@@ -1,33 +1,350 @@
-"""The model under attack, whatever it is: signals (record × sample × lead) in, one log-odds a class out.
-
-| given                              | what it must give               | gradients |
-|------------------------------------|---------------------------------|-----------|
-| torch module                       | logits, or probabilities        | yes       |
-| ONNX file, ONNX session            | logits, or probabilities        | with torch and onnx, where its operators are known |
-| Keras model on TensorFlow          | logits, or probabilities        | with torch beside it, by a GradientTape |
-| scikit-learn estimator             | probabilities or decision function of flattened records | no |
-| anything with `.predict`, callable | probabilities                   | no        |
-
-Whether outputs are logits or probabilities is declared (`outputs=`), or told by the last layer, the name of the output or
-values outside 0..1; where nothing tells, it is asked for. Predictions go through in parts of a fixed size.
-"""
+"""The model under attack, whatever it is: torch, Keras, ONNX or a function."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hitmiss.attack.channels_last import channels_last
-from hitmiss.attack.keras_torch import is_keras, last_activation, logits_of, torch_function
-from hitmiss.detect.detector import CallableDetector, Detector, EstimatorDetector, need
-from hitmiss.detect.endings import Settled
-from hitmiss.detect.extract import OutputKind, pick_output, pick_raw, to_log_odds, to_probability
-from hitmiss.errors import DataError, EnvironmentFault, HitmissError, UnknownName, UsageError
+from hitmiss.core.errors import DataError, EnvironmentFault, HitmissError, UnknownName, UsageError
+from hitmiss.detect.detector import CallableDetector, Detector, EstimatorDetector, Settled, need
+from hitmiss.detect.outputs import OutputKind, pick_output, pick_raw, to_log_odds, to_probability
+
+# ----------------------------------------------------------------------
+# One-dimensional convolutions as two-dimensional ones with the channels last, which is how a CPU computes them quickest.
+#
+# torch brings the input of `conv1d` into the order record × channel × sample and oneDNN turns it round again, there and back, in every
+# layer. Inside `channels_last()` signals stay record × sample × channel in memory from the first layer to the last: the same
+# convolutions, 15 to 25 % quicker forwards and backwards, equal to the rounding of float32. The module is left as it is; only
+# the calls it makes are answered differently, so weights that change later are seen.
+
+FEWEST = 4
+"""With fewer records the detour through Python costs more than it saves."""
+
+
+def channels_last(device: str, records: int) -> AbstractContextManager[Any]:
+    """The context in which convolutions run with the channels last; nothing where that gains nothing."""
+    torch = need("torch", "torch")
+    if device != "cpu" or records < FEWEST or not torch.backends.mkldnn.is_available():
+        return nullcontext()
+    found: AbstractContextManager[Any] = _mode()()
+    return found
+
+
+@lru_cache(maxsize=1)
+def _mode() -> Any:
+    torch = need("torch", "torch")
+    mode: Any = need("torch.overrides", "torch").TorchFunctionMode
+    answers: dict[Any, Any] = {torch.conv1d: _convolved, torch.nn.functional.batch_norm: _normed}
+
+    class ChannelsLast(mode):  # type: ignore[misc]
+        """Answers two functions of torch in our way and all others in torch's."""
+
+        def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            own = answers.get(function)
+            found = NotImplemented if own is None else own(torch, *args, **(kwargs or {}))
+            return function(*args, **(kwargs or {})) if found is NotImplemented else found
+
+    return ChannelsLast
+
+
+def _convolved(
+    torch: Any,
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Any:
+    """A convolution along the samples: that of an image one pixel high."""
+    if input.ndim != 3 or input.dtype != torch.float32:
+        return NotImplemented
+    last = torch.channels_last
+    flat = torch.conv2d(
+        input.unsqueeze(2).contiguous(memory_format=last), weight.detach().unsqueeze(2).contiguous(memory_format=last),
+        None if bias is None else bias.detach(), (1, _one(stride)), padding if isinstance(padding, str) else (0, _one(padding)),
+        (1, _one(dilation)), groups,
+    )  # fmt: skip
+    return flat.squeeze(2)
+
+
+def _one(value: Any) -> Any:
+    return value if isinstance(value, int) else value[0]
+
+
+def _normed(
+    torch: Any,
+    input: Any,
+    running_mean: Any,
+    running_var: Any,
+    weight: Any = None,
+    bias: Any = None,
+    training: bool = False,
+    momentum: float = 0.1,  # noqa: ARG001  (as torch calls it)
+    eps: float = 1e-5,
+) -> Any:
+    """A batch normalisation in use: one multiplication and one addition a channel."""
+    if training or input.ndim != 3 or running_mean is None:
+        return NotImplemented
+    scale = torch.rsqrt(running_var + eps) * (1.0 if weight is None else weight.detach())
+    shift = (0.0 if bias is None else bias.detach()) - running_mean * scale
+    return torch.addcmul(shift[:, None], input, scale[:, None])
+
+
+# ----------------------------------------------------------------------
+# Keras models on TensorFlow as torch functions: values and gradients by a GradientTape, so that every attack works on them.
+#
+# A model that ends in a sigmoid or softmax is asked without it: the last layer's activation is set aside while it is called.
+
+ACTIVATIONS = ("sigmoid", "softmax")
+
+
+def is_keras(model: Any) -> bool:
+    """Whether a model is one of Keras that computes with TensorFlow."""
+    keras = sys.modules.get("keras")
+    if keras is None or "tensorflow" not in sys.modules or not isinstance(model, keras.Model):
+        return False
+    return str(keras.backend.backend()) == "tensorflow"
+
+
+def last_activation(model: Any) -> str | None:
+    """`sigmoid` or `softmax`, where the last layer has one; None where its outputs are something else."""
+    name = getattr(getattr(model.layers[-1], "activation", None), "__name__", None) if model.layers else None
+    return name if name in ACTIVATIONS else None
+
+
+@contextmanager
+def without_activation(model: Any) -> Iterator[None]:
+    """The model with the sigmoid or softmax of its last layer set aside."""
+    if last_activation(model) is None:
+        yield
+        return
+    layer = model.layers[-1]
+    before = layer.activation
+    layer.activation = sys.modules["keras"].activations.linear
+    try:
+        yield
+    finally:
+        layer.activation = before
+
+
+def logits_of(model: Any, x: Any) -> Any:
+    """The logits of signals (record × sample × lead) as numpy."""
+    with without_activation(model):
+        return np.asarray(model(np.asarray(x, dtype=np.float32), training=False))
+
+
+def torch_function(model: Any) -> Any:
+    """A torch function from record × sample × lead to logits, with gradients."""
+    torch, tensorflow = need("torch", "torch"), sys.modules["tensorflow"]
+
+    class Asked(torch.autograd.Function):  # type: ignore[misc,name-defined]
+        @staticmethod
+        def forward(context: Any, x: Any) -> Any:
+            given = tensorflow.convert_to_tensor(x.detach().cpu().numpy())
+            with tensorflow.GradientTape() as tape, without_activation(model):
+                tape.watch(given)
+                found = model(given, training=False)
+            context.kept = (tape, given, found)
+            return torch.from_numpy(np.array(found)).to(x.device)
+
+        @staticmethod
+        def backward(context: Any, upstream: Any) -> Any:
+            tape, given, found = context.kept
+            weights = tensorflow.convert_to_tensor(upstream.cpu().numpy())
+            slope = tape.gradient(found, given, output_gradients=weights)
+            return torch.from_numpy(np.array(slope)).to(upstream.device)
+
+    return Asked.apply
+
+
+# ----------------------------------------------------------------------
+# Gradients of ONNX models: the graph walked with torch operators, for the operators that small networks are made of.
+#
+# A model with an operator that is not in the table has no gradients here; what a model computes this way is compared with
+# onnxruntime by the caller's own predictions (the attack judges success by them, never by this).
+
+Values = dict[str, Any]
+Operator = Callable[[Any, list[Any], Mapping[str, Any]], Any]
+
+
+def onnx_function(path: str | Path, answer: str, device: str = "cpu") -> Any:
+    """A torch function that computes an output of an ONNX file; None without torch or onnx. It asks for what it cannot do."""
+    if find_spec("torch") is None or find_spec("onnx") is None:
+        return None
+    onnx, torch = need("onnx", "onnx"), need("torch", "torch")
+    graph = onnx.load(str(path)).graph
+    unknown = sorted({n.op_type for n in graph.node} - {*OPERATORS, "Constant"})
+    constants = {t.name: torch.tensor(onnx.numpy_helper.to_array(t)).to(device) for t in graph.initializer}
+    given = next(i.name for i in graph.input if i.name not in constants)
+
+    def compute(x: Any) -> Any:
+        if unknown:
+            raise UsageError(
+                f"{Path(path).name} has no gradients here: its operators {', '.join(unknown)} are not known; attack the torch module"
+            )
+        values: Values = {**constants, given: x, "": None}
+        for node in graph.node:
+            _step(node, values, device)
+        return values[answer]
+
+    return compute
+
+
+def _step(node: Any, values: Values, device: str) -> None:
+    """Compute one node and put its outputs among the values."""
+    onnx, torch = need("onnx", "onnx"), need("torch", "torch")
+    settings = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+    if node.op_type == "Constant":
+        values[node.output[0]] = torch.tensor(onnx.numpy_helper.to_array(settings["value"])).to(device)
+        return
+    made = OPERATORS[node.op_type](torch, [values[name] for name in node.input], settings)
+    for name, value in zip(node.output, made if isinstance(made, tuple) else (made,), strict=False):
+        values[name] = value
+
+
+def _conv(torch: Any, v: list[Any], s: Mapping[str, Any]) -> Any:
+    size = list(v[1].shape[2:])
+    pads = s.get("pads", [0] * 2 * len(size))
+    if s.get("auto_pad", b"NOTSET") not in (b"NOTSET", b"VALID", "NOTSET", "VALID"):
+        total = [d * (k - 1) for d, k in zip(s.get("dilations", [1] * len(size)), size, strict=True)]
+        pads = [t // 2 for t in total] + [t - t // 2 for t in total]
+    x = torch.nn.functional.pad(v[0], _sides(pads))
+    bias = v[2] if len(v) > 2 else None
+    function = {1: torch.nn.functional.conv1d, 2: torch.nn.functional.conv2d}[len(size)]
+    return function(x, v[1], bias, s.get("strides", 1), 0, s.get("dilations", 1), s.get("group", 1))
+
+
+def _sides(pads: Any) -> list[int]:
+    """ONNX lists all beginnings, then all ends; torch the last axis first, as pairs."""
+    half = len(pads) // 2
+    return [p for axis in reversed(range(half)) for p in (pads[axis], pads[axis + half])]
+
+
+def _pool(name: str, low: float) -> Operator:
+    def pool(torch: Any, v: list[Any], s: Mapping[str, Any]) -> Any:
+        size = s["kernel_shape"]
+        x = torch.nn.functional.pad(v[0], _sides(s.get("pads", [0] * 2 * len(size))), value=low)
+        return getattr(torch.nn.functional, f"{name}{len(size)}d")(x, size, s.get("strides", [1] * len(size)))
+
+    return pool
+
+
+def _batch_norm(torch: Any, v: list[Any], s: Mapping[str, Any]) -> Any:
+    x, scale, bias, mean, variance = v[:5]
+    return torch.nn.functional.batch_norm(x, mean, variance, scale, bias, False, 0.0, s.get("epsilon", 1e-5))
+
+
+def _gemm(_torch: Any, v: list[Any], s: Mapping[str, Any]) -> Any:
+    a = v[0].T if s.get("transA") else v[0]
+    b = v[1].T if s.get("transB") else v[1]
+    out = s.get("alpha", 1.0) * (a @ b)
+    return out + s.get("beta", 1.0) * v[2] if len(v) > 2 and v[2] is not None else out
+
+
+def _axes(v: list[Any], s: Mapping[str, Any]) -> Any:
+    """The axes of a reduction: a setting in older models, an input in newer ones."""
+    if "axes" in s:
+        return tuple(s["axes"])
+    return tuple(int(a) for a in v[1]) if len(v) > 1 and v[1] is not None else tuple(range(v[0].ndim))
+
+
+def _reduce(name: str) -> Operator:
+    def reduce(_torch: Any, v: list[Any], s: Mapping[str, Any]) -> Any:
+        return getattr(v[0], name)(dim=_axes(v, s), keepdim=bool(s.get("keepdims", 1)))
+
+    return reduce
+
+
+def _reshape(_torch: Any, v: list[Any], _s: Mapping[str, Any]) -> Any:
+    sizes = [int(n) for n in v[1]]
+    return v[0].reshape([v[0].shape[i] if n == 0 else n for i, n in enumerate(sizes)])
+
+
+def _flatten(_torch: Any, v: list[Any], s: Mapping[str, Any]) -> Any:
+    axis = s.get("axis", 1)
+    head = 1
+    for n in v[0].shape[:axis]:
+        head *= n
+    return v[0].reshape(head, -1)
+
+
+def _squeeze(_torch: Any, v: list[Any], s: Mapping[str, Any]) -> Any:
+    x = v[0]
+    for axis in sorted((a % x.ndim for a in _axes(v, s)), reverse=True):
+        x = x.squeeze(axis)
+    return x
+
+
+def _unsqueeze(_torch: Any, v: list[Any], s: Mapping[str, Any]) -> Any:
+    x = v[0]
+    for axis in sorted(_axes(v, s)):
+        x = x.unsqueeze(axis)
+    return x
+
+
+OPERATORS: Final[Mapping[str, Operator]] = {
+    "Conv": _conv,
+    "Gemm": _gemm,
+    "MatMul": lambda t, v, s: v[0] @ v[1],
+    "Add": lambda t, v, s: v[0] + v[1],
+    "Sub": lambda t, v, s: v[0] - v[1],
+    "Mul": lambda t, v, s: v[0] * v[1],
+    "Div": lambda t, v, s: v[0] / v[1],
+    "Relu": lambda t, v, s: t.relu(v[0]),
+    "LeakyRelu": lambda t, v, s: t.nn.functional.leaky_relu(v[0], s.get("alpha", 0.01)),
+    "Elu": lambda t, v, s: t.nn.functional.elu(v[0], s.get("alpha", 1.0)),
+    "Erf": lambda t, v, s: t.erf(v[0]),
+    "Gelu": lambda t, v, s: t.nn.functional.gelu(v[0]),
+    "Sigmoid": lambda t, v, s: t.sigmoid(v[0]),
+    "Tanh": lambda t, v, s: t.tanh(v[0]),
+    "Sqrt": lambda t, v, s: v[0].sqrt(),
+    "Log": lambda t, v, s: v[0].log(),
+    "Abs": lambda t, v, s: v[0].abs(),
+    "Softmax": lambda t, v, s: t.softmax(v[0], s.get("axis", -1)),
+    "BatchNormalization": _batch_norm,
+    "MaxPool": _pool("max_pool", float("-inf")),
+    "AveragePool": _pool("avg_pool", 0.0),
+    "GlobalAveragePool": lambda t, v, s: v[0].mean(dim=tuple(range(2, v[0].ndim)), keepdim=True),
+    "GlobalMaxPool": lambda t, v, s: v[0].amax(dim=tuple(range(2, v[0].ndim)), keepdim=True),
+    "ReduceMean": _reduce("mean"),
+    "ReduceMax": _reduce("amax"),
+    "ReduceSum": _reduce("sum"),
+    "Transpose": lambda t, v, s: v[0].permute(*s.get("perm", reversed(range(v[0].ndim)))),
+    "Concat": lambda t, v, s: t.cat(v, dim=s["axis"]),
+    "Reshape": _reshape,
+    "Flatten": _flatten,
+    "Squeeze": _squeeze,
+    "Unsqueeze": _unsqueeze,
+    "Identity": lambda t, v, s: v[0],
+    "Dropout": lambda t, v, s: v[0],
+}  # fmt: skip
+
+
+# ----------------------------------------------------------------------
+# The model under attack, whatever it is: signals (record × sample × lead) in, one log-odds a class out.
+#
+# | given                              | what it must give               | gradients |
+# |------------------------------------|---------------------------------|-----------|
+# | torch module                       | logits, or probabilities        | yes       |
+# | ONNX file, ONNX session            | logits, or probabilities        | with torch and onnx, where its operators are known |
+# | Keras model on TensorFlow          | logits, or probabilities        | with torch beside it, by a GradientTape |
+# | scikit-learn estimator             | probabilities or decision function of flattened records | no |
+# | anything with `.predict`, callable | probabilities                   | no        |
+#
+# Whether outputs are logits or probabilities is declared (`outputs=`), or told by the last layer, the name of the output or
+# values outside 0..1; where nothing tells, it is asked for. Predictions go through in parts of a fixed size.
 
 Floats = NDArray[np.float64]
 Layout = Literal["sample_lead", "lead_sample"]
@@ -277,7 +594,6 @@ def _fixed_batch(session: Any) -> int | None:
 
 def _of_onnx(detector: Any, outputs: OutputKind, layout: Layout, device: str) -> Classifier:
     """An ONNX detector; with gradients where torch, onnx and its operators allow it."""
-    from hitmiss.attack.onnx_torch import onnx_function
 
     kind = _kind_of_name(detector._answer) if outputs == "auto" else outputs
     made = Classifier(detector.outputs, detector.name, kind, layout, detector.labels, identity=dict(detector.identity))
@@ -294,8 +610,7 @@ def _kind_of_name(name: str) -> OutputKind:
 
 def _of_torch(module: Any, outputs: OutputKind, layout: Layout, device: str) -> Classifier:
     """A torch module in evaluation mode."""
-    from hitmiss.detect.torch_device import pick_device
-    from hitmiss.detect.torch_model import parameters_digest
+    from hitmiss.detect.torch import parameters_digest, pick_device
 
     torch = need("torch", "torch")
     place = pick_device(device)

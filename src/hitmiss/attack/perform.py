@@ -1,32 +1,200 @@
-"""Perturbations carried out: any mix of configurations on any records, those of one kind together in one batch."""
+"""Perturbations carried out in batches, and the least strength at which a record flips."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from hitmiss.attack import blackbox
-from hitmiss.attack.batch import Floats, batched_families, check_signals, deviations, make_records, pick
-from hitmiss.attack.config import PerturbationConfig, same_kind
-from hitmiss.attack.criterion import any_bit
-from hitmiss.attack.gradient import Mask, Problem, solve, within_budget
-from hitmiss.attack.hop_skip_jump import Aim, hop_skip_jump
-from hitmiss.attack.leads import consistent, need_twelve
-from hitmiss.attack.methods import METHODS, Method, find_method
+from hitmiss.attack import methods
+from hitmiss.attack.config import PerturbationConfig, powers, same_kind
+from hitmiss.attack.family import (
+    Floats,
+    batched_families,
+    check_signals,
+    consistent,
+    detect_all,
+    deviations,
+    hann_windows,
+    make_records,
+    need_twelve,
+    pick,
+)
+from hitmiss.attack.methods import (
+    METHODS,
+    Aim,
+    Mask,
+    Method,
+    Problem,
+    any_bit,
+    find_method,
+    hop_skip_jump,
+    margins,
+    solve,
+    within_budget,
+)
 from hitmiss.attack.model import Classifier, ahead, binarize
-from hitmiss.attack.peaks import detect_all
-from hitmiss.attack.result import powers
-from hitmiss.attack.window import hann_windows
-from hitmiss.detect.extract import to_probability
-from hitmiss.errors import DataError, UnknownName, UsageError
+from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.detect.outputs import to_probability
+
+# ----------------------------------------------------------------------
+# The least strength at which a record flips: all records at once, each in its own bracket.
+#
+# Where only yes or no is known the bracket is halved. Where attempts tell how far they stayed from success, the next strength is where the
+# line through the last two failures arrives, kept so near the middle that no record takes more than one attempt beyond halving
+# (as the ITP method does: Oliveira & Takahashi, ACM TOMS 47(1), 2020). Most take two or three attempts instead of seven.
+
+Ints = NDArray[np.int64]
+SLACK: Final = 1
+"""Attempts that a record may take beyond halving."""
+SHORT: Final = 0.8
+"""Before the first failure: how much of the way from clean to the crossing is gone. An attack that stops once a record has flipped
+has only just crossed, so that the crossing lies too high."""
+CLOSING: Final = 0.95
+"""Nearer than this share of the tolerance to an end of the bracket nothing is tried: from here one attempt can settle it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tried:
+    """What came of one attempt: the strength that each record flipped at (infinite: it did not), and how far each was from flipping.
+
+    An attack that flips a record with less than it was allowed has flipped it at that lesser strength.
+    """
+
+    flipped_at: Floats
+    margin: Floats
+    """Above 0: not flipped, by so much; it only steers."""
+
+
+Attempt = Callable[[Ints, Floats], Any]
+"""Records (by place) and a strength for each, to what came of it: `Tried`, or the strengths of the flips, or yes and no."""
+
+
+def minimal_strength(
+    attempt: Attempt,
+    n: int,
+    *,
+    top: float = 1.0,
+    rounds: int = 7,
+    tolerance: float | None = None,
+    start: Floats | None = None,
+) -> Floats:
+    """For each record the least strength at which it was seen to flip; infinite where it does not even at `top`.
+
+    A record leaves once it flips no more than `tolerance` (by default top × 2^−rounds) above a strength at which it did not. The figure
+    is a strength that did succeed, so it errs upwards. `start`: how far each record is from flipping as it is, without which
+    brackets are halved.
+
+    >>> least = np.array([0.3, 0.9, 2.0])
+    >>> minimal_strength(lambda at, s: s >= least[at], 3, rounds=10).round(2).tolist()
+    [0.3, 0.9, inf]
+    """
+    if not 0.0 < top <= 1.0 or rounds < 1:
+        raise UsageError(f"a search runs from above 0 to 1 in 1 or more rounds; found top {top} and {rounds} rounds")
+    width = top * 2.0**-rounds if tolerance is None else tolerance
+    found = _tried(attempt, np.arange(n), np.full(n, top))
+    bracket = _Bracket.of(found, start)
+    most = bracket.most(width)
+    for done in range(int(most.max(initial=0.0))):
+        rows = np.flatnonzero(bracket.open(width))
+        if not len(rows):
+            break
+        strength = bracket.next(rows, width, most[rows] - done)
+        bracket.narrow(rows, strength, _tried(attempt, rows, strength))
+    return bracket.high
+
+
+@dataclass(eq=False)
+class _Bracket:
+    """For each record a strength at which it did not flip, one at which it did, and how far from flipping it was at both."""
+
+    low: Floats
+    high: Floats
+    margin_low: Floats
+    margin_high: Floats
+    before: Floats
+    """The failure before the last; NaN where clean is the only one."""
+    margin_before: Floats
+    is_halving: bool
+
+    @classmethod
+    def of(cls, found: Tried, start: Floats | None) -> _Bracket:
+        """From clean to the first attempt."""
+        n, none = len(found.margin), np.full(len(found.margin), np.nan)
+        margin = np.ones(n) if start is None else start
+        return cls(
+            np.zeros(n), found.flipped_at, _above(margin), _below(found.margin), none, none.copy(), start is None
+        )
+
+    def open(self, width: float) -> NDArray[np.bool_]:
+        """Which records flip and are not yet settled."""
+        return np.isfinite(self.high) & (np.where(np.isfinite(self.high), self.high, 0.0) - self.low > width)
+
+    def most(self, width: float) -> Floats:
+        """How many more attempts each record may take."""
+        size = np.where(np.isfinite(self.high), self.high - self.low, 0.0)
+        return np.asarray(np.ceil(np.log2(np.maximum(size / width, 1.0))) + (0 if self.is_halving else SLACK))
+
+    def next(self, rows: Ints, width: float, left: Floats) -> Floats:
+        """The strength to try: the middle, or the estimate as far from it as the attempts that are left allow."""
+        low, high = self.low[rows], self.high[rows]
+        middle, size = (low + high) / 2, high - low
+        if self.is_halving:
+            return middle
+        edge = np.minimum(CLOSING * width, size / 2)
+        estimate = np.clip(self._estimate(rows), low + edge, high - edge)
+        reach = np.maximum(width / 2 * 2.0**left - size / 2, 0.0)
+        return np.asarray(np.clip(estimate, middle - reach, middle + reach))
+
+    def _estimate(self, rows: Ints) -> Floats:
+        """Where a record would just flip: along the last two failures, else between clean and the flip."""
+        low, above, below = self.low[rows], self.margin_low[rows], self.margin_high[rows]
+        between = low + SHORT * (self.high[rows] - low) * above / (above - below)
+        before, fallen = self.before[rows], self.margin_before[rows] - above
+        falling = fallen > 0  # NaN is not
+        along = low + above * (low - before) / np.where(falling, fallen, 1.0)
+        return np.where(falling, along, between)
+
+    def narrow(self, rows: Ints, strength: Floats, found: Tried) -> None:
+        """Take in what came of an attempt."""
+        hit = np.isfinite(found.flipped_at)
+        flipped, failed = rows[hit], rows[~hit]
+        self.high[flipped], self.margin_high[flipped] = found.flipped_at[hit], _below(found.margin[hit])
+        self.before[failed], self.margin_before[failed] = self.low[failed], self.margin_low[failed]
+        self.low[failed], self.margin_low[failed] = strength[~hit], _above(found.margin[~hit])
+        self.low = np.minimum(self.low, self.high)
+
+
+def _above(margin: Floats) -> Floats:
+    return np.clip(margin, 1e-6, 1e6)
+
+
+def _below(margin: Floats) -> Floats:
+    return np.clip(margin, -1e6, -1e-6)
+
+
+def _tried(attempt: Attempt, rows: Ints, strength: Floats) -> Tried:
+    """Any answer as `Tried`, no flip above what was allowed."""
+    answer = attempt(rows, strength)
+    if isinstance(answer, Tried):
+        return Tried(
+            np.where(np.isinf(answer.flipped_at), np.inf, np.minimum(answer.flipped_at, strength)), answer.margin
+        )
+    found = np.asarray(answer)
+    flipped = found if found.dtype == bool else np.isfinite(found)
+    at = strength if found.dtype == bool else np.minimum(found.astype(np.float64), strength)
+    return Tried(np.where(flipped, at, np.inf), np.where(flipped, -1.0, 1.0))
+
+
+# ----------------------------------------------------------------------
+# Perturbations carried out: any mix of configurations on any records, those of one kind together in one batch.
 
 FEW = 32
 """Records that are perturbed together: so few that they stay in the processor's cache."""
@@ -303,14 +471,14 @@ class _Group:
         return lambda at, p: criterion(clean[at], self.records.bits(p), target[at])
 
     def _by_asking(self) -> tuple[Floats, Any, str, Any, Notes]:
-        settings = {**blackbox.SETTINGS[self.first.family], **self.first.settings}
+        settings = {**methods.BLACKBOX_SETTINGS[self.first.family], **self.first.settings}
         budget, x = self.strength * settings.pop("eps_max"), self.records.x[self.rows]
         shape = consistent if self.is_consistent else (lambda delta: delta)
         if self.is_consistent:
             need_twelve(x.shape[2])
         if self.first.family == "hop_skip_jump":
             return self._by_hopping(x, budget, shape, settings)
-        delta, _ = blackbox.random_search(
+        delta, _ = methods.random_search(
             x, self._margin, budget, self.window[:, :, None], self.rngs, shape=shape, **settings
         )
         return x + delta, budget, "linf", False, ()
@@ -339,4 +507,49 @@ class _Group:
         clean, odds, limits = self.records.clean_bits[self.rows][at], self._model.log_odds(x), self.records.limits
         if self._model.single_label:  # how far each class is ahead of the best other: above 0 for the answer alone
             odds, limits = ahead(odds), np.zeros_like(limits)
-        return blackbox.margins(odds, limits, clean, self.target[at], self.value[at])
+        return methods.margins(odds, limits, clean, self.target[at], self.value[at])
+
+
+# ----------------------------------------------------------------------
+# The least strength of every record: the search of `search`, with an attack as what is tried.
+
+
+def least_strengths(
+    records: Records,
+    config: PerturbationConfig,
+    rows: Sequence[int],
+    rng_of: Callable[[int], Generator],
+    *,
+    rounds: int = 7,
+) -> tuple[Floats, Performed]:
+    """The least strength at which each record was seen to flip (infinite where it never does), and what flipped it.
+
+    An attack that flips a record with less than its budget has found a flip at that lesser strength. Every attempt at a record draws
+    from the same generator, so that noise grows and does not change.
+    """
+    if records.model is None:
+        raise UsageError("a search for least strengths needs a model")
+    model, places = records.model, np.asarray(rows, dtype=np.int64)
+    criterion, target, clean = config.criterion, records.target_of(config), records.clean_bits
+    quick = replace(config, extra={**config.extra, "early_stop": True}) if config.needs_gradient else config
+    best: list[Performed] = []
+    first: Gradients = {}
+
+    def attempt(at: NDArray[np.int64], strength: Floats) -> Tried:
+        own = places[at]
+        tried = [replace(quick, strength=float(s)) for s in strength]
+        done = perform(records, own.tolist(), tried, [rng_of(int(row)) for row in own], first)
+        log_odds = model.log_odds(done.x)
+        flips = criterion(clean[own], records.bits(to_probability(log_odds)), target)
+        best.append(done) if not best else best[0].take(at[flips], done, flips)
+        used = strength * done.share_used(records.x[own])
+        return Tried(np.where(flips, used, np.inf), _margin(records, config, own, log_odds))
+
+    start = _margin(records, config, places, records.clean[places])
+    return minimal_strength(attempt, len(places), rounds=rounds, start=start), best[0]
+
+
+def _margin(records: Records, config: PerturbationConfig, rows: NDArray[np.int64], log_odds: Floats) -> Floats:
+    """How far records are from flipping the bit aimed at, or any; a criterion of the user's own is steered by the same."""
+    target, value = np.full(len(rows), records.target_of(config)), np.full(len(rows), config.target_value)
+    return margins(log_odds, records.limits, records.clean_bits[rows], target, value)

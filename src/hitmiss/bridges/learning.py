@@ -1,23 +1,148 @@
-"""Metrics where models are chosen and trained: a scikit-learn scorer, and `compute_metrics` for transformers' Trainer.
-
-cross_val_score(model, X, y, scoring=scorer("min_dcf"))
-Trainer(..., compute_metrics=compute_metrics(["eer", "roc_auc"]))
-"""
+"""Metrics in training loops: on arrays, batch by batch, as scikit-learn scorers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.bridges.asking import array, asked, figures
-from hitmiss.detect.extract import to_probability
-from hitmiss.errors import DataError, EnvironmentFault, UsageError
-from hitmiss.registry import Metric
-from hitmiss.spec import Spec
+from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
+from hitmiss.core.registry import Metric, resolve
+from hitmiss.core.schema import Setting, Spec
+from hitmiss.core.tally import Tally, merge
+from hitmiss.detect.outputs import to_probability
+from hitmiss.stats.forms import Form
+
+# ----------------------------------------------------------------------
+# Metrics by name on plain arrays, for loops that have no table of trials.
+
+Asked = tuple[str, Metric, dict[str, Setting]]
+
+
+def asked(metrics: Sequence[str | Spec]) -> list[Asked]:
+    """Metrics with their settings; one that asks for more than labels, scores and decisions is refused."""
+    found = [resolve(m) for m in metrics]
+    for spec, entry, _ in found:
+        beyond = [c for c in entry.columns if c not in ("label", "score", "decision")]
+        if beyond:
+            raise UsageError(f"{spec} needs {', '.join(beyond)}; measure trials that have it with hm.measure")
+    return [(str(spec), entry, settings) for spec, entry, settings in found]
+
+
+def figures(questions: Sequence[Asked], label: Any, score: Any, threshold: float | None = None) -> dict[str, float]:
+    """Every metric by its text; decisions are `score >= threshold`."""
+    truth, values = array(label), array(score)
+    decision: NDArray[np.int8] | None = None
+    if any("decision" in entry.columns for _, entry, _ in questions):
+        if threshold is None:
+            names = ", ".join(text for text, entry, _ in questions if "decision" in entry.columns)
+            raise UsageError(f"{names} judge decisions: give the threshold, decided is score >= threshold")
+        decision = (values >= threshold).astype(np.int8)
+    columns = {"label": truth, "score": values, "decision": decision}
+    return {
+        text: float(entry.function(**{c: columns[c] for c in entry.columns}, **settings))
+        for text, entry, settings in questions
+    }
+
+
+def array(values: Any) -> NDArray[Any]:
+    """Anything like an array as numpy; a torch tensor is taken off its graph and its device first.
+
+    >>> array([1, 2]).tolist()
+    [1, 2]
+    """
+    if hasattr(values, "detach"):
+        values = values.detach().cpu()
+        values = values.float().numpy() if values.is_floating_point() else values.numpy()
+    return np.asarray(values)
+
+
+# ----------------------------------------------------------------------
+# An accumulator in the manner of torchmetrics: update batch by batch, merge over processes, compute at the end.
+#
+#     seen = Accumulator(["eer", "min_dcf"])
+#     for batch in loader:
+#         seen.update(labels, scores)         # numpy, lists or torch tensors
+#     seen.compute()                          # {"eer": 0.08, "min_dcf": 0.21}
+#
+# It holds tallies, so what it computes is exactly what all trials together give, in whatever order and shards they came.
+
+MOST_PARTS: Final = 64
+"""Batches that are held apart before they are merged."""
+
+
+class Accumulator:
+    """Metrics of scores over batches; exact, mergeable, without torch.
+
+    >>> a, b = Accumulator(["roc_auc"]), Accumulator(["roc_auc"])
+    >>> a.update([1, 0], [0.9, 0.6])
+    >>> b.update([1, 0], [0.4, 0.1])
+    >>> a.merge(b).compute()
+    {'roc_auc': 0.75}
+    """
+
+    def __init__(self, metrics: Sequence[str | Spec]) -> None:
+        self._asked = asked(metrics)
+        for text, entry, settings in self._asked:
+            form = entry.form(**settings) if entry.form is not None else None
+            if not isinstance(form, Form):
+                raise UsageError(f"{text} is no metric of scores that can be accumulated; measure it with hm.measure")
+        self._parts: list[Tally] = []
+
+    def update(self, label: Any, score: Any) -> None:
+        """Count a batch; label 1 = positive, higher score = positive."""
+        self._parts.append(Tally.of(array(label).reshape(-1), array(score).reshape(-1)))
+        if len(self._parts) > MOST_PARTS:
+            self._parts = [merge(self._parts)]
+
+    def merge(self, *others: Accumulator) -> Accumulator:
+        """This one with the trials of others added; they must ask the same."""
+        for other in others:
+            if [q[0] for q in other._asked] != [q[0] for q in self._asked]:
+                raise UsageError("accumulators of other metrics cannot be merged")
+            self._parts = [merge([*self._parts, *other._parts])]
+        return self
+
+    def compute(self) -> dict[str, float]:
+        """Every metric over all that was counted; NaN where it is undefined."""
+        tally = self.tally
+        if not len(tally.score):
+            raise DataError("nothing was counted yet: call update first")
+        return {text: float(entry.form(**settings).value(tally)) for text, entry, settings in self._asked if entry.form}
+
+    @property
+    def tally(self) -> Tally:
+        """Everything that was counted."""
+        self._parts = [merge(self._parts)]
+        return self._parts[0]
+
+    def reset(self) -> None:
+        """Forget what was counted."""
+        self._parts = []
+
+    def state(self) -> dict[str, Any]:
+        """Arrays to send to another process or to a file; `Accumulator.add_state` takes them."""
+        tally = self.tally
+        return {"score": tally.score, "positive": tally.positive_counts, "negative": tally.negative_counts}
+
+    def add_state(self, state: dict[str, Any]) -> None:
+        """Count what another accumulator's `state` holds."""
+        counts = [np.asarray(state[name]) for name in ("score", "positive", "negative")]
+        self._parts.append(Tally.of_counts(*counts))
+
+    def __len__(self) -> int:
+        tally = self.tally
+        return int(tally.n_positive + tally.n_negative)
+
+
+# ----------------------------------------------------------------------
+# Metrics where models are chosen and trained: a scikit-learn scorer, and `compute_metrics` for transformers' Trainer.
+#
+# cross_val_score(model, X, y, scoring=scorer("min_dcf"))
+# Trainer(..., compute_metrics=compute_metrics(["eer", "roc_auc"]))
 
 NEEDS_SKLEARN = "a scorer needs scikit-learn: pip install scikit-learn"
 

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from hitmiss.errors import EnvironmentFault, UsageError
-from hitmiss.results import Estimate, Results
+from hitmiss.core.errors import EnvironmentFault, UsageError
+from hitmiss.core.results import Estimate, Results
 
 ALLOWED: Final = re.compile(r"[^\w\-. /=+]")
 LONGEST: Final = 200

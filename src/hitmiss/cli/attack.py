@@ -11,10 +11,8 @@ import typer
 from hitmiss.cli import printing
 
 if TYPE_CHECKING:
-    from hitmiss.attack.campaigner import Campaigner
-    from hitmiss.attack.data import Recordings
-    from hitmiss.attack.sweeps import Plan
-    from hitmiss.trials import Trials
+    from hitmiss.attack.campaign import Campaigner, Plan, Recordings
+    from hitmiss.core.trials import Trials
 
 DETECTOR = "model.onnx, module:name or file.py:name (a torch module, an estimator, a function to probabilities)."
 DATA = "An .npz with x (record × sample × lead, mV), y, classes, fs, and perhaps record, patient, sex …"
@@ -67,11 +65,9 @@ def attack(
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:
     """Perturb and attack a multi-label classifier: batched, resumable, each attack beside noise of the same norm."""
-    from hitmiss.attack.campaigner import Campaigner
-    from hitmiss.attack.data import read_recordings
-    from hitmiss.attack.run import run_campaign
-    from hitmiss.cli.progressing import Progress
-    from hitmiss.errors import UsageError
+    from hitmiss.attack.campaign import Campaigner, read_recordings, run_campaign
+    from hitmiss.cli.printing import Progress
+    from hitmiss.core.errors import UsageError
 
     recordings = read_recordings(data, layout=data_layout, fs=fs)
     for name, value, least in (("limit", limit, 1), ("batch", batch, 1), ("seed", seed, 0)):
@@ -101,7 +97,7 @@ def attack(
 def _check_aims(targets: list[str], plan: Plan, classes: tuple[str, ...]) -> None:
     """Refuse an aim that nothing here can have: families that ask no model are not steered, and go without."""
     from hitmiss.attack.config import MODES
-    from hitmiss.errors import UnknownName, UsageError
+    from hitmiss.core.errors import UnknownName, UsageError
 
     for name, _, mode in (text.partition(":") for text in targets):
         if name not in classes:
@@ -116,7 +112,7 @@ def _check_aims(targets: list[str], plan: Plan, classes: tuple[str, ...]) -> Non
 
 def _criterion(text: str) -> Any:
     """A criterion by its name, or a function (clean bits, changed bits, target) -> one yes or no a record."""
-    from hitmiss.attack.criterion import find_criterion
+    from hitmiss.attack.methods import find_criterion
     from hitmiss.detect.detector import find_object
 
     return find_criterion(find_object(text)) if ":" in text else find_criterion(text).name
@@ -138,7 +134,7 @@ def _model(detector: str, weights: Path | None, device: str, outputs: str, layou
     opened = open_detector(detector, weights=weights, device=device)
     model = as_classifier(opened, outputs=outputs, layout=layout, device=device)  # type: ignore[arg-type]
     if model.classes is not None and tuple(model.classes) != tuple(recordings.classes):
-        from hitmiss.errors import DataError
+        from hitmiss.core.errors import DataError
 
         raise DataError(
             f"the model's classes are {', '.join(model.classes)} and the data's {', '.join(recordings.classes)}"
@@ -157,8 +153,8 @@ def _plan(
     control: bool,
     seed: int,
 ) -> Plan:
-    from hitmiss.attack.sweeps import Plan
-    from hitmiss.errors import UsageError
+    from hitmiss.attack.campaign import Plan
+    from hitmiss.core.errors import UsageError
 
     if not families and not minimal:
         raise UsageError("say what to do: --family band_noise, or --minimal pgd")
@@ -181,11 +177,11 @@ def _configs(
     steering: dict[str, Any],
 ) -> list[Any]:
     """A family's configurations; steering that means nothing to it is left out, so that its name stays short."""
-    from hitmiss.attack.batch import batched_families
+    from hitmiss.attack.campaign import sweep
     from hitmiss.attack.config import families, refuse_other_media
-    from hitmiss.attack.sweeps import sweep
-    from hitmiss.errors import UnknownName
-    from hitmiss.spec import parse
+    from hitmiss.attack.family import batched_families
+    from hitmiss.core.errors import UnknownName
+    from hitmiss.core.schema import parse
 
     spec = parse(text)
     name = spec.name.lower()

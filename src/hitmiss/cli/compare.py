@@ -11,14 +11,13 @@ import typer
 
 from hitmiss.cli import groups, printing
 from hitmiss.cli.groups import grouped, without
-from hitmiss.design import Contest, Design, Languages
-from hitmiss.readspec import ReadSpec
+from hitmiss.core.question import Contest, Design, Languages, ReadSpec
 
 if TYPE_CHECKING:
-    from hitmiss.comparing.differences import Comparison
-    from hitmiss.comparing.rankings import Ranking
-    from hitmiss.protocol import Protocol
-    from hitmiss.trials import Trials
+    from hitmiss.core.trials import Trials
+    from hitmiss.engine.compare import Comparison
+    from hitmiss.engine.rank import Ranking
+    from hitmiss.evaluation.protocol import Protocol
 
 T = TypeVar("T")
 RUNS = (
@@ -59,7 +58,7 @@ def compare(
     json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of tables.")] = False,
 ) -> None:
     """Compare runs pair by pair: difference, paired interval, test, verdict; per slice with adjusted p values."""
-    from hitmiss.protocol import compare_trials
+    from hitmiss.evaluation.protocol import compare_trials
 
     each = Each(key or [], score_column or [], higher or [], threshold or [])
     opened = _open(runs, asked.protocol, each, languages or [], reading)
@@ -67,7 +66,7 @@ def compare(
     named = Languages(names=tuple(languages)) if languages else None
     made = compare_trials(opened, replace(asked, contest=contest, languages=named))
     if (output or json) and made.design is not None:
-        from hitmiss.comparing.comparison import with_contents
+        from hitmiss.engine.compare import with_contents
 
         made = replace(made, design=with_contents(made.design, opened))
     _emit(made, opened, output, json)
@@ -80,9 +79,9 @@ def _open(
     languages: list[str],
     reading: ReadSpec,
 ) -> dict[str, Trials]:
-    from hitmiss.decisions import at_threshold
-    from hitmiss.errors import UsageError
-    from hitmiss.opening import name_runs, open_run, runs_inside
+    from hitmiss.claims.open import name_runs, open_run, runs_inside
+    from hitmiss.core.errors import UsageError
+    from hitmiss.derive.decisions import at_threshold
 
     columns = each.score_column
     words = texts * len(columns) if len(texts) == 1 and len(columns) > 1 else texts
@@ -105,7 +104,7 @@ def _open(
 
 def _spread(option: str, values: Sequence[T], n: int) -> list[T | None]:
     """An option given once counts for all runs; given once a run, each has its own."""
-    from hitmiss.errors import UsageError
+    from hitmiss.core.errors import UsageError
 
     if not values:
         return [None] * n
@@ -117,7 +116,7 @@ def _spread(option: str, values: Sequence[T], n: int) -> list[T | None]:
 
 
 def _emit(made: Comparison | Ranking, opened: dict[str, Trials], output: str | None, json: bool) -> None:
-    from hitmiss import artifacts
+    from hitmiss.core import artifacts
 
     if output:
         artifacts.write(output, made.to_json() + "\n")
@@ -128,7 +127,7 @@ def _emit(made: Comparison | Ranking, opened: dict[str, Trials], output: str | N
 
 
 def _show(made: Comparison | Ranking, opened: dict[str, Trials]) -> None:
-    from hitmiss.comparing.differences import Comparison
+    from hitmiss.engine.compare import Comparison
     from hitmiss.report import comparison_tables, text
     from hitmiss.report.assessment import assess_comparison
 

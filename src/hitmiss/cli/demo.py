@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from hitmiss.cli import printing
-from hitmiss.errors import UnknownName
+from hitmiss.core.errors import UnknownName
 
 SMALL = 0.02
 """Share of the trials that `--small` simulates."""
@@ -66,8 +66,7 @@ def score_asvspoof5_briefly(data: Path) -> list[list[str]]:
 
 def simulate_voices(folder: Path, share: float) -> Path:
     """Speak a small corpus of voices, spoof half of it, and train a detector."""
-    from hitmiss.simulate.training import train
-    from hitmiss.simulate.voices import write
+    from hitmiss.simulate.voices import train, write
 
     shutil.rmtree(folder / "run", ignore_errors=True)  # of an earlier demo, on other data
     train(write(folder, share=share))
@@ -76,7 +75,7 @@ def simulate_voices(folder: Path, share: float) -> Path:
 
 def detect_voices(data: Path) -> list[list[str]]:
     """Run the detector through codecs, score per codec and attack, and see what a frozen threshold does."""
-    from hitmiss.simulate.saving import trained
+    from hitmiss.simulate.voices import trained
 
     run, each = str(data / "run"), ["--bootstrap", "1000", "--unit", "speaker"]
     kept = ["-o", str(data / "results.json")]
@@ -177,8 +176,7 @@ def serve_standin() -> Iterator[str]:
 
 def simulate_ecg(folder: Path, share: float) -> Path:
     """Simulate 12-lead ECGs with five diagnoses and train a small classifier on them."""
-    from hitmiss.simulate.ecg import write
-    from hitmiss.simulate.ecg_model import train
+    from hitmiss.simulate.ecg import train, write
 
     shutil.rmtree(folder / "run", ignore_errors=True)
     train(write(folder, share=share))
@@ -187,7 +185,7 @@ def simulate_ecg(folder: Path, share: float) -> Path:
 
 def attack_ecg(data: Path) -> list[list[str]]:
     """Noise, morphology and a black-box search, with gradients where torch is installed; each beside noise of its norm."""
-    from hitmiss.simulate.saving import trained
+    from hitmiss.simulate.voices import trained
 
     run, has_torch = str(data / "run"), find_spec("torch") is not None
     families = [

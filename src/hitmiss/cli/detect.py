@@ -12,11 +12,11 @@ import typer
 
 from hitmiss.cli import groups, printing
 from hitmiss.cli.groups import grouped
-from hitmiss.readspec import OPTION, ReadSpec
+from hitmiss.core.question import OPTION, ReadSpec
 
 if TYPE_CHECKING:
     from hitmiss.detect.detector import Detector
-    from hitmiss.detect.settings import Outcome
+    from hitmiss.detect.scoring import Outcome
     from hitmiss.io.manifest import Manifest
     from hitmiss.scale.at_once import Tallying
 
@@ -96,7 +96,7 @@ def detect(
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:
     """Run a detector over files: crash-safe, resumable, the same scores for any batch size and worker count."""
-    from hitmiss.detect.loading import make_loader
+    from hitmiss.detect.loader import make_loader
     from hitmiss.detect.loop import run_detector
 
     manifest = _manifest(data, protocol, reading, root, suffix, file_column, limit)
@@ -144,7 +144,7 @@ def _manifest(
     file_column: str | None,
     limit: int | None,
 ) -> Manifest:
-    from hitmiss.errors import UsageError
+    from hitmiss.core.errors import UsageError
     from hitmiss.io.manifest import read_manifest
 
     other = [name for name in reading.said if name not in OF_MANIFESTS]
@@ -156,7 +156,7 @@ def _manifest(
     where = {name: ",".join(values) for name, values in reading.where.items()}
     options = reading.changed(where={})
     if protocol is not None:
-        from hitmiss.protocol import find_protocol
+        from hitmiss.evaluation.protocol import find_protocol
 
         options = options.over(find_protocol(protocol).read)
     manifest = read_manifest(data, root=root, suffix=suffix, file_column=file_column, options=options)
@@ -169,8 +169,8 @@ def _opened(
     text: str, placed: dict[str, Any], cluster: str | None, actors: int | None, decoders: int, n_items: int
 ) -> Iterator[Detector]:
     """The detector in this process, or in those of a cluster."""
+    from hitmiss.core.errors import UsageError
     from hitmiss.detect.detector import open_detector
-    from hitmiss.errors import UsageError
 
     opening = partial(open_detector, text, **placed)
     if cluster is None:
@@ -178,8 +178,8 @@ def _opened(
             raise UsageError("--actors goes with --cluster")
         yield opening()
         return
-    from hitmiss.detect.fleet import Fleet
-    from hitmiss.ray_cluster.connection import joined
+    from hitmiss.cluster.ray import joined
+    from hitmiss.detect.cluster import Fleet
 
     with joined(cluster) as found:
         printing.note(f"cluster: {found}")
@@ -192,7 +192,7 @@ def _tallying(
     fleet: Any, tally: str | None, cluster: str | None, manifest: Manifest, settings: Any, protocol: str | None
 ) -> Tallying | None:
     """How the processes of a cluster count what they score, told to them."""
-    from hitmiss.errors import UsageError
+    from hitmiss.core.errors import UsageError
 
     if tally is None:
         return None
@@ -206,7 +206,7 @@ def _tallying(
 
 
 def _agree_on_rate(model: Detector, asked: int | None, kind: str) -> int | None:
-    from hitmiss.errors import UsageError
+    from hitmiss.core.errors import UsageError
 
     if kind != "audio":
         return model.sample_rate
@@ -221,8 +221,8 @@ def _coded(codecs: str | None, manifest: Manifest, rate: int | None) -> tuple[An
     """The codecs as a transform, every item under each of them, and what pins them."""
     if codecs is None:
         return None, manifest, None
-    from hitmiss.attack.plan import parse_conditions, read_codec_plan, usable
-    from hitmiss.attack.rows import CodedRows
+    from hitmiss.attack.codecs import parse_conditions, read_codec_plan, usable
+    from hitmiss.attack.conditions import CodedRows
 
     planned = read_codec_plan(codecs) if Path(codecs).is_file() else parse_conditions(codecs)
     conditions, missing = usable(planned)
@@ -236,11 +236,10 @@ def _manipulated(
     manipulate: str, only: str | None, codecs: str | None, manifest: Manifest, rate: int | None, input_: str
 ) -> tuple[Any, Manifest, Any]:
     """The manipulations as a transform, every item under each of them, and what pins them."""
-    from hitmiss.attack.channel import preset
-    from hitmiss.attack.media import MEDIA, SUITES
-    from hitmiss.attack.rows import ManipulatedRows
-    from hitmiss.errors import UnknownName, UsageError
-    from hitmiss.io.words import same_class
+    from hitmiss.attack.audio import preset
+    from hitmiss.attack.conditions import MEDIA, SUITES, ManipulatedRows
+    from hitmiss.core.errors import UnknownName, UsageError
+    from hitmiss.io.columns import same_class
 
     if codecs is not None:
         raise UsageError("--codecs and --manipulate are two runs; a clip goes through one of them")
@@ -261,10 +260,10 @@ def _manipulated(
 def _settings(
     positive_index: int | None, outputs: str, higher: str | None, manifest: Manifest, others: dict[str, Any]
 ) -> Any:
-    from hitmiss.detect.extract import Extraction
-    from hitmiss.detect.settings import Settings
-    from hitmiss.errors import UnknownName
-    from hitmiss.io.words import same_class
+    from hitmiss.core.errors import UnknownName
+    from hitmiss.detect.outputs import Extraction
+    from hitmiss.detect.scoring import Settings
+    from hitmiss.io.columns import same_class
 
     is_reversed = higher is not None and same_class(higher, manifest.negative)
     if higher is not None and not is_reversed and not same_class(higher, manifest.positive):
@@ -279,20 +278,20 @@ def _samples(seconds: float | None, rate: int | None) -> int | None:
 def _fit(fitting: dict[str, Any] | None) -> Any:
     if fitting is None:
         return None
-    from hitmiss.detect.length import fit_length
+    from hitmiss.detect.loader import fit_length
 
     return partial(fit_length, **fitting)
 
 
 def _progress() -> Any:
-    from hitmiss.cli.progressing import Progress
+    from hitmiss.cli.printing import Progress
 
     return Progress()
 
 
 def _export(folder: Path, path: Path, form: str) -> None:
     from hitmiss.io import read
-    from hitmiss.io.writing import write_scores
+    from hitmiss.io.write import write_scores
 
     write_scores(read(str(folder)), path, form)  # type: ignore[arg-type]
     printing.note(f"wrote {path}" + ("; it has no ids, so it cannot be paired" if form == "unpaired" else ""))

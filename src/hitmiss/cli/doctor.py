@@ -42,7 +42,7 @@ def doctor(json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")]
         printing.out_table(["what", "state", "found", "advice"], rows)
     broken = [f.what for f in findings if f.state == "broken"]
     if broken:
-        from hitmiss.errors import EnvironmentFault
+        from hitmiss.core.errors import EnvironmentFault
 
         raise EnvironmentFault(f"this machine needs attention: {', '.join(broken)}")
 

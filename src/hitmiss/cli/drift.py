@@ -10,8 +10,7 @@ import typer
 
 from hitmiss.cli import groups, printing
 from hitmiss.cli.groups import grouped, without
-from hitmiss.design import Design, Drift, parse_by
-from hitmiss.readspec import ReadSpec
+from hitmiss.core.question import Design, Drift, ReadSpec, parse_by
 
 
 @grouped(
@@ -42,7 +41,7 @@ def drift(
     json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of a table.")] = False,
 ) -> None:
     """FAR and FRR per condition at one frozen threshold, their drift from clean, and how far each clip's score moved."""
-    from hitmiss.protocol import find_protocol, read_trials
+    from hitmiss.evaluation.protocol import find_protocol, read_trials
     from hitmiss.report import text
     from hitmiss.report.drift_table import drift_table
     from hitmiss.robustness.manipulation import drift_of

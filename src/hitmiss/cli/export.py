@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hitmiss import artifacts, progress
 from hitmiss.cli import printing
+from hitmiss.core import artifacts, progress
 
 if TYPE_CHECKING:
     from hitmiss.report.evaluations import RunData
@@ -46,7 +46,7 @@ def export(
     json: Annotated[bool, typer.Option("--json", help="The same as --to json.")] = False,
 ) -> None:
     """Results to what people paste: digits from the interval's width, significance marked, no formula let through."""
-    from hitmiss.errors import UsageError
+    from hitmiss.core.errors import UsageError
 
     if schema:
         from hitmiss.report.schema import results_schema
@@ -81,8 +81,8 @@ def _paper(
     sources: list[RunData], purpose: str, metrics: tuple[str, ...], comparison: str | None, folder: str | None
 ) -> None:
     """The kit for a paper: to a folder, or its tables alone to stdout."""
-    from hitmiss import artifacts
-    from hitmiss.errors import UnknownName
+    from hitmiss.core import artifacts
+    from hitmiss.core.errors import UnknownName
     from hitmiss.report.evaluations import evaluations
     from hitmiss.report.marks import read_marks
     from hitmiss.report.paper_kit import paper_tables, write_figures
@@ -105,7 +105,7 @@ def _paper(
 
 
 def _format(to: str | None, output: str | None) -> str:
-    from hitmiss.errors import UsageError
+    from hitmiss.core.errors import UsageError
 
     known = to or ENDINGS.get(Path(output or "").suffix.lower())
     if known is None:
@@ -116,7 +116,7 @@ def _format(to: str | None, output: str | None) -> str:
 
 
 def _write(made: str | bytes, output: str | None) -> None:
-    from hitmiss.errors import UsageError
+    from hitmiss.core.errors import UsageError
 
     if isinstance(made, bytes):
         if output is None:

@@ -10,14 +10,13 @@ import typer
 
 from hitmiss.cli import groups, printing
 from hitmiss.cli.groups import grouped, without
-from hitmiss.design import Contest, Design, parse_by
-from hitmiss.readspec import ReadSpec
+from hitmiss.core.question import Contest, Design, ReadSpec, parse_by
 
 if TYPE_CHECKING:
-    from hitmiss.comparing.differences import Comparison
-    from hitmiss.comparing.gates import Check, Regression, Rule, Target
-    from hitmiss.results import Results
-    from hitmiss.trials import Trials
+    from hitmiss.core.results import Results
+    from hitmiss.core.trials import Trials
+    from hitmiss.engine.compare import Comparison
+    from hitmiss.engine.gate import Check, Regression, Rule, Target
 
 RUN = "Results (what `hitmiss score -o` writes), a folder with results.json, or a score file with --key and -p."
 FAIL_IF = "A rule, as 'eer > 0.05', 'eer[codec=C05] > 0.1', 'eer.high > 0.1', 'worst eer > 0.2'; may be repeated."
@@ -52,7 +51,7 @@ def gate(
     json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of a table.")] = False,
 ) -> None:
     """Check a run against limits and a baseline; equal passes, unknown names are errors, undefined figures fail."""
-    from hitmiss.errors import GateFailed
+    from hitmiss.core.errors import GateFailed
 
     rules, regressions = _rules(fail_if or [], max_regression or [], baseline)
     targets = [r.target for r in rules] + [r.target for r in regressions]
@@ -72,8 +71,8 @@ def gate(
 
 
 def _rules(fail_if: list[str], max_regression: list[str], baseline: str | None) -> tuple[list[Rule], list[Regression]]:
-    from hitmiss.comparing.gates import parse_regression, parse_rule
-    from hitmiss.errors import UsageError
+    from hitmiss.core.errors import UsageError
+    from hitmiss.engine.gate import parse_regression, parse_rule
 
     if not fail_if and not max_regression:
         raise UsageError(
@@ -93,9 +92,9 @@ def _results(run: str, targets: list[Target], scoring: Scoring) -> Results:
     """Results from their file, from a folder, or measured now: just what the rules ask for."""
     from pathlib import Path
 
-    from hitmiss.errors import DataError
-    from hitmiss.opening import is_results
-    from hitmiss.results import Results
+    from hitmiss.claims.open import is_results
+    from hitmiss.core.errors import DataError
+    from hitmiss.core.results import Results
 
     path = Path(run)
     if (path / "results.json").is_file():
@@ -111,15 +110,15 @@ def _results(run: str, targets: list[Target], scoring: Scoring) -> Results:
 
 
 def _measured(run: str, targets: list[Target], scoring: Scoring) -> Results:
-    from hitmiss.protocol import measure_trials
+    from hitmiss.evaluation.protocol import measure_trials
 
     trials = _trials(run, scoring)
     return measure_trials(trials, _design(targets, trials, scoring))
 
 
 def _refuse_unknown(regression_by: str) -> None:
-    from hitmiss.comparing.changes import DECIDE
-    from hitmiss.errors import UnknownName
+    from hitmiss.core.errors import UnknownName
+    from hitmiss.engine.gate import DECIDE
 
     if regression_by not in DECIDE:
         raise UnknownName("way to decide on a regression", regression_by, DECIDE)
@@ -129,14 +128,14 @@ def _is_trials(run: str) -> bool:
     """Whether a run is given as its answers, so that it can be paired, and not as results."""
     from pathlib import Path
 
-    from hitmiss.opening import is_results
+    from hitmiss.claims.open import is_results
 
     return not (Path(run) / "results.json").is_file() and not is_results(run)
 
 
 def _paired(run: str, baseline: str, regressions: list[Regression], scoring: Scoring, force: bool) -> Comparison | None:
     """Both runs compared pair by pair, where both are given as their answers."""
-    from hitmiss.comparing.comparison import compare_design
+    from hitmiss.engine.compare import compare_design
 
     if not (_is_trials(run) and _is_trials(baseline)):
         return None
@@ -146,8 +145,8 @@ def _paired(run: str, baseline: str, regressions: list[Regression], scoring: Sco
 
 
 def _trials(run: str, scoring: Scoring) -> Trials:
-    from hitmiss.decisions import at_threshold
-    from hitmiss.opening import open_run
+    from hitmiss.claims.open import open_run
+    from hitmiss.derive.decisions import at_threshold
 
     limit = scoring.design.threshold
     trials = open_run(run, scoring.key, scoring.design.protocol, scoring.reading)
@@ -176,8 +175,8 @@ def _slices(targets: list[Target], trials: Trials, scoring: Scoring) -> list[str
 def _comparable(
     results: Results, before: Results | None, regressions: list[Regression], force: bool
 ) -> tuple[str, ...]:
-    from hitmiss.comparing.gates import incomparable
-    from hitmiss.errors import DataError
+    from hitmiss.core.errors import DataError
+    from hitmiss.engine.gate import incomparable
 
     wrong = incomparable(results, before, regressions) if before is not None else []
     if wrong and not force:
@@ -196,7 +195,7 @@ def _checks(
     decide: str,
     paired: Comparison | None,
 ) -> list[Check]:
-    from hitmiss.comparing.gates import check_regression, check_rule
+    from hitmiss.engine.gate import check_regression, check_rule
 
     found = [c for rule in rules for c in check_rule(rule, results)]
     if before is not None:
@@ -207,7 +206,7 @@ def _checks(
 def _write(
     run: str, baseline: str | None, checks: list[Check], warnings: tuple[str, ...], junit: str | None, json: bool
 ) -> None:
-    from hitmiss import artifacts
+    from hitmiss.core import artifacts
     from hitmiss.report import gate_report, text
 
     if junit:

@@ -15,9 +15,8 @@ from typing import Annotated, Any, Generic, TypeVar, get_type_hints
 
 import typer
 
-from hitmiss.design import METHODS, Design, Gap, names_of, parse_by
-from hitmiss.errors import UnknownName
-from hitmiss.readspec import ReadSpec
+from hitmiss.core.errors import UnknownName
+from hitmiss.core.question import METHODS, Design, Gap, ReadSpec, names_of, parse_by
 
 T = TypeVar("T")
 
@@ -102,7 +101,7 @@ def design(
     ] = None,
 ) -> Design:
     """What is asked: what every verb that measures takes."""
-    from hitmiss.protocol import find_protocol
+    from hitmiss.evaluation.protocol import find_protocol
 
     if interval not in METHODS:
         raise UnknownName("kind of interval", interval, METHODS)

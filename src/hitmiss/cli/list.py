@@ -41,7 +41,7 @@ def list_(
 
 def metric_rows() -> list[dict[str, Any]]:
     """Each metric: its name, the columns it needs, which way is better, its settings, its first line."""
-    from hitmiss.registry import all_metrics
+    from hitmiss.core.registry import all_metrics
 
     return [
         {
@@ -57,7 +57,7 @@ def metric_rows() -> list[dict[str, Any]]:
 
 def other_rows(kind: Any) -> list[dict[str, Any]]:
     """Each protocol, reader or kind of detector: its name and its first line."""
-    from hitmiss.registry import all_of
+    from hitmiss.core.registry import all_of
 
     return [{"name": name, "about": first_line(value)} for name, value in all_of(kind).items()]
 
@@ -74,7 +74,7 @@ def attack_rows() -> list[dict[str, Any]]:
 
 def codec_rows() -> list[dict[str, Any]]:
     """Each codec: its name, its label, its sample rate and its bit rates."""
-    from hitmiss.attack.codec import all_codecs
+    from hitmiss.attack.codecs import all_codecs
 
     return [
         {"name": c.name, "label": c.label, "sample_rate": c.sample_rate, "kbps": " ".join(f"{k:g}" for k in c.kbps)}

@@ -80,11 +80,9 @@ def llm(
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:
     """Ask language models (or functions, or detectors) whether items are real or fake; crash-safe, resumable."""
-    from hitmiss.cli.progressing import Progress
-    from hitmiss.llm.items import read_items
-    from hitmiss.llm.leaks import find_leaks
-    from hitmiss.llm.plan import Settings
-    from hitmiss.llm.prices import read_prices
+    from hitmiss.cli.printing import Progress
+    from hitmiss.llm.items import find_leaks, read_items
+    from hitmiss.llm.plan import Settings, read_prices
     from hitmiss.llm.run import run_llm
     from hitmiss.llm.secrets import key_of
 
@@ -124,7 +122,7 @@ def llm(
 
 
 def _refuse_other_roles(models: list[str], *others: str | None) -> None:
-    from hitmiss.errors import UsageError
+    from hitmiss.core.errors import UsageError
 
     other = next((name for name in others if name is not None and [name] != models), None)
     if other is not None:
@@ -138,15 +136,15 @@ def _refuse_other_roles(models: list[str], *others: str | None) -> None:
 def _require_folder(path: Path | None) -> None:
     """Refuse a file that could not be written, before anything is asked."""
     if path is not None and not path.parent.is_dir():
-        from hitmiss.errors import UsageError
+        from hitmiss.core.errors import UsageError
 
         raise UsageError(f"there is no folder {path.parent} to write {path.name} into")
 
 
 def _address(models: list[str], base_url: str | None, provider: str | None) -> tuple[str | None, list[str]]:
     """`--base-url`, checked, and a warning for every address at which items and key could be read on the way."""
-    from hitmiss.llm.addresses import VARIABLE, checked_address, server_of
-    from hitmiss.llm.callables import is_detector
+    from hitmiss.llm.backends import is_detector
+    from hitmiss.llm.secrets import VARIABLE, checked_address, server_of
 
     found = checked_address(base_url) if base_url else (None, None)
     asked = {server_of(m, base_url, provider) for m in models if not is_detector(m)} - {None, base_url}
@@ -155,7 +153,7 @@ def _address(models: list[str], base_url: str | None, provider: str | None) -> t
 
 
 def _bands(thresholds: list[float] | None) -> tuple[float, float]:
-    from hitmiss.errors import UsageError
+    from hitmiss.core.errors import UsageError
 
     if thresholds is None:
         return 0.5, 0.5
@@ -165,8 +163,8 @@ def _bands(thresholds: list[float] | None) -> tuple[float, float]:
 
 
 def _opened(models: list[str], weights: Path | None, how: dict[str, Any], outputs: str, index: int | None) -> Any:
-    from hitmiss.detect.extract import Extraction
-    from hitmiss.llm.callables import open_models
+    from hitmiss.detect.outputs import Extraction
+    from hitmiss.llm.backends import open_models
 
     return open_models(models, weights, extraction=Extraction(index, outputs), **how)  # type: ignore[arg-type]
 
@@ -181,9 +179,8 @@ def _plan(
     canaries: int,
     opened: Any,
 ) -> Plan:
-    from hitmiss.llm.canaries import make_canaries
-    from hitmiss.llm.plan import Plan, modes_of
-    from hitmiss.llm.prompts import Prompts
+    from hitmiss.llm.items import make_canaries
+    from hitmiss.llm.plan import Plan, Prompts, modes_of
 
     words = Prompts() if prompt is None else Prompts(system=prompt.read_text(encoding="utf-8"))
     identities = {name: model.identity for name, model in opened.items()}

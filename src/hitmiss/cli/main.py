@@ -1,28 +1,445 @@
-"""The command `hitmiss`: its verbs, its global options, and how it ends (exit codes: see `failing`)."""
+"""The command `hitmiss`: its verbs, its global options, its help, and how it ends."""
 
 from __future__ import annotations
 
 import atexit
 import gc
 import os
+import re
 import sys
+import textwrap
 import time
 import traceback
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from copy import copy
+from dataclasses import asdict
+from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
+from typer import Abort, TyperException
+from typer.core import TyperCommand, TyperGroup
 
-from hitmiss import artifacts
 from hitmiss._version import __version__
-from hitmiss.cli import failing, helping, printing, progressing, spaced, supervising
-from hitmiss.cli.plain_values import take_plainly
-from hitmiss.visible import visible
+from hitmiss.cli import printing, supervising
+from hitmiss.core import artifacts
+from hitmiss.core.errors import DataError, EnvironmentFault, Fault, HitmissError, UsageError
+from hitmiss.core.values import visible
+
+# ----------------------------------------------------------------------
+# Options as the documents write them: several values after one option, and underscores for dashes.
+#
+# `--languages en es --pred_dir DIR` becomes `--languages en --languages es --pred-dir DIR`, which is what the parser knows.
+
+SPACED: Final[Mapping[str, tuple[str, ...]]] = {
+    "toxicity": ("--languages", "--identity", "--texts"),
+    "threshold": ("--test", "--languages"),
+    "attack": ("--strengths", "--center", "--threshold"),
+    "compare": ("--languages",),
+    "triage": ("--thresholds", "--costs"),
+    "llm": ("--models", "--thresholds"),
+    "review": ("--thresholds", "--items"),
+}
+"""For each verb the options that take all the words up to the next option; `--` ends them before an argument."""
+
+NUMBER: Final = re.compile(r"-(\d|\.\d|inf)")
+OPTION: Final = re.compile(r"--[A-Za-z][A-Za-z0-9_-]*")
+
+
+def settle(words: Sequence[str]) -> list[str]:
+    """The words of a command line as the parser knows them.
+
+    >>> settle(["toxicity", "--languages", "en", "es", "--pred_dir", "a_b", "--dump_errors"])
+    ['toxicity', '--languages', 'en', '--languages', 'es', '--pred-dir', 'a_b', '--dump-errors']
+    >>> settle(["toxicity", "--languages", "en", "es", "--", "my_file.csv"])
+    ['toxicity', '--languages', 'en', '--languages', 'es', '--', 'my_file.csv']
+    >>> settle(["toxicity", "--languages", "--run_tag", "a"])
+    Traceback (most recent call last):
+    hitmiss.core.errors.UsageError: --languages needs a value after it
+    """
+    verb = next((word for word in words if word in SPACED), None)
+    spaced = SPACED[verb] if verb is not None else ()
+    settled: list[str] = []
+    current: str | None = None
+    for at, word in enumerate(words):
+        if word == "--":
+            return settled + list(words[at:])
+        if is_option(word):
+            current = dashed(word) if dashed(word) in spaced else None  # with `=` it has its one value
+            if current is None:
+                settled.append(dashed(word))
+            elif at + 1 == len(words) or is_option(words[at + 1]):
+                raise UsageError(f"{word} needs a value after it")
+        elif current is not None:
+            settled += [current, word]
+        else:
+            settled.append(word)
+    return settled
+
+
+def is_option(word: str) -> bool:
+    """Whether a word begins an option and is not a negative number.
+
+    >>> is_option("--seed"), is_option("-o"), is_option("-0.5"), is_option("-")
+    (True, True, False, False)
+    """
+    return word.startswith("-") and len(word) > 1 and NUMBER.match(word) is None
+
+
+def dashed(word: str) -> str:
+    """An option with dashes for underscores; what follows `=` stays.
+
+    >>> dashed("--run_tag=my_run"), dashed("-o")
+    ('--run-tag=my_run', '-o')
+    """
+    name, equals, value = word.partition("=")
+    return name.replace("_", "-") + equals + value if OPTION.fullmatch(name) else word
+
+
+# ----------------------------------------------------------------------
+# Plain values of options, taken as they are.
+#
+# typer builds a pydantic validator for every option of a verb, given or not, and imports pydantic for it: a fifth of a
+# second at the start of a verb with many. No way of declaring an option keeps it from that (`parser`, `click_type` and a
+# default of None all get one). Nearly all values are texts, or whole numbers, or were not given at all, and need none, so
+# they are taken here, where click lets a parameter process its value. Anything else goes the way of typer; so does
+# everything where typer no longer says what an option is declared as, and then a test of the start fails.
+
+DECLARED: Final = "type_descriptor"
+"""Where typer keeps what an option is declared as."""
+OTHER: Final = object()
+"""A value that is not plain."""
+
+
+def take_plainly(command: Any) -> None:
+    """Let the options of a command, and of its verbs, take plain values as they are."""
+    for part in (command, *getattr(command, "commands", {}).values()):
+        for param in part.get_params(typer.Context(part, **part.context_settings)):
+            if hasattr(param, DECLARED):
+                param.process_value = partial(_process, param, param.process_value)
+
+
+def _process(param: Any, usual: Callable[[Any, Any], Any], ctx: Any, value: Any) -> Any:
+    """The value as the verb wants it; `usual` is how typer gets there."""
+    plain = _plain(param, value)
+    if plain is OTHER:
+        return usual(ctx, value)
+    return plain if param.callback is None else param.callback(ctx, param, plain)
+
+
+def _plain(param: Any, value: Any) -> Any:
+    if value is None:
+        return OTHER if param.required else () if param.multiple or param.nargs == -1 else None
+    declared = getattr(param, DECLARED)
+    if declared.choices is not None or declared.is_path or declared.is_ranged:
+        return OTHER
+    kind = declared.annotation
+    if (kind is str and type(value) is str) or (kind is float and type(value) is float):
+        return value
+    if kind is int and (type(value) is int or (isinstance(value, str) and value.isascii() and value.isdecimal())):
+        return int(value)
+    if kind == list[str] and value and isinstance(value, list | tuple) and all(type(v) is str for v in value):
+        return list(value)
+    return OTHER
+
+
+# ----------------------------------------------------------------------
+# Help and completion: options in groups, one example per verb, summaries that are not cut, values that complete.
+#
+# Everything is settled here by the names of options, so that a verb declares each option once and nothing else.
+
+NAMES: Final = {"help_option_names": ["-h", "--help"]}
+"""For the context of every command."""
+READING: Final = "Reading files"
+MEASURING: Final = "What is measured"
+CERTAINTY: Final = "Intervals and tests"
+WRITING: Final = "Output"
+HELPING_OTHER: Final = "Options"
+GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
+    MEASURING: (
+        "protocol", "metric", "by", "matrix", "gap", "threshold", "group", "identity", "languages", "fail_if", "max_regression",
+        "baseline", "calibrate_on", "calibrate_key", "calibration", "seeds", "thresholds", "choose", "rates", "costs",
+    ),
+    READING: (
+        "key", "column", "key_column", "score_column", "score_kind", "positive", "negative", "positive_value", "higher", "on_nan",
+        "dedupe", "allow_missing", "layout", "separator", "encoding", "decimal", "where", "human", "dataset", "media", "match",
+        "abstain", "missing", "labels", "read", "stream", "counts", "memory", "scratch", "cluster",
+    ),
+    CERTAINTY: ("bootstrap", "unit", "seed", "level", "interval", "stratify", "test", "correction", "force", "decide", "strict"),
+    WRITING: (
+        "output", "report", "json", "junit", "title", "name", "static", "no_samples", "redact_text", "samples", "budget", "pdf", "to",
+        "raw", "percent", "no_intervals", "documented", "dump_errors", "max_errors", "schema", "help",
+    ),
+}  # fmt: skip
+EXAMPLES: Final[Mapping[str, str]] = {
+    "score": "hitmiss score scores.tsv --key key.tsv -m eer --by codec --bootstrap 1000",
+    "toxicity": "hitmiss toxicity --pred-dir predictions --run-tag baseline",
+    "threshold": "hitmiss threshold dev_en.csv --test test_en.csv --maximize f1",
+    "triage": "hitmiss triage results.jsonl --by generator",
+    "llm": "hitmiss llm dataset.jsonl --models openai/gpt-5 --output run",
+    "compare": "hitmiss compare ours.tsv baseline.tsv --key key.tsv -m eer --by codec",
+    "gate": "hitmiss gate results.json --fail-if 'eer > 0.05'",
+    "report": "hitmiss report scores.tsv --key key.tsv -p asvspoof5 -o report.html",
+    "export": "hitmiss export results.json --to latex",
+    "validate": "hitmiss validate scores.tsv --key key.tsv",
+    "verify": "hitmiss verify results.json scores.tsv --key key.tsv",
+    "sql": "hitmiss sql trials --by codec",
+    "review": "hitmiss review dataset.jsonl --store verdicts.db",
+    "detect": "hitmiss detect --detector model.onnx --data eval.tsv --output run",
+    "attack": "hitmiss attack --detector model.onnx --data test.npz --family pgd --strengths 0.1 0.5 --output run",
+    "drift": "hitmiss drift run --by codec",
+    "shortcuts": "hitmiss shortcuts eval.tsv --by seconds",
+    "probe": "hitmiss probe embeddings.npz --key key.tsv --label codec",
+    "list": "hitmiss list metrics",
+    "show": "hitmiss show eer",
+    "demo": "hitmiss demo --small",
+    "doctor": "hitmiss doctor",
+}
+
+
+class GroupedCommand(TyperCommand):
+    """A verb whose help shows its options in groups, and an example."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """The options, each group under its title."""
+        found: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is None:
+                continue
+            kind = "Arguments" if param.param_type_name == "argument" else group_of(param.name or "")
+            found.setdefault(kind, []).append(_helping_plain(record))
+        for title in ("Arguments", HELPING_OTHER, *GROUPS):
+            if title in found:
+                with formatter.section(title):
+                    formatter.write_dl(found[title])
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """One example."""
+        del ctx
+        example = EXAMPLES.get(self.name or "")
+        if example:
+            with formatter.section("Example"):
+                indent = "  "
+                lines = textwrap.wrap(example, formatter.width - 6, subsequent_indent=indent, break_on_hyphens=False)
+                formatter.write(" \\\n".join(f"{indent}{line}" for line in lines) + "\n")
+
+
+class Verbs(TyperGroup):
+    """The verbs with their whole summaries."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """A line per verb, wrapped and never cut."""
+        rows = []
+        for name in self.list_commands(ctx):
+            command = self.get_command(ctx, name)
+            if command is not None and not command.hidden:
+                rows.append((name, (command.help or "").strip().split("\n")[0].rstrip(".")))
+        with formatter.section("Verbs"):
+            formatter.write_dl(rows)
+
+
+def _helping_plain(record: tuple[str, str]) -> tuple[str, str]:
+    """An option without the name that Python has for the type of its values."""
+    return record[0].replace("<list[str]>", "TEXT").replace("<str>", "TEXT").replace("<int>", "N"), record[1]
+
+
+def group_of(name: str) -> str:
+    """The group that an option belongs to.
+
+    >>> group_of("bootstrap"), group_of("score_kind"), group_of("detector")
+    ('Intervals and tests', 'Reading files', 'Options')
+    """
+    return next((title for title, names in GROUPS.items() if name in names), HELPING_OTHER)
+
+
+def complete_values(command: Any) -> None:
+    """Let the options of a command, and of its verbs, complete their values."""
+    for part in (command, *getattr(command, "commands", {}).values()):
+        for param in part.get_params(typer.Context(part, **part.context_settings)):
+            values = VALUES.get(param.name or "")
+            if values is not None and hasattr(param, "_custom_shell_complete"):
+                param._custom_shell_complete = _completing(values)
+
+
+def _completing(values: Callable[[Mapping[str, Any]], Iterator[str]]) -> Callable[[Any, Any, str], list[str]]:
+    def complete(ctx: Any, _param: Any, incomplete: str) -> list[str]:
+        head, comma, tail = incomplete.rpartition(",")
+        return [f"{head}{comma}{value}" for value in values(ctx.params) if value.startswith(tail)]
+
+    return complete
+
+
+def _metrics(_: Mapping[str, Any]) -> Iterator[str]:
+    from hitmiss.core.registry import all_metrics
+
+    yield from sorted(all_metrics())
+
+
+def _protocols(_: Mapping[str, Any]) -> Iterator[str]:
+    from hitmiss.evaluation.protocol import protocols
+
+    yield from sorted(protocols())
+
+
+def _columns(given: Mapping[str, Any]) -> Iterator[str]:
+    """The columns that the first lines of the files at hand name."""
+    for name in ("key", "scores", "runs", "files", "predictions"):
+        value = given.get(name)
+        for path in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(path, str) and Path(path).is_file():
+                with Path(path).open(encoding="utf-8", errors="replace") as file:
+                    first = file.readline(100_000).rstrip("\r\n")
+                yield from first.split("\t" if "\t" in first else "," if "," in first else " ")
+
+
+def _words(*words: str) -> Callable[[Mapping[str, Any]], Iterator[str]]:
+    return lambda _given: iter(words)
+
+
+VALUES: Final[Mapping[str, Callable[[Mapping[str, Any]], Iterator[str]]]] = {
+    "metric": _metrics,
+    "protocol": _protocols,
+    "by": _columns,
+    "unit": _columns,
+    "matrix": _columns,
+    "group": _columns,
+    "score_kind": _words("llr", "logit", "probability", "raw"),
+    "on_nan": _words("refuse", "drop", "worst"),
+    "interval": _words("auto", "percentile", "bca"),
+    "calibration": _words("affine", "pav"),
+    "to": _words("latex", "markdown", "csv", "xlsx", "json", "model-card"),
+}
+
+
+# ----------------------------------------------------------------------
+# What a failure becomes: one sentence on stderr, an exit code, and under `--json` an object on stdout.
+#
+# | code | when                                                                                     |
+# |------|------------------------------------------------------------------------------------------|
+# | 0    | done; also when the reader of a pipe went away                                             |
+# | 1    | a gate or a claim does not hold (`GateFailed`)                                             |
+# | 2    | the command is wrong (`UsageError`, an unknown verb or option)                             |
+# | 3    | the data is wrong (`DataError`), or a file is missing or cannot be read                    |
+# | 4    | a run has not finished (`IncompleteRun`)                                                   |
+# | 5    | this machine lacks something (`EnvironmentFault`, disk full, no memory), or a bug in hitmiss |
+# | 130  | interrupted                                                                                |
+
+SCHEMA = 1
+INTERRUPTED = 130
+SHOWN_FAULTS = 5
+
+
+def exit_code(error: BaseException) -> int:
+    """The exit code of a failure.
+
+    >>> exit_code(DataError("a score is missing")), exit_code(FileNotFoundError()), exit_code(ZeroDivisionError())
+    (3, 3, 5)
+    """
+    if isinstance(error, HitmissError | TyperException):
+        return error.exit_code
+    if isinstance(error, KeyboardInterrupt | Abort):
+        return INTERRUPTED
+    return DataError.exit_code if _is_about_a_file(error) else EnvironmentFault.exit_code
+
+
+def sentence(error: BaseException) -> str:
+    """What to tell the user; control characters of untrusted text are escaped.
+
+    >>> sentence(ZeroDivisionError("division by zero"))
+    'ZeroDivisionError: division by zero; this is a bug in hitmiss, run again with --debug and report what it prints'
+    """
+    if isinstance(error, DataError):
+        return "\n".join([visible(str(error)), *_fault_lines(error)])
+    if isinstance(error, TyperException):
+        return visible(f"{error.format_message()} See `{_command(error)} --help`.")
+    if isinstance(error, HitmissError):
+        return visible(str(error))
+    if isinstance(error, KeyboardInterrupt | Abort):
+        return "interrupted"
+    if isinstance(error, OSError):
+        return visible(_file_sentence(error))
+    if isinstance(error, MemoryError):
+        return "there is not enough memory on this machine"
+    kind = type(error).__name__
+    return visible(f"{kind}: {error}; this is a bug in hitmiss, run again with --debug and report what it prints")
+
+
+def code_of(error: BaseException) -> str:
+    """The stable name of a failure, for programs.
+
+    >>> code_of(DataError("a score is NaN", code="nan-score")), code_of(FileNotFoundError()), code_of(KeyError("x"))
+    ('nan-score', 'missing-file', 'bug')
+    """
+    if isinstance(error, HitmissError):
+        return error.code
+    if isinstance(error, TyperException):
+        return "usage"
+    if isinstance(error, KeyboardInterrupt | Abort):
+        return "interrupted"
+    if isinstance(error, FileNotFoundError):
+        return "missing-file"
+    if isinstance(error, OSError):
+        return "unreadable-file" if _is_about_a_file(error) else "environment"
+    return "environment" if isinstance(error, MemoryError) else "bug"
+
+
+def document(error: BaseException) -> dict[str, object]:
+    """What a failure prints under `--json`: its code, its sentence, and every place with a fault.
+
+    >>> document(DataError("a score is NaN", [Fault("nan-score", "it is NaN", file="s.csv", row=7)]))["error"]["code"]
+    'nan-score'
+    """
+    faults = [asdict(fault) for fault in getattr(error, "faults", ())]
+    message = sentence(error).partition("\n")[0]
+    return {"schema": SCHEMA, "error": {"code": code_of(error), "message": message, "faults": faults}}
+
+
+def _command(error: TyperException) -> str:
+    context = getattr(error, "ctx", None)
+    return context.command_path if context is not None else "hitmiss"
+
+
+def _fault_lines(error: DataError) -> list[str]:
+    """The places, unless the sentence says the only one already.
+
+    >>> from hitmiss.core.errors import Fault
+    >>> one = Fault("nan-score", "a score is NaN", file="s.csv", row=7)
+    >>> _fault_lines(DataError("s.csv, row 7: a score is NaN; drop it", [one]))
+    []
+    >>> _fault_lines(DataError("2 scores are NaN", [one, Fault("nan-score", "a score is NaN", file="s.csv", row=9)]))
+    ['  s.csv, row 7: a score is NaN', '  s.csv, row 9: a score is NaN']
+    """
+    if len(error.faults) == 1 and all(part in str(error) for part in _told(error.faults[0])):
+        return []
+    lines = [f"  {visible(str(fault))}" for fault in error.faults[:SHOWN_FAULTS]]
+    left = len(error.faults) - SHOWN_FAULTS
+    return [*lines, f"  … and {left} more; `hitmiss validate` lists all"] if left > 0 else lines
+
+
+def _told(fault: Fault) -> list[str]:
+    """What a sentence must hold to have said all of a fault; a column is named in the message where it matters."""
+    parts = [fault.message, fault.file, fault.value, None if fault.row is None else f"row {fault.row}"]
+    return [part for part in parts if part]
+
+
+def _is_about_a_file(error: BaseException) -> bool:
+    return isinstance(error, FileNotFoundError | IsADirectoryError | NotADirectoryError | PermissionError)
+
+
+def _file_sentence(error: OSError) -> str:
+    place = f"{error.filename}: " if error.filename is not None else ""
+    if isinstance(error, FileNotFoundError):
+        return f"there is no file {error.filename}" if error.filename is not None else str(error)
+    return f"{place}{error.strerror or error}"
+
+
+# ----------------------------------------------------------------------
+# The command `hitmiss`: its verbs, its global options, and how it ends (exit codes: see `failing`).
 
 VERBS = (
     "score",
@@ -64,8 +481,8 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     invoke_without_command=True,
-    context_settings=helping.NAMES,
-    cls=helping.Verbs,
+    context_settings=NAMES,
+    cls=Verbs,
 )
 
 
@@ -88,12 +505,12 @@ def hitmiss(
         raise typer.Exit
     del debug, quiet, verbose  # `run` takes them out wherever they stand; they are declared here for the help
     if sign is not None:
-        from hitmiss import signatures
+        from hitmiss.core import artifacts
 
-        signatures.require_key(sign)
-        artifacts.after_writing(lambda path: printing.note(f"signed {signatures.sign(path, sign)}"))
+        artifacts.require_key(sign)
+        artifacts.after_writing(lambda path: printing.note(f"signed {artifacts.sign(path, sign)}"))
     if plugin:
-        from hitmiss.registry import load_plugin_file
+        from hitmiss.core.registry import load_plugin_file
 
         for path in plugin:
             load_plugin_file(path)
@@ -105,7 +522,7 @@ def declare(verb: str) -> None:
         return
     module = import_module(f"hitmiss.cli.{verb}")
     function = getattr(module, "list_" if verb == "list" else verb)
-    app.command(verb, cls=helping.GroupedCommand, context_settings=helping.NAMES)(function)
+    app.command(verb, cls=GroupedCommand, context_settings=NAMES)(function)
     app.registered_commands.sort(key=lambda command: VERBS.index(command.name or ""))
 
 
@@ -143,7 +560,7 @@ def _run(words: list[str]) -> int:
     try:
         with _plain_warnings():
             with printing.quietly(quiet):
-                code = _dispatch(spaced.settle(words))
+                code = _dispatch(settle(words))
             sys.stdout.flush()
             if verbose:
                 printing.note(
@@ -155,10 +572,10 @@ def _run(words: list[str]) -> int:
     except (Exception, KeyboardInterrupt) as error:
         if debug:
             traceback.print_exc()
-        printing.note(f"hitmiss: {failing.sentence(error)}")
+        printing.note(f"hitmiss: {sentence(error)}")
         if "--json" in words and not printing.has_result():  # a gate that failed has said so in its own object
-            printing.out_json(failing.document(error))
-        return failing.exit_code(error)
+            printing.out_json(document(error))
+        return exit_code(error)
     return code
 
 
@@ -170,16 +587,16 @@ def _dispatch(words: list[str]) -> int:
     command = typer.main.get_command(_with_one_verb(first) if first in VERBS else app)
     take_plainly(command)
     if any(name.endswith("_COMPLETE") for name in os.environ):
-        helping.complete_values(command)
+        complete_values(command)
     verb = next((word for word in words if word in VERBS), "")
     try:
-        with artifacts.guarded(), nullcontext() if verb in ("", *UNCOUNTED) else progressing.shown(verb):
+        with artifacts.guarded(), nullcontext() if verb in ("", *UNCOUNTED) else printing.shown(verb):
             code = command.main(words, prog_name="hitmiss", standalone_mode=False)
     except SystemExit as stop:
         if isinstance(stop.__context__, BrokenPipeError):
             raise stop.__context__ from None
         raise
-    if code == failing.INTERRUPTED:
+    if code == INTERRUPTED:
         raise KeyboardInterrupt
     return code if isinstance(code, int) else 0
 

@@ -10,7 +10,7 @@ import typer
 from hitmiss.cli import printing
 
 if TYPE_CHECKING:
-    from hitmiss.results import Results
+    from hitmiss.core.results import Results
 
 ABOUT_EMBEDDINGS = "Embeddings: .npz, .safetensors or .parquet; one or several layers."
 ABOUT_LABELS = "Column with the domain to predict, in the file or in the key (codec, language, …)."
@@ -34,9 +34,9 @@ def probe(
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:
     """Measure how well a linear probe tells the domain from frozen embeddings; lower is more domain-invariant."""
-    from hitmiss.errors import UnknownName
+    from hitmiss.core.errors import UnknownName
     from hitmiss.io.embeddings import load_embeddings, read_key
-    from hitmiss.probe import probe_layers
+    from hitmiss.probes.domain import probe_layers
     from hitmiss.report.probe_figure import check_format, plot_probe
 
     if plot is not None:
@@ -67,7 +67,7 @@ def probe(
 
 
 def _print(results: Results, labels: str, groups: str | None) -> None:
-    from hitmiss.results import interval, number
+    from hitmiss.core.results import interval, number
 
     names = {"accuracy": "probe_accuracy", "balanced": "probe_balanced_accuracy"}
     names |= {"largest class": "probe_majority", "shuffled": "probe_shuffled"}

@@ -9,8 +9,7 @@ import typer
 
 from hitmiss.cli import groups, printing
 from hitmiss.cli.groups import grouped, without
-from hitmiss.design import Design
-from hitmiss.readspec import ReadSpec
+from hitmiss.core.question import Design, ReadSpec
 
 RUNS = (
     "Results (`hitmiss score -o`), folders with results, run folders, or score files with --key and -p; or one comparison "

@@ -10,7 +10,7 @@ import typer
 from hitmiss.cli import printing
 
 if TYPE_CHECKING:
-    from hitmiss.review.media import Library
+    from hitmiss.review.items import Library
     from hitmiss.review.store import Store
     from hitmiss.review.summary import Summary
     from hitmiss.stats.agreement import Agreement
@@ -56,9 +56,9 @@ def review(
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout, with --status or --export.")] = False,
 ) -> None:
     """Have people judge items on a page: blind, with the keyboard, several at once, exactly k verdicts an item."""
-    from hitmiss.errors import UsageError
-    from hitmiss.review.beginning import beside
-    from hitmiss.review.storefile import open_store
+    from hitmiss.core.errors import UsageError
+    from hitmiss.review.items import beside
+    from hitmiss.review.store import open_store
 
     path = store or beside(run)
     if export is not None or status:
@@ -79,12 +79,11 @@ def review(
 
 
 def _library(run: str, dataset: str | None, root: Path | None, ecg: str | None, fs: float | None) -> Library:
-    from hitmiss.review.beginning import folder_of
-    from hitmiss.review.media import Library
+    from hitmiss.review.items import Library, folder_of
 
     recordings = None
     if ecg is not None:
-        from hitmiss.attack.data import read_recordings
+        from hitmiss.attack.campaign import read_recordings
 
         recordings = read_recordings(ecg, fs=fs)
     return Library(root or folder_of(run, dataset), recordings, fs)
@@ -106,7 +105,7 @@ def _pair(given: list[float] | None) -> tuple[float, float] | None:
     if given is None:
         return None
     if len(given) != 2:
-        from hitmiss.errors import UsageError
+        from hitmiss.core.errors import UsageError
 
         raise UsageError(f"--thresholds takes two numbers, as 0.2 0.8; found {len(given)}")
     return given[0], given[1]
@@ -115,9 +114,8 @@ def _pair(given: list[float] | None) -> tuple[float, float] | None:
 def _begin(wish: dict[str, Any], adjudicators: list[str], **about: Any) -> Store:
     import time
 
-    from hitmiss.errors import Fault
-    from hitmiss.review.answers import Wish
-    from hitmiss.review.beginning import open_review
+    from hitmiss.core.errors import Fault
+    from hitmiss.review.items import Wish, open_review
 
     left_out: list[Fault] = []
     opened, _ = open_review(wish=Wish(**wish), left_out=left_out, **about)
@@ -133,7 +131,7 @@ def _begin(wish: dict[str, Any], adjudicators: list[str], **about: Any) -> Store
 def _serve(opened: Store, library: Library, network: dict[str, Any]) -> None:
     import sys
 
-    from hitmiss.review.serving import serve
+    from hitmiss.review.server import serve
 
     def ready(address: str) -> None:
         each = "a verdict" if opened.per_item == 1 else f"{opened.per_item} verdicts"
@@ -155,8 +153,7 @@ def _serve(opened: Store, library: Library, network: dict[str, Any]) -> None:
 def _report(opened: Store, export: Path | None, json: bool) -> None:
     from dataclasses import asdict
 
-    from hitmiss.review.exporting import write_verdicts
-    from hitmiss.review.summary import summarise
+    from hitmiss.review.summary import summarise, write_verdicts
 
     summary = summarise(opened)
     if export is not None:

@@ -1,21 +1,145 @@
-"""`hitmiss score`: score files to figures with intervals."""
+"""`hitmiss score`: score files to figures with intervals, in memory, streamed, on a cluster, or from counts."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hitmiss.cli import groups, printing
 from hitmiss.cli.groups import grouped
-from hitmiss.design import Design, Protocol
-from hitmiss.readspec import ReadSpec
+from hitmiss.core.question import Design, Protocol, ReadSpec
 
 if TYPE_CHECKING:
+    from hitmiss.core.results import Results
+    from hitmiss.core.trials import Trials
     from hitmiss.report.pictures import Picture
-    from hitmiss.results import Results
-    from hitmiss.trials import Trials
+    from hitmiss.scale.running import Executor
+
+
+# ----------------------------------------------------------------------
+# `hitmiss score --stream`, `--cluster` and `--counts`: files beyond memory, and counts that another program made.
+
+UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
+
+
+@dataclass(frozen=True)
+class How:
+    """How files beyond memory are counted: whether they hold counts, where, and with how much memory."""
+
+    key: str | None = None
+    counts: bool = False
+    cluster: str | None = None
+    memory: str = "1GB"
+    scratch: str | None = None
+
+
+def flag(counts: bool, cluster: str | None) -> str:
+    """The option that asked for it."""
+    return "--counts" if counts else "--cluster" if cluster else "--stream"
+
+
+def evaluated(files: list[str], reading: ReadSpec, asked: Design, how: How) -> tuple[Results, Trials]:
+    """The figures of shards, counts or tallies, and what stands for their trials."""
+    are_tallies = all(name.endswith(".tally") for name in files)
+    if how.counts or are_tallies:
+        refuse_key("a file of counts" if how.counts else "a tally", how.key)
+    if how.counts:
+        refuse_together("--counts", {"--cluster": how.cluster})
+    if are_tallies:
+        return measured_tallies(files, reading, asked)
+    if how.counts:
+        from hitmiss.scale.counted import evaluate_counts
+
+        found = evaluate_counts(files, reading=reading, design=asked)
+        return found.results, found.trials
+    from hitmiss.scale.streaming import evaluate_streamed
+
+    with _executor(how.cluster) as run:
+        found = evaluate_streamed(
+            files,
+            run=run,
+            memory=size(how.memory),
+            scratch=how.scratch,
+            key=how.key,
+            reading=reading,
+            design=asked,
+        )
+    return found.results, found.trials
+
+
+@contextmanager
+def _executor(cluster: str | None) -> Iterator[Executor]:
+    from hitmiss.scale.running import sequential
+
+    if cluster is None:
+        yield sequential
+        return
+    from hitmiss.cluster.ray import RayTasks, joined
+
+    with joined(cluster) as found:
+        printing.note(f"cluster: {found}")
+        yield RayTasks(found)
+
+
+def measured_tallies(files: list[str], reading: ReadSpec, asked: Design) -> tuple[Results, Trials]:
+    """The figures of tallies that the processes of a cluster made while they scored."""
+    from hitmiss.core.errors import UsageError
+    from hitmiss.core.question import OPTION
+    from hitmiss.scale.at_once import evaluate_tallies
+
+    names = [*reading.said, *(["threshold"] if asked.threshold is not None else [])]
+    given = [f"--{OPTION.get(name, name)}" for name in names]
+    if given:
+        raise UsageError(f"{given[0]} was settled when the tallies were made; leave it out", code="settled-option")
+    found = evaluate_tallies(files, design=asked)
+    return found.results, found.trials
+
+
+def refuse_key(what: str, key: str | None) -> None:
+    """One sentence where labels can no longer be joined."""
+    from hitmiss.core.errors import UsageError
+
+    if key is not None:
+        raise UsageError(
+            f"{what} has no ids to join a --key with: its labels are those that it was counted by; leave --key out",
+            code="key-of-counts",
+        )
+
+
+def refuse_together(flag: str, others: Mapping[str, object]) -> None:
+    """One sentence where an option needs every trial at once."""
+    from hitmiss.core.errors import UsageError
+
+    given = [name for name, value in others.items() if value]
+    if given:
+        raise UsageError(f"{given[0]} needs every trial at once; leave it or {flag} out", code="needs-every-trial")
+
+
+def size(text: str) -> int:
+    """A size in bytes from its text.
+
+    >>> size("2GB"), size("500 MB"), size("1e9")
+    (2000000000, 500000000, 1000000000)
+    """
+    from hitmiss.core.errors import UsageError
+
+    found = re.fullmatch(r"\s*([0-9.]+(?:e[0-9]+)?)\s*([kmg]?)b?\s*", text.lower())
+    try:
+        n = int(float(found[1]) * UNITS[found[2]]) if found else 0
+    except ValueError:
+        n = 0
+    if n < 10**7:
+        raise UsageError(f"--memory {text!r}: write a size of at least 10MB, as 500MB or 2GB", code="bad-memory")
+    return n
+
+
+# ----------------------------------------------------------------------
+# `hitmiss score`: score files to figures with intervals.
 
 FILES = "Score file(s): shards of one run, or one file a run with --seeds. `-` is stdin; globs and .gz are understood."
 
@@ -55,13 +179,11 @@ def score(
     asked = asked.changed(seeds=seeds, calibration=calibration if calibrate_on else None)
     development: Trials | None = None
     if stream or counts or cluster or all(name.endswith(".tally") for name in scores):
-        from hitmiss.cli import streaming
-
-        streaming.refuse_together(streaming.flag(counts, cluster), {"--seeds": seeds, "--calibrate-on": calibrate_on})
-        how = streaming.How(key, counts, cluster, memory, scratch)
-        results, trials = streaming.evaluated(scores, reading, asked, how)
+        refuse_together(flag(counts, cluster), {"--seeds": seeds, "--calibrate-on": calibrate_on})
+        how = How(key, counts, cluster, memory, scratch)
+        results, trials = evaluated(scores, reading, asked, how)
     else:
-        from hitmiss.protocol import measure_files, read_side
+        from hitmiss.evaluation.protocol import measure_files, read_side
 
         trials = read_side(printing.expanded(scores) if seeds else scores, key, reading, asked)
         if calibrate_on is not None:
@@ -88,13 +210,13 @@ def _keep(
     """Write the results with their pictures, and a report of them."""
     from pathlib import Path
 
-    from hitmiss import artifacts
+    from hitmiss.core import artifacts
     from hitmiss.report.pictures import to_json
 
     if output:
         artifacts.write(output, to_json(results, drawn) + "\n")
     if report:
-        from hitmiss.measuring.tallied import TalliedTrials
+        from hitmiss.engine.counted import TalliedTrials
         from hitmiss.report.evaluations import RunData
         from hitmiss.report.html import write_report
         from hitmiss.report.page import Options
@@ -147,7 +269,7 @@ def _title(trials: Trials, protocol: Protocol | None) -> str:
 
 
 def _refuse_alarms(results: Results, strict: bool) -> None:
-    from hitmiss.errors import DataError
+    from hitmiss.core.errors import DataError
 
     bad = [w for w in results.warnings if "REVERSED" in w or "every score is" in w]
     if strict and bad:

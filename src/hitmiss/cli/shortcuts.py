@@ -23,11 +23,11 @@ def shortcuts(
     json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of tables.")] = False,
 ) -> None:
     """AUC and EER of duration, silence and level alone: what a detector must beat before its score says anything."""
+    from hitmiss.evaluation.protocol import find_protocol
     from hitmiss.io.manifest import read_manifest
-    from hitmiss.protocol import find_protocol
+    from hitmiss.probes.shortcuts import read_features, shortcut_probe
     from hitmiss.report import tables, text
     from hitmiss.report.shortcut_table import shortcut_table
-    from hitmiss.shortcuts import read_features, shortcut_probe
 
     options = find_protocol(protocol).read
     manifest = read_manifest(data, root=root, suffix=suffix, options=options)
@@ -37,7 +37,9 @@ def shortcuts(
     if json:
         printing.out(results.to_json())
         return
-    text.write([tables.overall(results, manifest.positive), *(shortcut_table(results, name) for name in by or ())])
+    text.write(
+        [tables.overall_table(results, manifest.positive), *(shortcut_table(results, name) for name in by or ())]
+    )
     for warning in results.warnings:
         printing.out(f"\n! {warning}")
     printing.out(f"\n{results.signature}")

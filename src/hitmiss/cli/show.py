@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from hitmiss.cli import printing
-from hitmiss.registry import Kind
+from hitmiss.core.registry import Kind
 
 if TYPE_CHECKING:
-    from hitmiss.registry import Metric
+    from hitmiss.core.registry import Metric
 
 OTHERS: Final[tuple[Kind, ...]] = ("protocol", "reader", "detector", "codec")
 
@@ -36,8 +36,8 @@ def show(
 
 def find_all(text: str) -> list[dict[str, Any]]:
     """Everything of that name; an unknown name is an error with the nearest."""
-    from hitmiss.registry import all_metrics, all_of
-    from hitmiss.spec import parse
+    from hitmiss.core.registry import all_metrics, all_of
+    from hitmiss.core.schema import parse
 
     metrics, others = all_metrics(), {kind: all_of(kind) for kind in OTHERS}
     entries = [describe(kind, text, known[text]) for kind, known in others.items() if text in known]
@@ -52,7 +52,7 @@ def find_all(text: str) -> list[dict[str, Any]]:
 def describe_attack(name: str, others: Iterable[str]) -> dict[str, Any]:
     """What a family of attacks does, to what, and its settings; a name that is not even that is unknown."""
     from hitmiss.attack.catalogue import catalogue
-    from hitmiss.errors import UnknownName
+    from hitmiss.core.errors import UnknownName
 
     known = {family.name: family for family in catalogue()}
     if name not in known:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from hitmiss.cli import printing
-from hitmiss.errors import EnvironmentFault
+from hitmiss.core.errors import EnvironmentFault
 
 ENDED: str = "HITMISS_ENDED"
 """The open file to which the inner process writes that it ended by itself."""

@@ -28,7 +28,7 @@ def threshold(
     json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of a table.")] = False,
 ) -> None:
     """Choose thresholds on validation data, and show how much of the gain is left on test data."""
-    from hitmiss.errors import UsageError
+    from hitmiss.core.errors import UsageError
     from hitmiss.protocols.tuning import tune_files, write_thresholds
 
     if (write or output_dir) and not test:

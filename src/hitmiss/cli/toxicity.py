@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hitmiss.artifacts import sealed
 from hitmiss.cli import groups, printing
 from hitmiss.cli.groups import grouped
-from hitmiss.readspec import ReadSpec
+from hitmiss.core.artifacts import sealed
+from hitmiss.core.question import ReadSpec
 
 if TYPE_CHECKING:
     import polars as pl
@@ -75,7 +75,7 @@ def toxicity(
 
     Options may be written with dashes or underscores: --pred_dir is --pred-dir.
     """
-    from hitmiss.errors import DataError
+    from hitmiss.core.errors import DataError
     from hitmiss.io.predictions import PredictionRules
 
     _refuse_unknown(scores, undefined, missing_language)
@@ -104,7 +104,7 @@ def toxicity(
 
 
 def _refuse_unknown(scores: str, undefined: str, missing_language: str) -> None:
-    from hitmiss.errors import UnknownName
+    from hitmiss.core.errors import UnknownName
 
     if missing_language not in ("refuse", "skip"):
         raise UnknownName("rule for missing languages", missing_language, ("refuse", "skip"))
@@ -115,7 +115,7 @@ def _refuse_unknown(scores: str, undefined: str, missing_language: str) -> None:
 
 
 def _refuse_other_files(files: list[str] | None, pred_dir: str | None, run_tag: str | None) -> None:
-    from hitmiss.errors import UsageError
+    from hitmiss.core.errors import UsageError
 
     if files and (pred_dir or run_tag):
         words = ", ".join(map(repr, files))
@@ -126,7 +126,7 @@ def _refuse_other_files(files: list[str] | None, pred_dir: str | None, run_tag: 
 
 def _refuse_overwriting(run: Run, *outputs: str | None) -> None:
     """Predictions are never lost to a mistyped --output."""
-    from hitmiss.errors import UsageError
+    from hitmiss.core.errors import UsageError
 
     read = {path.resolve() for path in run.files}
     for output in outputs:
@@ -144,9 +144,9 @@ def _config(path: str | None) -> ToxicityConfig:
 
 def _honour(settings: ToxicityConfig, run: Run) -> None:
     """What the configuration asks for beyond data and default: refused where scoring does not give it, else said."""
-    from hitmiss.errors import UnknownName, UsageError
-    from hitmiss.protocol import find_protocol
-    from hitmiss.registry import resolve
+    from hitmiss.core.errors import UnknownName, UsageError
+    from hitmiss.core.registry import resolve
+    from hitmiss.evaluation.protocol import find_protocol
 
     asked, known = settings.evaluation, find_protocol("toxicity").metrics
     for name in asked.metrics or []:
@@ -175,8 +175,8 @@ def _load(
     threshold: float | None,
     whole: bool,
 ) -> Run:
-    from hitmiss.decisions import Deciding
-    from hitmiss.errors import UsageError
+    from hitmiss.core.errors import UsageError
+    from hitmiss.derive.decisions import Deciding
     from hitmiss.protocols.toxicity import load_any, load_run
 
     default = settings.evaluation.default_threshold
@@ -206,9 +206,9 @@ def _load(
 
 def _listed(error: Any) -> Exception:
     """Every fault on a line of its own, then the sentence: a user mends all of them at once."""
-    from hitmiss.cli.failing import SHOWN_FAULTS
-    from hitmiss.errors import DataError
-    from hitmiss.visible import visible
+    from hitmiss.cli.main import SHOWN_FAULTS
+    from hitmiss.core.errors import DataError
+    from hitmiss.core.values import visible
 
     if len(error.faults) <= SHOWN_FAULTS:
         return error  # type: ignore[no-any-return]
@@ -229,7 +229,7 @@ def _evaluate(
         options = {**options, "bootstrap": 0}
     board = evaluate_run(run, **options)
     if output:
-        from hitmiss import artifacts
+        from hitmiss.core import artifacts
         from hitmiss.report.scoreboard import csv_text
 
         artifacts.write(output, csv_text(board))
@@ -243,9 +243,9 @@ def _evaluate(
 
 
 def _print(board: Board, documented: bool, json: bool) -> None:
+    from hitmiss.core.values import visible
     from hitmiss.report import scoreboard, text
     from hitmiss.report.assessment import assess
-    from hitmiss.visible import visible
 
     if json:
         printing.out_json(sealed({**board.results.to_dict(), "table": scoreboard.records(board)}))
@@ -278,6 +278,6 @@ def _dump(run: Run, folder: str, most: int | None, safe: bool, texts: list[str] 
 def _texts(paths: list[str] | None) -> pl.DataFrame | None:
     if not paths:
         return None
-    from hitmiss.io.texts import read_texts
+    from hitmiss.io.predictions import read_texts
 
     return read_texts(printing.expanded(paths))

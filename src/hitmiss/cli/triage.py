@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hitmiss.artifacts import sealed
 from hitmiss.cli import groups, printing
 from hitmiss.cli.groups import grouped, without
-from hitmiss.design import Bands, Design
-from hitmiss.design import Triage as TriageDesign
-from hitmiss.readspec import ReadSpec
+from hitmiss.core.artifacts import sealed
+from hitmiss.core.question import Bands, Design, ReadSpec
+from hitmiss.core.question import Triage as TriageDesign
 
 if TYPE_CHECKING:
-    from hitmiss.bands import Choice
+    from hitmiss.core.trials import Trials
+    from hitmiss.derive.bands import Choice
     from hitmiss.protocols.triage import Triage
     from hitmiss.report.tables import Table
-    from hitmiss.trials import Trials
     from hitmiss.verdicts.people import Teamwork
 
 FILES = "Results (JSON lines of the document, or any table with id, label and a verdict or a score)."
@@ -82,8 +81,8 @@ def triage(
     json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of tables.")] = False,
 ) -> None:
     """Score three-way verdicts (real, fake, uncertain): slip, false flag, coverage, calibration, repeats, times."""
-    from hitmiss.errors import UnknownName
-    from hitmiss.protocol import find_protocol
+    from hitmiss.core.errors import UnknownName
+    from hitmiss.evaluation.protocol import find_protocol
     from hitmiss.protocols.triage import UNDEFINED, decided, evaluate_design, write_metrics
 
     if undefined not in UNDEFINED:
@@ -122,7 +121,7 @@ def triage(
 
 
 def _read(results: list[str], dataset: str | None, reading: ReadSpec) -> Trials:
-    from hitmiss.protocol import find_protocol, read_trials
+    from hitmiss.evaluation.protocol import find_protocol, read_trials
 
     return read_trials(results if len(results) > 1 else results[0], dataset, find_protocol("triage"), reading)
 
@@ -131,7 +130,7 @@ def _team(trials: Trials, human: str | None, where: str, options: dict[str, Any]
     """The system, people and both, where people's verdicts are given."""
     if human is None:
         return None
-    from hitmiss.io.people import read_verdicts
+    from hitmiss.io.triage import read_verdicts
     from hitmiss.verdicts.people import evaluate_teamwork
 
     said = read_verdicts(human, trials.header.positive, trials.header.negative)
@@ -140,15 +139,15 @@ def _team(trials: Trials, human: str | None, where: str, options: dict[str, Any]
 
 
 def _swept(trials: Trials) -> list[Table]:
-    from hitmiss.bands import sweep
+    from hitmiss.derive.bands import sweep
     from hitmiss.report.triage_tables import sweep_table
 
     return [sweep_table(sweep(_tally(trials)))]
 
 
 def _tally(trials: Trials) -> Any:
-    from hitmiss.errors import UsageError
-    from hitmiss.tally import Tally
+    from hitmiss.core.errors import UsageError
+    from hitmiss.core.tally import Tally
 
     head = trials.header
     if head.runs and trials.frame.select(head.runs).n_unique() > 1:
@@ -160,8 +159,8 @@ def _bands(
     trials: Trials, thresholds: list[float] | None, asked: Choosing, dataset: str | None, reading: ReadSpec
 ) -> tuple[Bands | None, Choice | None]:
     """The two thresholds that are given, or chosen on other rows or on half of these; None where verdicts are there."""
-    from hitmiss.bands import halves
-    from hitmiss.errors import DataError, UsageError
+    from hitmiss.core.errors import DataError, UsageError
+    from hitmiss.derive.bands import halves
 
     if thresholds is not None:
         if len(thresholds) != 2:
@@ -186,8 +185,8 @@ def _bands(
 
 
 def _chosen(tally: Any, asked: Choosing) -> Choice:
-    from hitmiss import bands
-    from hitmiss.errors import UnknownName, UsageError
+    from hitmiss.core.errors import UnknownName, UsageError
+    from hitmiss.derive import bands
 
     way, (slip, flag) = asked.way, asked.rates
     if way == "rates":
@@ -205,7 +204,7 @@ def _chosen(tally: Any, asked: Choosing) -> Choice:
 
 def _share(looks: str | None) -> float:
     """`50/1000`: 50 looks for every 1000 items."""
-    from hitmiss.errors import UsageError
+    from hitmiss.core.errors import UsageError
 
     try:
         few, _, many = (looks or "").partition("/")
@@ -221,7 +220,7 @@ def _metrics(metric: list[str], trials: Trials, rule: dict[str, Any]) -> list[st
     """The metrics asked for; those of the document where the bins are its own, else with the bins that were asked for."""
     if metric or rule == {"bins": 10, "closed": "left"} or "confidence" not in trials.frame.columns:
         return metric
-    from hitmiss.protocol import find_protocol, fitting
+    from hitmiss.evaluation.protocol import find_protocol, fitting
 
     settings = ", ".join(f"{k}={v}" for k, v in rule.items())
     fits = fitting(list(find_protocol("triage").metrics), trials)[0]
@@ -238,7 +237,7 @@ def _reliability(trials: Trials, rule: dict[str, Any], options: dict[str, Any]) 
 
 
 def _show(evaluation: Triage, choice: Choice | None, asked: Choosing, extra: list[Table], rule: dict[str, Any]) -> None:
-    from hitmiss.protocol import find_protocol
+    from hitmiss.evaluation.protocol import find_protocol
     from hitmiss.report import text
     from hitmiss.report.assessment import Beside, assess
     from hitmiss.report.triage_tables import tables

@@ -8,7 +8,7 @@ import typer
 
 from hitmiss.cli import groups, printing
 from hitmiss.cli.groups import grouped
-from hitmiss.readspec import ReadSpec
+from hitmiss.core.question import ReadSpec
 
 if TYPE_CHECKING:
     from hitmiss.io import Examination
@@ -30,7 +30,7 @@ def validate(
     from hitmiss.io import examine
 
     if protocol is not None:
-        from hitmiss.protocol import find_protocol
+        from hitmiss.evaluation.protocol import find_protocol
 
         rules = find_protocol(protocol).read.changed(itself={})  # the summary shows the values that the files have
         reading = reading.over(rules)

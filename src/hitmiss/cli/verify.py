@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from hitmiss.artifacts import sealed
 from hitmiss.cli import groups, printing
 from hitmiss.cli.groups import grouped
-from hitmiss.readspec import ReadSpec
+from hitmiss.core.artifacts import sealed
+from hitmiss.core.question import ReadSpec
 
 
 @grouped(reading=groups.reading)
@@ -37,8 +37,8 @@ def verify(
     json: Annotated[bool, typer.Option("--json", help="JSON to stdout.")] = False,
 ) -> None:
     """Recompute a signature from its files; exit 0 if every choice and figure is the same, 1 if not."""
-    from hitmiss.errors import GateFailed, UsageError
-    from hitmiss.verification import verify as recompute
+    from hitmiss.claims.verify import verify as recompute
+    from hitmiss.core.errors import GateFailed, UsageError
 
     if signers is not None:
         printing.note(f"signed by {_signer(claim, signers)}")
@@ -63,12 +63,12 @@ def _signer(claim: str, signers: str) -> str:
     """Who signed a claim: a file, or the manifest of a run, whose files are then what they were when it was signed."""
     from pathlib import Path
 
-    from hitmiss import artifacts, signatures
+    from hitmiss.core import artifacts
     from hitmiss.io.runs import MANIFEST, require_complete
 
     if not Path(claim).is_dir():
         if Path(claim).suffix == ".json":
             artifacts.load(claim, "results")  # its digest too
-        return signatures.signer(claim, signers)
+        return artifacts.signer(claim, signers)
     require_complete(claim)
-    return signatures.signer(Path(claim) / MANIFEST, signers)
+    return artifacts.signer(Path(claim) / MANIFEST, signers)

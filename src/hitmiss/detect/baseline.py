@@ -16,8 +16,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hitmiss.core.errors import DataError
 from hitmiss.detect.detector import Base, Batch, need
-from hitmiss.errors import DataError
 
 F32 = NDArray[np.float32]
 FRAME: Final = 400

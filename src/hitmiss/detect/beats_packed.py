@@ -27,9 +27,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.detect.beats_encoder import distance_table, positional_kernel, product_type
-from hitmiss.detect.detector import need
-from hitmiss.detect.fbank import (
+from hitmiss.detect.beats import (
     BINS,
     DEVIATION,
     FFT,
@@ -39,10 +37,14 @@ from hitmiss.detect.fbank import (
     PREEMPHASIS,
     SAMPLE_RATE,
     SHIFT,
+    distance_table,
     exact_products,
     n_frames,
     on_device,
+    positional_kernel,
+    product_type,
 )
+from hitmiss.detect.detector import need
 
 if TYPE_CHECKING:
     from hitmiss.detect.beats import BeatsConfig

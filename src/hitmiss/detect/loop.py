@@ -1,27 +1,248 @@
-"""The loop: a manifest in, a run folder and trials out; crash-safe, and the same scores for any batch, worker or order."""
+"""The loop: a manifest in, a run folder and trials out; crash-safe, the same scores for any batch size."""
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Final
 
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
+from hitmiss.core.trials import Trials
+from hitmiss.detect import scoring
 from hitmiss.detect.detector import Detector, as_detector
-from hitmiss.detect.feeding import Preparation
-from hitmiss.detect.finishing import finish
-from hitmiss.detect.length import windows
-from hitmiss.detect.scoring import Loop
-from hitmiss.detect.settings import Outcome, Report, Settings
-from hitmiss.errors import EnvironmentFault, UsageError
-from hitmiss.io.door import read
-from hitmiss.io.manifest import Manifest
-from hitmiss.io.runs import start
-from hitmiss.trials import Trials
+from hitmiss.detect.loader import Failed, Piece, Pooling, Preparation, pool, windows
+from hitmiss.detect.outputs import OUTPUT_KINDS, Extraction, pick_output, to_probability
+from hitmiss.detect.scoring import Loop, Outcome, Report, Settings, gather
+from hitmiss.io.manifest import Manifest, has_files
+from hitmiss.io.reader import read
+from hitmiss.io.runs import FILES, MEDIA, replace_file, start
+from hitmiss.io.write import parquet
+
+# ----------------------------------------------------------------------
+# From the records of a run to its table: scores made of raw outputs, all at once and by one rule.
+
+Floats = NDArray[np.float64]
+WINDOWS: Final = "windows.parquet"
+FAILURES: Final = "failures.tsv"
+NUMBERS: Final = ("probability", "seconds")
+
+
+@dataclass
+class Answers:
+    """What the records of a run say: outputs of the items that have any, and the reasons of those that failed."""
+
+    at: list[int] = field(default_factory=list)
+    outputs: list[list[float]] = field(default_factory=list)
+    parts: list[int] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    failed: dict[int, str] = field(default_factory=dict)
+    rows: dict[int, Mapping[str, Any]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, records: Iterable[tuple[int, Mapping[str, Any]]]) -> Answers:
+        """Read all records, each item's once."""
+        answers = cls()
+        for at, record in records:
+            if "error" in record:
+                answers.failed[at] = str(record["error"])
+                continue
+            answers.at.append(at)
+            answers.outputs.extend(record["outputs"])
+            answers.parts.append(len(record["outputs"]))
+            answers.seconds.append(record.get("seconds", float("nan")))
+            if "row" in record:
+                answers.rows[at] = record
+        return answers
+
+    def window_scores(self, extraction: Extraction) -> Floats:
+        """The log-odds of every window (of every clip, where there are none)."""
+        widths = {len(row) for row in self.outputs}
+        if len(widths) > 1:
+            raise DataError(f"the detector gave outputs of different widths: {sorted(widths)}")
+        return extraction.log_odds(np.asarray(self.outputs, dtype=np.float64))
+
+    def scores(self, extraction: Extraction, pooling: Pooling) -> Floats:
+        """One log-odds an item, its windows pooled."""
+        found = self.window_scores(extraction)
+        if all(n == 1 for n in self.parts):
+            return found
+        ends = np.cumsum(self.parts)
+        return np.array([pool(found[e - n : e], pooling) for e, n in zip(ends, self.parts, strict=True)])
+
+
+def make_table(manifest: Manifest, answers: Answers, extraction: Extraction, pooling: Pooling) -> pl.DataFrame:
+    """The trials that have a score, in the order of the manifest: its columns, then score, probability and seconds."""
+    score = answers.scores(extraction, pooling)
+    found = pl.DataFrame(
+        {
+            "_at": pl.Series(answers.at, dtype=pl.Int64),
+            "score": score,
+            "probability": to_probability(score),
+            "seconds": pl.Series(answers.seconds, dtype=pl.Float64),
+        }
+    ).sort("_at")
+    known = found.drop(["_at"] if found["seconds"].is_not_nan().any() else ["_at", "seconds"])
+    return pl.concat([manifest.frame[found["_at"]].drop("file"), known], how="horizontal")
+
+
+def window_table(manifest: Manifest, answers: Answers, extraction: Extraction) -> pl.DataFrame | None:
+    """Item, number and log-odds of each window, in the order of the manifest; None where no clip has more than one."""
+    if all(n == 1 for n in answers.parts):
+        return None
+    found = pl.DataFrame(
+        {
+            "_at": [at for at, n in zip(answers.at, answers.parts, strict=True) for _ in range(n)],
+            "window": [i for n in answers.parts for i in range(n)],
+            "score": answers.window_scores(extraction),
+        }
+    ).sort("_at", "window")
+    return found.select(manifest.frame["item"][found["_at"]], "window", "score")
+
+
+def failures_text(manifest: Manifest, failed: Mapping[int, str]) -> str:
+    """The items that failed with their reasons, as a TSV for people."""
+    rows = [manifest.row(at) for at in sorted(failed)]
+    lines = [
+        "\t".join(" ".join(text.split()) for text in (row["item"], row["file"], failed[at]))
+        for at, row in zip(sorted(failed), rows, strict=True)
+    ]
+    return "\n".join(["item\tfile\treason", *lines]) + "\n"
+
+
+# ----------------------------------------------------------------------
+# The end of a run: records to a table, what to worry about, everything pinned in the manifest.
+
+
+def finish(loop: Loop) -> Outcome:
+    """Make the table and close the run, unless others still work on it."""
+    run, clock = loop.run, loop.clock
+    if not run.is_done:
+        return Outcome(run.folder, clock.n_done - clock.n_failed, clock.n_failed, False, clock)
+    answers = Answers.of(run.records())
+    failures = tuple((run.items[at], why) for at, why in sorted(answers.failed.items()))
+    if not answers.at:
+        raise DataError(f"all {len(failures):,} items failed; the first is {failures[0][0]!r}: {failures[0][1]}")
+    rule = _rule(loop, len(answers.outputs[0]))
+    table = make_table(loop.manifest, answers, rule, loop.settings.pooling)
+    found = _alarms(loop, table, len(failures))
+    invariance = _invariance(loop, answers, rule) if clock.n_done else None
+    if invariance is not None and not invariance.holds:
+        found.append(str(invariance))
+    if clock.n_done or run.manifest["state"] != "complete":
+        _save(loop, table, answers, rule, found, invariance)
+    notes = (str(invariance),) if invariance is not None and invariance.holds else ()
+    notes += (*getattr(loop.detector, "notes", ()), *([clock.waited()] if clock.n_done else ()))
+    return Outcome(run.folder, table.height, len(failures), True, clock, tuple(found), notes, failures)
+
+
+def _rule(loop: Loop, width: int) -> Extraction:
+    """The rule for scores; a run that was finished before has settled what the outputs are."""
+    rule = loop.extraction(width)
+    before = loop.run.manifest.get("facts", {}).get("extraction", {}).get("kind", "auto")
+    return replace(rule, kind=before) if rule.kind == "auto" and before in OUTPUT_KINDS else rule
+
+
+def _alarms(loop: Loop, table: pl.DataFrame, n_failed: int) -> list[str]:
+    about = loop.manifest
+    label = (table["label"] == about.positive).to_numpy() if about.has_labels else None
+    return scoring.alarms(table["score"].to_numpy(), label, about.positive, about.negative, n_failed)
+
+
+def _invariance(loop: Loop, answers: Answers, rule: Extraction) -> scoring.Invariance | None:
+    """A sample of the clips scored again one by one; the rule that `auto` settled on holds for each of them."""
+    pooling = loop.settings.pooling
+    settled = Extraction(rule.positive_index, _kind(answers, rule), rule.is_reversed)
+
+    def alone(i: int) -> float:
+        at = answers.at[i]
+        item = loop.preparation(at, loop.manifest.row(at))
+        if isinstance(item, Failed):
+            return float("nan")
+        batches = [loop.ready([Piece(at, k, len(item.parts), clip)])[1] for k, clip in enumerate(item.parts)]
+        outputs = [pick_output(loop.detector.outputs(b)).reshape(1, -1)[0].tolist() for b in batches]
+        return float(Answers([at], outputs, [len(outputs)]).scores(settled, pooling)[0])
+
+    items, scores = [loop.run.items[at] for at in answers.at], answers.scores(rule, pooling)
+    with suppress(EnvironmentFault):
+        return scoring.rescored(items, scores, alone, loop.settings.check)
+    return None
+
+
+def _kind(answers: Answers, rule: Extraction) -> Any:
+    """What `auto` settled on for the whole run; a single clip could not tell."""
+    if rule.kind != "auto":
+        return rule.kind
+    whole = answers.window_scores(rule)
+    as_logits = answers.window_scores(Extraction(rule.positive_index, "logit", rule.is_reversed))
+    return "logit" if np.array_equal(whole, as_logits) else "probability"
+
+
+def _save(
+    loop: Loop,
+    table: pl.DataFrame,
+    answers: Answers,
+    rule: Extraction,
+    found: list[str],
+    invariance: scoring.Invariance | None,
+) -> None:
+    about, clock = loop.manifest, loop.clock
+    loop.run.finish(
+        table,
+        _save_files(loop, table, answers, rule),
+        positive=about.positive,
+        negative=about.negative,
+        has_labels=about.has_labels,
+        score_kind="logit",
+        numbers=[name for name in NUMBERS if name in table.columns],
+        n_scored=table.height,
+        n_failed=len(answers.failed),
+        extraction={"positive_index": rule.positive_index, "kind": _kind(answers, rule), "reversed": rule.is_reversed},
+        pooling=loop.settings.pooling,
+        notes=found,
+        invariance=str(invariance) if invariance else None,
+        seconds={name: round(getattr(clock, name), 3) for name in ("decode", "augment", "model", "write", "wait")},
+        **_media(loop),
+    )
+
+
+def _media(loop: Loop) -> dict[str, str]:
+    """Where the files lay, seen from the run, so that a report can show some of them."""
+    root = loop.manifest.root
+    return {MEDIA: os.path.relpath(root, loop.run.folder)} if root is not None and has_files(loop.manifest) else {}
+
+
+def _save_files(loop: Loop, table: pl.DataFrame, answers: Answers, rule: Extraction) -> list[str]:
+    """What stands beside the table: scores of windows, failures, embeddings. Their names."""
+    folder, files = loop.run.folder, []
+    per_window = window_table(loop.manifest, answers, rule)
+    if per_window is not None:
+        replace_file(folder / WINDOWS, parquet(per_window))
+        files.append(WINDOWS)
+    if answers.failed:
+        replace_file(folder / FAILURES, failures_text(loop.manifest, answers.failed).encode())
+        files.append(FAILURES)
+    if has_files(loop.manifest):
+        replace_file(folder / FILES, parquet(loop.manifest.frame.select("item", "file")))
+        files.append(FILES)
+    if answers.rows:
+        about = {c: table[c].to_list() for c in ("item", "label", *loop.manifest.slices) if c in table.columns}
+        files.append(gather(folder, answers.rows, about))
+    return files
+
+
+# ----------------------------------------------------------------------
+# The loop: a manifest in, a run folder and trials out; crash-safe, and the same scores for any batch, worker or order.
 
 Load = Callable[[Mapping[str, Any]], Any]
 Transform = Callable[[Any, Mapping[str, Any]], Any]

@@ -25,9 +25,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
 from hitmiss.detect.detector import Base, Batch
 from hitmiss.detect.pinning import file_digest
-from hitmiss.errors import DataError, EnvironmentFault, UsageError
 
 PATIENCE: Final = 600.0
 

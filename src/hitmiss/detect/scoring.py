@@ -1,25 +1,333 @@
-"""Batches through the model and into the run, whatever goes wrong with single clips."""
+"""Batches through the model and into the run, whatever goes wrong with single clips; where the time goes."""
 
 from __future__ import annotations
 
+import io
+import os
+import time
 from collections import deque
-from collections.abc import Iterator
-from dataclasses import replace
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.detect.batching import Budget, Piece, Pool, collate
-from hitmiss.detect.clock import Clock
+from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
+from hitmiss.core.tally import Tally
 from hitmiss.detect.detector import Base, Detector
-from hitmiss.detect.extract import Extraction, OutputKind, pick_output, settled_kind
-from hitmiss.detect.feeding import Ahead, Failed, Prepare, feed, reason
-from hitmiss.detect.keeping import Keeper, Keeping
-from hitmiss.detect.settings import Report, Settings
-from hitmiss.errors import DataError, EnvironmentFault, UsageError
+from hitmiss.detect.loader import Ahead, Budget, Failed, Piece, Pool, Pooling, Prepare, collate, feed, reason
+from hitmiss.detect.outputs import Extraction, OutputKind, pick_output, settled_kind
 from hitmiss.io.manifest import Manifest
-from hitmiss.io.runs import Run
+from hitmiss.io.runs import Run, replace_file, write_whole
+from hitmiss.stats.forms import PairShare
+from hitmiss.stats.intervals import auc_interval
+
+# ----------------------------------------------------------------------
+# Where the time of a run goes: decode, augment, model, write, and waiting for data.
+
+
+@dataclass
+class Clock:
+    """Seconds by activity, and how far the run is.
+
+    `decode` and `augment` are spent in the workers, side by side; `model`, `write` and `wait` one after the other.
+
+    >>> clock = Clock(n_total=4)
+    >>> clock.count(done=2, sound=6.0)
+    >>> clock.n_done, clock.shares()["model"]
+    (2, 0.0)
+    """
+
+    n_total: int = 0
+    n_done: int = 0
+    n_failed: int = 0
+    n_before: int = 0
+    sound: float = 0.0
+    decode: float = 0.0
+    augment: float = 0.0
+    model: float = 0.0
+    write: float = 0.0
+    wait: float = 0.0
+    began: float = field(default_factory=time.monotonic)
+
+    @contextmanager
+    def time(self, activity: str) -> Iterator[None]:
+        """Add what the block takes to an activity."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            setattr(self, activity, getattr(self, activity) + time.perf_counter() - start)
+
+    def count(self, done: int = 1, sound: float = 0.0, failed: int = 0) -> None:
+        """Note items done."""
+        self.n_done += done
+        self.n_failed += failed
+        self.sound += sound
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self.began
+
+    @property
+    def rate(self) -> float:
+        """Items a second, of this process."""
+        return self.n_done / self.elapsed if self.elapsed else 0.0
+
+    @property
+    def left(self) -> float | None:
+        """Seconds until the end at this rate; None before there is one."""
+        remaining = self.n_total - self.n_before - self.n_done
+        return remaining / self.rate if self.rate else None
+
+    def shares(self) -> dict[str, float]:
+        """Each activity as a share of all the work done, in all processes; `wait` as a share of the wall time."""
+        work = {name: getattr(self, name) for name in ("decode", "augment", "model", "write")}
+        total = sum(work.values())
+        shares = {name: seconds / total if total else 0.0 for name, seconds in work.items()}
+        return {**shares, "wait": self.wait / self.elapsed if self.elapsed else 0.0}
+
+    def waited(self) -> str:
+        """What the run waited for, one after the other, and what would help.
+
+        >>> clock = Clock(n_total=2, wait=9.0, model=1.0)
+        >>> clock.waited().split(":")[0]
+        'waited for'
+        """
+        parts = {"data": self.wait, "the model": self.model, "the disk": self.write}
+        total = sum(parts.values()) or 1.0
+        said = ", ".join(f"{name} {seconds / total:.0%}" for name, seconds in parts.items())
+        most = max(parts, key=lambda name: parts[name])
+        return f"waited for: {said}" + (
+            "; more --workers may help" if most == "data" and parts[most] > total / 2 else ""
+        )
+
+    def line(self) -> str:
+        """One line for people: how far, how long still, how fast, and where the time goes."""
+        left = f", {_span(self.left)} left" if self.left else ""
+        shares = ", ".join(f"{name} {share:.0%}" for name, share in self.shares().items())
+        failed = f", {self.n_failed:,} failed" if self.n_failed else ""
+        done = self.n_before + self.n_done
+        return f"{done:,} of {self.n_total:,}{left}{failed}, {self.rate:,.1f}/s ({shares})"
+
+
+def _span(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+# ----------------------------------------------------------------------
+# What to worry about after a run: scores that depend on the batch, that are constant, saturated, missing or reversed.
+
+Floats = NDArray[np.float64]
+TOLERANCE: Final = 1e-3
+"""A change of log-odds with the batch that is worth a warning; rounding alone gives a hundredth of it."""
+SATURATED: Final = 0.01
+SAMPLE: Final = 8
+
+
+@dataclass(frozen=True)
+class Invariance:
+    """How much scores change when a clip is scored alone."""
+
+    n: int
+    largest: float
+    item: str
+
+    @property
+    def holds(self) -> bool:
+        """Whether the change is rounding."""
+        return self.largest <= TOLERANCE
+
+    def __str__(self) -> str:
+        end = "" if self.holds else f", so a score depends on what else is in the batch (most for {self.item!r})"
+        return f"{self.n} clips scored again one by one: log-odds change by at most {self.largest:.2g}{end}"
+
+
+def rescored(
+    items: Sequence[str], scores: Floats, score_alone: Callable[[int], float], n: int = SAMPLE
+) -> Invariance | None:
+    """Score `n` of the items again, alone, spread over the whole list.
+
+    >>> print(rescored(["a", "b"], np.array([1.0, 2.0]), lambda i: [1.0, 2.5][i]))
+    2 clips scored again one by one: log-odds change by at most 0.5, so a score depends on what else is in the batch (most for 'b')
+    """
+    if not len(items) or n <= 0:
+        return None
+    places = np.unique(np.linspace(0, len(items) - 1, min(n, len(items))).astype(int)).tolist()
+    changes = [(_change(float(scores[i]), score_alone(i)), items[i]) for i in places]
+    largest, item = max(changes)
+    return Invariance(len(changes), largest, item)
+
+
+def _change(before: float, alone: float) -> float:
+    return 0.0 if before == alone else abs(before - alone)
+
+
+def alarms(scores: Floats, label: Any, positive: str, negative: str, n_failed: int = 0) -> list[str]:
+    """Sentences about the scores of a run; none where all is well. `label` (1, 0) may be None.
+
+    >>> alarms(np.zeros(5), None, "real", "fake")
+    ['all 5 scores are 0: the detector says nothing']
+    """
+    found = [f"{n_failed:,} item{'s' * (n_failed > 1)} without a score; failures.tsv says why"] if n_failed else []
+    if not len(scores):
+        return [*found, "no item has a score"]
+    if len(scores) > 1 and np.ptp(scores[np.isfinite(scores)] if np.isfinite(scores).any() else np.zeros(1)) == 0:
+        return [*found, f"all {len(scores):,} scores are {scores[0]:g}: the detector says nothing"]
+    found += _saturated(scores)
+    if label is not None:
+        found += _reversed(scores, np.asarray(label) == 1, positive, negative)
+    return found
+
+
+def _saturated(scores: Floats) -> list[str]:
+    at_ends = (scores == scores.max()) | (scores == scores.min())
+    ends, between = float(at_ends.mean()), scores[~at_ends]
+    is_continuous = len(np.unique(between)) > len(between) / 2  # a detector with few different scores ties everywhere
+    if ends <= max(SATURATED, 2.5 / len(scores)) or not is_continuous:
+        return []
+    return [
+        f"{ends:.1%} of the scores are tied at the ends ({scores.min():g} and {scores.max():g}): the outputs saturate, "
+        f"so their order is lost; have the model give logits"
+    ]
+
+
+def _reversed(scores: Floats, is_positive: NDArray[np.bool_], positive: str, negative: str) -> list[str]:
+    if not 1 < is_positive.sum() < len(scores) - 1:
+        return []
+    tally = Tally.of(is_positive, scores)
+    low, high = auc_interval(tally)
+    if not high < 0.5:
+        return []
+    return [
+        f"the scores look REVERSED: ROC AUC is {PairShare().value(tally):.4f} [{low:.4f}, {high:.4f}], so higher scores go "
+        f"with {negative}; nothing was flipped. Say which output means {positive} (--positive-index, or --higher {negative})"
+    ]
+
+
+# ----------------------------------------------------------------------
+# What a caller may choose about a run, and what comes of one.
+
+Report = Callable[[Clock], None]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the caller may choose. Those of `pinned` stand in the run's configuration; the others change no score."""
+
+    extraction: Extraction = field(default_factory=Extraction)
+    window: int | None = None
+    hop: int | None = None
+    pooling: Pooling = "mean"
+    pad: bool = False
+    pinned: Mapping[str, Any] = field(default_factory=dict)
+    are_pictures: bool = False
+    batch_seconds: float | None = None
+    batch_items: int | None = None
+    workers: int = 0
+    resume: bool = False
+    join: bool = False
+    retry: bool = False
+    check: int = SAMPLE
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a run."""
+
+    folder: Path
+    n_scored: int
+    n_failed: int
+    is_complete: bool
+    clock: Clock
+    alarms: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    failures: tuple[tuple[str, str], ...] = ()
+
+
+# ----------------------------------------------------------------------
+# Embeddings of a run: rows of each layer appended to files beside the segments, gathered into one file at the end.
+
+Array = NDArray[Any]
+FOLDER: Final = "embeddings"
+GATHERED: Final = "embeddings.npz"
+
+
+class Keeping(Protocol):
+    """Takes rows of layers."""
+
+    def add(self, layers: Mapping[str, Array]) -> dict[str, Any]:
+        """Take one item's row of each layer; what its record must say to find them again."""
+
+    def close(self) -> None:
+        """No more will come."""
+
+
+class Keeper:
+    """Appends the rows of each layer, as float32. A row is written before the record that names it, so none is missing."""
+
+    def __init__(self, run: Run) -> None:
+        self._folder = run.folder / FOLDER
+        self._segment = run.segment
+        self._files: dict[str, int] = {}
+        self._rows = 0
+        self._widths: dict[str, int] = {}
+
+    def add(self, layers: Mapping[str, Array]) -> dict[str, Any]:
+        """Write one item's row of each layer; what its record must say to find them again."""
+        for name, values in layers.items():
+            row = np.ascontiguousarray(values, dtype=np.float32).reshape(-1)
+            if self._widths.setdefault(name, len(row)) != len(row):
+                raise DataError(f"layer {name!r} had {self._widths[name]} dimensions and now has {len(row)}")
+            write_whole(self._file(name), row.tobytes(), self._rows * row.nbytes)
+        self._rows += 1
+        return {"row": self._rows - 1, "rows_in": self._segment, "widths": dict(self._widths)}
+
+    def close(self) -> None:
+        """Sync and close."""
+        for fd in self._files.values():
+            os.fsync(fd)
+            os.close(fd)
+        self._files = {}
+
+    def _file(self, layer: str) -> int:
+        if layer not in self._files:
+            self._folder.mkdir(exist_ok=True)
+            path = self._folder / f"{self._segment}.{len(self._files):03d}.f32"
+            self._files[layer] = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
+        return self._files[layer]
+
+
+def gather(folder: Path, found: Mapping[int, Mapping[str, Any]], columns: Mapping[str, list[str]]) -> str:
+    """One `.npz` with each layer as item × dimension, in the order of positions, and text columns about the items.
+
+    `found` is, by position, what `Keeper.add` said; `hitmiss probe` reads the file.
+    """
+    order = sorted(found)
+    layers = list(found[order[0]]["widths"].items())
+    arrays: dict[str, Array] = {name: np.array([v or "" for v in values]) for name, values in columns.items()}
+    for number, (name, width) in enumerate(layers):
+        out = np.empty((len(order), width), dtype=np.float32)
+        for segment in sorted({found[at]["rows_in"] for at in order}):
+            stored = np.fromfile(folder / FOLDER / f"{segment}.{number:03d}.f32", dtype=np.float32)
+            mine = [(i, found[at]["row"]) for i, at in enumerate(order) if found[at]["rows_in"] == segment]
+            to, source = map(list, zip(*mine, strict=True))
+            out[to] = stored[: len(stored) // width * width].reshape(-1, width)[source]
+        arrays[name] = out
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)  # type: ignore[arg-type]
+    replace_file(folder / GATHERED, buffer.getvalue())
+    return GATHERED
+
+
+# ----------------------------------------------------------------------
+# Batches through the model and into the run, whatever goes wrong with single clips.
 
 HOPELESS: Final = 20
 """So many failures before the first success, and the run stops: it is not the files."""

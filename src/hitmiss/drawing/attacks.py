@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hitmiss import artifacts
-from hitmiss.attack.leads import LEADS
-from hitmiss.attack.result import AttackResult, snr_db
-from hitmiss.errors import DataError, UnknownName
+from hitmiss.attack.config import AttackResult, snr_db
+from hitmiss.attack.family import LEADS
+from hitmiss.core import artifacts
+from hitmiss.core.errors import DataError, UnknownName
 from hitmiss.metrics.robustness import surviving
-from hitmiss.stats.binomial import wilson
+from hitmiss.stats.intervals import wilson
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

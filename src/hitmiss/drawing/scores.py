@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hitmiss import artifacts
-from hitmiss.errors import DataError
+from hitmiss.core import artifacts
+from hitmiss.core.errors import DataError
+from hitmiss.core.tally import Floats
 from hitmiss.metrics.curves import DetCurve, RocCurve, det_curve, roc_curve
 from hitmiss.metrics.detection import eer
-from hitmiss.tally import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,20 +9,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hitmiss.io.door import Examination, examine, read
-    from hitmiss.io.layouts import Layout
-    from hitmiss.io.scorefiles import write_official_scores
-    from hitmiss.readspec import ReadSpec
+    from hitmiss.core.question import ReadSpec
+    from hitmiss.io.columns import Layout, write_official_scores
+    from hitmiss.io.reader import Examination, examine, read
 
 __all__ = ["Examination", "Layout", "ReadSpec", "examine", "read", "write_official_scores"]
 
 _HOMES = {
-    "Examination": "hitmiss.io.door",
-    "Layout": "hitmiss.io.layouts",
-    "ReadSpec": "hitmiss.readspec",
-    "examine": "hitmiss.io.door",
-    "read": "hitmiss.io.door",
-    "write_official_scores": "hitmiss.io.scorefiles",
+    "Examination": "hitmiss.io.reader",
+    "Layout": "hitmiss.io.columns",
+    "ReadSpec": "hitmiss.core.question",
+    "examine": "hitmiss.io.reader",
+    "read": "hitmiss.io.reader",
+    "write_official_scores": "hitmiss.io.columns",
 }
 
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from hitmiss import artifacts
-from hitmiss.declared import Misdeclared, declare, fit
-from hitmiss.errors import UsageError, nearest
+from hitmiss.core import artifacts
+from hitmiss.core.errors import UsageError, nearest
+from hitmiss.core.schema import Misdeclared, declare, fit
 
 MOST_BYTES: Final = 2**20
 DEEPEST: Final = 20

@@ -25,13 +25,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from hitmiss import artifacts
-from hitmiss.errors import DataError, EnvironmentFault, UnknownName, UsageError
+from hitmiss.core import artifacts
+from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
+from hitmiss.core.question import ReadSpec
 from hitmiss.io import tables
-from hitmiss.io.findings import Ledger, Stop
-from hitmiss.io.layouts import find_positional
-from hitmiss.io.scorefiles import looks_headed, refuse_twins
-from hitmiss.readspec import ReadSpec
+from hitmiss.io.columns import find_positional, looks_headed, refuse_twins
+from hitmiss.io.diagnostics import Ledger, Stop
 
 Array = NDArray[Any]
 

@@ -18,14 +18,12 @@ from typing import Any, Final
 
 import polars as pl
 
-from hitmiss.errors import DataError, Fault, UnknownName, UsageError
+from hitmiss.core.errors import DataError, Fault, UnknownName, UsageError
+from hitmiss.core.question import ReadSpec
 from hitmiss.io import tables
 from hitmiss.io.checks import check_ids, check_labels, check_repeats
-from hitmiss.io.findings import Ledger, Place, Stop
-from hitmiss.io.names import resolve
-from hitmiss.io.scorefiles import recognise
-from hitmiss.io.words import Reading, understand
-from hitmiss.readspec import ReadSpec
+from hitmiss.io.columns import Reading, recognise, resolve, understand
+from hitmiss.io.diagnostics import Ledger, Place, Stop
 
 RESERVED: Final = ("score", "probability", "decision", "confidence", "error", "target", "seconds", "windows")
 """Columns that a run writes itself."""

@@ -1,10 +1,8 @@
-"""Prediction files of a text classifier: `id, y_true, y_prob` and perhaps `y_pred, best_threshold, text, …`.
-
-Read strictly: ids and texts stay text, scores are exact, every fault of every file is found before anything is said.
-"""
+"""Prediction files of a text classifier, one per language: found, read, checked."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -16,18 +14,544 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from hitmiss.columns import INNER, apart
-from hitmiss.errors import UnknownName, UsageError, nearest
-from hitmiss.io import cells, tables
-from hitmiss.io.checks import check_ids, check_repeats
-from hitmiss.io.findings import Ledger, Place, Stop, listed, quoted
-from hitmiss.io.names import plain
-from hitmiss.io.runfiles import language_of, one_spelling
-from hitmiss.io.shapes import Shape
-from hitmiss.io.shared_texts import find_text, hashed, note_shared
-from hitmiss.io.sound import read_sound
-from hitmiss.readspec import OPTION, Missing, ReadSpec, ThresholdRule
-from hitmiss.trials import Source
+from hitmiss.core.errors import DataError, Fault, UnknownName, UsageError, nearest
+from hitmiss.core.question import INNER, OPTION, Missing, ReadSpec, ThresholdRule, apart, shown
+from hitmiss.core.trials import Source
+from hitmiss.io import tables
+from hitmiss.io.checks import DECIMAL_COMMA, check_ids, check_repeats, to_numbers
+from hitmiss.io.columns import ABSENT, FAMILIES, plain
+from hitmiss.io.diagnostics import Ledger, Place, Stop, listed, quoted
+from hitmiss.io.parse import Shape, read_typed
+from hitmiss.io.tables import Stack
+
+# ----------------------------------------------------------------------
+# The single values of prediction files: labels, scores, decisions, thresholds. A missing value is told from a wrong one.
+#
+# Missing is blank, `NA` and the like, and -1 as a label (unlabelled); a caller may drop such rows. Wrong is 0.7 as a label,
+# 1.7 as a probability, a word as a number; nobody may drop those.
+
+DROP: Final = "mend them, or leave such rows out with --missing drop"
+TOXIC: Final = next(f for f in FAMILIES if "toxic" in f.positive)
+CODES: Final = {
+    **dict.fromkeys(("1", "true", *TOXIC.positive), 1),
+    **dict.fromkeys(("0", "false", *TOXIC.negative), 0),
+}
+"""What the words of labels and decisions mean, in small letters; spreadsheets write TRUE."""
+
+
+def is_absent(texts: pl.Series) -> pl.Series:
+    """Which cells say nothing.
+
+    >>> is_absent(pl.Series(["", " NA", "0", "None", "nan", "no"])).to_list()
+    [True, True, False, True, True, False]
+    """
+    return texts.str.strip_chars().str.to_lowercase().is_in(list(ABSENT))
+
+
+def labels(stack: Stack, may_miss: bool, ledger: Ledger) -> pl.Series:
+    """1 and 0, null where missing."""
+    column = stack.title("label")
+    values, absent, wrong = _binary(stack.frame["label"])
+    unlabelled = _equals(stack.frame["label"], -1.0) if wrong.any() else wrong
+    wrong &= ~unlabelled
+    fix = "a label is 1 or toxic, 0 or non-toxic; mend them"
+    each = "it is neither 1 nor 0"
+    ledger.add("bad-label", "{n} label{s} neither 1 nor 0", fix, stack.places(wrong, "label"), column, each)
+    if not may_miss:
+        places = stack.places(absent, "label")
+        ledger.add("missing-label", "{n} missing label{s}", DROP, places, column, "the label is missing")
+        what, each = "{n} label{s} of -1, which marks rows without a label", "-1 marks a row without a label"
+        ledger.add("unlabelled", what, DROP, stack.places(unlabelled, "label"), column, each)
+    return values
+
+
+def decisions(stack: Stack, may_miss: bool, ledger: Ledger) -> pl.Series:
+    """1 and 0; null where missing. A column that is all blank is none."""
+    column = stack.title("decision")
+    values, absent, wrong = _binary(stack.frame["decision"])
+    fix = "a decision is 1 or toxic, 0 or non-toxic; mend them"
+    what, each = "{n} decision{s} neither 1 nor 0", "it is neither 1 nor 0"
+    ledger.add("bad-decision", what, fix, stack.places(wrong, "decision"), column, each)
+    if absent.all():
+        ledger.notes.append(f"{stack.tables[0].name}: the column {column} is blank and counts as absent")
+    elif not may_miss:
+        places = stack.places(absent, "decision")
+        ledger.add("missing-decision", "{n} missing decision{s}", DROP, places, column, "the decision is missing")
+    return values
+
+
+def _binary(texts: pl.Series) -> tuple[pl.Series, pl.Series, pl.Series]:
+    """Values 1, 0 or null; which cells are absent; which are something else."""
+    one, zero = texts == "1", texts == "0"
+    nothing = pl.Series([False]).new_from_index(0, len(texts))
+    if (one | zero).all():
+        return one.cast(pl.Int8), nothing, nothing
+    words = texts.str.strip_chars().str.to_lowercase()
+    values = words.replace_strict(CODES, default=None, return_dtype=pl.Int8)
+    numbers = texts.str.strip_chars().cast(pl.Float64, strict=False)
+    values = pl.select(pl.when(numbers == 1).then(1).when(numbers == 0).then(0).otherwise(values)).to_series()
+    absent = is_absent(texts)
+    return values.cast(pl.Int8), absent, values.is_null() & ~absent
+
+
+def _equals(texts: pl.Series, number: float) -> pl.Series:
+    return (texts.str.strip_chars().cast(pl.Float64, strict=False) == number).fill_null(False)
+
+
+def scores(stack: Stack, rules: PredictionRules, ledger: Ledger) -> pl.Series:
+    """Exact float64, null where missing; probabilities unless the caller allows any number."""
+    numbers, absent = _numbers(stack, "score", rules.decimal, ledger)
+    if rules.missing == "refuse":
+        places = stack.places(absent, "score")
+        ledger.add("missing-score", "{n} missing score{s}", DROP, places, stack.title("score"), "the score is missing")
+    if not rules.any_scores:
+        outside = ((numbers < 0) | (numbers > 1)).fill_null(False)
+        fix = "if they are logits, allow them with --scores any and give a --threshold; nothing is squashed by guess"
+        ledger.add(
+            "score-outside",
+            "{n} score{s} outside 0..1",
+            fix,
+            stack.places(outside, "score"),
+            stack.title("score"),
+            "it is outside 0..1",
+        )
+    return numbers
+
+
+def thresholds(stack: Stack, rules: PredictionRules, ledger: Ledger) -> pl.Series:
+    """The threshold that stands in each row, null where blank."""
+    numbers, _ = _numbers(stack, "threshold", rules.decimal, ledger)
+    if not rules.any_scores:
+        outside = ((numbers < 0) | (numbers > 1)).fill_null(False)
+        places = stack.places(outside, "threshold")
+        ledger.add(
+            "bad-threshold",
+            "{n} threshold{s} outside 0..1",
+            "mend them",
+            places,
+            stack.title("threshold"),
+            "it is outside 0..1",
+        )
+    return numbers
+
+
+def shares(stack: Stack, name: str, decimal: str, ledger: Ledger) -> pl.Series:
+    """A column of the user's with shares from 0 to 1, null where blank."""
+    numbers, _ = _numbers(stack, apart(name), decimal, ledger)
+    outside = ((numbers < 0) | (numbers > 1)).fill_null(False)
+    places = stack.places(outside, apart(name))
+    what, each = f"{{n}} value{{s}} of {name} outside 0..1", "it is outside 0..1"
+    ledger.add("share-outside", what, "mend them", places, name, each)
+    return numbers
+
+
+def _numbers(stack: Stack, ours: str, decimal: str, ledger: Ledger) -> tuple[pl.Series, pl.Series]:
+    """A column as numbers, null where absent, and which cells are absent; words are found."""
+    cells = stack.frame[ours]
+    if cells.dtype == pl.String:
+        numbers, wrong = to_numbers(cells, decimal)
+    else:
+        numbers, wrong = cells, cells.is_null() & False
+    numbers = numbers.fill_nan(None)
+    empty = numbers.is_null()
+    if not empty.any():
+        return numbers, empty
+    absent = is_absent(cells) if cells.dtype == pl.String else empty
+    wrong &= ~absent
+    if wrong.any():
+        places = stack.places(wrong, ours)
+        has_comma = all(DECIMAL_COMMA.fullmatch(p.value or "") for p in places)
+        fix = "they have a decimal comma: say --decimal ," if has_comma else f"the first is {quoted(places[0].value)}"
+        ledger.add(
+            "not-a-number", f"{{n}} unreadable {shown(ours)}{{s}}", fix, places, stack.title(ours), "it is no number"
+        )
+    return numbers, absent
+
+
+def check_groups(stack: Stack, ledger: Ledger) -> None:
+    """Every row needs a group."""
+    blank = stack.frame["group"].str.strip_chars() == ""
+    what, fix = "{n} row{s} without a value to group by", "give every row its value"
+    places = stack.places(blank, "group")
+    ledger.add("empty-group", what, fix, places, stack.title("group"), "there is nothing to group by")
+
+
+def check_thresholds(frame: pl.DataFrame, stack: Stack, rules: PredictionRules, ledger: Ledger) -> None:
+    """One threshold a group, compared as numbers, unless the rule says otherwise; some blank ones are noted.
+
+    Where each row has its own and scores may be any number, nothing can stand in for a blank one.
+    """
+    rule = rules.threshold_rule
+    bound, column = frame["threshold"], stack.title("threshold")
+    if bound.null_count() == frame.height or (not bound.null_count() and bound.min() == bound.max()):
+        return
+    facts = frame.group_by("group", maintain_order=True).agg(
+        low=pl.col("threshold").min(),
+        high=pl.col("threshold").max(),
+        first=pl.col("threshold").drop_nulls().first(),
+        blank=pl.col("threshold").null_count(),
+        distinct=pl.col("threshold").drop_nulls().n_unique(),
+        n=pl.len(),
+    )
+    for row in facts.iter_rows(named=True):
+        several = row["distinct"] > 1
+        spread = f"{row['distinct']:,} values of {column} from {row['low']!r} to {row['high']!r}"
+        if several and rule == "same":
+            other = frame.filter(pl.col("group") == row["group"], pl.col("threshold") != row["first"])
+            what = f"{row['group']} has {spread}, and one is meant"
+            fix = "choose --threshold_rule first or --threshold_rule per-row"
+            ledger.add("thresholds-differ", what, fix, stack.at(other["row"], "threshold"), column, "it is another one")
+        elif several and rule == "first":
+            ledger.notes.append(f"{row['group']}: {spread}; the first, {row['first']!r}, was used for all rows")
+        if 0 < row["blank"] < row["n"] and rule == "per-row" and rules.any_scores:
+            lacking = (pl.col("group") == row["group"]) & pl.col("threshold").is_null() & pl.col("decision").is_null()
+            places = stack.at(frame.filter(lacking)["row"], "threshold")
+            what, fix = "{n} row{s} without a threshold", "give each its own: no default fits scores of any kind"
+            ledger.add("missing-threshold", what, fix, places, column, "the threshold is missing")
+        elif 0 < row["blank"] < row["n"]:
+            used = "the default was used there" if rule == "per-row" else f"{row['first']!r} was used there too"
+            ledger.notes.append(f"{row['group']}: {column} is blank in {row['blank']:,} of {row['n']:,} rows; {used}")
+
+
+# ----------------------------------------------------------------------
+# The quick way for prediction files in which nothing is odd: their numbers are parsed as numbers at once.
+#
+# A blank, a word, a score beyond 0..1, an id that stands there twice, two thresholds: whatever would be worth a word, and the
+# file is read as text instead, cell by cell, by the way that says what is wrong. So nothing is ever reported from here, and
+# what is read here is what that way would have read, to the last bit.
+
+KINDS: Final[Mapping[str, Any]] = {
+    "label": pl.Int8,
+    "score": pl.Float64,
+    "decision": pl.Int8,
+    "threshold": pl.Float64,
+}
+
+
+def read_sound(shape: Shape, picks: Mapping[str, int], rules: PredictionRules) -> pl.DataFrame | None:
+    """The columns `picks` (our name -> position) of separated text, or None where anything is odd."""
+    content = shape.content
+    if content is None or shape.frame is not None or "item" not in picks or rules.decimal != "." or rules.identities:
+        return None
+    if b'"' in content.data:
+        return None
+    kinds = {position: KINDS[ours] for ours, position in picks.items() if ours in KINDS}
+    frame = read_typed(shape, content.data, picks, kinds)
+    return frame if frame is not None and _is_sound(frame, rules) else None
+
+
+def _is_sound(frame: pl.DataFrame, rules: PredictionRules) -> bool:
+    has = frame.columns
+    if not frame.height or any(frame[c].null_count() for c in has):
+        return False
+    if not all(_lies_between(frame[c], 0, 1) for c in ("label", "decision") if c in has):
+        return False
+    score = frame["score"]
+    if not (
+        score.is_finite().all() if rules.any_scores else _lies_between(score, 0.0, 1.0) and score.is_not_nan().all()
+    ):
+        return False
+    if "threshold" in has and not _is_one_probability(frame["threshold"]):
+        return False
+    if not frame["item"].str.len_bytes().min() or ("group" in has and (frame["group"].str.strip_chars() == "").any()):
+        return False
+    return _is_unique(frame)
+
+
+def _lies_between(values: pl.Series, low: float, high: float) -> bool:
+    ends: tuple[Any, Any] = values.min(), values.max()
+    return bool(low <= ends[0] and ends[1] <= high)
+
+
+def _is_one_probability(values: pl.Series) -> bool:
+    return values.min() == values.max() and _lies_between(values, 0.0, 1.0) and not values.is_nan().any()
+
+
+def _ascend(items: pl.Series) -> bool:
+    """Whether each id is longer than the one before it, or as long and greater, as row numbers are: none is there twice.
+
+    Chunk by chunk: where the neighbours of all rows are looked at together, polars copies the column first.
+
+    >>> _ascend(pl.Series(["8", "9", "10", "11"])), _ascend(pl.Series(["8", "9", "9"]))
+    (True, False)
+    """
+    before = (0, "")
+    for ids in items.get_chunks():
+        n, lengths = len(ids) - 1, ids.str.len_bytes()
+        short, long = lengths.head(n), lengths.tail(n)
+        if (
+            before >= (lengths[0], ids[0])
+            or not ((long > short) | ((long == short) & (ids.tail(n) > ids.head(n)))).all()
+        ):
+            return False
+        before = (lengths[n], ids[n])
+    return True
+
+
+def _is_unique(frame: pl.DataFrame) -> bool:
+    """Whether no row stands for the same text as another. As many hashes as rows prove as many ids; fewer prove nothing."""
+    items = frame["item"]
+    if _ascend(items) or items.hash().n_unique() == len(items):
+        return True
+    return "group" in frame.columns and not frame.select(pl.struct("group", "item").is_duplicated().any()).item()
+
+
+# ----------------------------------------------------------------------
+# Texts by id, for files that have none.
+
+IDS = ("id", "item", "comment_id")
+TEXTS = ("text", "comment_text", "comment")
+GROUPS = ("language", "lang")
+
+
+def read_texts(paths: Sequence[str]) -> pl.DataFrame:
+    """Columns item, text and group (empty where a file has no language column), all text, nothing taken for missing."""
+    ledger = Ledger()
+    try:
+        return pl.concat([_read(path, ledger) for path in paths])
+    except Stop:
+        raise ledger.error() from None
+
+
+def _read(path: str, ledger: Ledger) -> pl.DataFrame:
+    shape = tables.look(path, ReadSpec(), ledger)
+    names = shape.names or shape.first[0]
+    picks = {}
+    for ours, aliases in (("item", IDS), ("text", TEXTS), ("group", GROUPS)):
+        at = next((i for i, name in enumerate(names) if plain(name) in aliases), None)
+        if at is None and ours != "group":
+            what = f"there is no column {' or '.join(aliases)} among {', '.join(map(quoted, names))}"
+            raise ledger.stop("missing-column", what, "give a file with ids and texts", [Place(shape.name, 1)])
+        if at is not None:
+            picks[ours] = at
+    frame = tables.load(shape, True, picks, frozenset(), ledger).frame
+    group = pl.col("group") if "group" in picks else pl.lit("")
+    return frame.select("item", "text", group=group)
+
+
+# ----------------------------------------------------------------------
+# Texts that stand in more than one group: counted twice in the averages, and often a sign of a wrong file.
+
+
+def find_text(names: Sequence[str], taken: Sequence[int]) -> int | None:
+    """The position of the column with the texts, where there is one.
+
+    >>> find_text(["id", "y_true", "comment_text"], [0, 1])
+    2
+    """
+    return next((at for at, name in enumerate(names) if plain(name) in TEXTS and at not in taken), None)
+
+
+def hashed(texts: pl.Series) -> pl.Series:
+    """A number for each text, null for a blank one: all that is kept of texts that nobody asked for."""
+    trimmed = texts.str.strip_chars()
+    return pl.select(pl.when(trimmed != "").then(trimmed.hash())).to_series().alias("text")
+
+
+def note_shared(rows: pl.DataFrame) -> str | None:
+    """What to say about texts that several groups have; `rows` has item, group and text (hashed).
+
+    >>> note_shared(pl.DataFrame({"item": ["1", "2", "7"], "group": ["en", "en", "es"], "text": [5, 6, 5]}))
+    "1 text stands in more than one group, the first as id '1' of en and id '7' of es; each counts in every one of them"
+    """
+    known = rows.filter(pl.col("text").is_not_null())
+    several = pl.col("group").n_unique().over("text") > 1
+    twice = known.filter(several) if known["text"].is_duplicated().any() else known.clear()
+    if not twice.height:
+        return None
+    first = twice.filter(pl.col("text") == twice["text"][0]).unique("group", keep="first", maintain_order=True)
+    places = " and ".join(f"id {quoted(item)} of {group}" for item, group in first.select("item", "group").iter_rows())
+    n = twice["text"].n_unique()
+    stand = "text stands" if n == 1 else "texts stand"
+    return f"{n:,} {stand} in more than one group, the first as {places}; each counts in every one of them"
+
+
+# ----------------------------------------------------------------------
+# The files of one run: `{run_tag}_{language}.csv`, found by name in a folder.
+
+SUFFIXES: Final = (".csv", ".csv.gz", ".tsv", ".jsonl", ".parquet")
+SHOWN: Final = 8
+OWN_OUTPUTS: Final = re.compile(r"metrics|results|errors_.+")
+"""What hitmiss itself writes beside predictions, after the run tag."""
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+TWO_LETTERS: Final = _words(
+    "aa ab ae af ak am an ar as av ay az ba be bg bh bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee el en eo "
+    "es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii ik io is it iu ja jv ka kg "
+    "ki kj kk kl km kn ko kr ks ku kv kw ky la lb lg li ln lo lt lu lv mg mh mi mk ml mn mr ms mt my na nb nd ne ng nl nn "
+    "no nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg si sk sl sm sn so sq sr ss st su sv sw ta "
+    "te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu"
+)
+"""ISO 639-1."""
+NO_LANGUAGES: Final = _words("all avg dev err log max min new old out raw run set sum tmp val")
+"""Words of three letters that people put into file names; as languages they must be named."""
+
+TAG: Final = re.compile(r"([a-z]{2,3})((?:-[A-Za-z0-9]{2,8}|_[A-Z]{2}|_[0-9]{3}|_[A-Z][a-z]{3})*)")
+PLAIN_NAME: Final = re.compile(r"[^/\\\0]+")
+
+
+def is_language_tag(text: str) -> bool:
+    """Whether a text is shaped like a language tag: a language, perhaps a script and a region.
+
+    >>> [is_language_tag(t) for t in ("en", "pt-BR", "zh_Hant", "fil", "metrics", "errors_en", "xl_en", "val", "v2")]
+    [True, True, True, True, False, False, False, False, False]
+    """
+    match = TAG.fullmatch(text)
+    if match is None:
+        return False
+    language = match[1]
+    return language in TWO_LETTERS if len(language) == 2 else language not in NO_LANGUAGES
+
+
+def one_spelling(language: str) -> str:
+    """A language as it is compared: EN, en and En are one, and so are pt-BR and pt_BR.
+
+    >>> one_spelling("pt_BR") == one_spelling("PT-br")
+    True
+    """
+    return language.strip().casefold().replace("_", "-")
+
+
+def without_own_outputs(paths: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Files of predictions, and files that hitmiss wrote beside them: a pattern such as `baseline_*.csv` catches both.
+
+    >>> without_own_outputs(["p/base_en.csv", "p/base_metrics.csv", "p/base_errors_en.csv"])
+    (['p/base_en.csv'], ['p/base_metrics.csv', 'p/base_errors_en.csv'])
+    """
+    is_own = {path: re.search(r"_(metrics|results|errors_[^_].*)$", stem_of(path)) is not None for path in paths}
+    return [p for p in paths if not is_own[p]], [p for p in paths if is_own[p]]
+
+
+def files_of(given: Sequence[str]) -> list[str]:
+    """The files that arguments stand for: `folder:run_tag` is those of a run."""
+    found: list[str] = []
+    for path in given:
+        folder, colon, tag = path.rpartition(":")
+        if Path(path).is_dir():
+            raise UsageError(f"{path} is a folder; say which run in it, as {path}:baseline")
+        is_run = bool(colon) and not Path(path).exists() and Path(folder).is_dir()
+        found += [str(file) for file in find_run(folder, tag)[0].values()] if is_run else [path]
+    return found
+
+
+def language_of(path: str | Path) -> str | None:
+    """The language at the end of a file's name, after `_`.
+
+    >>> language_of("val/baseline_en.csv"), language_of("run_pt_BR.csv"), language_of("all.parquet")
+    ('en', 'pt_BR', None)
+    """
+    parts = stem_of(path).split("_")
+    for count in (2, 1):
+        tag = "_".join(parts[-count:])
+        if len(parts) > count and is_language_tag(tag):
+            return tag
+    return None
+
+
+def stem_of(path: str | Path) -> str:
+    """A file's name without the suffix of its format."""
+    name = Path(path).name
+    return name.removesuffix(next((s for s in sorted(SUFFIXES, key=len, reverse=True) if name.endswith(s)), ""))
+
+
+def find_run(
+    folder: str | Path, run_tag: str, languages: Sequence[str] | None = None, *, skip: bool = False
+) -> tuple[dict[str, Path], list[str]]:
+    """The file of each language, in the order asked, and what to say about it. Without `languages` names tell.
+
+    A language without a file is an error unless `skip`, and so it is where none has one.
+    """
+    directory = Path(folder)
+    if not directory.is_dir():
+        raise DataError(f"there is no folder {folder}; say where the predictions are with --pred_dir")
+    if not PLAIN_NAME.fullmatch(run_tag):
+        raise UsageError(f"a run tag is the beginning of a file name; found {run_tag!r}")
+    found = _named(directory, run_tag)
+    if not languages:
+        return _inferred(found, directory, run_tag)
+    _refuse_twice(languages)
+    missing = [language for language in languages if language not in found]
+    if missing and (not skip or len(missing) == len(languages)):
+        raise _absent(missing, found, directory, run_tag)
+    there = [language for language in languages if language in found]
+    notes = [
+        f"no file for {', '.join(missing)}: left out, so averages are over {len(there)} of {len(languages)} languages"
+    ]
+    return {language: _only(found[language]) for language in there}, notes if missing else []
+
+
+def _named(directory: Path, run_tag: str) -> dict[str, list[Path]]:
+    """What stands after the run tag in the names of a folder's files, and the files."""
+    found: dict[str, list[Path]] = {}
+    for path in sorted(directory.iterdir()):
+        suffix = next((s for s in sorted(SUFFIXES, key=len, reverse=True) if path.name.endswith(s)), None)
+        if suffix and path.name.startswith(f"{run_tag}_") and path.is_file():
+            found.setdefault(path.name[len(run_tag) + 1 : -len(suffix)], []).append(path)
+    return found
+
+
+def _inferred(found: dict[str, list[Path]], directory: Path, run_tag: str) -> tuple[dict[str, Path], list[str]]:
+    languages = [name for name in found if is_language_tag(name)]
+    if not languages:
+        raise DataError(
+            f"there is no file {run_tag}_<language>.csv in {directory.name}: {_there(found, directory)}; "
+            "check --run_tag, or name the languages with --languages"
+        )
+    notes = [f"languages inferred from file names: {', '.join(languages)}"]
+    others = [
+        p.name for name in found if name not in languages and not OWN_OUTPUTS.fullmatch(name) for p in found[name]
+    ]
+    if others:
+        notes.append(f"no language was seen in {', '.join(others)}: left out; name it with --languages if it is one")
+    return {language: _only(found[language]) for language in languages}, notes
+
+
+def _refuse_twice(languages: Sequence[str]) -> None:
+    twice = [language for language in dict.fromkeys(languages) if languages.count(language) > 1]
+    if twice:
+        raise UsageError(f"the language {twice[0]!r} was asked for twice; it would count twice in the macro average")
+
+
+def _absent(missing: list[str], found: dict[str, list[Path]], directory: Path, run_tag: str) -> DataError:
+    faults = [Fault("missing-language", "there is no such file", file=f"{run_tag}_{m}.csv") for m in missing]
+    small = {name.casefold(): name for name in found}
+    meant = [small[m.casefold()] for m in missing if m.casefold() in small]
+    hint = f"did you mean {', '.join(meant)}? " if meant else ""
+    return DataError(
+        f"no predictions of {run_tag} for {', '.join(missing)} in {directory.name}: {_there(found, directory)}; {hint}"
+        "a mean over fewer languages is another figure, so name only those that are there, or say --missing_language skip",
+        faults,
+    )
+
+
+def _there(found: dict[str, list[Path]], directory: Path) -> str:
+    """What there is instead: the files of the run, or else of the folder."""
+    own = [p.name for name, paths in found.items() if not OWN_OUTPUTS.fullmatch(name) for p in paths]
+    if own:
+        return f"of this run it has {_listed(own)}"
+    others = sorted(p.name for p in directory.iterdir() if p.name.endswith(SUFFIXES) and p.is_file())
+    return f"it has {_listed(others)}" if others else "it has no predictions at all"
+
+
+def _listed(names: Sequence[str]) -> str:
+    rest = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + rest
+
+
+def _only(paths: list[Path]) -> Path:
+    if len(paths) > 1:
+        raise DataError(f"{' and '.join(quoted(p.name) for p in paths)} are the same language; keep one of them")
+    return paths[0]
+
+
+# ----------------------------------------------------------------------
+# Prediction files of a text classifier: `id, y_true, y_prob` and perhaps `y_pred, best_threshold, text, …`.
+#
+# Read strictly: ids and texts stay text, scores are exact, every fault of every file is found before anything is said.
 
 ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
     "item": ("id", "item", "item_id", "comment_id"),
@@ -227,7 +751,7 @@ def _read_all(
 
 def _try(at: int, group: str | None, source: Any, rules: PredictionRules, whole: bool, ledger: Ledger) -> _File | None:
     try:
-        return _read(at, group, source, rules, whole, ledger)
+        return _predictions_read(at, group, source, rules, whole, ledger)
     except Stop:
         return None
     except FileNotFoundError:
@@ -235,7 +759,9 @@ def _try(at: int, group: str | None, source: Any, rules: PredictionRules, whole:
         return None
 
 
-def _read(at: int, group: str | None, source: Any, rules: PredictionRules, whole: bool, ledger: Ledger) -> _File:
+def _predictions_read(
+    at: int, group: str | None, source: Any, rules: PredictionRules, whole: bool, ledger: Ledger
+) -> _File:
     shape = tables.look(source, rules.reading, ledger)
     names = shape.names or shape.first[0]
     picks = _picks(names, group, rules, shape.name, ledger)
@@ -262,7 +788,7 @@ def _read(at: int, group: str | None, source: Any, rules: PredictionRules, whole
         stack = stack.put(pl.lit(group).alias("group"))
     stack = check_repeats(stack, ["group", "item"], False, rules.reading, ledger)
     frame = _numbered(_clean(stack, rules, ledger), at)
-    cells.check_thresholds(frame, stack, rules, ledger)
+    check_thresholds(frame, stack, rules, ledger)
     raw = _as_text(shape, stack.rows, ledger) if whole else None
     return _File(frame, theirs, mark, stack.at, raw, _texts(stack.frame))
 
@@ -397,17 +923,17 @@ def _clean(stack: tables.Stack, rules: PredictionRules, ledger: Ledger) -> pl.Da
     may_miss, has = rules.missing == "drop", stack.frame.columns
     empty = pl.Series([None], dtype=pl.Float64).new_from_index(0, stack.frame.height)
     if "group" in stack.theirs:
-        cells.check_groups(stack, ledger)
-    decision = cells.decisions(stack, may_miss, ledger) if "decision" in has else empty
+        check_groups(stack, ledger)
+    decision = decisions(stack, may_miss, ledger) if "decision" in has else empty
     return pl.DataFrame(
         {
             "item": stack.frame["item"],
             "group": stack.frame["group"],
-            "label": cells.labels(stack, may_miss, ledger),
-            "score": cells.scores(stack, rules, ledger),
+            "label": labels(stack, may_miss, ledger),
+            "score": scores(stack, rules, ledger),
             "decision": decision.cast(pl.Int8),
-            "threshold": cells.thresholds(stack, rules, ledger) if "threshold" in has else empty,
-            **{apart(name): cells.shares(stack, name, rules.decimal, ledger) for name in rules.identities},
+            "threshold": thresholds(stack, rules, ledger) if "threshold" in has else empty,
+            **{apart(name): shares(stack, name, rules.decimal, ledger) for name in rules.identities},
         }
     )
 

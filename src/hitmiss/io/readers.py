@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hitmiss import registry
-from hitmiss.io.layouts import LAYOUTS
+from hitmiss.core import registry
+from hitmiss.io.columns import LAYOUTS
 from hitmiss.io.triage import LAYOUT as TRIAGE
 
 for layout in (*LAYOUTS, TRIAGE):

@@ -1,13 +1,11 @@
-"""Sources to tables of text: no type is inferred, no value taken for missing, no row lost.
-
-A source is first looked at (`look`: its first rows and its separator), then read (`load`: the wanted columns under
-our names). In between, `scorefiles.recognise` decides what the columns are.
-"""
+"""Sources to tables of text: separated text, JSON lines, Parquet, frames, nested rows. No type is inferred."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+import io
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise
 from pathlib import Path
@@ -17,13 +15,260 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from hitmiss.io import typed
-from hitmiss.io.files import Content, fetch
-from hitmiss.io.findings import Ledger, Place
-from hitmiss.io.plain import read_plain
-from hitmiss.io.quoting import read_quoted
-from hitmiss.io.shapes import Row, Shape, Table
-from hitmiss.readspec import ReadSpec
+from hitmiss.core import artifacts, registry
+from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.question import ReadSpec, apart
+from hitmiss.core.trials import FIXED
+from hitmiss.io.columns import is_number, looks_headed
+from hitmiss.io.diagnostics import Ledger, Place, Stop
+from hitmiss.io.parse import Content, Row, Shape, Table, fetch, read_plain, read_quoted
+
+# ----------------------------------------------------------------------
+# Sources that know their columns: JSON lines, Parquet files, and frames of polars and pandas.
+
+SAMPLE_ROWS = 50
+LACKING = "lack some of the names"
+
+
+def look_at_frame(source: Any, ledger: Ledger) -> Shape:
+    """A polars or pandas frame."""
+    frame = frame_of(source)
+    if not frame.height:
+        raise ledger.stop("empty-file", "the table holds no rows", "give a table with rows", [Place("table")])
+    return Shape("table", head_of(frame), tuple(frame.columns), frame=frame)
+
+
+def look_at_parquet(content: Content, ledger: Ledger) -> Shape:
+    """A Parquet file."""
+    try:
+        if content.is_arrow:
+            frame = pl.read_ipc(io.BytesIO(content.data))
+        else:
+            refuse_bomb(pl.scan_parquet(io.BytesIO(content.data)), len(content.data), content.name, ledger)
+            frame = pl.read_parquet(io.BytesIO(content.data))
+    except (pl.exceptions.PolarsError, OSError) as error:
+        what = f"the {'Arrow' if content.is_arrow else 'Parquet'} file is damaged ({str(error).splitlines()[0]})"
+        raise ledger.stop("unreadable-file", what, "make or fetch it again", [Place(content.name)]) from None
+    if not frame.height:
+        raise ledger.stop("empty-file", "the file holds no rows", "give a file with rows", [Place(content.name)])
+    return Shape(content.name, head_of(frame), tuple(frame.columns), content=content, frame=frame)
+
+
+def refuse_bomb(lazy: pl.LazyFrame, packed: int, name: str, ledger: Ledger, *, is_streamed: bool = False) -> None:
+    """Stop before a Parquet file is unfolded that says it has more rows than so many bytes can reasonably hold."""
+    rows, width = int(lazy.select(pl.len()).collect().item()), len(lazy.collect_schema())
+    limit = artifacts.unfolded(packed, is_streamed)
+    if rows * width * 8 > limit:
+        what = f"its {rows:,} rows of {width} columns unfold beyond {limit:,} bytes"
+        raise ledger.stop("oversized-archive", what, "write it again as CSV if you trust it", [Place(name)])
+
+
+def look_at_json(content: Content, ledger: Ledger) -> Shape:
+    """A file of JSON: an object per line, an array of objects, or one object of id -> score.
+
+    Numbers stay the text that stands there; an absent key is empty text.
+    """
+    rows = _array(content, ledger) if content.data.lstrip()[:1] == b"[" else _lines(content, ledger)
+    names = tuple(dict.fromkeys(name for _, row in rows for name in row))
+    frame = pl.DataFrame(
+        {name: [row.get(name, "") for _, row in rows] for name in names}, schema=dict.fromkeys(names, pl.String)
+    )
+    short = sum(len(row) != len(names) for _, row in rows)
+    if short:
+        ledger.notes.append(
+            f"{content.name}: {short:,} of {len(rows):,} lines {LACKING} {', '.join(names)}; read as empty"
+        )
+    return Shape(
+        content.name,
+        head_of(frame),
+        names,
+        content=content,
+        frame=frame,
+        lines=np.array([n for n, _ in rows], dtype=np.int64),
+    )
+
+
+Rows = list[tuple[int, dict[str, str]]]
+
+
+def _lines(content: Content, ledger: Ledger) -> Rows:
+    rows: Rows = []
+    wrong: list[Place] = []
+    for n, line in enumerate(content.data.split(b"\n"), 1):
+        if line.strip():
+            try:
+                rows.append((n, _json_row(strict_json(line))))
+            except (ValueError, RecursionError) as error:
+                wrong.append(Place(content.name, n, _why(line, error)))
+    if (len(rows) + len(wrong) > 1 and wrong) or (len(rows) == 1 and not wrong):
+        single = _one_object(content)
+        if single is not None:
+            return single
+    if wrong:
+        what = f"{{n}} line{{s}} that hold no JSON object with one value per name ({wrong[0].value})"
+        raise ledger.stop("ragged-row", what, "write one object per line", wrong, each="a JSON object was expected")
+    return rows
+
+
+def _one_object(content: Content) -> Rows | None:
+    """The rows of a file that is one object of id -> score; None where it is anything else."""
+    try:
+        whole = strict_json(content.data)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(whole, dict) or len(whole) < 2 or {name.lower() for name in whole} & {"score", "label", "item"}:
+        return None
+    if not all(isinstance(value, str) and is_number(value) for value in whole.values()):
+        return None
+    return [(1, {"item": name, "score": value}) for name, value in whole.items()]
+
+
+def _array(content: Content, ledger: Ledger) -> Rows:
+    """The objects of an array, each at the line on which it begins."""
+    fix = "write an array of objects, or one object per line"
+    try:
+        found = strict_json(content.data)
+    except (ValueError, RecursionError) as error:
+        row = getattr(error, "lineno", 1)
+        line = content.data.split(b"\n")[row - 1]
+        raise ledger.stop(
+            "ragged-row", f"the JSON array cannot be read ({_why(line, error)})", fix, [Place(content.name, row)]
+        ) from None
+    wrong = [Place(content.name, 1, str(value)[:40]) for value in found if not isinstance(value, dict)]
+    if wrong or not found:
+        kind, what = (
+            ("ragged-row", "{n} value{s} of the JSON array that are no objects")
+            if wrong
+            else ("empty-file", "the JSON array is empty")
+        )
+        raise ledger.stop(kind, what, fix, wrong or [Place(content.name, 1)])
+    return [(line, _json_row(value)) for line, value in zip(_starts(content.data, len(found)), found, strict=True)]
+
+
+def _starts(data: bytes, n: int) -> list[int]:
+    """The lines on which the objects of an array begin."""
+    text, decoder, lines = data.decode(), json.JSONDecoder(), []
+    at, line, seen = text.index("[") + 1, 1, 0
+    for _ in range(n):
+        at = text.index("{", at)
+        line += text.count("\n", seen, at)
+        seen = at
+        lines.append(line)
+        at = decoder.raw_decode(text, at)[1]
+    return lines
+
+
+def strict_json(text: bytes | str) -> Any:
+    """JSON with numbers as the texts that stand there; a name that occurs twice in an object is refused, with both values.
+
+    >>> strict_json('{"a": 0.10, "b": [1]}')
+    {'a': '0.10', 'b': ['1']}
+    """
+    return json.loads(text, parse_float=str, parse_int=str, parse_constant=str, object_pairs_hook=_no_repeats)
+
+
+def _why(line: bytes, error: Exception) -> str:
+    """Why a text is no JSON, in words that help."""
+    if isinstance(error, json.JSONDecodeError):
+        for python, meant in (
+            ("nan", "null"),
+            ("None", "null"),
+            ("True", "true"),
+            ("False", "false"),
+            ("inf", "a number"),
+        ):
+            if line[error.pos if error.lineno == 1 else error.colno - 1 :].startswith(python.encode()):
+                return f"{python} is no JSON, write {meant}"
+        if b"'" in line and b'"' not in line:
+            return "names and texts stand in double quotes in JSON"
+    return str(error).partition(":")[0] if isinstance(error, json.JSONDecodeError) else str(error)
+
+
+def frame_of(source: Any) -> pl.DataFrame:
+    """A polars frame from what the caller has: a polars or a pandas frame."""
+    if isinstance(source, pl.LazyFrame):
+        return source.collect()
+    if isinstance(source, pl.DataFrame):
+        return source
+    if type(source).__module__.partition(".")[0] == "pandas" and hasattr(source, "columns"):
+        return pl.DataFrame([_from_pandas(str(name), source.iloc[:, i]) for i, name in enumerate(source.columns)])
+    raise UsageError(f"trials are read from paths and from polars or pandas frames; found a {type(source).__name__}")
+
+
+def settle(column: pl.Series, is_number: bool) -> pl.Series:
+    """A column as the door wants it: text, save for numbers where a number is wanted. Nothing becomes null but scores."""
+    kind = column.dtype
+    if is_number and kind.is_numeric():
+        return _exact(column)
+    if kind == pl.Binary:
+        try:
+            return column.cast(pl.String).fill_null("")
+        except pl.exceptions.PolarsError:
+            raise DataError(
+                f"the column {column.name} holds bytes that are no text (UTF-8); write it as text", code="not-text"
+            ) from None
+    if kind.is_nested() or kind in (pl.Object, pl.Duration):
+        return pl.Series(column.name, ["" if v is None else str(v) for v in column.to_list()], dtype=pl.String)
+    return column.cast(pl.String).fill_null("")
+
+
+def is_plain_number(kind: pl.DataType) -> bool:
+    """Whether every value of a type is a number that a float holds exactly."""
+    return kind.is_numeric() and kind not in (pl.Int64, pl.UInt64, pl.Int128)
+
+
+def _exact(column: pl.Series) -> pl.Series:
+    """Numbers as floats; whole numbers that would lose their last digits, and so tie, are refused."""
+    floats = column.cast(pl.Float64)
+    if column.dtype.is_integer() and not is_plain_number(column.dtype):
+        lost = (floats.cast(pl.Int128) != column.cast(pl.Int128)).fill_null(False)
+        if lost.any():
+            raise DataError(
+                f"{int(lost.sum()):,} values of {column.name} are whole numbers of more than 15 digits, the first is "
+                f"{column.filter(lost)[0]}: as scores they would lose their last digits; scale them, or write them as floats",
+                code="inexact-number",
+            )
+    return floats
+
+
+def _json_row(row: object) -> dict[str, str]:
+    if not isinstance(row, dict):
+        raise ValueError("no object")
+    return {name: value if isinstance(value, str) else _json_text(value) for name, value in row.items()}
+
+
+def _json_text(value: Any) -> str:
+    return "" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    row: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in row:
+            raise ValueError(f"the name {name[:40]!r} occurs twice, as {str(row[name])[:40]!r} and {str(value)[:40]!r}")
+        row[name] = value
+    return row
+
+
+def _from_pandas(name: str, column: Any) -> pl.Series:
+    values = column.to_numpy()
+    if values.dtype.kind in "fiub":
+        return pl.Series(name, values)
+    absent = column.isna().to_numpy()
+    texts = [None if gone else str(v) for v, gone in zip(column.tolist(), absent.tolist(), strict=True)]
+    return pl.Series(name, texts, dtype=pl.String)
+
+
+def head_of(frame: pl.DataFrame) -> tuple[Row, ...]:
+    """The first rows of a frame as text."""
+    return tuple(tuple("" if v is None else str(v) for v in row) for row in frame.head(SAMPLE_ROWS).iter_rows())
+
+
+# ----------------------------------------------------------------------
+# Sources to tables of text: no type is inferred, no value taken for missing, no row lost.
+#
+# A source is first looked at (`look`: its first rows and its separator), then read (`load`: the wanted columns under
+# our names). In between, `scorefiles.recognise` decides what the columns are.
 
 SEPARATORS: Final = ("\t", ";", ",", "|", " ")
 SAMPLE_BYTES: Final = 2**17
@@ -32,16 +277,16 @@ SAMPLE_BYTES: Final = 2**17
 def look(source: Any, options: ReadSpec, ledger: Ledger) -> Shape:
     """Open a path or a frame and see what it shows."""
     if not isinstance(source, str | Path):
-        return typed.look_at_frame(source, ledger)
+        return look_at_frame(source, ledger)
     content = fetch(source, options.encoding, ledger)
-    return typed.look_at_parquet(content, ledger) if content.is_parquet else look_at_text(content, options, ledger)
+    return look_at_parquet(content, ledger) if content.is_parquet else look_at_text(content, options, ledger)
 
 
 def look_at_text(content: Content, options: ReadSpec, ledger: Ledger) -> Shape:
     """What a text shows at first sight."""
     start = content.data.lstrip()[:2]
     if start[:1] == b"{" or (start[:1] == b"[" and content.data.lstrip()[1:].lstrip()[:1] in (b"{", b"]")):
-        return typed.look_at_json(content, ledger)
+        return look_at_json(content, ledger)
     sample = _sample_lines(content.data)
     separator = options.separator or guess_separator(sample)
     return Shape(content.name, _sample_rows(sample, separator), separator=separator, content=content)
@@ -51,7 +296,7 @@ def load(shape: Shape, has_header: bool, picks: Mapping[str, int], numeric: froz
     """The columns `picks` (our name -> position) of a source. Those in `numeric` keep the numbers of typed sources."""
     if shape.frame is not None:
         series = [shape.frame.to_series(at).alias(ours) for ours, at in picks.items()]
-        return Table(shape.name, pl.DataFrame([typed.settle(s, s.name in numeric) for s in series]), lines=shape.lines)
+        return Table(shape.name, pl.DataFrame([settle(s, s.name in numeric) for s in series]), lines=shape.lines)
     assert shape.content is not None  # a shape has a frame or a content
     data = shape.content.data
     table = (read_quoted if b'"' in data else read_plain)(shape, data, has_header, picks, ledger)
@@ -168,10 +413,188 @@ def _sample_lines(data: bytes) -> list[str]:
     head = data[:SAMPLE_BYTES].decode("utf-8", "ignore")
     lines = head.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     whole = lines[:-1] if len(data) > SAMPLE_BYTES and len(lines) > 1 else lines
-    return list(islice((line for line in whole if line.strip(" ")), typed.SAMPLE_ROWS))
+    return list(islice((line for line in whole if line.strip(" ")), SAMPLE_ROWS))
 
 
 def _sample_rows(lines: Sequence[str], separator: str) -> tuple[Row, ...]:
     if any('"' in line for line in lines):
         return tuple(tuple(row) for row in csv.reader(lines, delimiter=separator) if row)
     return tuple(tuple(_cut(line) if separator == " " else line.split(separator)) for line in lines)
+
+
+# ----------------------------------------------------------------------
+# A table as it stands in its file: every column as text under its own name, with the lines it came from.
+
+
+@dataclass(frozen=True, eq=False)
+class TextRows:
+    """The rows, the name of the file and the SHA-256 of its bytes (empty for a frame)."""
+
+    table: Table
+    name: str
+    sha256: str
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """Text columns."""
+        return self.table.frame
+
+    def line(self, row: int) -> int:
+        """The line of the file that a row stands on."""
+        return self.table.line(row)
+
+
+def read_rows(source: str | Path | Any) -> TextRows:
+    """Read CSV, TSV, JSON lines or Parquet; nothing is inferred, nothing taken for missing.
+
+    >>> read_rows(pl.DataFrame({"id": ["007"], "text": ["NA"]})).frame.row(0)
+    ('007', 'NA')
+    """
+    ledger = Ledger()
+    try:
+        shape = look(source, ReadSpec(), ledger)
+        names = shape.names or shape.first[0]
+        table = load(shape, True, {name: at for at, name in enumerate(names)}, frozenset(), ledger)
+    except Stop:
+        raise ledger.error() from None
+    return TextRows(table, shape.name, shape.content.sha256 if shape.content else "")
+
+
+# ----------------------------------------------------------------------
+# Files whose rows are nested: a layout may flatten them before the door recognises their columns.
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """A row (from 0) that says one fact twice: by its own field `name`, and in a nested field."""
+
+    row: int
+    name: str
+    one: str
+    other: str
+    where: str
+
+
+@dataclass(frozen=True)
+class Reshaped:
+    """A flat table, which of its columns name the run and which are numbers, and facts for the header's provenance."""
+
+    frame: pl.DataFrame
+    runs: tuple[str, ...] = ()
+    numbers: tuple[str, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
+    classes: tuple[str, str] | None = None
+    """What the layout calls the classes, where the caller's words for them were put into its own."""
+
+
+@dataclass(frozen=True)
+class Reshaping:
+    """A layout for files with nested rows: `flatten` makes a flat table of one with a text column a name."""
+
+    name: str
+    title: str
+    flatten: Callable[[pl.DataFrame, ReadSpec], Reshaped]
+    names: Mapping[str, str] = field(default_factory=dict)
+    """What the layout calls the columns that a caller may name: `item` -> `id`."""
+
+
+def find_reshaping(options: ReadSpec) -> Reshaping | None:
+    """The reshaping that the options name as their layout, if it is one."""
+    reader = registry.find("reader", options.layout) if options.layout is not None else None
+    return reader if isinstance(reader, Reshaping) else None
+
+
+def reshape(
+    shapes: Sequence[Shape], reshaping: Reshaping, options: ReadSpec, ledger: Ledger
+) -> tuple[list[Shape], ReadSpec, dict[str, Any]]:
+    """Flat shapes, the options with the runs and numbers that were found, and the facts of all files together."""
+    if not all(shape.names is not None or looks_headed(shape, options) for shape in shapes):
+        return list(shapes), options, {}
+    texts = [_texts(shape, ledger) for shape in shapes]
+    frames = [_called(table.frame, reshaping, options) for table in texts]
+    made = _aligned([reshaping.flatten(frame, options) for frame in frames])
+    _refuse_conflicts(shapes, texts, made, ledger)
+    flat = [_flat(*parts) for parts in zip(shapes, texts, made, strict=True)]
+    runs = dict.fromkeys((*options.runs, *(name for table in made for name in table.runs)))
+    numbers = dict.fromkeys((*options.numbers, *(name for table in made for name in table.numbers)))
+    ledger.notes[:] = [note for note in ledger.notes if LACKING not in note]  # the layout knows what may be lacking
+    ledger.notes += [f"{shape.name}: {note}" for shape, t in zip(shapes, made, strict=True) for note in t.notes]
+    known = {name for table in texts for name in table.frame.columns}
+    unknown = {ours: theirs for ours, theirs in options.columns.items() if theirs not in known}
+    changed = options.changed(runs=tuple(runs), numbers=tuple(numbers), columns=unknown)
+    if made[0].classes is not None:
+        ledger.notes.append(
+            f"{options.positive} is read as {made[0].classes[0]}, {options.negative} as {made[0].classes[1]}"
+        )
+        changed = changed.changed(positive=made[0].classes[0], negative=made[0].classes[1])
+    return flat, changed, merged([table.facts for table in made])
+
+
+def _texts(shape: Shape, ledger: Ledger) -> Table:
+    """Every column of a source as text under its own name."""
+    names = shape.names or shape.first[0]
+    return load(shape, True, {name: at for at, name in enumerate(names)}, frozenset(), ledger)
+
+
+def _called(frame: pl.DataFrame, reshaping: Reshaping, options: ReadSpec) -> pl.DataFrame:
+    """A table with the columns that the caller has named called as the layout calls them; what was called so is put aside."""
+    told = {
+        theirs: reshaping.names.get(ours, ours) for ours, theirs in options.columns.items() if theirs in frame.columns
+    }
+    moved = {name: apart(name) for name in told.values() if name in frame.columns and name not in told}
+    return frame.rename({**moved, **{name: ours for name, ours in told.items() if name != ours}})
+
+
+def _refuse_conflicts(
+    shapes: Sequence[Shape], texts: Sequence[Table], made: Sequence[Reshaped], ledger: Ledger
+) -> None:
+    """Rows that say one thing twice, and differently."""
+    for shape, table, flat in zip(shapes, texts, made, strict=True):
+        for name in dict.fromkeys(conflict.name for conflict in flat.conflicts):
+            own = [c for c in flat.conflicts if c.name == name]
+            places = [Place(shape.name, table.line(c.row), f"{c.one} and {c.other}") for c in own]
+            what = (
+                f"{{n}} row{{s}} with another {name} in {own[0].where} than beside it ({own[0].other} and {own[0].one})"
+            )
+            ledger.add("column-conflict", what, "keep the right one, or rename the other", places, name)
+
+
+def _aligned(made: Sequence[Reshaped]) -> list[Reshaped]:
+    """The same slices and numbers in all tables: empty numbers and `-` where a file has none."""
+    extra = {name: kind for t in made for name, kind in t.frame.schema.items() if name not in FIXED}
+    fills = {name: pl.lit(None if kind.is_numeric() else "-", kind).alias(name) for name, kind in extra.items()}
+    return [
+        replace(t, frame=t.frame.with_columns(fill for name, fill in fills.items() if name not in t.frame.columns))
+        for t in made
+    ]
+
+
+def _flat(shape: Shape, texts: Table, made: Reshaped) -> Shape:
+    lines = np.array([texts.line(row) for row in range(texts.frame.height)], dtype=np.int64)
+    return replace(
+        shape,
+        first=head_of(made.frame),
+        names=tuple(made.frame.columns),
+        frame=made.frame,
+        lines=lines,
+        is_settled=True,
+    )
+
+
+def merged(facts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Facts of several files: what they agree on stays, what they do not becomes a list of all values.
+
+    >>> merged([{"cache": "on", "models": {"agent": "a"}}, {"cache": "off", "models": {"agent": "a"}}])
+    {'cache': ['on', 'off'], 'models': {'agent': 'a'}}
+    """
+    found: dict[str, Any] = {}
+    for name in dict.fromkeys(name for one in facts for name in one):
+        values = [one[name] for one in facts if name in one]
+        if all(isinstance(value, Mapping) for value in values):
+            found[name] = merged(values)
+        else:
+            distinct = [value for i, value in enumerate(values) if value not in values[:i]]
+            found[name] = distinct[0] if len(distinct) == 1 else distinct
+    return found

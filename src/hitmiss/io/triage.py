@@ -1,11 +1,4 @@
-"""The triage document's files: a dataset (`id, image, label, meta`) and results, one JSON object a line.
-
-A result row becomes one trial. Its verdict (`prediction`) becomes the decision: fake, real, uncertain; a row with an
-`error` has none; a verdict that is empty or not understood is an abstention, marked `unparsed`. `model`, `use_tools` and
-`trial` name the run, the fields of `meta` are slices, `timings`, `latency_seconds`, the tools' seconds, `tokens` and `cost`
-are numbers.
-How the run was made (models by role, prompt hashes, settings, cache, times, the dataset's digest) goes into the header.
-"""
+"""The triage document's files: a dataset, result rows, and what people said of them."""
 
 from __future__ import annotations
 
@@ -19,15 +12,124 @@ from typing import Any, Final
 
 import polars as pl
 
-from hitmiss.columns import OWN, apart, stored
-from hitmiss.io.door import read
-from hitmiss.io.names import is_known
-from hitmiss.io.reshaping import Conflict, Reshaped, Reshaping
-from hitmiss.io.typed import strict_json
-from hitmiss.io.verdicts import UNCERTAIN, verdict
-from hitmiss.io.words import FAMILIES, flag, is_absent
-from hitmiss.readspec import ReadSpec
-from hitmiss.trials import Trials
+from hitmiss.core.errors import DataError, Fault
+from hitmiss.core.question import OWN, ReadSpec, apart, stored
+from hitmiss.core.trials import Source, Trials
+from hitmiss.core.values import ABSTAIN
+from hitmiss.io.columns import FAMILIES, UNCERTAIN, flag, is_absent, is_known, same_class, verdict
+from hitmiss.io.reader import read
+from hitmiss.io.tables import Conflict, Reshaped, Reshaping, TextRows, read_rows, strict_json
+
+# ----------------------------------------------------------------------
+# What people said about items, from the file that `hitmiss review --export` writes.
+
+HUMAN: Final = "human"
+ADJUDICATION: Final = "adjudication"
+NEEDED: Final = ("id", "model", "trial", "prediction")
+
+
+@dataclass(frozen=True, eq=False)
+class PeoplesVerdicts:
+    """Columns item, reviewer, decision (1, 0, or -1 for "cannot tell"), seconds, adjudicated; and how many were asked for.
+
+    `per_item` is how many verdicts each item was to have; one with fewer is not finished.
+    """
+
+    frame: pl.DataFrame
+    per_item: int
+    source: Source | None = None
+
+    @property
+    def reviews(self) -> pl.DataFrame:
+        """The verdicts of reviewers."""
+        return self.frame.filter(~pl.col("adjudicated"))
+
+    @property
+    def adjudications(self) -> pl.DataFrame:
+        """The decisions of adjudicators."""
+        return self.frame.filter(pl.col("adjudicated"))
+
+
+def read_verdicts(source: Any, positive: str = "fake", negative: str = "real") -> PeoplesVerdicts:
+    """The verdicts in a file; a word that is no verdict, or one person's second verdict on an item, is refused."""
+    rows = read_rows(source)
+    missing = [name for name in NEEDED if name not in rows.frame.columns]
+    if missing:
+        raise DataError(f"{rows.name} has no column {missing[0]!r}; give a file that `hitmiss review --export` wrote")
+    texts = rows.frame
+    _refuse(
+        rows, ~texts["model"].is_in([HUMAN, ADJUDICATION]), "model", f"the model is neither {HUMAN} nor {ADJUDICATION}"
+    )
+    codes = [_code(text, positive, negative) for text in texts["prediction"]]
+    wrong = pl.Series([code is None for code in codes], dtype=pl.Boolean)
+    _refuse(rows, wrong, "prediction", f"the verdict is none of {negative}, {positive}, {UNCERTAIN}")
+    frame = pl.DataFrame(
+        {
+            "item": texts["id"],
+            "reviewer": texts["trial"],
+            "decision": pl.Series(codes, dtype=pl.Int8),
+            "seconds": _numbers(texts, "latency_seconds"),
+            "adjudicated": texts["model"] == ADJUDICATION,
+        }
+    )
+    twice = frame.select(again=pl.struct("item", "reviewer", "adjudicated").is_duplicated())["again"]
+    _refuse(rows, twice, "id", "one person has two verdicts on the item")
+    over = frame.select(again=pl.col("adjudicated") & pl.struct("item", "adjudicated").is_duplicated())["again"]
+    _refuse(rows, over, "id", "two adjudicators have decided on the item")
+    per_item = _per_item(rows)
+    many = frame.select(n=(~pl.col("adjudicated")).sum().over("item"))["n"] > per_item
+    _refuse(rows, many, "id", f"the item has more verdicts than the {per_item} that were asked for")
+    return PeoplesVerdicts(frame, per_item, Source(rows.name, rows.sha256) if rows.sha256 else None)
+
+
+def _code(text: str, positive: str, negative: str) -> int | None:
+    plain = " ".join(text.split())
+    if plain == positive or same_class(plain.lower(), positive):
+        return 1
+    if plain == negative or same_class(plain.lower(), negative):
+        return 0
+    said = verdict(text)
+    if said == UNCERTAIN:
+        return ABSTAIN
+    return next((c for c, name in ((1, positive), (0, negative)) if said is not None and same_class(said, name)), None)
+
+
+def _numbers(texts: pl.DataFrame, name: str) -> pl.Series:
+    if name not in texts.columns:
+        return pl.Series(name, [None] * texts.height, dtype=pl.Float64)
+    return texts[name].cast(pl.Float64, strict=False)
+
+
+def _per_item(rows: TextRows) -> int:
+    """How many verdicts an item was to have; where the file does not say, as many as the most that one has."""
+    if "per_item" not in rows.frame.columns:
+        people = rows.frame.filter(pl.col("model") == HUMAN)
+        return int(people.group_by("id").len()["len"].max() or 1)  # type: ignore[arg-type]
+    said = rows.frame["per_item"].unique().to_list()
+    if len(said) != 1 or not said[0].isdecimal() or int(said[0]) < 1:
+        raise DataError(
+            f"{rows.name} says per_item {', '.join(sorted(said))}: give the verdicts of one review at a time"
+        )
+    return int(said[0])
+
+
+def _refuse(rows: TextRows, wrong: pl.Series, column: str, message: str) -> None:
+    """Refuse the rows for which `wrong` holds, each with its line."""
+    at: Sequence[int] = wrong.arg_true().to_list()
+    if at:
+        cells = rows.frame[column]
+        faults = [Fault("bad-verdict", message, rows.name, rows.line(i), column, cells[i]) for i in at]
+        raise DataError(f"{len(at)} row{'s' if len(at) > 1 else ''} of {rows.name} cannot be used: {message}", faults)
+
+
+# ----------------------------------------------------------------------
+# The triage document's files: a dataset (`id, image, label, meta`) and results, one JSON object a line.
+#
+# A result row becomes one trial. Its verdict (`prediction`) becomes the decision: fake, real, uncertain; a row with an
+# `error` has none; a verdict that is empty or not understood is an abstention, marked `unparsed`. `model`, `use_tools` and
+# `trial` name the run, the fields of `meta` are slices, `timings`, `latency_seconds`, the tools' seconds, `tokens` and `cost`
+# are numbers.
+# How the run was made (models by role, prompt hashes, settings, cache, times, the dataset's digest) goes into the header.
 
 Row = Mapping[str, Any]
 RUNS: Final = ("model", "tools", "trial")
@@ -64,7 +166,7 @@ def flatten(texts: pl.DataFrame, options: ReadSpec) -> Reshaped:
     columns = _question(rows, words)
     is_results = any(name in texts.columns for name in ("prediction", "verdict", *VERDICTS))
     runs = _runs(rows, texts.columns)
-    numbers = _numbers(rows)
+    numbers = _triage_numbers(rows)
     columns |= _answer(rows, words) if is_results else _given(texts, ("decision", "error"))
     columns |= runs | numbers | _cache(rows)
     others = [name for name in texts.columns if name not in KNOWN and name not in columns]
@@ -193,7 +295,7 @@ def _tools(text: str) -> str:
     return "-" if is_absent(text) else text if said is None else "tools" if said else "no-tools"
 
 
-def _numbers(rows: Sequence[Row]) -> dict[str, list[Any]]:
+def _triage_numbers(rows: Sequence[Row]) -> dict[str, list[Any]]:
     """Seconds of each component, how many tools were called and for how long; None where a row does not say."""
     timings = [row["timings"] if isinstance(row.get("timings"), Mapping) else {} for row in rows]
     names = dict.fromkeys(name for timing in timings for name in timing if name.endswith(SECONDS))

@@ -1,15 +1,77 @@
-"""Keys: found in the environment, handed to the provider, and taken out of every text that is kept or shown."""
+"""Keys, addresses without secrets in them, redaction of what providers say, and what a request really held."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Mapping
+import socket
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
-from hitmiss.errors import UsageError
+from hitmiss.core.errors import EnvironmentFault, UsageError
+
+# ----------------------------------------------------------------------
+# What a request really held: providers drop parameters that a model does not take, and say so to nobody.
+
+Sent = dict[str, Any]
+
+SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
+    "temperature": ("temperature",),
+    "seed": ("seed",),
+    "max_tokens": ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens"),
+    "reasoning_effort": ("reasoning_effort", "effort"),
+}
+"""Settings of a run, by the names that providers give them."""
+CONTENT: Final = ("messages", "input", "contents", "tools", "system", "response_format", "text", "output_config")
+"""Parts of a request that hold the question, in which a name is no parameter."""
+
+_sent: ContextVar[Sent | None] = ContextVar("sent", default=None)
+
+
+def listen() -> Sent:
+    """A mapping that is filled with the parameters of the next requests of this conversation."""
+    found: Sent = {}
+    _sent.set(found)
+    return found
+
+
+def heard(result: Any) -> None:
+    """Take note of the request that a provider gives back beside its answer."""
+    found, call = _sent.get(), result[-1] if isinstance(result, tuple) and result else None
+    request = getattr(call, "request", None)
+    if found is not None and isinstance(request, Mapping) and request:
+        found.update(parameters(request))
+
+
+def parameters(request: Mapping[str, Any]) -> Sent:
+    """The settings that a request held; None for one that it did not.
+
+    >>> parameters({"model": "m", "temperature": 0.0, "reasoning": {"effort": "low"}, "messages": [{"seed": 1}]})
+    {'temperature': 0.0, 'seed': None, 'max_tokens': None, 'reasoning_effort': 'low'}
+    """
+    inside = dict(_flat(request))
+    return {
+        name: next((inside[spelling] for spelling in spellings if spelling in inside), None)
+        for name, spellings in SPELLINGS.items()
+    }
+
+
+def _flat(request: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in request.items():
+        if isinstance(value, Mapping) and name not in CONTENT:
+            yield from _flat(value)
+        elif isinstance(value, bool | int | float | str):
+            yield name, value
+
+
+# ----------------------------------------------------------------------
+# Keys: found in the environment, handed to the provider, and taken out of every text that is kept or shown.
 
 NAMES: Final = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS)$", re.IGNORECASE)
 BEARER: Final = re.compile(r"(?i)(bearer|api[-_ ]?key[\"']?\s*[:=])\s*[\"']?[A-Za-z0-9._~+/=-]{8,}")
@@ -73,3 +135,138 @@ def key_of(variable: str | None) -> str | None:
     if not value:
         raise UsageError(f"--api-key-env names {variable}, which is not set in the environment")
     return value
+
+
+# ----------------------------------------------------------------------
+# Keys taken out of what a provider says before inspect_ai can log it: servers have been seen to echo them.
+
+
+def redact_api(model: Any, secrets: Secrets) -> None:
+    """Have every answer and every error of a model pass through `secrets` first; note what was sent."""
+    original = model.api.generate
+
+    async def generate(*args: Any, **kwargs: Any) -> Any:
+        try:
+            result = await original(*args, **kwargs)
+        except Exception as error:
+            raise redact_error(error, secrets) from None
+        heard(result)
+        if isinstance(result, tuple):
+            return tuple(_redacted(part, secrets) for part in result)
+        return _redacted(result, secrets)
+
+    model.api.generate = generate
+
+
+def _redacted(value: Any, secrets: Secrets) -> Any:
+    if isinstance(value, BaseException):
+        return redact_error(value, secrets)
+    text = value.model_dump_json()
+    clean = json.dumps(secrets.clean(json.loads(text)))
+    return value if json.loads(clean) == json.loads(text) else type(value).model_validate_json(clean)
+
+
+def redact_error(error: Any, secrets: Secrets) -> Any:
+    """The same error with no key in its words; its kind stays, as retries depend on it.
+
+    >>> redact_error(ValueError("no access for sk-12345678"), Secrets(("sk-12345678",)))
+    ValueError('no access for [key removed]')
+    """
+    error.args = tuple(secrets.clean(arg) for arg in error.args)
+    for name in ("message", "body", "request_id", "code", "provider_message"):
+        if isinstance(getattr(error, name, None), str | dict | list):
+            with suppress(AttributeError):
+                setattr(error, name, secrets.clean(getattr(error, name)))
+    error.__cause__ = error.__context__ = None
+    return error
+
+
+# ----------------------------------------------------------------------
+# Where models are asked: addresses without secrets in them, and whether a server is there at all.
+
+OPENAI: Final = "https://api.openai.com/v1"
+VARIABLE: Final = "OPENAI_BASE_URL"
+ANY_VARIABLE: Final = re.compile(r"_(BASE_URL|ENDPOINT)$")
+ELSEWHERE: Final = ("openai/azure/", "openai/bedrock/")
+SECONDS: Final = 10.0
+"""How long a server may take to accept a connection."""
+
+
+def checked_address(url: str, name: str = "--base-url") -> tuple[str, str | None]:
+    """A base URL without secrets in it, and a warning where it is neither encrypted nor this machine.
+
+    >>> checked_address("http://127.0.0.1:8000/v1")
+    ('http://127.0.0.1:8000/v1', None)
+    """
+    parts = _split(url)
+    if parts is None or parts.scheme not in ("http", "https"):
+        raise UsageError(f"{name} must be an http or https address, as https://host/v1")
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise UsageError(f"{name} must hold no user name, password, query or fragment; give a key by --api-key-env")
+    is_near = parts.hostname in ("localhost", "127.0.0.1", "::1")
+    if parts.scheme == "http" and not is_near:
+        return url, f"{parts.hostname} is asked without encryption: items and key can be read on the way"
+    return url, None
+
+
+def require_plain_environment() -> None:
+    """Refuse a variable with an address that holds a user name or a password: it would be logged with the address."""
+    for name, value in os.environ.items():
+        parts = _split(value) if ANY_VARIABLE.search(name) else None
+        if parts is not None and (parts.username or parts.password):
+            raise UsageError(
+                f"the environment variable {name} holds a user name or a password; put the key into a variable of its "
+                f"own and name it with --api-key-env"
+            )
+
+
+def is_openai(model: str, base_url: str | None, provider: str | None) -> bool:
+    """Whether a model is asked as OpenAI's own: a bare name, or `openai/name`.
+
+    >>> is_openai("gpt-5.1", None, None), is_openai("anthropic/claude", None, None), is_openai("m", "http://h/v1", None)
+    (True, False, False)
+    """
+    if provider is not None or base_url is not None:
+        return provider == "openai"
+    return "/" not in model or (model.startswith("openai/") and not model.startswith(ELSEWHERE))
+
+
+def server_of(model: str, base_url: str | None, provider: str | None) -> str | None:
+    """The address that the user named for a model: `--base-url`, or for OpenAI's the variable OPENAI_BASE_URL."""
+    if base_url is None and is_openai(model, base_url, provider):
+        return os.environ.get(VARIABLE) or None
+    return base_url
+
+
+def require_server(address: str) -> None:
+    """Raise where nothing accepts a connection at an address; where a proxy stands between, nothing is known."""
+    parts = urlsplit(address)
+    host, port = str(parts.hostname), parts.port or (443 if parts.scheme == "https" else 80)
+    proxies = urllib.request.getproxies()
+    if (proxies.get(parts.scheme) or proxies.get("all")) and not urllib.request.proxy_bypass(host):
+        return
+    try:
+        socket.create_connection((host, port), timeout=SECONDS).close()
+    except OSError as error:
+        why = "no answer within 10 seconds" if isinstance(error, TimeoutError) else error.strerror or str(error)
+        raise EnvironmentFault(
+            f"there is no server at {host}:{port} ({why}); is the address right, and is it on?"
+        ) from None
+
+
+def refuse_redirects(api: Any) -> None:
+    """Have a provider's client follow no redirect: a server must not send items on to another."""
+    for holder in (api, getattr(api, "client", None)):
+        for name in ("http_client", "_client"):
+            client = getattr(holder, name, None)
+            if client is not None and hasattr(client, "follow_redirects"):
+                client.follow_redirects = False
+
+
+def _split(url: str) -> SplitResult | None:
+    """The parts of an address; None where it is none."""
+    try:
+        parts = urlsplit(url)
+        return parts if parts.hostname and parts.port != 0 else None
+    except ValueError:
+        return None

@@ -25,7 +25,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Final
 
-from hitmiss.llm.responses_form import as_chat, as_response
+from hitmiss.llm.answers import as_chat, as_response
 
 NAME: Final = "stand-in"
 NOTE: Final = "a stand-in that measures the picture by a fixed rule; it is no language model"
@@ -297,8 +297,8 @@ def judge(
 
 
 def _log_odds(item: bytes, evidence: Mapping[str, Any] | None) -> tuple[float, str]:
-    from hitmiss.errors import DataError
-    from hitmiss.llm.tools.residual import noise_residual
+    from hitmiss.core.errors import DataError
+    from hitmiss.llm.tools.pictures import noise_residual
 
     if evidence and "sound_spectrum" in evidence:
         height = evidence["sound_spectrum"].get("highest_over_half_rate") or 0.0

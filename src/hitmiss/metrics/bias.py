@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hitmiss.errors import DataError, UsageError
+from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.tally import Array, check_label, check_trials, check_weight
 from hitmiss.metrics.ranking import roc_auc
-from hitmiss.tally import Array, check_label, check_trials, check_weight
 
 POWER = -5.0
 SMALL_POWER, NO_POWER = 1e-3, 1e-30

@@ -7,10 +7,10 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hitmiss.errors import DataError
-from hitmiss.registry import metric
+from hitmiss.core.errors import DataError
+from hitmiss.core.registry import metric
+from hitmiss.core.tally import Floats, Tally
 from hitmiss.stats.forms import ClassSums, Form, Number
-from hitmiss.tally import Floats, Tally
 
 
 def _mean_of_all(sum1: Number, n1: Number, sum0: Number, n0: Number) -> Number:

@@ -15,12 +15,12 @@ import numpy as np
 from numpy.random import PCG64
 from numpy.typing import ArrayLike, NDArray
 
-from hitmiss.errors import DataError, UnknownName, UsageError
+from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.registry import metric
+from hitmiss.core.tally import Array, Floats, Tally, check_weight
+from hitmiss.core.values import Over
 from hitmiss.metrics.counts import outcome
-from hitmiss.registry import metric
-from hitmiss.stats.seeds import Random
-from hitmiss.tally import Array, Floats, Tally, check_weight
-from hitmiss.values import Over
+from hitmiss.stats.bootstrap import Random
 
 Closed = Literal["left", "right"]
 CLOSED = ("left", "right")

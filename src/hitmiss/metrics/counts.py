@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hitmiss.errors import DataError
-from hitmiss.registry import metric
+from hitmiss.core.errors import DataError
+from hitmiss.core.registry import metric
+from hitmiss.core.tally import check_label, check_weight
+from hitmiss.core.values import ABSTAIN, FAILED, Rate
 from hitmiss.stats.forms import OfCounts
-from hitmiss.tally import check_label, check_weight
-from hitmiss.values import ABSTAIN, FAILED, Rate
 
 OUTCOMES = 8
 """How many outcomes a decision can have (see `outcome`)."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hitmiss.tally import Floats, Tally
+from hitmiss.core.tally import Floats, Tally
 
 
 @dataclass(frozen=True, eq=False)

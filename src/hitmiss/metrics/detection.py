@@ -14,13 +14,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hitmiss.errors import DataError, UsageError
-from hitmiss.registry import metric
-from hitmiss.stats.focus import tally_for
+from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.registry import metric
+from hitmiss.core.tally import Floats, Tally, pooled
 from hitmiss.stats.forms import AtThreshold, ClassSums, Form, MinimumCost, Number, Whole, equal_error, tie_steps
-from hitmiss.stats.pav import pooled
-from hitmiss.stats.unseen import equal_error_at_most
-from hitmiss.tally import Floats, Tally
+from hitmiss.stats.intervals import equal_error_at_most
+from hitmiss.stats.sketch import tally_for
 
 TieRule = Literal["grouped", "official", "interpolated", "hull"]
 

@@ -12,9 +12,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hitmiss.registry import metric
+from hitmiss.core.registry import metric
+from hitmiss.core.tally import Array, Floats, check_label, check_trials, check_weight
 from hitmiss.stats.forms import OfTerms
-from hitmiss.tally import Array, Floats, check_label, check_trials, check_weight
 
 Terms = tuple[Floats, Floats]
 

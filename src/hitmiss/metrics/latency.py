@@ -7,10 +7,10 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hitmiss.errors import DataError
-from hitmiss.registry import metric
-from hitmiss.tally import Array, Floats, check_weight
-from hitmiss.values import Quantile
+from hitmiss.core.errors import DataError
+from hitmiss.core.registry import metric
+from hitmiss.core.tally import Array, Floats, check_weight
+from hitmiss.core.values import Quantile
 
 
 @metric(best="low", range=(0.0, math.inf))

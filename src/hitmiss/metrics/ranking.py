@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hitmiss.errors import UsageError
-from hitmiss.registry import metric
-from hitmiss.stats.focus import tally_for
+from hitmiss.core.errors import UsageError
+from hitmiss.core.registry import metric
+from hitmiss.core.tally import Tally
 from hitmiss.stats.forms import Crossing, Form, PairShare, Whole
-from hitmiss.tally import Tally
+from hitmiss.stats.sketch import tally_for
 
 
 @metric(best="high", form=PairShare, prevalence=False)

@@ -23,8 +23,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hitmiss.errors import DataError, UnknownName
-from hitmiss.values import Rate
+from hitmiss.core.errors import DataError, UnknownName
+from hitmiss.core.values import Rate
 
 Floats = NDArray[np.float64]
 Bits = NDArray[np.int8]

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hitmiss.errors import UsageError
+from hitmiss.core.errors import UsageError
+from hitmiss.core.registry import metric
+from hitmiss.core.tally import Floats, check_weight
+from hitmiss.core.values import Over
 from hitmiss.metrics.confidence import Judged, judged, per_trial
-from hitmiss.registry import metric
-from hitmiss.tally import Floats, check_weight
-from hitmiss.values import Over
 
 
 @dataclass(frozen=True, eq=False)

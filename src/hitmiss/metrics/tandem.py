@@ -17,8 +17,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hitmiss.errors import DataError, UnknownName, UsageError
-from hitmiss.tally import check_weight
+from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.tally import check_weight
 
 Floats = NDArray[np.float64]
 Ties = Literal["grouped", "official"]

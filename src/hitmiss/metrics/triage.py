@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hitmiss.errors import DataError
+from hitmiss.core.errors import DataError
+from hitmiss.core.registry import metric
+from hitmiss.core.tally import check_weight
+from hitmiss.core.values import Rate
 from hitmiss.metrics.counts import Counts, f1_of, precision_of, recall_of, share, specificity_of
-from hitmiss.registry import metric
 from hitmiss.stats.forms import OfCounts
-from hitmiss.tally import check_weight
-from hitmiss.values import Rate
 
 FAKE = "fake"
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from hitmiss.protocol import load_protocol
-from hitmiss.registry import add
+from hitmiss.core.registry import add
+from hitmiss.evaluation.protocol import load_protocol
 
 for _path in sorted(Path(__file__).parent.glob("*.toml")):
     add("protocol", _path.stem, load_protocol(_path))

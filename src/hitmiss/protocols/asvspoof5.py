@@ -23,17 +23,15 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.errors import DataError, UsageError
-from hitmiss.io.words import understand
+from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.registry import all_metrics
+from hitmiss.core.tally import Floats, Tally, check_trials
+from hitmiss.io.columns import understand
 from hitmiss.metrics import detection
-from hitmiss.probe import accuracy_as_documented
-from hitmiss.registry import all_metrics
+from hitmiss.probes.domain import accuracy_as_documented
 from hitmiss.stats import intervals
-from hitmiss.stats.bootstrap import resampled, trial_replicates
-from hitmiss.stats.cells import cut
+from hitmiss.stats.bootstrap import Random, cut, generator, resampled, trial_replicates
 from hitmiss.stats.forms import Form, OfCounts
-from hitmiss.stats.seeds import Random, generator
-from hitmiss.tally import Floats, Tally, check_trials
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -131,7 +129,7 @@ def normalize_domain(values: Any, column: str = "codec") -> NDArray[Any]:
 def train_domain_probe(embeddings: Any, domain_labels: Any) -> float:
     """Accuracy of a linear classifier that predicts the domain from frozen embeddings: five-fold, as documented.
 
-    Lower is more domain-invariant; `hitmiss.probe.probe` adds balanced accuracy, baselines, an interval and folds that
+    Lower is more domain-invariant; `hitmiss.probes.domain.probe` adds balanced accuracy, baselines, an interval and folds that
     keep copies of one utterance together.
     """
     return accuracy_as_documented(np.asarray(embeddings), np.asarray(_list(domain_labels)))

@@ -20,15 +20,15 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hitmiss import artifacts
-from hitmiss.detect.extract import OutputKind, pick_output, to_log_odds, to_probability
-from hitmiss.errors import DataError, UsageError
+from hitmiss.core import artifacts
+from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.tally import Floats
+from hitmiss.detect.outputs import OutputKind, pick_output, to_log_odds, to_probability
 from hitmiss.io import read
 from hitmiss.metrics.counts import Counts, balanced_accuracy_of, f1_of, fnr_of, fpr_of
 from hitmiss.metrics.ranking import roc_auc
 from hitmiss.protocols.deepfake_batches import Batches, ScoreForm
 from hitmiss.robustness.manipulation import equal_error
-from hitmiss.tally import Floats
 
 WORDS: Final = {1: "real", 0: "fake"}
 

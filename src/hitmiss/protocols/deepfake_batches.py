@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from hitmiss.attack.audio import transform
 from hitmiss.attack.family import Perturbation
-from hitmiss.detect.endings import Settled
-from hitmiss.detect.extract import OutputKind, pick_output
-from hitmiss.detect.length import SILENCE, positions
-from hitmiss.errors import DataError
-from hitmiss.stats.seeds import noise_generator
+from hitmiss.core.errors import DataError
+from hitmiss.detect.detector import Settled
+from hitmiss.detect.loader import SILENCE, positions
+from hitmiss.detect.outputs import OutputKind, pick_output
+from hitmiss.stats.bootstrap import noise_generator
 
 ScoreForm = Literal["probability", "log-odds"]
 PADDING: Final = 160

@@ -18,13 +18,12 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from hitmiss.attack.batch import as_numbers, check_signals
-from hitmiss.attack.config import PerturbationConfig
+from hitmiss.attack.config import AttackResult, PerturbationConfig, describe, smoothness
+from hitmiss.attack.family import as_numbers, check_signals
 from hitmiss.attack.model import LAYOUTS, Classifier, as_classifier, binarize
 from hitmiss.attack.perform import Performed, Records, perform
-from hitmiss.attack.result import AttackResult, describe, smoothness
-from hitmiss.detect.extract import to_probability
-from hitmiss.errors import DataError, UnknownName, UsageError
+from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.detect.outputs import to_probability
 from hitmiss.metrics.counts import Counts, f1_of, precision_of, recall_of
 from hitmiss.metrics.ranking import roc_auc
 from hitmiss.protocols.ecg_summaries import (
@@ -35,7 +34,7 @@ from hitmiss.protocols.ecg_summaries import (
     summarize_smoothness,
     summarize_success,
 )
-from hitmiss.stats.seeds import noise_generator
+from hitmiss.stats.bootstrap import noise_generator
 
 CLASSES = ("CD", "HYP", "MI", "NORM", "STTC")
 """The document's classes, in the order of its label binarizer; any others may be named with `classes=`."""
@@ -152,7 +151,9 @@ def _performed(records: Records, config: PerturbationConfig, rng: Generator | No
 def _own_generator(record: NDArray[np.float64], config: PerturbationConfig) -> Generator:
     """A generator of its own for each (record, configuration): by the record's id, or without one by what is in it."""
     name = config.extra.get("record_id")
-    return noise_generator(0, "attack", hashlib.blake2b(record.tobytes()).hexdigest() if name is None else name, str(config))
+    return noise_generator(
+        0, "attack", hashlib.blake2b(record.tobytes()).hexdigest() if name is None else name, str(config)
+    )
 
 
 def run_attack_on_sample(

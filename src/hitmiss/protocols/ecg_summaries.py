@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hitmiss.attack.result import AttackResult
+from hitmiss.attack.config import AttackResult
+from hitmiss.core.errors import UnknownName
+from hitmiss.core.values import Rate
 from hitmiss.detect.detector import need
-from hitmiss.errors import UnknownName
-from hitmiss.values import Rate
 
 if TYPE_CHECKING:
     import pandas as pd

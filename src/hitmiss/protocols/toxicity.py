@@ -18,21 +18,26 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
-from hitmiss.columns import OWN, apart, shown, stored
-from hitmiss.decisions import Deciding, Rule, decide_groups, decided_trials
-from hitmiss.design import Design, Languages
-from hitmiss.errors import DataError, UsageError
-from hitmiss.io.findings import Ledger
-from hitmiss.io.notes import note_oddities
-from hitmiss.io.predictions import PredictionRules, Predictions, read_predictions
-from hitmiss.io.runfiles import files_of, find_run, language_of, without_own_outputs
-from hitmiss.measuring.bias import measure_bias
-from hitmiss.measuring.signature import render
+from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.question import OWN, Design, Languages, ReadSpec, apart, shown, stored
+from hitmiss.core.results import Estimate, Results, merged
+from hitmiss.core.trials import Header, Trials
+from hitmiss.derive.decisions import Deciding, Rule, decide_groups, decided_trials
+from hitmiss.engine.bias import measure_bias
+from hitmiss.engine.signature import render
+from hitmiss.evaluation.protocol import find_protocol, measure_trials
+from hitmiss.io.diagnostics import Ledger
+from hitmiss.io.predictions import (
+    PredictionRules,
+    Predictions,
+    files_of,
+    find_run,
+    language_of,
+    read_predictions,
+    without_own_outputs,
+)
+from hitmiss.io.reader import note_oddities
 from hitmiss.metrics.counts import Counts
-from hitmiss.protocol import find_protocol, measure_trials
-from hitmiss.readspec import ReadSpec
-from hitmiss.results import Estimate, Results, merged
-from hitmiss.trials import Header, Trials
 
 LANGUAGE: Final = "language"
 AVERAGES: Final = ("macro", "micro", "worst")

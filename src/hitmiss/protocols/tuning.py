@@ -9,12 +9,11 @@ from typing import Any, Final
 
 import polars as pl
 
-from hitmiss.decisions import Deciding
-from hitmiss.errors import DataError, UsageError
-from hitmiss.io.outfiles import write_csv
-from hitmiss.io.predictions import PredictionRules
-from hitmiss.io.runfiles import files_of, language_of, without_own_outputs
-from hitmiss.measuring.tuning import Tuned, tune
+from hitmiss.core.errors import DataError, UsageError
+from hitmiss.derive.decisions import Deciding
+from hitmiss.engine.tuning import Tuned, tune
+from hitmiss.io.predictions import PredictionRules, files_of, language_of, without_own_outputs
+from hitmiss.io.write import write_csv
 from hitmiss.protocols.toxicity import Run, load_files, load_table
 
 WRITABLE: Final = ".csv"

@@ -18,19 +18,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hitmiss.comparing.differences import A_BETTER, B_BETTER, IDENTICAL, Comparison, Difference, p_text
-from hitmiss.comparing.gates import Check as GateCheck
-from hitmiss.comparing.rankings import Ranking
-from hitmiss.errors import UsageError
-from hitmiss.measuring.signature import read_signature
+from hitmiss.core.errors import UsageError
+from hitmiss.core.registry import find_metric
+from hitmiss.core.results import Estimate, Results
+from hitmiss.core.schema import parse
+from hitmiss.engine.compare import A_BETTER, B_BETTER, IDENTICAL, Comparison, Difference, p_text
+from hitmiss.engine.gate import Check as GateCheck
+from hitmiss.engine.rank import Ranking
+from hitmiss.engine.signature import read_signature
 from hitmiss.protocols.triage import Asides, repeats_of
-from hitmiss.registry import find_metric
-from hitmiss.report.glossary import explain, is_share
-from hitmiss.report.grids import figure, interval, places
-from hitmiss.results import Estimate, Results
-from hitmiss.spec import parse
-from hitmiss.stats.heterogeneity import Figure, Tested, against_others, shift
-from hitmiss.stats.multiple import holm
+from hitmiss.report.tables import explain, figure, interval, is_share, places
+from hitmiss.stats.tests import Figure, Tested, against_others, holm, shift
 from hitmiss.verdicts.people import SYSTEM, TOGETHER, WHO, Teamwork
 
 PASSED, FAILED, OPEN = "passed", "failed", "not checked"

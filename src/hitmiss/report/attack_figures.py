@@ -8,13 +8,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from hitmiss.core.results import Estimate, Results
+from hitmiss.core.trials import Trials
 from hitmiss.drawing.attacks import classwise_metric_bars, minimal_strength_histogram, norm_boxes, success_map, triptych
 from hitmiss.metrics.robustness import Floats, changed, target_success
 from hitmiss.report.robustness_display import RobustnessDisplay, attack_name
-from hitmiss.results import Estimate, Results
 from hitmiss.robustness.attacks import measure_attacks
 from hitmiss.robustness.campaign import CLEAN, Campaign, Cell
-from hitmiss.trials import Trials
 
 CURVES: Final = ("changed", "changed_correct", "exact_match", "macro_auc")
 MOST_BARS: Final = 5

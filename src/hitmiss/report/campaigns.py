@@ -10,21 +10,19 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from hitmiss.core.results import Estimate, Results
+from hitmiss.core.tally import Floats
+from hitmiss.core.trials import Trials
 from hitmiss.report.assessment import FAILED, OPEN, PASSED, Assessment, Line, Shown, assess, checks, shown, told
 from hitmiss.report.evaluations import Evaluation, is_campaign
-from hitmiss.report.glossary import explain
-from hitmiss.report.grids import Grid, Row
 from hitmiss.report.heat import HeatMap, heat_map
 from hitmiss.report.robustness_display import RobustnessDisplay, attack_name
 from hitmiss.report.shelves import Shelf
 from hitmiss.report.summary import Summary
-from hitmiss.report.tables import groupings
+from hitmiss.report.tables import Grid, Row, explain, groupings
 from hitmiss.report.worst_errors import Errors, Sample, within
-from hitmiss.results import Estimate, Results
 from hitmiss.robustness.attacks import MEANS
 from hitmiss.robustness.campaign import CLEAN, CONTROL, Campaign, Cell
-from hitmiss.tally import Floats
-from hitmiss.trials import Trials
 
 CURVES: Final = ("changed", "robust_accuracy", "exact_match", "macro_auc", "target_success", "target_eligible")
 HEADLINE: Final = "robust_accuracy"

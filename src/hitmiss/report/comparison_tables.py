@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hitmiss.comparing.differences import Comparison, Difference, Discordance, p_text
-from hitmiss.comparing.rankings import Duel, Ranking, Standing, is_sliced, title_of
-from hitmiss.design import Grouping
+from hitmiss.core.question import Grouping
+from hitmiss.engine.compare import Comparison, Difference, Discordance, p_text
+from hitmiss.engine.rank import Duel, Ranking, Standing, is_sliced, title_of
 from hitmiss.report.tables import ARROW, Cell, Table
 
 VERDICT = "verdict"

@@ -6,17 +6,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from hitmiss import artifacts
-from hitmiss.comparing.differences import Comparison, Difference, Discordance
-from hitmiss.comparing.gates import Check
-from hitmiss.comparing.rankings import Duel, Ranking, Standing
-from hitmiss.errors import DataError
+from hitmiss.core import artifacts
+from hitmiss.core.errors import DataError
+from hitmiss.engine.compare import Comparison, Difference, Discordance
+from hitmiss.engine.gate import Check
+from hitmiss.engine.rank import Duel, Ranking, Standing
 from hitmiss.report import comparison_tables, gate_report, views
 from hitmiss.report.assessment import Assessment, assess_comparison, assess_gate
-from hitmiss.report.glossary import glossary
 from hitmiss.report.page import OfCounts, Page, Part
 from hitmiss.report.summary import Summary
-from hitmiss.report.tables import Cell, Table
+from hitmiss.report.tables import Cell, Table, glossary
 
 KINDS: Final = ("comparison", "ranking", "gate")
 

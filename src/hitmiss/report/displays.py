@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 from scipy.special import ndtri
 
-from hitmiss.errors import DataError
-from hitmiss.measuring.tallied import TalliedTrials
+from hitmiss.core.errors import DataError
+from hitmiss.core.tally import Floats, Tally
+from hitmiss.core.trials import Trials
+from hitmiss.engine.counted import TalliedTrials
 from hitmiss.metrics.curves import det_of_tally, pr_of_tally, roc_of_tally
 from hitmiss.metrics.detection import bayes_threshold, dcf_weights, eer_point
 from hitmiss.metrics.ranking import average_precision_of_tally
 from hitmiss.report.thinning import PIXELS, thin
 from hitmiss.stats.forms import MinimumCost
-from hitmiss.tally import Floats, Tally
-from hitmiss.trials import Trials
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from hitmiss.core.results import Estimate, Results
 from hitmiss.report.tables import Cell, Table, short_interval
-from hitmiss.results import Estimate, Results
 from hitmiss.robustness.manipulation import CHANGED
 
 COLUMNS: Final = {

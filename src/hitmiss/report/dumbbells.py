@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from hitmiss.comparing.differences import A_BETTER, B_BETTER, Comparison, Difference
-from hitmiss.comparing.rankings import Ranking
+from hitmiss.core.results import Estimate
+from hitmiss.engine.compare import A_BETTER, B_BETTER, Comparison, Difference
+from hitmiss.engine.rank import Ranking
 from hitmiss.report.evaluations import RUN, Evaluation
-from hitmiss.report.glossary import explain
-from hitmiss.report.grids import figure, places
-from hitmiss.report.tables import groupings
-from hitmiss.results import Estimate
+from hitmiss.report.tables import explain, figure, groupings, places
 
 MARGIN: Final = 0.05
 UNTESTED: Final = "not tested"

@@ -7,8 +7,8 @@ from typing import Final
 
 import polars as pl
 
-from hitmiss.errors import DataError, UsageError
-from hitmiss.io.outfiles import spreadsheet_safe, write_csv
+from hitmiss.core.errors import DataError, UsageError
+from hitmiss.io.write import spreadsheet_safe, write_csv
 from hitmiss.protocols.toxicity import Run
 
 ADDED: Final = ("error_type", "threshold", "margin")

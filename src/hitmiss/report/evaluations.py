@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from hitmiss.errors import UsageError
-from hitmiss.measuring.signature import read_signature
-from hitmiss.protocol import Protocol, find_protocol
+from hitmiss.core.errors import UsageError
+from hitmiss.core.results import Estimate, Results
+from hitmiss.core.trials import Trials
+from hitmiss.engine.signature import read_signature
+from hitmiss.evaluation.protocol import Protocol, find_protocol
 from hitmiss.protocols.triage import Asides
 from hitmiss.report.displays import Display
 from hitmiss.report.pictures import Picture, runs_of
 from hitmiss.report.shelves import Shelf
 from hitmiss.report.tables import runs
-from hitmiss.results import Estimate, Results
-from hitmiss.trials import Trials
 from hitmiss.verdicts.stability import TRIAL, pooled
 
 RUN: Final = "run"

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from hitmiss.errors import UnknownName, UsageError
+from hitmiss.core.errors import UnknownName, UsageError
+from hitmiss.core.results import Results
 from hitmiss.report.evaluations import Evaluation, RunData, evaluations
-from hitmiss.report.grids import Grid, grids
 from hitmiss.report.marks import read_marks
 from hitmiss.report.papers import Style, latex, markdown
-from hitmiss.results import Results
+from hitmiss.report.tables import Grid, grids
 
 FORMATS: Final = ("latex", "markdown", "csv", "xlsx", "json", "model-card")
 

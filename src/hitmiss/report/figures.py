@@ -11,7 +11,8 @@
 
 from __future__ import annotations
 
-from hitmiss.errors import DataError
+from hitmiss.core.errors import DataError
+from hitmiss.core.trials import Trials
 from hitmiss.report.displays import Costs, DetDisplay, Display, Point, PrDisplay, RocDisplay
 from hitmiss.report.matplots import PALETTE, STYLE, save
 from hitmiss.report.robustness_display import RobustnessDisplay
@@ -22,7 +23,6 @@ from hitmiss.report.score_displays import (
     RiskCoverageDisplay,
     TippettDisplay,
 )
-from hitmiss.trials import Trials
 
 __all__ = [
     "PALETTE",

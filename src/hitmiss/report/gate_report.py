@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 from xml.etree import ElementTree
 
-from hitmiss.comparing.gates import Check
+from hitmiss.engine.gate import Check
 from hitmiss.report.tables import Cell, Table
 
 SUMMARY_LIMIT: Final = 900_000

@@ -14,13 +14,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from hitmiss import artifacts
 from hitmiss._version import __version__
-from hitmiss.errors import EnvironmentFault
+from hitmiss.core import artifacts
+from hitmiss.core.errors import EnvironmentFault
+from hitmiss.core.values import verbatim, visible
 from hitmiss.report.evaluations import RunData
 from hitmiss.report.page import FigureView, Options, Page, compose
 from hitmiss.report.svg import svg_of
-from hitmiss.visible import verbatim, visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment

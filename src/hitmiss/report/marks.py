@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Final
 from warnings import warn
 
-from hitmiss import artifacts
-from hitmiss.errors import DataError
-from hitmiss.results import SCHEMA, Estimate
+from hitmiss.core import artifacts
+from hitmiss.core.errors import DataError
+from hitmiss.core.results import SCHEMA, Estimate
 
 LEVELS: Final = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from scipy.special import ndtri
 
-from hitmiss import artifacts
+from hitmiss.core import artifacts
+from hitmiss.core.errors import UsageError
+from hitmiss.core.values import visible
 from hitmiss.drawing.scores import FAKE, GREY, REAL, TICKS
-from hitmiss.errors import UsageError
 from hitmiss.report.displays import area_text
-from hitmiss.report.glossary import explain
-from hitmiss.visible import visible
+from hitmiss.report.tables import explain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

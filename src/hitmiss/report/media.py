@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from hitmiss.errors import DataError, EnvironmentFault
+from hitmiss.core.errors import DataError, EnvironmentFault
 from hitmiss.report.thinning import thin
 
 Changed = Callable[[Any], Any]
@@ -134,7 +134,7 @@ def image_of(path: Path) -> Media | Refusal:
 
 def sound_of(path: Path, changed: Changed | None = None, rate: int = RATE) -> Media | Refusal:
     """The first seconds of a sound; of one that was changed as it was then, which `is_changed` says."""
-    from hitmiss.io.media import load_audio, need
+    from hitmiss.media.audio import load_audio, need
 
     clip = load_audio(path, rate, max_seconds=LONGEST)
     after = changed(clip) if changed is not None else None

@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 from typing import Any, Final
 
+from hitmiss.core.results import Estimate, Results
 from hitmiss.report.evaluations import signature_part
-from hitmiss.results import Estimate, Results
 
 TASKS: Final = {
     "asvspoof5": "audio-classification",

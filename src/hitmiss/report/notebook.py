@@ -9,10 +9,10 @@ import io
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
+from hitmiss.core.results import Results
+from hitmiss.core.values import visible
 from hitmiss.report.campaigns import assessed
-from hitmiss.report.grids import Grid, Row, figure, grids, interval, places
-from hitmiss.results import Results
-from hitmiss.visible import visible
+from hitmiss.report.tables import Grid, Row, figure, grids, interval, places
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,14 +11,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from hitmiss.core.results import Estimate
 from hitmiss.report.evaluations import RUN, Evaluation
-from hitmiss.report.glossary import explain, is_share
-from hitmiss.report.grids import figure, places
 from hitmiss.report.heat import heat_map
 from hitmiss.report.marks import Marks
 from hitmiss.report.papers import tex
-from hitmiss.report.tables import groupings
-from hitmiss.results import Estimate
+from hitmiss.report.tables import explain, figure, groupings, is_share, places
 
 MOST_ACROSS: Final = 8
 """Conditions side by side; this many figures of four digits fit one column of two."""

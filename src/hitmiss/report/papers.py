@@ -7,10 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from hitmiss.report.grids import Grid, Row, figure, interval, places
+from hitmiss.core.values import visible
 from hitmiss.report.marks import Marks
-from hitmiss.report.tables import ARROW
-from hitmiss.visible import visible
+from hitmiss.report.tables import ARROW, Grid, Row, figure, interval, places
 
 SPECIAL: Final = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from hitmiss.core.results import Estimate, number
 from hitmiss.protocols.triage import repeats_of
 from hitmiss.report.tables import Cell, Table, short_interval, titled
-from hitmiss.results import Estimate, number
 from hitmiss.stats.agreement import Agreement
-from hitmiss.stats.binomial import wilson
+from hitmiss.stats.intervals import wilson
 from hitmiss.verdicts.people import PEOPLE, SYSTEM, TOGETHER, WHO, Load, Teamwork
 
 

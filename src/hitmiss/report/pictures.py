@@ -15,15 +15,15 @@ from typing import Any, Final
 
 import polars as pl
 
-from hitmiss import artifacts
-from hitmiss.columns import shown
-from hitmiss.errors import DataError
-from hitmiss.measuring.tallied import TalliedTrials
+from hitmiss.core import artifacts
+from hitmiss.core.errors import DataError
+from hitmiss.core.question import shown
+from hitmiss.core.results import Results, load_results
+from hitmiss.core.trials import Trials
+from hitmiss.engine.counted import TalliedTrials
 from hitmiss.report.displays import Costs, Display, PrDisplay, RocDisplay
 from hitmiss.report.figures import displays
 from hitmiss.report.score_displays import read_display
-from hitmiss.results import Results, load_results
-from hitmiss.trials import Trials
 from hitmiss.verdicts.stability import is_repeated, pooled
 
 MOST_RUNS: Final = 12
@@ -74,7 +74,7 @@ def drawn_of(
     """The pictures of a measurement; of a calibrated one before and after, as `measure_calibrated` names the two runs."""
     if development is None:
         return pictures(trials, results)
-    from hitmiss.calibration import calibrate
+    from hitmiss.derive.calibration import calibrate
 
     sides = {"before": trials, f"after {method}": calibrate(development, trials, method)}
     made = [(name, p) for name, side in sides.items() for p in pictures(side, results)]

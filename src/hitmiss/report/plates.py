@@ -13,8 +13,8 @@ from typing import Any, Final
 import numpy as np
 from scipy.special import ndtri
 
+from hitmiss.core.tally import Floats
 from hitmiss.report.displays import DetDisplay, Point, PrDisplay, area_text
-from hitmiss.report.glossary import explain, is_share
 from hitmiss.report.robustness_display import RobustnessDisplay
 from hitmiss.report.score_displays import (
     BayesErrorDisplay,
@@ -23,8 +23,8 @@ from hitmiss.report.score_displays import (
     RiskCoverageDisplay,
     TippettDisplay,
 )
-from hitmiss.stats.binomial import wilson
-from hitmiss.tally import Floats
+from hitmiss.report.tables import explain, is_share
+from hitmiss.stats.intervals import wilson
 
 Lines = Sequence[tuple[str, Any]]
 RATES: Final = (
@@ -155,7 +155,7 @@ class How:
 def plate_of(kind: str, lines: Lines, how: How | None = None) -> Plate:
     """The plate of one kind of display, one line per run.
 
-    >>> from hitmiss.trials import Trials
+    >>> from hitmiss.core.trials import Trials
     >>> plate = plate_of("roc", [("a", displays_of(Trials.of([1, 1, 0, 0], [3.0, 1.0, 2.0, 0.0]))["roc"])])
     >>> plate.finding
     'Area under the curve 0.7500'

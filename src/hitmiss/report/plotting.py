@@ -12,14 +12,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hitmiss.errors import DataError, UsageError
+from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.results import Results
+from hitmiss.core.trials import Trials
 from hitmiss.report.matplots import FORMATS, save
 from hitmiss.report.notebook import Drawn
 from hitmiss.report.pictures import Picture, pictures, read_pictures
 from hitmiss.report.readings import READINGS
 from hitmiss.report.robustness_display import RobustnessDisplay
-from hitmiss.results import Results
-from hitmiss.trials import Trials
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hitmiss.errors import DataError, UsageError
-from hitmiss.results import Estimate, Results
+from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.results import Estimate, Results
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from hitmiss.attack.codec import find_codec
-from hitmiss.attack.plan import Condition, usable
-from hitmiss.attack.rows import CodedRows, ManipulatedRows
-from hitmiss.errors import HitmissError
+from hitmiss.attack.codecs import Condition, find_codec, usable
+from hitmiss.attack.conditions import CodedRows, ManipulatedRows
+from hitmiss.core.errors import HitmissError
 from hitmiss.io.runs import load_manifest
 
 Row = Mapping[str, Any]

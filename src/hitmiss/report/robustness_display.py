@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
-from hitmiss.errors import DataError, UsageError
-from hitmiss.results import Estimate, Results
+from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.results import Estimate, Results
+from hitmiss.core.schema import Spec, parse
+from hitmiss.core.tally import Floats
 from hitmiss.robustness.campaign import CLEAN, CONTROL
 from hitmiss.robustness.manipulation import CLEAN_NAMES
-from hitmiss.spec import Spec, parse
-from hitmiss.tally import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import MISSING, fields
 from typing import Any, Final
 
-from hitmiss.declared import Plain, schema_of
-from hitmiss.design import Design
-from hitmiss.readspec import ReadSpec
+from hitmiss.core.question import Design, ReadSpec
+from hitmiss.core.results import SCHEMA, Estimate
+from hitmiss.core.schema import Plain, schema_of
 from hitmiss.report.readings import READINGS
-from hitmiss.results import SCHEMA, Estimate
 
 NUMBER: Final = {"anyOf": [{"type": "number"}, {"enum": ["inf", "-inf"]}, {"type": "null"}]}
 CELL: Final = {"type": "object", "additionalProperties": {"type": "string"}}

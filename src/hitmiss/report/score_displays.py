@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 from scipy.special import expit, logit
 
-from hitmiss.errors import DataError
+from hitmiss.core.errors import DataError
+from hitmiss.core.tally import Floats, Tally
+from hitmiss.core.trials import Trials
+from hitmiss.core.values import FAILED
 from hitmiss.metrics.confidence import binned, judged
 from hitmiss.metrics.detection import pav_blocks
 from hitmiss.metrics.selective import risk_coverage
 from hitmiss.report.displays import Display, Point, facts, light, operating_points, tally_of
 from hitmiss.report.thinning import PIXELS
-from hitmiss.stats.binomial import wilson
-from hitmiss.stats.keys import COARSE, bins_of, first_key, keys_of, scores_of
-from hitmiss.tally import Floats, Tally
-from hitmiss.trials import Trials
-from hitmiss.values import FAILED
+from hitmiss.stats.intervals import wilson
+from hitmiss.stats.sketch import COARSE, bins_of, first_key, keys_of, scores_of
 
 if TYPE_CHECKING:
     pass

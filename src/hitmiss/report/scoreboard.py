@@ -7,9 +7,9 @@ import io
 from collections.abc import Sequence
 from typing import Any, Final
 
+from hitmiss.core.results import Estimate, number
 from hitmiss.protocols.toxicity import Board, Row
 from hitmiss.report.tables import ARROW, Cell, Table, short_interval
-from hitmiss.results import Estimate, number
 
 FIRST: Final = ("roc_auc", "f1", "precision", "recall", "accuracy")
 LATER: Final = ("specificity", "fpr", "fnr")

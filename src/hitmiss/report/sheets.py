@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import polars as pl
 
-from hitmiss.errors import EnvironmentFault
-from hitmiss.io.outfiles import spreadsheet_safe
-from hitmiss.results import Results
+from hitmiss.core.errors import EnvironmentFault
+from hitmiss.core.results import Results
+from hitmiss.io.write import spreadsheet_safe
 
 WIDEST: Final = 40
 

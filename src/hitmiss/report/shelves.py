@@ -11,13 +11,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from hitmiss.errors import DataError, UsageError
-from hitmiss.io.finished import files_of, media_folder, run_behind
+from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.trials import Trials
 from hitmiss.io.manifest import inside, read_manifest
-from hitmiss.io.rows import read_rows
+from hitmiss.io.reader import files_of, media_folder, run_behind
+from hitmiss.io.tables import read_rows
 from hitmiss.report.media import Media, Refusal, open_media, trace_of
 from hitmiss.report.remaking import Remaking, remaking_of
-from hitmiss.trials import Trials
 
 COLUMNS: Final = ("file", "path", "filename", "audio", "image", "media")
 NAMED: Final = ("image", "image_path", "audio", "audio_path")
@@ -103,7 +103,7 @@ class SignalShelf:
 
     @cached_property
     def _recordings(self) -> Any:
-        from hitmiss.attack.data import read_recordings
+        from hitmiss.attack.campaign import read_recordings
 
         return read_recordings(self.path)
 
@@ -121,7 +121,7 @@ class SignalShelf:
 
     def _attacked(self, row: Mapping[str, Any]) -> tuple[Any, str]:
         """The record of a row as the attack that the row names left it, and that attack in words."""
-        from hitmiss.attack.signals import has_signals, read_signals
+        from hitmiss.attack.campaign import has_signals, read_signals
 
         if self.run is None or "attack" not in row or not has_signals(self.run):
             return None, ""

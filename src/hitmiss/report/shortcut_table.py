@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from hitmiss.core.results import Estimate, Results, number
 from hitmiss.report.tables import Cell, Table, short_interval
-from hitmiss.results import Estimate, Results, number
 
 
 def shortcut_table(results: Results, by: str) -> Table:

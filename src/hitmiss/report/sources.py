@@ -7,23 +7,21 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from hitmiss.columns import shown
-from hitmiss.decisions import at_threshold
-from hitmiss.design import Design, Protocol, parse_by
-from hitmiss.errors import DataError, UsageError
-from hitmiss.io.people import read_verdicts
+from hitmiss.claims.open import is_results, name_runs, open_run, split_choice
+from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.progress import each
+from hitmiss.core.question import Design, Protocol, ReadSpec, parse_by, shown
+from hitmiss.core.trials import Trials
+from hitmiss.derive.decisions import at_threshold
+from hitmiss.evaluation.protocol import find_protocol, measure_trials, protocols
 from hitmiss.io.runs import MANIFEST
-from hitmiss.opening import is_results, name_runs, open_run, split_choice
-from hitmiss.progress import each
-from hitmiss.protocol import find_protocol, measure_trials, protocols
+from hitmiss.io.triage import read_verdicts
 from hitmiss.protocols.triage import Asides, asides_of, evaluate_trials
-from hitmiss.readspec import ReadSpec
 from hitmiss.report.dossier import dossier_of
 from hitmiss.report.evaluations import RunData
 from hitmiss.report.pictures import load_whole, pictures
 from hitmiss.report.shelves import COLUMNS, Shelf, shelf_of
 from hitmiss.report.worst_errors import TEXTS
-from hitmiss.trials import Trials
 from hitmiss.verdicts.people import evaluate_teamwork
 from hitmiss.verdicts.stability import is_repeated
 

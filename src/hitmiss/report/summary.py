@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from hitmiss.comparing.differences import Comparison
-from hitmiss.comparing.rankings import Ranking
+from hitmiss.core.results import Estimate
+from hitmiss.engine.compare import Comparison
+from hitmiss.engine.rank import Ranking
 from hitmiss.report.assessment import PER_CENT, Assessment, Beside, Shown, assess, shown
 from hitmiss.report.evaluations import RUN, Evaluation
-from hitmiss.report.glossary import explain, is_share
-from hitmiss.results import Estimate
+from hitmiss.report.tables import explain, is_share
 
 TILES: Final = 5
 MOST_RANKS: Final = 6

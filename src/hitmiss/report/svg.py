@@ -10,9 +10,9 @@ from typing import Final
 
 import numpy as np
 
+from hitmiss.core.tally import Floats
+from hitmiss.core.values import visible
 from hitmiss.report.plates import MUTED, Axis, Bars, Block, Curve, Dots, Mark, Plate, Ribbon, Rule
-from hitmiss.tally import Floats
-from hitmiss.visible import visible
 
 WIDTH, HEIGHT, SQUARE = 460, 330, 420
 LEFT, RIGHT, TOP, BOTTOM = 62, 14, 12, 46

@@ -14,10 +14,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TextIO
 
-from hitmiss import progress
+from hitmiss.core import progress
+from hitmiss.core.values import spelled, visible, wrapped
 from hitmiss.report.assessment import Assessment
 from hitmiss.report.tables import Cell, Table
-from hitmiss.visible import spelled, visible, wrapped
 
 AVERAGES: Final = ("pooled", "macro")
 """The rows with which the averages begin."""

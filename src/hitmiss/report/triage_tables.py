@@ -7,14 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, Final
 
-from hitmiss.bands import Point
+from hitmiss.core.results import Estimate, Results, number
+from hitmiss.core.schema import Spec
+from hitmiss.derive.bands import Point
 from hitmiss.metrics.counts import Counts
 from hitmiss.protocols.triage import CHANCE, Asides, Confusion, Triage, repeats_of
 from hitmiss.report.people_tables import people_tables
 from hitmiss.report.plates import Way
-from hitmiss.report.tables import Cell, Table, by_slice, groupings, short_interval, titled
-from hitmiss.results import Estimate, Results, number
-from hitmiss.spec import Spec
+from hitmiss.report.tables import Cell, Table, groupings, short_interval, titled
+from hitmiss.report.tables import slice_table as by_slice
 from hitmiss.verdicts.people import RIGHT, UNDECIDED, WRONG
 from hitmiss.verdicts.reliability import Bin
 

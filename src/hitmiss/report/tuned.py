@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from hitmiss.measuring.tuning import DEFAULT, Tuned
+from hitmiss.core.results import number
+from hitmiss.engine.tuning import DEFAULT, Tuned
 from hitmiss.protocols.tuning import Tuning
 from hitmiss.report.tables import Cell, Table
-from hitmiss.results import number
 
 
 def records(tuning: Tuning) -> list[dict[str, Any]]:

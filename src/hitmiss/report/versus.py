@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from hitmiss.comparing.differences import A_BETTER, B_BETTER, IDENTICAL, NO_DIFFERENCE, Comparison
-from hitmiss.comparing.rankings import Ranking, compare_runs
-from hitmiss.design import Design
-from hitmiss.errors import DataError, UsageError
-from hitmiss.measuring.tallied import TalliedTrials
-from hitmiss.opening import runs_inside
-from hitmiss.protocol import comparable
-from hitmiss.registry import find_metric
+from hitmiss.claims.open import runs_inside
+from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.question import Design
+from hitmiss.core.registry import find_metric
+from hitmiss.core.schema import parse
+from hitmiss.core.trials import Trials
+from hitmiss.engine.compare import A_BETTER, B_BETTER, IDENTICAL, NO_DIFFERENCE, Comparison
+from hitmiss.engine.counted import TalliedTrials
+from hitmiss.engine.rank import Ranking, compare_runs
+from hitmiss.evaluation.protocol import comparable
 from hitmiss.report import comparison_tables, views
 from hitmiss.report.comparison_tables import VERDICT
 from hitmiss.report.evaluations import Evaluation
 from hitmiss.report.tables import Table, groupings
-from hitmiss.spec import parse
-from hitmiss.trials import Trials
 
 UNTESTED = (
     "Two intervals that overlap do not show that two runs are alike, nor that they differ: these results hold figures "

@@ -7,10 +7,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hitmiss.report.glossary import explain
-from hitmiss.report.grids import Grid, Row, figure, interval, places
-from hitmiss.report.tables import ARROW, Table
-from hitmiss.results import Estimate
+from hitmiss.core.results import Estimate
+from hitmiss.report.tables import ARROW, Grid, Row, Table, explain, figure, interval, places
 
 MOST_ROWS: Final = 400
 """Rows of a table on the page; of more the first and the last half are shown, and the number left out."""

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import polars as pl
 
-from hitmiss.columns import shown
+from hitmiss.core.question import shown
+from hitmiss.core.trials import Trials
 from hitmiss.report.media import Media, Refusal
 from hitmiss.report.shelves import COLUMNS, Shelf
-from hitmiss.trials import Trials
 
 MOST: Final = 10
 """Errors of each kind that are shown."""

@@ -1,19 +1,406 @@
-"""The review as an ASGI application: addresses, sessions and forms; behind its guard."""
+"""The review as a web application: pages, sessions, forms and the socket."""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import os
+import secrets
+import socket
+import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl
 
-from hitmiss.errors import DataError, EnvironmentFault
-from hitmiss.review import pages
-from hitmiss.review.guard import App, Guard, Hosts
-from hitmiss.review.media import Library
-from hitmiss.review.queue import Queue
-from hitmiss.review.sessions import Sessions
-from hitmiss.review.site import Refused, Site, Visit, go
-from hitmiss.review.store import Store
+from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
+from hitmiss.core.values import verbatim, visible
+from hitmiss.review import drawing, store
+from hitmiss.review.drawing import waveform
+from hitmiss.review.guard import MEDIA_POLICY, App, Guard, Hosts, is_loopback
+from hitmiss.review.items import AUDIO, ECG, IMAGE, TEXT, Library
+from hitmiss.review.store import (
+    LEASE_SECONDS,
+    LONGEST_NOTE,
+    NEGATIVE,
+    POSITIVE,
+    UNSURE,
+    VERDICTS,
+    Item,
+    Queue,
+    Reviewer,
+    Store,
+)
+from hitmiss.review.summary import own_progress, summarise
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+
+# ----------------------------------------------------------------------
+# The look of the review: templates in which every text is escaped, the style, the script, and what is said on errors.
+
+TEMPLATES: Final = Path(__file__).parent / "templates"
+ASSETS: Final = {"review.css": "text/css", "review.js": "text/javascript"}
+SORRY: Final = {
+    400: "That was no proper request.",
+    403: "This form is out of date. Go back, load the page again and repeat what you did; nothing was lost.",
+    404: "There is nothing here.",
+    413: "That was too long.",
+    503: "Your verdict was NOT saved: the review file cannot be written now (is the disk full?). Nothing that was saved before is lost. Try again.",
+}
+
+
+def page(name: str, **values: Any) -> str:
+    """A template filled in."""
+    return environment().get_template(name).render(**values)
+
+
+def sorry(status: int) -> str:
+    """A page with a sentence about what went wrong."""
+    return page("sorry.html", who=None, text=SORRY.get(status, SORRY[400]))
+
+
+def asset(name: str) -> str:
+    """The style or the script."""
+    return (TEMPLATES / name).read_text(encoding="utf-8")
+
+
+@lru_cache(maxsize=1)
+def environment() -> Environment:
+    """Templates in which every text is escaped and what cannot be seen is written out, save in what people judge."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    made = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_seen,
+    )
+    made.filters["verbatim"] = _as_is
+    return made
+
+
+def _as_is(text: str) -> Any:
+    """A text that people judge: every character of it, with markup escaped."""
+    from markupsafe import escape
+
+    return escape(verbatim(text))
+
+
+def _seen(value: Any) -> Any:
+    return visible(value, keep="\n\t") if isinstance(value, str) and not hasattr(value, "__html__") else value
+
+
+# ----------------------------------------------------------------------
+# Who a browser is: a signed cookie, a token against forged forms, and the token that remote use needs.
+
+SHORTEST_TOKEN: Final = 16
+
+
+@dataclass(frozen=True)
+class Session:
+    """A browser, and who has signed in on it (None: nobody yet)."""
+
+    id: str
+    reviewer: int | None = None
+
+
+class Sessions:
+    """Makes and checks what browsers carry. Everything is compared in constant time."""
+
+    def __init__(self, secret: str, token: str | None = None) -> None:
+        self._token = token
+        # another token makes cookies that were handed out under the old one worthless
+        self._key = hmac.digest(secret.encode(), (token or "").encode(), "sha256")
+        self.cookie_name = f"review_{hashlib.sha256(secret.encode()).hexdigest()[:8]}"
+
+    @property
+    def needs_token(self) -> bool:
+        """Whether signing in takes a token."""
+        return self._token is not None
+
+    def fresh(self, reviewer: int | None = None) -> Session:
+        """A new session."""
+        return Session(secrets.token_urlsafe(16), reviewer)
+
+    def cookie(self, session: Session) -> str:
+        """What the browser keeps."""
+        text = f"{session.id}.{session.reviewer or 0}"
+        return f"{text}.{self._sign('cookie', text)}"
+
+    def read(self, cookie: str | None) -> Session | None:
+        """The session of a cookie; None where it is not ours."""
+        text, _, seal = (cookie or "").rpartition(".")
+        if not text or not hmac.compare_digest(seal.encode("utf-8", "replace"), self._sign("cookie", text).encode()):
+            return None
+        name, _, reviewer = text.rpartition(".")
+        return Session(name, int(reviewer) or None)
+
+    def form_token(self, session: Session) -> str:
+        """What every form of this session carries."""
+        return self._sign("form", session.id)
+
+    def is_form_token(self, session: Session, given: str) -> bool:
+        """Whether a form is one of ours."""
+        return hmac.compare_digest(given.encode("utf-8", "replace"), self.form_token(session).encode())
+
+    def is_token(self, given: str) -> bool:
+        """Whether this is the token that remote use needs."""
+        return self._token is None or hmac.compare_digest(
+            given.strip().encode("utf-8", "replace"), self._token.encode()
+        )
+
+    def _sign(self, purpose: str, text: str) -> str:
+        return hmac.new(self._key, f"{purpose}\x1f{text}".encode("utf-8", "replace"), "sha256").hexdigest()
+
+
+def token_of(path: Path) -> str:
+    """The token in a file that only its owner can read; a new one where there is no file."""
+    if not path.exists():
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:  # noqa: PTH123
+            file.write(secrets.token_urlsafe(24) + "\n")
+    token = path.read_text(encoding="utf-8").strip()
+    if len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
+        raise DataError(f"{path.name}: a token is one line of at least {SHORTEST_TOKEN} plain letters and digits")
+    return token
+
+
+# ----------------------------------------------------------------------
+# What each address of the review answers. Pages need no script; the script adds the keys.
+
+
+@dataclass(frozen=True)
+class Visit:
+    """A request: the browser's session, who has signed in, and the form that was sent."""
+
+    session: Session
+    who: Reviewer | None
+    form: Mapping[str, str]
+    parts: Mapping[str, str]
+    query: Mapping[str, str]
+    is_new: bool
+
+
+class Refused(Exception):
+    """A request that is answered with a sentence."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+class Site:
+    """The handlers. Each takes a visit and gives a response; all work with the review is done in threads."""
+
+    def __init__(self, store: Store, queue: Queue, library: Library, sessions: Sessions) -> None:
+        self.store, self.queue, self.library, self.sessions = store, queue, library, sessions
+
+    def start(self, visit: Visit) -> Any:
+        """Who are you? Or on to the work."""
+        if visit.who is not None:
+            return go("/adjudicate" if visit.who.is_adjudicator else "/review")
+        return self._page(visit, "start.html", needs_token=self.sessions.needs_token, wrong=visit.query.get("wrong"))
+
+    def sign_in(self, visit: Visit) -> Any:
+        """Take a name (and the token); the session gets a new id, so that no old one is worth anything."""
+        if not self.sessions.is_token(visit.form.get("token", "")):
+            return go("/?wrong=token")
+        try:
+            who = self.store.sign_in(visit.form.get("name", ""), time.time())
+        except UsageError:
+            return go("/?wrong=name")
+        return self._with_cookie(go("/"), self.sessions.fresh(who.id))
+
+    def leave(self, visit: Visit) -> Any:
+        """Sign out; what was held goes back to the queue."""
+        if visit.who is not None:
+            self.queue.leave(visit.who)
+        return self._with_cookie(go("/"), self.sessions.fresh())
+
+    def review(self, visit: Visit) -> Any:
+        """The next item, or that there is none."""
+        who = _reviewer(visit)
+        item = self.queue.take(who)
+        last, done = self.queue.last(who), own_progress(self.store, who.id)
+        about: dict[str, Any] = {
+            "last": last,
+            "own": done[0],
+            "all": done[1],
+            "wanted": self.store.n_items * self.store.per_item,
+        }
+        if item is None:
+            return self._page(visit, "done.html", is_done=about["all"] >= about["wanted"], **about)
+        note = self.queue.undone_note(who, item)
+        return self._page(visit, "item.html", saved=visit.query.get("saved"), note=note, **self._shown(item), **about)
+
+    def verdict(self, visit: Visit) -> Any:
+        """Take a verdict, then on to the next item."""
+        who, form = _reviewer(visit), visit.form
+        if form.get("verdict") not in VERDICTS:
+            raise Refused(400)
+        outcome = self.queue.judge(who, form.get("item", ""), form["verdict"], note=_note(form), seconds=_seconds(form))
+        if outcome == "unknown":
+            raise Refused(404)
+        return go("/review?saved=taken" if outcome == "taken" else "/review?saved=1")
+
+    def undo(self, visit: Visit) -> Any:
+        """Take the last verdict back."""
+        self.queue.undo(_reviewer(visit))
+        return go("/review?saved=undone")
+
+    def progress(self, visit: Visit) -> Any:
+        """How far it is."""
+        _somebody(visit)
+        return self._page(visit, "progress.html", summary=summarise(self.store))
+
+    def media(self, visit: Visit) -> Any:
+        """The picture or the sound of an item. There is no other way to a file."""
+        from starlette.responses import FileResponse
+
+        _somebody(visit)
+        item = self.store.item(visit.parts["key"])
+        if item is None or item.kind not in (IMAGE, AUDIO):
+            raise Refused(404)
+        file = self.library.file(item.source)
+        headers = {"content-security-policy": MEDIA_POLICY, "content-disposition": "inline"}
+        return FileResponse(file.path, media_type=file.mime, headers=headers)
+
+    def disputes(self, visit: Visit) -> Any:
+        """What people disagree on."""
+        _adjudicator(visit)
+        found = store.disputes(self.store)
+        return self._page(visit, "disputes.html", disputes=found, open=[d for d in found if d.decision is None])
+
+    def dispute(self, visit: Visit) -> Any:
+        """One item that people disagree on."""
+        _adjudicator(visit)
+        found = store.find_dispute(self.store, visit.parts["key"])
+        if found is None:
+            raise Refused(404)
+        return self._page(visit, "dispute.html", dispute=found, **self._shown(found.item))
+
+    def decide(self, visit: Visit) -> Any:
+        """Settle a dispute, then on to the next that is open."""
+        who, form = _adjudicator(visit), visit.form
+        if form.get("verdict") not in VERDICTS:
+            raise Refused(400)
+        key, note, seconds = form.get("item", ""), _note(form), _seconds(form)
+        outcome = store.decide(self.store, who, key, form["verdict"], note=note, seconds=seconds, now=time.time())
+        if outcome == "unknown":
+            raise Refused(404)
+        following = next((d for d in store.disputes(self.store) if d.decision is None), None)
+        return go(f"/adjudicate/{following.item.key}" if following else "/adjudicate")
+
+    def reopen(self, visit: Visit) -> Any:
+        """Take a decision back."""
+        key = visit.form.get("item", "")
+        was_decided = store.reopen(self.store, _adjudicator(visit), key, time.time())
+        return go(f"/adjudicate/{key}" if was_decided else "/adjudicate")
+
+    def asset(self, visit: Visit) -> Any:
+        """The style and the script, by name."""
+        from starlette.responses import Response
+
+        name = visit.parts["name"]
+        if name not in ASSETS:
+            raise Refused(404)
+        return Response(asset(name), media_type=ASSETS[name])
+
+    def icon(self, _: Visit) -> Any:
+        """There is none."""
+        from starlette.responses import Response
+
+        return Response(status_code=204)
+
+    def _shown(self, item: Item) -> dict[str, Any]:
+        """What the page needs to show an item. A file that is gone leaves its place empty; people may still go on."""
+        from markupsafe import Markup
+
+        shown: dict[str, Any] = {"item": item, "text": item.source if item.kind == TEXT else "", "drawing": ""}
+        try:
+            shown["drawing"] = Markup(self._drawn(item))  # our own lines; names in them are escaped
+        except (DataError, OSError):
+            shown["broken"] = True
+        return {"broken": False, **shown}
+
+    def _drawn(self, item: Item) -> str:
+        if item.kind == ECG:
+            return drawing.draw_ecg(self.library.ecg(item.source))
+        return waveform(self.library.file(item.source).path) if item.kind == AUDIO else ""
+
+    def _page(self, visit: Visit, name: str, **values: Any) -> Any:
+        from starlette.responses import HTMLResponse
+
+        config = self.store.config
+        words = {POSITIVE: config["positive"], NEGATIVE: config["negative"], UNSURE: "cannot tell"}
+        common = {
+            "who": visit.who,
+            "form_token": self.sessions.form_token(visit.session),
+            "words": words,
+            "verdicts": VERDICTS,
+            "config": config,
+        }
+        response = HTMLResponse(page(name, **common, **values))
+        return self._with_cookie(response, visit.session) if visit.is_new else response
+
+    def _with_cookie(self, response: Any, session: Session) -> Any:
+        response.set_cookie(
+            self.sessions.cookie_name, self.sessions.cookie(session), httponly=True, samesite="strict", path="/"
+        )
+        return response
+
+
+def go(where: str) -> Any:
+    """On to another page."""
+    from starlette.responses import RedirectResponse
+
+    return RedirectResponse(where, status_code=303)
+
+
+def _reviewer(visit: Visit) -> Reviewer:
+    who = _somebody(visit)
+    if who.is_adjudicator:
+        raise Refused(404)
+    return who
+
+
+def _adjudicator(visit: Visit) -> Reviewer:
+    who = _somebody(visit)
+    if not who.is_adjudicator:
+        raise Refused(404)
+    return who
+
+
+def _somebody(visit: Visit) -> Reviewer:
+    if visit.who is None:
+        raise Refused(401)
+    return visit.who
+
+
+def _note(form: Mapping[str, str]) -> str:
+    note = form.get("note", "").replace("\r\n", "\n").strip()
+    if len(note) > LONGEST_NOTE:
+        raise Refused(413)
+    return note
+
+
+def _seconds(form: Mapping[str, str]) -> float | None:
+    """What the script counted; nothing where it did not run, or says nonsense."""
+    try:
+        seconds = float(form.get("seconds", ""))
+    except ValueError:
+        return None
+    return seconds if 0 <= seconds < 86_400 else None
+
+
+# ----------------------------------------------------------------------
+# The review as an ASGI application: addresses, sessions and forms; behind its guard.
 
 MOST_BODY: Final = 64 * 1024
 MOST_FIELDS: Final = 20
@@ -88,4 +475,68 @@ async def _form(request: Any) -> dict[str, str]:
 def _sorry(status: int) -> Any:
     from starlette.responses import HTMLResponse
 
-    return HTMLResponse(pages.sorry(status), status_code=status)
+    return HTMLResponse(sorry(status), status_code=status)
+
+
+# ----------------------------------------------------------------------
+# The site on a socket: bound first, so that the address is known and taken, then served until it is told to stop.
+
+
+def serve(
+    store: Store,
+    library: Library,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    allow_remote: bool = False,
+    names: tuple[str, ...] = (),
+    token_file: Path | None = None,
+    lease_seconds: float = LEASE_SECONDS,
+    ready: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Serve a review until interrupted. `ready` is told the address once it can be opened."""
+    if not is_loopback(host) and not allow_remote:
+        raise UsageError(f"{host} can be reached from other machines; that needs --allow-remote, and a token")
+    uvicorn, _ = _need("uvicorn"), _need("starlette")
+    # a further name means that others come, through a proxy say: they too need the token
+    token = token_of(token_file or store.path.with_suffix(".token")) if allow_remote or token_file or names else None
+    with _bound(host, port) as listener:
+        taken = listener.getsockname()[1]
+
+        hosts = Hosts(taken, tuple(n.lower() for n in names), allow_remote)
+        sessions = Sessions(store.meta("secret"), token)
+        app = application(store, library, sessions, hosts, Queue(store, lease_seconds))
+        config = uvicorn.Config(
+            app,
+            log_level="error",
+            access_log=False,
+            server_header=False,
+            lifespan="off",
+            proxy_headers=False,
+            ws="none",
+        )
+        shown = f"[{host}]" if ":" in host else host
+        ready(f"http://{shown}:{taken}/")
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise EnvironmentFault(
+            f"cannot listen on {host} port {port}: {error.strerror or error}; try --port 0"
+        ) from None
+    listener.listen(128)
+    return listener
+
+
+def _need(package: str) -> Any:
+    try:
+        return import_module(package)
+    except ImportError:
+        raise EnvironmentFault(f"the page needs the package {package!r}: pip install 'hitmiss[review]'") from None

@@ -1,30 +1,36 @@
-"""The file that holds a review: one SQLite database, safe against kill -9 once a verdict was acknowledged.
-
-    items       what is to be judged, in the order of asking; `key` is the name under which a browser knows it
-    reviewers   who has signed in, and as what
-    leases      who looks at which item now; one a reviewer
-    verdicts    what stands: one a reviewer and item
-    decisions   what an adjudicator decided: one an item
-    events      everything that ever happened, in order; nothing is ever taken out of it
-    meta        how the review was begun
-
-It is written ahead (WAL) and synced at every commit. No label and no verdict of a model is in it where a review is blind.
-"""
+"""The file that holds a review, who judges what, and who decides where people disagree."""
 
 from __future__ import annotations
 
 import json
+import secrets
 import sqlite3
 import threading
+import time
 import unicodedata
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
-from hitmiss.errors import EnvironmentFault, UsageError
+from hitmiss._version import __version__
+from hitmiss.core.errors import DataError, EnvironmentFault, IncompleteRun, UnknownName, UsageError
+from hitmiss.io.runs import differences
+
+# ----------------------------------------------------------------------
+# The file that holds a review: one SQLite database, safe against kill -9 once a verdict was acknowledged.
+#
+#     items       what is to be judged, in the order of asking; `key` is the name under which a browser knows it
+#     reviewers   who has signed in, and as what
+#     leases      who looks at which item now; one a reviewer
+#     verdicts    what stands: one a reviewer and item
+#     decisions   what an adjudicator decided: one an item
+#     events      everything that ever happened, in order; nothing is ever taken out of it
+#     meta        how the review was begun
+#
+# It is written ahead (WAL) and synced at every commit. No label and no verdict of a model is in it where a review is blind.
 
 LONGEST_NAME: Final = 60
 REVIEWER, ADJUDICATOR = "reviewer", "adjudicator"
@@ -174,3 +180,338 @@ def _run(connection: sqlite3.Connection, statement: str, values: Sequence[Any] =
 
 def _unwritten(error: sqlite3.OperationalError) -> EnvironmentFault:
     return EnvironmentFault(f"the review could not be written or read: {error}")
+
+
+# ----------------------------------------------------------------------
+# The file of a review: made whole, opened only where it is one, gone on with only where it was begun in the same way.
+
+SCHEMA: Final = 1
+APPLICATION: Final = 0x484D5256
+"""Marks the file as a review of hitmiss: "HMRV"."""
+BUSY_SECONDS: Final = 30.0
+TABLES: Final = """
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE items (at INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, item TEXT NOT NULL UNIQUE, kind TEXT NOT NULL,
+    source TEXT NOT NULL, shown TEXT NOT NULL);
+CREATE TABLE reviewers (id INTEGER PRIMARY KEY, name TEXT NOT NULL, folded TEXT NOT NULL UNIQUE, role TEXT NOT NULL,
+    since REAL NOT NULL);
+CREATE TABLE leases (reviewer INTEGER PRIMARY KEY REFERENCES reviewers, item INTEGER NOT NULL REFERENCES items,
+    shown REAL NOT NULL, until REAL NOT NULL);
+CREATE TABLE verdicts (item INTEGER NOT NULL REFERENCES items, reviewer INTEGER NOT NULL REFERENCES reviewers,
+    verdict TEXT NOT NULL, note TEXT NOT NULL, seconds REAL, time REAL NOT NULL, event INTEGER NOT NULL,
+    PRIMARY KEY (item, reviewer));
+CREATE TABLE decisions (item INTEGER PRIMARY KEY REFERENCES items, reviewer INTEGER NOT NULL REFERENCES reviewers,
+    verdict TEXT NOT NULL, note TEXT NOT NULL, seconds REAL, time REAL NOT NULL, event INTEGER NOT NULL);
+CREATE TABLE events (id INTEGER PRIMARY KEY AUTOINCREMENT, time REAL NOT NULL, kind TEXT NOT NULL, item INTEGER NOT NULL,
+    reviewer INTEGER NOT NULL, verdict TEXT NOT NULL, note TEXT NOT NULL, seconds REAL);
+CREATE INDEX leases_of_item ON leases (item);
+CREATE INDEX verdicts_of_reviewer ON verdicts (reviewer, event);
+"""
+
+
+def open_store(path: str | Path) -> Store:
+    """A review that was begun; anything else is refused with a sentence."""
+    path = Path(path)
+    if not path.is_file():
+        raise UsageError(f"there is no review {path.name}; begin one with `hitmiss review RUN`")
+    connection = _connect(path)
+    try:
+        application, version = (
+            connection.execute(f"PRAGMA {p}").fetchone()[0] for p in ("application_id", "user_version")
+        )
+    except sqlite3.DatabaseError:
+        connection.close()
+        raise DataError(f"{path.name} is no review: it is no SQLite file, or a damaged one") from None
+    if application != APPLICATION or version != SCHEMA:
+        connection.close()
+        found = f"schema {version}" if application == APPLICATION else "another program's tables"
+        raise DataError(f"{path.name} holds {found}; this version of hitmiss reads reviews of schema {SCHEMA}")
+    return Store(path, connection)
+
+
+def begin(path: str | Path, config: Mapping[str, Any], entries: Sequence[Entry]) -> Store:
+    """A review: a new one, or the one in the file where it was begun in the same way; else the difference is told."""
+    path, wanted = Path(path), json.loads(json.dumps(config))
+    if path.exists():
+        store = open_store(path)
+        differing = differences(store.config, wanted)
+        if differing:
+            store.close()
+            raise IncompleteRun(
+                f"{path.name} was begun in another way: {'; '.join(differing)}; "
+                "give what it was begun with, or another file with --store"
+            )
+        return store
+    if not entries:
+        raise DataError("there is nothing to review: no item was chosen")
+    if not path.parent.is_dir():
+        raise UsageError(f"there is no folder {path.parent} to keep the review in")
+    _create(path, wanted, entries)
+    return open_store(path)
+
+
+def _create(path: Path, config: Mapping[str, Any], entries: Sequence[Entry]) -> None:
+    """Make the file beside its place and move it there whole: a review half begun is none."""
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    beside.touch(mode=0o600)
+    try:
+        connection = sqlite3.connect(beside, isolation_level=None)
+        try:
+            connection.executescript(f"BEGIN;{TABLES}")
+            facts = {"config": json.dumps(config), "secret": secrets.token_hex(32), "hitmiss": __version__}
+            connection.executemany("INSERT INTO meta VALUES (?, ?)", facts.items())
+            rows = [
+                (at, secrets.token_urlsafe(12), e.item, e.kind, e.source, json.dumps(dict(e.shown)))
+                for at, e in enumerate(entries)
+            ]
+            connection.executemany("INSERT INTO items VALUES (?, ?, ?, ?, ?, ?)", rows)
+            connection.execute(f"PRAGMA application_id = {APPLICATION}")
+            connection.execute(f"PRAGMA user_version = {SCHEMA}")
+            connection.execute("COMMIT")
+        finally:
+            connection.close()
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+    except sqlite3.DatabaseError:
+        connection.close()
+        raise DataError(f"{path.name} is no review: it is no SQLite file, or a damaged one") from None
+    return connection
+
+
+# ----------------------------------------------------------------------
+# Who judges what: each item is judged by exactly k people, never twice by the same one.
+#
+# A reviewer holds at most one lease, and an item is handed out while its verdicts and the leases of others are fewer than k.
+# A lease that runs out goes back to the queue; a verdict that comes too late is still taken where its place is free. Undo
+# turns the last verdict into a lease again, so nobody takes the place meanwhile. Everything happens in one transaction
+# that nobody else writes during, so the same holds for several servers on one file; and the time is read inside it, as a
+# time from before the wait for it would let leases run out that were made meanwhile.
+
+POSITIVE, NEGATIVE, UNSURE = "positive", "negative", "uncertain"
+VERDICTS: Final = (NEGATIVE, POSITIVE, UNSURE)
+LEASE_SECONDS: Final = 900.0
+CLOCKS_APART: Final = 60.0
+"""So many seconds the clocks of two servers on one file may differ; a lease from beyond is from a clock that was wrong."""
+LONGEST_NOTE: Final = 2000
+Outcome = Literal["saved", "already", "taken", "unknown"]
+
+OPEN: Final = """
+SELECT at FROM items
+WHERE (SELECT count(*) FROM verdicts v WHERE v.item = at) + (SELECT count(*) FROM leases l WHERE l.item = at) < :k
+  AND NOT EXISTS (SELECT 1 FROM verdicts v WHERE v.item = at AND v.reviewer = :who)
+ORDER BY at LIMIT 1
+"""
+TAKEN: Final = """
+SELECT (SELECT count(*) FROM verdicts v WHERE v.item = :at)
+     + (SELECT count(*) FROM leases l WHERE l.item = :at AND l.reviewer <> :who)
+"""
+
+
+@dataclass(frozen=True)
+class Said:
+    """A verdict that stands: by whom, on which item, what, with which note."""
+
+    item: Item
+    verdict: str
+    note: str
+
+
+class Queue:
+    """Hands out items and takes verdicts. `clock` gives the seconds since 1970."""
+
+    def __init__(
+        self, store: Store, lease_seconds: float = LEASE_SECONDS, clock: Callable[[], float] = time.time
+    ) -> None:
+        self.store, self.lease_seconds, self.clock = store, lease_seconds, clock
+
+    def take(self, who: Reviewer) -> Item | None:
+        """The item that a reviewer has, or the next one that is open to them; None where there is none."""
+        with self.store.change() as db:
+            now = self.clock()
+            self._expire(db, now)
+            held = db.execute("SELECT item FROM leases WHERE reviewer = ?", (who.id,)).fetchone()
+            if held is None:
+                held = db.execute(OPEN, {"k": self.store.per_item, "who": who.id}).fetchone()
+                if held is None:
+                    return None
+                self._lease(db, who, held[0], now)
+            else:
+                db.execute("UPDATE leases SET until = ? WHERE reviewer = ?", (now + self.lease_seconds, who.id))
+        return self.store.item_at(held[0])
+
+    def judge(self, who: Reviewer, key: str, verdict: str, *, note: str = "", seconds: float | None = None) -> Outcome:
+        """Take a verdict. `saved`; `already`: the same person has judged the item; `taken`: others have; `unknown` item.
+
+        `seconds` is how long the item was looked at, as far as the browser knows; never more than since it was shown.
+        """
+        check(verdict, note)
+        item = self.store.item(key)
+        if item is None:
+            return "unknown"
+        with self.store.change() as db:
+            now = self.clock()
+            took = spent(db, who, item.at, seconds, now)
+            self._expire(db, now)
+            if db.execute("SELECT 1 FROM verdicts WHERE item = ? AND reviewer = ?", (item.at, who.id)).fetchone():
+                return "already"
+            if db.execute(TAKEN, {"at": item.at, "who": who.id}).fetchone()[0] >= self.store.per_item:
+                db.execute("DELETE FROM leases WHERE reviewer = ? AND item = ?", (who.id, item.at))
+                return "taken"
+            said = (item.at, who.id, verdict, note, took)
+            event = log(db, "verdict", now, *said)
+            db.execute("INSERT INTO verdicts VALUES (?, ?, ?, ?, ?, ?, ?)", (*said, now, event))
+            db.execute("DELETE FROM leases WHERE reviewer = ?", (who.id,))
+        return "saved"
+
+    def last(self, who: Reviewer) -> Said | None:
+        """The verdict that undo would take back: the latest that stands and that no adjudicator has decided on."""
+        found = self.store.rows(
+            "SELECT item, verdict, note FROM verdicts v WHERE reviewer = ? "
+            "AND NOT EXISTS (SELECT 1 FROM decisions d WHERE d.item = v.item) ORDER BY event DESC LIMIT 1",
+            who.id,
+        )
+        return Said(self.store.item_at(found[0][0]), found[0][1], found[0][2]) if found else None
+
+    def undone_note(self, who: Reviewer, item: Item) -> str:
+        """The note of a verdict that its reviewer has just taken back: they need not write it again."""
+        found = self.store.rows(
+            "SELECT kind, note FROM events WHERE item = ? AND reviewer = ? ORDER BY id DESC LIMIT 1", item.at, who.id
+        )
+        return str(found[0][1]) if found and found[0][0] == "undo" else ""
+
+    def undo(self, who: Reviewer) -> Said | None:
+        """Take the last verdict back: its item is the reviewer's again. What they held goes back to the queue."""
+        with self.store.change() as db:
+            said = self.last(who)
+            if said is None:
+                return None
+            now = self.clock()
+            log(db, "undo", now, said.item.at, who.id, said.verdict, said.note, None)
+            db.execute("DELETE FROM verdicts WHERE item = ? AND reviewer = ?", (said.item.at, who.id))
+            db.execute("DELETE FROM leases WHERE reviewer = ?", (who.id,))
+            self._lease(db, who, said.item.at, now)
+        return said
+
+    def leave(self, who: Reviewer) -> None:
+        """Give back what a reviewer holds."""
+        with self.store.change() as db:
+            db.execute("DELETE FROM leases WHERE reviewer = ?", (who.id,))
+
+    def _expire(self, db: sqlite3.Connection, now: float) -> None:
+        """Leases that ran out, and those from a future that a clock has left again. Servers may give leases of any length."""
+        db.execute("DELETE FROM leases WHERE until <= ? OR shown > ?", (now, now + CLOCKS_APART))
+
+    def _lease(self, db: sqlite3.Connection, who: Reviewer, at: int, now: float) -> None:
+        db.execute("INSERT INTO leases VALUES (?, ?, ?, ?)", (who.id, at, now, now + self.lease_seconds))
+
+
+def check(verdict: str, note: str) -> None:
+    """Refuse what is no verdict, and a note that is too long to keep."""
+    if verdict not in VERDICTS:
+        raise UnknownName("verdict", verdict, VERDICTS)
+    if len(note) > LONGEST_NOTE:
+        raise UsageError(f"a note has at most {LONGEST_NOTE:,} letters; this one has {len(note):,}")
+
+
+def spent(db: sqlite3.Connection, who: Reviewer, at: int, seconds: float | None, now: float) -> float | None:
+    """The seconds of looking: what the browser says, at most what has passed since the item was shown; None: unknown."""
+    shown = db.execute("SELECT shown FROM leases WHERE reviewer = ? AND item = ?", (who.id, at)).fetchone()
+    told = None if seconds is None else max(0.0, seconds)
+    if shown is None:
+        return told
+    passed = max(0.0, now - float(shown[0]))
+    return round(passed if told is None else min(passed, told), 3)
+
+
+def log(
+    db: sqlite3.Connection, kind: str, now: float, item: int, who: int, verdict: str, note: str, seconds: float | None
+) -> int:
+    """Write down what happened; its number."""
+    values = (now, kind, item, who, verdict, note, seconds)
+    found = db.execute("INSERT INTO events VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)", values)
+    return int(found.lastrowid or 0)
+
+
+# ----------------------------------------------------------------------
+# Where people disagree, an adjudicator decides: once an item, and only where all its verdicts are in.
+
+DISPUTED: Final = """
+SELECT item FROM verdicts GROUP BY item HAVING count(*) = ? AND count(DISTINCT verdict) > 1 ORDER BY item
+"""
+
+
+@dataclass(frozen=True)
+class Dispute:
+    """An item on which people disagree, what they said and noted, and the decision if there is one."""
+
+    item: Item
+    said: tuple[tuple[str, str], ...]
+    decision: str | None
+    note: str = ""
+
+
+def disputes(store: Store) -> list[Dispute]:
+    """Every item whose verdicts are all in and not all the same, in the order of asking."""
+    return [_dispute(store, at) for (at,) in store.rows(DISPUTED, store.per_item)]
+
+
+def find_dispute(store: Store, key: str) -> Dispute | None:
+    """The dispute about one item, if there is one."""
+    item = store.item(key)
+    is_disputed = item is not None and (item.at,) in store.rows(DISPUTED, store.per_item)
+    return _dispute(store, item.at) if item is not None and is_disputed else None
+
+
+def decide(
+    store: Store, who: Reviewer, key: str, verdict: str, *, note: str = "", seconds: float | None = None, now: float
+) -> Outcome:
+    """Settle a dispute. `taken`: it was decided already, or is none any more; `unknown`: there is no such item."""
+    _require_adjudicator(who)
+    check(verdict, note)
+    item = store.item(key)
+    if item is None:
+        return "unknown"
+    with store.change() as db:
+        decided = db.execute("SELECT 1 FROM decisions WHERE item = ?", (item.at,)).fetchone()
+        if decided or (item.at,) not in db.execute(DISPUTED, (store.per_item,)).fetchall():
+            return "taken"
+        took = None if seconds is None else round(max(0.0, seconds), 3)
+        said = (item.at, who.id, verdict, note, took)
+        event = log(db, "decision", now, *said)
+        db.execute("INSERT INTO decisions VALUES (?, ?, ?, ?, ?, ?, ?)", (*said, now, event))
+    return "saved"
+
+
+def reopen(store: Store, who: Reviewer, key: str, now: float) -> bool:
+    """Take a decision back; whether there was one."""
+    _require_adjudicator(who)
+    item = store.item(key)
+    if item is None:
+        return False
+    with store.change() as db:
+        found = db.execute("SELECT verdict, note FROM decisions WHERE item = ?", (item.at,)).fetchone()
+        if found is None:
+            return False
+        log(db, "reopen", now, item.at, who.id, found[0], found[1], None)
+        db.execute("DELETE FROM decisions WHERE item = ?", (item.at,))
+    return True
+
+
+def _dispute(store: Store, at: int) -> Dispute:
+    said = store.rows("SELECT verdict, note FROM verdicts WHERE item = ? ORDER BY event", at)
+    decided = store.rows("SELECT verdict, note FROM decisions WHERE item = ?", at)
+    return Dispute(store.item_at(at), tuple(said), *(decided[0] if decided else (None, "")))
+
+
+def _require_adjudicator(who: Reviewer) -> None:
+    if not who.is_adjudicator:
+        raise UsageError(f"{who.name} is no adjudicator; name one with --adjudicator")

@@ -13,17 +13,17 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from hitmiss.design import Design, Gap
-from hitmiss.errors import UsageError
-from hitmiss.measuring.signature import signed
+from hitmiss.core.errors import UsageError
+from hitmiss.core.question import Design, Gap
+from hitmiss.core.results import Estimate, Results
+from hitmiss.core.trials import Trials
+from hitmiss.engine.signature import signed
 from hitmiss.metrics import robustness as figures
 from hitmiss.metrics.ranking import roc_auc
 from hitmiss.metrics.robustness import Floats, Terms
-from hitmiss.results import Estimate, Results
 from hitmiss.robustness.campaign import Campaign, Cell
 from hitmiss.robustness.draws import Draws, Figure, Mask
 from hitmiss.robustness.health import health
-from hitmiss.trials import Trials
 
 MEANS: Final = {
     "l2_mv": ("delta_l2", 1.0),

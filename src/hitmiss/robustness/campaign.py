@@ -10,9 +10,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from hitmiss.errors import DataError, UsageError
+from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.trials import Trials
 from hitmiss.metrics.robustness import Bits, Floats
-from hitmiss.trials import Trials
 
 CLEAN: Final = "clean"
 CONTROL: Final = "noise ~ "

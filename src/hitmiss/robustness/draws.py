@@ -10,14 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.errors import UsageError
+from hitmiss.core.errors import UsageError
 from hitmiss.metrics.robustness import Floats, Terms
 from hitmiss.robustness.campaign import Campaign
-from hitmiss.stats.binomial import wilson
-from hitmiss.stats.intervals import percentile
-from hitmiss.stats.quantiles import quantile_interval
-from hitmiss.stats.seeds import generator
-from hitmiss.stats.units import draw_units
+from hitmiss.stats.bootstrap import draw_units, generator
+from hitmiss.stats.intervals import percentile, quantile_interval, wilson
 
 Mask = NDArray[np.bool_]
 

@@ -13,11 +13,11 @@ from typing import Final
 
 import numpy as np
 
+from hitmiss.core.tally import Tally
 from hitmiss.metrics.robustness import changed
 from hitmiss.robustness.campaign import CONTROL, Campaign, Cell
-from hitmiss.stats.delong import auc_interval
-from hitmiss.stats.mcnemar import exact
-from hitmiss.tally import Tally
+from hitmiss.stats.intervals import auc_interval
+from hitmiss.stats.tests import exact
 
 OVER: Final = 1e-9
 SIGNIFICANT: Final = 0.01

@@ -15,15 +15,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from hitmiss.columns import shown
-from hitmiss.design import Design, Drift
-from hitmiss.errors import DataError, UnknownName, UsageError
-from hitmiss.measuring.measurement import measure_design
-from hitmiss.measuring.signature import USUAL_LEVEL, signed
+from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.question import Design, Drift, shown
+from hitmiss.core.results import Estimate, Results
+from hitmiss.core.tally import Tally
+from hitmiss.core.trials import Threshold, Trials
+from hitmiss.engine.measure import measure_design
+from hitmiss.engine.signature import USUAL_LEVEL, signed
 from hitmiss.metrics.detection import eer, eer_point
-from hitmiss.results import Estimate, Results
-from hitmiss.tally import Tally
-from hitmiss.trials import Threshold, Trials
 
 CLEAN_NAMES: Final = ("clean", "NONE", "-")
 CHANGED: Final = "fakes changed, reals as they were: an EER of this mix is no error rate of a detector, read FAR"

@@ -18,26 +18,23 @@ import numpy as np
 import polars as pl
 
 from hitmiss._version import __version__
-from hitmiss.comparing.comparison import with_sides
-from hitmiss.comparing.differences import Comparison, Difference, judged
-from hitmiss.design import Contest, Design, Protocol, parse_by
-from hitmiss.errors import DataError, UsageError
-from hitmiss.measuring.signature import render
+from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.question import Contest, Design, Protocol, parse_by
+from hitmiss.core.trials import Trials
+from hitmiss.engine.compare import Comparison, Difference, judged, with_sides
+from hitmiss.engine.pairing import Breach, breaches, unchecked
+from hitmiss.engine.signature import render
 from hitmiss.metrics import robustness as figures
 from hitmiss.metrics.ranking import roc_auc
 from hitmiss.metrics.robustness import Floats, Terms
 from hitmiss.robustness.attacks import LOW, masks_of, shares_of
 from hitmiss.robustness.campaign import Campaign, Cell
 from hitmiss.robustness.draws import Draws, Mask
-from hitmiss.stats import mcnemar
-from hitmiss.stats.differences import detectable, p_of_replicates
-from hitmiss.stats.fewest import enough
-from hitmiss.stats.intervals import percentile
-from hitmiss.stats.multiple import adjusted
-from hitmiss.stats.permutation import sign_flip
-from hitmiss.stats.seeds import Random, generator
-from hitmiss.trials import Trials
-from hitmiss.validity import Breach, breaches, unchecked
+from hitmiss.stats import tests
+from hitmiss.stats.bootstrap import Random, generator
+from hitmiss.stats.intervals import enough, percentile
+from hitmiss.stats.paired import detectable, p_of_replicates
+from hitmiss.stats.tests import adjusted, sign_flip
 
 TESTS: Final = ("auto", "bootstrap", "permutation")
 PERMUTATIONS: Final = 10_000
@@ -284,7 +281,7 @@ class _Work:
         if found.gains is None or kind == "bootstrap":
             return None
         if kind == "mcnemar":
-            return mcnemar.exact(int((found.gains < 0).sum()), int((found.gains > 0).sum()))
+            return tests.exact(int((found.gains < 0).sum()), int((found.gains > 0).sum()))
         by_unit = np.asarray(np.bincount(self.draws.codes, weights=found.gains), dtype=np.float64)
         return sign_flip(by_unit, PERMUTATIONS, self.rng)
 

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from hitmiss.errors import DataError, UnknownName
-from hitmiss.io.findings import quoted
-from hitmiss.io.notes import SATURATED
-from hitmiss.io.words import Reading, same_class, understand
-from hitmiss.measuring.tallied import TalliedTrials
+from hitmiss.core.errors import DataError, UnknownName
+from hitmiss.core.trials import Header, Source, Threshold
+from hitmiss.engine.counted import TalliedTrials
+from hitmiss.io.columns import Reading, same_class, understand
+from hitmiss.io.diagnostics import quoted
+from hitmiss.io.reader import SATURATED
 from hitmiss.scale.cells import ExactCells
 from hitmiss.scale.plan import ShardPlan
 from hitmiss.scale.tallies import Binned, Cell, ShardTally
-from hitmiss.stats.keys import keys_of, scores_of
-from hitmiss.trials import Header, Source, Threshold
+from hitmiss.stats.sketch import keys_of, scores_of
 
 
 def assemble(

@@ -19,28 +19,26 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
-from hitmiss import artifacts
-from hitmiss.design import Design, Protocol
-from hitmiss.detect.extract import Extraction
-from hitmiss.detect.length import Pooling
-from hitmiss.detect.on_cluster import TALLIES
-from hitmiss.detect.settings import Settings
-from hitmiss.detect.table import Answers, make_table
-from hitmiss.errors import DataError, UnknownName, UsageError
-from hitmiss.io.files import expand
-from hitmiss.io.findings import Ledger
+from hitmiss.core import artifacts
+from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.question import Design, Protocol, ReadSpec
+from hitmiss.detect.cluster import TALLIES
+from hitmiss.detect.loader import Pooling
+from hitmiss.detect.loop import Answers, make_table
+from hitmiss.detect.outputs import Extraction
+from hitmiss.detect.scoring import Settings
+from hitmiss.evaluation.protocol import find_protocol, measure_trials
+from hitmiss.io.diagnostics import Ledger
 from hitmiss.io.manifest import Manifest
-from hitmiss.io.runs import TABLE, load_manifest
-from hitmiss.io.segments import replace_file
-from hitmiss.protocol import find_protocol, measure_trials
-from hitmiss.readspec import ReadSpec
+from hitmiss.io.parse import expand
+from hitmiss.io.runs import TABLE, load_manifest, replace_file
 from hitmiss.scale.assembling import assemble
 from hitmiss.scale.passes import first_pass
 from hitmiss.scale.plan import Shard, ShardPlan
 from hitmiss.scale.sealing import refuse_missing, sealed
 from hitmiss.scale.streaming import Streamed, asked_columns, asked_design, refuse_what_needs_trials
 from hitmiss.scale.tallies import ShardTally, merge_tallies, ordered
-from hitmiss.stats.keys import Keys
+from hitmiss.stats.sketch import Keys
 
 SUFFIX: Final = ".tally"
 FAILED: Final = "failed"

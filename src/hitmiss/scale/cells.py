@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from hitmiss.measuring.grouping import Rows
+from hitmiss.core.tally import Tally
+from hitmiss.engine.resample import Rows
 from hitmiss.scale.counters import NOTHING, truncated
 from hitmiss.scale.plan import KeyRanges
 from hitmiss.scale.tallies import Binned, Cell, Counts, ShardTally, counted, merge_binned
-from hitmiss.stats.delong import Steps
-from hitmiss.stats.keys import COARSE, EXACT, Keys, keys_of, scores_of
-from hitmiss.tally import Tally
+from hitmiss.stats.intervals import Steps
+from hitmiss.stats.sketch import COARSE, EXACT, Keys, keys_of, scores_of
 
 SPARSE = 4
 """Scores with fewer repeats than this on average are written out one by one: sorting them is the quicker way."""

@@ -16,18 +16,30 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.errors import DataError
-from hitmiss.measuring.alarms import ties_differ
-from hitmiss.measuring.grouping import Rows
+from hitmiss.core.errors import DataError
+from hitmiss.core.tally import Tally
+from hitmiss.engine.measure import ties_differ
+from hitmiss.engine.resample import Rows
 from hitmiss.scale.cells import ExactCells
 from hitmiss.scale.plan import KeyRanges
 from hitmiss.scale.sums import SampleKey
 from hitmiss.scale.tallies import Binned, Cell, ShardTally
-from hitmiss.stats.condensing import LEVELS, condense, heavy_bins, leaves, opened, thresholds
-from hitmiss.stats.delong import Steps
 from hitmiss.stats.forms import Form, ReadTally
-from hitmiss.stats.keys import COARSE, EXACT, Keys, bins_of, first_key, keys_of
-from hitmiss.tally import Tally
+from hitmiss.stats.intervals import Steps
+from hitmiss.stats.sketch import (
+    COARSE,
+    EXACT,
+    LEVELS,
+    Keys,
+    bins_of,
+    condense,
+    first_key,
+    heavy_bins,
+    keys_of,
+    leaves,
+    opened,
+    thresholds,
+)
 
 Fetch = Callable[[KeyRanges], ShardTally]
 """Makes a second pass over all shards and merges what it finds."""

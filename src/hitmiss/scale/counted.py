@@ -10,16 +10,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from hitmiss.design import Design, Protocol
-from hitmiss.errors import UsageError
+from hitmiss.core.errors import UsageError
+from hitmiss.core.question import Design, Protocol, ReadSpec
+from hitmiss.evaluation.protocol import measure_trials
 from hitmiss.io.checks import check_labels, check_scores
-from hitmiss.io.files import expand
-from hitmiss.io.findings import Ledger, Place, Stop
-from hitmiss.io.shapes import Table
+from hitmiss.io.columns import understand
+from hitmiss.io.diagnostics import Ledger, Place, Stop
+from hitmiss.io.parse import Table, expand
 from hitmiss.io.tables import Stack
-from hitmiss.io.words import understand
-from hitmiss.protocol import measure_trials
-from hitmiss.readspec import ReadSpec
 from hitmiss.scale.assembling import assemble
 from hitmiss.scale.looking import found_columns, is_turned
 from hitmiss.scale.plan import Shard, ShardPlan
@@ -34,7 +32,7 @@ from hitmiss.scale.streaming import (
     refuse_what_needs_trials,
 )
 from hitmiss.scale.tallies import Binned, Cell, ShardFact, ShardTally, merge_binned, merge_tallies
-from hitmiss.stats.keys import EXACT, keys_of
+from hitmiss.stats.sketch import EXACT, keys_of
 
 
 def evaluate_counts(

@@ -8,11 +8,11 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.errors import DataError
+from hitmiss.core.errors import DataError
+from hitmiss.core.tally import Floats
 from hitmiss.scale.spilling import Parts, Writer
 from hitmiss.scale.tallies import Binned, Cell, counted, merge_binned, ordered
-from hitmiss.stats.keys import EXACT, Keys, bins_of, first_key, keys_of
-from hitmiss.tally import Floats
+from hitmiss.stats.sketch import EXACT, Keys, bins_of, first_key, keys_of
 
 Codes = NDArray[np.int64]
 NEW: Final = -1

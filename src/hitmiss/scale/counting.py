@@ -9,13 +9,15 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from hitmiss import progress
-from hitmiss.errors import UsageError
+from hitmiss.core import progress
+from hitmiss.core.errors import UsageError
+from hitmiss.core.question import SYSTEM, ReadSpec
+from hitmiss.core.tally import Floats
+from hitmiss.core.trials import combined
 from hitmiss.io.checks import ABSTAINED, check_ids, check_labels, check_scores
-from hitmiss.io.findings import Finding, Ledger, Place, Stop, quoted
+from hitmiss.io.columns import Reading, understand
+from hitmiss.io.diagnostics import Finding, Ledger, Place, Stop, quoted
 from hitmiss.io.tables import Stack
-from hitmiss.io.words import Reading, understand
-from hitmiss.readspec import SYSTEM, ReadSpec
 from hitmiss.scale.counters import Codes, Counter, KeepAll, ToDisk, counter
 from hitmiss.scale.ids import EMPTY, hashes, identity
 from hitmiss.scale.joining import AT, UNLISTED, joined_pieces, open_joined
@@ -24,9 +26,7 @@ from hitmiss.scale.quick import Odd, Quick, Unseen, is_sound, placed
 from hitmiss.scale.reading import Opened, Read, digest, trials_expected
 from hitmiss.scale.tallies import Binned, Cell, ShardFact, ShardTally
 from hitmiss.scale.windows import opening_of
-from hitmiss.stats.keys import Keys
-from hitmiss.stretches import combined
-from hitmiss.tally import Floats
+from hitmiss.stats.sketch import Keys
 
 MOST_CELLS: Final = 200_000
 """Combinations of slices (and units) that are counted apart; each costs a kilobyte or so, whatever it holds."""

@@ -10,9 +10,10 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
-from hitmiss.io.findings import Ledger, Place, Stop
-from hitmiss.io.joining import no_common_id, note_missing, refuse_missing
-from hitmiss.measuring.tallied import TalliedTrials
+from hitmiss.core.trials import Source
+from hitmiss.engine.counted import TalliedTrials
+from hitmiss.io.checks import no_common_id, note_missing, refuse_missing
+from hitmiss.io.diagnostics import Ledger, Place, Stop
 from hitmiss.scale.joining import AT, UNLISTED, joined_pieces, open_joined
 from hitmiss.scale.keyfile import Key, key_of
 from hitmiss.scale.plan import Shard, ShardPlan
@@ -20,7 +21,6 @@ from hitmiss.scale.reading import Read
 from hitmiss.scale.repeats import refuse_hashes, repeated
 from hitmiss.scale.running import Executor
 from hitmiss.scale.tallies import ShardTally, ordered
-from hitmiss.trials import Source
 
 MOST: Final = 1000
 """Ids of one side alone that are listed, of a shard and of the key; beyond that they are counted."""

@@ -8,14 +8,14 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from hitmiss.io.findings import Ledger, Place, Stop
-from hitmiss.io.shapes import Table
-from hitmiss.readspec import ReadSpec
+from hitmiss.core.question import ReadSpec
+from hitmiss.io.diagnostics import Ledger, Place, Stop
+from hitmiss.io.parse import Table
 from hitmiss.scale.joining import AT, joined_pieces, open_joined
 from hitmiss.scale.plan import Shard, ShardPlan
 from hitmiss.scale.reading import Read
 from hitmiss.scale.spilling import Parts, Writer
-from hitmiss.stats.keys import Keys
+from hitmiss.stats.sketch import Keys
 
 EMPTY: Final = np.uint64(pl.Series([""]).hash()[0])
 

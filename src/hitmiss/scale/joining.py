@@ -14,14 +14,12 @@ from typing import Final, TypeVar
 import numpy as np
 import polars as pl
 
+from hitmiss.core.question import SYSTEM, ReadSpec
 from hitmiss.io.checks import check_labels
-from hitmiss.io.files import expand
-from hitmiss.io.findings import Ledger, Place
-from hitmiss.io.scorefiles import Match
-from hitmiss.io.shapes import Table
+from hitmiss.io.columns import Match, understand
+from hitmiss.io.diagnostics import Ledger, Place
+from hitmiss.io.parse import Table, expand
 from hitmiss.io.tables import Stack
-from hitmiss.io.words import understand
-from hitmiss.readspec import SYSTEM, ReadSpec
 from hitmiss.scale.keyfile import Key, Rows, key_of
 from hitmiss.scale.plan import KeyFiles, Shard, ShardPlan
 from hitmiss.scale.reading import Opened, Piece, Read, digest, open_shard, pieces

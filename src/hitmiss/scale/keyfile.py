@@ -14,18 +14,18 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from hitmiss import progress
-from hitmiss.errors import DataError, UsageError
+from hitmiss.core import progress
+from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.question import ReadSpec
 from hitmiss.io.checks import check_ids, check_labels, check_repeats
-from hitmiss.io.findings import Ledger, Place
-from hitmiss.io.shapes import Table
+from hitmiss.io.columns import Reading, understand
+from hitmiss.io.diagnostics import Ledger, Place
+from hitmiss.io.parse import Table
 from hitmiss.io.tables import Stack
-from hitmiss.io.words import Reading, understand
-from hitmiss.readspec import ReadSpec
 from hitmiss.scale.plan import KeyFiles, Shard
 from hitmiss.scale.reading import Opened, Read, digest, open_shard, pieces, trials_expected
-from hitmiss.stats import condensing
-from hitmiss.stats.keys import Keys
+from hitmiss.stats import sketch
+from hitmiss.stats.sketch import Keys
 
 INDEX_BYTES: Final = 40
 """A row in the index (the hash of its id, and its place), and the row once more where it is scored."""
@@ -145,7 +145,7 @@ def _size(frame: pl.DataFrame) -> int:
 
 
 def _refuse_large(rows: int, size: int, memory: int | None, sides: Sequence[Opened]) -> None:
-    if memory is not None and rows > condensing.LARGE and size > memory // 2:
+    if memory is not None and rows > sketch.LARGE and size > memory // 2:
         expected = max(rows, trials_expected(sides))
         enough = 2 * size / rows * expected / 1e9 + 0.1
         raise UsageError(

@@ -6,19 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hitmiss import progress
-from hitmiss.columns import find, shown
-from hitmiss.errors import UnknownName, UsageError
-from hitmiss.io.findings import Ledger, Place, Stop
-from hitmiss.io.names import refuse_undeclared
-from hitmiss.io.scorefiles import Role
-from hitmiss.io.words import Reading, same_class, understand
-from hitmiss.readspec import SYSTEM, ReadSpec
+from hitmiss.core import progress
+from hitmiss.core.errors import UnknownName, UsageError
+from hitmiss.core.question import SYSTEM, ReadSpec, find, shown
+from hitmiss.core.trials import FIXED
+from hitmiss.io.columns import Reading, Role, refuse_undeclared, same_class, understand
+from hitmiss.io.diagnostics import Ledger, Place, Stop
 from hitmiss.scale.joining import beside, files_of, look_at_key
 from hitmiss.scale.keyfile import read_key
 from hitmiss.scale.plan import KeyFiles, Shard
 from hitmiss.scale.reading import Opened, open_shard, trials_expected
-from hitmiss.trials import FIXED
 
 LEAST: Final = 10**7
 """What is left of the memory for the scores, however large the key is."""

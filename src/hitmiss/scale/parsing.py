@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from hitmiss.io.shapes import Shape
+from hitmiss.io.parse import Shape
 
 
 def parsed_text(shape: Shape, data: bytes, has_header: bool, picks: Mapping[str, int]) -> pl.DataFrame | None:

@@ -12,15 +12,15 @@ from typing import Final
 
 import numpy as np
 
-from hitmiss import progress
-from hitmiss.errors import DataError
+from hitmiss.core import progress
+from hitmiss.core.errors import DataError
 from hitmiss.scale.counters import CHANGED
 from hitmiss.scale.passes import second_pass, spill_pass
 from hitmiss.scale.plan import KeyRanges, Shard, ShardPlan
 from hitmiss.scale.running import Executor, shares_disk
 from hitmiss.scale.spilling import Codes, Parts, Writer, code_type, scratch_folder
 from hitmiss.scale.tallies import Binned, Cell, counted, merge_binned, ordered
-from hitmiss.stats.keys import Keys
+from hitmiss.stats.sketch import Keys
 
 STRETCH_BYTES: Final = 128
 """What a score costs while its stretch is worked on: its key, copies of it while it is sorted, and its place in tallies."""

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Literal
 
-from hitmiss.readspec import OnNan, ReadSpec
-from hitmiss.stats.keys import EXACT
+from hitmiss.core.question import OnNan, ReadSpec
+from hitmiss.stats.sketch import EXACT
 
 Turn = Literal["", "sign", "complement"]
 """What makes a higher score mean the positive class: nothing, −score, or 1 − score."""

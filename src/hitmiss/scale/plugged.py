@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from hitmiss import registry
-from hitmiss.io.files import expand
-from hitmiss.io.typed import frame_of
-from hitmiss.readspec import ReadSpec
+from hitmiss.core import registry
+from hitmiss.core.question import ReadSpec
+from hitmiss.core.trials import Header, Source
+from hitmiss.io.parse import expand
+from hitmiss.io.tables import frame_of
 from hitmiss.scale.reading import digest
-from hitmiss.trials import Header, Source
 
 
 @dataclass(frozen=True)

@@ -17,15 +17,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from hitmiss.io import typed
-from hitmiss.io.names import SYSTEM_PREFIX
-from hitmiss.io.words import understand
-from hitmiss.readspec import ReadSpec
+from hitmiss.core.question import ReadSpec
+from hitmiss.core.tally import Floats
+from hitmiss.io import tables
+from hitmiss.io.columns import SYSTEM_PREFIX, understand
 from hitmiss.scale.counters import STEP
 from hitmiss.scale.plan import ShardPlan
 from hitmiss.scale.reading import Opened
 from hitmiss.scale.tallies import Cell
-from hitmiss.tally import Floats
 
 Codes = NDArray[Any]
 
@@ -75,7 +74,7 @@ class Quick:
         if plan.key is not None or opened.shard.system is not None or any(n.startswith(SYSTEM_PREFIX) for n in picks):
             raise Odd
         careful = cls(opened, plan, ())
-        if not typed.is_plain_number(careful._lazy.collect_schema()[careful._theirs("score")]):
+        if not tables.is_plain_number(careful._lazy.collect_schema()[careful._theirs("score")]):
             raise Odd  # dates, booleans and the like are no scores, long whole numbers may not fit
         values = careful._values(is_all)
         options = plan.options

@@ -14,9 +14,12 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from hitmiss import artifacts
-from hitmiss.io import typed
-from hitmiss.io.files import (
+from hitmiss.core import artifacts
+from hitmiss.core.question import SYSTEM, ReadSpec
+from hitmiss.io import tables
+from hitmiss.io.columns import SYSTEM_PREFIX, Match, Role, recognise
+from hitmiss.io.diagnostics import Ledger, Place
+from hitmiss.io.parse import (
     GZIP,
     HEAD_BYTES,
     NUL,
@@ -24,18 +27,15 @@ from hitmiss.io.files import (
     PARQUET,
     STDIN,
     Content,
+    Shape,
+    Table,
     one_line_end,
+    read_plain,
+    read_quoted,
     refuse_format,
     refuse_remote,
 )
-from hitmiss.io.findings import Ledger, Place
-from hitmiss.io.names import SYSTEM_PREFIX
-from hitmiss.io.plain import read_plain
-from hitmiss.io.quoting import read_quoted
-from hitmiss.io.scorefiles import Match, Role, recognise
-from hitmiss.io.shapes import Shape, Table
 from hitmiss.io.tables import look_at_text
-from hitmiss.readspec import SYSTEM, ReadSpec
 from hitmiss.scale.parsing import parsed_text
 from hitmiss.scale.plan import Shard
 
@@ -154,13 +154,13 @@ def _look_at_parquet(shard: Shard, ledger: Ledger) -> Shape:
     name = Path(shard.path).name
     try:
         lazy = pl.scan_parquet(shard.path, glob=False)
-        typed.refuse_bomb(lazy, Path(shard.path).stat().st_size, name, ledger, is_streamed=True)
-        head = lazy.head(typed.SAMPLE_ROWS).collect()
+        tables.refuse_bomb(lazy, Path(shard.path).stat().st_size, name, ledger, is_streamed=True)
+        head = lazy.head(tables.SAMPLE_ROWS).collect()
     except (pl.exceptions.PolarsError, OSError) as error:
         raise _damaged_parquet(name, error, ledger) from None
     if not head.height:
         raise ledger.stop("empty-file", "the file holds no rows", "give a file with rows", [Place(name)])
-    return Shape(name, typed.head_of(head), tuple(head.columns))
+    return Shape(name, tables.head_of(head), tuple(head.columns))
 
 
 def _look_at_text(shard: Shard, options: ReadSpec, ledger: Ledger) -> Shape:
@@ -269,7 +269,7 @@ def _of_parquet(opened: Opened, picks: Mapping[str, int], read: Read, ledger: Le
     lazy = pl.scan_parquet(path, glob=False).select(pl.col(names[at]).alias(ours) for ours, at in picks.items())
     row = 0
     for frame in _sound(lazy.collect_batches(chunk_size=ROWS, maintain_order=True), opened.name, ledger):
-        series = [typed.settle(s, s.name in opened.match.numeric) for s in frame.iter_columns()]
+        series = [tables.settle(s, s.name in opened.match.numeric) for s in frame.iter_columns()]
         is_parsed = frame.height > 0 and any(
             s.name == "score" and s.dtype == pl.Float64 and not s.null_count() for s in series
         )
@@ -362,7 +362,7 @@ def _of_json(shape: Shape, data: bytes, picks: Mapping[str, int], match: Match, 
     quick = _quick_json(data, wanted, match)
     if quick is not None:
         return Table(shape.name, quick)
-    seen = typed.look_at_json(Content(shape.name, "", data, "utf-8"), ledger)
+    seen = tables.look_at_json(Content(shape.name, "", data, "utf-8"), ledger)
     assert seen.frame is not None
     empty = pl.lit("")
     frame = seen.frame.select(
@@ -388,7 +388,7 @@ def _quick_json(data: bytes, wanted: Mapping[str, str], match: Match) -> pl.Data
     )
     if not fits or any(frame[theirs].null_count() for theirs in wanted.values()):
         return None
-    series = [typed.settle(frame[theirs].alias(ours), ours in match.numeric) for ours, theirs in wanted.items()]
+    series = [tables.settle(frame[theirs].alias(ours), ours in match.numeric) for ours, theirs in wanted.items()]
     return pl.DataFrame(series)
 
 

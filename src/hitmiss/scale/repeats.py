@@ -8,14 +8,14 @@ from typing import TypeVar
 
 import numpy as np
 
-from hitmiss import progress
-from hitmiss.io.findings import Ledger, Place
+from hitmiss.core import progress
+from hitmiss.io.diagnostics import Ledger, Place
 from hitmiss.scale.passes import hashes_of, locate, spill_hashes
 from hitmiss.scale.plan import Shard, ShardPlan
 from hitmiss.scale.running import Executor, shares_disk
 from hitmiss.scale.spilling import Parts, Writer, scratch_folder
 from hitmiss.scale.tallies import ShardTally, ordered
-from hitmiss.stats.keys import Keys
+from hitmiss.stats.sketch import Keys
 
 T = TypeVar("T")
 HASH_BYTES = 40

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from hitmiss.errors import DataError, IncompleteRun
+from hitmiss.core.errors import DataError, IncompleteRun
 from hitmiss.scale.tallies import ShardTally
 
 RUN: Final = "run"

@@ -9,7 +9,7 @@ import numpy as np
 
 from hitmiss.scale.plan import KeyRanges, ShardPlan
 from hitmiss.scale.tallies import Cell, ShardTally
-from hitmiss.stats.keys import COARSE, EXACT, bins_of, first_key, scores_of
+from hitmiss.stats.sketch import COARSE, EXACT, bins_of, first_key, scores_of
 
 CLOSER: Final = 44
 """Bits that are looked at before all are: scores that agree in these have few values."""

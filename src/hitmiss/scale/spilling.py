@@ -26,8 +26,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.errors import EnvironmentFault, UsageError
-from hitmiss.stats.keys import COARSE, EXACT, Keys
+from hitmiss.core.errors import EnvironmentFault, UsageError
+from hitmiss.stats.sketch import COARSE, EXACT, Keys
 
 Codes = NDArray[Any]
 BUFFER: Final = 1 << 20

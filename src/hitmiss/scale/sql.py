@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from hitmiss.errors import UnknownName, UsageError
+from hitmiss.core.errors import UnknownName, UsageError
 
 DIALECTS: Final = ("duckdb", "spark")
 QUOTES: Final = {"duckdb": '"', "spark": "`"}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hitmiss.errors import DataError
+from hitmiss.core.errors import DataError
 from hitmiss.scale.plan import Shard
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from hitmiss.scale.plan import Question, Window
-from hitmiss.stats.keys import EXACT
+from hitmiss.stats.sketch import EXACT
 
 SCORE: Final = "score"
 PLACE: Final = "place"

@@ -7,19 +7,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from hitmiss import progress
-from hitmiss.design import Design, Gap, Protocol
-from hitmiss.errors import UsageError
-from hitmiss.io.files import expand
-from hitmiss.io.findings import Ledger
-from hitmiss.io.finished import FinishedRun, open_finished
-from hitmiss.io.reshaping import find_reshaping
-from hitmiss.measuring.asking import form_of
-from hitmiss.measuring.tallied import TalliedTrials
-from hitmiss.protocol import find_protocol, measure_trials
-from hitmiss.readspec import OPTION, SYSTEM, ReadSpec
-from hitmiss.registry import find_metric, resolve
-from hitmiss.results import Results
+from hitmiss.core import progress
+from hitmiss.core.errors import UsageError
+from hitmiss.core.question import OPTION, SYSTEM, Design, Gap, Protocol, ReadSpec
+from hitmiss.core.registry import find_metric, resolve
+from hitmiss.core.results import Results
+from hitmiss.core.schema import Spec, parse
+from hitmiss.core.trials import ANSWERS
+from hitmiss.engine.counted import TalliedTrials
+from hitmiss.engine.measure import form_of
+from hitmiss.evaluation.protocol import find_protocol, measure_trials
+from hitmiss.io.diagnostics import Ledger
+from hitmiss.io.parse import expand
+from hitmiss.io.reader import FinishedRun, open_finished
+from hitmiss.io.tables import find_reshaping
 from hitmiss.scale.assembling import assemble
 from hitmiss.scale.cells import ExactCells, Resident, coarsened
 from hitmiss.scale.coarse import (
@@ -44,11 +45,9 @@ from hitmiss.scale.singles import single_scores
 from hitmiss.scale.stamps import Stamps
 from hitmiss.scale.sums import read_sums
 from hitmiss.scale.tallies import Cell, ShardTally, merge_tallies
-from hitmiss.spec import Spec, parse
-from hitmiss.stats import condensing
+from hitmiss.stats import sketch
 from hitmiss.stats.forms import Form
-from hitmiss.stats.keys import COARSE, EXACT
-from hitmiss.trials import ANSWERS
+from hitmiss.stats.sketch import COARSE, EXACT
 
 MEMORY: Final = 10**9
 BYTES_A_TRIAL: Final = 56
@@ -115,15 +114,15 @@ def _evaluate(
     opened, memory, columns = looked.opened, looked.memory, list(looked.columns)
     keep = kept_columns(opened[0], wanted, columns, threshold, reads)
     expected = looked.expected
-    is_exact = expected <= condensing.LARGE or expected * (UNIT_BYTES if units else BYTES_A_TRIAL) <= memory
+    is_exact = expected <= sketch.LARGE or expected * (UNIT_BYTES if units else BYTES_A_TRIAL) <= memory
     if units and not is_exact:
         raise too_many_for_units(units, expected)
     forms = asked_forms(wanted, chosen, reads)
     plan = ShardPlan(reads, keep, EXACT, turned=looked.turned, threshold=threshold, key=looked.key)
     if not is_exact:
-        plan = replace(plan, bits=COARSE, cuts=condensing.thresholds(forms), ids=plan.key is not None)
+        plan = replace(plan, bits=COARSE, cuts=sketch.thresholds(forms), ids=plan.key is not None)
     tally, covering = _count(shards, plan, run, memory, scratch)
-    if not is_exact and tally.n <= condensing.LARGE:
+    if not is_exact and tally.n <= sketch.LARGE:
         plan = replace(plan, bits=EXACT, cuts=(), ids=plan.key is not None)
         tally, covering = _count(shards, plan, run, memory, scratch)
     singles = {} if plan.is_exact else single_scores(tally, plan, _Fetching(shards, plan, run))
@@ -135,8 +134,8 @@ def _evaluate(
     fetch: Callable[[KeyRanges], ShardTally] | None = None
     if not plan.is_exact:
         fetch = _Fetching(shards, plan, run)
-    elif not units and tally.n > condensing.LARGE and not needs_whole(forms):
-        cuts = condensing.thresholds(forms)
+    elif not units and tally.n > sketch.LARGE and not needs_whole(forms):
+        cuts = sketch.thresholds(forms)
         fetch = Resident(tally.plan, tally.names, tally.cells, cuts)
     if fetch is not None:
         rehearse = _Rehearsing(replace(design, bootstrap=0))

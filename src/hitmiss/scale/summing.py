@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hitmiss.stats.delong import Steps, standing, whole_sum
-from hitmiss.stats.keys import Keys
-from hitmiss.tally import Floats, Tally
+from hitmiss.core.tally import Floats, Tally
+from hitmiss.stats.intervals import Steps, standing, whole_sum
+from hitmiss.stats.sketch import Keys
 
 
 @dataclass(eq=False)

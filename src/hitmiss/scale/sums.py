@@ -9,12 +9,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from hitmiss.core.tally import Tally
 from hitmiss.scale.cells import ExactCells
 from hitmiss.scale.summing import Pairs
 from hitmiss.scale.tallies import Binned
-from hitmiss.stats.delong import Steps
 from hitmiss.stats.forms import Form, Passing
-from hitmiss.tally import Tally
+from hitmiss.stats.intervals import Steps
 
 SampleKey = tuple[tuple[int, ...], tuple[int, ...]]
 """A sample by its cells: the positive ones, and the negative ones."""

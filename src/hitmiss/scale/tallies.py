@@ -18,13 +18,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from hitmiss import artifacts
-from hitmiss.errors import DataError, UsageError
-from hitmiss.io.findings import Finding
-from hitmiss.readspec import SYSTEM
+from hitmiss.core import artifacts
+from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.question import SYSTEM
+from hitmiss.core.trials import combined, text_codes
+from hitmiss.io.diagnostics import Finding
 from hitmiss.scale.plan import Window
-from hitmiss.stats.keys import EXACT, Keys, first_key, keys_of
-from hitmiss.stretches import combined, text_codes
+from hitmiss.stats.sketch import EXACT, Keys, first_key, keys_of
 
 Cell = tuple[str, ...]
 Counts = NDArray[np.int64]

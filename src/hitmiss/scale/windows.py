@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from hitmiss.core.tally import Floats
 from hitmiss.scale.counters import STEP, Codes
 from hitmiss.scale.plan import KeyRanges
 from hitmiss.scale.tallies import Cell
-from hitmiss.stats.keys import COARSE, EXACT, Keys, bins_of, keys_of
-from hitmiss.tally import Floats
+from hitmiss.stats.sketch import COARSE, EXACT, Keys, bins_of, keys_of
 
 _last: list[tuple[KeyRanges, Opening]] = []
 

@@ -1,23 +1,32 @@
-"""SIMULATED 12-lead ECGs with five diagnostic patterns: a heart's dipole that turns once a beat, seen from twelve places.
-
-A phase runs round once a beat, faster and slower as breathing and chance will have it; five waves (P, Q, R, S, T) stand at
-fixed phases and push the dipole in x, y and z (after McSharry et al. 2003 and Sameni et al. 2007, own code); eight leads are
-projections of the dipole (Dower's coefficients), four follow from them. The patterns are caricatures of what the words
-mean, nobody's heart is in it, and how well a model does on it says nothing about how well it does on patients.
-"""
+"""SIMULATED 12-lead ECGs, and a small classifier that trains in seconds."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from hitmiss.attack.leads import LEADS, expansion
-from hitmiss.stats.seeds import noise_generator
+from hitmiss.attack.family import LEADS, expansion
+from hitmiss.detect.detector import Base, Batch, need
+from hitmiss.detect.outputs import OutputKind
+from hitmiss.simulate.voices import save_detector
+from hitmiss.stats.bootstrap import noise_generator
+
+# ----------------------------------------------------------------------
+# SIMULATED 12-lead ECGs with five diagnostic patterns: a heart's dipole that turns once a beat, seen from twelve places.
+#
+# A phase runs round once a beat, faster and slower as breathing and chance will have it; five waves (P, Q, R, S, T) stand at
+# fixed phases and push the dipole in x, y and z (after McSharry et al. 2003 and Sameni et al. 2007, own code); eight leads are
+# projections of the dipole (Dower's coefficients), four follow from them. The patterns are caricatures of what the words
+# mean, nobody's heart is in it, and how well a model does on it says nothing about how well it does on patients.
 
 Floats = NDArray[np.float64]
 CLASSES: Final = ("CD", "HYP", "MI", "NORM", "STTC")
@@ -201,3 +210,160 @@ def write(folder: str | Path, *, share: float = 1.0, seed: int = 0) -> Path:
     simulate(max(round(300 * share), 60), seed, "test").save(folder / "test.npz")
     (folder / "README.txt").write_text(README, encoding="utf-8")
     return folder
+
+
+# ----------------------------------------------------------------------
+# A small ECG classifier that trains in seconds without torch: pieces of training records as filters, and a straight line.
+#
+# Each filter is a piece of a training record; what a record answers to it (rectified, at its highest and on average) are its
+# features, and a logistic regression a class weighs them. It runs on numpy, goes to ONNX as one graph, and has gradients
+# where torch is installed.
+
+F32 = NDArray[np.float32]
+SIZE: Final = 20
+STRIDE: Final = 4
+FILTERS: Final = 32
+OPSET: Final = 17
+
+
+@dataclass(eq=False)
+class ConvBaseline(Base):
+    """Filters (filter × lead × sample), their offsets, and a weight a feature and class. `predict` gives probabilities."""
+
+    filters: F32
+    offset: F32
+    weight: F32
+    bias: F32
+    name: str = "conv-baseline"
+    sample_rate: int | None = int(FS)
+    labels: tuple[str, ...] | None = CLASSES
+    output_kind: OutputKind = field(default="multilabel", repr=False)
+
+    @classmethod
+    def fit(cls, x: ArrayLike, y: ArrayLike, *, classes: tuple[str, ...] = CLASSES, seed: int = 0) -> ConvBaseline:
+        """Train on records (record × sample × lead) and their bits."""
+        from sklearn.linear_model import LogisticRegression
+
+        signals, bits = np.asarray(x, dtype=np.float32), np.asarray(y)
+        filters = _pieces(signals, seed)
+        half = cls(filters, np.zeros(len(filters), np.float32), np.zeros((0, 0), np.float32), np.zeros(0, np.float32))
+        offset = -np.quantile(half._answers(signals[:64]), 0.7, axis=(0, 1)).astype(np.float32)
+        half.offset = offset
+        features = half.features(signals)
+        mean, scale = features.mean(axis=0), features.std(axis=0) + 1e-6
+        models = [LogisticRegression(C=0.1, max_iter=500).fit((features - mean) / scale, b) for b in bits.T]
+        weight = np.stack([m.coef_[0] / scale for m in models], axis=1)
+        bias = np.array([m.intercept_[0] for m in models]) - mean @ weight
+        return cls(filters, offset, weight.astype(np.float32), bias.astype(np.float32), labels=classes)
+
+    def _answers(self, x: F32) -> F32:
+        """What each filter answers along time: record × place × filter."""
+        flat, leads = np.ascontiguousarray(x).reshape(len(x), -1), x.shape[2]
+        frames = np.lib.stride_tricks.sliding_window_view(flat, SIZE * leads, axis=1)[:, :: STRIDE * leads]
+        weights = self.filters.transpose(0, 2, 1).reshape(len(self.filters), -1)  # a frame is sample by sample
+        rows = np.ascontiguousarray(frames).reshape(
+            -1, SIZE * leads
+        )  # one large product: many small ones are far slower
+        return np.asarray((rows @ weights.T + self.offset).reshape(len(x), -1, len(weights)))
+
+    def features(self, x: ArrayLike) -> F32:
+        """The mean and the highest rectified answer of each filter."""
+        signals = np.asarray(x, dtype=np.float32)
+        found = []
+        for i in range(0, len(signals), 64):
+            answers = np.maximum(self._answers(signals[i : i + 64]), 0.0)
+            found.append(np.concatenate([answers.mean(axis=1), answers.max(axis=1)], axis=1))
+        return np.concatenate(found)
+
+    def outputs(self, batch: Batch) -> NDArray[Any]:
+        """One logit a record and class."""
+        return np.asarray(self.features(batch) @ self.weight + self.bias)
+
+    def predict(self, x: ArrayLike) -> NDArray[Any]:
+        """One probability a record and class, as the document's models give them."""
+        return np.asarray(1.0 / (1.0 + np.exp(-self.outputs(x).astype(np.float64))))
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """Its name and its numbers."""
+        parts = (self.filters, self.offset, self.weight, self.bias)
+        return {"name": self.name, "numbers": hashlib.sha256(b"".join(p.tobytes() for p in parts)).hexdigest()[:16]}
+
+    @cached_property
+    def differentiable(self) -> Any:
+        """The same as a torch function (record × lead × sample to logits); None without torch."""
+        if find_spec("torch") is None:
+            return None
+        torch = need("torch", "torch")
+        filters, offset, weight, bias = (
+            torch.from_numpy(a) for a in (self.filters, self.offset, self.weight, self.bias)
+        )
+
+        def logits(x: Any) -> Any:
+            answers = torch.relu(torch.nn.functional.conv1d(x, filters, offset, stride=STRIDE))
+            return torch.cat([answers.mean(dim=2), answers.amax(dim=2)], dim=1) @ weight + bias
+
+        return logits
+
+    def save(self, path: str | Path) -> None:
+        """Write its numbers (.npz)."""
+        with Path(path).open("wb") as file:
+            np.savez(
+                file,
+                filters=self.filters,
+                offset=self.offset,
+                weight=self.weight,
+                bias=self.bias,
+                classes=np.array(self.labels),
+            )
+
+    @classmethod
+    def load(cls, path: str | Path) -> ConvBaseline:
+        """Read what `save` wrote; nothing but numbers and names is accepted."""
+        with np.load(path, allow_pickle=False) as stored:
+            numbers = {name: stored[name] for name in ("filters", "offset", "weight", "bias")}
+            return cls(**numbers, labels=tuple(map(str, stored["classes"])))
+
+    def save_onnx(self, path: str | Path) -> None:
+        """Write it as one ONNX graph: `ecg` (record × sample × lead) to `logits` (record × class)."""
+        onnx = need("onnx", "onnx")
+        onnx.save(_graph(onnx, self), str(path))
+
+
+def _pieces(x: F32, seed: int) -> F32:
+    """Pieces of records, without their mean and of length 1: filter × lead × sample."""
+    rng = noise_generator(seed, "filters")
+    rows, starts = rng.integers(len(x), size=FILTERS), rng.integers(x.shape[1] - SIZE, size=FILTERS)
+    cut = np.stack([x[r, s : s + SIZE].T for r, s in zip(rows.tolist(), starts.tolist(), strict=True)])
+    cut = cut - cut.mean(axis=2, keepdims=True)
+    return np.ascontiguousarray(cut / (np.linalg.norm(cut, axis=(1, 2), keepdims=True) + 1e-6), dtype=np.float32)
+
+
+def _graph(onnx: Any, model: ConvBaseline) -> Any:
+    node, numbers = onnx.helper.make_node, onnx.numpy_helper.from_array
+    steps = [
+        node("Transpose", ["ecg"], ["turned"], perm=[0, 2, 1]),
+        node("Conv", ["turned", "filters", "offset"], ["raw"], strides=[STRIDE]),
+        node("Relu", ["raw"], ["answers"]),
+        node("ReduceMean", ["answers"], ["mean"], axes=[2], keepdims=0),
+        node("ReduceMax", ["answers"], ["highest"], axes=[2], keepdims=0),
+        node("Concat", ["mean", "highest"], ["features"], axis=1),
+        node("Gemm", ["features", "weight", "bias"], ["logits"]),
+    ]
+    value, kind = onnx.helper.make_tensor_value_info, onnx.TensorProto.FLOAT
+    ecg = value("ecg", kind, ["record", "sample", model.filters.shape[1]])
+    logits = value("logits", kind, ["record", len(model.bias)])
+    stored = [numbers(getattr(model, name), name) for name in ("filters", "offset", "weight", "bias")]
+    graph = onnx.helper.make_graph(steps, "conv-baseline", [ecg], [logits], stored)
+    made = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", OPSET)], ir_version=8)
+    onnx.helper.set_model_props(made, {"labels": ",".join(model.labels or ())})
+    onnx.checker.check_model(made)
+    return made
+
+
+def train(folder: str | Path, *, as_onnx: bool | None = None) -> str:
+    """Train on `train.npz` of a folder and give the text for `--detector`; ONNX where it can be had."""
+    folder = Path(folder)
+    with np.load(folder / "train.npz") as stored:
+        model = ConvBaseline.fit(stored["x"], stored["y"])
+    return save_detector(folder, model, data="train.npz", verb="attack", as_onnx=as_onnx)

@@ -15,9 +15,9 @@ from typing import Final
 
 import numpy as np
 
+from hitmiss.core.tally import Floats
 from hitmiss.metrics.counts import Counts
-from hitmiss.stats.delong import Steps
-from hitmiss.tally import Floats
+from hitmiss.stats.intervals import Steps
 
 RUN_TAG: Final = "baseline"
 MICRO_AUC: Final = 0.9661

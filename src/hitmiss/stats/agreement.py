@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.errors import UsageError
-from hitmiss.stats.seeds import generator
+from hitmiss.core.errors import UsageError
+from hitmiss.stats.bootstrap import generator
 
 Counts = NDArray[np.float64]
 Answers = Iterable[Mapping[str, str]]

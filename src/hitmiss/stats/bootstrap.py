@@ -1,28 +1,520 @@
-"""Bootstrap replicates of metrics.
-
-    trial_replicates        trials are the units, within each class or from all      (lazy, exact; see `refine`)
-    unit_replicates         speakers, patients … are the units, with their trials    (exact on the given weights)
-    count_replicates        metrics of decisions                                     (exact)
-
-Replicates are vectorised, never threaded: the same generator gives the same digits on any machine with any number of
-threads. `resampled` does it by brute force, as `trial_draws` tells; it is the oracle in the tests.
-"""
+"""The resampler: draws of trials and units, tallies cut into cells, and exact replicates of crossings, minima and sums."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+import hashlib
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.random import PCG64, BitGenerator, Generator, RandomState, SeedSequence
 from numpy.typing import NDArray
 
-from hitmiss.progress import tell
-from hitmiss.stats.cells import Cells, cut, cut_finely
-from hitmiss.stats.forms import ClassSums, Form, Located, Whole
-from hitmiss.stats.refine import Ints, Search, search_stratified
-from hitmiss.stats.seeds import Random
-from hitmiss.stats.sums import class_sum, ordered_pairs
-from hitmiss.tally import Floats, Tally
+from hitmiss.core.errors import DataError
+from hitmiss.core.progress import tell
+from hitmiss.core.tally import Array, Floats, Tally
+from hitmiss.stats.forms import FINE_GRID, ClassSums, Form, Located, Whole
+
+# ----------------------------------------------------------------------
+# Random draws that depend on the seed and on what is drawn: never on order, thread count, machine or numpy's version.
+#
+# numpy promises the same stream for ever of two things only: the raw words of a named bit generator, and the methods of
+# `RandomState`, which is frozen (NEP 19, "Legacy random generation" in numpy's manual). The methods of `Generator` may
+# change with any release, and did. So `Random` has what statistics draw, from those two sources:
+#
+#     raw            64-bit words of PCG64, as they come
+#     random         the upper 53 bits of a word, as a fraction                                    (RandomState)
+#     bytes          the words, lowest byte first; `integers` takes their lower, then their upper 32 bits
+#     integers       Lemire's multiply and shift, with rejection: exactly uniform                  (here)
+#     permutation    the order of as many words, equal words by place                              (here)
+#     binomial       inversion of the distribution below np = 30, else BTPE, Kachitvichyanukul & Schmeiser 1988 (RandomState)
+#     multinomial    one binomial per category, of what the categories before it left              (RandomState)
+#     standard_normal, choice with odds                                                            (RandomState)
+#
+# `tests/stats/test_seeds.py` holds the same algorithms in plain Python, from the PCG64 recurrence on.
+
+Ints = NDArray[np.int64]
+Words = NDArray[np.uint64]
+
+_WORD = 1 << 32
+_BLOCK = 1 << 15  # numbers worked on at a time: they stay in the cache
+
+
+class Random(RandomState):
+    """A source of draws whose numbers are the same in every version of numpy."""
+
+    def __init__(self, bits: BitGenerator) -> None:
+        super().__init__(bits)
+        self._bits = bits
+        self._half: NDArray[np.uint32] = np.zeros(0, dtype=np.uint32)
+
+    def raw(self, n: int) -> Words:
+        """The next `n` words of 64 bits."""
+        return np.asarray(self._bits.random_raw(n), dtype=np.uint64)
+
+    def integers(self, low: int, high: int | Ints | None = None, size: int | Sequence[int] | None = None) -> Ints:
+        """Whole numbers, each alike, from `low` up to but without `high` (an array: one number per bound).
+
+        With one argument: below it, from 0.
+        """
+        first, end = (0, low) if high is None else (low, high)
+        if size is None:
+            bounds = np.asarray(end, dtype=np.int64) - first
+            return self._below(bounds.reshape(-1)).reshape(bounds.shape) + first
+        shape = (size,) if isinstance(size, int | np.integer) else tuple(size)
+        return self._below_one(int(end) - first, int(np.prod(shape, dtype=np.int64))).reshape(shape) + first
+
+    def _below_one(self, bound: int, n: int) -> Ints:
+        if bound < 1:
+            raise ValueError(f"there is no whole number from 0 to below {bound}")
+        if bound == 1:
+            return np.zeros(n, dtype=np.int64)
+        if bound > _WORD:
+            return self._below_large(bound, n)
+        found = np.empty(n, dtype=np.uint64)
+        for start in range(0, n, _BLOCK):
+            self._fill_below(bound, found[start : start + _BLOCK])
+        return found.view(np.int64)
+
+    def _fill_below(self, bound: int, out: Words) -> None:
+        """Fill `out`; products whose lower half is below 2³² mod bound are left out, the next ones move up."""
+        spare, done = _WORD % bound, 0
+        while done < len(out):
+            product = np.multiply(self._halves(len(out) - done), np.uint64(bound), dtype=np.uint64)
+            lower = product.astype(np.uint32)
+            if lower.min() < spare:
+                product = product[lower >= spare]
+            np.right_shift(product, np.uint64(32), out=out[done : done + len(product)])
+            done += len(product)
+
+    def _below(self, bounds: Ints) -> Ints:
+        """One number below each bound; those whose product is rejected are drawn again after all others."""
+        if len(bounds) and (bounds.min() < 1 or bounds.max() > _WORD):
+            raise ValueError("bounds of whole numbers lie between 1 and 2**32")
+        found = np.zeros(len(bounds), dtype=np.int64)
+        open_at = np.flatnonzero(bounds > 1)
+        while len(open_at):
+            wide = bounds[open_at].astype(np.uint64)
+            product = self._halves(len(open_at)).astype(np.uint64) * wide
+            kept = (product & np.uint64(_WORD - 1)) >= np.uint64(_WORD) % wide
+            found[open_at[kept]] = (product[kept] >> np.uint64(32)).astype(np.int64)
+            open_at = open_at[~kept]
+        return found
+
+    def _below_large(self, bound: int, n: int) -> Ints:
+        """Beyond 32 bits: the lowest bits of whole words, words that reach the bound left out."""
+        mask = np.uint64((1 << (bound - 1).bit_length()) - 1)
+        parts: list[Words] = []
+        while n:
+            words = self.raw(n) & mask
+            parts.append(words[words < np.uint64(bound)])
+            n -= len(parts[-1])
+        return np.concatenate([*parts, np.zeros(0, dtype=np.uint64)]).astype(np.int64)
+
+    def _halves(self, n: int) -> NDArray[np.uint32]:
+        """The next `n` half words; what is left of the last word is kept for the next call."""
+        words = self.raw((n - len(self._half) + 1) // 2)
+        halves = words.astype("<u8", copy=False).view("<u4")
+        if len(self._half):
+            halves = np.concatenate([self._half, halves])
+        self._half = halves[n:].copy()
+        return halves[:n]
+
+    def bytes(self, length: int) -> bytes:
+        """Random bytes."""
+        return self.raw(-(-length // 8)).astype("<u8", copy=False).tobytes()[:length]
+
+    def heads(self, n: int) -> NDArray[np.bool_]:
+        """As many throws of a fair coin."""
+        bits = np.unpackbits(np.frombuffer(self.bytes(-(-n // 8)), dtype=np.uint8), count=n)
+        return bits.astype(bool)
+
+    def permutation(self, x: int | NDArray[np.generic]) -> NDArray[np.int64]:  # type: ignore[override]
+        """The numbers below `x`, or the elements of `x`, in random order."""
+        order = np.argsort(self.raw(x if isinstance(x, int | np.integer) else len(x)), kind="stable")
+        return order if isinstance(x, int | np.integer) else np.asarray(x)[order]
+
+    def multinomial(self, n: int | Ints, pvals: NDArray[np.float64], size: int | None = None) -> Ints:  # type: ignore[override]
+        """How often each category is drawn (replicate × category), of `n` in all, or of n[r] in replicate r."""
+        odds = np.asarray(pvals, dtype=np.float64)
+        likely = np.flatnonzero(np.append(odds[:-1] > 0.0, True))  # what cannot be drawn takes no word from the stream
+        kept, one = odds[likely], super().multinomial
+        if isinstance(n, int | np.integer):
+            drawn = np.asarray(one(int(n), kept, size=size), dtype=np.int64)
+        else:
+            drawn = np.array([one(total, kept) for total in n.tolist()], dtype=np.int64).reshape(len(n), len(kept))
+        if len(likely) == len(odds):
+            return drawn
+        spread = np.zeros((*drawn.shape[:-1], len(odds)), dtype=np.int64)
+        spread[..., likely] = drawn
+        return spread
+
+
+def generator(seed: int, *names: object) -> Random:
+    """The draws of one named purpose: the same names and seed give the same digits, whatever else is drawn.
+
+    >>> generator(0, "eer", "C01").integers(100, size=3).tolist() == generator(0, "eer", "C01").integers(100, size=3).tolist()
+    True
+    """
+    return Random(PCG64(_sequence(seed, names)))
+
+
+def noise_generator(seed: int, *names: object) -> Generator:
+    """The same for what is drawn into sounds, signals and simulated data: a numpy Generator, with all its methods.
+
+    What it gives is written to files and certified there by digest; it is never drawn again to check a figure.
+    """
+    return np.random.default_rng(_sequence(seed, names))
+
+
+def _sequence(seed: int, names: Sequence[object]) -> SeedSequence:
+    text = "\x1f".join(map(str, names)).encode()
+    words = np.frombuffer(hashlib.sha256(text).digest(), dtype="<u4")
+    return SeedSequence([seed, *(int(w) for w in words)])
+
+
+# ----------------------------------------------------------------------
+# Drawing many trials with replacement: how often each was drawn, for many replicates at once.
+
+Bytes = NDArray[np.uint8]
+Counts = NDArray[np.int64]
+
+PACK = 16
+"""Trials whose counts are summed in one byte; 16 trials drawn 256 times between them has odds below 1e-180."""
+_DRAWS_BLOCK = 1 << 16  # numbers worked on at a time: they stay in the cache
+_LEVELS = 1 << 16
+
+
+def uniform_counts(n: int, totals: Counts, rng: Random) -> Bytes:
+    """How often each of `n` trials is drawn (trial × replicate) when replicate r draws totals[r] of them, each alike.
+
+    Exactly multinomial: independent Poisson counts given their sum are multinomial, and so they stay when single draws
+    are added. So a Poisson number is drawn for each trial, at a rate that rarely exceeds the total, and what is missing
+    is drawn one by one. Totals must be such that a trial is drawn about once on average.
+    """
+    out = np.zeros((n, len(totals)), dtype=np.uint8)
+    rate = 1.0 - 5.0 * math.sqrt(2.0 / max(n, 1))
+    if rate > 0.0:
+        _fill_poisson(out.reshape(-1), rate, rng)
+    have = _column_sums(out)
+    beyond = have > totals
+    out[:, beyond] = 0
+    missing = np.where(beyond, totals, totals - have)
+    row = rng.integers(0, max(n, 1), size=int(missing.sum()))
+    np.add.at(out.reshape(-1), row * len(totals) + np.repeat(np.arange(len(totals)), missing), np.uint8(1))
+    return out
+
+
+def _fill_poisson(out: Bytes, rate: float, rng: Random) -> None:
+    """Poisson numbers from 16 random bits each: the odds are rounded down to multiples of 2⁻¹⁶, and the few draws that
+    fall into the rest are drawn again from exactly what the rounding left."""
+    odds = _LEVELS * _poisson_odds(rate)
+    whole = np.floor(odds)
+    rest = (odds - whole) / np.sum(odds - whole)
+    steps = np.cumsum(whole[whole > 0]).astype(np.uint16)
+    above = np.empty(_DRAWS_BLOCK, dtype=bool)
+    for start in range(0, len(out), _DRAWS_BLOCK):
+        part = out[start : start + _DRAWS_BLOCK]
+        bits = np.frombuffer(rng.bytes(2 * len(part)), dtype="<u2")
+        mask = above[: len(part)]
+        for step in steps[:-1]:
+            np.greater_equal(bits, step, out=mask)
+            np.add(part, mask.view(np.uint8), out=part)
+        again = np.flatnonzero(np.greater_equal(bits, steps[-1], out=mask))
+        part[again] = rng.choice(len(rest), size=len(again), p=rest)
+
+
+def _poisson_odds(rate: float) -> Floats:
+    """Odds of 0, 1, 2 … up to where they vanish in double precision."""
+    return np.array([math.exp(-rate + k * math.log(rate) - math.lgamma(k + 1)) for k in range(60)])
+
+
+def _column_sums(counts: Bytes) -> Counts:
+    whole = len(counts) // PACK * PACK
+    packs = counts[:whole].reshape(-1, PACK, counts.shape[1]).sum(axis=1, dtype=np.uint8)
+    return np.asarray(packs.sum(axis=0, dtype=np.int64) + counts[whole:].sum(axis=0, dtype=np.int64))
+
+
+# ----------------------------------------------------------------------
+# Cells: a tally cut into stretches of scores, so that a replicate is a few counts and not a new list of trials.
+
+Indices = NDArray[np.intp]
+GRID = 32
+"""Stretches of equal mass per class where only single thresholds matter."""
+UNIT_GRID = 256
+"""… for units, whose cells are cheap to count (a matrix product) and dear to open (trial by trial)."""
+WHOLE_GRID = 1024
+"""… for figures that need the whole curve."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """A tally with cuts: cell k holds the distinct scores cuts[k] .. cuts[k+1] − 1."""
+
+    tally: Tally
+    cuts: Indices
+
+    @cached_property
+    def positives(self) -> Floats:
+        """Positives in each cell."""
+        return np.diff(self.tally.positives[self.cuts]).astype(np.float64)
+
+    @cached_property
+    def negatives(self) -> Floats:
+        """Negatives in each cell."""
+        return np.diff(self.tally.negatives[self.cuts]).astype(np.float64)
+
+    def __len__(self) -> int:
+        return len(self.cuts) - 1
+
+    def index_of(self, point: int) -> int:
+        """Which cut stands at that point of the error curve."""
+        return int(np.searchsorted(self.cuts, point))
+
+    def coarse(self) -> Tally:
+        """The tally with each cell as one group at its median-rank score: the input of figures that need the whole curve."""
+        middle = (self.cuts[:-1] + self.cuts[1:] - 1) // 2
+        return Tally(self.tally.score[middle], self.tally.positives[self.cuts], self.tally.negatives[self.cuts])
+
+
+def cut(tally: Tally, forms: Sequence[Form], grid: int | None = None) -> Cells:
+    """Cuts where the forms need them: their sample points, fixed thresholds, infinite scores and an even grid."""
+    if grid is None:
+        grid = FINE_GRID if any(f.is_summed for f in forms) else GRID
+    return Cells(tally, _cuts(tally, [*(p for form in forms for p in form.points(tally)), *_even(tally, grid)]))
+
+
+def cut_for_units(tally: Tally, forms: Sequence[Form]) -> Cells:
+    """An even grid, and finer cuts in the cells that replicates are likeliest to open (a guess that only saves time)."""
+    coarse = max(
+        min(UNIT_GRID, len(tally.score) // 128), GRID
+    )  # small samples: fewer cells are cheaper to open than to count
+    cells = cut(tally, forms, UNIT_GRID if any(f.fine_unit_cells for f in forms) else coarse)
+    likely = np.unique(np.concatenate([np.zeros(0, dtype=np.intp), *(f.likely_open(cells) for f in forms)]))
+    within = [np.linspace(cells.cuts[k], cells.cuts[k + 1], 9)[1:-1].astype(np.intp) for k in likely]
+    return Cells(tally, _cuts(tally, np.concatenate([cells.cuts, *within]))) if within else cells
+
+
+def cut_finely(tally: Tally) -> Cells:
+    """Cuts for figures that need the whole curve: an even grid in both classes."""
+    return Cells(tally, _cuts(tally, _even(tally, WHOLE_GRID)))
+
+
+def _cuts(tally: Tally, points: Iterable[int]) -> Indices:
+    inside = np.unique(np.asarray([0, len(tally.score), *points], dtype=np.intp))
+    return inside[(inside >= 0) & (inside <= len(tally.score))]
+
+
+def _even(tally: Tally, grid: int) -> list[int]:
+    if len(tally.score) <= grid:
+        return list(range(len(tally.score) + 1))
+    shares = np.arange(1, grid) / grid
+    by_class = [np.searchsorted(c, shares * c[-1]) for c in (tally.positives, tally.negatives)]
+    return [int(i) for i in np.concatenate(by_class)]
+
+
+# ----------------------------------------------------------------------
+# Exact bootstrap of crossings and minima without touching most trials.
+#
+# A class-stratified bootstrap replicate draws n trials of a class with replacement: a multinomial. Counts in stretches
+# of scores are multinomial too, and splitting a stretch is a binomial with the left part's share. So the counts of all
+# replicates are drawn for coarse cells at once, and a cell is split further only where the crossing of the two error
+# rates lies, or where a lower cost than the best one found is still possible. The distribution is exactly that of
+# resampling trials; what is never looked at is never drawn.
+
+
+@dataclass(frozen=True, eq=False)
+class Stretches:
+    """Stretches of scores under examination, one row a (replicate, stretch).
+
+    Groups low .. high − 1 of the tally; `cp`, `cn` count the replicate's trials below, `p`, `q` those inside.
+    """
+
+    replicate: Ints
+    low: Ints
+    high: Ints
+    cp: Floats
+    cn: Floats
+    p: Floats
+    q: Floats
+
+    def keep(self, mask: NDArray[np.bool_]) -> Stretches:
+        """The stretches where `mask` holds."""
+        return Stretches(*(getattr(self, name)[mask] for name in self.__dataclass_fields__))
+
+    def __len__(self) -> int:
+        return len(self.replicate)
+
+
+@dataclass(eq=False)
+class Search:
+    """Where all replicates decide some forms, as far as it is known."""
+
+    forms: Sequence[Located]
+    n1: Floats
+    n0: Floats
+    found: list[Floats]
+
+    def sizes(self, s: Stretches) -> tuple[Floats, Floats]:
+        """Positives and negatives of the replicates of stretches."""
+        return self.n1[s.replicate], self.n0[s.replicate]
+
+    def note_point(self, s: Stretches, cp: Floats, cn: Floats) -> None:
+        """A point of the error curve inside each stretch."""
+        sizes = self.sizes(s)
+        for form, found in zip(self.forms, self.found, strict=True):
+            form.note_point(found, s.replicate, cp, cn, *sizes)
+
+    def matters(self, s: Stretches) -> NDArray[np.bool_]:
+        """The stretches in which some form can still be decided."""
+        sizes, matters = self.sizes(s), np.zeros(len(s), dtype=bool)
+        for form, found in zip(self.forms, self.found, strict=True):
+            matters |= form.can_be_in(found, s, *sizes)
+        return matters
+
+    def unsettled(self, s: Stretches) -> Stretches:
+        """The stretches that can still matter; single groups are read and done."""
+        single = s.high - s.low == 1
+        sizes, matters = self.sizes(s), np.zeros(len(s), dtype=bool)
+        for form, found in zip(self.forms, self.found, strict=True):
+            inside = form.can_be_in(found, s, *sizes)
+            groups = s.keep(inside & single)
+            form.note_groups(found, groups, *self.sizes(groups))
+            matters |= inside
+        return s.keep(matters & ~single)
+
+    def note_inside(self, s: Stretches, cp: Floats, cn: Floats) -> None:
+        """Every point (stretch × point) inside stretches."""
+        sizes = self.sizes(s)
+        for form, found in zip(self.forms, self.found, strict=True):
+            form.note_inside(found, s, cp, cn, *sizes)
+
+    def replicates(self, form: Located) -> Floats:
+        """What was found for one form."""
+        return self.found[next(i for i, f in enumerate(self.forms) if f is form)]
+
+
+def search_stratified(cells: Cells, p: Floats, q: Floats, forms: Sequence[Form], rng: Random) -> Search:
+    """The places that decide forms in replicates given by their counts per cell (replicate × cell), splitting cells as needed."""
+    search, stretches = begin_search(cells, p, q, forms)
+    while len(stretches):
+        stretches = _split(stretches, cells, search, rng)
+        stretches = search.unsettled(stretches)
+    return search
+
+
+def begin_search(cells: Cells, p: Floats, q: Floats, forms: Sequence[Form]) -> tuple[Search, Stretches]:
+    """What the cuts alone tell, and the cells that are still open."""
+    cp, cn = _before(p), _before(q)
+    located = [f for f in forms if isinstance(f, Located)]
+    search = Search(located, cp[:, -1], cn[:, -1], [])
+    is_open = np.zeros(p.shape, dtype=bool)
+    for form in located:
+        found, can_be_in = form.begin(cp, cn)
+        search.found.append(found)
+        is_open |= can_be_in
+    row, cell = np.nonzero(is_open)
+    inside = (cp[row, cell], cn[row, cell], p[row, cell], q[row, cell])
+    return search, search.unsettled(Stretches(row, cells.cuts[cell], cells.cuts[cell + 1], *inside))
+
+
+def _split(s: Stretches, cells: Cells, search: Search, rng: Random) -> Stretches:
+    """Each stretch in two halves, the counts drawn given the whole."""
+    cp, cn = cells.tally.positives, cells.tally.negatives
+    middle = (s.low + s.high) // 2
+    a = _draw_left(rng, s.p, cp[s.low], cp[middle], cp[s.high])
+    b = _draw_left(rng, s.q, cn[s.low], cn[middle], cn[s.high])
+    search.note_point(s, s.cp + a, s.cn + b)
+    left = Stretches(s.replicate, s.low, middle, s.cp, s.cn, a, b)
+    right = Stretches(s.replicate, middle, s.high, s.cp + a, s.cn + b, s.p - a, s.q - b)
+    return Stretches(*(np.concatenate([getattr(left, n), getattr(right, n)]) for n in s.__dataclass_fields__))
+
+
+def _draw_left(rng: Random, count: Floats, low: Ints, middle: Ints, high: Ints) -> Floats:
+    """How many of `count` trials fall left of the middle: a binomial with the left part's share of the sample."""
+    inside = np.maximum(high - low, 1)
+    return rng.binomial(count.astype(np.int64), (middle - low) / inside).astype(np.float64)
+
+
+def _before(counts: Floats) -> Floats:
+    """Cumulative counts along the cells, starting at 0."""
+    out = np.zeros((counts.shape[0], counts.shape[1] + 1))
+    np.cumsum(counts, axis=1, out=out[:, 1:])
+    return out
+
+
+# ----------------------------------------------------------------------
+# Replicates of sums over all trials (Cllr, Brier, ROC AUC) from the counts of cells.
+#
+# Inside a cell a drawn trial is any of its trials alike, so the sum over the cell has a known mean and a known variance.
+# The mean is exact; the variance within cells is added back as Gaussian noise.
+
+
+def class_sum(cells: Cells, counts: Array, drawn: Floats, term: Callable[[Floats], Floats], rng: Random) -> Floats:
+    """Replicates of Σ term(score) over one class, given `counts` per distinct score and `drawn` trials per cell."""
+    present = np.flatnonzero(counts)
+    values = term(cells.tally.score[present])
+    certain = np.isfinite(values)
+    place = np.searchsorted(cells.cuts, present, side="right") - 1
+    with np.errstate(over="ignore", invalid="ignore"):  # the sum of the largest numbers is infinite
+        mean, spread = _mean_and_variance(values[certain], counts[present[certain]], place[certain], len(cells))
+        total = drawn @ mean + rng.standard_normal(len(drawn)) * np.sqrt(drawn @ spread)
+    if certain.all():
+        return total
+    infinite = np.zeros(len(cells), dtype=bool)  # infinite scores have cells of their own
+    infinite[place[~certain]] = True
+    return np.where((drawn[:, infinite] > 0).any(axis=1), np.inf, total)
+
+
+def _mean_and_variance(values: Floats, weights: Array, place: Array, size: int) -> tuple[Floats, Floats]:
+    total = np.bincount(place, weights=weights, minlength=size)
+    safe = np.maximum(total, 1)
+    mean = np.bincount(place, weights=weights * values, minlength=size) / safe
+    return mean, np.bincount(place, weights=weights * (values - mean[place]) ** 2, minlength=size) / safe
+
+
+def ordered_pairs(cells: Cells, p: Floats, q: Floats, rng: Random | None) -> Floats:
+    """Replicates of the ROC AUC: pairs in different cells are counted, pairs inside a cell have their exact share.
+
+    With `rng` the variance of the share inside cells is added back, as in `class_sum`.
+    """
+    share, by_positive, by_negative = _pairs_inside(cells)
+    below = np.cumsum(q, axis=1) - q
+    with np.errstate(divide="ignore", invalid="ignore"):
+        all_pairs = p.sum(axis=1) * q.sum(axis=1)
+        area: Floats = (np.einsum("rk,rk->r", p, below) + (p * q) @ share) / all_pairs
+        if rng is None:
+            return area
+        noise = (p * q**2) @ by_positive + (p**2 * q) @ by_negative
+        area += rng.standard_normal(len(p)) * np.sqrt(noise) / all_pairs
+        return area
+
+
+def _pairs_inside(cells: Cells) -> tuple[Floats, Floats, Floats]:
+    """Within each cell: the share of ordered pairs, and the variance of a positive's and of a negative's share in it."""
+    tally, size = cells.tally, len(cells)
+    place = np.repeat(np.arange(size), np.diff(cells.cuts))
+    n1, n0 = np.maximum(cells.positives, 1)[place], np.maximum(cells.negatives, 1)[place]
+    start1, start0 = tally.positives[cells.cuts[:-1]][place], tally.negatives[cells.cuts[:-1]][place]
+    under = (0.5 * (tally.negatives[:-1] + tally.negatives[1:].astype(np.float64)) - start0) / n0
+    over = (n1 - (0.5 * (tally.positives[:-1] + tally.positives[1:].astype(np.float64)) - start1)) / n1
+    share, by_positive = _mean_and_variance(under, tally.positive_counts, place, size)
+    _, by_negative = _mean_and_variance(over, tally.negative_counts, place, size)
+    return share, by_positive, by_negative
+
+
+# ----------------------------------------------------------------------
+# Bootstrap replicates of metrics.
+#
+#     trial_replicates        trials are the units, within each class or from all      (lazy, exact; see `refine`)
+#     unit_replicates         speakers, patients … are the units, with their trials    (exact on the given weights)
+#     count_replicates        metrics of decisions                                     (exact)
+#
+# Replicates are vectorised, never threaded: the same generator gives the same digits on any machine with any number of
+# threads. `resampled` does it by brute force, as `trial_draws` tells; it is the oracle in the tests.
 
 
 def trial_replicates(
@@ -153,3 +645,214 @@ def resampled(
     label = positive.astype(np.int8)
     places = trial_draws(positive, replicates, rng, by_class)
     return np.array([metric(label[drawn], score[drawn]) for drawn in places])
+
+
+# ----------------------------------------------------------------------
+# Bootstrap over units: speakers, patients, recordings are drawn with all their trials.
+#
+# A replicate is a weight for each unit (how often it was drawn). Counts per cell are then one matrix product, and only
+# the cells that hold a crossing or can hold a lower cost are looked at trial by trial, with the gathered weights. EER and
+# minimum costs equal brute force on the same weights.
+
+CHUNK_VALUES = 1 << 24
+AT_ONCE = 1 << 16  # units drawn at a time
+"""Numbers that are held at once (128 MB)."""
+
+
+@dataclass(frozen=True, eq=False)
+class UnitSample:
+    """Trials in ascending order of score with the unit of each."""
+
+    tally: Tally
+    positive: NDArray[np.bool_]
+    score: Floats
+    unit: Ints
+    n_units: int
+
+    @classmethod
+    def of(cls, positive: NDArray[np.bool_], score: Floats, unit: Ints, n_units: int) -> UnitSample:
+        """Sort trials given as arrays; `unit` counts from 0."""
+        order = np.argsort(score, kind="stable")
+        values, is_positive = score[order], positive[order]
+        last = np.append(values[1:] != values[:-1], True) if len(values) else np.zeros(0, dtype=bool)
+        ends = np.flatnonzero(last) + 1
+        seen = np.concatenate([[0], np.cumsum(is_positive, dtype=np.int64)])
+        at = np.concatenate([[0], ends])
+        return cls(Tally(values[last], seen[at], at - seen[at]), is_positive, values, unit[order], n_units)
+
+
+def draw_units(
+    unit: Ints, positive: NDArray[np.bool_], n_units: int, replicates: int, rng: Random, *, by_class: bool = True
+) -> NDArray[np.uint16]:
+    """How often each unit is drawn (replicate × unit).
+
+    Units that hold both classes are drawn from all units; where every unit holds one class, within each class. Without
+    `by_class` always from all, as a figure that depends on prevalence needs it.
+    """
+    sides = unit_sides(unit, positive, n_units)
+    weights = np.zeros((replicates, n_units), dtype=np.uint16)
+    mixed = not by_class or (sides == 3).any()
+    groups = [np.flatnonzero(sides > 0)] if mixed else [np.flatnonzero(sides == s) for s in (1, 2)]
+    for members in groups:
+        n = len(members)
+        step = max(1, AT_ONCE // max(n, 1))
+        for start in range(0, replicates if n else 0, step):
+            rows = min(step, replicates - start)
+            drawn = rng.integers(0, n, size=(rows, n)) + n * np.arange(rows)[:, None]
+            weights[start : start + rows, members] = np.bincount(drawn.reshape(-1), minlength=rows * n).reshape(rows, n)
+    return weights
+
+
+def unit_sides(unit: Ints, positive: NDArray[np.bool_], n_units: int) -> Ints:
+    """Which classes each unit holds: 1 positives, 2 negatives, 3 both, 0 none."""
+    has = [np.bincount(unit[mask], minlength=n_units) > 0 for mask in (positive, ~positive)]
+    return has[0] * 1 + has[1] * 2
+
+
+def refuse_mixed_strata(unit: Ints, positive: NDArray[np.bool_], n_units: int, name: str) -> None:
+    """Stratifying by class contradicts drawing units that hold both classes."""
+    mixed = int((unit_sides(unit, positive, n_units) == 3).sum())
+    if mixed:
+        raise DataError(
+            f"cannot stratify by class while drawing whole units of {name!r}: {mixed} of {n_units} hold both classes; "
+            "leave out the stratification or choose another unit"
+        )
+
+
+def unit_replicates(sample: UnitSample, forms: Sequence[Form], weights: Array) -> list[Floats]:
+    """Replicates of each form under given unit weights (replicate × unit), so many at a time as memory allows."""
+    if not sample.tally.has_both_classes:
+        return [np.full(len(weights), np.nan) for _ in forms]
+    held = np.unique(sample.unit)
+    sample = replace(sample, unit=np.searchsorted(held, sample.unit), n_units=len(held))
+    cells = cut_for_units(sample.tally, forms)
+    tables = class_tables(sample, cells)
+    parts = [_some_replicates(sample, forms, cells, tables, w[:, held].astype(np.float64)) for w in _told(weights)]
+    return [np.concatenate(values) for values in zip(*parts, strict=True)]
+
+
+def in_chunks(weights: Array) -> Iterator[Array]:
+    """The replicates in parts that stay small as numbers, however many units there are."""
+    step = max(1, CHUNK_VALUES // max(1, weights.shape[1]))
+    return (weights[i : i + step] for i in range(0, len(weights), step))
+
+
+def _told(weights: Array) -> Iterator[Array]:
+    """`in_chunks`, with a word on how far it is."""
+    done = 0
+    for chunk in in_chunks(weights):
+        tell("replicates", done, len(weights))
+        yield chunk
+        done += len(chunk)
+
+
+def weighted_totals(weights: Array, table: Array) -> Floats:
+    """weights @ table (replicate × column), a part at a time."""
+    return np.concatenate([w.astype(np.float64) @ table.astype(np.float64) for w in in_chunks(weights)])
+
+
+def _some_replicates(
+    sample: UnitSample, forms: Sequence[Form], cells: Cells, tables: tuple[Any, Any], weights: Floats
+) -> list[Floats]:
+    p, q = cell_counts(tables, weights)
+    empty = (p.sum(axis=1) == 0) | (q.sum(axis=1) == 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        search, stretches = begin_search(cells, p, q, forms)
+        _look_inside(sample, cells, search, stretches, weights)
+        drawn = ByUnits(sample, cells, p, q, search, weights)
+        values = [form.replicates(drawn) for form in forms]
+    return [np.where(empty, np.nan, v) for v in values]
+
+
+def class_tables(sample: UnitSample, cells: Cells) -> tuple[Any, Any]:
+    """How many positives and negatives each unit has in each cell; sparse where most units are in few cells."""
+    cell = np.repeat(np.arange(len(cells)), np.diff(_trial_starts(sample.tally, cells)))
+    shape = (sample.n_units, len(cells))
+    masks = (sample.positive, ~sample.positive)
+    if shape[0] * shape[1] > CHUNK_VALUES:
+        from scipy.sparse import coo_array
+
+        sparse = [coo_array((np.ones(int(m.sum())), (sample.unit[m], cell[m])), shape=shape).tocsr() for m in masks]
+        return sparse[0], sparse[1]
+    place = sample.unit * shape[1] + cell
+    p, q = (np.bincount(place[m], minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64) for m in masks)
+    return p, q
+
+
+def cell_counts(tables: tuple[Any, Any], weights: Floats) -> tuple[Floats, Floats]:
+    """Positives and negatives per cell (replicate × cell) under unit weights."""
+    return np.asarray(weights @ tables[0]), np.asarray(weights @ tables[1])
+
+
+def _trial_starts(tally: Tally, cells: Cells) -> Ints:
+    return (tally.positives[cells.cuts] + tally.negatives[cells.cuts]).astype(np.int64)
+
+
+def _look_inside(sample: UnitSample, cells: Cells, search: Search, stretches: Stretches, weights: Floats) -> None:
+    """Settle the open cells, those open in most replicates first, so that later ones are often settled by the bound."""
+    starts = _trial_starts(sample.tally, cells)
+    cell = np.searchsorted(cells.cuts, stretches.low)
+    for k in np.argsort(-np.bincount(cell, minlength=len(cells)), kind="stable"):
+        here = stretches.keep(cell == k)
+        if not len(here):
+            break
+        matters = search.matters(here)
+        if matters.any():
+            _settle(sample, search, here.keep(matters), slice(starts[k], starts[k + 1]), weights)
+
+
+def _settle(sample: UnitSample, search: Search, s: Stretches, trials: slice, weights: Floats) -> None:
+    """Every point inside one cell, for the replicates in which it matters."""
+    drawn = weights[s.replicate][:, sample.unit[trials]]
+    score, positive = sample.score[trials], sample.positive[trials]
+    ends = np.flatnonzero(np.append(score[1:] != score[:-1], True))
+    cp = s.cp[:, None] + np.cumsum(drawn * positive, axis=1)[:, ends]
+    cn = s.cn[:, None] + np.cumsum(drawn * ~positive, axis=1)[:, ends]
+    search.note_inside(s, cp, cn)
+
+
+@dataclass(frozen=True, eq=False)
+class ByUnits:
+    """Replicates by units as forms read them: counts per cell, the search inside cells, and the weights of units."""
+
+    sample: UnitSample
+    cells: Cells
+    p: Floats
+    q: Floats
+    search: Search
+    weights: Floats
+
+    def searched(self, form: Located) -> Floats:
+        """See `forms.Drawn`."""
+        return self.search.replicates(form)
+
+    def counts_at(self, threshold: float) -> tuple[Floats, Floats, Floats, Floats]:
+        """See `forms.Drawn`."""
+        return counts_at(threshold, self.cells, self.p, self.q)
+
+    def class_sums(self, form: ClassSums) -> tuple[Floats, Floats, Floats, Floats]:
+        """See `forms.Drawn`."""
+        mask = self.sample.positive
+        positive = _unit_sum(self.sample, mask, form.positive, self.weights)
+        negative = _unit_sum(self.sample, ~mask, form.negative, self.weights)
+        return positive, self.p.sum(axis=1), negative, self.q.sum(axis=1)
+
+    def pair_share(self) -> Floats:
+        """See `forms.Drawn`."""
+        return ordered_pairs(self.cells, self.p, self.q, None)
+
+    def whole(self, form: Whole) -> Floats:
+        """See `forms.Drawn`."""
+        finely = cut_finely(self.sample.tally)
+        return read_whole(form, finely, *cell_counts(class_tables(self.sample, finely), self.weights))
+
+
+def _unit_sum(sample: UnitSample, mask: NDArray[np.bool_], term: Callable[[Floats], Floats], weights: Floats) -> Floats:
+    """Σ term(score) over one class: a sum per unit, then a weighted sum of units; infinite terms counted apart."""
+    values, unit = term(sample.score[mask]), sample.unit[mask]
+    certain = np.isfinite(values)
+    total = weights @ np.bincount(unit[certain], weights=values[certain], minlength=sample.n_units)
+    if certain.all():
+        return total
+    infinite = weights @ np.bincount(unit[~certain], minlength=sample.n_units).astype(np.float64)
+    return np.where(infinite > 0, np.inf, total)

@@ -30,16 +30,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.errors import UnknownName, UsageError
+from hitmiss.core.errors import UnknownName, UsageError
+from hitmiss.core.tally import Array, Floats, Tally
 from hitmiss.stats import intervals
-from hitmiss.stats.delong import Steps, placements
-from hitmiss.stats.unseen import equal_error_at_most, unseen_share
-from hitmiss.tally import Array, Floats, Tally
+from hitmiss.stats.intervals import Steps, equal_error_at_most, placements, unseen_share
 
 if TYPE_CHECKING:
-    from hitmiss.stats.cells import Cells
-    from hitmiss.stats.pieces import Curve
-    from hitmiss.stats.refine import Stretches
+    from hitmiss.stats.bootstrap import Cells, Stretches
+    from hitmiss.stats.paired import Curve
 
 Ties = Literal["grouped", "official", "interpolated"]
 Kind = Literal["scores", "decisions", "columns"]

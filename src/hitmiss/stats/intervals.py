@@ -1,21 +1,29 @@
-"""From replicates to an interval."""
+"""Intervals: from replicates, analytically (DeLong, binomial, order statistics), and where there can be none."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import count
+from operator import mul
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit, stdtrit
 
-from hitmiss.tally import Floats, Tally
+from hitmiss.core.tally import Array, Floats, Tally
 
 if TYPE_CHECKING:
-    from hitmiss.stats.cells import Cells
+    from hitmiss.stats.bootstrap import Cells
     from hitmiss.stats.forms import Form
+
+
+# ----------------------------------------------------------------------
+# From replicates to an interval.
 
 Interval = tuple[float, float]
 _NORMAL = NormalDist()
@@ -211,3 +219,360 @@ def acceleration_of_units(values: Floats) -> float:
     with np.errstate(over="ignore"):
         d = values.mean() - values
     return _acceleration(d, np.ones(len(d)))
+
+
+# ----------------------------------------------------------------------
+# What a sample without a single error leaves open, where resampling shows no width and DeLong no variance.
+#
+# Of n trials of a class the share of all such trials beyond the most extreme one is above u with probability (1 − u)ⁿ,
+# whatever the distribution (rule of three: u ≈ 3 / n). Where the classes stand apart, a threshold between them misses no
+# more than the positives below the lowest one seen, and accepts no more than the negatives above the highest one seen.
+
+
+def unseen_share(n: int, level: float = 0.95) -> float:
+    """The largest share beyond the extreme of n trials that is not ruled out, half of 1 − level for each class.
+
+    u = 1 − ((1 − level) / 2)^(1/n)
+
+    >>> round(unseen_share(20), 4), round(unseen_share(1000), 5)
+    (0.1684, 0.00368)
+    """
+    return 1.0 - math.exp(math.log((1.0 - level) / 2.0) / n)
+
+
+def equal_error_at_most(n_positive: int, n_negative: int, level: float = 0.95) -> float:
+    """The upper end for an EER of 0: at a threshold between the classes neither error rate is above this.
+
+    >>> round(equal_error_at_most(20, 1000), 4)
+    0.1684
+    """
+    return max(unseen_share(n_positive, level), unseen_share(n_negative, level))
+
+
+def area_score_interval(area: float, n_positive: int, n_negative: int, level: float = 0.95) -> tuple[float, float]:
+    """Score interval of an AUC: all θ with |area − θ| ≤ z √V(θ), which has a width at 0, ½ and 1 as well.
+
+    V(θ) = θ (1 − θ) (1 + k ((1 − θ) / (2 − θ) + θ / (1 + θ))) / (n⁺ n⁻), k = (n⁺ + n⁻) / 2 − 1
+
+    Reference: Newcombe 2006, Statistics in Medicine 25, 559–573 (method 5).
+
+    >>> [round(end, 4) for end in area_score_interval(1.0, 20, 20)]
+    [0.8987, 1.0]
+    """
+    z = NormalDist().inv_cdf(0.5 + level / 2.0)
+    k = (n_positive + n_negative) / 2.0 - 1.0
+
+    def is_inside(theta: float) -> bool:
+        spread = 1.0 + k * ((1.0 - theta) / (2.0 - theta) + theta / (1.0 + theta))
+        return abs(area - theta) <= z * math.sqrt(theta * (1.0 - theta) * spread / (n_positive * n_negative))
+
+    return _edge(area, 0.0, is_inside), _edge(area, 1.0, is_inside)
+
+
+def _edge(inside: float, outside: float, is_inside: Callable[[float], bool]) -> float:
+    """Where, between a value that belongs to a set and an end, the set stops; by bisection."""
+    for _ in range(64):
+        middle = (inside + outside) / 2.0
+        inside, outside = (middle, outside) if is_inside(middle) else (inside, middle)
+    return inside
+
+
+# ----------------------------------------------------------------------
+# Variance of the ROC AUC, and of the difference of two, without resampling (DeLong, DeLong & Clarke-Pearson 1988).
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """Where the rarer class stands in the other: all that the AUC and its variance need.
+
+    At each distinct score of the rarer class: `held`, how many of it have that score; `below` and `upto`, how many of the
+    other class lie below it, and not above it.
+
+    >>> s = Steps.of_classes(np.array([0.3, 0.8, 0.9]), np.array([0.1, 0.2, 0.6]))
+    >>> s.below.tolist(), round(s.area, 4), round(s.variance, 4)
+    ([2, 3, 3], 0.8889, 0.0247)
+    """
+
+    held: Array
+    below: Array
+    upto: Array
+    n: float
+    n_other: float
+    is_positive: bool
+
+    @classmethod
+    def of_classes(cls, positive: Floats, negative: Floats) -> Steps:
+        """From the scores of each class, both ascending."""
+        is_positive = len(positive) <= len(negative)
+        few, many = (positive, negative) if is_positive else (negative, positive)
+        return cls(*standing(few, many), len(few), len(many), is_positive)
+
+    @classmethod
+    def of_tally(cls, tally: Tally) -> Steps:
+        """From a tally; the very numbers that `of_classes` gives for its trials."""
+        is_positive = bool(tally.n_positive <= tally.n_negative)
+        few, many = (tally.positives, tally.negatives) if is_positive else (tally.negatives, tally.positives)
+        at = np.flatnonzero(few[1:] != few[:-1])
+        below, upto, held = (
+            c.astype(np.result_type(c, np.int64)) for c in (many[at], many[at + 1], few[at + 1] - few[at])
+        )
+        return cls(held, below, upto, few[-1].item(), many[-1].item(), is_positive)
+
+    @cached_property
+    def area(self) -> float:
+        """The area under the ROC curve; NaN with one class. Counts are integers, so it is exact to the last bit."""
+        twice, pairs = self._twice, self.n * self.n_other
+        if not pairs:
+            return math.nan
+        return float((twice if self.is_positive else 2 * pairs - twice) / (2 * pairs))
+
+    @property
+    def _twice(self) -> float:
+        return whole_sum(self.held, self.below + self.upto)
+
+    @cached_property
+    def variance(self) -> float:
+        """Var(AUC) = S10 / n⁺ + S01 / n⁻, S the sample variances of each trial's share of rightly ordered pairs.
+
+        The shares of the other class are the same between two steps, so each step counts for all trials before it.
+        """
+        if self.n < 2 or self.n_other < 2:
+            return math.nan
+        mean = self._twice / (2 * self.n * self.n_other)
+        own = (0.5 / self.n_other) * (self.below + self.upto) - mean
+        passed = np.append(0, np.cumsum(self.held))  # of the rarer class, before each step and after the last
+        between = np.append(self.below, self.n_other) - np.append(0, self.upto)
+        apart = passed / self.n - (1.0 - mean)
+        tied = (passed[:-1] + 0.5 * self.held) / self.n - (1.0 - mean)
+        others = float(np.sum(between * apart * apart)) + float(np.sum((self.upto - self.below) * tied * tied))
+        return float(np.sum(self.held * own * own)) / (self.n - 1) / self.n + others / (self.n_other - 1) / self.n_other
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """DeLong interval of the AUC, cut to 0..1; (NaN, NaN) with fewer than two trials of a class.
+
+        Where the variance is 0 (no pair is wrongly ordered, all are, or all scores are equal) DeLong's has no width, which
+        is no certainty: Newcombe's score interval stands for it there.
+        """
+        deviation = math.sqrt(self.variance)
+        if math.isnan(deviation):
+            return math.nan, math.nan
+        if not deviation:
+            return area_score_interval(self.area, int(self.n), int(self.n_other), level)
+        half = NormalDist().inv_cdf(0.5 + level / 2) * deviation
+        return max(self.area - half, 0.0), min(self.area + half, 1.0)
+
+
+def standing(few: Array, many: Array) -> tuple[Array, Array, Array]:
+    """Where values stand among others, both ascending: at each distinct one how many share it, how many others lie below
+    it, and how many not above it.
+
+    >>> [a.tolist() for a in standing(np.array([2, 3, 3]), np.array([1, 3, 5]))]
+    [[1, 2], [1, 1], [1, 2]]
+    """
+    starts = np.flatnonzero(np.append(True, few[1:] != few[:-1])) if len(few) else np.zeros(0, dtype=np.intp)
+    distinct = few if len(starts) == len(few) else few[starts]
+    below = np.searchsorted(many, distinct, side="left")
+    tied = many[np.minimum(below, len(many) - 1)] == distinct if len(many) else np.zeros(len(below), dtype=np.bool_)
+    upto = below.copy() if tied.any() else below
+    upto[tied] = np.searchsorted(many, distinct[tied], side="right")
+    return np.diff(np.append(starts, len(few))), below, upto
+
+
+def whole_sum(a: Array, b: Array) -> float:
+    """Σ aᵢ bᵢ of counts, exact for whole numbers of any size: pairs of some billions of trials are more than 64 bits hold.
+
+    >>> whole_sum(np.array([2**40, 1]), np.array([2**40, 3])) - 2**80
+    3
+    """
+    if np.result_type(a, b).kind == "f" or not len(a) or int(a.sum()) * int(b.max()) < 2**63:
+        return (a * b).sum().item()  # type: ignore[no-any-return]
+    return int(sum(map(mul, a.tolist(), b.tolist())))
+
+
+def auc_interval(tally: Tally, level: float = 0.95) -> tuple[float, float]:
+    """DeLong interval of the AUC (see `Steps.interval`), cut to 0..1; (NaN, NaN) with fewer than two trials of a class.
+
+    >>> [round(x, 3) for x in auc_interval(Tally.of([1, 1, 1, 0, 0, 0], [0.9, 0.8, 0.3, 0.6, 0.2, 0.1]))]
+    [0.581, 1.0]
+    """
+    return Steps.of_tally(tally).interval(level)
+
+
+def placements(positive: NDArray[np.bool_], score: Floats) -> Floats:
+    """For each trial the share of the other class that its score is rightly ordered against, equal scores counting half.
+
+    Their mean over positives, and over negatives, is the AUC. NaN where the other class is absent.
+
+    >>> placements(np.array([True, True, False, False]), np.array([0.9, 0.4, 0.6, 0.1]))
+    array([1. , 0.5, 0.5, 1. ])
+    """
+    order = np.argsort(score, kind="stable")
+    ordered, is_positive = score[order], positive[order]
+    last = np.append(ordered[1:] != ordered[:-1], True) if len(ordered) else np.zeros(0, dtype=bool)
+    group = np.cumsum(last) - last  # of equal scores, counted from 0
+    ends = np.append(0, np.flatnonzero(last) + 1)
+    below = np.append(0, np.cumsum(is_positive))[ends]  # positives up to the end of each group, then negatives
+    sums = (ends - below, below)
+    n0, n1 = (float(total[-1]) for total in sums)
+    share = np.empty(len(score))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        under, over = (0.5 * (s[:-1] + s[1:]) / n for s, n in zip(sums, (n0, n1), strict=True))
+    share[order] = np.where(is_positive, under[group], 1.0 - over[group])
+    return share
+
+
+@dataclass(frozen=True)
+class AucDifference:
+    """The AUCs of two systems on the same trials, and the standard error of the second less the first."""
+
+    a: float
+    b: float
+    error: float
+
+    @property
+    def delta(self) -> float:
+        """AUC of the second less that of the first."""
+        return self.b - self.a
+
+    @property
+    def p_value(self) -> float:
+        """Two-sided normal p; 1 where the systems order all pairs alike, NaN where there is no variance to judge by."""
+        if self.error > 0.0:
+            return math.erfc(abs(self.delta) / self.error / math.sqrt(2.0))
+        return 1.0 if self.error == 0.0 and self.delta == 0.0 else math.nan
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """delta ± z · error, cut to −1..1."""
+        half = NormalDist().inv_cdf(0.5 + level / 2) * self.error
+        if math.isnan(half):
+            return math.nan, math.nan
+        return max(self.delta - half, -1.0), min(self.delta + half, 1.0)
+
+
+def auc_difference(positive: NDArray[np.bool_], score_a: Floats, score_b: Floats) -> AucDifference:
+    """Paired DeLong: var(AUC_b − AUC_a) = S10 / n⁺ + S01 / n⁻, S the sample variances of the trials' differences.
+
+    That is var_a + var_b − 2 cov, without the loss of digits. The error is NaN with fewer than two trials of a class.
+
+    >>> positive = np.array([True, True, True, False, False, False])
+    >>> a, b = np.array([0.9, 0.8, 0.3, 0.6, 0.2, 0.1]), np.array([0.9, 0.8, 0.7, 0.6, 0.2, 0.1])
+    >>> found = auc_difference(positive, a, b)
+    >>> round(found.delta, 6), round(found.error, 6), round(found.p_value, 6)
+    (0.111111, 0.157135, 0.4795)
+    """
+    return difference_of_placements(positive, placements(positive, score_a), placements(positive, score_b))
+
+
+def difference_of_placements(positive: NDArray[np.bool_], first: Floats, second: Floats) -> AucDifference:
+    """`auc_difference` where the placements are known."""
+    gained = second - first
+    if not 1 < int(positive.sum()) < len(positive) - 1:
+        error = math.nan
+    else:
+        error = math.sqrt(sum(float(np.var(gained[m], ddof=1)) / int(m.sum()) for m in (positive, ~positive)))
+    mean = np.mean if positive.any() else (lambda _: math.nan)
+    return AucDifference(float(mean(first[positive])), float(mean(second[positive])), error)
+
+
+# ----------------------------------------------------------------------
+# How many units an interval needs: of fewer nothing can be resampled.
+#
+# What k units show that lie symmetrically about the truth is all on the same side of it with probability 2^(1 − k), and what is
+# drawn from them then is too. So even the whole range of k units is an interval at no higher level than 1 − 2^(1 − k) (the
+# sign test): 50 % of two, 93.75 % of five.
+
+Sizes = tuple[Array, Array]
+"""Positives and negatives of each unit."""
+LEAST_EFFECTIVE = 3.0
+"""Fewer effective units than this give no interval: no width would be wide enough."""
+
+
+def enough(level: float) -> int:
+    """The fewest units whose range can be an interval at this level: the least k with 1 − 2^(1 − k) ≥ level.
+
+    >>> enough(0.9), enough(0.95), enough(0.99)
+    (5, 6, 8)
+    """
+    return next(k for k in count(2) if 1.0 - 2.0 ** (1 - k) >= level)
+
+
+def effective(sizes: Array) -> float:
+    """How many units of equal size say as much: (Σ n)² / Σ n² (Kish 1965); 0 where there are none.
+
+    >>> effective(np.array([10.0, 10.0, 10.0])), effective(np.array([98.0, 1.0, 1.0])) < 1.1
+    (3.0, True)
+    """
+    held = sizes[sizes > 0].astype(np.float64)
+    return float(held.sum() ** 2 / (held**2).sum()) if len(held) else 0.0
+
+
+def unit_sizes(unit: NDArray[np.int64], positive: NDArray[np.bool_]) -> Sizes:
+    """How many positives and how many negatives each unit holds."""
+    n = int(unit.max(initial=-1)) + 1
+    return np.bincount(unit[positive], minlength=n), np.bincount(unit[~positive], minlength=n)
+
+
+def effective_units(*crossed: Sizes) -> float:
+    """The effective number of units: that of the class in which it is smaller; of two crossed units the smaller.
+
+    Of crossed units a class that has one value alone (bona fide trials, all without an attack) says nothing of how the
+    values differ, and does not count.
+
+    >>> effective_units((np.array([1, 1, 1]), np.array([2, 2, 2])))
+    3.0
+    """
+    sizes = [own for pair in crossed for own in pair if own.any()]
+    several = [own for own in sizes if np.count_nonzero(own) > 1]
+    counted = sizes if len(crossed) == 1 else several
+    return min(map(effective, counted), default=1.0)
+
+
+# ----------------------------------------------------------------------
+# Intervals of rates over independent trials.
+
+
+def wilson(hits: float, of: float, level: float = 0.95) -> tuple[float, float]:
+    """Wilson score interval of hits / of; (NaN, NaN) of nothing.
+
+    (p̂ + z²/2n ± z √(p̂(1−p̂)/n + z²/4n²)) / (1 + z²/n), with the exact normal quantile z.
+    Reference: Wilson 1927; equals `statsmodels.stats.proportion.proportion_confint(method="wilson")`.
+
+    >>> [round(x, 4) for x in wilson(8, 10)]
+    [0.4902, 0.9433]
+    """
+    if of <= 0:
+        return math.nan, math.nan
+    z = NormalDist().inv_cdf(0.5 + level / 2)
+    share = hits / of
+    middle = share + z * z / (2 * of)
+    half = z * math.sqrt(share * (1 - share) / of + z * z / (4 * of * of))
+    unit = 1 + z * z / of
+    low, high = (middle - half) / unit, (middle + half) / unit
+    return (0.0 if hits == 0 else low), (1.0 if hits == of else high)
+
+
+# ----------------------------------------------------------------------
+# The interval of a quantile from order statistics.
+
+
+def quantile_interval(ordered: Sequence[float], share: float, level: float = 0.95) -> tuple[float, float]:
+    """The interval between two of the ordered values that covers a quantile whatever the distribution.
+
+    How many of n values lie below the quantile is binomial(n, share), so x₍ₗ₎ ≤ quantile ≤ x₍ᵤ₎ holds with probability
+    P(l ≤ B < u) ≥ level. (NaN, NaN) where there are too few values: an end would lie beyond them.
+    Reference: Hahn & Meeker 1991, section 5.2.
+
+    >>> quantile_interval(range(1, 101), 0.5)
+    (40.0, 61.0)
+    >>> quantile_interval(range(20), 0.95)
+    (nan, nan)
+    """
+    from scipy.stats import binom
+
+    n, tail = len(ordered), (1.0 - level) / 2
+    if not n:
+        return math.nan, math.nan
+    low, high = int(binom.ppf(tail, n, share)), int(binom.ppf(1.0 - tail, n, share)) + 1
+    if low < 1 or high > n:
+        return math.nan, math.nan
+    return float(ordered[low - 1]), float(ordered[high - 1])

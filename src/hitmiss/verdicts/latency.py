@@ -7,10 +7,10 @@ from typing import Final
 
 import polars as pl
 
-from hitmiss.columns import shown
-from hitmiss.measuring.measurement import measure
-from hitmiss.results import Estimate, Results
-from hitmiss.trials import Trials
+from hitmiss.core.question import shown
+from hitmiss.core.results import Estimate, Results
+from hitmiss.core.trials import Trials
+from hitmiss.engine.measure import measure
 from hitmiss.verdicts.stability import TRIAL, is_repeated, pooled
 
 SUFFIX: Final = "_seconds"
@@ -86,7 +86,7 @@ def spending(trials: Trials) -> Results:
 
     A trial whose cost is not known (no price, from a cache) is left out and counted in the note; it never counts as 0.
 
-    >>> from hitmiss.trials import Header
+    >>> from hitmiss.core.trials import Header
     >>> head = Header("fake", "real", runs=("model",), numbers=("cost",))
     >>> rows = {"item": ["a", "b"], "target": ["", ""], "label": [1, 0], "model": ["m", "m"], "cost": [0.5, None]}
     >>> found = spending(Trials.from_frame(pl.DataFrame(rows), head))

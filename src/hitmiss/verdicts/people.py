@@ -14,14 +14,14 @@ from typing import Any, Final, Literal, get_args
 
 import polars as pl
 
-from hitmiss.design import Protocol
-from hitmiss.errors import DataError, Fault, UnknownName
-from hitmiss.io.people import HUMAN, PeoplesVerdicts
-from hitmiss.measuring.measurement import measure
-from hitmiss.results import Results, rows_of
+from hitmiss.core.errors import DataError, Fault, UnknownName
+from hitmiss.core.question import Protocol
+from hitmiss.core.results import Results, rows_of
+from hitmiss.core.trials import Header, Trials, stack
+from hitmiss.core.values import ABSTAIN, Rate
+from hitmiss.engine.measure import measure
+from hitmiss.io.triage import HUMAN, PeoplesVerdicts
 from hitmiss.stats.agreement import Agreement, agreement, answer_counts
-from hitmiss.trials import Header, Trials, stack
-from hitmiss.values import ABSTAIN, Rate
 from hitmiss.verdicts.stability import TRIAL, is_repeated, majority, measure_repeated
 
 Where = Literal["unanswered", "reviewed"]

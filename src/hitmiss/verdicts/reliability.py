@@ -7,14 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hitmiss.measuring.grouping import Columns, Sample, samples_of_runs
+from hitmiss.core.tally import Array, Floats
+from hitmiss.core.trials import Trials
+from hitmiss.engine.resample import Columns, Sample, samples_of_runs
 from hitmiss.metrics.confidence import bin_of
 from hitmiss.stats import intervals
-from hitmiss.stats.binomial import wilson
-from hitmiss.stats.seeds import generator
-from hitmiss.stats.units import draw_units
-from hitmiss.tally import Array, Floats
-from hitmiss.trials import Trials
+from hitmiss.stats.bootstrap import draw_units, generator
+from hitmiss.stats.intervals import wilson
 
 
 @dataclass(frozen=True)

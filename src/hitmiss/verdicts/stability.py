@@ -13,15 +13,15 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
-from hitmiss.design import Protocol, parse_by
-from hitmiss.errors import UsageError
-from hitmiss.measuring.measurement import measure
-from hitmiss.measuring.signature import digest_of, read_signature, render
-from hitmiss.results import Estimate, Results, merged
-from hitmiss.spec import Spec
-from hitmiss.stats.binomial import wilson
-from hitmiss.trials import Trials
-from hitmiss.values import ABSTAIN, FAILED, Rate
+from hitmiss.core.errors import UsageError
+from hitmiss.core.question import Protocol, parse_by
+from hitmiss.core.results import Estimate, Results, merged
+from hitmiss.core.schema import Spec
+from hitmiss.core.trials import Trials
+from hitmiss.core.values import ABSTAIN, FAILED, Rate
+from hitmiss.engine.measure import measure
+from hitmiss.engine.signature import digest_of, read_signature, render
+from hitmiss.stats.intervals import wilson
 
 TRIAL: Final = "trial"
 
@@ -111,7 +111,7 @@ def flips(trials: Trials, column: str = TRIAL, level: float = 0.95) -> Results:
 
     A failed call is a verdict of its own. Items asked once are left out.
 
-    >>> from hitmiss.trials import Header
+    >>> from hitmiss.core.trials import Header
     >>> t = Trials.of([1, 1, 0, 0], item=list("aabb"), decision=[1, 0, 0, 0], trial=["1", "2", "1", "2"],
     ...               header=Header(runs=("trial",)))
     >>> [(e.metric, e.value) for e in flips(t)]
@@ -158,7 +158,7 @@ def majority(trials: Trials, column: str = TRIAL) -> Trials:
 
     The confidence is the mean of those who voted for the verdict.
 
-    >>> from hitmiss.trials import Header
+    >>> from hitmiss.core.trials import Header
     >>> t = Trials.of([1] * 5, item=list("aaabb"), decision=[1, 1, 0, 1, 0], trial=list("12312"),
     ...               header=Header(runs=("trial",)))
     >>> majority(t).column("decision").to_list()

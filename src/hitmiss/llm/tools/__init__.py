@@ -7,16 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from hitmiss.errors import DataError, UnknownName
+from hitmiss.core.errors import DataError, UnknownName
 from hitmiss.llm.cache import ToolCache
-from hitmiss.llm.tools.ela import error_levels
-from hitmiss.llm.tools.metadata import metadata
-from hitmiss.llm.tools.quantisation import quantisation
-from hitmiss.llm.tools.residual import noise_residual
-from hitmiss.llm.tools.sound_container import sound_container
-from hitmiss.llm.tools.sound_levels import sound_levels
-from hitmiss.llm.tools.sound_spectrum import sound_spectrum
-from hitmiss.llm.tools.spectrum import spectrum
+from hitmiss.llm.tools.pictures import error_levels, metadata, noise_residual, quantisation, spectrum
+from hitmiss.llm.tools.sounds import sound_container, sound_levels, sound_spectrum
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,121 @@
+"""A run as a user writes it, to trials: a file, one of several runs in a file, or the documented form of a protocol.
+
+scores.tsv                         a score file, read by the protocol's rules
+results.jsonl[model=m,tools=yes]   the rows of a file in which these columns have these values
+output/predictions:baseline        a folder and a run tag (toxicity)
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import polars as pl
+
+from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.question import ReadSpec, find, shown
+from hitmiss.core.trials import Trials
+from hitmiss.engine.pairing import REPEATS
+from hitmiss.evaluation.protocol import Protocol, read_trials
+from hitmiss.protocols.toxicity import read_run
+
+CHOSEN: Final = re.compile(r"^(?P<path>.*?)\[(?P<cells>[^\[\]]*=[^\[\]]*)\]$", re.DOTALL)
+
+
+def open_run(
+    text: str, key: str | None, protocol: Protocol | None, spec: ReadSpec, *, languages: Sequence[str] = ()
+) -> Trials:
+    """The trials of one run."""
+    path, cells = split_choice(text)
+    trials = choose(_open(path, key, protocol, languages, spec), cells, text)
+    if not len(trials):
+        raise DataError(f"{text}: no row has {', '.join(f'{k}={v}' for k, v in cells.items())}", code="no-rows")
+    return trials
+
+
+def split_choice(text: str) -> tuple[str, dict[str, str]]:
+    """The path, and the columns that choose one run of several.
+
+    >>> split_choice("results.jsonl[model=m,tools=yes]")
+    ('results.jsonl', {'model': 'm', 'tools': 'yes'})
+    >>> split_choice("scores.tsv")
+    ('scores.tsv', {})
+    """
+    found = CHOSEN.match(text)
+    if found is None or Path(text).exists():
+        return text, {}
+    cells = dict(part.strip().partition("=")[::2] for part in found["cells"].split(","))
+    if not all(name and value for name, value in cells.items()):
+        raise UsageError(f"{text!r}: choose a run by column=value, as {found['path']}[model=m]", code="bad-choice")
+    return found["path"], cells
+
+
+def choose(trials: Trials, cells: dict[str, str], text: str) -> Trials:
+    """The trials whose run or slice columns have these values; an unknown column or value is an error."""
+    known = (*trials.header.runs, *trials.header.slices)
+    for name, value in cells.items():
+        column = find(name, known)
+        if column is None:
+            raise UnknownName(f"column in {text!r}", name, map(shown, known))
+        values = trials.frame[column].unique().to_list()
+        if value not in values:
+            raise UnknownName(f"{name} in {text!r}", value, values)
+    return trials.where(**cells) if cells else trials
+
+
+def _open(path: str, key: str | None, protocol: Protocol | None, languages: Sequence[str], spec: ReadSpec) -> Trials:
+    folder, colon, tag = path.rpartition(":")
+    if protocol and protocol.name == "toxicity" and colon and Path(folder).is_dir():
+        return read_run(folder, tag, list(languages) or None)
+    _refuse_results(path)
+    return read_trials(path, key, protocol, spec)
+
+
+def _refuse_results(path: str) -> None:
+    if is_results(path):
+        raise DataError(
+            f"{Path(path).name} holds figures, not trials, so there is nothing to pair; give the score files that it was made from",
+            code="results-not-trials",
+        )
+
+
+def is_results(path: str | Path) -> bool:
+    """Whether a file is what `hitmiss score -o` writes."""
+    file = Path(path)
+    if file.suffix != ".json" or not file.is_file():
+        return False
+    try:
+        data = json.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(data, dict) and "estimates" in data
+
+
+def name_runs(texts: Sequence[str]) -> list[str]:
+    """Short names that tell runs apart: as much of the end of each path as is needed.
+
+    >>> name_runs(["main/scores.tsv", "branch/scores.tsv", "other.tsv"])
+    ['main/scores.tsv', 'branch/scores.tsv', 'other.tsv']
+    >>> name_runs(["runs/a.tsv", "runs/b.tsv"])
+    ['a.tsv', 'b.tsv']
+    """
+    parts = [t.replace("\\", "/").split("/") for t in texts]
+    names = []
+    for own in parts:
+        depth = next((d for d in range(1, len(own) + 1) if sum(p[-d:] == own[-d:] for p in parts) == 1), len(own))
+        names.append("/".join(own[-depth:]))
+    twice = {n for n in names if names.count(n) > 1}
+    return [f"{n} ({i + 1})" if n in twice else n for i, n in enumerate(names)]
+
+
+def runs_inside(trials: Trials) -> dict[str, Trials]:
+    """The runs that one set of trials holds, by name; repetitions stay together."""
+    columns = [c for c in trials.header.runs if c not in REPEATS and trials.frame[c].n_unique() > 1]
+    keys = trials.frame.select(columns).unique(maintain_order=True).rows() if columns else []
+    return {
+        "|".join(key): trials.keep(pl.all_horizontal(*(pl.col(c) == v for c, v in zip(columns, key, strict=True))))
+        for key in keys
+    }

@@ -1,0 +1,499 @@
+"""Verify: what a results file or a signature claims, made again from the files and compared both ways.
+
+A results file, a comparison or a ranking states what was asked (`design`) and how the files were read (`reading`): both are
+replayed as they are. A signature alone, or a file of an older version, is parsed instead.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from hitmiss._version import __version__
+from hitmiss.claims.open import open_run, runs_inside
+from hitmiss.core import artifacts
+from hitmiss.core.errors import DataError, GateFailed, UsageError
+from hitmiss.core.question import Bands, Contest, Design, Drift, Gap, Languages, Plan, Protocol, ReadSpec, Side, Triage
+from hitmiss.core.results import Results
+from hitmiss.core.trials import Trials
+from hitmiss.derive.decisions import Deciding, at_threshold
+from hitmiss.engine.compare import Comparison, with_contents
+from hitmiss.engine.rank import Ranking
+from hitmiss.engine.signature import read_signature
+from hitmiss.evaluation.protocol import (
+    compare_trials,
+    find_protocol,
+    measure_files,
+    measure_trials,
+    protocols,
+    read_side,
+    read_trials,
+)
+from hitmiss.io.parse import expand
+
+TOLERANCE: Final = 1e-9
+"""Figures that differ by less are the same figure."""
+COMPARISONS: Final = ("comparison", "ranking")
+ROWS: Final[Mapping[str, tuple[str, ...]]] = {
+    "estimates": ("metric", "run", "slice", "average"),
+    "differences": ("metric", "slice", "average"),
+    "mcnemar": ("reading", "slice"),
+    "standings": ("metric", "run", "slice", "average"),
+    "pairs": ("run_a", "run_b", "metric", "slice", "average"),
+}
+"""The tables of a claim, and the fields that name a row of each."""
+VALUES: Final = ("protocol", "warnings", "a", "b", "runs", "level", "correction")
+"""What else a claim says beside its tables."""
+ELSEWHERE: Final = ("hitmiss", "numpy", "out", "data", "a", "b", "runs")
+"""Parts of a signature that are not compared as texts: versions, and hashes that have a rule of their own."""
+
+
+@dataclass(frozen=True)
+class Files:
+    """What a claim was made from: the files, their keys (one for all, or one per file), and development files."""
+
+    scores: tuple[Any, ...]
+    keys: tuple[Any, ...] = ()
+    development: str | None = None
+    development_key: str | None = None
+
+    @property
+    def key(self) -> Any:
+        """The one key."""
+        if len(self.keys) > 1:
+            raise UsageError("one claim has one key; give --key once", code="several-keys")
+        return self.keys[0] if self.keys else None
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim as it was given: its signature, and where it is a file all that the file says."""
+
+    signature: str
+    document: Mapping[str, Any] | None = None
+    design: Design | None = None
+    reading: ReadSpec | None = None
+
+    @property
+    def parts(self) -> dict[str, str]:
+        """The parts of the signature, without the word that the trials were streamed, which changes no figure."""
+        parts = read_signature(self.signature.splitlines()[0] if self.signature else "")
+        if "choices" in parts:
+            parts["choices"] = "+".join(c for c in parts["choices"].split("+") if c != "stream")
+        return {name: text for name, text in parts.items() if text}
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What was claimed, what came out, and every difference in words."""
+
+    claim: dict[str, str]
+    recomputed: Results | Comparison | Ranking
+    differences: tuple[str, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing differs."""
+        return not self.differences
+
+    @property
+    def n_figures(self) -> int:
+        """How many figures came out."""
+        made = self.recomputed
+        return len(made.duels) if isinstance(made, Ranking) else len(made)
+
+
+def load_claim(text: str) -> Claim:
+    """A claim is a signature, or a file that carries one; a file that was edited claims nothing that holds."""
+    if "|" in text or not Path(text).is_file():
+        return Claim(text)
+    try:
+        data = artifacts.load(text, "results")
+        if data.get("kind") in COMPARISONS:
+            design = Design.from_plain(data["design"]) if data.get("design") is not None else None
+            return Claim(str(data.get("signature") or ""), data, design)
+        results = Results.load(text)
+    except DataError as error:
+        if error.code == "edited-artifact":
+            raise GateFailed(str(error), code=error.code) from None
+        raise
+    return Claim(results.signature, _document(results), results.design, results.reading)
+
+
+def verify(
+    claim: str,
+    scores: Any,
+    key: Any = None,
+    reading: ReadSpec | None = None,
+    *,
+    calibrate_on: str | None = None,
+    calibrate_key: str | None = None,
+    **said: object,
+) -> Verification:
+    """Recompute a claim from the files it was made from.
+
+    Parameters
+    ----------
+    claim
+        A signature, or a file of results, of a comparison or of a ranking.
+    scores, key
+        The files, as they were given when the claim was made; of a comparison one per run, with one key or one per run.
+    reading
+        What to say about the files beyond what the claim states; keywords are its fields.
+    calibrate_on, calibrate_key
+        Development files, where scores were calibrated or confidences recalibrated.
+
+    Returns
+    -------
+    Verification
+        What came out, and every difference.
+    """
+    given = load_claim(claim)
+    files = Files(_listed(scores), _listed(key), calibrate_on, calibrate_key)
+    own = (reading or ReadSpec()).changed(**said)
+    parts = given.parts
+    if given.design is not None:
+        made = _replayed(given.design, own.over(given.reading or ReadSpec()), files, parts)
+    else:
+        made = _recompute(parts, files, own)
+    return Verification(parts, made, tuple(_differences(given, parts, made)))
+
+
+def _listed(given: Any) -> tuple[Any, ...]:
+    return () if given is None else tuple(given) if isinstance(given, list | tuple) else (given,)
+
+
+def _replayed(
+    design: Design, reading: ReadSpec, files: Files, parts: Mapping[str, str]
+) -> Results | Comparison | Ranking:
+    """What a design asks, asked again."""
+    if design.contest is not None:
+        return _contest(design, design.contest, files)
+    if design.languages is not None:
+        return _languages(design, design.languages, reading, files)
+    told = {*parts.get("choices", "").split("+")}
+    if told & {"counts", "tallies"}:
+        return _counted(design, reading, files, "tallies" in told)
+    if design.drift is not None:
+        from hitmiss.robustness.manipulation import drift_of
+
+        return drift_of(read_trials(files.scores[0], files.key, design.protocol, reading), design)
+    scores = [str(p) for p in expand(list(files.scores))] if design.seeds else list(files.scores)
+    trials = read_side(scores, files.key, reading, design)
+    if design.triage is not None:
+        from hitmiss.protocols.triage import decided, evaluate_design
+
+        return evaluate_design(decided(trials, design, _development(design, reading, files)), design).figures
+    if design.calibration is not None and files.development is None:
+        raise UsageError(
+            "this claim was made on calibrated scores; give the development files with --calibrate-on",
+            code="no-development",
+        )
+    return measure_files(trials, _development(design, reading, files), design)
+
+
+def _development(design: Design, reading: ReadSpec, files: Files) -> Trials | None:
+    if files.development is None:
+        return None
+    key = files.development_key if design.triage is None else files.key
+    return read_trials(files.development, key, design.protocol, reading)
+
+
+def _contest(design: Design, contest: Contest, files: Files) -> Comparison | Ranking:
+    """A comparison or a ranking again: each run read as it was, under the name that it had."""
+    sides, words, keys = contest.sides, list(files.scores), list(files.keys)
+    names = design.languages.names if design.languages is not None else ()
+    if len(words) == 1 and len(sides) > 1:
+        if all(side.read == sides[0].read for side in sides):
+            found = runs_inside(_opened(words[0], keys[0] if keys else None, design, sides[0], names))
+            return _compared(found, design)
+        words *= len(sides)
+    if len(words) != len(sides):
+        raise UsageError(f"the claim is about {len(sides)} runs and {len(words)} were given", code="other-runs")
+    if len(keys) not in (0, 1, len(sides)):
+        raise UsageError(
+            f"--key was given {len(keys)} times for {len(sides)} runs; give it once, or once per run", code="keys"
+        )
+    own = keys * len(sides) if len(keys) == 1 else keys or [None] * len(sides)
+    runs = {s.name: _opened(w, k, design, s, names) for s, w, k in zip(sides, words, own, strict=True)}
+    return _compared(runs, design)
+
+
+def _compared(runs: Mapping[str, Trials], design: Design) -> Comparison | Ranking:
+    made = compare_trials(runs, design)
+    return replace(made, design=with_contents(made.design or design, runs))
+
+
+def _opened(word: Any, key: Any, design: Design, side: Side, languages: Sequence[str]) -> Trials:
+    trials = open_run(str(word), key, design.protocol, side.read, languages=languages)
+    return trials if side.threshold is None else at_threshold(trials, side.threshold)
+
+
+def _languages(design: Design, asked: Languages, reading: ReadSpec, files: Files) -> Results:
+    """A toxicity evaluation again."""
+    from hitmiss.io.predictions import PredictionRules
+    from hitmiss.protocols.toxicity import evaluate_run, load_any, load_run
+
+    rules, default = PredictionRules.of(reading), asked.default_threshold
+    deciding = Deciding(design.threshold) if default is None else Deciding(design.threshold, default, "config")
+    words = [str(p) for p in files.scores]
+    if asked.run_tag is not None:
+        folder = words[0].removesuffix(f":{asked.run_tag}")
+        folder = folder if Path(folder).is_dir() else str(Path(folder).parent)
+        run = load_run(
+            folder,
+            asked.run_tag,
+            list(asked.names) or None,
+            rules=rules,
+            deciding=deciding,
+            skip_missing=asked.skip_missing,
+        )
+    else:
+        run = load_any(words, asked.group, languages=list(asked.names) or None, rules=rules, deciding=deciding)
+    plan = {"bootstrap": design.bootstrap, "seed": design.seed}
+    return evaluate_run(run, level=design.level, undefined=design.undefined or "zero", **plan).results
+
+
+def _counted(design: Design, reading: ReadSpec, files: Files, are_tallies: bool) -> Results:
+    """The figures of counts or tallies again, whose files hold no trials."""
+    from hitmiss.scale.at_once import evaluate_tallies
+    from hitmiss.scale.counted import evaluate_counts
+
+    if files.keys:
+        raise UsageError("counts and tallies have no ids to join a key with; leave --key out", code="key-of-counts")
+    if are_tallies:
+        return evaluate_tallies(list(files.scores), design=design).results
+    return evaluate_counts(list(files.scores), reading=reading, design=design).results
+
+
+def _document(made: Results | Comparison | Ranking) -> dict[str, Any]:
+    """What is compared: the JSON form, as a file would hold it."""
+    data: dict[str, Any] = json.loads(json.dumps(made.to_dict()))
+    return data
+
+
+def _differences(given: Claim, parts: Mapping[str, str], made: Results | Comparison | Ranking) -> Iterator[str]:
+    """Everything that the claim says otherwise than it comes out, or does not say, or says beyond it."""
+    found, told = read_signature(made.signature.splitlines()[0]), _document(made)
+    found["choices"] = "+".join(c for c in found.get("choices", "").split("+") if c != "stream")
+    names = dict.fromkeys([*parts, *found])
+    texts = [
+        f"{name}: claimed {parts.get(name) or 'nothing'}, found {found.get(name) or 'nothing'}"
+        for name in names
+        if name not in ELSEWHERE and (parts.get(name) or "") != (found.get(name) or "")
+    ]
+    texts += _data_differences(given, parts, found, told)
+    if given.document is not None:
+        whole = given.design is not None  # an older version may have worded its notes otherwise
+        texts += _document_differences(given.document, told, whole)
+        texts += _unlike_known(given.design.protocol) if given.design is not None else []
+    if parts.get("out") != found.get("out") and not texts:
+        texts.append(f"the figures differ (claimed digest {parts.get('out')}, found {found.get('out')})")
+    hint = _versions(dict(parts), found) if texts else ""
+    yield from texts[:-1]
+    yield from (text + hint for text in texts[-1:])
+
+
+def _data_differences(
+    given: Claim, parts: Mapping[str, str], found: Mapping[str, str], told: Mapping[str, Any]
+) -> list[str]:
+    """Files with other bytes are the same data where their rows are, in whatever order; other rows are other data."""
+    claimed, now = _contents(given.document or {}), _contents(told)
+    if claimed and now:
+        return [f"data: claimed rows {a[:12]}, found {b[:12]}" for a, b in zip(claimed, now, strict=False) if a != b]
+    return [
+        f"{name}: claimed {parts.get(name, 'nothing')}, found {found.get(name, 'nothing')}"
+        for name in ("data", "a", "b", "runs")
+        if parts.get(name) != found.get(name)
+    ]
+
+
+def _contents(document: Mapping[str, Any]) -> list[str]:
+    """The hashes of the rows of every run; nothing where one is not known."""
+    design = document.get("design") or {}
+    sides = (design.get("contest") or {}).get("sides") if isinstance(design, Mapping) else None
+    found = [side.get("content", "") for side in sides] if sides else [document.get("content", "")]
+    return [str(text) for text in found] if all(found) else []
+
+
+def _document_differences(claimed: Mapping[str, Any], found: Mapping[str, Any], whole: bool) -> Iterator[str]:
+    """Rows and values that are not alike; without `whole` only numbers are compared."""
+    for table, key in ROWS.items():
+        if table in found or table in claimed:
+            yield from _row_differences(claimed.get(table) or [], found.get(table) or [], key, whole)
+    if not whole:
+        return
+    for name in VALUES:
+        a, b = claimed.get(name), found.get(name)
+        if name == "warnings":
+            yield from (f"warning not claimed: {text}" for text in b or () if text not in (a or ()))
+            yield from (f"warning claimed and not found: {text}" for text in a or () if text not in (b or ()))
+        elif not _same(a, b):
+            yield f"{name}: claimed {a}, found {b}"
+
+
+def _row_differences(
+    claimed: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]], key: Sequence[str], whole: bool
+) -> Iterator[str]:
+    ours, theirs = _named_rows(found, key), _named_rows(claimed, key)
+    for name, row in theirs.items():
+        other = ours.get(name)
+        if other is None:
+            yield f"{name}: claimed, not found"
+            continue
+        for field in dict.fromkeys([*row, *other]):
+            a, b = row.get(field), other.get(field)
+            if not _same(a, b) and (whole or not isinstance(a if a is not None else b, str)):
+                yield f"{name}: claimed {field} {a}, found {b}"
+    yield from (f"{name}: found, not claimed" for name in ours if name not in theirs)
+
+
+def _named_rows(rows: Iterable[Mapping[str, Any]], key: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+    """The rows by their names; a row that is there twice has a number."""
+    named: dict[str, Mapping[str, Any]] = {}
+    for row in rows:
+        name = _name(row, key)
+        times = sum(other == name or other.startswith(f"{name} (") for other in named)
+        named[f"{name} ({times + 1})" if times else name] = row
+    return named
+
+
+def _name(row: Mapping[str, Any], key: Sequence[str]) -> str:
+    words = []
+    for field in key:
+        value = row.get(field)
+        if isinstance(value, Mapping):
+            words += [f"[{', '.join(f'{k}={v}' for k, v in value.items())}]"] if value else []
+        elif value:
+            words.append(str(value))
+    return " ".join(words)
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Whether two JSON values are alike, numbers to the tolerance; an infinity is like itself alone."""
+    if isinstance(a, bool) or isinstance(b, bool):
+        return a is b
+    if isinstance(a, int | float) and isinstance(b, int | float):
+        return a == b or (math.isfinite(a) and math.isfinite(b) and abs(a - b) <= TOLERANCE * max(1.0, abs(a)))
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        return {*a} == {*b} and all(_same(a[k], b[k]) for k in a)
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(_same, a, b))
+    return bool(a == b)
+
+
+def _unlike_known(protocol: Protocol | None) -> list[str]:
+    """A protocol under a known name that settles other things is not that protocol."""
+    known = protocols().get(protocol.name) if protocol is not None else None
+    if known is None or protocol is None or known == protocol:
+        return []
+    return [f"protocol: the claim was made by a protocol called {protocol.name} that is not the one known here"]
+
+
+def _recompute(parts: dict[str, str], files: Files, reading: ReadSpec) -> Results | Comparison | Ranking:
+    """A claim that is a signature alone, or a file of an older version: its parts say what was asked."""
+    if "compare" in parts:
+        raise UsageError(
+            "the signature of a comparison does not say how its runs were read; give the file that `compare -o` wrote",
+            code="comparison-signature",
+        )
+    if "calibrat" in parts.get("choices", ""):
+        raise UsageError(
+            "this claim was made on calibrated scores; give its results file, and --calibrate-on",
+            code="calibrated-signature",
+        )
+    protocol = find_protocol(parts["protocol"]) if "protocol" in parts else None
+    if protocol is not None and protocol.name == "toxicity" and "decisions:" in parts.get("choices", ""):
+        return _toxicity(parts, files.scores[0] if len(files.scores) == 1 else list(files.scores), reading)
+    declared, design = reading.over(_reading_of(parts)), _design_of(parts, protocol)
+    value, _, origin = parts.get("threshold", "").partition(" ")
+    if value and origin not in ("", "(given)") and design.drift is None:
+        trials = read_side(list(files.scores), files.key, declared, design)
+        return measure_trials(at_threshold(trials, float(value), origin.strip("()")), design)
+    given = float(value) if value and (design.drift is None or origin == "(that was given)") else None
+    return _replayed(replace(design, threshold=given), declared, files, parts)
+
+
+def _design_of(parts: Mapping[str, str], protocol: Protocol | None) -> Design:
+    """What a signature says was asked."""
+    told = parts.get("choices", "")
+    settled = replace(protocol, both_eers=False) if protocol is not None else None
+    asked = Design.of(
+        [m for m in re.split(r"\+(?![^(]*\))", parts.get("metrics", "")) if m],
+        by=[g.split("*") for g in parts["by"].split(",")] if "by" in parts else [],
+        gap=Gap.parse(parts["gap"]) if "gap" in parts else False,
+        protocol=settled,
+        level=float(parts.get("level", 0.95)),
+    )
+    if "boot" in parts:
+        plan = Plan.parse(parts["boot"])
+        drawn = replace(asked, bootstrap=plan.bootstrap, unit=plan.unit, seed=plan.seed, level=plan.level)
+        asked = replace(drawn, interval=plan.method, stratify=plan.stratify)
+    if "drift" in parts:
+        clean, linked = re.fullmatch(r"clean=(.*),linked=(.*)", parts["drift"], re.DOTALL).groups()  # type: ignore[union-attr]
+        unit = () if asked.unit == (linked,) else asked.unit
+        return replace(asked, drift=Drift(clean, linked), gap="none", unit=unit, interval="auto")
+    if protocol is None or protocol.name != "triage":
+        return asked
+    pair = re.search(r"thresholds=([^,]+),(\S+) \((.*)\)(?=\+undefined|$)", told)
+    bands = Bands(float(pair[1]), float(pair[2]), pair[3]) if pair is not None else None
+    undefined = "zero" if "undefined:zero" in told else "null"
+    return asked.changed(triage=Triage(bands), protocol=protocol, unit=(), interval="auto", undefined=undefined)
+
+
+def _toxicity(parts: dict[str, str], scores: Any, reading: ReadSpec) -> Results:
+    """A toxicity evaluation again: rows left out, thresholds and undefined figures by the rules that the claim names."""
+    from hitmiss.io.predictions import PredictionRules
+    from hitmiss.protocols.toxicity import evaluate_run, reload
+
+    told = parts.get("choices", "")
+    rule, default = re.search(r"threshold-rule:([a-z-]+)", told), re.search(r"default-threshold:([^+]+)", told)
+    stated = ReadSpec.from_plain(json.loads(parts.get("read", "{}"))).changed(
+        missing="drop" if "missing:drop" in told else None,
+        score_kind="raw" if parts.get("kind") == "raw" else None,
+        threshold_rule=rule[1] if rule else None,
+        identities=tuple(parts["identities"].split("+")) if "identities" in parts else (),
+        dedupe="dedupe" in told,
+    )
+    rules = PredictionRules.of(reading.over(stated))
+    given = float(parts["threshold"].partition(" ")[0]) if "decisions:given" in told else None
+    deciding = Deciding(given, float(default[1]), "config") if default else Deciding(given)
+    skipped, only = re.search(r"missing-language:skip\([^)]*\)", told), re.search(r"only:([^+|]+)", told)
+    run = reload(
+        scores,
+        parts.get("by"),
+        rules=rules,
+        deciding=deciding,
+        choices=(skipped[0],) if skipped else (),
+        languages=only[1].split(" & ") if only else None,
+    )
+    plan = Plan.parse(parts["boot"]) if "boot" in parts else Plan(level=float(parts.get("level", 0.95)))
+    undefined = "null" if "undefined:null" in told else "zero"
+    drawn = evaluate_run(run, bootstrap=plan.bootstrap, seed=plan.seed, level=plan.level, undefined=undefined)
+    return drawn.results
+
+
+def _reading_of(parts: Mapping[str, str]) -> ReadSpec:
+    """What a signature says of how the files were read."""
+    told = parts.get("choices", "")
+    on_nan = re.search(r"on-nan:(drop|worst)", told)
+    return ReadSpec.from_plain(json.loads(parts.get("read", "{}"))).changed(
+        score_kind=parts.get("kind"),
+        on_nan=on_nan[1] if on_nan else None,
+        dedupe="dedupe" in told,
+        allow_missing="coverage" in told,
+    )
+
+
+def _versions(parts: dict[str, str], found: dict[str, str]) -> str:
+    if parts.get("hitmiss") == __version__ and parts.get("numpy") == found.get("numpy"):
+        return ""
+    return (
+        f"; the claim was made with hitmiss {parts.get('hitmiss')} and numpy {parts.get('numpy')}, "
+        f"this is hitmiss {__version__} and numpy {found.get('numpy')}, whose random streams may differ"
+    )

@@ -1,0 +1,370 @@
+"""Work on a Ray cluster: joining one, carrying calls to its workers and results back."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import shutil
+import socket
+import sys
+import tempfile
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, Generic, TypeVar
+
+from hitmiss._version import __version__
+from hitmiss.core.errors import DataError, EnvironmentFault, Fault, GateFailed, HitmissError, IncompleteRun, UsageError
+
+# ----------------------------------------------------------------------
+# How a call travels to a worker and what it came to travels back.
+#
+# A function of a module is sent by its name, so the worker must find the module where the caller did: the call carries
+# the caller's search path and folder. Errors that hitmiss raises on purpose come back as such; whatever else goes wrong
+# in a worker is a bug, and Ray brings its traceback.
+
+T = TypeVar("T")
+KINDS: Final = {kind.__name__: kind for kind in (GateFailed, UsageError, IncompleteRun, EnvironmentFault, HitmissError)}
+"""The errors that are rebuilt from their message alone; the general one is last."""
+
+
+def _search_path() -> tuple[str, ...]:
+    return tuple(path for path in sys.path if path)
+
+
+@dataclass(frozen=True)
+class Sent(Generic[T]):
+    """A value for a worker, pickled, with where its modules are found and what version of hitmiss it is for."""
+
+    pickled: bytes
+    folder: str = field(default_factory=os.getcwd)
+    path: tuple[str, ...] = field(default_factory=_search_path)
+    version: str = __version__
+
+    @classmethod
+    def of(cls, value: T) -> Sent[T]:
+        """Pack a value; functions of the caller's own script go with their code."""
+        from ray import cloudpickle
+
+        return cls(cloudpickle.dumps(value))
+
+    def open(self) -> T:
+        """The value, in the worker."""
+        import pickle
+
+        if self.version != __version__:
+            raise EnvironmentFault(
+                f"a machine of the cluster has hitmiss {__version__}, this one {self.version}; install one version on all"
+            )
+        if Path(self.folder).is_dir():
+            os.chdir(self.folder)  # relative paths mean what they meant to the caller
+        sys.path.extend(path for path in self.path if path not in sys.path)
+        try:
+            return pickle.loads(self.pickled)  # type: ignore[no-any-return]  # the caller's own bytes
+        except ImportError as error:
+            raise EnvironmentFault(
+                f"a machine of the cluster lacks what the work needs: {error}; install it on all of them"
+            ) from None
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """An error that hitmiss raised in a worker, on its way to the caller."""
+
+    kind: str
+    message: str
+    faults: tuple[Fault, ...] = ()
+    code: str | None = None
+
+    def raised(self) -> HitmissError:
+        """The error again. A special kind comes back as the general one: it has the message and the exit code."""
+        if self.kind == DataError.__name__:
+            return DataError(self.message, self.faults, code=self.code)
+        return KINDS[self.kind](self.message, code=self.code)
+
+
+def refusal_of(error: HitmissError) -> Refusal:
+    """An error made ready to travel.
+
+    >>> from hitmiss.core.errors import UnknownName
+    >>> refusal_of(UnknownName("metric", "eeer", ["eer"])).raised()
+    UsageError("unknown metric 'eeer'; did you mean 'eer'? Known: eer")
+    """
+    if isinstance(error, DataError):
+        return Refusal(DataError.__name__, str(error), error.faults, error.code)
+    return Refusal(next(name for name, kind in KINDS.items() if isinstance(error, kind)), str(error), (), error.code)
+
+
+def attempted(call: Callable[[], T]) -> T | Refusal:
+    """What a call gives, or the error that it raised on purpose."""
+    try:
+        return call()
+    except HitmissError as error:
+        return refusal_of(error)
+    except FileNotFoundError as error:
+        unseen = (
+            f"a machine of the cluster does not see the file {error.filename}; "
+            "put the files where every machine finds them under the same path"
+        )
+        return refusal_of(DataError(unseen, code="unseen-file"))
+
+
+def accepted(result: T | Refusal) -> T:
+    """A result, where it is none of the errors."""
+    if isinstance(result, Refusal):
+        raise result.raised()
+    return result
+
+
+# ----------------------------------------------------------------------
+# Joining a Ray cluster, or starting one on this machine, without its noise and without its telemetry.
+#
+# with joined("auto") as cluster:               # a cluster of this machine's cores, gone at the end
+# with joined("head:6379") as cluster:          # one that runs already, from one of its machines
+# with joined("ray://head:10001") as cluster:   # one that runs already, from outside
+
+AUTO: Final = "auto"
+CLIENT: Final = "ray://"
+REACH_SECONDS: Final = 5.0
+"""How long an address is tried."""
+STORE_BYTES: Final = 512 * 2**20
+"""Shared memory of a cluster on this machine: tallies and prepared clips under way, no more."""
+SOCKET_ROOM: Final = 35
+"""Longest temporary folder in which Ray's sockets, with names of 70 characters, stay below the system's 107."""
+
+QUIET: Final = {
+    "RAY_USAGE_STATS_ENABLED": "0",  # nothing is told to anybody
+    "RAY_IGNORE_UNHANDLED_ERRORS": "1",  # every error is looked at by us
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # what Ray will do by itself; without it, it warns
+    "GRPC_VERBOSITY": "ERROR",
+    "GRPC_ENABLE_FORK_SUPPORT": "0",
+}
+WORKERS: Final = {"POLARS_MAX_THREADS": "1"}
+"""What the workers of a cluster on this machine get: there is one a core, so each has one thread."""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """What a cluster has."""
+
+    address: str
+    cpus: int
+    gpus: int
+    machines: int
+
+    def __str__(self) -> str:
+        gpus = f", {self.gpus} GPU{'s' * (self.gpus > 1)}" if self.gpus else ""
+        return f"{self.cpus} CPU{'s' * (self.cpus > 1)}{gpus} on {self.machines} machine{'s' * (self.machines > 1)}"
+
+
+@contextmanager
+def joined(address: str) -> Iterator[Cluster]:
+    """The cluster at an address, or a new one on this machine (`auto`). Left, or stopped, at the end, however that comes.
+
+    Where the calling program has joined a cluster itself, `auto` means that one, and it is left as it is.
+    """
+    for name, value in QUIET.items():
+        os.environ.setdefault(name, value)
+    secret = _secret()
+    with _environment(secret if address == AUTO else {}):  # what Ray looks at when it is imported
+        ray = need_ray()
+    if address == AUTO and ray.is_initialized():
+        yield _described(ray, address)
+        return
+    silence(ray)
+    with _started(ray, secret) if address == AUTO else _met(ray, address):
+        try:
+            yield _described(ray, address)
+        finally:
+            with suppress(Exception):  # whatever ended the work is what is told
+                ray.shutdown()
+
+
+def need_ray() -> Any:
+    """The package, or how to get it."""
+    try:
+        import ray
+    except ImportError as error:
+        raise EnvironmentFault(f"--cluster needs the package 'ray' ({error}): pip install 'hitmiss[cluster]'") from None
+    return ray
+
+
+def deaths(ray: Any) -> tuple[type[Exception], ...]:
+    """What Ray raises when the process or the machine of a task is gone, or what it had made is."""
+    names = ("WorkerCrashedError", "OutOfMemoryError", "ObjectLostError", "NodeDiedError", "LocalRayletDiedError")
+    return tuple(getattr(ray.exceptions, name) for name in names)
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def silence(ray: Any) -> None:
+    """Have Ray print nothing here: a dead worker is news to it even where log_to_driver is off, and goes to stdout.
+
+    There is no public switch for that (ray-project/ray#28216), so the function that prints is replaced.
+    """
+    logging.getLogger("ray").setLevel(logging.CRITICAL)
+    worker: Any = getattr(getattr(ray, "_private", None), "worker", None)
+    if hasattr(worker, "print_to_stdstream"):
+        worker.print_to_stdstream = lambda *_, **__: None
+
+
+@contextmanager
+def _started(ray: Any, secret: Mapping[str, str | None]) -> Iterator[None]:
+    """A cluster on this machine. Its ports are open to the network, so it takes no calls without our secret."""
+    folder = _short_folder()
+    try:
+        with _environment(secret):
+            with _environment(WORKERS):
+                ray.init(
+                    address="local",
+                    num_cpus=cores(),
+                    include_dashboard=False,
+                    log_to_driver=False,
+                    logging_level=logging.CRITICAL,
+                    object_store_memory=STORE_BYTES,
+                    _temp_dir=folder,
+                )
+            yield
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _met(ray: Any, address: str) -> Iterator[None]:
+    """A cluster that runs already. Ray would try an address where nobody listens for minutes, and say so at length."""
+    host, port = place_of(address)
+    try:
+        socket.create_connection((host, port), timeout=REACH_SECONDS).close()
+    except OSError as error:
+        raise EnvironmentFault(
+            f"nobody answers at {host}:{port} ({error.strerror or error}); start a cluster there with "
+            f"`ray start --head`, or say --cluster auto for one on this machine"
+        ) from None
+    refusals = (ImportError, ConnectionError, RuntimeError, ValueError, AssertionError, ray.exceptions.RayError)
+    try:
+        ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL)
+    except refusals as error:
+        first = (str(error).splitlines() or [type(error).__name__])[0]
+        raise EnvironmentFault(
+            f"the cluster at {address} cannot be joined: {first}; the machines must have the same versions of Python and "
+            f"ray, and RAY_AUTH_TOKEN here must be the cluster's"
+        ) from None
+    yield
+
+
+@cache
+def _token() -> str:
+    return secrets.token_hex(32)
+
+
+def _secret() -> dict[str, str | None]:
+    """What a cluster on this machine asks of its callers; what the user has settled stays.
+
+    Ray looks at the mode when it is imported: where that is done already, the mode is left to it (since 2.59 it asks for
+    a token on its own).
+    """
+    if "RAY_AUTH_MODE" in os.environ:
+        return {}
+    mode = None if "ray" in sys.modules else "token"
+    return {"RAY_AUTH_MODE": mode, "RAY_AUTH_TOKEN": os.environ.get("RAY_AUTH_TOKEN", _token())}
+
+
+def place_of(address: str) -> tuple[str, int]:
+    """Host and port of an address.
+
+    >>> place_of("ray://head:10001"), place_of("192.0.2.7:6379")
+    (('head', 10001), ('192.0.2.7', 6379))
+    """
+    host, _, port = address.removeprefix(CLIENT).rpartition(":")
+    if not host or "/" in host or not port.isdigit():
+        raise UsageError(f"--cluster is auto, HOST:PORT or ray://HOST:PORT; found {address!r}")
+    return host.strip("[]"), int(port)
+
+
+def _described(ray: Any, address: str) -> Cluster:
+    has = ray.cluster_resources()
+    machines = sum(1 for node in ray.nodes() if node.get("Alive"))
+    return Cluster(address, int(has.get("CPU", 0)), int(has.get("GPU", 0)), machines)
+
+
+def _short_folder() -> str:
+    base = tempfile.gettempdir()
+    place = base if len(base) <= SOCKET_ROOM - 24 or not Path("/tmp").is_dir() else "/tmp"
+    return tempfile.mkdtemp(prefix="hitmiss-ray-", dir=place)
+
+
+@contextmanager
+def _environment(values: Mapping[str, str | None]) -> Iterator[None]:
+    """Variables for the processes that are started in the block. Afterwards all are as before, also those given as None."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update({name: value for name, value in values.items() if value is not None})
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+# ----------------------------------------------------------------------
+# Ray tasks as an executor: `RayTasks(cluster)(function, arguments)` gives the results in the order of the arguments.
+#
+# A task whose process or machine dies is done again: functions are pure, so the result has the same bits. What kills
+# process after process is named.
+
+RETRIES: Final = 3
+"""How often a task is tried again when the process that has it dies."""
+AHEAD: Final = 2
+"""Tasks under way for each CPU: one that runs and one that waits, so few results lie about."""
+
+
+class RayTasks:
+    """Calls on a cluster, one CPU each."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.most = max(1, cluster.cpus) * AHEAD
+
+    def __call__(self, function: Callable[..., T], arguments: Sequence[tuple[Any, ...]]) -> Iterator[T]:
+        """The results in order, each as soon as it and those before it are there."""
+        ray = need_ray()
+        task = ray.remote(_call).options(num_cpus=1, max_retries=RETRIES)
+        sent = ray.put(Sent.of(function))
+        waiting: deque[tuple[Any, tuple[Any, ...]]] = deque()
+        try:
+            for given in arguments:
+                waiting.append((task.remote(sent, Sent.of(given)), given))
+                if len(waiting) >= self.most:
+                    yield _result(ray, *waiting.popleft())
+            while waiting:
+                yield _result(ray, *waiting.popleft())
+        finally:
+            for reference, _ in waiting if ray.is_initialized() else ():  # the caller gave up: nobody wants these
+                ray.cancel(reference, force=True)
+
+
+def _call(function: Sent[Callable[..., T]], given: Sent[tuple[Any, ...]]) -> T | Refusal:
+    """In the worker."""
+    return attempted(lambda: function.open()(*given.open()))
+
+
+def _result(ray: Any, reference: Any, given: tuple[Any, ...]) -> Any:
+    try:
+        return accepted(ray.get(reference))
+    except deaths(ray) as error:
+        what = getattr(given[0], "path", given[0]) if given else "a task"
+        raise EnvironmentFault(
+            f"{what}: {RETRIES + 1} processes died over it ({_cause(error)}); each needs the memory of one shard"
+        ) from None
+
+
+def _cause(error: BaseException) -> str:
+    return "out of memory" if "OutOfMemory" in type(error).__name__ else "killed, or a crash in native code"

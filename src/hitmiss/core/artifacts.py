@@ -1,0 +1,494 @@
+"""Artifacts: the files that hitmiss writes, what it checks when it reads them back, and signatures with a key."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import io
+import json
+import os
+import re
+import shutil
+import stat
+import struct
+import subprocess
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from hitmiss.core.errors import DataError, EnvironmentFault, GateFailed, UsageError
+from hitmiss.core.schema import Misdeclared, declare
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+# ----------------------------------------------------------------------
+# Artifacts: the files that hitmiss writes, and what it checks when it reads them back.
+#
+# write       a file is put in place whole or not at all, with the mode that it had, through links, into devices and pipes;
+#             never over an input of the same command
+# seal        a digest (SHA-256) over everything that a JSON artifact says, stored in it and checked by whoever reads it
+# load        the JSON object of an artifact: of bounded size, no name twice, no NaN; with the digest checked
+# check       the fields of an artifact against the type hints of a dataclass
+# unfolded    how far a packed file may unfold before it is called a bomb
+#
+# A digest shows that a file was changed. It does not show by whom: anybody can compute a new one. For that there are
+# signatures with a key (see `signatures`).
+
+DIGEST: Final = "digest"
+MOST_JSON: Final = 2**30
+"""Bytes of a JSON artifact that are read; the largest report's results have some ten million."""
+MOST_BYTES: Final = 8 * 2**30
+BOMB_BYTES: Final = 64 * 2**20
+BOMB_RATIO: Final = 200
+"""Score files pack 3 to 20 times. One that unfolds 200 times past 64 MiB is not a score file."""
+FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+BINARY: Final[int] = getattr(os, "O_BINARY", 0)
+"""Windows would write every line end as two bytes."""
+BROKEN_ZIP: Final = (zipfile.BadZipFile, NotImplementedError, RuntimeError, UnicodeError, struct.error)
+"""What damaged archives raise besides the usual."""
+OPEN_FD: Final = re.compile(r"/(?:dev|proc/self)/fd/([0-9]+)")
+STREAMS: Final = {"/dev/stdout": 1, "/dev/stderr": 2}
+
+T = TypeVar("T")
+Identity = tuple[int, int]
+_inputs: ContextVar[dict[Identity, str] | None] = ContextVar("inputs", default=None)
+_written: ContextVar[Callable[[Path], None] | None] = ContextVar("written", default=None)
+
+
+# --- seals -----------------------------------------------------------------------------------------------------------
+
+
+def canonical(data: object) -> bytes:
+    """The one text of some JSON data: names in order, ASCII."""
+    return json.dumps(data, sort_keys=True, allow_nan=False).encode()
+
+
+def digest(data: Mapping[str, Any], name: str = DIGEST) -> str:
+    """SHA-256 over all fields of some JSON data but the one that holds the digest.
+
+    >>> digest({"a": 1, "digest": "x"}) == digest({"a": 1})
+    True
+    """
+    return hashlib.sha256(canonical({k: v for k, v in data.items() if k != name})).hexdigest()
+
+
+def sealed(data: Mapping[str, Any], name: str = DIGEST) -> dict[str, Any]:
+    """The data with the digest over all its fields, put last.
+
+    >>> check_seal(sealed({"schema": 1, "estimates": []}), "r.json")
+    True
+    """
+    plain = {k: v for k, v in data.items() if k != name}
+    return {**plain, name: digest(plain)}
+
+
+def check_seal(data: Mapping[str, Any], file: str) -> bool:
+    """Whether the data carries a digest; a digest that is not that of the data is an error.
+
+    Raises
+    ------
+    DataError
+        `edited-artifact`: what the file says is not what it said when it was written.
+    """
+    if DIGEST not in data:
+        return False
+    if data[DIGEST] != digest(data):
+        raise DataError(
+            f"{file} does not match its own digest: it was edited or damaged after it was written; make it again",
+            code="edited-artifact",
+        )
+    return True
+
+
+def unsealed(file: str) -> str:
+    """What to say of an artifact that carries no digest."""
+    return f"{file} carries no digest, as older versions wrote it: whether it was changed since cannot be told"
+
+
+# --- reading ---------------------------------------------------------------------------------------------------------
+
+
+def load(path: str | Path, what: str) -> dict[str, Any]:
+    """The JSON object of an artifact; the digest is checked where it has one.
+
+    Parameters
+    ----------
+    path
+        The file.
+    what
+        What it should be, for messages: `results`.
+
+    Raises
+    ------
+    DataError
+        `not-<what>`: no JSON object, a name twice, NaN, too long; `edited-artifact`: see `check_seal`.
+    """
+    note_input(path)
+    file = Path(path)
+    code = f"not-{what.replace(' ', '-')}"
+    with file.open("rb") as opened:
+        raw = opened.read(MOST_JSON + 1)
+    if len(raw) > MOST_JSON:
+        raise DataError(f"{file.name} has more than {MOST_JSON:,} bytes: it is no {what} file", code=code)
+    try:
+        data = json.loads(raw.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_constant)
+    except RecursionError:
+        raise DataError(f"{file.name} is not a {what} file: it is nested too deeply", code=code) from None
+    except ValueError as error:
+        raise DataError(f"{file.name} is not a {what} file: {error}", code=code) from None
+    if not isinstance(data, dict):
+        raise DataError(f"{file.name} is not a {what} file: it holds no JSON object", code=code)
+    check_seal(data, file.name)
+    return data
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the name {twice!r} occurs twice in one object")
+    return found
+
+
+def _no_constant(text: str) -> Any:
+    raise ValueError(f"{text} is no JSON")
+
+
+def check(kind: type[T], data: Any, what: str, where: tuple[str, ...] = ()) -> T:
+    """A dataclass from a part of an artifact, each field checked by its type hint.
+
+    Raises
+    ------
+    DataError
+        `malformed-<what>`, with the keys that lead to the field.
+    """
+    try:
+        if not isinstance(data, Mapping):
+            raise Misdeclared(where, "it must be a table of names", data)
+        return declare(kind, data, where=where)
+    except Misdeclared as fault:
+        raise malformed(what, fault) from None
+
+
+def malformed(what: str, fault: Misdeclared) -> DataError:
+    """The error of an artifact whose fields are not of the form that hitmiss writes."""
+    shown = repr(fault.value) if fault.value is not None else "nothing"
+    found = f" (found {shown[:60]})" if not fault.is_unknown and fault.what != "it is missing" else ""
+    return DataError(
+        f"these {what} are not of the form that hitmiss writes: {'.'.join(fault.where)}: {fault.what}{found}",
+        code=f"malformed-{what.replace(' ', '-')}",
+    )
+
+
+def unfolded(packed: int, is_streamed: bool = False) -> int:
+    """The most bytes that a packed file of so many bytes may unfold to; what is read piece by piece has no end of its own.
+
+    >>> unfolded(1000) == BOMB_BYTES, unfolded(10**9) == MOST_BYTES
+    (True, True)
+    """
+    limit = max(BOMB_BYTES, BOMB_RATIO * packed)
+    return limit if is_streamed else min(MOST_BYTES, limit)
+
+
+def load_arrays(data: bytes | Path, what: str, file: str) -> dict[str, NDArray[Any]]:
+    """The arrays of an `.npz` file. No object is unpickled, and what would unfold beyond reason is not unfolded.
+
+    Raises
+    ------
+    DataError
+        `oversized-archive`, or `unreadable-file` where it is damaged, or no such file.
+    """
+    import numpy as np
+
+    size = len(data) if isinstance(data, bytes) else data.stat().st_size
+    source: Any = io.BytesIO(data) if isinstance(data, bytes) else data
+    limit = unfolded(size)
+    try:
+        with zipfile.ZipFile(source) as packed:
+            total = sum(entry.file_size for entry in packed.infolist())
+        if total > limit:
+            raise DataError(
+                f"{file} unfolds to {total:,} bytes, beyond {limit:,}; unpack it by hand if you trust it",
+                code="oversized-archive",
+            )
+        with np.load(source, allow_pickle=False) as arrays:
+            found: dict[str, NDArray[Any]] = {name: arrays[name] for name in arrays.files}
+    except (KeyError, ValueError, TypeError, OSError, EOFError, MemoryError, zlib.error, *BROKEN_ZIP) as error:
+        if isinstance(error, DataError | FileNotFoundError | PermissionError | IsADirectoryError):
+            raise
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise DataError(f"{file} is damaged, or is no {what} ({reason})", code="unreadable-file") from None
+    broken = [name for name, array in found.items() if not isinstance(array, np.ndarray)]
+    if broken:
+        raise DataError(f"{file} is no {what}: {broken[0]!r} in it is no array", code="unreadable-file")
+    return found
+
+
+def digest_of_arrays(arrays: Mapping[str, NDArray[Any]]) -> str:
+    """SHA-256 over names, types, shapes and values of arrays."""
+    sha = hashlib.sha256()
+    for name in sorted(arrays):
+        array = arrays[name]
+        sha.update(f"{name}|{array.dtype.str}|{array.shape}|".encode("utf-8", "surrogatepass"))
+        sha.update(array.tobytes())
+    return sha.hexdigest()
+
+
+# --- writing ---------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def guarded() -> Iterator[None]:
+    """Inside, no file that was read may be written over."""
+    inputs, after = _inputs.set({}), _written.set(None)
+    try:
+        yield
+    finally:
+        _inputs.reset(inputs)
+        _written.reset(after)
+
+
+def after_writing(written: Callable[[Path], None]) -> None:
+    """From here on, to the end of the command, `written` is called with each artifact that was put in place."""
+    _written.set(written)
+
+
+def note_input(path: str | Path) -> None:
+    """Remember that a file is an input of the command that runs."""
+    known = _inputs.get()
+    if known is not None:
+        with suppress(OSError, ValueError):
+            status = Path(path).stat()
+            if stat.S_ISREG(status.st_mode):
+                known[status.st_dev, status.st_ino] = str(path)
+
+
+def write(
+    path: str | Path, content: str | bytes, *, then: str = "", is_state: bool = False, is_final: bool = True
+) -> None:
+    """Put a file in place whole or not at all: written beside it, synced, renamed.
+
+    A link is followed, an existing file keeps its mode, and what is no regular file (a device, a pipe) is written into.
+
+    Parameters
+    ----------
+    path
+        Where; the folder must be there.
+    content
+        All that the file shall hold; text is written as UTF-8.
+    then
+        What to do after the disk was full, where running the command again is not all.
+    is_state
+        Whether the file is the state of a run, which the command itself keeps: it may have read it before.
+    is_final
+        Whether this is an artifact of its own, to be signed where signing is asked for, and no state on the way.
+
+    Raises
+    ------
+    UsageError
+        `no-folder`, `is-folder`, or `own-input`: the file is one that this command has read.
+    EnvironmentFault
+        `disk-full`: what lay there before is untouched.
+    """
+    data = content.encode("utf-8") if isinstance(content, str) else content
+    target = Path(path)
+    number = _open_fd(str(path))
+    try:
+        if number is not None:
+            _write_into(os.dup(number), data)
+            return
+        status = _status(target, is_state)
+        if status is not None and not stat.S_ISREG(status.st_mode):
+            _write_into(os.open(target, os.O_WRONLY | BINARY), data)
+            return
+        _replace(Path(os.path.realpath(target)), data, status)
+    except OSError as error:
+        if error.errno in FULL:
+            raise disk_full(os.strerror(error.errno or 0), target.name, then) from None
+        raise type(error)(error.errno, error.strerror, str(target)) from None
+    after = _written.get()
+    if is_final and after is not None:
+        after(target)
+
+
+def _open_fd(path: str) -> int | None:
+    """The number of an open file that a path stands for: to open it again would cut off what it holds."""
+    found = OPEN_FD.fullmatch(path)
+    return int(found[1]) if found else STREAMS.get(path)
+
+
+def _status(target: Path, is_state: bool) -> os.stat_result | None:
+    """What lies at a path, links followed; what must not be written over is refused."""
+    if not target.parent.is_dir():
+        raise UsageError(f"there is no folder {target.parent} to write {target.name} into", code="no-folder")
+    try:
+        status = target.stat()
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(status.st_mode):
+        raise UsageError(f"{target} is a folder; name a file in it", code="is-folder")
+    read = None if is_state else (_inputs.get() or {}).get((status.st_dev, status.st_ino))
+    if read is not None:
+        raise UsageError(
+            f"{target} is an input of this command ({read}): it would be lost; name another file to write",
+            code="own-input",
+        )
+    return status
+
+
+def _replace(real: Path, data: bytes, status: os.stat_result | None) -> None:
+    beside = real.with_name(f".{real.name}.{os.getpid()}.part")
+    try:
+        fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | BINARY, 0o666)
+        try:
+            if status is not None:
+                beside.chmod(stat.S_IMODE(status.st_mode))
+            write_all(fd, data)
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        beside.replace(real)
+    except BaseException:
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
+        raise
+    sync_folder(real.parent)
+
+
+def _write_into(fd: int, data: bytes) -> None:
+    try:
+        write_all(fd, data)
+    finally:
+        os.close(fd)
+
+
+def push(fd: int, data: bytes | memoryview) -> int:
+    """One write call; how many bytes the system took. Everything that hitmiss writes goes through here."""
+    return os.write(fd, data)
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Write all of `data`, in as many calls as it takes."""
+    view = memoryview(data)
+    while view:
+        view = view[push(fd, view) :]
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the disk hold the names in a folder, where the system can do that."""
+    with suppress(OSError):
+        fd = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+
+def disk_full(reason: str, file: str = "", then: str = "") -> EnvironmentFault:
+    """The error of a disk that takes no more."""
+    where = f" while {file} was written" if file else ""
+    what = then or "what lay there before is untouched: make room and run again"
+    return EnvironmentFault(f"the disk is full ({reason}){where}; {what}", code="disk-full")
+
+
+# ----------------------------------------------------------------------
+# Signatures with a key: who wrote a file, where a digest shows only that nobody changed it since.
+#
+# They are those of OpenSSH (`ssh-keygen -Y sign`), in the namespace `hitmiss`: a key that people have already, a file
+# beside the artifact (`results.json.sig`), and a list of whose keys count (`allowed_signers`) that git understands too.
+#
+#     hitmiss --sign ~/.ssh/id_ed25519 score … -o results.json
+#     hitmiss verify results.json --signers allowed_signers
+
+NAMESPACE: Final = "hitmiss"
+ENDING: Final = ".sig"
+PROGRAM: Final = "ssh-keygen"
+
+
+def sign(path: str | Path, key: str | Path) -> Path:
+    """Sign a file with an SSH key; the signature is put beside it.
+
+    Parameters
+    ----------
+    path
+        The file.
+    key
+        A private key, or a public one whose private half an agent holds.
+
+    Returns
+    -------
+    Path
+        The signature: the file's name with `.sig`.
+
+    Raises
+    ------
+    UsageError
+        `no-key`: there is no such key.
+    EnvironmentFault
+        `no-ssh-keygen`, or `not-signed` where the key cannot be used.
+    """
+    require_key(key)
+    file = Path(path)
+    done = _ssh("sign", "-f", str(key), "-n", NAMESPACE, given=file.read_bytes())
+    if done.returncode:
+        raise EnvironmentFault(f"{file.name} could not be signed: {_reason(done)}", code="not-signed")
+    beside = file.with_name(file.name + ENDING)
+    write(beside, done.stdout, is_state=True, is_final=False)
+    return beside
+
+
+def require_key(key: str | Path) -> None:
+    """Refuse a key that is not there, before the work that would be signed by it."""
+    if not Path(key).is_file():
+        raise UsageError(f"there is no key {key} to sign with; make one with ssh-keygen -t ed25519", code="no-key")
+    _program()
+
+
+def signer(path: str | Path, signers: str | Path) -> str:
+    """Who signed a file, of those that a list of signers names (see ALLOWED SIGNERS in `man ssh-keygen`).
+
+    Raises
+    ------
+    GateFailed
+        `no-signature`, `unknown-signer`, or `bad-signature`: the file is not what was signed.
+    """
+    file = Path(path)
+    beside = file.with_name(file.name + ENDING)
+    if not Path(signers).is_file():
+        raise UsageError(f"there is no list of signers {signers}", code="no-signers")
+    if not beside.is_file():
+        raise GateFailed(f"{file.name} is not signed: there is no {beside.name} beside it", code="no-signature")
+    known = ("-f", str(signers), "-s", str(beside))
+    found = _ssh("find-principals", *known)
+    names = found.stdout.decode("utf-8", "replace").split("\n")
+    if found.returncode or not names[0]:
+        raise GateFailed(f"{file.name} is signed by nobody that {Path(signers).name} names", code="unknown-signer")
+    done = _ssh("verify", *known, "-I", names[0], "-n", NAMESPACE, given=file.read_bytes())
+    if done.returncode:
+        raise GateFailed(f"{file.name} is not what {names[0]} signed: {_reason(done)}", code="bad-signature")
+    return names[0]
+
+
+def _ssh(action: str, *words: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run([_program(), "-Y", action, *words], input=given, capture_output=True, check=False)
+
+
+def _program() -> str:
+    found = shutil.which(PROGRAM)
+    if found is None:
+        raise EnvironmentFault(
+            f"signatures need {PROGRAM} of OpenSSH, which is not on this machine", code="no-ssh-keygen"
+        )
+    return found
+
+
+def _reason(done: subprocess.CompletedProcess[bytes]) -> str:
+    said = (done.stderr or done.stdout).decode("utf-8", "replace").split("\n")
+    return said[0].strip() or f"{PROGRAM} ended with {done.returncode}"

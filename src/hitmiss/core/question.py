@@ -1,0 +1,767 @@
+"""The question in two objects, frozen, typed and stored as JSON: how files are read (`ReadSpec`) and what is asked (`Design`)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from typing import Final, Literal
+
+from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.schema import Derived, Misdeclared, Plain, Setting, Spec, declare, fit_field, parse, plain
+from hitmiss.core.values import SCORE_KINDS, ScoreKind
+
+# ----------------------------------------------------------------------
+# Names of columns: those that the engine owns, and how a user's column of the same name is kept apart from them.
+#
+# A table of trials holds the engine's columns (`item`, `score`, …) beside the user's (`codec`, `language`, …). A user's
+# column whose name the engine owns is stored under `user:NAME` and shown as NAME, so neither can stand in for the other:
+#
+#     stored("codec")   -> "codec"            shown("codec")        -> "codec"
+#     stored("target")  -> "user:target"      shown("user:target")  -> "target"
+#
+# `header.runs`, `header.slices` and `header.numbers` hold stored names, which are those of the frame. What a caller asks
+# for (`by`, `unit`, `gap`, `where`) and what a result says are shown names; `find` leads from the one to the other.
+
+ANSWERS: Final = ("score", "decision", "confidence", "error")
+FIXED: Final = ("item", "target", "label", *ANSWERS)
+MADE: Final = ("label_word", "system", "unparsed", "score_clean", "decision_clean")
+"""Columns that readers make beside the fixed ones."""
+SCORES: Final = "score:"
+"""What the names of score columns begin with where a file holds those of several systems."""
+OWN: Final = "user:"
+INNER: Final = ":"
+"""What names of columns begin with that live inside one function only."""
+
+
+def stored(name: str) -> str:
+    """The name under which a user's column is kept. Different names stay different.
+
+    >>> stored("codec"), stored("score"), stored("user:score")
+    ('codec', 'user:score', 'user:user:score')
+    """
+    is_taken = name in FIXED or name in MADE or name.startswith((OWN, INNER, SCORES))
+    return apart(name) if is_taken else name
+
+
+def apart(name: str) -> str:
+    """The name of a user's column that no reader may take for anything else."""
+    return f"{OWN}{name}"
+
+
+def shown(name: str) -> str:
+    """The user's own name of a column.
+
+    >>> shown("user:score"), shown("codec"), shown(stored("user:x"))
+    ('score', 'codec', 'user:x')
+    """
+    return name.removeprefix(OWN)
+
+
+def find(name: str, columns: Collection[str]) -> str | None:
+    """The column of a frame that a caller means by a name: the user's own before the engine's; None where there is none.
+
+    >>> find("target", ["item", "target", "user:target"]), find("target", ["item", "target"]), find("x", ["item"])
+    ('user:target', 'target', None)
+    """
+    return next((known for known in (apart(name), name) if known in columns), None)
+
+
+# ----------------------------------------------------------------------
+# ReadSpec: everything that a caller may say about files which they do not say themselves.
+
+OnNan = Literal["refuse", "drop", "worst"]
+ON_NAN: Final = ("refuse", "drop", "worst")
+Matching = Literal["exact", "stem"]
+Missing = Literal["refuse", "drop"]
+ThresholdRule = Literal["same", "first", "per-row"]
+MATCHING: Final = ("exact", "stem")
+OPTION: Final = {
+    "columns": "column",
+    "key_columns": "key-column",
+    "score_columns": "score-column",
+    "score_kind": "score-kind",
+    "positive_value": "positive-value",
+    "on_nan": "on-nan",
+    "allow_missing": "allow-missing",
+}
+"""Fields whose option on the command line is written otherwise."""
+SYSTEM: Final = "system"
+"""The run column that names the system where one file holds the scores of several."""
+
+
+@dataclass(frozen=True)
+class ReadSpec:
+    """How to read trials from files. Nothing is guessed that changes a number; None means that nothing was said.
+
+    Parameters
+    ----------
+    columns
+        Our name -> the file's column (a header name, or the position from 1 where there is no header).
+    key_columns
+        The same for the key alone, where its columns are called otherwise than those of the score file.
+    score_columns
+        Several systems in one file; the trials get a run column `system`.
+    positive, negative
+        Names of the two classes; synonyms of both are understood.
+    positive_value
+        What the label column says for the positive class where it says no word, as `1`.
+    higher
+        The class that a higher score means; the negative one turns the scores round, and a note says so.
+    abstain
+        Words of a decision column that mean "no answer", beside those that are known.
+    score_kind
+        `llr`, `logit`, `probability` or `raw` (unsaid: raw).
+    slices
+        Columns to keep as slices; None keeps every column that has no other role.
+    runs, numbers
+        Columns that name the run, and columns to be summarised as numbers.
+    rename
+        Per column, values to be read as others: `{"codec": {"-": "NONE"}}`.
+    itself
+        Per column, the value that stands for the trial's own id.
+    where
+        Per column, the values of the rows to keep; the others are left out and counted.
+    on_nan
+        `refuse` (unsaid), `drop`, or `worst`: the worst possible score for the trial's own class.
+    dedupe
+        Merge rows that are identical; rows that share an id and differ are refused all the same.
+    allow_missing
+        Score the ids that both sides have, and put the coverage into the header.
+    match
+        How ids of scores and key are matched: `exact` (unsaid), or `stem`: without folder and ending.
+    layout
+        Name of a known layout, or of a plug-in's reader, to be used without recognition.
+    separator, encoding, decimal
+        Of the text files, where recognition is wrong or impossible.
+    missing, threshold_rule, identities
+        Of prediction files (toxicity): rows without label, score or decision, thresholds that differ in a group, and
+        columns that say how far a text mentions an identity.
+
+    Raises
+    ------
+    UsageError
+        For a value that no reader understands.
+
+    Examples
+    --------
+    >>> ReadSpec(positive="bonafide").changed(dedupe=True).dedupe
+    True
+    >>> ReadSpec.from_plain(ReadSpec(columns={"item": "utt"}).to_plain()).columns
+    {'item': 'utt'}
+    """
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    key_columns: Mapping[str, str] = field(default_factory=dict)
+    score_columns: tuple[str, ...] = ()
+    positive: str | None = None
+    negative: str | None = None
+    positive_value: str | None = None
+    higher: str | None = None
+    abstain: tuple[str, ...] = ()
+    score_kind: ScoreKind | None = None
+    slices: tuple[str, ...] | None = None
+    runs: tuple[str, ...] = ()
+    numbers: tuple[str, ...] = ()
+    rename: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    itself: Mapping[str, str] = field(default_factory=dict)
+    where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    on_nan: OnNan | None = None
+    dedupe: bool = False
+    allow_missing: bool = False
+    match: Matching | None = None
+    layout: str | None = None
+    separator: str | None = None
+    encoding: str | None = None
+    decimal: str | None = None
+    missing: Missing | None = None
+    threshold_rule: ThresholdRule | None = None
+    identities: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for what, value, known in (
+            ("on-nan rule", self.on_nan, ON_NAN),
+            ("score kind", self.score_kind, SCORE_KINDS),
+            ("way to match ids", self.match, MATCHING),
+        ):
+            if value is not None and value not in known:
+                raise UnknownName(what, value, known)
+        if self.separator is not None and len(self.separator.encode()) != 1:
+            raise UsageError(f"a separator is one character; found {self.separator!r}", code="bad-separator")
+        if self.decimal not in (None, ".", ","):
+            raise UsageError(f"the decimal sign is '.' or ','; found {self.decimal!r}", code="bad-decimal")
+
+    @property
+    def kind(self) -> ScoreKind:
+        """What the scores are; `raw` where nobody said."""
+        return self.score_kind or "raw"
+
+    @property
+    def nan_rule(self) -> OnNan:
+        """What becomes of scores that are not numbers; `refuse` where nobody said."""
+        return self.on_nan or "refuse"
+
+    @property
+    def decimal_sign(self) -> str:
+        """The decimal sign; a point where nobody said."""
+        return self.decimal or "."
+
+    @property
+    def matching(self) -> Matching:
+        """How ids are matched; exactly where nobody said."""
+        return self.match or "exact"
+
+    @property
+    def for_key(self) -> ReadSpec:
+        """The spec that the key is read with: its own names of columns first."""
+        return self if not self.key_columns else replace(self, columns={**self.columns, **self.key_columns})
+
+    def changed(self, **changes: object) -> ReadSpec:
+        """The same spec with some fields changed; an unknown name is an error with the nearest."""
+        known = [f.name for f in fields(self)]
+        for name in changes:
+            if name not in known:
+                raise UnknownName("read option", name, known)
+        try:
+            return replace(self, **{name: fit_field(ReadSpec, name, value) for name, value in changes.items()})
+        except Misdeclared as fault:
+            raise UsageError(f"read option {fault}; found {fault.value!r}", code="bad-read-option") from None
+
+    def with_own_names(self) -> ReadSpec:
+        """The same spec with runs and slices as they are stored: who says `target` there means a column of the files."""
+        runs = tuple(apart(name) if name in FIXED else name for name in self.runs)
+        slices = None if self.slices is None else tuple(apart(n) if n in FIXED else n for n in self.slices)
+        return replace(self, runs=runs, slices=slices)
+
+    def over(self, base: ReadSpec) -> ReadSpec:
+        """What this spec says, and where it says nothing what `base` says: the caller's word over that of a protocol.
+
+        >>> ReadSpec(score_kind="raw").over(ReadSpec(score_kind="llr", positive="real")).kind
+        'raw'
+        """
+        said = {name: getattr(self, name) for name, unsaid in _unsaid().items() if getattr(self, name) != unsaid}
+        for name in ("columns", "key_columns", "rename", "itself", "where"):
+            if name in said:
+                said[name] = {**getattr(base, name), **said[name]}
+        return replace(base, **said)
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """The names of the fields in which something was said."""
+        return tuple(name for name, unsaid in _unsaid().items() if getattr(self, name) != unsaid)
+
+    def to_plain(self) -> dict[str, Plain]:
+        """The JSON form, every field."""
+        data: dict[str, Plain] = plain(self)
+        return data
+
+    @classmethod
+    def from_plain(cls, data: object) -> ReadSpec:
+        """A spec from its JSON form."""
+        try:
+            return declare(cls, data)
+        except (Misdeclared, UsageError) as fault:
+            raise DataError(
+                f"the reading that the file states is not of the known form: {fault}", code="bad-reading"
+            ) from None
+
+
+@cache
+def _unsaid() -> dict[str, object]:
+    empty = ReadSpec()
+    return {f.name: getattr(empty, f.name) for f in fields(ReadSpec)}
+
+
+# ----------------------------------------------------------------------
+# Design: everything that is asked of trials, and what a protocol settles of it; frozen, typed, stored as JSON.
+
+Method = Literal["auto", "percentile", "bca"]
+METHODS: Final = ("auto", "percentile", "bca")
+BY_CLASS: Final = "within classes"
+OF_ALL: Final = "from all"
+"""How trials or units are drawn: with class sizes fixed, or as random as another sample's would be."""
+Grouping = tuple[str, ...]
+By = Sequence[str | Sequence[str]] | str
+Undefined = Literal["null", "zero"]
+
+
+@dataclass(frozen=True)
+class Gap:
+    """The difference between the trials outside and inside a domain: figure(out) − figure(in).
+
+    Everything that is not inside is outside, unless `outside` names values.
+    """
+
+    column: str
+    inside: tuple[str, ...]
+    outside: tuple[str, ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> Gap:
+        """A gap from its text: `column=in`, `column=in1+in2` or `column=in:out`.
+
+        >>> Gap.parse("codec=NONE:C01+C02")
+        Gap(column='codec', inside=('NONE',), outside=('C01', 'C02'))
+        """
+        column, equals, values = text.partition("=")
+        inside, _, outside = values.partition(":")
+        if not column or not equals or not inside:
+            raise UsageError(f"gap {text!r}: write column=in, column=in1+in2 or column=in:out", code="bad-gap")
+        return cls(column, tuple(inside.split("+")), tuple(outside.split("+")) if outside else ())
+
+    def __str__(self) -> str:
+        return f"{self.column}={'+'.join(self.inside)}{':' if self.outside else ''}{'+'.join(self.outside)}"
+
+    @property
+    def label(self) -> str:
+        """How the gap is written in tables."""
+        return f"{'+'.join(self.outside) or 'rest'} − {'+'.join(self.inside)}"
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """What a document settles once for everybody, as its TOML file declares it; unknown keys are errors.
+
+    Parameters
+    ----------
+    name, title, primary, reference
+        What it is called, its main figure, and where it is written down.
+    metrics, slice_metrics
+        What is measured, and what of it in tables by slice (all where none is named).
+    read
+        How its files are read.
+    settings
+        Settings of metrics that differ from their defaults.
+    by, unit, bootstrap, threshold
+        What is asked where the caller does not say it: groupings, the columns drawn as wholes, replicates, and the
+        threshold at which scores are decided.
+    names
+        What metrics and derived figures are called in tables: `fpr = "APCER"`.
+    derived
+        Figures made of figures of `metrics`: `acer = "(max(APCER, species) + BPCER) / 2"` (see `expressions`).
+    negative_only, positive_only
+        Columns whose values tell trials of one class apart (the species of an attack): a slice of them is set against all
+        trials of the other class.
+    both_eers
+        Where tied scores matter, the EER in both readings of ties.
+    zero_undefined
+        A share with an empty denominator is 0, and marked, where others leave it undefined.
+    delong
+        The interval of an AUC is DeLong's even where there are replicates.
+    within
+        Per grouping also the share of rightly ordered pairs among those inside a slice (AUC), which scales and rates
+        that differ between slices cannot move.
+    gap
+        The domain that is "in".
+    remarks
+        Per column, what to say where figures are asked by it.
+    pooled
+        Per column, what to say where its values are pooled in the figures of all trials (subsets of a corpus).
+    refuses
+        Per layout of files, why this protocol does not score them.
+    reader, measured_by, compared_by
+        Code of ours that reads, measures or compares instead, where a figure is about several trials together.
+    """
+
+    name: str = ""
+    title: str = ""
+    primary: str = ""
+    metrics: tuple[str, ...] = ()
+    read: ReadSpec = field(default_factory=ReadSpec)
+    reference: str = ""
+    slice_metrics: tuple[str, ...] = ()
+    both_eers: bool = False
+    zero_undefined: bool = False
+    delong: bool = False
+    within: bool = False
+    reader: Literal["", "hitmiss.protocols.toxicity:read_files"] = ""
+    measured_by: Literal["", "hitmiss.robustness.attacks:measure_attacks"] = ""
+    compared_by: Literal["", "hitmiss.robustness.versus:compare_attacks"] = ""
+    by: tuple[str, ...] = ()
+    unit: tuple[str, ...] = ()
+    bootstrap: int = 0
+    threshold: float | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
+    derived: Mapping[str, str] = field(default_factory=dict)
+    negative_only: tuple[str, ...] = ()
+    positive_only: tuple[str, ...] = ()
+    settings: Mapping[str, Mapping[str, Setting]] = field(default_factory=dict)
+    gap: Gap | None = None
+    remarks: Mapping[str, str] = field(default_factory=dict)
+    pooled: Mapping[str, str] = field(default_factory=dict)
+    refuses: Mapping[str, str] = field(default_factory=dict)
+
+    def expressions(self, wanted: Sequence[str] = ()) -> tuple[Derived, ...]:
+        """Its derived figures, or those of these names."""
+        names = [name for name in wanted if name in self.derived] if wanted else list(self.derived)
+        return tuple(Derived.parse(name, self.derived[name], self.names) for name in names)
+
+
+REQUIRED: Final = ("name", "title", "primary", "metrics", "read")
+
+
+def declared(data: object) -> Protocol:
+    """A protocol from the plain data of its file; `Misdeclared` says what is wrong and where."""
+    protocol = declare(Protocol, data)
+    for name in REQUIRED:
+        if not isinstance(data, Mapping) or name not in data:
+            raise Misdeclared((name,), "it is missing")
+    for name in ("positive", "negative"):
+        if getattr(protocol.read, name) is None:
+            raise Misdeclared(("read", name), "it is missing")
+    _check_derived(protocol)
+    return protocol
+
+
+def _check_derived(protocol: Protocol) -> None:
+    """Refuse a derived figure of metrics that the protocol does not measure, and names of nothing."""
+    metrics = [str(parse(text)) for text in protocol.metrics]
+    for derived in protocol.expressions():
+        for term in derived.terms:
+            if term.metric not in metrics:
+                raise Misdeclared(("derived", derived.name), f"{term.metric} is not among the metrics")
+    for name in protocol.names:
+        if name not in (*metrics, *protocol.derived):
+            raise Misdeclared(("names", name), "it is neither a metric of the protocol nor a derived figure")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How sure: replicates, the unit that is drawn, the seed, the level and the kind of interval."""
+
+    bootstrap: int = 0
+    unit: tuple[str, ...] = ()
+    seed: int = 0
+    level: float = 0.95
+    method: Method = "auto"
+    stratify: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.bootstrap < 0 or self.bootstrap == 1:
+            raise UsageError(
+                f"an interval needs at least 2 replicates (0 for none); found {self.bootstrap}", code="bad-bootstrap"
+            )
+        if not 0.0 < self.level < 1.0:
+            raise UsageError(f"the level must lie between 0 and 1; found {self.level}", code="bad-level")
+        if self.method not in METHODS:
+            raise UnknownName("kind of interval", self.method, METHODS)
+        if len(self.unit) > 2:
+            raise UsageError(f"at most two units can be crossed; found {', '.join(self.unit)}", code="bad-unit")
+
+    def by_class(self, prevalence: bool) -> bool:
+        """Whether trials (or units of one class) are drawn within each class: where prevalence has no part in a figure.
+
+        Of a figure that depends on prevalence, how many trials are positive is random too, so all are drawn from.
+        """
+        return not prevalence if self.stratify is None else self.stratify
+
+    def said(self, prevalence: bool, whole: bool = False) -> str:
+        """How the replicates of a figure were drawn, for the method of its interval; `whole`: units with both classes."""
+        what = f"unit={'*'.join(self.unit)}" if self.unit else "trials"
+        how = "" if whole else f" {BY_CLASS if self.by_class(prevalence) else OF_ALL}"
+        return f"{self.bootstrap},{what}{how},{self._rest}"
+
+    def __str__(self) -> str:
+        if not self.bootstrap:
+            return "none"
+        kind = f"unit={'*'.join(self.unit)}" if self.unit else "trials"
+        asked = {None: "", True: f" {BY_CLASS}", False: f" {OF_ALL}"}[self.stratify]
+        return f"{self.bootstrap},{kind}{asked},{self._rest}"
+
+    @classmethod
+    def parse(cls, text: str) -> Plan:
+        """A plan from its text, as signatures have it; those of older versions say `stratified` for trials.
+
+        >>> str(Plan.parse("100,unit=speaker within classes,auto,0.9,seed=7"))
+        '100,unit=speaker within classes,auto,0.9,seed=7'
+        """
+        try:
+            count, kind, method, level, seed = text.split(",")
+            drawn = next((how for how in (BY_CLASS, OF_ALL) if kind.endswith(f" {how}")), "")
+            what = kind.removesuffix(drawn).strip()
+            return cls(
+                int(count),
+                tuple(what.removeprefix("unit=").split("*")) if what.startswith("unit=") else (),
+                int(seed.removeprefix("seed=")),
+                float(level),
+                fit_field(cls, "method", method),
+                {BY_CLASS: True, OF_ALL: False}.get(drawn),
+            )
+        except (ValueError, Misdeclared):
+            raise UsageError(f"{text!r} does not say how intervals were drawn", code="bad-plan") from None
+
+    @property
+    def _rest(self) -> str:
+        return f"{self.method},{self.level:g},seed={self.seed}"
+
+
+@dataclass(frozen=True)
+class Bands:
+    """Two thresholds and where they come from.
+
+    >>> print(Bands(0.2, 0.8))
+    real below 0.2, fake from 0.8 on, uncertain between (given)
+    """
+
+    low: float
+    high: float
+    origin: str = "given"
+
+    def __post_init__(self) -> None:
+        if math.isnan(self.low) or math.isnan(self.high) or self.low > self.high:
+            raise UsageError(
+                f"the low threshold must not exceed the high one; found {self.low} and {self.high}",
+                code="bad-thresholds",
+            )
+
+    def __str__(self) -> str:
+        return self.told("real", "fake")
+
+    def told(self, negative: str, positive: str) -> str:
+        """The rule in words."""
+        where = f"{negative} below {self.low:.6g}, {positive} from {self.high:.6g} on, uncertain between"
+        return f"{where} ({self.origin})"
+
+
+@dataclass(frozen=True)
+class Triage:
+    """What a triage settles: two thresholds, whether they were chosen on half of the rows, which are then left out, and
+    how confidences were recalibrated on other rows."""
+
+    bands: Bands | None = None
+    half: bool = False
+    recalibration: str | None = None
+
+
+@dataclass(frozen=True)
+class Languages:
+    """What a toxicity evaluation settles: the tag of the run, the column of the groups, which of them, and the threshold of
+    those that have none."""
+
+    run_tag: str | None = None
+    group: str | None = None
+    names: tuple[str, ...] = ()
+    skip_missing: bool = False
+    default_threshold: float | None = None
+
+
+@dataclass(frozen=True)
+class Drift:
+    """What a drift table settles: the value of untouched clips and the column that links copies."""
+
+    clean: str | None = None
+    pair_by: str | None = None
+
+
+@dataclass(frozen=True)
+class Side:
+    """One run of a comparison: its name, how its file is read, its threshold, and the hash of its rows in any order."""
+
+    name: str
+    read: ReadSpec = field(default_factory=ReadSpec)
+    threshold: float | None = None
+    content: str = ""
+
+
+@dataclass(frozen=True)
+class Contest:
+    """What a comparison settles: the runs, the test, the correction, and whether it was forced."""
+
+    sides: tuple[Side, ...] = ()
+    test: str = "auto"
+    correction: str = "auto"
+    allow_missing: bool = False
+    force: bool = False
+
+
+@dataclass(frozen=True)
+class Design:
+    """Everything that is asked.
+
+    Parameters
+    ----------
+    protocol
+        What a document settles; None without one.
+    metrics
+        Metrics with their settings, as texts; none: those of the protocol.
+    by
+        Groupings, each of one slice column or several.
+    matrix
+        Two slice columns that are shown as a matrix.
+    gap
+        The gap; `auto`: that of the protocol where its column is asked for, `none`: none.
+    unit
+        Columns whose values are drawn as wholes.
+    bootstrap, seed, level, interval, stratify
+        Replicates (0: none), the seed of the draws, the level and the kind of intervals, units drawn within classes.
+    threshold
+        Decide at it (`score >= threshold`).
+    negative_only, positive_only
+        Columns whose values tell trials of one class apart, beside those of the protocol.
+    undefined
+        Shares with nothing to divide by: `null`, or `zero`; None leaves it to the protocol.
+    seeds
+        Each file is one run; figures are summed up over them.
+    calibration
+        Scores are calibrated so on other files, and the figures are those before and after.
+    triage, languages, drift, contest
+        What a triage, a toxicity evaluation, a drift table or a comparison settles besides.
+
+    Examples
+    --------
+    >>> design = Design.of(["eer"], by="codec", bootstrap=100)
+    >>> Design.from_plain(design.to_plain()) == design
+    True
+    """
+
+    protocol: Protocol | None = None
+    metrics: tuple[str, ...] = ()
+    by: tuple[Grouping, ...] = ()
+    matrix: tuple[str, ...] = ()
+    gap: Gap | Literal["auto", "none"] = "auto"
+    unit: tuple[str, ...] = ()
+    bootstrap: int = 0
+    seed: int = 0
+    level: float = 0.95
+    interval: Method = "auto"
+    stratify: bool | None = None
+    threshold: float | None = None
+    undefined: Undefined | None = None
+    negative_only: tuple[str, ...] = ()
+    positive_only: tuple[str, ...] = ()
+    seeds: bool = False
+    calibration: str | None = None
+    triage: Triage | None = None
+    languages: Languages | None = None
+    drift: Drift | None = None
+    contest: Contest | None = None
+
+    def __post_init__(self) -> None:
+        _ = self.plan  # it refuses what cannot be drawn
+        if self.threshold is not None and math.isnan(self.threshold):
+            raise UsageError("a threshold must be a number; found NaN", code="nan-threshold")
+        if len(self.matrix) not in (0, 2):
+            raise UsageError(
+                f"--matrix {','.join(self.matrix)!r}: write two columns, as attack,codec", code="bad-matrix"
+            )
+
+    @classmethod
+    def of(
+        cls,
+        metrics: Sequence[str | Spec] = (),
+        *,
+        by: By = (),
+        gap: Gap | bool | None = None,
+        unit: str | Sequence[str] | None = None,
+        **others: object,
+    ) -> Design:
+        """A design from what a caller writes: columns as texts, a gap as None (auto), True (the protocol's) or False."""
+        return cls().changed(
+            metrics=(metrics,) if isinstance(metrics, str) else tuple(map(str, metrics)),
+            by=parse_by(by),
+            gap=_asked_gap(gap, others.get("protocol")),
+            unit=names_of(unit),
+            **others,
+        )
+
+    def alone(self, keywords: Design, unsaid: Design) -> Design:
+        """This design, given in the place of metrics or a protocol; keywords beside it would contradict it."""
+        if keywords != unsaid:
+            raise UsageError(
+                "a design says everything that is asked; leave the other options out", code="design-and-options"
+            )
+        return self
+
+    @property
+    def plan(self) -> Plan:
+        """How sure: what is drawn, and which intervals are made of it."""
+        return Plan(self.bootstrap, self.unit, self.seed, self.level, self.interval, self.stratify)
+
+    @property
+    def groupings(self) -> tuple[Grouping, ...]:
+        """Everything that figures are split by: the groupings, and those of the matrix."""
+        across = [(name,) for name in self.matrix] + ([self.matrix] if self.matrix else [])
+        return tuple(dict.fromkeys((*self.by, *across)))
+
+    @property
+    def settled(self) -> Protocol:
+        """What is settled for the measurement: by the protocol, or nothing."""
+        protocol = self.protocol or Protocol()
+        return replace(
+            protocol,
+            zero_undefined=protocol.zero_undefined if self.undefined is None else self.undefined == "zero",
+            negative_only=tuple(dict.fromkeys((*protocol.negative_only, *self.negative_only))),
+            positive_only=tuple(dict.fromkeys((*protocol.positive_only, *self.positive_only))),
+        )
+
+    def filled(self) -> Design:
+        """The design with what the protocol says where the caller says nothing: groupings, units, replicates, threshold."""
+        protocol = self.protocol or Protocol()
+        return replace(
+            self,
+            by=self.by or (() if self.matrix else parse_by(protocol.by)),
+            unit=self.unit or protocol.unit,
+            bootstrap=self.bootstrap or protocol.bootstrap,
+            threshold=protocol.threshold if self.threshold is None else self.threshold,
+        )
+
+    def changed(self, **changes: object) -> Design:
+        """The same design with some fields changed; an unknown name is an error with the nearest."""
+        known = [f.name for f in fields(self)]
+        for name in changes:
+            if name not in known:
+                raise UnknownName("option", name, known)
+        try:
+            return replace(self, **{name: fit_field(Design, name, value) for name, value in changes.items()})
+        except Misdeclared as fault:
+            raise UsageError(f"option {fault}; found {fault.value!r}", code="bad-option") from None
+
+    def to_plain(self) -> dict[str, Plain]:
+        """The JSON form, every field."""
+        data: dict[str, Plain] = plain(self)
+        return data
+
+    @classmethod
+    def from_plain(cls, data: object) -> Design:
+        """A design from its JSON form."""
+        try:
+            return declare(cls, data)
+        except (Misdeclared, UsageError) as fault:
+            raise DataError(
+                f"the design that the file states is not of the known form: {fault}", code="bad-design"
+            ) from None
+
+
+def _asked_gap(gap: Gap | bool | None, protocol: object) -> Gap | Literal["auto", "none"]:
+    """A gap as a caller writes it; True is that of the protocol."""
+    if gap is True:
+        if not isinstance(protocol, Protocol) or protocol.gap is None:
+            raise UsageError("no protocol says which domain is in; write --gap column=value", code="no-gap")
+        return protocol.gap
+    return "auto" if gap is None else gap or "none"
+
+
+def parse_by(by: By) -> tuple[Grouping, ...]:
+    """Groupings from `["codec", "codec,codec_q", ("attack", "codec")]`.
+
+    >>> parse_by(["codec", "codec,codec_q"])
+    (('codec',), ('codec', 'codec_q'))
+    """
+    given = [by] if isinstance(by, str) else list(by)
+    groupings = [tuple(p.strip() for p in g.split(",")) if isinstance(g, str) else tuple(g) for g in given]
+    for grouping in groupings:
+        if not all(grouping) or len(set(grouping)) != len(grouping):
+            raise UsageError(f"cannot group by {', '.join(grouping)!r}; name each column once", code="bad-grouping")
+    return tuple(dict.fromkeys(groupings))
+
+
+def names_of(unit: str | Sequence[str] | None) -> tuple[str, ...]:
+    """The columns whose values are drawn as wholes: `speaker,attack`, or a list of them.
+
+    >>> names_of("speaker, attack"), names_of(None)
+    (('speaker', 'attack'), ())
+    """
+    if unit is None:
+        return ()
+    return tuple(p.strip() for p in unit.split(",")) if isinstance(unit, str) else tuple(unit)

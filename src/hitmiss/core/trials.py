@@ -1,0 +1,589 @@
+"""Trials: a table of questions put to detectors, with a header that settles what the numbers mean."""
+
+from __future__ import annotations
+
+import hashlib
+import html
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import polars as pl
+from numpy.typing import ArrayLike, NDArray
+
+from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.question import ANSWERS, FIXED, ReadSpec, apart, find, shown, stored
+from hitmiss.core.tally import check_label
+from hitmiss.core.values import ABSTAIN, FAILED, SCORE_KINDS, ScoreKind
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+# ----------------------------------------------------------------------
+# Stretches: a column of texts as runs of equal values, which most slice columns are when files come one after the other.
+
+PROBE = 4096
+LONG_ENOUGH = 64
+"""Rows in a stretch, on average over the first ones, from which on stretches are worth looking for."""
+
+
+def stretches(values: pl.Series) -> tuple[list[str], NDArray[np.int64]] | None:
+    """The value of each stretch and how many rows it has; None where values change too often for that to be of use.
+
+    >>> texts, lengths = stretches(pl.Series(["en"] * 100 + ["es"] * 200))
+    >>> texts, lengths.tolist()
+    (['en', 'es'], [100, 200])
+    """
+    head = values.head(PROBE)
+    if values.null_count() or len(head.rle()) * LONG_ENOUGH > max(len(head), LONG_ENOUGH * 4):
+        return None
+    runs = values.rle().struct.unnest()
+    return runs["value"].to_list(), runs["len"].to_numpy().astype(np.int64)
+
+
+def text_codes(values: pl.Series) -> tuple[NDArray[np.int64], list[str]]:
+    """A text column as numbers, and the sorted values that they stand for.
+
+    >>> codes, texts = text_codes(pl.Series(["b", "a", "b"]))
+    >>> codes.tolist(), texts
+    ([1, 0, 1], ['a', 'b'])
+    """
+    found = stretches(values)
+    if found is None:
+        distinct = sorted(values.unique().to_list())
+        return values.cast(pl.Enum(distinct)).to_physical().to_numpy().astype(np.int64), distinct
+    texts, lengths = found
+    distinct = sorted(set(texts))
+    place = {text: at for at, text in enumerate(distinct)}
+    return np.repeat(np.array([place[t] for t in texts], dtype=np.int64), lengths), distinct
+
+
+MOST_CODES = 2**62
+
+
+def combined(columns: Iterable[tuple[NDArray[np.integer], int]]) -> tuple[NDArray[np.int64], int]:
+    """One number per row for the combination of its codes in several columns, and a bound that all numbers are below.
+
+    Numbers are ordered as the combinations are, column by column. Where the possible combinations pass what an integer
+    holds, those that occur are numbered anew: there are never more of them than rows.
+
+    >>> combined([(np.array([0, 1, 1]), 2), (np.array([2, 0, 2]), 3)])
+    (array([2, 3, 5]), 6)
+    """
+    code: NDArray[np.int64] | None = None
+    size = 1
+    for numbers, n in columns:
+        if code is not None and size > MOST_CODES // max(n, 1):
+            held, code = np.unique(code, return_inverse=True)
+            size = len(held)
+        wide = numbers.astype(np.int64, copy=False)
+        code = wide if code is None else code * n + wide
+        size *= max(n, 1)
+    return (np.zeros(0, dtype=np.int64) if code is None else code), size
+
+
+def blocks(code: NDArray[np.integer], most: int) -> list[tuple[int, slice]] | None:
+    """Where each code stands, in the order of the codes, if all rows of a code are together; None if they are not.
+
+    >>> blocks(np.array([2, 2, 0]), 3)
+    [(0, slice(2, 3, None)), (2, slice(0, 2, None))]
+    """
+    if not len(code):
+        return None
+    starts = np.append(0, np.flatnonzero(code[1:] != code[:-1]) + 1)
+    held = code[starts].tolist()
+    if len(held) > most or len(set(held)) < len(held):
+        return None
+    ends = [*starts[1:].tolist(), len(code)]
+    return sorted((c, slice(a, b)) for c, a, b in zip(held, starts.tolist(), ends, strict=True))
+
+
+# ----------------------------------------------------------------------
+# Trials: a table of questions put to detectors, with a header that settles what the numbers mean.
+#
+# A trial is one question put to one detector once. Columns by role:
+#
+# | role     | columns                                   | rule                                                          |
+# |----------|-------------------------------------------|---------------------------------------------------------------|
+# | question | item, target                              | text; the independent unit                                    |
+# | truth    | label                                     | 1 = the positive class, 0 = the other                         |
+# | answer   | score, decision, confidence, error        | higher score = positive; decision 1, 0 or -1 (abstained)      |
+# | run      | header.runs: model, seed, attack …        | who answered under which condition; never pooled              |
+# | slice    | header.slices: codec, language …          | a property of the item; split or pooled on request            |
+# | number   | header.numbers: seconds …                 | summarised                                                    |
+#
+# A run, slice or number of the user's that has the name of an engine column is stored under a name of its own; see `columns`.
+
+__all__ = ["ANSWERS", "FIXED", "Header", "Source", "Threshold", "Trials", "stack"]
+
+CODES = {"label": (0, 1), "decision": (0, 1, ABSTAIN, None)}
+"""What these columns may hold; a trial that failed has no decision."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file that trials were read from: its name (never its folder) and the SHA-256 of its bytes."""
+
+    name: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A decision threshold and where it came from: `given`, `validation <file>`, `column <name>`, `this data`."""
+
+    value: float
+    origin: str
+
+    @property
+    def is_optimistic(self) -> bool:
+        """Whether it was chosen on the very data that it is judged on."""
+        return self.origin == "this data"
+
+
+@dataclass(frozen=True)
+class Header:
+    """What the columns mean. It travels with the table and into the signature."""
+
+    positive: str = "positive"
+    negative: str = "negative"
+    score_kind: ScoreKind = "raw"
+    runs: tuple[str, ...] = ()
+    slices: tuple[str, ...] = ()
+    numbers: tuple[str, ...] = ()
+    threshold: Threshold | None = None
+    sources: tuple[Source, ...] = ()
+    coverage: tuple[int, int] | None = None
+    choices: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    reading: ReadSpec | None = None
+    """How the files were read, as it was said before anything was recognised."""
+
+    def __post_init__(self) -> None:
+        if self.score_kind not in SCORE_KINDS:
+            raise UnknownName("score kind", self.score_kind, SCORE_KINDS)
+
+    def renamed(self, names: Mapping[str, str]) -> Header:
+        """The same header with other names for some columns."""
+        runs, slices, numbers = (tuple(names.get(n, n) for n in own) for own in (self.runs, self.slices, self.numbers))
+        return replace(self, runs=runs, slices=slices, numbers=numbers)
+
+
+@dataclass(frozen=True, eq=False)
+class Trials:
+    """An immutable table of trials with its header.
+
+    >>> t = Trials.of(label=[1, 0, 1], score=[2.0, -1.0, 0.5], item=["a", "b", "c"], codec=["C01", "C01", "C02"])
+    >>> len(t), t.n_positive, t.header.slices
+    (3, 2, ('codec',))
+    >>> t.where(codec="C01").items
+    ['a', 'b']
+    """
+
+    frame: pl.DataFrame
+    header: Header
+    unique_over: tuple[str, ...] | None = None
+    """Columns whose values are known to name each trial once; None: nobody has looked."""
+
+    def __post_init__(self) -> None:
+        # Every way to make trials ends here, so nothing that `read` refuses can come in by another one.
+        settled = _checked(self.frame, self.header)
+        if settled is not self.frame:
+            object.__setattr__(self, "frame", settled)
+
+    @classmethod
+    def of(
+        cls,
+        label: ArrayLike,
+        score: ArrayLike | None = None,
+        *,
+        item: Iterable[str] | None = None,
+        decision: ArrayLike | None = None,
+        confidence: ArrayLike | None = None,
+        header: Header | None = None,
+        **columns: ArrayLike,
+    ) -> Trials:
+        """Trials from copies of arrays. Further keywords become slice columns unless the header says otherwise.
+
+        A keyword `target` is what each row asks about where items repeat, and else a slice like any other.
+        """
+        positive = check_label(label)
+        data: dict[str, Any] = {
+            "item": pl.int_range(len(positive), eager=True).cast(pl.String) if item is None else list(item),
+            "label": positive.astype(np.int8),
+        }
+        for name, values in (("score", score), ("confidence", confidence)):
+            if values is not None:
+                data[name] = _numbers(name, values, len(positive))
+        if decision is not None:
+            data["decision"] = _decisions(decision)
+        head = header or Header()
+        if "target" in columns and item is not None and len(set(data["item"])) < len(data["item"]):
+            data["target"] = _texts(columns.pop("target"))
+        names = {name: stored(name) for name in columns}
+        head = head.renamed(names)
+        named = {*head.runs, *head.slices, *head.numbers}
+        head = replace(head, slices=(*head.slices, *(c for c in names.values() if c not in named)))
+        for name, values in columns.items():
+            data[names[name]] = np.array(values, dtype=np.float64) if names[name] in head.numbers else _texts(values)
+        return cls.from_frame(pl.DataFrame(data), head, is_unique=item is None)
+
+    @classmethod
+    def from_frame(cls, frame: pl.DataFrame, header: Header, *, is_unique: bool = False) -> Trials:
+        """Trials from a polars frame with the columns of the module's table; checked (`is_unique`: ids already are)."""
+        frame, header = _with_own_names(frame, header)
+        if "target" not in frame.columns:
+            frame = _with_target(frame, header.positive)
+        texts = ["item", "target", *header.runs, *header.slices]
+        missing = [c for c in ("label", *texts, *header.numbers) if c not in frame.columns]
+        if missing:
+            raise UsageError(f"no column {shown(missing[0])!r}; the trials have {frame.columns}", code="missing-column")
+        others = [frame[c].cast(pl.String) for c in texts if frame.schema[c] != pl.String]
+        trials = cls(frame.with_columns(*others) if others else frame, header)
+        if not is_unique:
+            trials._refuse_duplicates()
+        return replace(trials, unique_over=("item", "target", *header.runs))
+
+    def _refuse_duplicates(self) -> None:
+        if self.frame["item"].n_unique() == self.frame.height:
+            return  # far cheaper than comparing whole keys, and nearly always so
+        key = ["item", "target", *self.header.runs]
+        if self.frame.select(pl.struct(key).is_duplicated().any()).item():
+            twice = self.frame.filter(pl.struct(key).is_duplicated())
+            raise DataError(
+                f"{twice.height} rows share an id ({', '.join(key)}), the first is {twice['item'][0]!r}; each trial must be there once"
+            )
+
+    def __len__(self) -> int:
+        return self.frame.height
+
+    @property
+    def label(self) -> NDArray[np.int8]:
+        """1 = positive, 0 = the other class."""
+        return self.frame["label"].to_numpy()
+
+    @property
+    def score(self) -> NDArray[np.float64]:
+        """The scores; higher = positive. Trials that failed have none, so it is refused where there are such."""
+        values = self.column("score")
+        if values.null_count():
+            raise DataError(
+                f"{values.null_count():,} of {len(values):,} trials failed and have no score; "
+                "leave them out, as trials.keep(pl.col('score').is_not_null()), and say how many they were",
+                code="empty-score",
+            )
+        return values.to_numpy()
+
+    @property
+    def items(self) -> list[str]:
+        """The ids, in order."""
+        return self.frame["item"].to_list()
+
+    @property
+    def n_positive(self) -> int:
+        """How many trials are positive."""
+        return int(self.frame["label"].sum())
+
+    @property
+    def has_targets(self) -> bool:
+        """Whether more than one thing is looked for. Asked by an expression: a target that all share is never written out."""
+        least, greatest = self.frame.select(least=pl.col("target").min(), greatest=pl.col("target").max()).row(0)
+        return bool(least != greatest)
+
+    def column(self, name: str) -> pl.Series:
+        """One column, or an error that names those there are."""
+        if name not in self.frame.columns:
+            raise UnknownName("column", name, self.frame.columns)
+        return self.frame[name]
+
+    def own(self, name: str) -> str:
+        """The column that a caller means by a name: one of the user's before one of the engine's."""
+        found = find(name, self.frame.columns)
+        if found is None:
+            raise UnknownName("column", name, map(shown, self.frame.columns))
+        return found
+
+    def where(self, **values: str) -> Trials:
+        """The trials whose columns have these values."""
+        same = [pl.col(self.own(name)) == value for name, value in values.items()]
+        return self.keep(pl.all_horizontal(*same) if same else pl.lit(True))
+
+    def keep(self, condition: pl.Expr) -> Trials:
+        """The trials for which a polars expression holds."""
+        return replace(self, frame=self.frame.filter(condition))
+
+    def put(self, header: Header | None = None, **columns: pl.Series | pl.Expr) -> Trials:
+        """The same trials with columns added or replaced, and perhaps another header."""
+        known = None if {*columns} & {*(self.unique_over or ())} else self.unique_over
+        frame = self.frame.with_columns(**columns)
+        return replace(self, frame=frame, header=header or self.header, unique_over=known)
+
+    def retitle(self, **changes: Any) -> Self:
+        """The same trials with fields of the header changed."""
+        return replace(self, header=replace(self.header, **changes))
+
+    @property
+    def is_repeated(self) -> bool:
+        """Whether some question stands in a run more than once, as when trials of a repeated run are pooled."""
+        key = ["item", "target", *self.header.runs]
+        if self.unique_over is not None and {*self.unique_over} <= {*key}:
+            return False
+        if self.frame["item"].n_unique() == self.frame.height:
+            return False
+        return bool(self.frame.select(pl.struct(key).is_duplicated().any()).item())
+
+    @cached_property
+    def digest(self) -> str:
+        """Short hash of the content: of the files' bytes where the trials come from files, else of the columns."""
+        sha = hashlib.sha256()
+        if self.header.sources:
+            for digest in sorted(s.sha256 for s in self.header.sources):
+                sha.update(digest.encode())
+            return sha.hexdigest()[:12]
+        for name in sorted(self.frame.columns):
+            values = self.frame[name]
+            sha.update(name.encode())
+            sha.update(_bytes(values))
+        return sha.hexdigest()[:12]
+
+    @property
+    def content(self) -> str:
+        """Hash of the rows, in whatever order they stand: a file whose lines were sorted has the same.
+
+        >>> a = Trials.of([1, 0], [2.0, 1.0], item=["a", "b"])
+        >>> a.content == Trials.of([0, 1], [1.0, 2.0], item=["b", "a"]).content
+        True
+        """
+        key = ["item", *(["target"] if self.has_targets else []), *self.header.runs]
+        is_sorted = (
+            len(key) == 1 and self.frame["item"].is_sorted()
+        )  # as most files are; sorting takes most of the time
+        frame = self.frame if is_sorted else self.frame.sort(key)
+        sha = hashlib.sha256()
+        for name in sorted(frame.columns):
+            sha.update(name.encode() + b"\x1e")
+            sha.update(_bytes(frame[name]) + b"\x1e")
+        return sha.hexdigest()
+
+    def to_polars(self) -> pl.DataFrame:
+        """The table as a polars frame of your own."""
+        return self.frame.clone()
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The table as a pandas frame (needs pandas)."""
+        import pandas as pd
+
+        return pd.DataFrame({name: self.frame[name].to_list() for name in self.frame.columns})
+
+    def __repr__(self) -> str:
+        head = self.header
+        return f"Trials({len(self)} trials, {self.n_positive} {head.positive}, {len(self) - self.n_positive} {head.negative}, {head.score_kind} scores, slices {list(map(shown, head.slices))})"
+
+    @property
+    def plot(self) -> Any:
+        """The figures: `trials.plot.det()`, `.roc()`, `.pr()`, `.reliability()`, … (matplotlib)."""
+        return import_module("hitmiss.report.plotting").Plots(self)  # a door upwards, for notebooks
+
+    def _repr_html_(self) -> str:
+        table = self.frame if self.has_targets else self.frame.drop("target")
+        rows = table.head(10).iter_rows()
+        cells = "".join(f"<tr>{''.join(f'<td>{html.escape(str(v))}</td>' for v in row)}</tr>" for row in rows)
+        names = "".join(f"<th>{html.escape(shown(c))}</th>" for c in table.columns)
+        return f"<p>{html.escape(repr(self))}</p><table><thead><tr>{names}</tr></thead><tbody>{cells}</tbody></table>"
+
+
+def _with_own_names(frame: pl.DataFrame, header: Header) -> tuple[pl.DataFrame, Header]:
+    """A header that names engine columns means columns of the user's that are called so: they get names of their own."""
+    clash = [n for n in dict.fromkeys((*header.runs, *header.slices, *header.numbers)) if n in FIXED]
+    if not clash or any(n not in frame.columns for n in clash):
+        return frame, header
+    texts = {n: frame[n] if n in header.numbers else frame[n].cast(pl.String) for n in clash}
+    frame = frame.with_columns(column.alias(apart(n)) for n, column in texts.items())
+    if "target" in clash and not frame["item"].is_duplicated().any():
+        frame = frame.drop("target")
+    return frame, header.renamed({n: apart(n) for n in clash})
+
+
+def _texts(values: ArrayLike) -> pl.Series | list[str]:
+    """Values as texts, as Python writes them; whole numbers by polars, which is many times faster."""
+    given = np.asarray(values)
+    if given.dtype.kind in "iu" and given.ndim == 1:
+        return pl.Series(given).cast(pl.String)
+    return [str(v) for v in given.tolist()]
+
+
+def _with_target(frame: pl.DataFrame, target: str) -> pl.DataFrame:
+    """A frame with the one target of all its rows, which polars keeps once as long as nobody takes the column out.
+
+    Beside a single column, and then put at the end: where columns lie in unlike chunks, `with_columns` writes it out.
+    """
+    if not frame.width:
+        return frame.with_columns(target=pl.lit(target))
+    alone = frame.to_series(0).to_frame().with_columns(pl.lit(target).alias("target")).select("target")
+    return pl.concat([frame, alone], how="horizontal")
+
+
+def _bytes(values: pl.Series) -> bytes:
+    """The content of a column, for hashing."""
+    if values.dtype.is_numeric():
+        return values.to_numpy().tobytes()
+    if values.dtype == pl.String and not values.null_count():
+        joined: str = values.str.join("\x1f").item()
+        return joined.encode()
+    return "\x1f".join(map(str, values)).encode()
+
+
+def _numbers(name: str, values: ArrayLike, n: int) -> pl.Series:
+    """Numbers from an array, one per trial; None and NaN stay apart from numbers, everything else is refused."""
+    if np.ma.is_masked(values):
+        raise DataError(f"some values of {name} are masked; drop them first", code="masked-value")
+    try:
+        given = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"each {name} must be a number; {error}", code="not-a-number") from None
+    if given.shape != (n,):
+        raise DataError(f"label and {name} must be flat and equally long; found {(n,)} and {given.shape}")
+    return pl.Series(name, given)
+
+
+def _decisions(values: ArrayLike) -> pl.Series | Any:
+    """Decisions from an array; one that says `FAILED` or None is null."""
+    if np.ma.is_masked(values):
+        raise DataError("some values of decision are masked; drop them first", code="masked-value")
+    given = np.array(values)
+    if given.dtype == np.object_ or (given == FAILED).any():
+        return [None if d == FAILED else d for d in given.tolist()]
+    return given
+
+
+def _checked(frame: pl.DataFrame, header: Header) -> pl.DataFrame:
+    """The frame with its engine columns as numbers, each of which may stand there; the same frame where nothing changes."""
+    changed: list[pl.Series] = []
+    for name in frame.columns:
+        if name not in (*CODES, "score", "confidence"):
+            continue
+        column = frame[name]
+        if name == "score":
+            settled = _scores(_floats(column), header.score_kind, frame)
+        elif name == "confidence":
+            settled = _confidences(_floats(column))
+        else:
+            settled = _codes(column, CODES[name])
+        if settled is not column:
+            changed.append(settled)
+    return frame.with_columns(changed) if changed else frame
+
+
+def _floats(column: pl.Series) -> pl.Series:
+    """A column as float64; what is no number is refused, null stays null."""
+    if column.dtype == pl.Float64:
+        return column
+    exact = column.cast(pl.Float64, strict=False) if not column.dtype.is_nested() else pl.Series(column.name, [None])
+    if len(exact) != len(column) or exact.null_count() > column.null_count():
+        raise DataError(f"each {column.name} must be a number; the column holds {column.dtype}", code="not-a-number")
+    return exact
+
+
+def _scores(scores: pl.Series, kind: ScoreKind, frame: pl.DataFrame) -> pl.Series:
+    """Scores that can be ranked. Only a trial that failed, and says so in `error`, may have none."""
+    nan = scores.is_nan()
+    if nan.any():
+        raise _refused("nan-score", "{} of {} scores are NaN", scores, nan, "drop these trials, or give their scores")
+    if scores.has_nulls():
+        has_failed = frame["error"].fill_null("") != "" if "error" in frame.columns else pl.Series([False])
+        empty = scores.is_null() & ~has_failed
+        if empty.any():
+            fix = "drop these trials, or say in a column `error` why they failed"
+            raise _refused("empty-score", "{} of {} scores are empty", scores, empty, fix)
+    return (
+        _within("score", scores, "declare another score kind (raw, logit or llr)") if kind == "probability" else scores
+    )
+
+
+def _confidences(values: pl.Series) -> pl.Series:
+    """Confidences from 0 to 1; NaN and None are missing, which leaves the trial out of calibration alone."""
+    values = values.fill_nan(None) if values.is_nan().any() else values
+    return _within("confidence", values, "divide by 100 what is in per cent")
+
+
+def _within(name: str, values: pl.Series, fix: str) -> pl.Series:
+    beyond = ~values.is_between(0.0, 1.0)
+    if beyond.any():
+        raise _refused("not-a-probability", f"{{}} of {{}} values of {name} lie outside 0..1", values, beyond, fix)
+    return values
+
+
+def _refused(code: str, what: str, values: pl.Series, wrong: pl.Series, fix: str) -> DataError:
+    first = wrong.fill_null(False).arg_max() or 0
+    found = f"{what.format(f'{wrong.sum():,}', f'{len(values):,}')}, the first is {values[first]!r} at position {first}"
+    return DataError(f"{found}; {fix}", code=code)
+
+
+def _codes(column: pl.Series, allowed: tuple[int | None, ...]) -> pl.Series:
+    """A column of codes as small integers; anything else is refused rather than rounded."""
+    least = min(c for c in allowed if c is not None)
+    may_be_null = None in allowed or not column.has_nulls()
+    if column.dtype == pl.Int8 and may_be_null and column.is_between(least, 1).all():
+        return column
+    exact = column.cast(pl.Float64, strict=False)
+    wrong = ~exact.is_in([float(c) for c in allowed if c is not None]).fill_null(False)
+    if None in allowed:
+        wrong &= column.is_not_null()
+    if wrong.any():
+        first = wrong.arg_max() or 0
+        found = f"{wrong.sum()} that are not, the first is {column[first]!r} at position {first}"
+        raise DataError(f"each {column.name} must be one of {allowed}; found {found}", code=f"bad-{column.name}")
+    return exact.cast(pl.Int8)
+
+
+def stack(parts: Mapping[str, Trials], column: str) -> Trials:
+    """Several sets of trials as runs of one, told apart by a new run column.
+
+    >>> a, b = Trials.of([1, 0], [2.0, 1.0]), Trials.of([1, 0], [1.0, 2.0])
+    >>> stack({"a": a, "b": b}, "system").header.runs
+    ('system',)
+    """
+    first = next(iter(parts.values())).header
+    for name, part in parts.items():
+        for field_name in ("positive", "negative", "score_kind"):
+            ours, theirs = getattr(first, field_name), getattr(part.header, field_name)
+            if ours != theirs:
+                raise DataError(
+                    f"{name!r} has {field_name} {theirs!r} where the others have {ours!r}; they cannot be put side by side"
+                )
+    frames = [t.frame.with_columns(pl.lit(name).alias(column)) for name, t in parts.items()]
+    headers = [t.header for t in parts.values()]
+    header = replace(
+        first,
+        runs=(column, *first.runs),
+        slices=tuple(s for s in first.slices if all(s in h.slices for h in headers)),
+        sources=tuple(dict.fromkeys(s for h in headers for s in h.sources)),
+        notes=tuple(dict.fromkeys(n for h in headers for n in h.notes)),
+        choices=tuple(dict.fromkeys(c for h in headers for c in h.choices)),
+    )
+    return Trials.from_frame(pl.concat(frames, how="diagonal"), header)
+
+
+def demanded(value: object, verb: str) -> Trials:
+    """The trials, where it is trials; otherwise an error that says how to make some of what was given."""
+    if isinstance(value, Trials):
+        return value
+    if isinstance(value, str | Path):
+        raise UsageError(
+            f"{verb} takes trials, and this is the path {str(value)!r}: read it first, as hm.read({str(value)!r}, key=…)",
+            code="not-trials",
+        )
+    names = [str(name) for name in getattr(value, "columns", ())]
+    label = next((n for n in names if n in ("label", "y_true", "target")), "label")
+    score = next((n for n in names if n in ("score", "y_score", "y_prob", "prob")), "score")
+    what = type(value).__name__
+    raise UsageError(
+        f"{verb} takes trials, and this is a {what}: make trials of its columns, as hm.Trials.of(df[{label!r}], df[{score!r}], codec=df['codec'])",
+        code="not-trials",
+    )

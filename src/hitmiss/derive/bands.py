@@ -1,0 +1,409 @@
+"""Three-way verdicts from a score by two thresholds, and five ways to choose the two.
+
+Below `low` an item passes as the negative class, from `high` on it is flagged as the positive one, between them a person
+looks at it. What slips through depends on `low` alone and what is flagged wrongly on `high` alone, so every choice is a
+pass over the tally. Pairs chosen on data are optimistic on that data; judge them on other rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
+from hitmiss.core.question import Bands
+from hitmiss.core.tally import Floats, Tally
+from hitmiss.core.trials import Trials
+from hitmiss.core.values import ABSTAIN, Rate
+
+Guarantee = Literal["binomial", "mapie"]
+GUARANTEES: Final = ("binomial", "mapie")
+STEPS: Final = 30
+"""Steps of the grid on which MAPIE tests pairs."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """What a pair of thresholds does to some trials: shares of the positives, of the negatives and of all."""
+
+    bands: Bands
+    slip: Rate
+    false_flag: Rate
+    review: Rate
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A chosen pair and what it does to the very data it was chosen on; no pair, and why, where none meets the target."""
+
+    point: Point | None
+    reason: str = ""
+
+
+def at_bands(trials: Trials, bands: Bands) -> Trials:
+    """Decide by two thresholds; the pair goes into the header.
+
+    >>> at_bands(Trials.of([1, 0, 1], [0.9, 0.1, 0.5]), Bands(0.2, 0.8)).column("decision").to_list()
+    [1, 0, -1]
+    """
+    score = pl.col("score")
+    decided = pl.when(score >= bands.high).then(1).when(score < bands.low).then(0).otherwise(ABSTAIN).cast(pl.Int8)
+    head = trials.header
+    choice = f"thresholds={bands.low!r},{bands.high!r} ({bands.origin})"
+    notes = head.notes
+    if bands.origin.endswith("this data"):
+        notes = (*notes, "the thresholds were chosen on this very data: figures at them are optimistic")
+    trials.column("score")
+    return trials.put(decision=decided).retitle(threshold=None, choices=(*head.choices, choice), notes=notes)
+
+
+def judge(tally: Tally, bands: Bands) -> Point:
+    """What a pair of thresholds does to the trials of a tally."""
+    low, high = tally.point_at(bands.low), tally.point_at(bands.high)
+    return _point(tally, low, high, bands)
+
+
+def _point(tally: Tally, low: int, high: int, bands: Bands) -> Point:
+    passed, flagged = tally.positives[low].item(), tally.n_negative - tally.negatives[high].item()
+    total = tally.positives + tally.negatives
+    return Point(
+        bands,
+        Rate(passed, tally.n_positive),
+        Rate(flagged, tally.n_negative),
+        Rate(max(0, (total[high] - total[low]).item()), tally.n_positive + tally.n_negative),
+    )
+
+
+def _at(tally: Tally, low: int, high: int, origin: str) -> Point:
+    return _point(tally, low, high, Bands(tally.threshold_of(low), tally.threshold_of(high), origin))
+
+
+def sweep(tally: Tally, rates: tuple[float, ...] = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)) -> list[Point]:
+    """For each pair of allowed rates, the pair of thresholds that sends the fewest items to review.
+
+    >>> t = Tally.of([1, 1, 0, 0], [0.9, 0.4, 0.6, 0.1])
+    >>> [(float(p.slip), float(p.false_flag), float(p.review)) for p in sweep(t, (0.0, 0.5))]
+    [(0.0, 0.0, 0.5), (0.0, 0.5, 0.0), (0.5, 0.0, 0.0), (0.0, 0.5, 0.0)]
+    """
+    _refuse_one_class(tally)
+    return [_fewest_looks(tally, slip, flag, "sweep on this data") for slip in rates for flag in rates]
+
+
+def by_rates(tally: Tally, max_slip: float, max_false_flag: float) -> Choice:
+    """The pair with the fewest items to review among those that keep both rates **on this data**: no guarantee."""
+    _refuse_one_class(tally)
+    return Choice(_fewest_looks(tally, max_slip, max_false_flag, "empirical rates on this data"))
+
+
+def _fewest_looks(tally: Tally, max_slip: float, max_flag: float, origin: str) -> Point:
+    low = int(np.searchsorted(tally.positives, max_slip * tally.n_positive * (1 + 1e-12), side="right")) - 1
+    flagged = tally.n_negative - tally.negatives
+    high = int(np.argmax(flagged <= max_flag * tally.n_negative * (1 + 1e-12)))
+    return _uncrossed(tally, low, high, origin)
+
+
+def _uncrossed(tally: Tally, low: int, high: int, origin: str) -> Point:
+    """A pair whose low threshold lies above the high one needs no review at all: one threshold does, the high one."""
+    return _at(tally, min(low, high), high, origin)
+
+
+def by_cost(tally: Tally, slip: float, false_flag: float, review: float) -> Choice:
+    """The pair of least expected cost, where each slip, each false flag and each look by a person has its price.
+
+    cost = slip · FN + false_flag · FP + review · items between; the first of equals from below.
+
+    >>> by_cost(Tally.of([1, 1, 0, 0], [0.9, 0.4, 0.6, 0.1]), slip=10, false_flag=1, review=0.2).point.bands
+    Bands(low=0.4, high=0.9, origin='least cost on this data')
+    """
+    _refuse_one_class(tally)
+    if min(slip, false_flag, review) < 0 or not all(map(math.isfinite, (slip, false_flag, review))):
+        raise UsageError(f"costs must be finite and not negative; found {slip}, {false_flag} and {review}")
+    total = tally.positives + tally.negatives
+    passing = slip * tally.positives - review * total
+    flagging = false_flag * (tally.n_negative - tally.negatives) + review * total
+    best_low = _first_least(passing)
+    high = int(np.argmin(passing[best_low] + flagging))
+    return Choice(_at(tally, int(best_low[high]), high, "least cost on this data"))
+
+
+def _first_least(values: Floats) -> Any:
+    """For each place the first place up to it that has the least value."""
+    least = np.minimum.accumulate(values)
+    return np.maximum.accumulate(np.where(np.append(True, least[1:] < least[:-1]), np.arange(len(values)), 0))
+
+
+def by_budget(tally: Tally, review: float, slip: float = 1.0, false_flag: float = 1.0) -> Choice:
+    """The pair with the fewest errors (slips and false flags at their prices) that sends at most this share to review.
+
+    >>> found = by_budget(Tally.of([1, 1, 0, 0], [0.9, 0.4, 0.6, 0.1]), review=0.5).point
+    >>> float(found.review), float(found.slip), float(found.false_flag)
+    (0.5, 0.0, 0.0)
+    """
+    _refuse_one_class(tally)
+    if not 0.0 <= review <= 1.0:
+        raise UsageError(f"the share to review must lie in 0..1; found {review}")
+    total = (tally.positives + tally.negatives).astype(np.float64)
+    allowed = review * total[-1] * (1 + 1e-12)
+    highs = np.searchsorted(total, total + allowed, side="right") - 1
+    costs = slip * tally.positives + false_flag * (tally.n_negative - tally.negatives[highs])
+    low = int(np.argmin(costs))
+    return Choice(_at(tally, low, int(highs[low]), f"review budget {review:g} on this data"))
+
+
+def guaranteed(
+    tally: Tally,
+    max_slip: float,
+    max_false_flag: float,
+    confidence: float = 0.95,
+    method: str = "binomial",
+    units: Units | None = None,
+) -> Choice:
+    """A pair that keeps both rates **on new data** with this confidence over the draw of the data it is chosen on.
+
+    `binomial`: the slip below the (k + 1)-th lowest positive exceeds a with probability P(Bin(n, a) ≤ k), whatever the
+    distribution; the greatest k for which that is at most 1 − √confidence gives `low`, and likewise `high`. Exact and
+    without a grid. `mapie`: learn-then-test over a grid of pairs of probabilities (needs the package mapie).
+    `units`: rows of one unit (frames of a video, texts of an author) are not independent, so the guarantee counts units: a
+    unit of which any row slips counts as one that slips. That is exact too, and promises more than it says: the share of
+    units with a slip is at least the share of rows that slip where units are of one size.
+    Reference: Wilks 1941; Angelopoulos et al. 2022.
+    """
+    _refuse_one_class(tally)
+    for rate in (max_slip, max_false_flag, confidence):
+        if not 0.0 < rate < 1.0:
+            raise UsageError(f"rates and the confidence must lie between 0 and 1; found {rate}")
+    if method not in GUARANTEES:
+        raise UnknownName("kind of guarantee", method, GUARANTEES)
+    if units is not None:
+        if method != "binomial":
+            raise UsageError("a guarantee over units is binomial; leave the method out", code="guarantee-units")
+        return _by_units(tally, units, max_slip, max_false_flag, confidence)
+    chosen = _by_binomial if method == "binomial" else _by_mapie
+    return chosen(tally, max_slip, max_false_flag, confidence)
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """The rows with the unit of each: what a guarantee over units counts."""
+
+    score: Floats
+    positive: NDArray[np.bool_]
+    unit: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, trials: Trials, name: str) -> Units:
+        """The rows of trials, with a column whose values are drawn as wholes."""
+        code = trials.column(name).cast(pl.String).cast(pl.Categorical).to_physical().to_numpy().astype(np.int64)
+        return cls(trials.score, np.asarray(trials.label == 1), code)
+
+    def ends(self, positive: bool) -> Floats:
+        """Of each unit with rows of a class its lowest positive, or its highest negative, ascending."""
+        side = self.positive if positive else ~self.positive
+        codes, place = np.unique(self.unit[side], return_inverse=True)
+        ends = np.full(len(codes), np.inf if positive else -np.inf)
+        (np.minimum if positive else np.maximum).at(ends, place, self.score[side])
+        return np.sort(ends)
+
+
+def _by_units(tally: Tally, units: Units, max_slip: float, max_flag: float, confidence: float) -> Choice:
+    """Whole units are drawn: the lowest positive of each unit is one draw, and so is its highest negative.
+
+    A unit may hold both classes, so the two promises are not independent: each gets half of the risk.
+    """
+    risk = (1.0 - confidence) / 2.0
+    ends = units.ends(True), units.ends(False)
+    sides = (("slip", max_slip, len(ends[0])), ("false flag", max_flag, len(ends[1])))
+    allowed = [most_allowed(n, rate, risk) for _, rate, n in sides]
+    short = [
+        f"a {name} of at most {rate:g} needs {enough(rate, risk)} units with its class and there are {n}"
+        for (name, rate, n), k in zip(sides, allowed, strict=True)
+        if k < 0
+    ]
+    if short:
+        return Choice(None, "; ".join(short))
+    low_limit, high_limit = ends[0][allowed[0]], ends[1][::-1][allowed[1]]
+    low = int(np.searchsorted(tally.score, low_limit, side="left"))
+    high = int(np.searchsorted(tally.score, high_limit, side="right"))
+    return Choice(_uncrossed(tally, low, high, f"guarantee {confidence:g} (binomial, units) on this data"))
+
+
+@dataclass(frozen=True)
+class Answering:
+    """The least confidence at which to answer, and what it does to the rows it was chosen on; None, and why, where none can be had."""
+
+    least: float | None
+    slip: Rate | None = None
+    answered: Rate | None = None
+    reason: str = ""
+
+
+def least_confidence(
+    wrong: NDArray[np.bool_],
+    confidence: Floats,
+    positive: NDArray[np.bool_],
+    max_slip: float,
+    level: float = 0.95,
+    unit: NDArray[np.int64] | None = None,
+) -> Answering:
+    """The least confidence to answer at so that the slip stays at most `max_slip` on new data, with this confidence.
+
+    A slip is a positive whose verdict is wrong and answered; below the least confidence a person looks. Of n positives (or
+    units with positives) the slip at a limit t is the share of those with a wrong verdict at t or above. Limits are tried
+    from the highest down, and the last one before the first that fails the binomial test is taken (fixed-sequence testing:
+    the error of all tests together stays at 1 − level, whatever the distribution).
+
+    Parameters
+    ----------
+    wrong
+        Whether each row's verdict is wrong.
+    confidence
+        The confidence of each verdict.
+    positive
+        Which rows are of the class that must not slip.
+    max_slip, level
+        The promise, and how sure it is.
+    unit
+        The unit of each row, where rows of a unit are not independent: a unit slips where any of its rows does.
+
+    Returns
+    -------
+    Answering
+        The limit with the slip and the share answered at it.
+
+    Raises
+    ------
+    UsageError
+        For rates that are not between 0 and 1.
+
+    >>> wrong = np.array([True] + [False] * 199)
+    >>> found = least_confidence(wrong, np.linspace(0.5, 1.0, 200), np.ones(200, dtype=bool), 0.05)
+    >>> found.least, float(found.slip)
+    (0.5, 0.005)
+    """
+    for rate in (max_slip, level):
+        if not 0.0 < rate < 1.0:
+            raise UsageError(f"rates and the confidence must lie between 0 and 1; found {rate}", code="bad-rate")
+    rows = np.flatnonzero(positive & ~np.isnan(confidence))
+    codes = np.arange(len(rows)) if unit is None else np.unique(unit[rows], return_inverse=True)[1]
+    n = int(codes.max(initial=-1)) + 1
+    most = most_allowed(n, max_slip, 1.0 - level)
+    if most < 0:
+        what = "positives" if unit is None else "units with positives"
+        need = enough(max_slip, 1.0 - level)
+        return Answering(None, reason=f"a slip of at most {max_slip:g} needs {need} {what} and there are {n}")
+    slips = np.full(n, -np.inf)  # of each unit the highest confidence of a wrong verdict: at or below it, it slips
+    np.maximum.at(slips, codes, np.where(wrong[rows], confidence[rows], -np.inf))
+    limits = np.unique(confidence[~np.isnan(confidence)])
+    slipped = n - np.searchsorted(np.sort(slips), limits, side="left")
+    failing = np.flatnonzero(slipped > most)
+    place = int(failing[-1]) + 1 if len(failing) else 0
+    if place == len(limits):
+        return Answering(None, reason="even the most confident verdicts slip too often")
+    least = float(limits[place])
+    answered = confidence >= least
+    slip = Rate(int((wrong & answered & positive).sum()), int(positive.sum()))
+    return Answering(least, slip, Rate(int(answered.sum()), len(confidence)))
+
+
+def _by_binomial(tally: Tally, max_slip: float, max_flag: float, confidence: float) -> Choice:
+    risk = 1.0 - math.sqrt(confidence)  # the classes are drawn apart, so both hold with the product
+    sides = (("slip", max_slip, tally.n_positive), ("false flag", max_flag, tally.n_negative))
+    allowed = [most_allowed(int(n), rate, risk) for _, rate, n in sides]
+    short = [
+        f"a {name} of at most {rate:g} needs {enough(rate, risk)} trials of its class and there are {int(n)}"
+        for (name, rate, n), k in zip(sides, allowed, strict=True)
+        if k < 0
+    ]
+    if short:
+        return Choice(None, "; ".join(short))
+    low = int(np.searchsorted(tally.positives, allowed[0], side="right")) - 1
+    high = int(np.argmax(tally.n_negative - tally.negatives <= allowed[1]))
+    return Choice(_uncrossed(tally, low, high, f"guarantee {confidence:g} (binomial) on this data"))
+
+
+def most_allowed(n: int, rate: float, risk: float) -> int:
+    """The greatest k with P(Bin(n, rate) ≤ k) ≤ risk, -1 where there is none.
+
+    >>> most_allowed(72, 0.05, 0.025), most_allowed(71, 0.05, 0.025)
+    (0, -1)
+    """
+    from scipy.stats import binom
+
+    k = int(binom.ppf(risk, n, rate))
+    return k if binom.cdf(k, n, rate) <= risk else k - 1
+
+
+def enough(rate: float, risk: float) -> int:
+    """The least number of trials that can show a rate, with no error among them.
+
+    >>> enough(0.05, 0.025)
+    72
+    """
+    return math.ceil(math.log(risk) / math.log1p(-rate))
+
+
+def _by_mapie(tally: Tally, max_slip: float, max_flag: float, confidence: float) -> Choice:
+    """Learn-then-test by MAPIE over a grid of pairs; the fewest items to review among the pairs that pass."""
+    try:
+        from mapie.risk_control import BinaryClassificationController, BinaryRisk
+    except ImportError:
+        raise EnvironmentFault("this guarantee needs the package mapie: pip install 'hitmiss[guarantee]'") from None
+    if len(tally.score) and not (tally.score[0] >= 0.0 and tally.score[-1] <= 1.0):
+        raise DataError("mapie tests pairs on a grid of probabilities; use method='binomial' for other scores")
+    score, label = _rows(tally)
+    grid = np.linspace(0.0, 1.0, STEPS + 1)
+    pairs = np.array([(low, high) for low in grid for high in grid if low <= high])
+    slips = BinaryRisk(lambda y, said: (y == 1) & (said == 0), lambda y, said: y == 1, higher_is_better=False)
+    flags = BinaryRisk(lambda y, said: (y == 0) & (said == 1), lambda y, said: y == 0, higher_is_better=False)
+    looks = BinaryRisk(lambda y, said: np.isnan(said), lambda y, said: np.ones_like(y, bool), higher_is_better=False)
+    controller = BinaryClassificationController(
+        _said,
+        [slips, flags],
+        [max_slip, max_flag],
+        confidence,
+        best_predict_param_choice=looks,
+        list_predict_params=pairs,
+    )
+    best = _quietly(lambda: controller.calibrate(score, label).best_predict_param)
+    if best is None:
+        return Choice(None, f"none of {len(pairs)} pairs passes the test; more trials or wider targets are needed")
+    bands = Bands(float(best[0]), float(best[1]), f"guarantee {confidence:g} (mapie) on this data")
+    return Choice(judge(tally, bands))
+
+
+def _said(score: Any, low: float, high: float) -> Floats:
+    return np.where(np.asarray(score) >= high, 1.0, np.where(np.asarray(score) < low, 0.0, np.nan))
+
+
+def _rows(tally: Tally) -> tuple[Floats, Any]:
+    counts = [tally.positive_counts.astype(int), tally.negative_counts.astype(int)]
+    score = np.concatenate([np.repeat(tally.score, c) for c in counts])
+    return score, np.repeat([1, 0], [c.sum() for c in counts])
+
+
+def _quietly(work: Callable[[], Any]) -> Any:
+    """MAPIE warns where no pair passes; that is told as a reason instead."""
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return work()
+
+
+def halves(trials: Trials, seed: int = 0) -> tuple[Trials, Trials]:
+    """The trials in two parts by a hash of their items, so that the rows of one item stay together."""
+    first = [hashlib.sha256(f"{seed}\x1f{item}".encode()).digest()[0] < 128 for item in trials.items]
+    mask = pl.Series(first)
+    return trials.keep(pl.lit(mask)), trials.keep(pl.lit(~mask))
+
+
+def _refuse_one_class(tally: Tally) -> None:
+    if not tally.has_both_classes:
+        raise DataError("thresholds can be chosen only on data with both classes")

@@ -1,0 +1,478 @@
+"""Calibration of scores to likelihood ratios, and of stated confidences to probabilities."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, Protocol
+
+import numpy as np
+import polars as pl
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, logit
+
+from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.tally import Floats, Tally, check_trials, rising_share
+from hitmiss.core.trials import Trials
+
+# ----------------------------------------------------------------------
+# Calibration: turn scores into natural-log likelihood ratios, fitted on one set of trials and applied to another.
+#
+#     calibrated = calibrate(fit_on=dev, apply_to=eval)            # affine: one slope, one offset
+#     calibrated = calibrate(fit_on=dev, apply_to=eval, method="pav")      # any rising function
+#
+# actDCF and Cllr judge likelihood ratios; most detectors give something else. Both methods keep the order of the scores
+# (PAV may merge neighbours), so EER and minDCF say the same before and after, but actDCF and Cllr become meaningful.
+
+Method = Literal["affine", "pav"]
+METHODS: Final = ("affine", "pav")
+
+ASVSPOOF5_PRIOR: Final = (1 - 0.05) / ((1 - 0.05) + 10 * 0.05)
+"""P(bonafide) that makes equal costs decide as ASVspoof 5 does: 0.95 × 1 against 0.05 × 10, i.e. 0.655."""
+
+
+class Calibrator(Protocol):
+    """Anything that maps scores to log-likelihood ratios."""
+
+    def apply(self, score: ArrayLike) -> Floats:
+        """The log-likelihood ratios of these scores."""
+        ...
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What was fitted, as plain values."""
+        ...
+
+
+@dataclass(frozen=True)
+class AffineCalibrator:
+    """llr = slope × score + offset.
+
+    >>> AffineCalibrator(slope=2.0, offset=-1.0).apply([0.0, 3.0])
+    array([-1.,  5.])
+    """
+
+    slope: float
+    offset: float
+
+    def apply(self, score: ArrayLike) -> Floats:
+        """The log-likelihood ratios of these scores."""
+        return self.slope * np.asarray(score, dtype=np.float64) + self.offset
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What was fitted, as plain values."""
+        return {"slope": self.slope, "offset": self.offset}
+
+
+@dataclass(frozen=True)
+class PavCalibrator:
+    """A rising staircase: straight lines between the knots, level beyond the first and the last.
+
+    >>> PavCalibrator(score=(0.0, 1.0), llr=(-2.0, 2.0)).apply([-9.0, 0.75, 9.0])
+    array([-2.,  1.,  2.])
+    """
+
+    score: tuple[float, ...]
+    llr: tuple[float, ...]
+
+    def apply(self, score: ArrayLike) -> Floats:
+        """The log-likelihood ratios of these scores."""
+        return np.interp(np.asarray(score, dtype=np.float64), self.score, self.llr)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What was fitted, as plain values."""
+        return {"score": list(self.score), "llr": list(self.llr)}
+
+
+def calibrate(fit_on: Trials, apply_to: Trials, method: str = "affine", *, prior: float = 0.5) -> Trials:
+    """The trials of `apply_to` with their scores turned into natural-log likelihood ratios.
+
+    `method` is `affine` (see `fit_affine`) or `pav` (see `fit_pav`). `prior`, for `affine`, is the share of positives
+    at which the fit should be best: 0.5 is Cllr itself, `ASVSPOOF5_PRIOR` the operating point of ASVspoof 5.
+
+    The header says what was done: score kind `llr`, the fitted parameters under `provenance["calibration"]`, a choice
+    for the signature, and a note where the fit is optimistic (trials fitted on are scored again) or the scores run the
+    wrong way. A threshold of the old scores is dropped. Trials without a score stay without.
+
+    >>> dev = Trials.of(label=[1, 0, 1, 0, 1, 0], score=[3.0, 1.0, 2.0, 2.5, 4.0, 0.0])
+    >>> calibrated = calibrate(dev, Trials.of(label=[1, 0], score=[9.0, -9.0], item=["x", "y"]))
+    >>> calibrated.header.score_kind, bool(calibrated.score[0] > 0 > calibrated.score[1])
+    ('llr', True)
+    """
+    if method not in METHODS:
+        raise UnknownName("calibration method", method, METHODS)
+    _check_compatible(fit_on, apply_to)
+    answered = fit_on.keep(pl.col("score").is_not_null())
+    fitted: Calibrator = (
+        fit_pav(answered.label, answered.score)
+        if method == "pav"
+        else fit_affine(answered.label, answered.score, prior=prior)
+    )
+    scores = apply_to.column("score")
+    filled = pl.Series("score", fitted.apply(scores.fill_null(0.0).to_numpy()))
+    llr = filled.zip_with(scores.is_not_null(), pl.Series([None] * len(scores), dtype=pl.Float64))
+    described = {"method": method, **({"prior": prior} if method == "affine" else {}), **fitted.parameters}
+    return _retitle(apply_to.put(score=llr), described, answered, _notes(fitted, fit_on, apply_to))
+
+
+def fit_affine(
+    label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None, *, prior: float = 0.5
+) -> AffineCalibrator:
+    """Slope and offset that make slope × score + offset the best likelihood ratio at a prior.
+
+    Minimises prior × mean over positives of ln(1 + e^−z) + (1 − prior) × mean over negatives of ln(1 + e^z), where
+    z = llr + ln(prior / (1 − prior)): logistic regression with the classes weighted to the prior, without penalty. At
+    prior 0.5 the objective is ln 2 × Cllr. Newton's method on standardised scores.
+
+    `DataError` where no best fit exists: one class only, all scores equal, infinite scores, or classes that a threshold
+    separates (the slope would grow without end; take a larger set, or `pav`, which stays bounded).
+    Reference: Brümmer & du Preez, Computer Speech & Language 2006.
+
+    Two of three positives lie at 1, two of three negatives at 0: the ratio is 2 at 1 and 1/2 at 0.
+
+    >>> fit = fit_affine([1, 1, 1, 0, 0, 0], [1, 1, 0, 0, 0, 1])
+    >>> np.exp(fit.apply([0, 1])).round(6)
+    array([0.5, 2. ])
+    """
+    positive, values, shares = _check_fit(label, score, weight, prior)
+    if _separated(values[positive], values[~positive]):
+        raise DataError(
+            "a threshold separates the classes of the fit set, so an affine calibration has no finite slope; "
+            "fit on more or harder trials, or use method='pav'"
+        )
+    centre, spread = float(values.mean()), float(values.std())
+    slope, offset = _newton((values - centre) / spread, positive, shares, float(logit(prior)))
+    return AffineCalibrator(slope / spread, offset - slope * centre / spread)
+
+
+def fit_pav(
+    label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None, *, misleading: float = 1.0
+) -> PavCalibrator:
+    """The rising function of the score that gives the least Cllr, kept finite at its ends.
+
+    Isotonic regression of the labels (pool adjacent violators); the log-odds of each step minus the log-odds of the
+    set are its log-likelihood ratio. Pure steps at the ends would be infinite, so one `misleading` trial of each class
+    is added: a positive below all scores, a negative above. With n positives and m negatives no ratio then leaves
+    (m + 1) / (n + 1) × [1 / m, n]. As `misleading` goes to 0, Cllr on the fit set goes to min Cllr.
+
+    Unseen scores are interpolated between the knots and level beyond them. `DataError` for one class or infinite
+    scores. Reference: Zadrozny & Elkan, KDD 2002.
+
+    Below: two negatives and the added positive; above: two positives and the added negative.
+
+    >>> fit = fit_pav([0, 0, 1, 1], [1, 2, 3, 4])
+    >>> np.exp(fit.apply([1, 2, 2.5, 3, 4])).round(6)
+    array([0.5, 0.5, 1. , 2. , 2. ])
+    """
+    if misleading <= 0:
+        raise UsageError(f"misleading must be above 0, or the ends become infinite; found {misleading}")
+    _check_fit(label, score, weight, 0.5, needs_spread=False)
+    tally = Tally.of(label, score, weight)
+    positives = np.concatenate([[misleading], tally.positive_counts, [0.0]])
+    rising = rising_share(positives, np.concatenate([[0.0], tally.negative_counts, [misleading]]))[1:-1]
+    llr = logit(rising) - np.log((tally.n_positive + misleading) / (tally.n_negative + misleading))
+    edge = np.append(True, llr[1:] != llr[:-1]) | np.append(llr[1:] != llr[:-1], True)
+    return PavCalibrator(tuple(tally.score[edge].tolist()), tuple(llr[edge].tolist()))
+
+
+def _newton(x: Floats, positive: NDArray[np.bool_], shares: Floats, prior_log_odds: float) -> tuple[float, float]:
+    """The minimum of the class-weighted logistic loss of slope × x + offset, by Newton steps that never go uphill."""
+    design = np.stack([x, np.ones_like(x)], axis=1)
+
+    def loss(theta: Floats) -> float:
+        z = design @ theta + prior_log_odds
+        return float(shares @ np.logaddexp(0.0, np.where(positive, -z, z)))
+
+    theta = np.zeros(2)
+    for _ in range(200):
+        p = expit(design @ theta + prior_log_odds)
+        gradient = design.T @ (shares * (p - positive))
+        curvature = design.T @ (design * (shares * p * (1 - p))[:, None])
+        step = np.linalg.solve(curvature, gradient)
+        gain = float(gradient @ step)
+        if gain < 1e-14:  # so near that the next step squares the error away
+            slope, offset = (theta - step).tolist()
+            return slope, offset
+        here, length = loss(theta), 1.0
+        while loss(theta - length * step) > here - 1e-4 * length * gain and length > 1e-10:
+            length /= 2
+        theta = theta - length * step
+    raise DataError("the affine calibration did not settle: the classes hardly overlap; use method='pav'")
+
+
+def _check_fit(
+    label: ArrayLike, score: ArrayLike, weight: ArrayLike | None, prior: float, needs_spread: bool = True
+) -> tuple[NDArray[np.bool_], Floats, Floats]:
+    """Checked arrays without trials of no weight, and the share of the objective that each trial has."""
+    if not 0 < prior < 1:
+        raise UsageError(f"prior must lie between 0 and 1, both excluded; found {prior}")
+    positive, values, given = check_trials(label, score, weight)
+    weights = np.ones(len(values)) if given is None else given.astype(np.float64)
+    positive, values, weights = positive[weights > 0], values[weights > 0], weights[weights > 0]
+    if not positive.any() or positive.all():
+        raise DataError(f"calibration needs both classes; found {positive.sum()} positives of {len(positive)} trials")
+    if not np.isfinite(values).all():
+        raise DataError(f"calibration needs finite scores; {int((~np.isfinite(values)).sum())} are infinite")
+    if needs_spread and values.min() == values.max():
+        raise DataError(f"all scores of the fit set are {values[0]:g}; there is nothing to calibrate")
+    totals = np.where(positive, weights[positive].sum(), weights[~positive].sum())
+    return positive, values, np.where(positive, prior, 1 - prior) * weights / totals
+
+
+def _separated(positive: Floats, negative: Floats) -> bool:
+    return bool(positive.min() >= negative.max() or positive.max() <= negative.min())
+
+
+def _check_compatible(fit_on: Trials, apply_to: Trials) -> None:
+    for trials in (fit_on, apply_to):
+        trials.column("score")
+    ours, theirs = fit_on.header, apply_to.header
+    if ours.positive != theirs.positive:
+        raise UsageError(f"fitted on {ours.positive!r} as the positive class, applied to {theirs.positive!r}")
+    if ours.score_kind != theirs.score_kind:
+        raise UsageError(f"fitted on {ours.score_kind} scores, applied to {theirs.score_kind} scores")
+    for name in ("target", *ours.runs):
+        found = fit_on.column(name).unique().sort().to_list()
+        if len(found) > 1:
+            raise UsageError(f"the fit set mixes {len(found)} values of {name!r}, as {found[:2]}; fit one at a time")
+
+
+def _notes(fitted: Calibrator, fit_on: Trials, apply_to: Trials) -> tuple[str, ...]:
+    notes = []
+    falling = isinstance(fitted, AffineCalibrator) and fitted.slope < 0
+    if falling or (isinstance(fitted, PavCalibrator) and fitted.llr[0] == fitted.llr[-1]):
+        notes.append("calibration: in the fit set higher scores do not speak for the positive class; reversed scores?")
+    key = ["item", "target", "label", "score"]
+    again = apply_to.frame.join(fit_on.frame.select(key).unique(), on=key, how="semi").height
+    if again:
+        notes.append(f"calibration: optimistic, {again} of {len(apply_to)} trials were also fitted on")
+    if apply_to.header.threshold is not None:
+        notes.append("calibration: the threshold of the old scores was dropped")
+    if missing := fit_on.column("score").null_count():
+        notes.append(f"calibration: {missing} trials without a score were left out of the fit")
+    return tuple(notes)
+
+
+def _retitle(trials: Trials, described: dict[str, Any], fit_on: Trials, notes: tuple[str, ...]) -> Trials:
+    head, digest = trials.header, fit_on.digest
+    names = [s.name for s in fit_on.header.sources]
+    origin = {"fit_n": len(fit_on), "fit_n_positive": fit_on.n_positive, "fit_digest": digest, "fit_sources": names}
+    short = ", ".join(f"{k}={v:.6g}" for k, v in described.items() if isinstance(v, float))
+    choice = f"calibration={described['method']}({short}) fitted on {digest} (n={len(fit_on)})"
+    changed = replace(
+        head,
+        score_kind="llr",
+        threshold=None,
+        choices=(*head.choices, choice),
+        notes=(*head.notes, *notes),
+        provenance={**head.provenance, "calibration": {**described, **origin}},
+    )
+    return replace(trials, header=changed)
+
+
+# ----------------------------------------------------------------------
+# Recalibration: a stated confidence, or a score, turned into the probability that it should be.
+#
+# Fitted on one set of trials and applied to another: what is shown on the trials that were fitted on proves nothing.
+# `platt` bends by a logistic curve, `temperature` by one number on the log-odds, `isotonic` by any rising function.
+
+ConfidenceMethod = Literal["platt", "temperature", "isotonic"]
+Column = Literal["confidence", "score"]
+EDGE: Final = 1e-6
+"""Probabilities are kept this far from 0 and 1 where their log-odds are taken."""
+
+
+@dataclass(frozen=True)
+class Platt:
+    """p = 1 / (1 + exp(−(slope · score + offset)))."""
+
+    slope: float
+    offset: float
+
+    def apply(self, score: ArrayLike) -> Floats:
+        """The probabilities of these scores."""
+        return np.asarray(expit(self.slope * np.asarray(score, dtype=np.float64) + self.offset))
+
+
+@dataclass(frozen=True)
+class Temperature:
+    """p = 1 / (1 + exp(−log-odds / temperature)); above 1 it takes confidence back."""
+
+    temperature: float
+
+    def apply(self, score: ArrayLike) -> Floats:
+        """The probabilities of these probabilities."""
+        return np.asarray(expit(_log_odds(score) / self.temperature))
+
+
+@dataclass(frozen=True)
+class Isotonic:
+    """Straight lines between the knots, level beyond the first and the last."""
+
+    score: tuple[float, ...]
+    probability: tuple[float, ...]
+
+    def apply(self, score: ArrayLike) -> Floats:
+        """The probabilities of these scores."""
+        return np.interp(np.asarray(score, dtype=np.float64), self.score, self.probability)
+
+
+Recalibrator = Platt | Temperature | Isotonic
+
+
+def fit_platt(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None) -> Platt:
+    """Slope and offset of the logistic curve that fits best, with Platt's targets, which keep it finite.
+
+    Minimises the log loss against (n⁺ + 1)/(n⁺ + 2) for positives and 1/(n⁻ + 2) for negatives, by Newton's method.
+    Reference: Platt 1999; `sklearn.calibration` method "sigmoid".
+
+    >>> fit_platt([1, 1, 0, 0], [1.0, 1.0, 0.0, 0.0]).apply([0.0, 1.0]).round(4)
+    array([0.25, 0.75])
+    """
+    positive, values, weights = _checked(label, score, weight)
+    n1, n0 = float(weights[positive].sum()), float(weights[~positive].sum())
+    target = np.where(positive, (n1 + 1) / (n1 + 2), 1 / (n0 + 2))
+    if values.min() == values.max():
+        return Platt(0.0, float(logit(np.average(target, weights=weights))))
+    centre, spread = float(values.mean()), float(values.std())
+    slope, offset = _recalibration_newton(
+        np.stack([(values - centre) / spread, np.ones_like(values)], axis=1), target, weights
+    )
+    return Platt(float(slope / spread), float(offset - slope * centre / spread))
+
+
+def _recalibration_newton(design: Floats, target: Floats, weights: Floats) -> Floats:
+    """The minimum of the weighted log loss of expit(design @ theta), by Newton steps that never go uphill."""
+
+    def loss(theta: Floats) -> float:
+        z = design @ theta
+        return float(weights @ (np.logaddexp(0.0, z) - target * z))
+
+    theta = np.zeros(design.shape[1])
+    for _ in range(100):
+        p = expit(design @ theta)
+        gradient = design.T @ (weights * (p - target))
+        step = np.linalg.solve(design.T @ (design * (weights * p * (1 - p))[:, None]), gradient)
+        if float(gradient @ step) < 1e-20 * weights.sum():
+            return np.asarray(theta - step)
+        length = 1.0
+        while loss(theta - length * step) > loss(theta) and length > 1e-9:
+            length /= 2
+        theta = theta - length * step
+    return theta
+
+
+def fit_temperature(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None) -> Temperature:
+    """The one number by which log-odds are divided for the least log loss, between 0.01 and 100.
+
+    Reference: Guo et al. 2017. Probabilities are kept 1e-6 away from 0 and 1.
+
+    >>> round(fit_temperature([1, 1, 1, 0], [0.9, 0.9, 0.9, 0.9]).temperature, 6)
+    2.0
+    """
+    from scipy.optimize import minimize_scalar
+
+    positive, values, weights = _checked(label, score, weight)
+    odds = _log_odds(values)
+
+    def loss(log_temperature: float) -> float:
+        z = odds * math.exp(-log_temperature)
+        return float(weights @ np.logaddexp(0.0, np.where(positive, -z, z)))
+
+    end = math.log(100.0)
+    found = minimize_scalar(loss, bounds=(-end, end), method="bounded", options={"xatol": 1e-12})
+    return Temperature(math.exp(float(found.x)))
+
+
+def fit_isotonic(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None) -> Isotonic:
+    """The rising function of the score with the least squared error (pool adjacent violators).
+
+    Reference: Zadrozny & Elkan 2002; equals `sklearn.isotonic.IsotonicRegression(out_of_bounds="clip")`.
+
+    >>> fit_isotonic([0, 1, 0, 1], [1, 2, 3, 4]).apply([0, 2, 3, 4])
+    array([0. , 0.5, 0.5, 1. ])
+    """
+    _checked(label, score, weight)
+    tally = Tally.of(label, score, weight)
+    rising = rising_share(tally.positive_counts, tally.negative_counts)
+    edge = np.append(True, rising[1:] != rising[:-1]) | np.append(rising[1:] != rising[:-1], True)
+    return Isotonic(tuple(tally.score[edge].tolist()), tuple(rising[edge].tolist()))
+
+
+FITS: Final[Mapping[str, Callable[..., Recalibrator]]] = {
+    "platt": fit_platt,
+    "temperature": fit_temperature,
+    "isotonic": fit_isotonic,
+}
+
+
+def recalibrate(fit_on: Trials, apply_to: Trials, method: str = "platt", column: str = "confidence") -> Trials:
+    """The trials of `apply_to` with their confidences, or scores, replaced by calibrated probabilities.
+
+    For `confidence` the question is whether the verdict was right, on answered trials that have one; for `score` whether
+    the trial is positive. The header says what was fitted, on what, and warns where trials were fitted on themselves.
+
+    >>> t = Trials.of([1, 1, 1, 0], decision=[1, 1, 0, 1], confidence=[0.9, 0.9, 0.9, 0.9])
+    >>> recalibrate(t, t, "isotonic").column("confidence").to_list()
+    [0.5, 0.5, 0.5, 0.5]
+    """
+    if method not in FITS:
+        raise UnknownName("recalibration", method, FITS)
+    if column not in ("confidence", "score"):
+        raise UnknownName("column to recalibrate", column, ("confidence", "score"))
+    if method == "temperature" and column == "score" and apply_to.header.score_kind != "probability":
+        raise UsageError("a temperature divides the log-odds of probabilities; these scores are none")
+    right, stated = _pairs(fit_on, column)
+    fitted = FITS[method](right, stated)
+    old = apply_to.column(column)
+    new = pl.Series(column, fitted.apply(old.to_numpy()), nan_to_null=True).zip_with(old.is_not_null(), old)
+    return _retitled(
+        replace(apply_to, frame=apply_to.frame.with_columns(new)), fit_on, fitted, method, column, len(stated)
+    )
+
+
+def _pairs(trials: Trials, column: str) -> tuple[Any, Floats]:
+    frame = trials.frame.filter(trials.column(column).is_not_null())
+    if column == "score":
+        return frame["label"].to_numpy(), frame["score"].to_numpy()
+    answered = frame.filter(pl.col("decision").is_in([0, 1]))
+    return (answered["decision"] == answered["label"]).to_numpy(), answered["confidence"].to_numpy()
+
+
+def _retitled(trials: Trials, fit_on: Trials, fitted: Recalibrator, method: str, column: str, n: int) -> Trials:
+    head = trials.header
+    told = {"method": method, "column": column, "fit_n": n, "fit_digest": fit_on.digest, **vars(fitted)}
+    again = trials.frame.select("item", "label").join(
+        fit_on.frame.select("item", "label").unique(), on=["item", "label"], how="semi"
+    )
+    notes = [f"recalibration: optimistic, {again.height} of {len(trials)} trials were also fitted on"] * bool(
+        again.height
+    )
+    changed = replace(
+        head,
+        score_kind="probability" if column == "score" else head.score_kind,
+        choices=(*head.choices, f"recalibration={method}({column}) fitted on {fit_on.digest} (n={n})"),
+        notes=(*head.notes, *notes),
+        provenance={**head.provenance, "recalibration": told},
+    )
+    return replace(trials, header=changed)
+
+
+def _checked(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None) -> tuple[Any, Floats, Floats]:
+    positive, values, given = check_trials(label, score, weight)
+    weights = np.ones(len(values)) if given is None else given.astype(np.float64)
+    if not positive[weights > 0].any() or positive[weights > 0].all():
+        raise DataError(f"a recalibration needs both outcomes; found {int(positive.sum())} of {len(positive)} positive")
+    if not np.isfinite(values).all():
+        raise DataError(f"a recalibration needs finite values; {int((~np.isfinite(values)).sum())} are infinite")
+    return positive, values, weights
+
+
+def _log_odds(probability: ArrayLike) -> Floats:
+    given = np.asarray(probability, dtype=np.float64)
+    if (given < 0).any() or (given > 1).any():
+        raise DataError("a temperature needs probabilities in 0..1")
+    return np.asarray(logit(np.clip(given, EDGE, 1 - EDGE)))

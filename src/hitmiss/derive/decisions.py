@@ -1,0 +1,261 @@
+"""Scores to decisions: at one threshold, group by group, or at the best threshold of a tally."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import ArrayLike
+
+from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.registry import resolve
+from hitmiss.core.schema import Spec
+from hitmiss.core.tally import Array, Floats, Tally
+from hitmiss.core.trials import Threshold, Trials, stretches
+from hitmiss.metrics.counts import Counts, f1_of
+from hitmiss.stats.forms import OfCounts
+
+# ----------------------------------------------------------------------
+# The best threshold of a tally: exact over the observed scores, or over the grid that baselines use.
+
+SEARCHES: Final = ("exact", "grid")
+GRID: Final = tuple(k / 100 for k in range(10, 91))
+"""0.10, 0.11, … 0.90: 81 points."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A threshold, the figure that it reaches on the data that it was chosen on, and how it was searched for."""
+
+    threshold: float
+    value: float
+    metric: str
+    search: str
+
+
+def best_threshold(tally: Tally, maximize: str | Spec = "f1", search: str = "exact") -> Choice:
+    """The threshold (accept if score >= t) with the best figure of decisions; the lowest among equals.
+
+    `exact` tries every observed score, so no other threshold that accepts anything is better; `grid` tries 0.10 … 0.90.
+    A figure whose best is low (`fpr`) is minimised. Undefined figures are never the best.
+
+    >>> t = Tally.of([1, 1, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.1])
+    >>> best_threshold(t)
+    Choice(threshold=0.6, value=0.8571428571428571, metric='f1', search='exact')
+    >>> best_threshold(t, search="grid").threshold
+    0.11
+    """
+    if search not in SEARCHES:
+        raise UnknownName("search", search, SEARCHES)
+    if not len(tally.score):
+        raise DataError("there are no trials to choose a threshold on")
+    candidates = tally.score if search == "exact" else np.array(GRID)
+    values = figures_at(tally, candidates, maximize)
+    _, entry, _ = resolve(maximize)
+    gain = np.where(np.isnan(values), -np.inf, values if entry.best == "high" else -values)
+    if not np.isfinite(gain).any():
+        raise DataError(f"{maximize} is undefined at every threshold: both classes are needed to choose one")
+    place = int(np.argmax(gain))
+    return Choice(float(candidates[place]), float(values[place]), str(maximize), search)
+
+
+def figures_at(tally: Tally, thresholds: ArrayLike, metric: str | Spec = "f1") -> Floats:
+    """A figure of decisions at each threshold; NaN where it is undefined.
+
+    >>> figures_at(Tally.of([1, 1, 0], [0.9, 0.4, 0.6]), [0.5, 0.4], "recall")
+    array([0.5, 1. ])
+    """
+    spec, entry, settings = resolve(metric)
+    form = entry.form(**settings) if entry.form is not None else None
+    if not isinstance(form, OfCounts):
+        raise UsageError(f"{spec} is no figure of decisions; a threshold can be chosen by f1, accuracy, mcc …")
+    return form.of_counts(counts_at(tally, thresholds))
+
+
+def counts_at(tally: Tally, thresholds: ArrayLike) -> Counts:
+    """The decisions at each threshold, counted."""
+    points = np.searchsorted(tally.score, np.asarray(thresholds, dtype=np.float64), side="left")
+    missed, passed = _wide(tally.positives[points]), _wide(tally.negatives[points])
+    return Counts(tp=tally.n_positive - missed, fp=tally.n_negative - passed, fn=missed, tn=passed)
+
+
+def _wide(counts: Array) -> Array:
+    return counts.astype(np.int64) if counts.dtype.kind == "i" else counts
+
+
+# ----------------------------------------------------------------------
+# Scores to decisions: at one threshold, or group by group as the data itself says.
+
+
+def at_threshold(trials: Trials, threshold: float, origin: str = "given") -> Trials:
+    """Decide positive where score >= threshold; the threshold and its origin go into the header.
+
+    >>> at_threshold(Trials.of([1, 0], [0.7, 0.2]), 0.5).column("decision").to_list()
+    [1, 0]
+    """
+    if threshold != threshold:
+        raise UsageError("a threshold must be a number; found NaN")
+    decided = (trials.column("score") >= threshold).cast(pl.Int8)
+    notes = trials.header.notes
+    if origin == "this data":
+        notes = (*notes, f"the threshold {threshold:g} was chosen on this very data: figures at it are optimistic")
+    return trials.put(decision=decided).retitle(threshold=Threshold(threshold, origin), notes=notes)
+
+
+@dataclass(frozen=True)
+class Deciding:
+    """Who decides: `given` beats everything; then a decision in the data; then its threshold; then `default`.
+
+    `per_row` lets every row have its own threshold.
+    """
+
+    given: float | None = None
+    default: float | None = 0.5
+    default_origin: str = "default"
+    per_row: bool = False
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How the trials of one group were decided: `threshold` is None where they came decided, or each has its own."""
+
+    threshold: float | None
+    origin: str
+
+    def __str__(self) -> str:
+        return self.origin if self.threshold is None else f"{self.threshold!r} ({self.origin})"
+
+
+@dataclass(frozen=True)
+class Decided:
+    """The decisions, the rule of each group, the threshold of each row (null: none known), and what to say about it.
+
+    `bound` has one entry where all rows share it.
+    """
+
+    decision: pl.Series
+    bound: pl.Series
+    rules: Mapping[str, Rule]
+    notes: tuple[str, ...] = ()
+
+
+def decide_groups(frame: pl.DataFrame, deciding: Deciding, titles: Mapping[str, str] | None = None) -> Decided:
+    """Decide rows with `group, label, score, decision, threshold`, of which the last two may be null; `>=` is positive.
+
+    >>> rows = pl.DataFrame({"group": ["en", "es"], "label": [1, 0], "score": [0.6, 0.6], "decision": [0, None],
+    ...                      "threshold": [None, 0.7]}, schema_overrides={"decision": pl.Int8, "threshold": pl.Float64})
+    >>> found = decide_groups(rows, Deciding())
+    >>> found.decision.to_list(), [str(rule) for rule in found.rules.values()]
+    ([0, 0], ['column y_pred', '0.7 (column best_threshold)'])
+    """
+    names = {"decision": "y_pred", "threshold": "best_threshold", **(titles or {})}
+    facts = _facts(frame)
+    rows = facts.iter_rows(named=True)
+    rules = {row["group"]: _rule(row["decided"], row["bound"], deciding, names) for row in rows}
+    bounds = dict(zip(facts["group"], facts["bound"], strict=True))
+    bound = _bounds(frame, bounds, rules, deciding)
+    at_bound = (frame["score"] >= bound).cast(pl.Int8)
+    decision = at_bound if deciding.given is not None else frame["decision"].fill_null(at_bound)
+    notes = [*_said_aloud(rules, names), *_disagreements(frame, decision, at_bound, bounds, rules, names)]
+    return Decided(decision.rename("decision"), bound, rules, tuple(notes))
+
+
+def _facts(frame: pl.DataFrame) -> pl.DataFrame:
+    """For each group whether it came decided, and its first threshold."""
+    if not frame["decision"].null_count() and not frame["threshold"].null_count():
+        found = stretches(frame["group"])
+        if found is not None:  # only the first row of each stretch can be the first of its group
+            frame = frame[np.cumsum(found[1]) - found[1]]
+        firsts = frame.select("group", "threshold").unique("group", keep="first", maintain_order=True)
+        return firsts.select("group", decided=pl.lit(True), bound="threshold")
+    return frame.group_by("group", maintain_order=True).agg(
+        decided=pl.col("decision").count() > 0, bound=pl.col("threshold").drop_nulls().first()
+    )
+
+
+def _rule(decided: bool, bound: float | None, deciding: Deciding, names: Mapping[str, str]) -> Rule:
+    if deciding.given is not None:
+        return Rule(deciding.given, "given")
+    if decided:
+        return Rule(None, f"column {names['decision']}")
+    if bound is not None and deciding.per_row:
+        return Rule(None, f"column {names['threshold']}, row by row")
+    if bound is not None:
+        return Rule(bound, f"column {names['threshold']}")
+    if deciding.default is None:
+        raise UsageError(
+            "the scores are no probabilities, so no threshold goes without saying; give one with --threshold, or a "
+            f"column {names['threshold']} or {names['decision']}"
+        )
+    return Rule(deciding.default, deciding.default_origin)
+
+
+def _bounds(
+    frame: pl.DataFrame, bounds: Mapping[str, float | None], rules: Mapping[str, Rule], deciding: Deciding
+) -> pl.Series:
+    """The threshold of each row, or the one of all; null where the group came decided and has none."""
+    if deciding.given is not None:
+        return pl.Series([deciding.given])
+    if deciding.per_row:
+        return frame["threshold"] if deciding.default is None else frame["threshold"].fill_null(deciding.default)
+    known = {g: bounds[g] if bounds[g] is not None else rules[g].threshold for g in rules}
+    if len(set(known.values())) == 1:
+        return pl.Series([*known.values()][:1], dtype=pl.Float64)
+    return frame["group"].replace_strict(known, return_dtype=pl.Float64)
+
+
+def _said_aloud(rules: Mapping[str, Rule], names: Mapping[str, str]) -> list[str]:
+    silent = [group for group, rule in rules.items() if rule.origin not in ("given",) and "column" not in rule.origin]
+    if not silent:
+        return []
+    rule = rules[silent[0]]
+    return [
+        f"{', '.join(silent)}: no column {names['decision']} and no {names['threshold']}, "
+        f"so decided at {rule.threshold!r} ({rule.origin})"
+    ]
+
+
+def _disagreements(
+    frame: pl.DataFrame,
+    decision: pl.Series,
+    at_bound: pl.Series,
+    bounds: Mapping[str, float | None],
+    rules: Mapping[str, Rule],
+    names: Mapping[str, str],
+) -> list[str]:
+    """Where decisions in the data are not those of its own threshold: how many, and what the F1 would be."""
+    both = [g for g, rule in rules.items() if rule.threshold is None and "row by row" not in rule.origin]
+    both = [g for g in both if bounds[g] is not None]
+    if not both or (decision == at_bound).all():
+        return []
+    rows = frame.select("group", "label").with_columns(decision=decision, other=at_bound)
+    found = []
+    for group in both:
+        own = rows.filter(pl.col("group") == group)
+        differ = int((own["decision"] != own["other"]).sum())
+        if differ:
+            f1 = [_f1(own["label"], own[column]) for column in ("decision", "other")]
+            found.append(
+                f"{group}: {names['decision']} and {names['threshold']} ({bounds[group]!r}) disagree on {differ:,} of "
+                f"{own.height:,} rows; {names['decision']} decides: F1 {f1[0]:.4f}, at the threshold it would be {f1[1]:.4f}"
+            )
+    return found
+
+
+def _f1(label: pl.Series, decision: pl.Series) -> float:
+    value = float(f1_of(Counts.of(label.to_numpy(), decision.to_numpy())))
+    return 0.0 if value != value else value
+
+
+def decided_trials(trials: Trials, decided: Decided) -> Trials:
+    """Trials with decisions of groups; a threshold that all share goes into the header."""
+    shared = {(rule.threshold, rule.origin) for rule in decided.rules.values()}
+    threshold = None
+    if len(shared) == 1:
+        value, origin = next(iter(shared))
+        threshold = Threshold(value, origin) if value is not None else None
+    header = replace(trials.header, threshold=threshold, notes=(*trials.header.notes, *decided.notes))
+    return trials.put(header, decision=decided.decision)

@@ -1,0 +1,148 @@
+"""ONNX models as detectors, through onnxruntime."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.detect.detector import Base, Batch, need
+from hitmiss.detect.outputs import FIELDS, pick_output
+from hitmiss.detect.pinning import external_data, file_digest
+from hitmiss.detect.torch import CHANNELS_FIRST, pooled
+
+Array = NDArray[Any]
+
+
+class OnnxDetector(Base):
+    """A model with one input; of its outputs the one called `logits`, or the only one with a row a clip, is taken.
+
+    `layers` are further outputs, or names of inner values (these need the package `onnx`).
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        device: str = "auto",
+        sample_rate: int | None = None,
+        layers: tuple[str, ...] = (),
+        threads: int | None = None,
+    ) -> None:
+        self.path = Path(path)
+        if not self.path.is_file():
+            raise UsageError(f"there is no model {path}")
+        self.name = self.path.name
+        self._runtime = need("onnxruntime", "onnx")
+        self.layers = layers
+        self._channels_first: set[str] = set()
+        self._session = self._open(device, threads)
+        self._input = self._session.get_inputs()[0]
+        meta = self._session.get_modelmeta().custom_metadata_map
+        self.sample_rate = sample_rate or (int(meta["sample_rate"]) if "sample_rate" in meta else None)
+        self.labels = tuple(meta["labels"].split(",")) if meta.get("labels") else None
+        first = self._input.shape[0] if self._input.shape else None
+        self.max_batch = first if isinstance(first, int) else None
+        self._outputs = [str(o.name) for o in self._session.get_outputs()]
+        self._answer = self._pick()
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """The digests of the file and of those that hold its weights."""
+        beside = external_data(self.path)
+        weights = {"external": beside} if beside else {}
+        return {"name": self.name, "onnx": file_digest(self.path), "layers": list(self.layers), **weights}
+
+    def prepare(self, batch: Batch) -> Batch:
+        """The batch in the type and with the axes that the model wants; a model of batch 1 gets one clip at a time."""
+        array = np.asarray(batch)
+        if array.dtype.kind not in "US":
+            array = np.ascontiguousarray(array, dtype=np.float64 if "double" in self._input.type else np.float32)
+        rank = len(self._input.shape)
+        if array.ndim == 2 and rank == 3:
+            array = array[:, None, :]
+        return array
+
+    def outputs(self, batch: Batch) -> Array:
+        """What the model answers, one row a clip."""
+        return _rows(self._run(self.prepare(batch), [self._answer])[0])
+
+    def with_layers(self, batch: Batch) -> tuple[Array, dict[str, Array]]:
+        """The answer, and each layer averaged over time."""
+        answer, *inner = self._run(self.prepare(batch), [self._answer, *self.layers])
+        rows = _rows(answer)
+        named = zip(self.layers, inner, strict=True)
+        return rows, {name: pooled(value, len(rows), name in self._channels_first) for name, value in named}
+
+    def is_out_of_memory(self, error: BaseException) -> bool:
+        """Whether the runtime says that it could not get memory."""
+        return isinstance(error, MemoryError) or "allocate memory" in str(error) or "bad_alloc" in str(error)
+
+    def _run(self, array: Array, names: Sequence[str]) -> list[Any]:
+        return list(self._session.run(list(names), {self._input.name: array}))
+
+    def _open(self, device: str, threads: int | None) -> Any:
+        options = self._runtime.SessionOptions()
+        options.log_severity_level = 3
+        options.intra_op_num_threads = threads or _limit() or _processors()
+        wanted = "CUDAExecutionProvider" if device in ("auto", "cuda") else "CPUExecutionProvider"
+        available = self._runtime.get_available_providers()
+        providers = [p for p in (wanted, "CPUExecutionProvider") if p in available]
+        model = self._model()
+        try:
+            return self._runtime.InferenceSession(model, options, providers=list(dict.fromkeys(providers)))
+        except Exception as error:  # onnxruntime raises its own kinds, one a status code
+            raise DataError(
+                f"{self.path.name} is no model that onnxruntime can run: {str(error).splitlines()[0]}"
+            ) from None
+
+    def _model(self) -> Any:
+        """The path, or the model with the asked-for inner values made outputs."""
+        if not self.layers:
+            return str(self.path)
+        onnx = need("onnx", "onnx")
+        model = onnx.load(str(self.path))
+        known = {o.name for o in model.graph.output}
+        inner = [name for node in model.graph.node for name in node.output if name]
+        self._channels_first = {
+            n for node in model.graph.node if node.op_type.startswith(CHANNELS_FIRST) for n in node.output
+        }
+        for name in self.layers:
+            if name not in known and name not in inner:
+                raise UnknownName("inner value of the model", name, inner)
+            if name not in known:
+                model.graph.output.append(onnx.helper.make_empty_tensor_value_info(name))
+        return model.SerializeToString()
+
+    def _pick(self) -> str:
+        names = [n for n in self._outputs if n not in self.layers]
+        for field in (*FIELDS, "output"):
+            if field in names:
+                return field
+        floats = [str(o.name) for o in self._session.get_outputs() if o.name in names and "float" in o.type]
+        chosen = floats if floats else names
+        if len(chosen) != 1:
+            raise UsageError(f"{self.name} has the outputs {', '.join(names)}; name the one with the scores 'logits'")
+        return chosen[0]
+
+
+def _limit() -> int:
+    """The threads that the process may use, as OMP_NUM_THREADS says; 0 where it says nothing."""
+    text = os.environ.get("OMP_NUM_THREADS", "")
+    return int(text) if text.isdigit() else 0
+
+
+def _rows(answer: Any) -> Array:
+    """An answer as an array; a list of mappings (class to probability, as scikit-learn exports have) as columns."""
+    if isinstance(answer, list) and answer and isinstance(answer[0], dict):
+        return np.array([[row[key] for key in sorted(row)] for row in answer], dtype=np.float64)
+    return pick_output(answer)
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,257 @@
+"""Scores from the outputs of models: log-odds of the positive class, from which the probability follows.
+
+| outputs                        | kind          | log-odds of the positive class                           |
+|--------------------------------|---------------|----------------------------------------------------------|
+| one column, any number         | logit         | the column                                               |
+| one column in 0..1             | probability   | ln p − ln(1 − p)                                         |
+| two columns or more            | logit         | column − log-sum-exp of the others (two: the difference) |
+| two columns or more            | multilabel    | the one column (a sigmoid per label)                     |
+| two columns or more, sum 1     | probability   | ln p − ln(1 − p)                                         |
+| several in 0..1, not sum 1     | probability   | the same, of the one column (a sigmoid a class)          |
+| columns with sum of exp 1      | logit         | log-probabilities are logits                             |
+
+Log-odds are kept because probabilities saturate: a softmax in float32 ties thousands of scores at exactly 1. What is
+already a probability is never squashed again; one column that could be either is refused until the caller says which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hitmiss.core.errors import DataError, UnknownName, UsageError
+
+Floats = NDArray[np.float64]
+OutputKind = Literal["auto", "logit", "multilabel", "probability"]
+OUTPUT_KINDS: Final = get_args(OutputKind)
+SUM_TOLERANCE: Final = 1e-3
+SAY: Final = "--outputs probability or --outputs logit on the command line, outputs=… in Python"
+FIELDS: Final = ("logits", "scores", "probabilities", "probs")
+"""Fields that hold the outputs where a model gives a mapping or an object, in this order."""
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """How scores are made of outputs; it stands in the configuration of a run.
+
+    `positive_index`: the column of the positive class (None: column 1 of two). `is_reversed`: the single column speaks
+    for the other class.
+    """
+
+    positive_index: int | None = None
+    kind: OutputKind = "auto"
+    is_reversed: bool = False
+
+    def settled(self, detector: Any, positive: str, width: int | None = None) -> Extraction:
+        """With what the detector itself says: what its outputs are, and which column is the positive class.
+
+        `width`: how many output columns there are, where that is known.
+        """
+        labels = getattr(detector, "labels", None)
+        index = self.positive_index
+        if index is None and labels is not None and width != 1:
+            index = positive_index_of(labels, positive)
+        kind: OutputKind = self.kind if self.kind != "auto" else getattr(detector, "output_kind", "auto")
+        return replace(self, positive_index=index, kind=kind)
+
+    def log_odds(self, outputs: Any) -> Floats:
+        """The log-odds of each row."""
+        found = to_log_odds(outputs, positive_index=self.positive_index, kind=self.kind)
+        return -found if self.is_reversed else found
+
+
+def to_log_odds(outputs: Any, *, positive_index: int | None = None, kind: OutputKind = "auto") -> Floats:
+    """Log-odds of the positive class, one a row.
+
+    >>> to_log_odds(np.array([[1.0, 3.0], [2.0, 0.0]])).tolist()
+    [2.0, -2.0]
+    >>> to_log_odds(np.array([0.5]), kind="probability").tolist(), to_log_odds(np.array([2.5])).tolist()
+    ([0.0], [2.5])
+    >>> to_log_odds(np.array([[0.25, 0.75]])).round(4).tolist()  # sums to 1: already a probability
+    [1.0986]
+    >>> to_log_odds(np.array([[1.0, 3.0]]), positive_index=0, kind="multilabel").tolist()  # labels that exclude nothing
+    [1.0]
+    """
+    if kind not in OUTPUT_KINDS:
+        raise UnknownName("output kind", kind, OUTPUT_KINDS)
+    columns = _columns(pick_output(outputs))
+    settled = _settle(columns) if kind == "auto" else kind
+    if columns.shape[1] == 1:
+        return columns[:, 0] if settled != "probability" else _log_odds(_checked(columns)[:, 0])
+    at = _index(columns.shape[1], positive_index)
+    if settled == "multilabel":
+        return columns[:, at]
+    if settled == "logit":
+        others = np.delete(columns, at, axis=1)
+        return np.asarray(columns[:, at] - _log_sum_exp(others))
+    return _log_odds_of_column(_checked(columns), at)
+
+
+def settled_kind(outputs: Any) -> OutputKind:
+    """Whether the outputs of several items are logits or probabilities; where that cannot be told, an error says so.
+
+    >>> settled_kind(np.array([[0.25, 0.75], [0.5, 0.5]])), settled_kind(np.array([0.3, -1.5]))
+    ('probability', 'logit')
+    """
+    return _settle(_columns(pick_output(outputs)))
+
+
+def to_probability(log_odds: Any) -> Floats:
+    """The probability that log-odds stand for.
+
+    >>> to_probability([0.0, -1000.0, np.inf]).tolist()
+    [0.5, 0.0, 1.0]
+    """
+    x = np.asarray(log_odds, dtype=np.float64)
+    small = np.exp(-np.abs(x))
+    return np.where(x >= 0, 1.0, small) / (1.0 + small)
+
+
+def pick_output(raw: Any) -> NDArray[Any]:
+    """The array of outputs in whatever a model gives.
+
+    Arrays and tensors as they are; a mapping or an object by its field `logits` (or scores, probabilities, probs); of a
+    tuple the only array with one row per clip and one or two dimensions, or the only such with one or two columns, as in
+    the `(hidden, logits)` of many spoofing detectors. Anything else is an error that names the shapes.
+
+    >>> pick_output((np.zeros((3, 160)), np.ones((3, 2)))).shape
+    (3, 2)
+    """
+    found = _as_array(pick_raw(raw))
+    assert found is not None  # `pick_raw` gives nothing else
+    return found
+
+
+def pick_raw(raw: Any) -> Any:
+    """What `pick_output` picks, as the model gave it."""
+    if _is_array(raw):
+        return raw
+    for field in FIELDS:
+        inner = raw.get(field) if isinstance(raw, Mapping) else getattr(raw, field, None)
+        if _is_array(inner):
+            return inner
+    parts = list(raw.values()) if isinstance(raw, Mapping) else list(raw) if isinstance(raw, tuple | list) else []
+    arrays = [part for part in parts if _is_array(part)]
+    shapes = [tuple(np.shape(part)) for part in arrays]
+    fitting = [part for part, shape in zip(arrays, shapes, strict=True) if len(shape) in (1, 2) and _is_float(part)]
+    narrow = [part for part in fitting if len(np.shape(part)) == 1 or np.shape(part)[1] <= 2]
+    if len(fitting) == 1 or len(narrow) == 1:
+        return fitting[0] if len(fitting) == 1 else narrow[0]
+    raise UsageError(
+        f"cannot tell which output holds the scores (found {', '.join(map(str, shapes)) or type(raw).__name__}); give one "
+        f"array, or a mapping with a field called {FIELDS[0]}",
+        code="which-output",
+    )
+
+
+def positive_index_of(labels: Sequence[str], positive: str) -> int:
+    """The column whose label names the positive class, synonyms understood, case ignored.
+
+    >>> positive_index_of(["Fake", "Real"], "bonafide")
+    1
+    """
+    from hitmiss.io.columns import same_class  # readers of tables come with it, which a model alone need not load
+
+    hits = [i for i, label in enumerate(labels) if same_class(label.strip().lower(), positive.lower())]
+    if len(hits) != 1:
+        raise UsageError(
+            f"the model's classes are {', '.join(labels[:8])}; which of them is {positive!r}? Say --positive-index"
+        )
+    return hits[0]
+
+
+def _is_array(value: Any) -> bool:
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind in "fiub"
+    is_list = isinstance(value, list) and bool(value) and all(isinstance(v, int | float | list) for v in value)
+    return hasattr(value, "detach") or is_list or isinstance(value, float | np.floating)
+
+
+def _is_float(value: Any) -> bool:
+    return value.is_floating_point() if hasattr(value, "detach") else np.asarray(value).dtype.kind == "f"
+
+
+def _as_array(value: Any) -> NDArray[Any] | None:
+    if isinstance(value, np.ndarray):
+        return value if value.dtype.kind in "fiub" else None
+    if hasattr(value, "detach"):  # a torch tensor; bfloat16 has no numpy form
+        tensor = value.detach().cpu()
+        return np.asarray(tensor.float().numpy() if tensor.is_floating_point() else tensor.numpy())
+    if isinstance(value, list) and value and all(isinstance(v, int | float | list) for v in value):
+        return np.asarray(value, dtype=np.float64)
+    return np.asarray([value]) if isinstance(value, float | np.floating) else None
+
+
+def _columns(array: NDArray[Any]) -> Floats:
+    """Outputs as row × column; a single output a row may lack the second axis."""
+    values = np.asarray(array, dtype=np.float64)
+    if values.ndim <= 1:
+        return values.reshape(-1, 1)
+    if values.ndim == 2 and values.shape[1]:
+        return values
+    squeezed = values.reshape(values.shape[0], *(n for n in values.shape[1:] if n != 1))
+    if squeezed.ndim > 2 or not values.size:
+        raise DataError(f"outputs must be one row a clip and one column a class; found the shape {values.shape}")
+    return squeezed.reshape(len(values), -1)
+
+
+def _settle(columns: Floats) -> OutputKind:
+    """Whether outputs are logits or probabilities, where that can be told."""
+    inside = bool(((columns >= 0) & (columns <= 1)).all())
+    if not inside or not len(columns):
+        return "logit"
+    if columns.shape[1] == 1:
+        raise DataError(
+            f"all {len(columns)} outputs lie in 0..1: they may be probabilities or logits; say which: {SAY}",
+            code="outputs-unknown",
+        )
+    if np.allclose(columns.sum(axis=1), 1.0, atol=SUM_TOLERANCE, rtol=0):
+        return "probability"
+    raise DataError(
+        f"all outputs lie in 0..1 and their rows do not sum to 1 (the first to {columns[0].sum():.4g}): "
+        f"say what they are: {SAY}",
+        code="outputs-unknown",
+    )
+
+
+def _index(n: int, positive_index: int | None) -> int:
+    if positive_index is None:
+        if n > 2:
+            raise UsageError(f"the model has {n} output columns; say which is the positive class (--positive-index)")
+        return 1
+    if not -n <= positive_index < n:
+        raise UsageError(f"there is no output column {positive_index}; the model has {n}")
+    return positive_index % n
+
+
+def _checked(columns: Floats) -> Floats:
+    wrong = (columns < 0) | (columns > 1)
+    if wrong.any():
+        raise DataError(f"{int(wrong.sum())} outputs are no probabilities, the first is {columns[wrong][0]:g}")
+    return columns
+
+
+def _log_odds_of_column(columns: Floats, at: int) -> Floats:
+    """Of probabilities that sum to 1 the rest is summed rather than 1 − p formed, which rounds it away near 1."""
+    is_softmax = np.allclose(columns.sum(axis=1), 1.0, atol=SUM_TOLERANCE, rtol=0)
+    if not is_softmax:
+        return _log_odds(columns[:, at])
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(columns[:, at]) - np.log(np.delete(columns, at, axis=1).sum(axis=1)))
+
+
+def _log_odds(p: Floats) -> Floats:
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(p) - np.log1p(-p))
+
+
+def _log_sum_exp(values: Floats) -> Floats:
+    top = values.max(axis=1)
+    safe = np.where(np.isfinite(top), top, 0.0)
+    with np.errstate(divide="ignore"):
+        total = safe + np.log(np.exp(values - safe[:, None]).sum(axis=1))
+    return np.asarray(np.where(np.isfinite(top), total, top))

@@ -1,0 +1,81 @@
+"""Unintended bias of a run by identity: subgroup, BPSN and BNSP AUC with intervals, their power means, the final figure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hitmiss.core.results import Estimate
+from hitmiss.core.tally import Floats, Tally
+from hitmiss.core.trials import Trials
+from hitmiss.metrics.bias import KINDS, POWER, bias_score
+from hitmiss.stats.forms import PairShare
+from hitmiss.stats.intervals import auc_interval
+
+IDENTITY: Final = "identity"
+FEW: Final = 10
+
+
+def measure_bias(
+    trials: Trials, members: Mapping[str, NDArray[np.bool_]], *, p: float = POWER, level: float = 0.95
+) -> tuple[list[Estimate], list[str]]:
+    """Estimates for each identity (a mask of the trials that mention it), their power means and the final figure.
+
+    The scores of the four corners (subgroup or background, toxic or not) are sorted once for the three AUCs.
+    Also what to tell the reader.
+    """
+    positive, score = np.asarray(trials.label == 1), trials.score
+    rows = [e for name, member in members.items() for e in _identity(name, member, positive, score, level)]
+    overall = PairShare().value(Tally.of_classes(score[positive], score[~positive]))
+    values = {k: [math.nan if e.value is None else e.value for e in rows if e.metric == k] for k in KINDS}
+    final = bias_score(overall, values, p=p)
+    base: dict[str, Any] = {"n": len(trials), "n_positive": trials.n_positive, "slice": {IDENTITY: "*"}, "best": "high"}
+    averages = [
+        Estimate(k, _known(v), average="power mean", settings={"p": p}, note=_used(values[k]), **base)
+        for k, v in final.power_means.items()
+    ]
+    averages.append(Estimate("bias_score", _known(final.final), average="power mean", settings={"p": p}, **base))
+    return [*rows, *averages], _remarks(rows)
+
+
+def _identity(
+    name: str, member: NDArray[np.bool_], positive: NDArray[np.bool_], score: Floats, level: float
+) -> list[Estimate]:
+    corner = {(p, m): np.sort(score[(positive == p) & (member == m)]) for p in (True, False) for m in (True, False)}
+    sides = (
+        (corner[True, True], corner[False, True]),
+        (corner[True, False], corner[False, True]),
+        (corner[True, True], corner[False, False]),
+    )
+    return [_estimate(kind, name, *side, level) for kind, side in zip(KINDS, sides, strict=True)]
+
+
+def _estimate(kind: str, name: str, positives: Floats, negatives: Floats, level: float) -> Estimate:
+    n1, n0 = len(positives), len(negatives)
+    row: dict[str, Any] = {"n": n1 + n0, "n_positive": n1, "slice": {IDENTITY: name}, "best": "high"}
+    if not n1 or not n0:
+        return Estimate(kind, None, note=f"undefined: no {'toxic' if not n1 else 'non-toxic'} text there", **row)
+    tally = Tally.of_classes(positives, negatives)
+    low, high = auc_interval(tally, level)
+    few = min(n1, n0)
+    note = f"only {few} {'toxic' if n1 == few else 'non-toxic'}" if few < FEW else None
+    ends: dict[str, Any] = {"low": low, "high": high, "method": "delong"} if not math.isnan(low) else {}
+    return Estimate(kind, PairShare().value(tally), note=note, **ends, **row)
+
+
+def _used(values: list[float]) -> str | None:
+    defined = sum(not math.isnan(v) for v in values)
+    return None if defined == len(values) else f"over {defined} of {len(values)} identities"
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def _remarks(rows: list[Estimate]) -> list[str]:
+    absent = list(dict.fromkeys(e.slice[IDENTITY] for e in rows if e.metric == "subgroup_auc" and e.n == 0))
+    return [f"no text mentions {', '.join(absent)}"] if absent else []

@@ -1,0 +1,701 @@
+"""Compare: two runs on the same questions -> per metric and slice the difference, its interval and its test."""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from itertools import groupby
+from pathlib import Path
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import polars as pl
+
+from hitmiss._version import __version__
+from hitmiss.core import artifacts
+from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.progress import each, part, step
+from hitmiss.core.question import By, Contest, Design, Grouping, Plan, Protocol, ReadSpec, Side
+from hitmiss.core.registry import resolve
+from hitmiss.core.results import SCHEMA, finite
+from hitmiss.core.schema import Spec
+from hitmiss.core.tally import Floats
+from hitmiss.core.trials import Trials, demanded
+from hitmiss.core.values import DIGITS, END_DIGITS, steady
+from hitmiss.engine.contrasts import (
+    NO_TEST,
+    NO_WIDTH,
+    RIGHT,
+    Both,
+    Contrast,
+    Mask,
+    PairedDraws,
+    PairedSample,
+    choose_test,
+    columns_of,
+    contrast,
+    degrees,
+    ends_of,
+    outcomes,
+    slices,
+    wholes,
+)
+from hitmiss.engine.measure import FEW, alarms, ask
+from hitmiss.engine.pairing import Breach, Pair, breaches, pair, unchecked
+from hitmiss.engine.resample import OneClass
+from hitmiss.engine.signature import render
+from hitmiss.stats import tests
+from hitmiss.stats.intervals import auc_interval
+from hitmiss.stats.paired import detectable, p_of_replicates
+from hitmiss.stats.tests import adjusted
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+# ----------------------------------------------------------------------
+# The rows of a comparison: differences between two runs, the pairs on which their decisions differ, and what to worry about.
+
+A_BETTER, B_BETTER, NO_DIFFERENCE, IDENTICAL = "A better", "B better", "no difference shown", "identical"
+ALL, WRONG, BOTH = "all answered", "abstention = wrong", "both answered"
+"""Readings of abstentions in McNemar's test; the first where there are none."""
+NOT_TESTED, UNDEFINED = "not tested", "undefined"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One metric in one slice: the figures of both runs, B − A, its interval and test, and who does better how often.
+
+    `wins`, `ties` and `losses` count the pairs that B answers better, as well and worse (for an average: the slices).
+    `mdd` is the least true difference that so many pairs would show (80 % power). None where something is undefined;
+    `note` then says why.
+    """
+
+    metric: str
+    a: float | None
+    b: float | None
+    delta: float | None
+    low: float | None = None
+    high: float | None = None
+    p_value: float | None = None
+    p_adjusted: float | None = None
+    test: str | None = None
+    n_pairs: int = 0
+    n_positive: int = 0
+    wins: int = 0
+    ties: int = 0
+    losses: int = 0
+    mdd: float | None = None
+    verdict: str = UNDEFINED
+    slice: Mapping[str, str] = field(default_factory=dict)
+    average: str | None = None
+    note: str | None = None
+    best: str = "low"
+
+    def __post_init__(self) -> None:
+        for end in ("low", "high"):
+            object.__setattr__(self, end, steady(getattr(self, end), END_DIGITS))
+
+
+DIGITS_OF: Final[Mapping[str, int]] = {
+    **dict.fromkeys(("a", "b", "delta", "value"), DIGITS),
+    **dict.fromkeys(("mdd", "p_value", "p_adjusted", "p_exact", "p_mid"), END_DIGITS),
+}
+"""Fields of a row whose last digits differ between processors, and how many are kept."""
+
+
+def told(row: Any) -> dict[str, Any]:
+    """A row as JSON can hold it, with the digits that are the same on every processor."""
+    return {k: finite(steady(v, DIGITS_OF[k]) if k in DIGITS_OF else v) for k, v in asdict(row).items()}
+
+
+def judged(row: Difference, level: float) -> Difference:
+    """The row with the verdict that its adjusted p value allows."""
+    if row.delta is None:
+        return row
+    is_alike = row.delta == 0.0 and not row.wins and not row.losses
+    if row.p_adjusted is None:  # alike answers are so without a test, where the pairs were looked at
+        return replace(row, verdict=IDENTICAL if is_alike and row.ties else NOT_TESTED)
+    if is_alike:
+        return replace(row, verdict=IDENTICAL)
+    if row.p_adjusted >= 1.0 - level or row.delta == 0.0:
+        return replace(row, verdict=NO_DIFFERENCE)
+    return replace(row, verdict=B_BETTER if (row.delta > 0.0) == (row.best == "high") else A_BETTER)
+
+
+@dataclass(frozen=True)
+class Discordance:
+    """McNemar's table of one slice under one reading of abstentions.
+
+    `abstention = wrong`: every pair, and what was not answered is not right (`all answered` where that is no question). `both answered`: only pairs with two answers.
+    `p_exact` is two-sided, `p_mid` the mid-p beside it; both None where trials are not independent.
+    """
+
+    reading: str
+    n_pairs: int
+    both_right: int
+    only_a: int
+    only_b: int
+    both_wrong: int
+    p_exact: float | None = None
+    p_mid: float | None = None
+    p_adjusted: float | None = None
+    slice: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two runs on the same questions, as frozen rows with the signature that pins how they were made."""
+
+    names: tuple[str, str]
+    differences: tuple[Difference, ...]
+    discordances: tuple[Discordance, ...] = ()
+    signature: str = ""
+    warnings: tuple[str, ...] = ()
+    level: float = 0.95
+    correction: str = "holm"
+    protocol: str | None = None
+    design: Design | None = field(default=None, repr=False)
+    """What was asked, and how each run was read."""
+
+    def __iter__(self) -> Iterator[Difference]:
+        return iter(self.differences)
+
+    def __len__(self) -> int:
+        return len(self.differences)
+
+    def one(self, metric: str, *, average: str | None = None, **cell: str) -> Difference:
+        """The one difference of a metric in a slice; an error where there is none."""
+        found = [d for d in self if d.metric == metric and d.average == average and dict(d.slice) == cell]
+        if len(found) != 1:
+            known = sorted({d.metric for d in self})
+            raise UsageError(
+                f"{len(found)} differences of {metric!r} for average={average!r}, {cell}; metrics: {known}"
+            )
+        return found[0]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form: `{"schema": 1, "kind": "comparison", "a": …, "b": …, "differences": [{…}], "mcnemar": [{…}]}`."""
+        return {
+            "schema": SCHEMA,
+            "kind": "comparison",
+            "signature": self.signature,
+            "protocol": self.protocol,
+            "a": self.names[0],
+            "b": self.names[1],
+            "level": self.level,
+            "correction": self.correction,
+            "warnings": list(self.warnings),
+            "design": self.design.to_plain() if self.design is not None else None,
+            "differences": [told(d) for d in self],
+            "mcnemar": [told(d) for d in self.discordances],
+        }
+
+    def to_json(self, indent: int | None = 1) -> str:
+        """The JSON form as text."""
+        return json.dumps(artifacts.sealed(self.to_dict()), indent=indent, ensure_ascii=False, allow_nan=False)
+
+    def save(self, path: str | Path) -> None:
+        """Write the JSON form."""
+        artifacts.write(path, self.to_json() + "\n")
+
+    def to_polars(self) -> pl.DataFrame:
+        """One row a difference; slices as columns of their own."""
+        names = sorted({k for d in self for k in d.slice})
+        rows = [{**asdict(d), **{k: d.slice.get(k) for k in names}} for d in self]
+        for row in rows:
+            del row["slice"]
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row a difference, as a pandas frame (needs pandas)."""
+        import pandas as pd
+
+        return pd.DataFrame(self.to_polars().to_dicts())
+
+    def __str__(self) -> str:
+        lines = [f"{_named(d)} {_number(d.delta)} {_interval(d)} {d.verdict}" for d in self]
+        return "\n".join([*lines, *(f"warning: {w}" for w in self.warnings), self.signature]).strip()
+
+    def _repr_html_(self) -> str:
+        header = ("metric", "slice", *self.names, "B − A", "interval", "p", "adjusted p", "test", "pairs", "verdict")
+        rows = "".join(_html_row([_cell(t) for t in _texts(d)], "td") for d in self)
+        warnings = "".join(f"<p>⚠ {html.escape(w)}</p>" for w in self.warnings)
+        head = _html_row([_cell(t) for t in header], "th")
+        signature = f"<p><code>{html.escape(self.signature)}</code></p>"
+        return f"{warnings}<table><thead>{head}</thead><tbody>{rows}</tbody></table>{signature}"
+
+
+def _texts(d: Difference) -> tuple[str, ...]:
+    where = ", ".join(f"{k}={v}" for k, v in d.slice.items()) or (d.average or "all")
+    figures = (_number(d.a), _number(d.b), _number(d.delta), _interval(d), p_text(d.p_value), p_text(d.p_adjusted))
+    return (d.metric, where, *figures, d.test or "", str(d.n_pairs), d.verdict)
+
+
+def _cell(text: str) -> str:
+    return html.escape(text)
+
+
+def _html_row(cells: list[str], tag: str) -> str:
+    return f"<tr>{''.join(f'<{tag}>{c}</{tag}>' for c in cells)}</tr>"
+
+
+def _named(d: Difference) -> str:
+    where = ", ".join(f"{k}={v}" for k, v in d.slice.items())
+    return " ".join(filter(None, (d.average, d.metric, f"[{where}]" if where else "")))
+
+
+def _number(value: float | None) -> str:
+    return "undefined" if value is None else f"{value:.4f}"
+
+
+def _interval(d: Difference) -> str:
+    return f"[{d.low:.4f}, {d.high:.4f}]" if d.low is not None and d.high is not None else ""
+
+
+def p_text(p: float | None) -> str:
+    """A p value as tables show it.
+
+    >>> p_text(0.0369), p_text(7.476e-59), p_text(0.0), p_text(1.0), p_text(None)
+    ('0.0369', '7.5e-59', '<1e-300', '1', '–')
+    """
+    if p is None:
+        return "–"
+    if p < 1e-300:
+        return "<1e-300"
+    return "1" if p == 1.0 else f"{p:.4f}" if p >= 0.0001 else f"{p:.1e}"
+
+
+# ----------------------------------------------------------------------
+# Two runs' paired samples to the rows of a comparison: contrasts, averages over slices, families, verdicts.
+
+ANSWERED: Final = 4
+"""Outcomes below this one are answers."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """A question's contrast on one sample, with the replicates of the difference where they were drawn."""
+
+    question: Both
+    sample: PairedSample
+    found: Contrast
+    deltas: Floats | None
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """What is asked of the samples, and how."""
+
+    questions: list[Both]
+    draws: PairedDraws
+    test: str
+    correction: str
+    paired: Pair
+
+    @property
+    def plan(self) -> Plan:
+        """How sure."""
+        return self.draws.plan
+
+    def everything(
+        self, samples: list[PairedSample], groupings: list[Grouping], narrow: tuple[str, ...]
+    ) -> tuple[list[Difference], list[Discordance]]:
+        """The rows of all samples, then of their slices with averages; p values adjusted within each family."""
+        asked = [q for q in self.questions if not narrow or q[0].metric.name in narrow]
+        with step("comparing", 1 + len(groupings)):
+            return self._told(samples, groupings, asked)
+
+    def _told(
+        self, samples: list[PairedSample], groupings: list[Grouping], asked: list[Both]
+    ) -> tuple[list[Difference], list[Discordance]]:
+        with part():
+            rows = [self.row(cell) for s in _in_turn(samples, "all pairs") for cell in self.cells(s, self.questions)]
+        averages: list[Difference] = []
+        inside: list[PairedSample] = []
+        for grouping in groupings:
+            with part():
+                for whole in _in_turn(samples, f"by {' × '.join(grouping)}"):
+                    parts = slices(whole, grouping)
+                    cells = [self.cells(sample, asked) for sample in _in_turn(parts, "")]
+                    rows += [self.row(cell) for own in cells for cell in own]
+                    averages += [self.macro(whole, grouping, [own[i] for own in cells]) for i in range(len(asked))]
+                    inside += parts
+        decided = any("decision" in q[0].metric.columns for q in self.questions)
+        tables = [d for sample in (*samples, *inside) for d in self.discordances(sample)] if decided else []
+        own = [judged(d, self.plan.level) for d in _adjusted(rows, self.correction)]
+        return own + [judged(d, self.plan.level) for d in averages], _adjusted_tables(tables, self.correction)
+
+    def cells(self, sample: PairedSample, questions: list[Both]) -> list[Cell]:
+        """Every question on one sample; replicates are drawn together, for those that need them."""
+        tests = [choose_test(q, sample, self.test, bool(self.plan.unit)) for q in questions]
+        need = [i for i, t in enumerate(tests) if self.plan.bootstrap and t not in ("delong", NO_TEST)]
+        drawn = self.draws.deltas([questions[i] for i in need], sample) if need else []
+        deltas = dict(zip(need, drawn, strict=True))
+        return [
+            Cell(q, sample, contrast(q, sample, t, self.draws, deltas.get(i)), deltas.get(i))
+            for i, (q, t) in enumerate(zip(questions, tests, strict=True))
+        ]
+
+    def row(self, cell: Cell) -> Difference:
+        """A cell as a row; its p value is not adjusted yet."""
+        found, sample, question = cell.found, cell.sample, cell.question[0]
+        p = _known(found.p_value)
+        counted = found.is_too_few and not self.plan.unit  # the note says how few there are
+        notes = [_undefined(cell, self.paired.names), None if counted else _few(sample), found.note]
+        return Difference(
+            metric=question.text,
+            a=_known(found.a),
+            b=_known(found.b),
+            delta=_known(found.delta),
+            low=_known(found.low),
+            high=_known(found.high),
+            p_value=p,
+            p_adjusted=p,
+            test=found.test or None,
+            n_pairs=sample.n,
+            n_positive=sample.n_positive,
+            wins=found.wins,
+            ties=found.ties,
+            losses=found.losses,
+            mdd=detectable(found.error, self.plan.level),
+            slice=dict(sample.slice),
+            note="; ".join(n for n in notes if n) or None,
+            best=question.metric.best,
+        )
+
+    def macro(self, whole: PairedSample, grouping: Grouping, cells: list[Cell]) -> Difference:
+        """The mean over the slices where both figures are defined; wins, ties and losses count slices."""
+        good = [c for c in cells if not math.isnan(c.found.delta)]
+        sign = -1.0 if cells[0].question[0].metric.best == "low" else 1.0
+        gains = [sign * c.found.delta for c in good]
+        row = Difference(cells[0].question[0].text, None, None, None, average="macro", n_pairs=whole.n)
+        row = replace(row, slice={**whole.slice, **dict.fromkeys(grouping, "*")}, n_positive=whole.n_positive)
+        row = replace(row, best=cells[0].question[0].metric.best)
+        if not good:
+            return replace(row, note="undefined: in no slice defined")
+        wins, losses = sum(g > 0 for g in gains), sum(g < 0 for g in gains)
+        means = [math.fsum(getattr(c.found, side) for c in good) / len(good) for side in ("a", "b")]
+        row = replace(row, a=means[0], b=means[1], delta=means[1] - means[0], wins=wins, losses=losses)
+        note = None if len(good) == len(cells) else f"over {len(good)} of {len(cells)} slices"
+        row = replace(row, ties=len(good) - wins - losses, note=note)
+        if good[0].found.test == NO_TEST:
+            return replace(row, note="; ".join(filter(None, (note, good[0].found.note))))
+        shares = bool(whole.parts[0].a.columns.one_class.of(grouping)[0]) and not self.plan.unit
+        if shares:
+            return replace(
+                row, note="; ".join(filter(None, (note, "no test: these slices share trials; draw a --unit")))
+            )
+        unknown = sum(c.found.is_too_few for c in good)
+        if unknown:
+            why = f"no interval: in {unknown} of {len(cells)} slices there is too little for one"
+            return replace(row, note="; ".join(filter(None, (note, why))))
+        return self._macro_tested(row, good)
+
+    def _macro_tested(self, row: Difference, good: list[Cell]) -> Difference:
+        """Slices are apart, so errors of areas add up; replicates of everything else are averaged."""
+        assert row.delta is not None
+        if all(c.found.test == "delong" for c in good):
+            error = math.sqrt(math.fsum(c.found.error**2 for c in good)) / len(good)
+            if not error > 0.0:
+                return row
+            half = NormalDist().inv_cdf(0.5 + self.plan.level / 2) * error
+            p = math.erfc(abs(row.delta) / error / math.sqrt(2.0))
+            row = replace(row, low=row.delta - half, high=row.delta + half, p_value=p, p_adjusted=p, test="delong")
+            return replace(row, mdd=detectable(error, self.plan.level))
+        drawn = [c.deltas for c in good if c.deltas is not None]
+        if len(drawn) < len(good):
+            return row
+        deltas = np.mean(drawn, axis=0)
+        freedom = self._degrees(good)
+        low, high = ends_of(deltas, row.delta or 0.0, freedom, self.plan)
+        p = p_of_replicates(deltas, freedom, bool(self.plan.unit))
+        if math.isnan(p):
+            return row
+        error = float(np.nanstd(deltas, ddof=1))
+        row = replace(row, p_value=p, p_adjusted=p, test="bootstrap", mdd=detectable(error, self.plan.level))
+        if low == high:
+            return replace(row, note="; ".join(filter(None, (row.note, f"no interval: {NO_WIDTH}"))))
+        return replace(row, low=low, high=high)
+
+    def _degrees(self, good: list[Cell]) -> float:
+        """Degrees of freedom of a mean over slices: units go through all of them, trials add up."""
+        found = [degrees(c.question, c.sample, self.draws) for c in good]
+        return max(found) if self.plan.unit else math.fsum(found)
+
+    def discordances(self, sample: PairedSample) -> list[Discordance]:
+        """McNemar's tables of a sample: abstentions wrong, and only pairs with two answers where that is another set."""
+        codes = [
+            np.concatenate([outcomes(s) for s in sides])
+            for sides in ([p.a for p in sample.parts], [p.b for p in sample.parts])
+        ]
+        right = [np.isin(code, RIGHT) for code in codes]
+        both = (codes[0] < ANSWERED) & (codes[1] < ANSWERED)
+        everything = np.ones(len(both), dtype=bool)
+        readings = {ALL: everything} if both.all() else {WRONG: everything, BOTH: both}
+        independent = len(sample.parts) == 1 and not self.plan.unit
+        return [
+            _table(reading, inside, right[0], right[1], independent, sample.slice)
+            for reading, inside in readings.items()
+        ]
+
+
+def _in_turn(samples: list[PairedSample], what: str) -> Iterator[PairedSample]:
+    """The samples one after the other, counted by their pairs for whoever looks on."""
+    return each(samples, what, [sample.n for sample in samples])
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)
+
+
+def _table(
+    reading: str, inside: Mask, right_a: Mask, right_b: Mask, independent: bool, where: Mapping[str, str]
+) -> Discordance:
+    """McNemar's table of the pairs inside a reading."""
+    both, only_a, only_b, neither = (
+        int((inside & (right_a == x) & (right_b == y)).sum()) for x in (True, False) for y in (True, False)
+    )
+    row = Discordance(reading, int(inside.sum()), both, only_a, only_b, neither, slice=dict(where))
+    if not independent:
+        return row
+    p = tests.exact(only_a, only_b)
+    return replace(row, p_exact=p, p_mid=tests.mid_p(only_a, only_b), p_adjusted=p)
+
+
+def _undefined(cell: Cell, names: tuple[str, str]) -> str | None:
+    if not math.isnan(cell.found.delta):
+        return None
+    sample, head = cell.sample, cell.sample.parts[0].a.columns.trials.header
+    if sample.n_positive in (0, sample.n):
+        return f"undefined: only {head.positive if sample.n_positive else head.negative} here"
+    where = [name for name, value in zip(names, (cell.found.a, cell.found.b), strict=True) if math.isnan(value)]
+    return f"undefined in {' and '.join(where)}: an empty denominator" if where else "undefined: both are infinite"
+
+
+def _few(sample: PairedSample) -> str | None:
+    head = sample.parts[0].a.columns.trials.header
+    for name, n in ((head.positive, sample.n_positive), (head.negative, sample.n - sample.n_positive)):
+        if 0 < n < FEW:
+            return f"only {n} {name}"
+    return None
+
+
+def _families(rows: Sequence[Difference]) -> list[tuple[tuple[object, ...], list[Difference]]]:
+    """Rows of one metric over the slices of one grouping."""
+    ordered = sorted(rows, key=lambda d: (d.metric, tuple(d.slice)))
+    return [(key, list(own)) for key, own in groupby(ordered, key=lambda d: (d.metric, tuple(d.slice)))]
+
+
+def _adjusted(rows: list[Difference], correction: str) -> list[Difference]:
+    """The rows in their order, p values adjusted within each family."""
+    new = {
+        id(row): p
+        for _, own in _families(rows)
+        for row, p in zip(own, adjusted([r.p_value for r in own], correction), strict=True)
+    }
+    return [replace(row, p_adjusted=new[id(row)]) for row in rows]
+
+
+def _adjusted_tables(rows: list[Discordance], correction: str) -> list[Discordance]:
+    found: dict[tuple[object, ...], list[Discordance]] = {}
+    for row in rows:
+        found.setdefault((row.reading, tuple(row.slice)), []).append(row)
+    new = {
+        id(row): p
+        for own in found.values()
+        for row, p in zip(own, adjusted([r.p_exact for r in own], correction), strict=True)
+    }
+    return [replace(row, p_adjusted=new[id(row)]) for row in rows]
+
+
+# ----------------------------------------------------------------------
+# Compare: two runs on the same questions -> per metric and slice the difference, its interval, its test, a verdict.
+
+
+def compare(
+    a: Trials,
+    b: Trials,
+    metrics: Sequence[str | Spec] | Design,
+    *,
+    by: By = (),
+    bootstrap: int = 1000,
+    unit: str | Sequence[str] | None = None,
+    seed: int = 0,
+    level: float = 0.95,
+    correction: str = "auto",
+    test: str = "auto",
+    names: tuple[str, str] = ("A", "B"),
+    allow_missing: bool = False,
+    force: bool = False,
+    protocol: Protocol | None = None,
+) -> Comparison:
+    """Every metric of two runs on the same questions, pooled and per slice: B − A with its paired interval and test.
+
+    `test` is `auto` or one of mcnemar, delong, bootstrap, permutation (see `contrasts`); `correction` (holm, bh, none;
+    auto is holm) adjusts the p values of the slices of one metric and grouping. Where runs were repeated, figures are averaged over
+    repetitions and items are drawn. What the rules of `validity` call invalid is refused; `force` puts it into the
+    warnings instead.
+
+    >>> label = [1, 1, 0, 0] * 3
+    >>> a, b = Trials.of(label, [0.9, 0.4, 0.6, 0.1] * 3), Trials.of(label, [0.9, 0.7, 0.6, 0.1] * 3)
+    >>> found = compare(a, b, ["roc_auc"]).one("roc_auc")
+    >>> found.a, found.b, found.delta, found.verdict
+    (0.75, 1.0, 0.25, 'no difference shown')
+    """
+    a, b = demanded(a, "compare"), demanded(b, "compare")
+    contest = Contest(test=test, correction=correction, allow_missing=allow_missing, force=force)
+    design = Design.of(
+        () if isinstance(metrics, Design) else metrics,
+        by=by,
+        unit=unit,
+        bootstrap=bootstrap,
+        seed=seed,
+        level=level,
+        protocol=protocol,
+        contest=contest,
+    )
+    if isinstance(metrics, Design):
+        design = metrics.alone(design, Design(bootstrap=1000, contest=Contest()))
+    return compare_design(a, b, design, names)
+
+
+def compare_design(a: Trials, b: Trials, design: Design, names: tuple[str, str] = ("A", "B")) -> Comparison:
+    """What a design asks of two runs, whose metrics it names."""
+    chosen, contest, groupings = design.settled, design.contest or Contest(), list(design.groupings)
+    on_scores = any("score" in resolve(m)[1].columns for m in design.metrics)
+    paired = pair(a, b, names=names, allow_missing=contest.allow_missing, scores=on_scores)
+    unit = design.unit or (("item",) if paired.repeats else ())
+    plan = Plan(design.bootstrap, unit, design.seed, design.level)
+    shared = [*dict.fromkeys([c for g in groupings for c in g] + [u for u in plan.unit if u != "item"])]
+    columns = columns_of(paired, shared, OneClass(chosen.negative_only, chosen.positive_only))
+    questions = [(ask(m, columns[0].trials, chosen), ask(m, columns[1].trials, chosen)) for m in design.metrics]
+    if not len(paired):
+        raise DataError("there are no pairs to compare", code="no-pairs")
+    wholes_ = wholes(*columns)
+    warnings = _warnings(paired, wholes_, questions, on_scores, contest.force)
+    draws = PairedDraws.prepare(plan, *columns, chosen.zero_undefined)
+    correction = "holm" if contest.correction == "auto" else contest.correction
+    work = Work(questions, draws, contest.test, correction, paired)
+    rows, tables = work.everything(wholes_, groupings, chosen.slice_metrics)
+    made = Comparison(
+        names,
+        tuple(rows),
+        tuple(tables),
+        "",
+        tuple(dict.fromkeys(warnings)),
+        design.level,
+        correction,
+        chosen.name or None,
+        with_sides(design, {names[0]: a, names[1]: b}),
+    )
+    return replace(made, signature=_sign(made, work, groupings, chosen, contest.force))
+
+
+def with_sides(design: Design, runs: Mapping[str, Trials]) -> Design:
+    """The design with what is known of how each run was read."""
+    sides = tuple(
+        Side(name, t.header.reading or ReadSpec(), t.header.threshold.value if t.header.threshold else None)
+        for name, t in runs.items()
+    )
+    return replace(design, contest=replace(design.contest or Contest(), sides=sides))
+
+
+def with_contents(design: Design, runs: Mapping[str, Trials]) -> Design:
+    """The design of a comparison with the hash of each run's rows, for a file: no table needs it, and it takes a sort."""
+    contest = design.contest or Contest()
+    sides = tuple(replace(side, content=runs[side.name].content) for side in contest.sides)
+    return replace(design, contest=replace(contest, sides=sides))
+
+
+def _warnings(
+    paired: Pair, samples: list[PairedSample], questions: Sequence[Both], on_scores: bool, force: bool
+) -> list[str]:
+    """Everything that a reader must be told; what makes the comparison invalid is refused unless it is forced."""
+    wrong = breaches(paired.a, paired.b, same_items=not any(paired.left_out)) + (
+        _directions(samples[0], paired.names) if on_scores else []
+    )
+    if wrong and not force:
+        raise DataError(
+            f"{paired.names[0]} and {paired.names[1]} cannot be compared: {'; '.join(map(str, wrong))}. "
+            "--force compares them all the same and says so in the report",
+            code="incomparable",
+        )
+    found = [f"INVALID COMPARISON, forced: {breach}" for breach in wrong]
+    if any(paired.left_out):
+        left = " and ".join(f"{n:,} of {who}" for n, who in zip(paired.left_out, paired.names, strict=True))
+        found.append(f"different sample sizes: left out, for want of a partner: {left}")
+    found += unchecked(paired.a, paired.b)
+    for i, (trials, name) in enumerate(zip((paired.a, paired.b), paired.names, strict=True)):
+        found += [f"{name}: {note}" for note in trials.header.notes]
+        sides = [part.a if i == 0 else part.b for sample in samples for part in sample.parts]
+        found += [f"{name}: {alarm}" for side in sides for alarm in alarms(side, [q[i] for q in questions])]
+    return found
+
+
+def _directions(sample: PairedSample, names: tuple[str, str]) -> list[Breach]:
+    """Scores that point the right way in one run and the wrong way in the other."""
+    part = sample.parts[0]
+    if not 0 < part.a.n_positive < part.a.n:
+        return []
+    ends = [auc_interval(side.tally) for side in (part.a, part.b)]
+    reversed_ = [high < 0.5 for _, high in ends]
+    if reversed_[0] == reversed_[1] or not any(low > 0.5 for low, _ in ends):
+        return []
+    who = names[0] if reversed_[0] else names[1]
+    negative = part.a.columns.trials.header.negative
+    said = tuple("reversed" if t else "not reversed" for t in reversed_)
+    return [Breach("different directions", turned(who, negative), (said[0], said[1]))]
+
+
+def turned(who: str, negative: str) -> str:
+    """What is said of a run whose scores point the wrong way."""
+    return f"higher scores of {who} go with {negative}; read it with --higher"
+
+
+def _sign(made: Comparison, work: Work, groupings: list[Grouping], protocol: Protocol, force: bool) -> str:
+    """One line that pins every choice and the figures."""
+    head, paired = work.paired.a.header, work.paired
+    figures = "\n".join(
+        repr(
+            (d.metric, sorted(d.slice.items()), d.average, *(f"{x:.9e}" if x is not None else "-" for x in _numbers(d)))
+        )
+        for d in made
+    )
+    parts = {
+        "hitmiss": __version__,
+        "compare": "paired",
+        "protocol": protocol.name or "none",
+        "metrics": "+".join(str(Spec.of(q.metric.name, **q.settings)).replace(" ", "") for q, _ in work.questions),
+        "pos": head.positive,
+        "kind": head.score_kind,
+        "by": ",".join("*".join(g) for g in groupings) or "none",
+        "test": work.test,
+        "correction": work.correction,
+        "boot": str(work.plan),
+        "level": f"{work.plan.level:g}",
+        "forced": "yes" if force else "none",
+        "left-out": "/".join(map(str, paired.left_out)) if any(paired.left_out) else "none",
+        "n": f"{len(paired)}/{paired.a.n_positive}",
+        "a": digest(paired.a),
+        "b": digest(paired.b),
+        "numpy": np.__version__,
+        "out": hashlib.sha256(figures.encode()).hexdigest()[:12],
+    }
+    return render(parts)
+
+
+def digest(trials: Trials) -> str:
+    """The content of the files, and of the answers: two systems may stand in one file."""
+    answers = [trials.frame[name] for name in ("score", "decision", "confidence") if name in trials.frame.columns]
+    sha = hashlib.sha256(b"".join(column.to_numpy().tobytes() for column in answers))
+    return f"{trials.digest}.{sha.hexdigest()[:6]}"
+
+
+def _numbers(d: Difference) -> tuple[float | None, ...]:
+    return d.a, d.b, d.low, d.high, d.p_value, d.p_adjusted

@@ -1,0 +1,601 @@
+"""One metric on one paired sample: both figures, their difference, its interval and its test."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property, lru_cache
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.question import OF_ALL, Grouping, Plan, find
+from hitmiss.core.tally import Array, Floats
+from hitmiss.core.trials import Trials
+from hitmiss.core.values import Rate
+from hitmiss.engine.pairing import REPEATS, Pair
+from hitmiss.engine.resample import Columns, Draws, OneClass, Question, Sample, samples_of_runs, samples_of_slices
+from hitmiss.metrics.counts import Counts
+from hitmiss.stats import intervals, tests
+from hitmiss.stats.bootstrap import Random, generator, trial_draws
+from hitmiss.stats.forms import Form, Functional, OfColumns, OfCounts
+from hitmiss.stats.intervals import difference_of_placements, effective, enough
+from hitmiss.stats.paired import p_of_replicates, paired_replicates
+from hitmiss.stats.tests import sign_flip, swap
+
+# ----------------------------------------------------------------------
+# Two runs cut into the paired samples that differences are computed on, and their replicates from shared draws.
+
+Both = tuple[Question, Question]
+"""A metric made ready for each of the two runs."""
+OUTCOMES = len(fields(Counts))
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The same trials answered by both runs, each trial once."""
+
+    a: Sample
+    b: Sample
+
+    @property
+    def positive(self) -> NDArray[np.bool_]:
+        """Which trials are positive."""
+        return self.a.positive
+
+    @cached_property
+    def placements(self) -> tuple[Floats, Floats]:
+        """For both runs the share of the other class that each trial is rightly ordered against."""
+        return self.a.placements, self.b.placements
+
+    def values(self, question: Both) -> tuple[float, float]:
+        """The figures of both runs; NaN where a figure is undefined."""
+        return float(question[0].value(self.a)), float(question[1].value(self.b))
+
+
+@dataclass(frozen=True, eq=False)
+class PairedSample:
+    """Paired trials of one slice: one part, or one a repetition. Figures of repetitions are averaged, never pooled."""
+
+    parts: tuple[Part, ...]
+    slice: Mapping[str, str]
+
+    @property
+    def n(self) -> int:
+        """How many pairs."""
+        return sum(p.a.n for p in self.parts)
+
+    @property
+    def n_positive(self) -> int:
+        """How many pairs are positive."""
+        return sum(p.a.n_positive for p in self.parts)
+
+    def values(self, question: Both) -> tuple[float, float]:
+        """The figures of both runs, the mean over repetitions."""
+        pairs = [p.values(question) for p in self.parts]
+        return math.fsum(a for a, _ in pairs) / len(pairs), math.fsum(b for _, b in pairs) / len(pairs)
+
+
+def columns_of(pair: Pair, names: Sequence[str], one_class: OneClass) -> tuple[Columns, Columns]:
+    """The columns of both runs; those to group or draw by must say the same in both, or be there in one."""
+    a, b = same_columns((pair.a, pair.b), pair.names, pair.key, names, one_class)
+    return a, b
+
+
+def same_columns(
+    runs: Sequence[Trials],
+    titles: Sequence[str],
+    key: Sequence[str],
+    names: Sequence[str],
+    one_class: OneClass,
+) -> list[Columns]:
+    """The columns of runs on the same questions; `names` must say the same in all that have them, and are lent to the others."""
+    made = [run.retitle(runs=tuple(n for n in key if n not in ("item", "target"))) for run in runs]
+    for name in names:
+        own = {i: mine for i, run in enumerate(made) if (mine := find(name, run.frame.columns)) is not None}
+        if not own:
+            continue
+        first, *others = own
+        column = made[first].frame[own[first]]
+        for i in others:
+            other = made[i].frame[own[i]]
+            if not column.equals(other):
+                told = (
+                    f"{int((column != other).sum()):,} pairs have another {name} in {titles[first]} than in {titles[i]}"
+                )
+                raise DataError(told, code="column-conflict")
+        made = [run if i in own else replace(run, frame=run.frame.with_columns(column)) for i, run in enumerate(made)]
+    return [Columns(run, one_class) for run in made]
+
+
+def wholes(a: Columns, b: Columns) -> list[PairedSample]:
+    """All pairs: one sample, or one for each run and target that both have."""
+    found: dict[tuple[tuple[str, str], ...], list[Part]] = {}
+    for sample in samples_of_runs(a):
+        shared = tuple((k, v) for k, v in sample.run.items() if k not in REPEATS)
+        found.setdefault(shared, []).append(_part(sample, b))
+    return [PairedSample(tuple(parts), dict(shared)) for shared, parts in found.items()]
+
+
+def slices(whole: PairedSample, grouping: Grouping) -> list[PairedSample]:
+    """The pairs cut by slice columns; a slice that not every repetition has keeps those that have it."""
+    found: dict[tuple[tuple[str, str], ...], list[Part]] = {}
+    for part in whole.parts:
+        for sample in samples_of_slices(part.a, grouping):
+            found.setdefault(tuple(sample.slice.items()), []).append(_part(sample, part.b.columns))
+    return [PairedSample(tuple(parts), {**whole.slice, **dict(key)}) for key, parts in found.items()]
+
+
+def _part(sample: Sample, b: Columns) -> Part:
+    return Part(sample, Sample(b, sample.rows, sample.run, sample.slice))
+
+
+@dataclass(frozen=True, eq=False)
+class PairedDraws:
+    """Replicates of both runs from the same draws: units for the whole comparison, else trials within each class."""
+
+    plan: Plan
+    a: Draws
+    b: Draws
+    zero_undefined: bool = False
+
+    @classmethod
+    def prepare(cls, plan: Plan, a: Columns, b: Columns, zero_undefined: bool = False) -> PairedDraws:
+        """Draw the units once, for both runs and all samples; `zero_undefined` as in `measurement.Choices`."""
+        drawn = Draws.prepare(plan, a)
+        return cls(plan, drawn, drawn.of_run(b), zero_undefined)
+
+    def is_zeroed(self, question: Both) -> bool:
+        """Whether an undefined figure of this metric is 0 by convention."""
+        return self.zero_undefined and question[0].form.kind == "decisions"
+
+    def deltas(self, questions: Sequence[Both], sample: PairedSample) -> list[Floats]:
+        """Replicates of each difference, second run less first, averaged over repetitions."""
+        parts = [self._of_part(questions, part) for part in sample.parts]
+        return [np.mean([p[i] for p in parts], axis=0) for i in range(len(questions))]
+
+    def _of_part(self, questions: Sequence[Both], part: Part) -> list[Floats]:
+        if self.a.weights is not None:
+            first = self.a.replicates([q for q, _ in questions], part.a)
+            second = self.b.replicates([q for _, q in questions], part.b)
+            zeroed = [self.is_zeroed(q) for q in questions]
+            return [_less(y, x, zero) for x, y, zero in zip(first, second, zeroed, strict=True)]
+        return _trial_deltas(questions, part, self.plan, self.zero_undefined)
+
+
+def _less(second: Floats, first: Floats, zero: bool = False) -> Floats:
+    """Second less first; undefined figures count as 0 where that is the convention."""
+    with np.errstate(invalid="ignore"):
+        return np.nan_to_num(second) - np.nan_to_num(first) if zero else second - first
+
+
+def _trial_deltas(questions: Sequence[Both], part: Part, plan: Plan, zero: bool) -> list[Floats]:
+    """The runs are put in an order of their own, so that exchanging them changes signs and nothing else.
+
+    Each kind of metric has its own stream, begun anew for every sample: what else is asked changes no digit of it.
+    """
+    if _later(part):
+        turned = [(q[1], q[0]) for q in questions]
+        return [-d for d in _trial_deltas(turned, Part(part.b, part.a), plan, zero)]
+    found: dict[int, Floats] = {}
+    for by_class in (True, False):
+        alike = [i for i, (q, _) in enumerate(questions) if plan.by_class(q.metric.prevalence) is by_class]
+        name = (part.a.name,) if by_class else (part.a.name, OF_ALL)
+        at = [i for i in alike if questions[i][0].form.kind == "scores"]
+        if at:
+            asked = [questions[i] for i in at]
+            found.update(
+                zip(
+                    at,
+                    _form_deltas(asked, part, plan.bootstrap, generator(plan.seed, "pair", *name), by_class),
+                    strict=True,
+                )
+            )
+        for i in alike:
+            if questions[i][0].form.kind == "decisions":
+                rng = generator(plan.seed, "pair counts", *name)
+                found[i] = _count_deltas(questions[i], part, plan.bootstrap, rng, by_class, zero)
+            elif i not in found:
+                found[i] = _plain_deltas(
+                    questions[i], part, plan.bootstrap, generator(plan.seed, "pair rows", *name), by_class
+                )
+    return [found[i] for i in range(len(questions))]
+
+
+def _later(part: Part) -> bool:
+    """Whether the content of the first run comes after that of the second, in whatever fixed order."""
+    for name in ("score", "decision", "confidence", "seconds"):
+        frames = [side.columns.trials.frame for side in (part.a, part.b)]
+        if all(name in frame.columns for frame in frames):
+            one, other = (frame[name].to_numpy()[part.a.rows] for frame in frames)
+            differ = np.flatnonzero((one != other) & ~((one != one) & (other != other)))
+            if len(differ):
+                return bool(one[differ[0]] > other[differ[0]])
+    return False
+
+
+def _form_deltas(questions: Sequence[Both], part: Part, replicates: int, rng: Random, by_class: bool) -> list[Floats]:
+    forms = [q.form for q, _ in questions if isinstance(q.form, Form)]
+    first, second = paired_replicates(part.positive, part.a.score, part.b.score, forms, replicates, rng, by_class)
+    return [_less(y, x) for x, y in zip(first, second, strict=True)]
+
+
+def _count_deltas(question: Both, part: Part, replicates: int, rng: Random, by_class: bool, zero: bool) -> Floats:
+    """Metrics of decisions: a trial only matters through the outcomes of both runs, so their joint counts are drawn."""
+    joint = joint_outcomes(part)
+    totals = np.zeros((2, replicates, OUTCOMES))
+    for mask in (part.positive, ~part.positive) if by_class else (np.ones_like(part.positive),):
+        have = np.bincount(joint[mask], minlength=OUTCOMES**2)
+        if have.sum():
+            drawn = rng.multinomial(int(have.sum()), have / have.sum(), size=replicates)
+            table = drawn.reshape(replicates, OUTCOMES, OUTCOMES)
+            totals += np.stack([table.sum(axis=2), table.sum(axis=1)])
+    values = [
+        q.form.of_counts(Counts(*t.T)) for q, t in zip(question, totals, strict=True) if isinstance(q.form, OfCounts)
+    ]
+    return _less(values[1], values[0], zero)
+
+
+def joint_outcomes(part: Part) -> NDArray[np.int64]:
+    """For each trial what became of both decisions, as one number."""
+    return outcomes(part.a) * OUTCOMES + outcomes(part.b)
+
+
+def outcomes(sample: Sample) -> NDArray[np.int64]:
+    """What became of each decision of a sample."""
+    return sample.columns.outcome[sample.rows].astype(np.int64)
+
+
+def _plain_deltas(question: Both, part: Part, replicates: int, rng: Random, by_class: bool) -> Floats:
+    """Metrics without a form: trials are drawn and both figures computed anew."""
+    forms = [q.form for q in question if isinstance(q.form, OfColumns)]
+    sides = [(form, s.arrays(form.columns)) for form, s in zip(forms, (part.a, part.b), strict=True)]
+    deltas = np.empty(replicates)
+    for r, drawn in enumerate(trial_draws(part.positive, replicates, rng, by_class)):
+        first, second = (form.of_arrays({k: v[drawn] for k, v in arrays.items()}) for form, arrays in sides)
+        deltas[r] = second - first
+    return deltas
+
+
+# ----------------------------------------------------------------------
+# Shares of trials among the metrics of decisions: which trials they count, of which, and where two runs differ in them.
+
+Mask = NDArray[np.bool_]
+
+
+@lru_cache(maxsize=256)
+def share_of(form: Functional) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
+    """Which outcomes a share counts, and of which it is a share; None for figures that are no plain share of decisions.
+
+    >>> from hitmiss.metrics.counts import accuracy_of, f1_of
+    >>> share_of(OfCounts(accuracy_of))[0][:4], share_of(OfCounts(f1_of))
+    ((1.0, 0.0, 0.0, 1.0), None)
+    """
+    if not isinstance(form, OfCounts):
+        return None
+    single = [form.function(Counts(*row)) for row in np.eye(OUTCOMES, dtype=int).tolist()]
+    if not all(isinstance(rate, Rate) for rate in single):
+        return None
+    hits, of = (tuple(float(getattr(rate, name)) for rate in single) for name in ("hits", "of"))
+    counts = [2**k for k in range(OUTCOMES)]  # sums of these are all different: a share must add up
+    whole = form.function(Counts(*counts))
+    adds_up = (whole.hits, whole.of) == (float(np.dot(hits, counts)), float(np.dot(of, counts)))
+    return (hits, of) if adds_up and {*hits, *of} <= {0.0, 1.0} else None
+
+
+def shared_denominator(question: Both, sample: PairedSample) -> list[tuple[Mask, Mask, Mask]] | None:
+    """For a share whose denominator is the same trials in both runs, a part each: those trials, and the hits of both."""
+    shares = [share_of(q.form) for q in question]
+    if shares[0] is None or shares[1] is None:
+        return None
+    found = []
+    for part in sample.parts:
+        codes = [outcomes(s) for s in (part.a, part.b)]
+        (hit_a, of_a), (hit_b, of_b) = (
+            tuple(np.asarray(side, dtype=bool)[code] for side in share if share is not None)
+            for share, code in zip(shares, codes, strict=True)
+            if share is not None
+        )
+        if not np.array_equal(of_a, of_b):
+            return None
+        found.append((of_a, hit_a, hit_b))
+    return found
+
+
+def discordant(question: Both, sample: PairedSample) -> tuple[int, int, int]:
+    """Of how many pairs a share is, and how many only the first or only the second run hits."""
+    shared = shared_denominator(question, sample)
+    assert shared is not None and len(shared) == 1
+    inside, hit_a, hit_b = shared[0]
+    return int(inside.sum()), int((inside & hit_a & ~hit_b).sum()), int((inside & hit_b & ~hit_a).sum())
+
+
+# ----------------------------------------------------------------------
+# Whether a paired sample holds enough for an interval of a difference: of few units nothing can be resampled.
+#
+# Fewer units than the level asks for (`stats.fewest`) get neither an interval nor a test by resampling; exact tests of the
+# pairs (McNemar, permutation) know how little they have.
+
+
+def too_few(question: Both, sample: PairedSample, draws: PairedDraws) -> str | None:
+    """Why a difference gets no interval, where what it stands on is too little; None where it is enough.
+
+    Shares of the same trials stand on those trials, figures that know no label on all of them, and everything else on
+    both classes. Trials are counted, or what is drawn: of two crossed units the rarer.
+    """
+    behind = _behind(question, sample, draws)
+    n, unit, whose = min(((len(sizes), u, w) for sizes, u, w in behind if len(sizes)), default=(0, "", ""))
+    if n >= enough(draws.plan.level):
+        return None
+    kind = "unit" if unit else "trial" if whose else "pair"
+    of = f" ({unit})" if unit else ""
+    trials = f" of {whose} trials" if unit and whose else f" of {whose}" if whose else ""
+    return f"no interval: {f'one {kind}' if n == 1 else f'{n} {kind}s'}{of}{trials} alone"
+
+
+def degrees(question: Both, sample: PairedSample, draws: PairedDraws) -> float:
+    """Degrees of freedom of the standard error of a difference: the effective number of units (or trials) less one."""
+    return min((effective(sizes) - 1.0 for sizes, _, _ in _behind(question, sample, draws) if len(sizes)), default=1.0)
+
+
+def _behind(question: Both, sample: PairedSample, draws: PairedDraws) -> list[tuple[Array, str, str]]:
+    """How many pairs each unit (or trial) holds of what a figure stands on, with the unit and the class."""
+    head = sample.parts[0].a.columns.trials.header
+    shared = shared_denominator(question, sample)
+    positive = [part.positive for part in sample.parts]
+    if shared is not None:
+        stands_on = {"": [inside for inside, _, _ in shared]}
+    elif "label" in question[0].metric.columns:
+        stands_on = {head.positive: positive, head.negative: [~mask for mask in positive]}
+    else:
+        stands_on = {"": [np.ones_like(mask) for mask in positive]}
+    names = draws.plan.unit or ("",)
+    found = [(_held(sample, masks, draws, unit), unit, whose) for whose, masks in stands_on.items() for unit in names]
+    if len(names) < 2:
+        return found
+    return [row for row in found if len(row[0]) > 1] or found  # bona fide trials are all of one attack
+
+
+def _held(sample: PairedSample, masks: list[Mask], draws: PairedDraws, unit: str) -> Array:
+    """How many of the marked pairs each unit holds, of units that hold any; one each where trials are drawn."""
+    rows = np.concatenate([part.a.rows[mask] for part, mask in zip(sample.parts, masks, strict=True)])
+    if not unit:
+        return np.ones(len(rows))
+    sizes = np.bincount(draws.a.columns.asked_codes(unit)[0][rows])
+    return sizes[sizes > 0]
+
+
+# ----------------------------------------------------------------------
+# One metric on one paired sample: both figures, their difference, its interval, its test, and who wins how often.
+#
+# | test        | for                                                                    | by default                     |
+# |-------------|------------------------------------------------------------------------|--------------------------------|
+# | mcnemar     | shares of the same trials in both runs (accuracy, slip rate, recall …)  | yes, where trials are independent |
+# | delong      | ROC AUC                                                                | yes, where trials are independent |
+# | permutation | any metric: a unit's answers are exchanged between the runs             | for shares drawn by units      |
+# | bootstrap   | any metric: the percentile interval turned round                        | for everything else            |
+#
+# Metrics that resampling inflates (calibration errors) get neither an interval nor a test; what stands on too few units
+# (see `few`) gets no interval, and only an exact test. The interval of everything but
+# an AUC is the percentile interval of the paired replicates, also for least costs: the optimism that a single one has
+# is nearly the same in both runs and cancels (measured in docs/intervals.md).
+
+TESTS: Final = ("auto", "mcnemar", "delong", "bootstrap", "permutation")
+NO_TEST: Final = ""
+"""Of a metric whose replicates are no guide to how sure it is."""
+RIGHT: Final = (0, 3)
+"""Outcomes of decisions that are right: true positive, true negative."""
+EXACT: Final = ("mcnemar", "permutation")
+"""Tests that know how few pairs they have: among few, their p is never small."""
+NO_WIDTH: Final = "the replicates hardly differ"
+"""Of an interval whose ends are the same: that is no certainty."""
+PERMUTATIONS: Final = 10_000
+"""Ways that a permutation test draws where no number of replicates is given."""
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """Figures of both runs, second less first; NaN where undefined. `error` is the standard error of the difference."""
+
+    a: float
+    b: float
+    test: str
+    low: float = math.nan
+    high: float = math.nan
+    p_value: float = math.nan
+    error: float = math.nan
+    wins: int = 0
+    ties: int = 0
+    losses: int = 0
+    note: str = ""
+    is_too_few: bool = False
+
+    @property
+    def delta(self) -> float:
+        """Second less first."""
+        return self.b - self.a
+
+
+def choose_test(question: Both, sample: PairedSample, wanted: str, by_units: bool) -> str:
+    """The test of a metric on a sample; one that does not apply is refused."""
+    if wanted not in TESTS:
+        raise UnknownName("test", wanted, TESTS)
+    if not question[0].metric.interval:
+        return NO_TEST
+    independent = not by_units and len(sample.parts) == 1
+    is_share, is_area = shared_denominator(question, sample) is not None, question[0].form.is_area
+    if wanted == "auto":
+        if is_share:
+            return "mcnemar" if independent else "permutation"
+        return "delong" if is_area and independent else "bootstrap"
+    fits = {"mcnemar": is_share and independent, "delong": is_area and independent}
+    if not fits.get(wanted, True):
+        needs = {"mcnemar": "a share of the same trials in both runs", "delong": "the ROC AUC"}[wanted]
+        raise UsageError(
+            f"the test {wanted!r} is for {needs}, each trial once and independent; {question[0].text} here is not that, take another test"
+        )
+    return wanted
+
+
+def contrast(question: Both, sample: PairedSample, test: str, draws: PairedDraws, deltas: Floats | None) -> Contrast:
+    """The difference of one metric; `deltas` are its replicates where they were drawn."""
+    a, b = (0.0 if math.isnan(v) and draws.is_zeroed(question) else v for v in sample.values(question))
+    found = Contrast(a, b, test)
+    if math.isnan(found.delta):
+        return found
+    found = _with_wins(found, question, sample)
+    if test == NO_TEST:
+        return replace(found, note=f"no interval and no test: resampling biases {question[0].metric.name}")
+    if deltas is not None:
+        low, high = ends_of(deltas, found.delta, degrees(question, sample, draws), draws.plan)
+        lost = int(np.isnan(deltas).sum())
+        note = f"{lost} replicates without a class left out" if lost else ""
+        found = replace(found, low=low, high=high, error=_deviation(deltas), note=note)
+    found = _tested(found, question, sample, draws, deltas)
+    return _as_known(found, too_few(question, sample, draws)) if deltas is not None or test == "delong" else found
+
+
+def ends_of(deltas: Floats, delta: float, freedom: float, plan: Plan) -> tuple[float, float]:
+    """The interval of a difference: percentile for trials, Student's for units, of which there may be few."""
+    known = deltas[np.isfinite(deltas)]
+    if not plan.unit or not len(known) or not np.ptp(known):
+        return intervals.percentile(deltas, plan.level)
+    return intervals.student(known, delta, freedom, level=plan.level)
+
+
+def _as_known(found: Contrast, too_little: str | None) -> Contrast:
+    """The contrast without an interval that nobody can know: from too little, or of no width."""
+    if too_little is not None:
+        p = found.p_value if found.test in EXACT else math.nan
+        found = replace(found, low=math.nan, high=math.nan, error=math.nan)
+        return replace(found, p_value=p, note=too_little, is_too_few=True)
+    if found.low != found.high:
+        return found
+    alike = found.delta == 0.0 and not found.wins and not found.losses
+    why = f"no interval: {'the answers are alike' if alike else NO_WIDTH}"
+    return replace(found, low=math.nan, high=math.nan, note="; ".join(filter(None, (found.note, why))))
+
+
+def _deviation(deltas: Floats) -> float:
+    known = deltas[np.isfinite(deltas)]
+    return float(np.std(known, ddof=1)) if len(known) > 1 else math.nan
+
+
+def _tested(
+    found: Contrast, question: Both, sample: PairedSample, draws: PairedDraws, deltas: Floats | None
+) -> Contrast:
+    if found.test == "delong":
+        part = sample.parts[0]
+        area = difference_of_placements(part.positive, *part.placements)
+        low, high = area.interval(draws.plan.level)
+        note = "no variance to judge by" if math.isnan(area.p_value) else found.note
+        return replace(found, low=low, high=high, p_value=area.p_value, error=area.error, note=note)
+    if found.test == "mcnemar":
+        n, only_a, only_b = discordant(question, sample)
+        error = math.sqrt(max(only_a + only_b - (only_a - only_b) ** 2 / n, 0.0)) / n if n else math.nan
+        return replace(found, p_value=tests.exact(only_a, only_b), error=error)
+    if found.test == "permutation":
+        return replace(found, p_value=_permuted(question, sample, draws))
+    if deltas is None:
+        return found
+    return replace(found, p_value=p_of_replicates(deltas, degrees(question, sample, draws), bool(draws.plan.unit)))
+
+
+def _with_wins(found: Contrast, question: Both, sample: PairedSample) -> Contrast:
+    gains = [_gains(question, part) for part in sample.parts]
+    known = [g for g in gains if g is not None]
+    if len(known) < len(gains):
+        return found
+    gain = np.concatenate(known)
+    wins, losses = int((gain > 0).sum()), int((gain < 0).sum())
+    return replace(found, wins=wins, losses=losses, ties=len(gain) - wins - losses)
+
+
+def _gains(question: Both, part: Part) -> Floats | None:
+    """For each pair how much better the second run does: above 0 it wins. None where single trials say nothing."""
+    first, second = (_merits(q, side) for q, side in zip(question, (part.a, part.b), strict=True))
+    if first is None or second is None:
+        return None
+    inside = ~(np.isnan(first) | np.isnan(second))
+    with np.errstate(invalid="ignore"):
+        return np.nan_to_num(second[inside] - first[inside], nan=0.0)
+
+
+def _merits(question: Question, sample: Sample) -> Floats | None:
+    """How good each answer is for a metric, higher = better; NaN for trials that the metric does not look at."""
+    form, best = question.form, question.metric.best
+    if form.kind != "decisions":
+        return form.merits(sample, best)
+    code, share = outcomes(sample), share_of(form)
+    if share is None or share[1][:2] != share[1][2:4]:  # of precision, what is said decides whether it counts
+        return np.asarray(np.isin(code, RIGHT), dtype=np.float64)
+    hits = np.asarray(share[0])[code] * (1.0 if best == "high" else -1.0)
+    return np.where(np.asarray(share[1])[code] > 0, hits, np.nan)
+
+
+def _permuted(question: Both, sample: PairedSample, draws: PairedDraws) -> float:
+    """Exchange the answers of units (trials, or what is drawn) between the runs."""
+    replicates = max(draws.plan.bootstrap, PERMUTATIONS)
+    rng = generator(draws.plan.seed, "permutation", question[0].text, sorted(sample.slice.items()))
+    rows = [part.a.rows for part in sample.parts]
+    unit = draws.a.unit
+    codes, first = np.unique(np.concatenate(rows) if unit is None else unit[np.concatenate(rows)], return_inverse=True)
+    units = np.split(first, np.cumsum([len(r) for r in rows])[:-1])
+    shared = shared_denominator(question, sample)
+    if shared is not None:
+        gained = np.zeros(len(codes))
+        for (inside, hit_a, hit_b), own in zip(shared, units, strict=True):
+            terms = (hit_b.astype(np.float64) - hit_a) * inside / max(int(inside.sum()), 1)
+            gained += np.bincount(own, weights=terms, minlength=len(codes))
+        return sign_flip(gained, replicates, rng)
+    if question[0].form.kind == "columns":
+        raise UsageError(f"{question[0].text} has no form to exchange answers in; take the bootstrap")
+    sides = [_Exchange.of(question, part) for part in sample.parts]
+
+    def statistic(swapped: Mask) -> float:
+        deltas = [side.delta(swapped[own]) for side, own in zip(sides, units, strict=True)]
+        return math.fsum(deltas) / len(deltas)
+
+    return swap(statistic, len(codes), max(draws.plan.bootstrap, 1_000), rng)
+
+
+@dataclass(frozen=True, eq=False)
+class _Exchange:
+    """Both runs' answers to the same trials, ready to be exchanged."""
+
+    question: Both
+    positive: Mask
+    a: NDArray[np.float64] | NDArray[np.int64]
+    b: NDArray[np.float64] | NDArray[np.int64]
+
+    @classmethod
+    def of(cls, question: Both, part: Part) -> _Exchange:
+        """Outcomes of decisions; scores where the metric is about their value, else their ranks within each run."""
+        form = question[0].form
+        if not isinstance(form, Form):
+            codes = [outcomes(s) for s in (part.a, part.b)]
+            return cls(question, part.positive, codes[0], codes[1])
+        scores = [s.score if form.by_value else _ranks(s.score) for s in (part.a, part.b)]
+        return cls(question, part.positive, scores[0], scores[1])
+
+    def delta(self, swapped: Mask) -> float:
+        """The difference after exchanging the trials marked."""
+        sides = (np.where(swapped, self.b, self.a), np.where(swapped, self.a, self.b))
+        first, second = (self._figure(q.form, side) for q, side in zip(self.question, sides, strict=True))
+        return second - first
+
+    def _figure(self, form: Functional, side: NDArray[np.float64] | NDArray[np.int64]) -> float:
+        if isinstance(form, Form):
+            return form.exchanged(self.positive, side.astype(np.float64))
+        assert isinstance(form, OfCounts)  # forms of columns are refused before
+        return float(form.function(Counts(*(c.item() for c in np.bincount(side, minlength=OUTCOMES)))))
+
+
+def _ranks(score: Floats) -> Floats:
+    """Mean ranks: the order of the scores without their scale, so that two systems' answers can be exchanged."""
+    ordered = np.sort(score)
+    below, upto = (np.searchsorted(ordered, score, side=side) for side in ("left", "right"))
+    return np.asarray(0.5 * (below + upto), dtype=np.float64)

@@ -1,0 +1,348 @@
+"""Gates: rules on the figures of a run, in a strict little grammar, and whether they hold."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.results import Estimate, Results
+from hitmiss.core.schema import Spec, parse
+from hitmiss.engine.compare import Comparison, Difference
+from hitmiss.engine.signature import read_signature
+
+# ----------------------------------------------------------------------
+# How much worse a figure is than the baseline's, and how sure that is: what a regression gate decides on.
+#
+# Where both runs are at hand their answers are paired, and the interval is that of `compare`. From two tables of results it is
+# put together from the two intervals (MOVER, Zou & Donner 2008), as if the runs had nothing in common; on the same trials
+# they mostly have, so it is wider than need be.
+
+POINT, BOUND, SHOWN = "point", "bound", "shown"
+DECIDE: Final = (POINT, BOUND, SHOWN)
+"""`point`: the figures themselves. `bound`: the worst that the interval leaves possible, so what is not ruled out fails.
+`shown`: the least that it leaves possible, so only what is shown fails."""
+NEARLY: Final = 1e-12
+"""A change this near to what is allowed is allowed."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """Above 0 is worse. `low` and `high` are None where there is no interval."""
+
+    worse: float
+    low: float | None = None
+    high: float | None = None
+    how: str = ""
+
+    def passes(self, allowed: float, decide: str) -> bool:
+        """Whether it is no worse than allowed; what cannot be decided does not pass.
+
+        >>> small = Change(0.01, -0.02, 0.04)
+        >>> [small.passes(0.015, d) for d in DECIDE]
+        [True, False, True]
+        """
+        if decide not in DECIDE:
+            raise UnknownName("way to decide on a regression", decide, DECIDE)
+        value = {POINT: self.worse, BOUND: self.high, SHOWN: self.low}[decide]
+        return value is not None and (value <= allowed or math.isclose(value, allowed, rel_tol=NEARLY, abs_tol=NEARLY))
+
+    def told(self, allowed: float, decide: str) -> str:
+        """The change in words, with what decided."""
+        words = f"worse by {self.worse:.6g}" if self.worse > 0 else f"better by {-self.worse:.6g}"
+        words = "unchanged" if self.worse == 0 else words
+        if self.high is None or self.low is None:
+            lacking = "there is no interval to decide by; score with --bootstrap"
+            return words if decide == POINT else f"{words}, and {lacking}"
+        words += f", interval of worse {self.low:.6g} to {self.high:.6g} ({self.how})"
+        open_ = decide != BOUND and self.passes(allowed, decide) and not self.passes(allowed, BOUND)
+        return f"{words}; more than {allowed:g} is not ruled out" if open_ else words
+
+
+def change(e: Estimate, base: Estimate, paired: Comparison | None = None) -> Change:
+    """The change from the baseline's figure to this one; both must be defined."""
+    assert e.value is not None and base.value is not None
+    sign = 1.0 if e.best == "low" else -1.0
+    row = _row(e, paired)
+    if row is not None and row.low is not None and row.high is not None:
+        return _turned(e.value - base.value, row.low, row.high, sign, "paired")
+    if None in (e.low, e.high, base.low, base.high):
+        return Change(sign * (e.value - base.value))
+    assert e.low is not None and e.high is not None and base.low is not None and base.high is not None
+    delta = e.value - base.value
+    low = delta - math.hypot(e.value - e.low, base.high - base.value)
+    high = delta + math.hypot(e.high - e.value, base.value - base.low)
+    return _turned(delta, low, high, sign, "from both intervals")
+
+
+def _turned(delta: float, low: float, high: float, sign: float, how: str) -> Change:
+    ends = sorted((sign * low, sign * high))
+    return Change(sign * delta, ends[0], ends[1], how)
+
+
+def _row(e: Estimate, paired: Comparison | None) -> Difference | None:
+    """The row of a comparison for the same metric, slice and average."""
+    cell = {**e.run, **e.slice}
+    same = [d for d in paired or () if d.metric == e.metric and d.average == e.average and dict(d.slice) == cell]
+    return same[0] if len(same) == 1 else None
+
+
+# ----------------------------------------------------------------------
+# Gates: rules on the figures of a run, in a strict little grammar, and whether they hold.
+#
+#     fake_slip_rate > 0.05          fails above 0.05; equal passes
+#     eer[codec=C05] > 0.1           the figure of a slice (or of a run, by its columns)
+#     eer[codec=*] > 0.2             every slice of a table
+#     eer.high > 0.1                 the upper end of the interval; .low the lower
+#     worst eer > 0.2                an average: worst, macro, gap, mean, …
+#     min_dcf(c_fa=1) > 0.3          a metric with settings, as the results name it
+#     eer[codec=*] > 0.2 where defined   every slice that has both classes; one at least must
+#
+# A regression rule is `eer=0.005`: against the baseline no worse than by 0.005, by the figures themselves or by their
+# interval (see `changes`). A name that is not in the results is an
+# error, never a rule that passes. An undefined figure fails, and says why, unless the rule ends in `where defined`.
+
+GATES_NEARLY: Final = 1e-12
+"""A figure this near to its limit is equal to it, and passes."""
+POOLED: Final = "pooled"
+ENDS: Final = ("value", "low", "high")
+
+_TARGET = (
+    r"(?:(?P<average>[a-z]+(?: of [a-z]+)?)\s+)?(?P<metric>[A-Za-z_]\w*(?:\([^()]*\))?)\s*(?:\[(?P<cells>[^\[\]]*)\])?"
+)
+_NUMBER = r"(?P<limit>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(?P<scale>%|pp)?"
+_DEFINED = r"(?P<defined>where\s+defined)?"
+_RULE = re.compile(rf"\s*{_TARGET}(?:\.(?P<end>\w+))?\s*(?P<sign><=|>=|==|!=|<|>)\s*{_NUMBER}\s*{_DEFINED}\s*")
+_REGRESSION = re.compile(rf"\s*{_TARGET}\s*=\s*{_NUMBER}\s*")
+
+
+@dataclass(frozen=True)
+class Target:
+    """Which figures a rule is about."""
+
+    metric: Spec
+    average: str | None = None
+    cells: tuple[tuple[str, str], ...] = ()
+
+    def __str__(self) -> str:
+        cells = f"[{', '.join(f'{k}={v}' for k, v in self.cells)}]" if self.cells else ""
+        return f"{f'{self.average} ' if self.average else ''}{self.metric}{cells}"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Fails where the figure (or an end of its interval) lies beyond the limit."""
+
+    target: Target
+    sign: str
+    limit: float
+    end: str = "value"
+    where_defined: bool = False
+
+    def __str__(self) -> str:
+        end = "" if self.end == "value" else f".{self.end}"
+        return f"{self.target}{end} {self.sign} {self.limit:g}{' where defined' if self.where_defined else ''}"
+
+    def is_broken(self, value: float) -> bool:
+        """Whether a figure breaks the rule; one that equals the limit does not."""
+        if math.isclose(value, self.limit, rel_tol=GATES_NEARLY, abs_tol=GATES_NEARLY):
+            return False
+        return value > self.limit if self.sign == ">" else value < self.limit
+
+
+@dataclass(frozen=True)
+class Regression:
+    """Fails where a figure is worse than the baseline's by more than allowed."""
+
+    target: Target
+    allowed: float
+
+    def __str__(self) -> str:
+        return f"{self.target} worse than the baseline by more than {self.allowed:g}"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One rule on one figure: what was found, and whether it passes."""
+
+    rule: str
+    figure: str
+    value: float | None
+    limit: float
+    passed: bool
+    reason: str
+
+
+def parse_rule(text: str) -> Rule:
+    """A rule from its text.
+
+    >>> parse_rule("eer[codec=C05].high > 10%")
+    Rule(target=Target(metric=Spec(eer), average=None, cells=(('codec', 'C05'),)), sign='>', limit=0.1, end='high', where_defined=False)
+    """
+    found = _RULE.fullmatch(text)
+    if found is None:
+        raise UsageError(
+            f"cannot read the rule {text!r}; write it as 'eer > 0.05', 'worst eer > 0.2' or 'eer[codec=C05].high > 0.1'"
+        )
+    if found["sign"] not in ("<", ">"):
+        raise UsageError(f"the rule {text!r}: write > or <; a figure that equals its limit passes")
+    end = found["end"] or "value"
+    if end not in ENDS:
+        raise UnknownName(f"part of a figure in the rule {text!r}", end, ENDS)
+    return Rule(_target(found, text), found["sign"], _number(found), end, found["defined"] is not None)
+
+
+def parse_regression(text: str) -> Regression:
+    """A regression rule from its text.
+
+    >>> print(parse_regression("worst eer=0.5pp"))
+    worst eer worse than the baseline by more than 0.005
+    """
+    found = _REGRESSION.fullmatch(text)
+    if found is None:
+        raise UsageError(f"cannot read the regression {text!r}; write it as 'eer=0.005' or 'eer[codec=C05]=0.5pp'")
+    if found["scale"] == "%":
+        raise UsageError(f"the regression {text!r}: % of what? Write 0.005, or 0.5pp for percentage points")
+    allowed = _number(found)
+    if allowed < 0:
+        raise UsageError(f"the regression {text!r}: what is allowed cannot be negative")
+    return Regression(_target(found, text), allowed)
+
+
+def _target(found: re.Match[str], text: str) -> Target:
+    pairs = [part.partition("=") for part in (found["cells"] or "").split(",")] if found["cells"] is not None else []
+    cells = tuple((name.strip(), value.strip()) for name, _, value in pairs)
+    if any(not name or not value for name, value in cells):
+        raise UsageError(f"the rule {text!r}: a slice is written [column=value], [column=*] for each")
+    average = None if found["average"] == POOLED else found["average"]
+    return Target(parse(found["metric"]), average, cells)
+
+
+def _number(found: re.Match[str]) -> float:
+    return float(found["limit"]) * (0.01 if found["scale"] else 1.0)
+
+
+def check_rule(rule: Rule, results: Results) -> list[Check]:
+    """The rule on every figure that it is about; `where defined` leaves out undefined ones, if others are left."""
+    about = select(rule.target, results)
+    defined = [e for e in about if e.value is not None]
+    return [_checked(rule, e) for e in (defined if rule.where_defined and defined else about)]
+
+
+def _checked(rule: Rule, e: Estimate) -> Check:
+    value = getattr(e, rule.end)
+    if value is None:
+        missing = e.note if e.value is None else "there is no interval; score with --bootstrap"
+        return Check(str(rule), figure_name(e), None, rule.limit, False, missing or "undefined")
+    broken = rule.is_broken(value)
+    kind = "" if rule.end == "value" else f" ({rule.end} end of the interval, {e.method or 'method unknown'})"
+    return Check(str(rule), figure_name(e), value, rule.limit, not broken, f"{value:.6g}{kind}")
+
+
+def check_regression(
+    rule: Regression, results: Results, baseline: Results, decide: str = POINT, paired: Comparison | None = None
+) -> list[Check]:
+    """The rule on every figure that it is about, each against its counterpart in the baseline.
+
+    `decide`: by the point, by the bound of the interval, or only where it is shown (see `changes`); `paired` is the
+    comparison of both runs where it could be made.
+    """
+    before = select(rule.target, baseline)
+    found = [(e, _counterpart(e, before)) for e in select(rule.target, results)]
+    return [_regressed(rule, e, base, decide, paired) for e, base in found]
+
+
+def _regressed(rule: Regression, e: Estimate, base: Estimate, decide: str, paired: Comparison | None) -> Check:
+    if e.value is None or base.value is None:
+        which, note = ("here", e.note) if e.value is None else ("in the baseline", base.note)
+        return Check(
+            str(rule), figure_name(e), None, rule.allowed, False, f"undefined {which}: {note or 'no reason given'}"
+        )
+    found = change(e, base, paired)
+    passed, told = found.passes(rule.allowed, decide), found.told(rule.allowed, decide)
+    reason = f"{base.value:.6g} → {e.value:.6g}, {told}"
+    return Check(str(rule), figure_name(e), found.worse, rule.allowed, passed, reason)
+
+
+def _counterpart(e: Estimate, before: Sequence[Estimate]) -> Estimate:
+    """The figure of the baseline for the same slice, and the same run where it has several."""
+    same = [b for b in before if b.average == e.average and (dict(b.slice) == dict(e.slice) or _is_moving(e, b))]
+    if len({tuple(b.run.items()) for b in same}) > 1:
+        same = [b for b in same if dict(b.run) == dict(e.run)]
+    if len(same) != 1:
+        raise UsageError(f"the baseline has {len(same)} figures for {figure_name(e)}; it must have one")
+    if dict(same[0].settings) != dict(e.settings):
+        raise DataError(
+            f"{e.metric} of the baseline was measured with other settings: {dict(same[0].settings)} and {dict(e.settings)}"
+        )
+    return same[0]
+
+
+def _is_moving(e: Estimate, base: Estimate) -> bool:
+    """The worst slice may be another one than before; that is the point of asking for it."""
+    return e.average == "worst" and tuple(base.slice) == tuple(e.slice)
+
+
+def select(target: Target, results: Results) -> list[Estimate]:
+    """The figures that a rule is about; a name that the results do not have is an error with the nearest."""
+    own = [e for e in results if parse(e.metric) == target.metric]
+    if not own:
+        raise UnknownName("metric in a rule", str(target.metric), {e.metric for e in results})
+    averages = {e.average or POOLED for e in own}
+    if (target.average or POOLED) not in averages:
+        raise UnknownName(f"average of {target.metric} in a rule", target.average or POOLED, averages)
+    inside = [e for e in own if e.average == target.average]
+    for name, value in target.cells:
+        _refuse_unknown(name, value, inside, target)
+    found = [e for e in inside if _fits(e, target)]
+    if not found:
+        columns = {" × ".join(e.slice) or "all trials" for e in inside}
+        raise UsageError(f"no figure for {target}; the results have {target.metric} by {', '.join(sorted(columns))}")
+    return found
+
+
+def _refuse_unknown(name: str, value: str, inside: Sequence[Estimate], target: Target) -> None:
+    columns = {k for e in inside for k in (*e.run, *e.slice)}
+    if name not in columns:
+        raise UnknownName(f"column in the rule on {target}", name, columns)
+    values = {c[name] for e in inside for c in (e.run, e.slice) if name in c}
+    if value != "*" and value not in values:
+        raise UnknownName(f"{name} in the rule on {target}", value, values)
+
+
+def _fits(e: Estimate, target: Target) -> bool:
+    """Slices must be named one and all, save for averages over them; runs that are not named count each."""
+    cell = {**e.run, **e.slice}
+    wanted = dict(target.cells)
+    if any(cell.get(k) is None or v not in ("*", cell[k]) for k, v in wanted.items()):
+        return False
+    asked = [k for k in wanted if k in e.slice]
+    return len(asked) == len(e.slice) or (target.average is not None and not asked)
+
+
+def figure_name(e: Estimate) -> str:
+    """A figure in words: `worst eer [codec=C05]`."""
+    where = ", ".join(f"{k}={v}" for k, v in (*e.run.items(), *e.slice.items()))
+    return f"{f'{e.average} ' if e.average else ''}{e.metric}{f' [{where}]' if where else ''}"
+
+
+def incomparable(results: Results, baseline: Results, rules: Iterable[Regression]) -> list[str]:
+    """Why the baseline is no baseline for these results: other classes, kinds, protocols or sample sizes."""
+    if not results.signature or not baseline.signature:
+        return ["one of the results carries no signature, so nothing tells whether they belong together"]
+    one, other = (read_signature(r.signature.splitlines()[0]) for r in (results, baseline))
+    words = {"protocol": "protocols", "pos": "positive classes", "kind": "score kinds"}
+    found = [
+        f"different {what}: {one.get(part, 'none')} and {other.get(part, 'none')}"
+        for part, what in words.items()
+        if one.get(part) != other.get(part)
+    ]
+    for rule in rules:
+        for e in select(rule.target, results):
+            base = _counterpart(e, select(rule.target, baseline))
+            if (e.n, e.n_positive) != (base.n, base.n_positive) and e.average != "worst":
+                found.append(f"different sample sizes for {figure_name(e)}: {e.n:,} and {base.n:,} trials")
+    return found

@@ -1,0 +1,751 @@
+"""Measure: metrics × runs × slices -> Results, with intervals, averages, derived figures, reasons and warnings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any, Final
+
+import numpy as np
+
+from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.progress import each, part, step
+from hitmiss.core.question import By, Design, Gap, Grouping, Method, Plan, Protocol
+from hitmiss.core.registry import Metric, resolve
+from hitmiss.core.results import Estimate, Results
+from hitmiss.core.schema import Derived, Setting, Spec, Term
+from hitmiss.core.tally import Floats, Tally
+from hitmiss.core.trials import Trials, demanded
+from hitmiss.core.values import Quantile, Rate
+from hitmiss.engine.counted import TalliedTrials
+from hitmiss.engine.resample import (
+    SAME,
+    Columns,
+    Draws,
+    Ends,
+    OneClass,
+    Question,
+    Sample,
+    samples_of_runs,
+    samples_of_slices,
+    without_width,
+)
+from hitmiss.engine.signature import sign
+from hitmiss.io.columns import same_class
+from hitmiss.metrics.counts import Counts
+from hitmiss.stats import intervals
+from hitmiss.stats.forms import Functional, MinimumCost, OfColumns, OfConfidences, equal_error
+from hitmiss.stats.intervals import quantile_interval, wilson
+
+# ----------------------------------------------------------------------
+# Why a figure is undefined, has no interval, or stands on few trials: the notes beside the numbers.
+
+FEW: Final = 10
+"""Fewer trials of a class than this and a figure is marked."""
+
+
+def why_undefined(sample: Sample, question: Question) -> str:
+    """What is missing where a figure cannot be computed."""
+    head = sample.columns.trials.header
+    if sample.n_positive == sample.n:
+        return f"undefined: only {head.positive} here"
+    if sample.n_positive == 0:
+        return f"undefined: only {head.negative} here"
+    if question.form.kind == "decisions" or "decision" in question.metric.columns:
+        return f"undefined: {_what_is_missing(sample.counts, head.positive, head.negative)}"
+    return f"undefined: an empty denominator in {question.metric.name}"
+
+
+def _what_is_missing(c: Counts, positive: str, negative: str) -> str:
+    """The first thing that a table of decisions lacks, of those without which a share has nothing to divide by."""
+    sides = {
+        "nothing was answered": c.answered,
+        f"no {positive} was answered": c.tp + c.fn,
+        f"no {negative} was answered": c.tn + c.fp,
+        f"nothing was called {positive}": c.tp + c.fp,
+        f"nothing was called {negative}": c.tn + c.fn,
+    }
+    return next((text for text, n in sides.items() if not n), "fewer answers with a confidence than it asks for")
+
+
+def why_no_interval(plan: Plan, question: Question, sample: Sample, value: float) -> str | None:
+    """Why nothing is said about how sure a figure is, where it would be said otherwise."""
+    if not question.metric.interval:
+        return f"no interval: resampling biases {question.metric.name}" if plan.bootstrap else None
+    if plan.unit or not (plan.bootstrap or isinstance(value, Rate | Quantile)):
+        return None
+    return "no interval: items repeat; draw them as wholes (unit=item)" if sample.columns.is_repeated else None
+
+
+def few(sample: Sample) -> str | None:
+    """A word where a class has few trials."""
+    head = sample.columns.trials.header
+    for name, n in ((head.positive, sample.n_positive), (head.negative, sample.n - sample.n_positive)):
+        if n < FEW:
+            return f"only {n} {name}"
+    return None
+
+
+# ----------------------------------------------------------------------
+# Warnings for readers of the figures: reversed, constant or misdeclared scores, ties, useless operating points.
+
+TIE_EFFECT = 1e-4
+"""A difference between tie rules that is worth a word."""
+
+
+def alarms(sample: Sample, questions: Sequence[Question]) -> list[str]:
+    """Warnings about one run's trials as a whole."""
+    asked_score = any("score" in q.metric.columns for q in questions)
+    if not asked_score or not 0 < sample.n_positive < sample.n:
+        return []
+    found = [_constant(sample), _reversed(sample), _not_llr(sample), _ties(sample, questions)]
+    found += _useless(sample, questions)
+    where = ", ".join(f"{k}={v}" for k, v in sample.run.items())
+    return [f"{where}: {text}" if where else text for text in found if text]
+
+
+def _constant(sample: Sample) -> str | None:
+    first = sample.score[0]
+    if (sample.score != first).any():
+        return None
+    return f"every score is {first:g}: the detector says nothing, whatever the figures are"
+
+
+def _reversed(sample: Sample) -> str | None:
+    area = sample.steps.area
+    if area >= 0.5:
+        return None
+    low, high = sample.steps.interval()
+    if not high < 0.5:
+        return None
+    head = sample.columns.trials.header
+    return (
+        f"the scores look REVERSED: ROC AUC is {area:.4f} [{low:.4f}, {high:.4f}], so higher scores go with {head.negative}; "
+        f"nothing was flipped. Declare the direction (--higher {head.negative}) if that is what the scores mean"
+    )
+
+
+def _not_llr(sample: Sample) -> str | None:
+    """Log-likelihood ratios lie on both sides of 0, without a bound; probabilities called so give absurd costs."""
+    if sample.columns.trials.header.score_kind != "llr":
+        return None
+    low, high = float(sample.score.min()), float(sample.score.max())
+    if low < 0.0 or high > 1.0 or low == high:
+        return None
+    return (
+        f"the scores are declared llr and all lie in 0..1 ({low:g} to {high:g}), as probabilities do: act_dcf and cllr then "
+        "say nothing. Declare what they are (--score-kind probability) or turn them into log-likelihood ratios"
+    )
+
+
+def ties_matter(sample: Sample) -> bool:
+    """Whether the EER depends on the rule for ties by more than `TIE_EFFECT`."""
+    return 0 < sample.n_positive < sample.n and ties_differ(sample.tally)
+
+
+def ties_differ(tally: Tally) -> bool:
+    """The same of a tally with both classes."""
+    return abs(equal_error("official").value(tally) - equal_error("grouped").value(tally)) > TIE_EFFECT
+
+
+def _ties(sample: Sample, questions: Sequence[Question]) -> str | None:
+    if not any(q.metric.name == "eer" for q in questions) or not ties_matter(sample):
+        return None
+    tally = sample.tally
+    official, grouped = equal_error("official").value(tally), equal_error("grouped").value(tally)
+    return (
+        f"ties matter: the EER is {official:.4f} by the official rule and {grouped:.4f} with tied scores taken together; "
+        f"{tally.tied_mass:.1%} of the trials have a score that both classes share (saturated or rounded scores?)"
+    )
+
+
+def _useless(sample: Sample, questions: Sequence[Question]) -> list[str]:
+    costs = [q for q in questions if isinstance(q.form, MinimumCost) and q.settings.get("normalize")]
+    return [
+        f"{q.text} is 1: at this operating point no threshold is better than accepting or rejecting everything"
+        for q in costs
+        if q.value(sample) >= 1.0
+    ]
+
+
+# ----------------------------------------------------------------------
+# Asking: a metric made ready for trials, and its figure, interval and note for one sample.
+
+ROUNDING: Final = 1e-12
+"""Ends that differ by less, relative to their size, differ by rounding."""
+BEYOND: Final = 5.0
+"""Replicates beyond each end of an interval that make it one of replicates."""
+MANY: Final = 1e9
+"""Degrees of freedom of an error that many trials stand behind."""
+
+
+def ask(metric: str | Spec, trials: Trials, protocol: Protocol) -> Question:
+    """A metric made ready for these trials: settings of the protocol filled in, score kind checked."""
+    spec, entry, _ = resolve(metric)
+    spec = Spec.of(spec.name, **{**protocol.settings.get(spec.name, {}), **dict(spec.settings)})
+    settings = entry.settings(spec)
+    shown = {k: v for k, v in spec.settings if protocol.settings.get(spec.name, {}).get(k, entry.defaults[k]) != v}
+    refuse_absent(spec.name, entry, trials)
+    kind = trials.header.score_kind
+    if "score" in entry.columns and entry.kinds and kind not in entry.kinds:
+        raise DataError(
+            f"{spec.name} needs {' or '.join(entry.kinds)} scores and these are declared {kind!r}; "
+            f"declare the kind if you know better, or calibrate on a development set",
+            code="wrong-score-kind",
+        )
+    if entry.positive is not None and not _takes(entry.positive, trials.header.positive):
+        raise DataError(
+            f"{spec.name} takes {entry.positive} to be the positive class and in these trials it is "
+            f"{trials.header.positive!r}; read them with positive={entry.positive!r}",
+            code="wrong-positive",
+        )
+    return Question(str(Spec.of(spec.name, **shown)), entry, settings, form_of(entry, settings))
+
+
+def refuse_absent(name: str, entry: Metric, trials: Trials) -> None:
+    """Refuse a metric whose columns the trials do not have, with what to do about it."""
+    absent = [c for c in entry.columns if c not in trials.frame.columns]
+    if not absent:
+        return
+    if absent[0] == "decision":
+        how = "decide at a threshold (--threshold 0.5, or decisions.at_threshold)"
+        raise UsageError(f"{name} needs decisions, and these trials have none; {how}", code="no-decisions")
+    own = sorted({*trials.frame.columns} - {"item", "target"})
+    raise UnknownName(f"column that {name} needs", absent[0], own)
+
+
+def form_of(entry: Metric, settings: Mapping[str, Setting]) -> Functional:
+    """The form of a metric with its settings: the same object whenever the same is asked, so that it can be looked up."""
+    if entry.form is not None:
+        return _made(entry.form, tuple(sorted(settings.items())))
+    if entry.judged is not None:
+        return OfConfidences(entry.function, entry.columns, settings, judged=entry.judged)
+    return OfColumns(entry.function, entry.columns, settings)
+
+
+@cache
+def _made(form: Callable[..., Functional], settings: tuple[tuple[str, Setting], ...]) -> Functional:
+    return form(**dict(settings))
+
+
+def _takes(wanted: str, positive: str) -> bool:
+    """Whether a metric's positive class is that of the trials; undeclared classes (`positive`) are the caller's word."""
+    return positive == "positive" or same_class(wanted, positive)
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """The questions and the draws, and the replicates of every sample that was asked."""
+
+    columns: Columns
+    questions: list[Question]
+    draws: Draws
+    protocol: Protocol = field(default_factory=Protocol)
+    replicates: dict[str, list[Floats]] = field(default_factory=dict)
+
+    def estimates(self, sample: Sample) -> list[Estimate]:
+        """Every question's figure of one sample."""
+        if self.draws.plan.bootstrap:
+            pairs = zip(self.questions, self._replicates(sample), strict=True)
+            self.replicates[sample.name] = [np.nan_to_num(r) if self._is_zeroed(q) else r for q, r in pairs]
+        return [self._estimate(i, q, sample) for i, q in enumerate(self.questions)]
+
+    def drawn(self, sample: Sample, index: int) -> Floats:
+        """Replicates of a question for a sample that was asked, for an average or a difference of figures."""
+        question = self.questions[index]
+        return self.draws.for_averages(question, sample, question.value(sample), self.replicates[sample.name][index])
+
+    def corrected(self, sample: Sample, index: int) -> float:
+        """A question's figure of a sample that was asked, without the optimism of a minimum."""
+        question = self.questions[index]
+        value = float(question.value(sample))
+        return self.draws.corrected(question, sample, value, self.replicates[sample.name][index])
+
+    def _replicates(self, sample: Sample) -> list[Floats]:
+        """Replicates of every question; nothing is known from those of a figure that gets no interval."""
+        drawn = iter(self.draws.replicates([q for q in self.questions if q.metric.interval], sample))
+        unknown = np.full(self.draws.plan.bootstrap, math.nan)
+        return [next(drawn) if q.metric.interval else unknown for q in self.questions]
+
+    def _estimate(self, index: int, question: Question, sample: Sample) -> Estimate:
+        value = question.value(sample)
+        row = blank(question, sample.n, sample.n_positive, sample.run, sample.slice)
+        row = replace(row, of=getattr(value, "of", None), **units_of(self.draws, [sample]))
+        if math.isnan(value) and self._is_zeroed(question):
+            return replace(row, value=0.0, note=f"0 by convention: nothing to divide by in {question.metric.name}")
+        if math.isnan(value):
+            return replace(row, value=None, note=why_undefined(sample, question))
+        found = self._interval(index, question, sample, value)
+        notes = filter(None, (few(sample), found.note))
+        row = replace(row, low=found.low, high=found.high, method=found.method)
+        return replace(row, value=float(value), note="; ".join(notes) or None)
+
+    def _is_zeroed(self, question: Question) -> bool:
+        return self.protocol.zero_undefined and question.form.kind == "decisions"
+
+    def at_level(self, index: int, sample: Sample, level: float) -> Ends:
+        """The interval of a question's figure at another level.
+
+        Where so few replicates lie beyond its ends that they say nothing, it is Student's, which needs their spread alone.
+        """
+        plan, question = replace(self.draws.plan, level=level), self.questions[index]
+        value = question.value(sample)
+        found = replace(self, draws=replace(self.draws, plan=plan))._interval(index, question, sample, value)
+        beyond = plan.bootstrap * (1.0 - level) / 2.0
+        if plan.unit or beyond >= BEYOND or found.method is None or not found.method.startswith("bootstrap"):
+            return found
+        drawn, centre = self.drawn(sample, index), self.corrected(sample, index)
+        low, high = intervals.student(drawn, centre, MANY, question.metric.range, level)
+        return Ends.of((min(low, float(value)), max(high, float(value))), found.method, found.note)
+
+    def _interval(self, index: int, question: Question, sample: Sample, value: float) -> Ends:
+        plan = self.draws.plan
+        silence = why_no_interval(plan, question, sample, value)
+        if silence is not None:
+            return Ends(note=silence)
+        if isinstance(value, Rate) and not plan.unit:
+            return Ends.of(wilson(value.hits, value.of, plan.level), "wilson")
+        if isinstance(value, Quantile) and not plan.unit:
+            return Ends.of(quantile_interval(value.ordered, value.share, plan.level), "order statistics")
+        is_area = question.form.is_area
+        if plan.bootstrap and not (is_area and self.protocol.delong and not plan.unit):
+            return self._resampled(index, question, sample, value)
+        if is_area:
+            return Ends.of(sample.steps.interval(plan.level), "delong" if sample.steps.variance else "newcombe")
+        return Ends()
+
+    def _resampled(self, index: int, question: Question, sample: Sample, value: float) -> Ends:
+        plan, drawn = self.draws.plan, self.replicates[sample.name][index]
+        little = self.draws.too_few(sample)
+        if little is not None:
+            return Ends(note=little)
+        low, high = self.draws.interval(question, sample, value, drawn)
+        if math.isclose(low, high, rel_tol=ROUNDING):  # every replicate is the same: that is no certainty
+            return without_width(question, sample, value, plan)
+        lost = int(np.isnan(drawn).sum())
+        return Ends.of(
+            (low, high),
+            f"bootstrap {self.draws.said(question)}",
+            f"{lost} replicates without a class left out" if lost else None,
+        )
+
+
+def blank(question: Question, n: int, n_positive: int, run: Mapping[str, str], slice_: Mapping[str, str]) -> Estimate:
+    """An estimate of a question without a figure yet."""
+    return Estimate(
+        question.text,
+        None,
+        n=n,
+        n_positive=n_positive,
+        run=dict(run),
+        slice=dict(slice_),
+        settings=question.settings,
+        best=question.metric.best,
+    )
+
+
+def with_interval(
+    row: Estimate, drawn: Floats, work: Work, samples: Sequence[Sample], question: Question, centre: float
+) -> Estimate:
+    """A figure made of other figures, with the interval of what it is in each replicate, of samples with enough units.
+
+    Trials: percentile. Units: Student's, on the scale of the metric, or the plain one for a gap. `centre` is the figure
+    without the optimism of its parts; where the interval leaves the figure out, both are said.
+    """
+    draws, plan = work.draws, work.draws.plan
+    row = replace(row, **units_of(draws, samples))
+    if plan.unit and plan.method == "auto":
+        bounds = (-math.inf, math.inf) if row.average == "gap" else question.metric.range
+        degrees = min(draws.units(sample)[1] for sample in samples) - 1.0
+        low, high = intervals.student(drawn, centre, degrees, bounds, plan.level)
+    else:
+        low, high = intervals.percentile(drawn, plan.level)
+    silence = next(
+        filter(None, map(draws.too_few, samples)), SAME if math.isclose(low, high, rel_tol=ROUNDING) else None
+    )
+    if silence:
+        return replace(row, note="; ".join(filter(None, (row.note, silence))))
+    said = replace(plan, method="auto" if plan.unit and plan.method == "auto" else "percentile")
+    ends = Ends.of((low, high), f"bootstrap {draws.said(question, said)}")
+    row = replace(row, low=ends.low, high=ends.high, method=ends.method)
+    return outside(row, centre)
+
+
+def outside(row: Estimate, centre: float) -> Estimate:
+    """A word where an interval leaves its own figure out: a minimum is too low in its own sample, and by how much."""
+    if row.value is None or row.low is None or row.high is None or row.low <= row.value <= row.high:
+        return row
+    why = f"optimistic: chosen on the same trials; about {centre:.4f} without that, which the interval is of"
+    return replace(row, note="; ".join(filter(None, (row.note, why))))
+
+
+def units_of(draws: Draws, samples: Sequence[Sample]) -> dict[str, Any]:
+    """The number of units behind a figure and the effective one, where units are drawn: of several samples the least."""
+    if not draws.plan.unit or not draws.plan.bootstrap:
+        return {}
+    held = [draws.units(sample) for sample in samples]
+    return {"units": min(n for n, _ in held), "units_effective": min(e for _, e in held)}
+
+
+# ----------------------------------------------------------------------
+# Figures made of slices: the macro average, the worst slice, pairs within slices, and the gap between domains.
+
+
+def by_slices(work: Work, whole: Sample, grouping: Grouping, warnings: list[str]) -> list[Estimate]:
+    """Every figure of every slice, then their averages; a grouping with one slice is called trivial and left out."""
+    samples = samples_of_slices(whole, grouping)
+    if len(samples) == 1:
+        value = ", ".join(f"{k}={v}" for k, v in samples[0].slice.items())
+        warnings.append(f"a table by {' × '.join(grouping)} is trivial here: every trial has {value}")
+        return []
+    told = each(samples, f"by {' × '.join(grouping)}", [sample.n for sample in samples])
+    rows = [e for sample in told for e in work.estimates(sample)]
+    warnings += _one_sided(work, grouping, samples, rows)
+    size = len(work.questions)
+    averages = []
+    for i, question in enumerate(work.questions):
+        cells = rows[i::size]
+        averages += [_macro(work, whole, grouping, i, question, samples, cells), *_worst(work, i, samples, cells)]
+        if work.protocol.within and question.form.is_area:
+            averages.append(_within(work, whole, grouping, i, question, samples, cells))
+    return rows + averages
+
+
+def _one_sided(work: Work, grouping: Grouping, samples: list[Sample], rows: list[Estimate]) -> list[str]:
+    """What to do where figures are undefined since every slice holds one class only, as with a column of attacks."""
+    held = [0 < sample.n_positive < sample.n for sample in samples]
+    if any(held) or all(e.value is not None for e in rows):
+        return []
+    head = work.columns.trials.header
+    kinds = {"negative": head.negative, "positive": head.positive}
+    many = "negative" if 2 * sum(s.n_positive == 0 for s in samples) >= len(samples) else "positive"
+    other = head.positive if many == "negative" else head.negative
+    name = grouping[0] if len(grouping) == 1 else "COLUMN"
+    return [
+        f"by {' × '.join(grouping)}: every slice holds one class only, so what compares the classes is undefined; "
+        f"--{many}-only {name} sets each slice of {kinds[many]} trials against all {other} trials"
+    ]
+
+
+def _macro(
+    work: Work,
+    whole: Sample,
+    grouping: Grouping,
+    i: int,
+    question: Question,
+    samples: list[Sample],
+    cells: list[Estimate],
+) -> Estimate:
+    """The simple mean over the slices where the figure is defined, with the mean of their replicates."""
+    defined = [(s, e) for s, e in zip(samples, cells, strict=True) if e.value is not None]
+    everywhere = dict.fromkeys(grouping, "*")
+    row = replace(blank(question, whole.n, whole.n_positive, whole.run, everywhere), average="macro")
+    if not defined:
+        return replace(row, note="undefined: in no slice defined")
+    values = [e.value for _, e in defined if e.value is not None]
+    note = None if len(defined) == len(cells) else f"over {len(defined)} of {len(cells)} slices"
+    row = replace(row, value=float(np.mean(values)), note=note)
+    if not work.draws.plan.bootstrap:
+        return row
+    bound, is_positive = work.columns.one_class.of(grouping)
+    if not work.draws.plan.unit and bound:
+        head = work.columns.trials.header
+        other = head.negative if is_positive else head.positive
+        shared = f"no interval: these slices share their {other} trials; draw a --unit for one"
+        return replace(row, note="; ".join(filter(None, (note, shared))))
+    drawn = np.mean([work.drawn(s, i) for s, _ in defined], axis=0)
+    centre = float(np.mean([work.corrected(s, i) for s, _ in defined]))
+    return with_interval(row, drawn, work, [whole], question, centre)
+
+
+def _within(
+    work: Work,
+    whole: Sample,
+    grouping: Grouping,
+    i: int,
+    question: Question,
+    samples: list[Sample],
+    cells: list[Estimate],
+) -> Estimate:
+    """The AUC over the pairs of which both are in one slice: the mean of the slices, each by its number of pairs."""
+    defined = [(s, e.value) for s, e in zip(samples, cells, strict=True) if e.value is not None]
+    row = replace(blank(question, whole.n, whole.n_positive, whole.run, dict.fromkeys(grouping, "*")), average="within")
+    if not defined:
+        return replace(row, note="undefined: in no slice defined")
+    pairs = np.array([s.n_positive * (s.n - s.n_positive) for s, _ in defined], dtype=np.float64)
+    note = None if len(defined) == len(cells) else f"over {len(defined)} of {len(cells)} slices"
+    row = replace(row, value=float(pairs @ [v for _, v in defined] / pairs.sum()), note=note)
+    if not work.draws.plan.bootstrap or work.draws.plan.unit:
+        return row
+    drawn = pairs @ np.array([work.replicates[s.name][i] for s, _ in defined]) / pairs.sum()
+    return with_interval(row, drawn, work, [whole], question, float(row.value or 0.0))
+
+
+def _worst(work: Work, i: int, samples: list[Sample], cells: list[Estimate]) -> list[Estimate]:
+    """The slice with the worst figure; its interval is one that would hold for any of them, so that picking it costs nothing.
+
+    Of K slices each gets the level `level^(1/K)` (Šidák): all K intervals hold together, and so does that of the worst.
+    """
+    defined = [(s, e) for s, e in zip(samples, cells, strict=True) if e.value is not None]
+    if not defined:
+        return []
+    pick = max if work.questions[i].metric.best == "low" else min
+    sample, worst = pick(defined, key=lambda pair: pair[1].value if pair[1].value is not None else math.nan)
+    row = replace(worst, average="worst", note=f"worst of {len(defined)}")
+    if worst.low is None:
+        return [row]
+    ends = work.at_level(i, sample, work.draws.plan.level ** (1.0 / len(defined)))
+    said = f"worst of {len(defined)}; the interval would hold for any of them"
+    return [replace(row, low=ends.low, high=ends.high, method=ends.method, note=said)]
+
+
+def gap_rows(work: Work, whole: Sample, gap: Gap) -> list[Estimate]:
+    """figure(out) − figure(in) for every question."""
+    codes, values = work.columns.asked_codes(gap.column)
+    unknown = [v for v in (*gap.inside, *gap.outside) if v not in values]
+    if unknown:
+        raise UsageError(f"no {gap.column} is {unknown[0]!r}; there are {', '.join(values)}", code="unknown-gap-value")
+    inside = np.isin(codes, [values.index(v) for v in gap.inside])
+    outside = np.isin(codes, [values.index(v) for v in gap.outside]) if gap.outside else ~inside
+    sides = [
+        work.columns.sample(whole.rows[mask[whole.rows]], whole.run, {gap.column: f"{name} {gap.label}"})
+        for name, mask in (("in", inside), ("out", outside))
+    ]
+    pairs = [work.estimates(side) for side in sides]
+    return [
+        _gap_row(work, i, gap, sides, within, beyond) for i, (within, beyond) in enumerate(zip(*pairs, strict=True))
+    ]
+
+
+def _gap_row(work: Work, i: int, gap: Gap, sides: list[Sample], within: Estimate, beyond: Estimate) -> Estimate:
+    row = replace(
+        beyond,
+        slice={gap.column: gap.label},
+        average="gap",
+        n=within.n + beyond.n,
+        value=None,
+        low=None,
+        high=None,
+        method=None,
+    )
+    row = replace(row, n_positive=within.n_positive + beyond.n_positive)
+    if within.value is None or beyond.value is None:
+        return replace(row, note=within.note or beyond.note)
+    row = replace(row, value=beyond.value - within.value, note=f"{beyond.value:.4f} out, {within.value:.4f} in")
+    if not work.draws.plan.bootstrap:
+        return row
+    drawn = work.drawn(sides[1], i) - work.drawn(sides[0], i)
+    centre = work.corrected(sides[1], i) - work.corrected(sides[0], i)
+    return with_interval(row, drawn, work, sides, work.questions[i], centre)
+
+
+# ----------------------------------------------------------------------
+# Derived figures: what an expression of figures is, and how sure (see `expressions`).
+#
+# The interval comes from what the expression is in each replicate. All its figures must come from the same draws for that,
+# so where no unit is drawn every trial is a unit of its own.
+#
+# The greatest of several noisy figures is too great in the sample and more so in every replicate: the percentile interval of
+# a maximum over eight equal slices covers the truth in a quarter of all samples, the reflected one (2 · figure − quantile)
+# in 93 to 96 of 100. So expressions with `max` or `min` get the reflected one.
+
+MOST_WEIGHTS: Final = 1 << 28
+"""Replicates × trials that are drawn at most where every trial is a unit."""
+TOO_MANY: Final = "no interval: its figures share trials, and those are too many to draw together; draw a --unit"
+
+
+def derived_rows(work: Work, whole: Sample, derived: Sequence[Derived]) -> list[Estimate]:
+    """Every derived figure of one run, made of the metrics that the work asks."""
+    if not derived:
+        return []
+    joint, questions = _joint(work, whole), {q.text: q for q in work.questions}
+    return [_row(joint, whole, one, questions) for one in derived]
+
+
+def _joint(work: Work, whole: Sample) -> Work:
+    """Work whose samples all come from the same draws: those of units, or of every trial as a unit."""
+    plan, n = work.draws.plan, len(whole.columns.trials)
+    if not plan.bootstrap or plan.unit:
+        return work
+    if plan.bootstrap * n > MOST_WEIGHTS or whole.columns.trials.frame.height != n:  # rows that are counts of trials
+        return replace(work, draws=Draws(work.draws.plan, work.columns))
+    return replace(work, draws=Draws.prepare(replace(plan, unit=("item",)), work.columns))
+
+
+def _row(work: Work, whole: Sample, derived: Derived, questions: Mapping[str, Question]) -> Estimate:
+    asked, plan = [questions[term.metric] for term in derived.terms], work.draws.plan
+    row = Estimate(
+        derived.name,
+        None,
+        n=whole.n,
+        n_positive=whole.n_positive,
+        run=dict(whole.run),
+        settings={"of": derived.text},
+        best=asked[0].metric.best,
+    )
+    parts = [_samples(whole, term, question) for term, question in zip(derived.terms, asked, strict=True)]
+    lost = next((str(term) for term, part in zip(derived.terms, parts, strict=True) if not part), None)
+    if lost is not None:
+        return replace(row, note=f"undefined: {lost} is")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        figures = [_over(term, [v for _, v in part]) for term, part in zip(derived.terms, parts, strict=True)]
+        value = float(derived.of(figures))
+    if math.isnan(value):
+        return replace(row, note="undefined: nothing to divide by")
+    row = replace(row, value=value)
+    if not plan.bootstrap:
+        return row
+    if work.draws.weights is None:
+        return replace(row, note=TOO_MANY)
+    drawn = [
+        _over(term, [work.draws.replicates([question], sample)[0] for sample, _ in part])
+        for term, question, part in zip(derived.terms, asked, parts, strict=True)
+    ]
+    little = next(filter(None, (work.draws.too_few(sample) for part in parts for sample, _ in part)), None)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        low, high = intervals.percentile(np.asarray(derived.of(drawn)), plan.level)
+    if little is not None or not low < high:
+        return replace(row, note=little or SAME)
+    if derived.is_extreme:
+        least, most = derived.range([q.metric.range for q in asked])
+        low, high = max(2 * value - high, least), min(2 * value - low, most)
+    kind = "reflected" if derived.is_extreme else "percentile"
+    return replace(row, low=low, high=high, method=f"bootstrap {replace(plan, method='percentile')}, {kind}")
+
+
+def _samples(whole: Sample, term: Term, question: Question) -> list[tuple[Sample, float]]:
+    """The samples of a term in which its metric is defined, and the figures there."""
+    samples = samples_of_slices(whole, term.columns) if term.columns else [whole]
+    figures = [(sample, float(question.value(sample))) for sample in samples]
+    return [(sample, value) for sample, value in figures if not math.isnan(value)]
+
+
+def _over(term: Term, values: Sequence[Floats] | Sequence[float]) -> Floats:
+    """What a term is, given the figures of its samples (sample × replicate)."""
+    table = np.asarray(values, dtype=np.float64)
+    return np.asarray(getattr(table, term.over)(axis=0) if term.over else table[0])
+
+
+# ----------------------------------------------------------------------
+# Measure: metrics × runs × slices -> Results, with intervals, averages, the gap and what to worry about.
+
+__all__ = ["FEW", "Gap", "ask", "measure", "measure_design"]
+
+
+def measure(
+    trials: Trials,
+    metrics: Sequence[str | Spec] | Design,
+    *,
+    by: By = (),
+    bootstrap: int = 0,
+    unit: str | Sequence[str] | None = None,
+    seed: int = 0,
+    level: float = 0.95,
+    interval: Method = "auto",
+    stratify: bool | None = None,
+    gap: Gap | None = None,
+    protocol: Protocol | None = None,
+    remarks: Sequence[str] = (),
+) -> Results:
+    """Every metric for every run, pooled and per slice.
+
+    Parameters
+    ----------
+    trials
+        The trials.
+    metrics
+        Metrics with their settings, as `eer` or `min_dcf(c_fa=10)`; or a design, which says all the rest too.
+    by
+        Slice columns, or several at once (`"codec,codec_q"`). Per grouping the macro average and the worst slice follow.
+    bootstrap
+        The number of replicates (0: only intervals that need none).
+    unit
+        The column whose values are drawn as wholes (two may be crossed).
+    seed, level, interval, stratify
+        The seed of the draws, the level and the kind of intervals, whether units are drawn within classes.
+    gap
+        Adds figure(out) − figure(in).
+    protocol
+        What a document settles.
+    remarks
+        Further warnings to print.
+
+    Returns
+    -------
+    Results
+        One estimate per metric, run and slice.
+
+    Examples
+    --------
+    >>> t = Trials.of(label=[1, 1, 0, 0], score=[0.9, 0.4, 0.6, 0.1])
+    >>> print(measure(t, ["eer", "roc_auc"]).one("roc_auc"))
+    roc_auc = 0.7500 [0.0570, 1.0000]
+    """
+    trials = demanded(trials, "measure")
+    design = Design.of(
+        () if isinstance(metrics, Design) else metrics,
+        by=by,
+        gap=gap or False,
+        unit=unit,
+        bootstrap=bootstrap,
+        seed=seed,
+        level=level,
+        interval=interval,
+        stratify=stratify,
+        protocol=protocol,
+    )
+    if isinstance(metrics, Design):
+        design = metrics.alone(design, Design(gap="none"))
+    return measure_design(trials, design, remarks)
+
+
+def measure_design(
+    trials: Trials, design: Design, remarks: Sequence[str] = (), derived: Sequence[Derived] = ()
+) -> Results:
+    """What a design asks of trials, whose metrics and gap it names; and `derived` figures made of those."""
+    chosen, plan, groupings = design.settled, design.plan, design.groupings
+    gap = design.gap if isinstance(design.gap, Gap) else None
+    only = OneClass(chosen.negative_only, chosen.positive_only)
+    columns = trials.columns(only) if isinstance(trials, TalliedTrials) else Columns(trials, only)
+    questions = [ask(m, trials, chosen) for m in design.metrics]
+    if not len(trials):
+        raise DataError("there are no trials to measure", code="no-trials")
+    if not plan.bootstrap and not isinstance(trials, TalliedTrials):
+        for name in plan.unit:
+            trials.column(name)  # a name that is none is refused, whether units are drawn or not
+    wholes = samples_of_runs(columns)
+    if chosen.both_eers and any(ties_matter(s) for s in wholes) and any(q.text == "eer" for q in questions):
+        questions.insert(1 + [q.text for q in questions].index("eer"), ask("eer(ties=grouped)", trials, chosen))
+    work = Work(columns, questions, Draws.prepare(plan, columns), chosen)
+    few = chosen.slice_metrics
+    narrow = replace(work, questions=[q for q in questions if not few or q.metric.name in few], replicates={})
+    estimates: list[Estimate] = []
+    warnings: list[str] = [*trials.header.notes, *remarks, *_undrawn(plan)]
+    tables = 1 + len(groupings) + (gap is not None)
+    for whole in each(wholes, "measuring", [sample.n for sample in wholes]):
+        with step("all trials", tables):
+            with part():
+                estimates += work.estimates(whole)
+                estimates += derived_rows(work, whole, derived)
+            warnings += alarms(whole, questions)
+            for grouping in groupings:
+                with part():
+                    estimates += by_slices(narrow, whole, grouping, warnings)
+            if gap is not None:
+                with part():
+                    estimates += gap_rows(narrow, whole, gap)
+    estimates = [replace(e, title=title) if (title := chosen.names.get(e.metric)) else e for e in estimates]
+    results = Results(tuple(estimates), "", tuple(dict.fromkeys(warnings)), chosen.name or None, trials)
+    results = replace(results, reading=trials.header.reading, design=design)
+    return replace(results, signature=sign(results, trials, questions, plan, groupings, str(gap) if gap else None))
+
+
+def _undrawn(plan: Plan) -> list[str]:
+    """A unit that was asked for and is not drawn; items are the unit that repeated runs bring themselves."""
+    if plan.bootstrap or plan.unit in ((), ("item",)):
+        return []
+    return [
+        f"no intervals: the unit {' × '.join(plan.unit)} is drawn by a bootstrap, and none was asked for (--bootstrap 1000)"
+    ]

@@ -1,0 +1,410 @@
+"""Pairing: two runs on the same questions, row by row, and which comparisons are invalid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import polars as pl
+
+from hitmiss.core.errors import DataError, Fault
+from hitmiss.core.question import shown
+from hitmiss.core.trials import Trials
+
+# ----------------------------------------------------------------------
+# Pairing: two runs on the same questions, row by row. What has no partner, or another label, is refused.
+
+REPEATS: Final = ("trial", "seed", "repeat", "epoch")
+"""Run columns that number repetitions of one run. Two runs with the same repetitions are paired one by one; with others,
+each repetition of one meets each of the other, so that the mean over them is what is compared."""
+SHOWN: Final = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """The trials of two runs in the same order, that of the key: row i of both is the same question.
+
+    `key` names the columns that they were matched by; `left_out` counts the questions that only one run has.
+    """
+
+    a: Trials
+    b: Trials
+    names: tuple[str, str] = ("A", "B")
+    key: tuple[str, ...] = ("item", "target")
+    left_out: tuple[int, int] = (0, 0)
+
+    def __len__(self) -> int:
+        return len(self.a)
+
+    @property
+    def swapped(self) -> Pair:
+        """The same pair the other way round."""
+        return Pair(self.b, self.a, self.names[::-1], self.key, self.left_out[::-1])
+
+    @property
+    def repeats(self) -> tuple[str, ...]:
+        """The columns that number repetitions."""
+        return tuple(name for name in self.key if name in REPEATS)
+
+
+def pair(
+    a: Trials,
+    b: Trials,
+    *,
+    names: tuple[str, str] = ("A", "B"),
+    allow_missing: bool = False,
+    scores: bool = True,
+) -> Pair:
+    """Match two runs by (item, target), and by repetition where runs were repeated (see `REPEATS`).
+
+    Refused: files without ids; classes, direction or (where `scores` are to be compared) score kinds that differ;
+    questions that one run lacks, with both lists (`allow_missing` leaves them out and counts them); labels that differ.
+
+    >>> a = Trials.of([1, 0], [0.9, 0.1], item=["x", "y"])
+    >>> b = Trials.of([0, 1], [0.3, 0.6], item=["y", "x"])
+    >>> pair(a, b).b.score.tolist()
+    [0.6, 0.3]
+    """
+    for trials, name in zip((a, b), names, strict=True):
+        _refuse_unpaired(trials, name)
+    _refuse_headers(a, b, names, scores)
+    for column in REPEATS:
+        if _repetitions(a, column) != _repetitions(b, column):
+            a, b = _crossed(a, b, column, names, allow_missing)
+    key = _key(a, b, names)
+    first, second, left_out = _match(a, b, key, names, allow_missing)
+    _refuse_labels(first, second, names)
+    return Pair(*_in_order(first, second, key), names, key, left_out)
+
+
+def _in_order(a: Trials, b: Trials, key: tuple[str, ...]) -> tuple[Trials, Trials]:
+    """Both in the order of their ids: what is drawn from the pairs does not depend on the order of the rows in the files."""
+    if len(key) == 2 and not a.has_targets and a.frame["item"].is_sorted():
+        return a, b
+    order = a.frame.select(pl.arg_sort_by(*key)).to_series()
+    return Trials(a.frame[order], a.header), Trials(b.frame[order], b.header)
+
+
+def _refuse_unpaired(trials: Trials, name: str) -> None:
+    files: Sequence[Any] = trials.header.provenance.get("files", ())
+    for file in files:
+        if file.get("role") != "key" and "item" not in file.get("columns", {"item": ""}):
+            raise DataError(
+                f"{name} cannot be compared: {file.get('name', 'its file')} has no ids, so its rows have no partners in "
+                "another file; write the scores again with an id column",
+                code="no-ids",
+            )
+
+
+def _refuse_headers(a: Trials, b: Trials, names: tuple[str, str], scores: bool) -> None:
+    one, other = a.header, b.header
+    if (one.positive, one.negative) == (other.negative, other.positive):
+        raise DataError(
+            f"the directions differ: the positive class is {one.positive} in {names[0]} and {other.positive} in {names[1]}; "
+            f"read both with the same positive class",
+            code="other-direction",
+        )
+    for field in ("positive", "negative"):
+        ours, theirs = getattr(one, field), getattr(other, field)
+        if ours != theirs:
+            raise DataError(
+                f"the {field} class is {ours!r} in {names[0]} and {theirs!r} in {names[1]}; read both with the same classes",
+                code="other-classes",
+            )
+    if scores and one.score_kind != other.score_kind:
+        raise DataError(
+            f"the scores of {names[0]} are declared {one.score_kind!r} and those of {names[1]} {other.score_kind!r}; "
+            "bring both to one kind, or compare decisions",
+            code="other-score-kind",
+        )
+
+
+def _repetitions(trials: Trials, column: str) -> list[str]:
+    """The repetitions of a run, in order; none where it was made once, whatever that once is called."""
+    found = trials.frame[column].unique().sort().to_list() if column in trials.header.runs else []
+    return found if len(found) > 1 else []
+
+
+def _crossed(a: Trials, b: Trials, column: str, names: tuple[str, str], allow_missing: bool) -> tuple[Trials, Trials]:
+    """Each repetition of one run with each of the other, on the questions that both answer there."""
+    question = ["item", "target"]
+    only = [x.frame.join(y.frame, on=question, how="anti").select(question).unique() for x, y in ((a, b), (b, a))]
+    if (only[0].height or only[1].height) and not allow_missing:
+        raise _missing(only[0].sort(question), only[1].sort(question), ("item", "target"), names)
+    values = [_repetitions(t, column) or [""] for t in (a, b)]
+    own = [
+        t.frame if len(v) > 1 else t.frame.with_columns(pl.lit("").alias(column))
+        for t, v in zip((a, b), values, strict=True)
+    ]
+    first = own[0].join(pl.DataFrame({"_other": values[1]}), how="cross")
+    second = own[1].join(pl.DataFrame({"_other": values[0]}), how="cross")
+    frames = [
+        first.with_columns(pl.concat_str(column, "_other", separator="/").alias(column)).drop("_other"),
+        second.with_columns(pl.concat_str("_other", column, separator="/").alias(column)).drop("_other"),
+    ]
+    on = [*question, column]
+    kept = (frames[0].join(frames[1], on=on, how="semi"), frames[1].join(frames[0], on=on, how="semi"))
+    return _again(a, kept[0], column), _again(b, kept[1], column)
+
+
+def _again(trials: Trials, frame: pl.DataFrame, column: str) -> Trials:
+    runs = tuple(dict.fromkeys((*trials.header.runs, column)))
+    return replace(trials.retitle(runs=runs), frame=frame, unique_over=None)
+
+
+def _key(a: Trials, b: Trials, names: tuple[str, str]) -> tuple[str, ...]:
+    """Item, target and every run column that has several values; both runs must have the same of those."""
+    several = [_several(a), _several(b)]
+    for own, other, name in ((several[0], several[1], names[0]), (several[1], several[0], names[1])):
+        for column, values in own.items():
+            if column not in other:
+                what = "repetitions" if column in REPEATS else "runs"
+                raise DataError(
+                    f"{name} holds {len(values)} {what} ({column}: {', '.join(values[:SHOWN])}{' …' if len(values) > SHOWN else ''}) "
+                    f"and the other does not; choose one of them with [{column}={values[0]}] after its name",
+                    code="several-runs",
+                )
+    return ("item", "target", *several[0])
+
+
+def _several(trials: Trials) -> dict[str, list[str]]:
+    found = {name: trials.frame[name].unique().sort().to_list() for name in trials.header.runs}
+    return {name: values for name, values in found.items() if len(values) > 1}
+
+
+def _match(
+    a: Trials, b: Trials, key: tuple[str, ...], names: tuple[str, str], allow_missing: bool
+) -> tuple[Trials, Trials, tuple[int, int]]:
+    _refuse_repeats(a, key, names[0])
+    _refuse_repeats(b, key, names[1])
+    if all(a.frame[name].equals(b.frame[name]) for name in key):
+        return a, b, (0, 0)
+    places = b.frame.select(*key).with_row_index("_at")
+    at = a.frame.select(*key).join(places, on=list(key), how="left", maintain_order="left")["_at"]
+    only_a = a.frame.select(*key).filter(at.is_null())
+    only_b = b.frame.select(*key).join(a.frame.select(*key), on=list(key), how="anti")
+    if only_a.height == len(a):
+        raise DataError(
+            f"no id is in both runs: {names[0]} has {_ids(only_a, key)}, {names[1]} has {_ids(only_b, key)}; check that they belong together",
+            code="no-pairs",
+        )
+    if (only_a.height or only_b.height) and not allow_missing:
+        raise _missing(only_a, only_b, key, names)
+    first, second = a.frame.filter(at.is_not_null()), b.frame[at.drop_nulls()]
+    return Trials(first, a.header), Trials(second, b.header), (only_a.height, only_b.height)
+
+
+def _refuse_repeats(trials: Trials, key: tuple[str, ...], name: str) -> None:
+    if trials.frame["item"].n_unique() == len(trials):
+        return
+    twice = trials.frame.select(*key).filter(trials.frame.select(pl.struct(key).is_duplicated()).to_series())
+    if twice.height:
+        raise DataError(
+            f"{name} answers {twice.height} questions more than once, the first is {_ids(twice[:1], key)}",
+            code="repeated-questions",
+        )
+
+
+def _missing(only_a: pl.DataFrame, only_b: pl.DataFrame, key: tuple[str, ...], names: tuple[str, str]) -> DataError:
+    """Both lists: counted in the sentence, whole in the faults."""
+    parts, faults = [], []
+    for rows, own, other in ((only_a, *names), (only_b, *names[::-1])):
+        if rows.height:
+            parts.append(f"{rows.height:,} of {own} are not in {other} (as {_ids(rows, key)})")
+            faults += [
+                Fault(f"only-in-{own}", f"only in {own}", column="item", value=_id(row))
+                for row in rows.select(_shown(rows, key)).iter_rows()
+            ]
+    return DataError(
+        f"different sample sizes, so statistical power differs: {' and '.join(parts)}; "
+        "compare what both have with --allow-missing, and the report says so",
+        faults,
+    )
+
+
+def _ids(rows: pl.DataFrame, key: tuple[str, ...]) -> str:
+    shown = [_id(row) for row in rows.head(SHOWN).select(_shown(rows, key)).iter_rows()]
+    return ", ".join(shown) + (" …" if rows.height > SHOWN else "")
+
+
+def _shown(rows: pl.DataFrame, key: tuple[str, ...]) -> list[str]:
+    """The target says nothing where there is one only."""
+    return [name for name in key if name != "target" or rows["target"].n_unique() > 1]
+
+
+def _id(row: tuple[Any, ...]) -> str:
+    return " / ".join(map(str, row))
+
+
+def _refuse_labels(a: Trials, b: Trials, names: tuple[str, str]) -> None:
+    differ = a.frame["label"] != b.frame["label"]
+    n = int(differ.sum())
+    if not n:
+        return
+    if n == len(a):
+        raise DataError(
+            f"every label of {names[0]} is the other class in {names[1]}: one of them has its classes reversed",
+            code="reversed-labels",
+        )
+    faults = [
+        Fault("label-conflict", f"{names[0]} and {names[1]} have other labels", column="label", value=item)
+        for item in a.frame.filter(differ)["item"]
+    ]
+    raise DataError(
+        f"{n:,} of {len(a):,} questions have another label in {names[0]} than in {names[1]}, the first is {faults[0].value!r}; "
+        "the runs were not scored against the same truth",
+        faults,
+    )
+
+
+# ----------------------------------------------------------------------
+# Which comparisons are invalid, as data: what must be the same in two runs, and why (the triage document's table).
+#
+# What a run was made with is read from the header's provenance and from columns that hold one value throughout, by name.
+# A mismatch is refused with its reason; forced, it is printed into the report. What only one run records is noted.
+
+NO_FACTS: Final = ("files", "rename", "by_run")
+"""Parts of the provenance that say nothing about how the answers were made, or say it by run."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Facts that must agree (any of their spellings), and the problem where they do not."""
+
+    name: str
+    facts: tuple[str, ...]
+    problem: str
+
+
+RULES: Final = (
+    Rule("different datasets", ("dataset", "dataset_digest", "dataset_sha256"), "different difficulty"),
+    Rule("different contents", ("dataset_content",), "the same ids stand for other files"),
+    Rule("mixed cache states", ("cache", "cache_state", "tool_cache"), "latency is not comparable"),
+    Rule("different prompts", ("prompts", "prompt_hashes", "prompt_hash"), "different behaviour"),
+    Rule("different temperatures", ("temperature",), "one run is more random than the other"),
+    Rule("different iteration limits", ("max_iterations",), "one run may try longer than the other"),
+    Rule("different reasoning efforts", ("reasoning_effort",), "one run may think longer than the other"),
+)
+"""Control variables of the document: any difference makes a comparison invalid."""
+
+FACTORS: Final = (
+    Rule("model", ("model", "models.agent", "agent"), "the agent model"),
+    Rule("tools", ("tools", "use_tools", "mode"), "the mode (tools or no tools)"),
+    Rule("vision model", ("models.vision", "vision_model"), "the vision model"),
+    Rule("structuring model", ("models.structuring", "structuring_model"), "the structuring model"),
+)
+"""What a comparison may be about. One of them may differ: with two, nobody knows which made the difference."""
+
+
+@dataclass(frozen=True)
+class Breach:
+    """A rule that two runs break: the comparison, its problem, and what was found on each side."""
+
+    name: str
+    problem: str
+    found: tuple[str, str]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.found[0]} and {self.found[1]}): {self.problem}"
+
+
+def breaches(a: Trials, b: Trials, *, same_items: bool = True) -> list[Breach]:
+    """Every rule that two runs break. Where items are known to be missing, other digests of the dataset say no more.
+
+    >>> from hitmiss.core.trials import Header
+    >>> one, other = (Trials.of([1, 0], [1.0, 0.0], header=Header(provenance={"cache": c})) for c in ("on", "off"))
+    >>> print(*breaches(one, other))
+    mixed cache states (on and off): latency is not comparable
+    """
+    return breaches_of(facts(a), facts(b), same_items=same_items)
+
+
+def breaches_of(a: Mapping[str, str], b: Mapping[str, str], *, same_items: bool = True) -> list[Breach]:
+    """The same of the facts of two runs."""
+    rules = RULES if same_items else RULES[2:]
+    found = [Breach(rule.name, rule.problem, pair) for rule in rules for pair in _differing(rule, a, b)]
+    return found + _two_factors(a, b)
+
+
+def _two_factors(a: Mapping[str, str], b: Mapping[str, str]) -> list[Breach]:
+    differing = [(factor, pair) for factor in FACTORS for pair in _differing(factor, a, b)]
+    if _is_one_model(differing) or len(differing) < 2:
+        return []
+    what = " and ".join(factor.problem for factor, _ in differing)
+    sides = tuple(", ".join(pair[i] for _, pair in differing) for i in (0, 1))
+    return [
+        Breach("two things changed at once", f"{what} differ, so neither explains the result", (sides[0], sides[1]))
+    ]
+
+
+def _is_one_model(differing: list[tuple[Rule, tuple[str, str]]]) -> bool:
+    """One model in several roles is one change."""
+    return {factor.name for factor, _ in differing} <= {"model", "vision model", "structuring model"} and len(
+        {pair for _, pair in differing}
+    ) == 1
+
+
+def unchecked(a: Trials, b: Trials) -> list[str]:
+    """Notes about rules that could not be checked because one run alone records the fact."""
+    return unchecked_of(facts(a), facts(b))
+
+
+def unchecked_of(a: Mapping[str, str], b: Mapping[str, str]) -> list[str]:
+    """The same of the facts of two runs."""
+    halves = [rule for rule in RULES if (_value(rule, a) is None) != (_value(rule, b) is None)]
+    return [f"{rule.name}? Only one run records {rule.facts[0]}, so this was not checked" for rule in halves]
+
+
+def _differing(rule: Rule, a: Mapping[str, str], b: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    one, other = _value(rule, a), _value(rule, b)
+    if one is not None and other is not None and one != other:
+        yield _short(one), _short(other)
+
+
+def _value(rule: Rule, known: Mapping[str, str]) -> str | None:
+    """The fact under its first spelling that is known; a mapping counts with all that it holds."""
+    for spelling in rule.facts:
+        inside = {k: v for k, v in known.items() if k == spelling or k.startswith(f"{spelling}.")}
+        if inside:
+            plain = list(inside) == [spelling]
+            return inside[spelling] if plain else "; ".join(f"{k}={inside[k]}" for k in sorted(inside))
+    return None
+
+
+def facts(trials: Trials) -> dict[str, str]:
+    """What is known of how a run was made: provenance (nested names joined by dots), then columns with one value."""
+    columns = {name: trials.frame[name] for name in (*trials.header.runs, *trials.header.slices)}
+    constant = {shown(name): str(c[0]) for name, c in columns.items() if len(c) and c.n_unique() == 1}
+    return {**constant, **dict(_flat(trials.header.provenance)), **_of_runs(trials)}
+
+
+def _of_runs(trials: Trials) -> dict[str, str]:
+    """What is told by run (`by_run`, keyed by the values of the run columns) of the runs that are here.
+
+    Where several are, and they differ, all that is told of them counts: such trials agree only with the like.
+    """
+    told: Mapping[str, Mapping[str, Any]] = trials.header.provenance.get("by_run", {})
+    columns = [name for name in trials.header.runs if name not in REPEATS]
+    if not told or not columns:
+        return dict(_flat(told.get("", {})))
+    keys = trials.frame.select(columns).unique(maintain_order=True).rows()
+    found: dict[str, dict[str, None]] = {}
+    for key in ("|".join(map(str, values)) for values in keys):
+        for name, value in _flat(told.get(key, {})):
+            found.setdefault(name, {})[value] = None
+    return {name: " / ".join(sorted(values)) for name, values in found.items()}
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    for name, value in values.items():
+        if name in NO_FACTS:
+            continue
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{name}.")
+        elif value is not None:
+            yield f"{prefix}{name}", ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def _short(text: str, limit: int = 60) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"

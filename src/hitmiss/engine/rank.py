@@ -1,0 +1,699 @@
+"""More than two runs: all on the same draws, every pair judged at once, and what may be said of their order.
+
+Every run is measured on one shared stream of weights, so the work grows with the number of runs, not of pairs. Pairs are
+judged together by step-down max-T (see `stats.simultaneous`): intervals, p values, letters and ranks hold for all pairs
+at once. Without a `unit`, trials are drawn: of very many, in random blocks of equal size.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import combinations
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hitmiss._version import __version__
+from hitmiss.core import artifacts
+from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.progress import each
+from hitmiss.core.question import By, Contest, Design, Grouping, Plan, Protocol
+from hitmiss.core.registry import resolve
+from hitmiss.core.results import SCHEMA
+from hitmiss.core.schema import Spec
+from hitmiss.core.tally import Array, Floats
+from hitmiss.core.trials import Trials
+from hitmiss.engine.compare import (
+    IDENTICAL,
+    Comparison,
+    Difference,
+    compare_design,
+    digest,
+    judged,
+    told,
+    turned,
+    with_sides,
+)
+from hitmiss.engine.contrasts import TESTS, same_columns
+from hitmiss.engine.measure import alarms, ask
+from hitmiss.engine.pairing import REPEATS, breaches_of, facts, pair, unchecked_of
+from hitmiss.engine.resample import Columns, Draws, OneClass, Question, Sample, samples_of_runs, samples_of_slices
+from hitmiss.engine.signature import render
+from hitmiss.stats.bootstrap import draw_units, generator
+from hitmiss.stats.forms import OfCounts
+from hitmiss.stats.intervals import auc_interval, effective_units, enough, unit_sizes
+from hitmiss.stats.paired import detectable
+from hitmiss.stats.tests import CORRECTIONS, Simultaneous, adjusted, letters, max_t, ranks, spread_out
+
+MAX_T: Final = "max-t"
+"""All differences of a family judged by the largest studentised one among true zeros."""
+MOST_BLOCKS: Final = 2000
+"""Blocks into which the trials of a class are dealt out; up to so many, every trial is drawn on its own."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A run's figure in a slice, its letters and its rank there.
+
+    Runs that share a letter were not shown to differ. `rank_low` and `rank_high` hold the true rank, of all runs at once.
+    """
+
+    metric: str
+    run: str
+    value: float | None
+    letters: str
+    best: str
+    slice: Mapping[str, str] = field(default_factory=dict)
+    average: str | None = None
+    n_pairs: int = 0
+    rank_low: int | None = None
+    rank_high: int | None = None
+
+
+@dataclass(frozen=True)
+class Duel:
+    """The difference of one metric between two named runs; interval and adjusted p hold for all pairs at once."""
+
+    a: str
+    b: str
+    difference: Difference
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The standings of all runs and the duels behind them."""
+
+    names: tuple[str, ...]
+    standings: tuple[Standing, ...]
+    duels: tuple[Duel, ...]
+    signature: str = ""
+    warnings: tuple[str, ...] = ()
+    level: float = 0.95
+    correction: str = MAX_T
+    groupings: tuple[Grouping, ...] = ()
+    design: Design | None = field(default=None, repr=False)
+    """What was asked, and how each run was read."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form: `{"schema": 1, "kind": "ranking", "runs": […], "standings": [{…}], "pairs": [{…}]}`."""
+        unknown = ("wins", "ties", "losses", "n_positive")  # of two runs alone: see `compare`
+        pairs = [{"run_a": d.a, "run_b": d.b, **told(d.difference)} for d in self.duels]
+        return {
+            "schema": SCHEMA,
+            "kind": "ranking",
+            "runs": list(self.names),
+            "level": self.level,
+            "correction": self.correction,
+            "warnings": list(self.warnings),
+            "signature": self.signature,
+            "design": self.design.to_plain() if self.design is not None else None,
+            "standings": [told(s) for s in self.standings],
+            "pairs": [{k: v for k, v in row.items() if k not in unknown} for row in pairs],
+        }
+
+    def to_json(self, indent: int | None = 1) -> str:
+        """The JSON form as text."""
+        return json.dumps(artifacts.sealed(self.to_dict()), indent=indent, ensure_ascii=False, allow_nan=False)
+
+
+def compare_all(
+    runs: Mapping[str, Trials],
+    metrics: Sequence[str | Spec],
+    *,
+    by: By = (),
+    bootstrap: int = 1000,
+    unit: str | Sequence[str] | None = None,
+    seed: int = 0,
+    level: float = 0.95,
+    correction: str = "auto",
+    test: str = "auto",
+    allow_missing: bool = False,
+    force: bool = False,
+    protocol: Protocol | None = None,
+) -> Ranking:
+    """Compare every pair of runs, judged at once.
+
+    Parameters
+    ----------
+    runs
+        Trials by name, two or more, on the same questions.
+    metrics, by, bootstrap, unit, seed, level, allow_missing, force, protocol
+        As for `compare`.
+    correction
+        `auto` is `max-t`: over all pairs, in tables by slice over all pairs and slices of a metric and grouping. `holm`,
+        `bh` and `none` adjust the p values of the studentised differences instead.
+    test
+        `auto` or `bootstrap`: a ranking is tested on its shared replicates.
+
+    Returns
+    -------
+    Ranking
+        Standings with letters and ranks, and all pairs.
+
+    Raises
+    ------
+    UsageError
+        With fewer than two runs, or a test that is for two runs alone.
+    DataError
+        Where runs cannot be compared.
+
+    >>> label, right, wrong = [1] * 6 + [0] * 6, [*range(6, 12), *range(6)], [*range(12)]
+    >>> runs = {"x": right, "y": right, "z": wrong}
+    >>> found = compare_all({n: Trials.of(label, s) for n, s in runs.items()}, ["roc_auc"], force=True)
+    >>> [(s.run, s.value, s.letters, s.rank_low, s.rank_high) for s in found.standings]
+    [('x', 1.0, 'a', 1, 2), ('y', 1.0, 'a', 1, 2), ('z', 0.0, 'b', 3, 3)]
+    """
+    contest = Contest(test=test, correction=correction, allow_missing=allow_missing, force=force)
+    asked = Design.of(
+        metrics, by=by, unit=unit, bootstrap=bootstrap, seed=seed, level=level, protocol=protocol, contest=contest
+    )
+    return rank_design(runs, asked)
+
+
+def compare_runs(runs: Mapping[str, Trials], design: Design) -> Comparison | Ranking:
+    """Two runs compared, or every pair of more."""
+    if len(runs) > 2:
+        return rank_design(runs, design)
+    if len(runs) < 2:
+        raise UsageError(f"a comparison needs two runs; {len(runs) or 'none'} was found", code="one-run")
+    (name_a, a), (name_b, b) = runs.items()
+    return compare_design(a, b, design, (name_a, name_b))
+
+
+def rank_design(runs: Mapping[str, Trials], design: Design) -> Ranking:
+    """What a design asks of several runs, all pairs judged at once."""
+    chosen, contest, groupings = design.settled, design.contest or Contest(), design.groupings
+    correction = _correction(contest.correction, contest.test)
+    found = Field.of(runs, design.metrics, design.unit, groupings, contest.allow_missing, chosen)
+    plan = Plan(design.bootstrap, found.unit, design.seed, design.level, "percentile")
+    warnings = found.refuse(found.breaches(), contest.force)
+    cells, alarmed = found.cells(plan, groupings, chosen)
+    warnings += found.refuse(alarmed.turned(found), contest.force) + found.remarks() + alarmed.found
+    duels = [duel for own in _families(cells) for duel in own.duels(found.names, plan, correction)]
+    if not plan.bootstrap:
+        warnings.append(
+            "no replicates were drawn (--bootstrap 0), so nothing was tested and every run has the same letter"
+        )
+    made = Ranking(
+        found.names,
+        tuple(_standings(found.names, duels, 1.0 - plan.level)),
+        tuple(duels),
+        "",
+        tuple(dict.fromkeys(warnings)),
+        plan.level,
+        correction,
+        tuple(groupings),
+        with_sides(design, runs),
+    )
+    return replace(made, signature=_sign(made, found, plan, groupings, chosen, contest.force))
+
+
+def _correction(wanted: str, test: str) -> str:
+    if test not in TESTS:
+        raise UnknownName("test", test, TESTS)
+    if test not in ("auto", "bootstrap"):
+        raise UsageError(
+            f"the test {test!r} is for two runs; a ranking judges all pairs at once on shared replicates: leave --test out, "
+            "or compare two runs",
+            code="ranking-test",
+        )
+    if wanted == "auto":
+        return MAX_T
+    if wanted != MAX_T and wanted not in CORRECTIONS:
+        raise UnknownName("correction", wanted, (MAX_T, *CORRECTIONS))
+    return wanted
+
+
+@dataclass(frozen=True, eq=False)
+class Together:
+    """The same trials answered by every run: one part, or one per repetition. `rows` are those of any run."""
+
+    parts: tuple[Sample, ...]
+    slice: Mapping[str, str]
+    average: str | None = None
+
+    @property
+    def n(self) -> int:
+        """How many questions."""
+        return sum(p.n for p in self.parts)
+
+    @property
+    def n_positive(self) -> int:
+        """How many are positive."""
+        return sum(p.n_positive for p in self.parts)
+
+    def of(self, columns: Columns) -> list[Sample]:
+        """The samples of one run."""
+        return [columns.sample(p.rows, p.run, p.slice) for p in self.parts]
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """One metric on one sample: the figure and the replicates of every run."""
+
+    question: Question
+    sample: Together
+    values: Floats
+    drawn: Floats
+    units: float
+    family: tuple[object, ...]
+
+    def pairs(self) -> list[tuple[int, int]]:
+        """Every pair of runs."""
+        return list(combinations(range(len(self.values)), 2))
+
+
+@dataclass(frozen=True, eq=False)
+class Field:
+    """All runs, brought to the same questions in the same order."""
+
+    names: tuple[str, ...]
+    columns: tuple[Columns, ...]
+    questions: tuple[tuple[Question, ...], ...]
+    unit: tuple[str, ...]
+    key: tuple[str, ...]
+    left_out: Mapping[str, int]
+    zero_undefined: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        runs: Mapping[str, Trials],
+        metrics: Sequence[str | Spec],
+        unit: tuple[str, ...],
+        groupings: Sequence[Grouping],
+        allow_missing: bool,
+        protocol: Protocol,
+    ) -> Field:
+        """Match every run with the first, and leave out what not every run has where that is allowed."""
+        if len(runs) < 2:
+            raise UsageError(f"a comparison needs two runs or more; found {len(runs)}", code="one-run")
+        on_scores = any("score" in resolve(m)[1].columns for m in metrics)
+        names, given = tuple(runs), list(runs.values())
+        base, trials = given[0], given
+        key: tuple[str, ...] = ()
+        repeats: tuple[str, ...] = ()
+        for _ in range(2):  # the first round finds what every run has
+            matched = []
+            for name, own in zip(names[1:], given[1:], strict=True):
+                found = pair(base, own, names=(names[0], name), allow_missing=allow_missing, scores=on_scores)
+                base, key, repeats = found.a, found.key, found.repeats
+                matched.append(found.b)
+            trials = [base, *matched]
+            if all(len(t) == len(base) for t in trials) and len(base) == len(given[0]):
+                break
+        if not len(base):
+            raise DataError("there are no pairs to compare", code="no-pairs")
+        lost = {n: len(all_) - len(base) for n, all_ in zip(names, given, strict=True) if len(all_) > len(base)}
+        units = unit or (("item",) if repeats else ())
+        shared = dict.fromkeys([c for g in groupings for c in g] + [u for u in units if u != "item"])
+        columns = same_columns(trials, names, key, [*shared], OneClass(protocol.negative_only, protocol.positive_only))
+        questions = tuple(tuple(ask(m, c.trials, protocol) for m in metrics) for c in columns)
+        return cls(names, tuple(columns), questions, units, key, lost, protocol.zero_undefined)
+
+    @cached_property
+    def facts(self) -> list[dict[str, str]]:
+        """What is known of how each run was made."""
+        return [facts(c.trials) for c in self.columns]
+
+    def breaches(self) -> list[str]:
+        """Every rule that two of the runs break."""
+        pairs = combinations(zip(self.names, self.facts, strict=True), 2)
+        return [
+            f"{one} and {other} cannot be compared: {breach}"
+            for (one, known), (other, theirs) in pairs
+            for breach in breaches_of(known, theirs, same_items=not self.left_out)
+        ]
+
+    def refuse(self, wrong: list[str], force: bool) -> list[str]:
+        """What makes runs incomparable is refused, unless it is forced: then it is the first warning."""
+        if wrong and not force:
+            more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+            raise DataError(
+                f"{wrong[0]}{more}. --force compares them all the same and says so in the report", code="incomparable"
+            )
+        return [f"INVALID COMPARISON, forced: {text}" for text in wrong]
+
+    def remarks(self) -> list[str]:
+        """What was left out, and what could not be checked."""
+        found = []
+        if self.left_out:
+            left = ", ".join(f"{n:,} of {who}" for who, n in self.left_out.items())
+            found.append(f"different sample sizes: left out, because not every run has them: {left}")
+        for known, theirs in combinations(self.facts, 2):
+            found += unchecked_of(known, theirs)
+        return found + [
+            f"{n}: {note}" for n, c in zip(self.names, self.columns, strict=True) for note in c.trials.header.notes
+        ]
+
+    def cells(self, plan: Plan, groupings: Sequence[Grouping], protocol: Protocol) -> tuple[list[Cell], Alarmed]:
+        """Every metric on every sample, run by run; and what each run's own figures warn of."""
+        wholes = self._wholes()
+        pieces = [(whole, g, self._slices(whole, g)) for whole in wholes for g in groupings]
+        samples = wholes + [s for _, _, parts in pieces for s in parts]
+        narrow = protocol.slice_metrics
+        asked = [
+            [i for i, q in enumerate(self.questions[0]) if s < len(wholes) or not narrow or q.metric.name in narrow]
+            for s in range(len(samples))
+        ]
+        draws, alarmed = Shared.of(plan, self), Alarmed([], [])
+        shape = (len(samples), len(self.questions[0]), len(self.names))
+        values, drawn = np.full(shape, np.nan), np.full((*shape, plan.bootstrap), np.nan)
+        for k in each(range(len(self.names)), "runs"):
+            for s, sample in enumerate(samples):
+                own = sample.of(self.columns[k])
+                draws.fill(k, own, asked[s], values[s, :, k], drawn[s, :, k])
+                if s < len(wholes):
+                    alarmed.look(self.names[k], own, self.questions[k])
+        found = {
+            (s, i): Cell(
+                self.questions[0][i],
+                sample,
+                values[s, i],
+                drawn[s, i],
+                draws.units(sample),
+                (self.questions[0][i].text, *(("slices", *sample.slice) if s >= len(wholes) else sample.slice.items())),
+            )
+            for s, sample in enumerate(samples)
+            for i in asked[s]
+        }
+        place = {id(sample): s for s, sample in enumerate(samples)}
+        averages = []
+        for whole, grouping, parts in pieces:
+            for i in asked[place[id(parts[0])]]:
+                averages.append(_macro(whole, grouping, [found[place[id(p)], i] for p in parts]))
+        return [*found.values(), *averages], alarmed
+
+    def _wholes(self) -> list[Together]:
+        parts: dict[tuple[tuple[str, str], ...], list[Sample]] = {}
+        for sample in samples_of_runs(self.columns[0]):
+            shared = tuple((k, v) for k, v in sample.run.items() if k not in REPEATS)
+            parts.setdefault(shared, []).append(sample)
+        return [Together(tuple(own), dict(shared)) for shared, own in parts.items()]
+
+    def _slices(self, whole: Together, grouping: Grouping) -> list[Together]:
+        parts: dict[tuple[tuple[str, str], ...], list[Sample]] = {}
+        for part in whole.parts:
+            for sample in samples_of_slices(part, grouping):
+                parts.setdefault(tuple(sample.slice.items()), []).append(sample)
+        return [Together(tuple(own), {**whole.slice, **dict(key)}) for key, own in parts.items()]
+
+
+@dataclass(frozen=True, eq=False)
+class Alarmed:
+    """Warnings of single runs, and the interval of each run's AUC where it was looked at."""
+
+    found: list[str]
+    areas: list[tuple[float, float]]
+
+    def look(self, name: str, samples: list[Sample], questions: Sequence[Question]) -> None:
+        """Look at the samples of a run."""
+        self.found.extend(f"{name}: {alarm}" for sample in samples for alarm in alarms(sample, questions))
+        if any("score" in q.metric.columns for q in questions) and 0 < samples[0].n_positive < samples[0].n:
+            self.areas.append(auc_interval(samples[0].tally))
+
+    def turned(self, runs: Field) -> list[str]:
+        """Runs whose scores point the wrong way where those of another point the right way."""
+        areas = self.areas[: len(runs.names)]
+        right = next((i for i, (low, _) in enumerate(areas) if low > 0.5), None)
+        if right is None:
+            return []
+        return [
+            f"{runs.names[right]} and {runs.names[i]} cannot be compared: "
+            f"{turned(runs.names[i], runs.columns[i].trials.header.negative)}"
+            for i, (_, high) in enumerate(areas)
+            if high < 0.5
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """One set of draws for all runs: the unit of each trial, and how often each unit is drawn."""
+
+    unit: NDArray[np.int64]
+    weights: Array
+
+    def draws(self, plan: Plan, columns: Columns) -> Draws:
+        """The draws, of one run."""
+        return Draws(plan, columns, self.unit, self.weights, self.weights.shape[1], self.weights)
+
+
+@dataclass(frozen=True, eq=False)
+class Shared:
+    """The streams of a ranking: trials within each class, and from all trials for figures that depend on prevalence."""
+
+    plan: Plan
+    runs: Field
+    by_class: Stream | None
+    free: Stream | None
+
+    @classmethod
+    def of(cls, plan: Plan, runs: Field) -> Shared:
+        """Draw once, for all runs and samples."""
+        if not plan.bootstrap:
+            return cls(plan, runs, None, None)
+        first = runs.columns[0]
+        if plan.unit:
+            drawn = Draws.prepare(plan, first)
+            assert drawn.unit is not None and drawn.weights is not None and drawn.free is not None
+            return cls(plan, runs, Stream(drawn.unit, drawn.weights), Stream(drawn.unit, drawn.free))
+        asked = {q.metric.prevalence for q in runs.questions[0] if q.metric.interval}
+        place = _random_order(first, runs.key, plan.seed)
+        both = [_trial_stream(first.positive, place, plan, kind) if kind in asked else None for kind in (False, True)]
+        return cls(plan, runs, both[0], both[1])
+
+    def units(self, sample: Together) -> float:
+        """The effective number of units (trials, where none are drawn) behind a figure of both classes."""
+        rows = np.concatenate([p.rows for p in sample.parts])
+        positive = self.runs.columns[0].positive[rows]
+        if not self.plan.unit:
+            return float(min(n for n in (int(positive.sum()), int((~positive).sum())) if n))
+        codes = [self.runs.columns[0].asked_codes(name)[0][rows] for name in self.plan.unit]
+        return effective_units(*(unit_sizes(code, positive) for code in codes))
+
+    def fill(self, k: int, samples: list[Sample], asked: list[int], values: Floats, drawn: Floats) -> None:
+        """Figures and replicates of one run on one sample, the mean over repetitions."""
+        questions = self.runs.questions[k]
+        for i in asked:
+            zero = self.runs.zero_undefined and isinstance(questions[i].form, OfCounts)
+            own = [float(questions[i].value(sample)) for sample in samples]
+            values[i] = math.fsum(0.0 if zero and math.isnan(v) else v for v in own) / len(own)
+        for stream, kind in ((self.by_class, False), (self.free, True)):
+            at = [i for i in asked if questions[i].metric.interval and questions[i].metric.prevalence == kind]
+            if stream is None or not at:
+                continue
+            draws = stream.draws(self.plan, self.runs.columns[k])
+            parts = [draws.replicates([questions[i] for i in at], sample) for sample in samples]
+            for j, i in enumerate(at):
+                drawn[i] = np.mean([p[j] for p in parts], axis=0)
+                if self.runs.zero_undefined and isinstance(questions[i].form, OfCounts):
+                    np.nan_to_num(drawn[i], copy=False)
+
+
+def _random_order(columns: Columns, key: Sequence[str], seed: int) -> NDArray[np.int64]:
+    """A random place for each trial that depends on the questions, not on the order of the rows."""
+    frame = columns.trials.frame.select(*key).with_row_index("_row").sort(*key)
+    place = np.empty(frame.height, dtype=np.int64)
+    place[frame["_row"].to_numpy()] = generator(seed, "blocks").permutation(frame.height)
+    return place
+
+
+def _trial_stream(positive: NDArray[np.bool_], place: NDArray[np.int64], plan: Plan, prevalence: bool) -> Stream:
+    """Trials as units: one by one, or of very many in random blocks."""
+    most = MOST_BLOCKS * (2 if prevalence else 1)
+    unit = spread_out(positive, place, most, not prevalence)
+    n_units = int(unit.max()) + 1
+    rng = generator(plan.seed, "ranking", "all" if prevalence else "within classes")
+    return Stream(unit, draw_units(unit, positive, n_units, plan.bootstrap, rng, by_class=not prevalence))
+
+
+def _macro(whole: Together, grouping: Grouping, cells: list[Cell]) -> Cell:
+    """The mean over the slices in which every run's figure is defined; shared draws make slices that share trials sound."""
+    good = [c for c in cells if not np.isnan(c.values).any()]
+    sample = Together(whole.parts, {**whole.slice, **dict.fromkeys(grouping, "*")}, "macro")
+    family = (cells[0].question.text, "macro", *sample.slice.items())
+    if not good:
+        nothing = np.full_like(cells[0].values, np.nan), np.full_like(cells[0].drawn, np.nan)
+        return Cell(cells[0].question, sample, *nothing, 0.0, family)
+    means = np.mean([c.values for c in good], axis=0), np.mean([c.drawn for c in good], axis=0)
+    return Cell(cells[0].question, sample, *means, min(c.units for c in good), family)
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """The cells that are judged together: one, or the slices of a table."""
+
+    cells: list[Cell]
+
+    def duels(self, names: tuple[str, ...], plan: Plan, correction: str) -> list[Duel]:
+        """Every pair in every cell."""
+        places = [(cell, i, j) for cell in self.cells for i, j in combinations(range(len(names)), 2)]
+        found = self._judged(places, plan)
+        p_adjusted: list[float | None] = list(map(_known, found.adjusted))
+        if correction != MAX_T:
+            p_adjusted = adjusted(list(map(_known, found.p_values)), correction)
+        rows = [self._row(at, place, found, plan) for at, place in enumerate(places)]
+        return [
+            Duel(names[i], names[j], _verdict(replace(row, p_adjusted=p), cell, i, j, plan.level))
+            for (cell, i, j), row, p in zip(places, rows, p_adjusted, strict=True)
+        ]
+
+    def _judged(self, places: list[tuple[Cell, int, int]], plan: Plan) -> Simultaneous:
+        least = enough(plan.level)
+        deltas = np.array([c.values[j] - c.values[i] if c.units >= least else math.nan for c, i, j in places])
+        degrees = np.array([max(c.units - 1.0, 1.0) for c, _, _ in places])
+
+        def replicates(at: int) -> Floats:
+            cell, i, j = places[at]
+            with np.errstate(invalid="ignore"):
+                return np.asarray(cell.drawn[j] - cell.drawn[i])
+
+        return max_t(deltas, replicates, plan.bootstrap, degrees, plan.level)
+
+    def _row(self, at: int, place: tuple[Cell, int, int], found: Simultaneous, plan: Plan) -> Difference:
+        cell, i, j = place
+        a, b = _known(cell.values[i]), _known(cell.values[j])
+        tested = not math.isnan(found.p_values[at])
+        return Difference(
+            metric=cell.question.text,
+            a=a,
+            b=b,
+            delta=None if a is None or b is None else b - a,
+            low=_known(found.low[at]),
+            high=_known(found.high[at]),
+            p_value=_known(found.p_values[at]),
+            test="bootstrap" if tested else None,
+            n_pairs=cell.sample.n,
+            n_positive=cell.sample.n_positive,
+            mdd=detectable(float(found.errors[at]), plan.level) if tested else None,
+            slice=dict(cell.sample.slice),
+            average=cell.sample.average,
+            note=None if tested else _why_not(cell, i, j, plan),
+            best=cell.question.metric.best,
+        )
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)
+
+
+def _why_not(cell: Cell, i: int, j: int, plan: Plan) -> str | None:
+    """Why a pair has no test."""
+    if np.isnan(cell.values[[i, j]]).any():
+        return "undefined in one of the runs"
+    if not cell.question.metric.interval:
+        return f"no test: resampling biases {cell.question.metric.name}"
+    if not plan.bootstrap:
+        return "no test: no replicates were drawn"
+    if cell.units < enough(plan.level):
+        what = f"effective units ({', '.join(plan.unit)})" if plan.unit else "trials of a class"
+        return f"no test: {cell.units:.3g} {what} are too few for one at {plan.level:.0%}"
+    return None
+
+
+def _verdict(row: Difference, cell: Cell, i: int, j: int, level: float) -> Difference:
+    """The verdict by the adjusted p; identical where every replicate of both is the same."""
+    if row.delta == 0.0 and len(cell.drawn[i]) and np.array_equal(cell.drawn[i], cell.drawn[j]):
+        return replace(row, verdict=IDENTICAL)
+    return judged(row, level)
+
+
+def _families(cells: Sequence[Cell]) -> list[Family]:
+    found: dict[tuple[object, ...], list[Cell]] = {}
+    for cell in cells:
+        found.setdefault(cell.family, []).append(cell)
+    return [Family(own) for own in found.values()]
+
+
+def is_sliced(where: Mapping[str, str], groupings: Sequence[Grouping]) -> bool:
+    """Whether a figure stands in a table by slice."""
+    return any({*grouping} <= {*where} for grouping in groupings)
+
+
+def _standings(names: tuple[str, ...], duels: Sequence[Duel], alpha: float) -> list[Standing]:
+    """Per metric and slice the runs from best to worst with their letters and ranks."""
+    found: list[Standing] = []
+    cells: dict[tuple[object, ...], list[Duel]] = {}
+    for duel in duels:
+        d = duel.difference
+        cells.setdefault((d.metric, d.average, tuple(d.slice.items())), []).append(duel)
+    for own in cells.values():
+        values = {d.a: d.difference.a for d in own} | {d.b: d.difference.b for d in own}
+        one = own[0].difference
+        order = sorted(names, key=lambda n: _place(values.get(n), one.best))
+        told = [(d.a, d.b) for d in own if d.difference.p_adjusted is not None and d.difference.p_adjusted < alpha]
+        place = {name: i for i, name in enumerate(order)}
+        better = [(a, b) if place[a] < place[b] else (b, a) for a, b in told]
+        defined = [name for name in order if values.get(name) is not None]
+        tested = any(d.difference.p_adjusted is not None for d in own)
+        between = ranks(order, better, defined) if tested else {}
+        signs = letters(order, told)
+        where: dict[str, Any] = {"slice": dict(one.slice), "average": one.average, "n_pairs": one.n_pairs}
+        for n in order:
+            low, high = between.get(n, (None, None))
+            sign = signs[n] if n in defined else ""
+            row = Standing(title_of(one), n, values.get(n), sign, one.best, **where, rank_low=low, rank_high=high)
+            found.append(row)
+    return found
+
+
+def _sign(
+    made: Ranking, runs: Field, plan: Plan, groupings: Sequence[Grouping], protocol: Protocol, force: bool
+) -> str:
+    """One line that pins every choice and the figures."""
+    head = runs.columns[0].trials.header
+    figures = "\n".join(
+        repr(
+            (
+                d.a,
+                d.b,
+                e.metric,
+                sorted(e.slice.items()),
+                e.average,
+                *map(_rounded, (e.a, e.b, e.low, e.high, e.p_adjusted)),
+            )
+        )
+        for d in made.duels
+        for e in (d.difference,)
+    )
+    parts = {
+        "hitmiss": __version__,
+        "compare": "all-pairs",
+        "protocol": protocol.name or "none",
+        "metrics": "+".join(str(Spec.of(q.metric.name, **q.settings)).replace(" ", "") for q in runs.questions[0]),
+        "pos": head.positive,
+        "kind": head.score_kind,
+        "by": ",".join("*".join(g) for g in groupings) or "none",
+        "correction": made.correction,
+        "boot": str(plan),
+        "level": f"{plan.level:g}",
+        "forced": "yes" if force else "none",
+        "left-out": "/".join(str(n) for n in runs.left_out.values()) or "none",
+        "n": f"{len(runs.columns[0].trials)}/{runs.columns[0].trials.n_positive}",
+        "runs": "+".join(dict.fromkeys(digest(c.trials) for c in runs.columns)),
+        "numpy": np.__version__,
+        "out": hashlib.sha256(figures.encode()).hexdigest()[:12],
+    }
+    return render(parts)
+
+
+def _rounded(value: float | None) -> str:
+    return "-" if value is None else f"{value:.9e}"
+
+
+def title_of(d: Difference) -> str:
+    """A metric with the slice and the average that a figure is of."""
+    where = ", ".join(f"{k}={v}" for k, v in d.slice.items())
+    return f"{f'{d.average} ' if d.average else ''}{d.metric}{f' [{where}]' if where else ''}"
+
+
+def _place(value: float | None, best: str) -> tuple[bool, float]:
+    if value is None:
+        return True, 0.0
+    return False, value if best == "low" else -value

@@ -1,0 +1,49 @@
+"""Figures over repeated runs: mean, sample standard deviation, min, max and how many, per metric and slice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from hitmiss.core.errors import UsageError
+from hitmiss.core.results import Estimate, Results
+
+
+def over_repeats(results: Results, column: str = "seed") -> Results:
+    """The results with rows `mean`, `sd`, `min` and `max` over the runs that differ in `column` alone.
+
+    sd is the sample standard deviation (n − 1); undefined figures are left out and counted in the note.
+
+    >>> rows = tuple(Estimate("eer", v, run={"seed": s}) for s, v in (("1", 0.1), ("2", 0.2)))
+    >>> [(e.average, round(e.value, 4)) for e in over_repeats(Results(rows)) if e.average]
+    [('mean', 0.15), ('sd', 0.0707), ('min', 0.1), ('max', 0.2)]
+    """
+    cells: dict[tuple[object, ...], list[Estimate]] = {}
+    for e in results:
+        if column not in e.run:
+            raise UsageError(f"these results have no run column {column!r}", code="no-run-column")
+        if e.average in (None, "macro", "gap"):
+            rest = {k: v for k, v in e.run.items() if k != column}
+            key = (e.metric, tuple(sorted(rest.items())), tuple(e.slice.items()), e.average)
+            cells.setdefault(key, []).append(e)
+    return replace(
+        results, estimates=results.estimates + tuple(row for own in cells.values() for row in _summary(own, column))
+    )
+
+
+def _summary(own: list[Estimate], column: str) -> list[Estimate]:
+    values = np.array([e.value for e in own if e.value is not None])
+    rest = {k: v for k, v in own[0].run.items() if k != column}
+    kind = f" of {own[0].average}" if own[0].average else ""
+    note = f"{len(values)} of {len(own)} runs" if len(values) < len(own) else f"{len(own)} runs"
+    row = replace(own[0], run=rest, low=None, high=None, method=None, note=note, value=None)
+    if not len(values):
+        return [replace(row, average=f"mean{kind}", note="undefined in every run")]
+    figures = {
+        "mean": float(values.mean()),
+        "sd": float(values.std(ddof=1)) if len(values) > 1 else None,
+        "min": float(values.min()),
+        "max": float(values.max()),
+    }
+    return [replace(row, average=f"{name}{kind}", value=v) for name, v in figures.items()]

@@ -1,0 +1,699 @@
+"""Trials cut into samples, one per run and slice, and the draws from which every interval is made."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.question import BY_CLASS, OF_ALL, Grouping, Plan, find, shown
+from hitmiss.core.registry import Metric
+from hitmiss.core.results import Estimate
+from hitmiss.core.schema import Setting
+from hitmiss.core.tally import Array, Floats, Tally, ascending
+from hitmiss.core.trials import Trials, blocks, combined, text_codes
+from hitmiss.core.values import FAILED
+from hitmiss.metrics.confidence import Judged
+from hitmiss.metrics.counts import OUTCOMES, Counts, outcome
+from hitmiss.stats import intervals, sketch
+from hitmiss.stats.bootstrap import (
+    Random,
+    UnitSample,
+    count_replicates,
+    cut,
+    draw_units,
+    generator,
+    refuse_mixed_strata,
+    trial_draws,
+    trial_replicates,
+    unit_replicates,
+    unit_sides,
+    weighted_totals,
+)
+from hitmiss.stats.forms import Few, Form, Functional, OfColumns, OfTerms, OfTrials
+from hitmiss.stats.intervals import LEAST_EFFECTIVE, Sizes, Steps, effective_units, enough, placements, unit_sizes
+
+# ----------------------------------------------------------------------
+# Trials cut into the samples that metrics are computed on: one a run and slice.
+
+Rows = NDArray[np.intp]
+Span = slice
+
+
+@dataclass(frozen=True)
+class OneClass:
+    """Columns whose values tell trials of one class apart: a slice of them is set against all trials of the other class."""
+
+    negative: tuple[str, ...] = ()
+    positive: tuple[str, ...] = ()
+
+    def of(self, grouping: Grouping) -> tuple[Grouping, bool]:
+        """Those among the columns of a grouping, and whether it is positives that they tell apart."""
+        sides = [tuple(c for c in grouping if c in own) for own in (self.negative, self.positive)]
+        if all(sides):
+            raise UsageError(
+                f"{sides[0][0]} tells negatives apart and {sides[1][0]} positives: no slice of both holds a trial",
+                code="two-sides",
+            )
+        return sides[0] or sides[1], bool(sides[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """The columns of trials as arrays, taken out of the table once and shared by all samples."""
+
+    trials: Trials
+    one_class: OneClass = OneClass()
+
+    @cached_property
+    def positive(self) -> NDArray[np.bool_]:
+        """Which trials are positive."""
+        return np.asarray(self.trials.label == 1)
+
+    @cached_property
+    def score(self) -> Floats:
+        """The scores."""
+        return self.trials.score
+
+    @cached_property
+    def outcome(self) -> NDArray[np.int8]:
+        """What became of each decision (see `metrics.counts.outcome`)."""
+        return outcome(self.positive, self.named("decision"))
+
+    @cached_property
+    def is_repeated(self) -> bool:
+        """Whether some question stands in a run more than once (see `Trials.is_repeated`)."""
+        return self.trials.is_repeated
+
+    def named(self, name: str) -> Array:
+        """Any column as an array; a decision that is null is one of a failed call."""
+        values = self.trials.column(name)
+        return (values.fill_null(FAILED) if name == "decision" else values).to_numpy()
+
+    def codes(self, name: str) -> tuple[NDArray[np.int64], list[str]]:
+        """A text column of the frame as numbers, and the sorted values that they stand for."""
+        if name not in self._known:
+            values = self.trials.column(name)
+            if values.dtype != pl.String:
+                raise UsageError(
+                    f"{name} is no column of texts: trials are not grouped or drawn by it; name a slice, as codec"
+                )
+            self._known[name] = text_codes(values)
+        return self._known[name]
+
+    def asked_codes(self, name: str) -> tuple[NDArray[np.int64], list[str]]:
+        """As `codes`, for a column by the name that a caller knows it by; items are always those of the trials."""
+        return self.codes(name if name == "item" else self.trials.own(name))
+
+    def sample(
+        self, rows: Rows, run: Mapping[str, str] | None = None, slice: Mapping[str, str] | None = None
+    ) -> Sample:
+        """The sample of some rows."""
+        return Sample(self, rows, run or {}, slice or {})
+
+    @cached_property
+    def _known(self) -> dict[str, tuple[NDArray[np.int64], list[str]]]:
+        return {}
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Some trials of one run: what a figure is computed on."""
+
+    columns: Columns
+    rows: Rows
+    run: Mapping[str, str] = field(default_factory=dict)
+    slice: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def positive(self) -> NDArray[np.bool_]:
+        """Which of its trials are positive."""
+        return self._own(self.columns.positive)
+
+    @property
+    def label(self) -> NDArray[np.int8]:
+        """Its labels, 1 for positive."""
+        return self.positive.astype(np.int8)
+
+    @cached_property
+    def score(self) -> Floats:
+        """Its scores."""
+        return self._own(self.columns.score)
+
+    @cached_property
+    def ordered(self) -> tuple[Floats, Floats]:
+        """The scores of its positives and of its negatives, each ascending."""
+        score, positive = self.score, self.positive
+        return ascending(score[positive]), ascending(score[~positive])
+
+    @cached_property
+    def tally(self) -> Tally:
+        """Its scores counted."""
+        counted = Tally.of_sorted(*self.ordered)
+        self.__dict__.pop("ordered")  # the tally holds them all
+        return counted
+
+    def condensed(self, forms: Sequence[Form]) -> Tally:
+        """The tally that replicates are drawn on: of very many trials a short one (see `stats.condensing`)."""
+        return sketch.condense(self.tally, forms) if len(self.columns.trials) > sketch.LARGE else self.tally
+
+    @cached_property
+    def steps(self) -> Steps:
+        """What its AUC and the variance of that need; far less than a tally where nothing else is asked."""
+        return Steps.of_tally(self.tally) if "tally" in self.__dict__ else Steps.of_classes(*self.ordered)
+
+    @cached_property
+    def outcomes(self) -> NDArray[np.int64]:
+        """How often each outcome of a decision happened."""
+        return np.bincount(self._own(self.columns.outcome), minlength=OUTCOMES)
+
+    @property
+    def counts(self) -> Counts:
+        """Its decisions counted."""
+        return Counts(*(c.item() for c in self.outcomes))
+
+    @cached_property
+    def judged(self) -> tuple[Floats, NDArray[np.int64]]:
+        """Its distinct confidences, and for each trial 0 where it has no answer or none, else 1 + 2 · place + right."""
+        happened, stated = self.columns.outcome[self.rows], self.columns.named("confidence")[self.rows]
+        used = (happened < 4) & ~np.isnan(stated)
+        distinct, place = np.unique(stated[used], return_inverse=True)
+        code = np.zeros(self.n, dtype=np.int64)
+        code[used] = 1 + 2 * place + np.isin(happened[used], (0, 3))
+        return distinct, code
+
+    @cached_property
+    def placements(self) -> Floats:
+        """For each trial the share of the other class that its score is rightly ordered against."""
+        return placements(self.positive, self.score)
+
+    def arrays(self, names: Sequence[str]) -> dict[str, Array]:
+        """Some of its columns."""
+        return {name: self.label if name == "label" else self.columns.named(name)[self.rows] for name in names}
+
+    def unit_sample(self, unit: NDArray[np.int64], n_units: int) -> UnitSample:
+        """Its trials with the unit of each."""
+        return UnitSample.of(self.positive, self.score, unit[self.rows], n_units)
+
+    def unit_sizes(self, unit: NDArray[np.int64]) -> Sizes:
+        """How many of its positives and negatives each unit holds."""
+        return unit_sizes(unit[self.rows], self.positive)
+
+    def unit_outcomes(self, unit: NDArray[np.int64], n_units: int) -> NDArray[np.int64]:
+        """How often each outcome of a decision happened to each unit (unit × outcome)."""
+        place = unit[self.rows] * OUTCOMES + self.columns.outcome[self.rows]
+        return np.bincount(place, minlength=n_units * OUTCOMES).reshape(n_units, OUTCOMES)
+
+    def _own(self, values: NDArray[Any]) -> NDArray[Any]:
+        """The values of its trials; no copy where they stand together."""
+        return values[self.rows] if self._span is None else values[self._span]
+
+    @cached_property
+    def _span(self) -> Span | None:
+        rows = self.rows
+        if not len(rows) or rows[-1] - rows[0] != len(rows) - 1 or (rows[1:] <= rows[:-1]).any():
+            return None
+        return Span(int(rows[0]), int(rows[-1]) + 1)
+
+    @property
+    def n(self) -> int:
+        """How many trials."""
+        return len(self.rows)
+
+    @cached_property
+    def n_positive(self) -> int:
+        """How many are positive."""
+        return int(self.positive.sum())
+
+    @property
+    def name(self) -> str:
+        """A text that names the sample, for its random stream."""
+        return repr((sorted(self.run.items()), sorted(self.slice.items())))
+
+
+def samples_of_runs(columns: Columns) -> list[Sample]:
+    """One sample a run (and target, where there are several); runs are never pooled."""
+    trials = columns.trials
+    names = [*trials.header.runs]
+    if trials.has_targets:
+        names.append("target")
+    everything = np.arange(trials.frame.height)
+    if not names:
+        return [columns.sample(everything)]
+    return [columns.sample(rows, run=key) for key, rows in _split(columns, everything, tuple(names))]
+
+
+def samples_of_slices(whole: Sample, grouping: Grouping) -> list[Sample]:
+    """The samples of one run cut by slice columns.
+
+    A column that only negatives have (an attack) takes all positives of the same rest: the official rule; and the other
+    way round.
+    """
+    columns = whole.columns
+    known = columns.trials.frame.columns
+    for name in grouping:
+        if find(name, known) is None:
+            raise UnknownName("column to group by", name, map(shown, columns.trials.header.slices))
+    bound, is_positive = columns.one_class.of(grouping)
+    bound, grouping = (tuple(columns.trials.own(name) for name in names) for names in (bound, grouping))
+    if not bound:
+        parts = _split(columns, whole.rows, grouping, whole._span)
+        return [columns.sample(rows, whole.run, key) for key, rows in parts]
+    return list(_paired_slices(whole, grouping, bound, whole.positive == is_positive))
+
+
+def _paired_slices(
+    whole: Sample, grouping: Grouping, bound: Grouping, told_apart: NDArray[np.bool_]
+) -> Iterator[Sample]:
+    free = tuple(c for c in grouping if c not in bound)
+    others = whole.rows[~told_apart]
+    shared: dict[tuple[tuple[str, str], ...], Rows] = {(): others}
+    if free:
+        shared = {tuple(k.items()): rows for k, rows in _split(whole.columns, others, free)}
+    nobody = np.zeros(0, dtype=np.intp)
+    for key, rows in _split(whole.columns, whole.rows[told_apart], grouping):
+        rest = tuple((shown(c), key[shown(c)]) for c in free)
+        yield whole.columns.sample(np.concatenate([shared.get(rest, nobody), rows]), whole.run, key)
+
+
+def _split(
+    columns: Columns, rows: Rows, names: Grouping, span: Span | None = None
+) -> list[tuple[dict[str, str], Rows]]:
+    """Rows by the values of columns of the frame, in the order of the sorted values, with the names that users know.
+
+    `span`: the rows, where they stand together.
+    """
+    own = rows if span is None else span
+    coded = [columns.codes(name) for name in names]
+    code, size = combined((numbers[own], len(distinct)) for numbers, distinct in coded)
+
+    def key(row: int) -> dict[str, str]:
+        return {shown(name): distinct[numbers[row]] for name, (numbers, distinct) in zip(names, coded, strict=True)}
+
+    together = blocks(code, size)
+    if together is not None:
+        return [(key(rows[part.start]), rows[part]) for _, part in together]
+    if size < 2**16:
+        code = code.astype(np.uint16)  # small integers are sorted by radix, in one pass
+    order = np.argsort(code, kind="stable")
+    starts = np.unique(code[order], return_index=True)[1]
+    return [(key(part[0]), part) for part in np.split(rows[order], starts[1:]) if len(part)]
+
+
+# ----------------------------------------------------------------------
+# Draws for samples: one stream of units for a whole measurement, one stream of trials a sample.
+
+MOST_BLOCKS = 100
+"""Blocks of units that are left out in turn for the acceleration of a BCa interval."""
+MOST_CELLS = 10_000_000
+"""Counts that are held at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """A metric with its settings, ready to be asked of samples."""
+
+    text: str
+    metric: Metric
+    settings: dict[str, Setting]
+    form: Functional
+
+    def value(self, sample: Sample) -> float:
+        """The figure of a sample."""
+        return self.form.measure(sample)
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """The replicates of a measurement: every figure of every sample from one set of draws."""
+
+    plan: Plan
+    columns: Columns
+    unit: NDArray[np.int64] | None = None
+    weights: Array | None = None
+    n_units: int = 0
+    free: Array | None = None
+    _unit_samples: dict[str, UnitSample] = field(default_factory=dict)
+    _accelerations: dict[tuple[str, int], float] = field(default_factory=dict)
+    _beside: dict[tuple[str, str], tuple[Form, Floats]] = field(default_factory=dict)
+    _tallies: dict[str, Tally] = field(default_factory=dict)
+    _held: dict[str, tuple[int, float]] = field(default_factory=dict)
+    _without: dict[tuple[str, int], Floats] = field(default_factory=dict)
+
+    @classmethod
+    def prepare(cls, plan: Plan, columns: Columns) -> Draws:
+        """Draw the units once, for all samples; trials are drawn a sample."""
+        if not plan.bootstrap or not plan.unit:
+            return cls(plan, columns)
+        unit, weights = _draw(plan, columns, plan.stratify is not False)
+        mixed = len(plan.unit) > 1 or bool((unit_sides(unit, columns.positive, weights.shape[1]) == 3).any())
+        free = weights if mixed or plan.stratify is not None else _draw(plan, columns, False)[1]
+        return cls(plan, columns, unit, weights, weights.shape[1], free)
+
+    def of_run(self, columns: Columns) -> Draws:
+        """The same draws of units, for the columns of another run."""
+        return Draws(self.plan, columns, self.unit, self.weights, self.n_units, self.free)
+
+    def replicates(self, questions: Sequence[Question], sample: Sample) -> list[Floats]:
+        """Replicates of each question for one sample: all that are drawn alike from the same draws."""
+        found: dict[int, Floats] = {}
+        for by_class in (True, False):
+            own = [q for q in questions if self.plan.by_class(q.metric.prevalence) is by_class]
+            if own:
+                drawn = self if by_class or self.free is self.weights else replace(self, weights=self.free)
+                found.update(zip(map(id, own), drawn._replicates(own, sample, by_class), strict=True))
+        return [found[id(q)] for q in questions]
+
+    def _replicates(self, questions: Sequence[Question], sample: Sample, by_class: bool) -> list[Floats]:
+        rng = generator(self.plan.seed, sample.name, *(() if by_class else (OF_ALL,)))
+        forms = [q.form for q in questions if isinstance(q.form, Form)]
+        if forms and self.weights is None:
+            self._tallies[sample.name] = sample.condensed(forms)
+        beside = self._beside_forms(forms, sample)
+        every = [*forms, *beside.values()]
+        drawn = self._of_forms(every, sample, rng, by_class) if every else []
+        by_form = dict(zip(map(id, every), drawn, strict=True))
+        self._note_accelerations(every, sample)
+        for q in questions:
+            if id(q.form) in beside:
+                second = beside[id(q.form)]
+                self._beside[sample.name, q.text] = second, by_form[id(second)]
+        trials = _DrawnTrials(self, sample, rng, by_class)
+        return [q.form.drawn(trials) if isinstance(q.form, OfTrials) else by_form[id(q.form)] for q in questions]
+
+    def _beside_forms(self, forms: Sequence[Form], sample: Sample) -> dict[int, Form]:
+        """The forms whose replicates the intervals of others need, too."""
+        if self.plan.method != "auto" or not 0 < sample.n_positive < sample.n:
+            return {}
+        tally = self._tallies.get(sample.name)
+        found = {id(f): f.beside(sample.tally if tally is None else tally) for f in forms}
+        return {place: form for place, form in found.items() if form is not None}
+
+    def _of_forms(self, forms: list[Form], sample: Sample, rng: Random, by_class: bool) -> list[Floats]:
+        if self.weights is None:
+            tally = self._tallies[sample.name]
+            drawn = trial_replicates(tally, forms, self.plan.bootstrap, rng, by_class)
+            is_whole = tally is sample.tally
+            return drawn if is_whole else [_centred(f, d, tally, sample) for f, d in zip(forms, drawn, strict=True)]
+        return unit_replicates(self.unit_sample(sample), forms, self.weights)
+
+    def said(self, question: Question, plan: Plan | None = None) -> str:
+        """How the replicates of a figure were drawn, for the method of its interval."""
+        whole = self.weights is not None and self.free is self.weights
+        return (plan or self.plan).said(question.metric.prevalence, whole)
+
+    def too_few(self, sample: Sample) -> str | None:
+        """Why drawing units says nothing about a sample: they are fewer than the level asks for; None where they are enough.
+
+        Of two crossed units the more numerous counts: bona fide trials are all of one attack.
+        """
+        if self.weights is None:
+            return None
+        n, effective = self.units(sample)
+        unit = " × ".join(self.plan.unit)
+        if n < enough(self.plan.level):
+            return f"no interval: one {unit} alone" if n == 1 else f"no interval: only {n} of {unit} to draw from"
+        if effective < LEAST_EFFECTIVE:
+            return f"no interval: {n} of {unit} say no more than {effective:.1f} of equal size would, for one class"
+        return None
+
+    def units(self, sample: Sample) -> tuple[int, float]:
+        """How many units a sample holds, and how many of equal size would say as much (see `stats.fewest`)."""
+        if sample.name not in self._held:
+            sizes = [sample.unit_sizes(self.columns.asked_codes(name)[0]) for name in self.plan.unit]
+            n = max(int(np.count_nonzero(own[0] + own[1])) for own in sizes)
+            self._held[sample.name] = n, effective_units(*sizes)
+        return self._held[sample.name]
+
+    def unit_sample(self, sample: Sample) -> UnitSample:
+        """A sample with its units, sorted once."""
+        if sample.name not in self._unit_samples:
+            assert self.unit is not None
+            self._unit_samples[sample.name] = sample.unit_sample(self.unit, self.n_units)
+        return self._unit_samples[sample.name]
+
+    def interval(self, question: Question, sample: Sample, value: float, replicates: Floats) -> tuple[float, float]:
+        """The interval of a figure from its replicates.
+
+        `auto`: of trials BCa, for least costs the interval that knows their optimism, percentile where neither can be had;
+        of units Student's, which holds with few of them.
+        """
+        form, plan = question.form, self.plan
+        if plan.method == "bca" and not isinstance(form, Form):
+            raise UsageError(f"a BCa interval of {question.text} is not available; use percentile")
+        if plan.method == "percentile" or math.isnan(value):
+            return intervals.percentile(replicates, plan.level)
+        beside = self._beside.get((sample.name, question.text))
+        if plan.method == "auto" and self.weights is not None:
+            few = Few(self.units(sample)[1] - 1.0, question.metric.range, plan.level)
+            return form.by_units(replicates, value, few, lambda f: self._without.get((sample.name, id(f))), beside)
+        return form.interval(replicates, value, plan.level, lambda f: self._acceleration(f, sample), beside)
+
+    def for_averages(self, question: Question, sample: Sample, value: float, replicates: Floats) -> Floats:
+        """Replicates as figures made of several figures need them: those of a least cost without its optimism."""
+        return question.form.for_averages(replicates, value, self._beside.get((sample.name, question.text)))
+
+    def corrected(self, question: Question, sample: Sample, value: float, replicates: Floats) -> float:
+        """The figure without the optimism that a minimum has in its own sample."""
+        return question.form.corrected(replicates, value, self._beside.get((sample.name, question.text)))
+
+    def _note_accelerations(self, forms: list[Form], sample: Sample) -> None:
+        """The accelerations of all forms under units, from one pass over the blocks that are left out."""
+        if self.weights is None or self.plan.method == "percentile" or not forms:
+            return
+        without = unit_replicates(self.unit_sample(sample), forms, self._without_blocks)
+        for form, values in zip(forms, without, strict=True):
+            self._without[sample.name, id(form)] = values
+            self._accelerations[sample.name, id(form)] = intervals.acceleration_of_units(values)
+
+    def _acceleration(self, form: Form, sample: Sample) -> float:
+        if self.weights is None:
+            return intervals.acceleration_of_trials(form, cut(self._tallies[sample.name], [form]))
+        return self._accelerations[sample.name, id(form)]
+
+    @cached_property
+    def _without_blocks(self) -> Array:
+        """Weights (block × unit) that leave out one block of units each; every unit alone where there are few."""
+        block = np.arange(self.n_units) % MOST_BLOCKS
+        left_out = np.arange(min(self.n_units, MOST_BLOCKS))
+        return np.asarray(block[None, :] != left_out[:, None], dtype=np.uint16)
+
+
+@dataclass(frozen=True, eq=False)
+class _DrawnTrials:
+    """Replicates of a sample's trials, as forms that no tally of scores determines read them."""
+
+    draws: Draws
+    sample: Sample
+    rng: Random
+    by_class: bool = True
+
+    def counts(self) -> Counts:
+        """The decisions of every replicate, counted."""
+        draws, sample = self.draws, self.sample
+        if draws.weights is None or draws.unit is None:
+            return Counts(*count_replicates(sample.outcomes, draws.plan.bootstrap, self.rng, self.by_class).T)
+        return Counts(*weighted_totals(draws.weights, sample.unit_outcomes(draws.unit, draws.n_units)).T)
+
+    def confidences(self, function: Callable[[Judged], Array]) -> Floats:
+        """A function of how often each confidence was right and wrong, some replicates at a time."""
+        confidence, code = self.sample.judged
+        values = []
+        for counts in self._cells(code, 1 + 2 * len(confidence)):
+            judged = Judged(confidence, counts[:, 2::2], counts[:, 1::2], counts.sum(axis=1))
+            values.append(np.asarray(function(judged), dtype=np.float64))
+        return np.concatenate(values)
+
+    def _cells(self, code: NDArray[np.int64], cells: int) -> Iterator[Floats]:
+        """How often trials of each code are drawn (replicate × code), some replicates at a time."""
+        draws, sample, step = self.draws, self.sample, max(1, MOST_CELLS // cells)
+        if draws.weights is None or draws.unit is None:
+            masks = (sample.positive, ~sample.positive) if self.by_class else (np.ones_like(sample.positive),)
+            sides = [np.bincount(code[side], minlength=cells) for side in masks]
+            shares = [(int(have.sum()), have / max(1, have.sum())) for have in sides]
+            for start in range(0, draws.plan.bootstrap, step):
+                size = min(step, draws.plan.bootstrap - start)
+                drawn = [self.rng.multinomial(n, p, size=size).astype(np.float64) for n, p in shares if n]
+                yield np.sum(drawn, axis=0)
+            return
+        unit = draws.unit[sample.rows]
+        for start in range(0, len(draws.weights), step):
+            part = draws.weights[start : start + step]
+            yield np.stack([np.bincount(code, weights=w[unit], minlength=cells) for w in part])
+
+    def ratio(self, form: OfTerms) -> Floats:
+        """The ratio of two sums over the trials drawn."""
+        draws, sample = self.draws, self.sample
+        terms = form.terms(**sample.arrays(form.columns))
+        if draws.weights is not None and draws.unit is not None:
+            unit = draws.unit[sample.rows]
+            table = np.stack([np.bincount(unit, weights=t, minlength=draws.n_units) for t in terms], axis=1)
+            sums = weighted_totals(draws.weights, table)
+        else:
+            places = trial_draws(sample.positive, draws.plan.bootstrap, self.rng, self.by_class)
+            sums = np.array([[float(t[d].sum()) for t in terms] for d in places])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(sums[:, 0] / sums[:, 1])
+
+    def rows(self, form: OfColumns) -> Floats:
+        """A function of columns, called for each replicate."""
+        draws, sample = self.draws, self.sample
+        arrays = sample.arrays(form.columns)
+        if draws.weights is not None and draws.unit is not None:
+            unit = draws.unit[sample.rows]
+            return np.array([form.of_arrays(arrays, w[unit]) for w in draws.weights])
+        places = trial_draws(sample.positive, draws.plan.bootstrap, self.rng, self.by_class)
+        return np.array([form.of_arrays({c: a[d] for c, a in arrays.items()}) for d in places])
+
+
+def _centred(form: Form, drawn: Floats, tally: Tally, sample: Sample) -> Floats:
+    """Replicates of a sum over all trials that were drawn on bins of scores, moved to the figure of the scores themselves."""
+    if not form.every_score:
+        return drawn
+    shift = form.measure(sample) - form.value(tally)
+    return drawn + shift if math.isfinite(shift) else drawn
+
+
+def _draw(plan: Plan, columns: Columns, by_class: bool) -> tuple[NDArray[np.int64], Array]:
+    """The unit of each trial and how often each unit is drawn (replicate × unit)."""
+    parts = []
+    for name in plan.unit:
+        codes, values = columns.asked_codes(name)
+        if len(values) < 2:
+            raise DataError(f"there is only one {name} ({values[0]!r}); units can be drawn only from two or more")
+        if plan.stratify:
+            refuse_mixed_strata(codes, columns.positive, len(values), name)
+        rng = generator(plan.seed, "unit", name)
+        weights = draw_units(codes, columns.positive, len(values), plan.bootstrap, rng, by_class=by_class)
+        parts.append((codes, weights))
+    if len(parts) == 1:
+        return parts[0]
+    return _crossed(*parts)
+
+
+def _crossed(
+    first: tuple[NDArray[np.int64], Array], second: tuple[NDArray[np.int64], Array]
+) -> tuple[NDArray[np.int64], Array]:
+    """Two-way units: a trial's weight is the product of how often each of its two units was drawn (Owen 2007)."""
+    pair = first[0] * second[1].shape[1] + second[0]
+    held, code = np.unique(pair, return_inverse=True)
+    a, b = np.divmod(held, second[1].shape[1])
+    return code, first[1][:, a] * second[1][:, b]
+
+
+# ----------------------------------------------------------------------
+# The ends of a figure's interval, how they were found, and what is said where resampling shows no width.
+
+SAME: Final = "no interval: every replicate gives the same figure"
+NO_ERROR: Final = "no error seen: the end is what so few trials leave open"
+
+
+@dataclass(frozen=True)
+class Ends:
+    """An interval, or why there is none."""
+
+    low: float | None = None
+    high: float | None = None
+    method: str | None = None
+    note: str | None = None
+
+    @classmethod
+    def of(cls, ends: tuple[float, float], method: str, note: str | None = None) -> Ends:
+        """Ends as computed: NaN is unknown.
+
+        >>> Ends.of((0.25, 0.5), "wilson").high, Ends.of((math.nan, math.nan), "delong").high
+        (0.5, None)
+        """
+        return cls(note=note) if math.isnan(ends[0]) else cls(*ends, method, note)
+
+
+def without_width(question: Question, sample: Sample, value: float, plan: Plan) -> Ends:
+    """What is known of a figure that is the same in every replicate: a bound by counting where there is one, else nothing.
+
+    Units drawn as wholes have no such bound: how many trials of a new one would err together is not known.
+    """
+    if plan.unit:
+        return Ends(note=SAME)
+    if question.form.is_area:
+        return Ends.of(sample.steps.interval(plan.level), "newcombe")
+    most = question.form.most_unseen(sample.n_positive, sample.n - sample.n_positive, plan.level)
+    if value != 0.0 or most is None or sample.steps.area != 1.0:
+        return Ends(note=SAME)
+    return Ends(0.0, most, "unseen", NO_ERROR)
+
+
+# ----------------------------------------------------------------------
+# What the intervals of a table take to be random: one sentence under it, from the methods of its estimates.
+
+PLAIN = {
+    "wilson": "shares of independent trials (Wilson)",
+    "delong": "independent trials of both classes (DeLong)",
+    "newcombe": "independent trials of both classes (Newcombe)",
+    "order statistics": "independent trials (order statistics)",
+    "unseen": "what so few trials leave open",
+}
+
+
+def sampling(estimates: Iterable[Estimate]) -> str | None:
+    """What is random in the intervals, metric by metric; None where there is no interval.
+
+    >>> e = Estimate("f1", 0.5, 0.4, 0.6, method="bootstrap 1000,trials from all,auto,0.95,seed=0")
+    >>> sampling([e])
+    'intervals: 1,000 draws of all trials, so how many are positive varies too (f1)'
+    """
+    told: dict[str, dict[str, None]] = {}
+    for e in estimates:
+        if e.low is not None and e.method:
+            told.setdefault(_said(e), {})[e.metric] = None
+    if not told:
+        return None
+    if len(told) > 1 or len(next(iter(told.values()))) == 1:
+        parts = [f"{how} ({', '.join(names)})" for how, names in told.items()]
+        return f"intervals: {'; '.join(parts)}"
+    return f"intervals: {next(iter(told))}"
+
+
+def units_said(estimates: Iterable[Estimate]) -> str | None:
+    """How many units stand behind the intervals, where units are drawn.
+
+    >>> units_said([Estimate("eer", 0.1, units=12, units_effective=9.62)])
+    '12 units, as many as 9.6 of equal size'
+    """
+    held = [(e.units, e.units_effective) for e in estimates if e.units is not None and e.units_effective is not None]
+    if not held:
+        return None
+    fewest, most = min(held), max(held)
+    if fewest[0] != most[0]:
+        return f"{fewest[0]} to {most[0]} units"
+    alike = "" if round(fewest[1], 1) == fewest[0] else f", as many as {fewest[1]:.1f} of equal size"
+    return f"{fewest[0]} units{alike}"
+
+
+def under(estimates: Iterable[Estimate]) -> str | None:
+    """The line under a table: what is random, and from how many units."""
+    rows = list(estimates)
+    said, units = sampling(rows), units_said(rows)
+    return said if said is None or units is None else f"{said}; {units}"
+
+
+def _said(e: Estimate) -> str:
+    kind, _, rest = (e.method or "").partition(" ")
+    if kind != "bootstrap":
+        return PLAIN.get(e.method or "", e.method or "")
+    if "," not in rest:  # `bootstrap over source`, of a drift table
+        return f"draws of whole {rest.removeprefix('over ')}"
+    count, what = rest.split(",")[:2]
+    draws = f"{int(count):,} draws of "
+    if what == f"trials {BY_CLASS}":
+        return f"{draws}trials within each class"
+    if what == f"trials {OF_ALL}":
+        return f"{draws}all trials, so how many are positive varies too"
+    unit, _, how = what.removeprefix("unit=").partition(" ")
+    return f"{draws}whole {unit.replace('*', ' × ')}{f', {how}' if how else ''}"

@@ -1,0 +1,97 @@
+"""Thresholds chosen on one set and judged on another, group by group: what tuning gains, and what of it is left."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hitmiss.core.errors import DataError, UnknownName
+from hitmiss.core.tally import Tally
+from hitmiss.core.trials import Trials
+from hitmiss.derive.decisions import SEARCHES, Choice, best_threshold, figures_at
+
+DEFAULT = 0.5
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """The thresholds of one group, and the figure on both sets; the chosen one is that of `search`."""
+
+    group: str
+    n: int
+    n_positive: int
+    choices: dict[str, Choice]
+    search: str
+    at_default: float
+    test_n: int | None = None
+    test: float | None = None
+    test_at_default: float | None = None
+
+    @property
+    def chosen(self) -> Choice:
+        """The threshold that is written."""
+        return self.choices[self.search]
+
+    @property
+    def drop(self) -> float | None:
+        """Figure on the set that it was chosen on, less the figure on the other."""
+        return None if self.test is None else self.chosen.value - self.test
+
+
+def tune(
+    validation: Trials,
+    column: str,
+    groups: Sequence[str],
+    *,
+    maximize: str = "f1",
+    search: str = "exact",
+    test: Trials | None = None,
+) -> list[Tuned]:
+    """The best threshold of each group of `validation`; judged on the same group of `test` where there is one.
+
+    >>> t = Trials.of([1, 0, 1, 0], [0.8, 0.3, 0.6, 0.7], language=["en", "en", "es", "es"])
+    >>> [(row.group, row.chosen.threshold) for row in tune(t, "language", ["en", "es"])]
+    [('en', 0.8), ('es', 0.6)]
+    """
+    if search not in SEARCHES:
+        raise UnknownName("search", search, SEARCHES)
+    rows = []
+    for group in groups:
+        own = validation.where(**{column: group})
+        other = test.where(**{column: group}) if test is not None else None
+        if own.n_positive in (0, len(own)):
+            only = own.header.positive if own.n_positive else own.header.negative
+            raise DataError(f"{group}: all its validation rows are {only}, so no threshold is better than another")
+        if other is not None and not len(other):
+            raise DataError(f"{group}: there is no test row to judge its threshold on")
+        rows.append(_tuned(group, own, other, maximize, search))
+    return rows
+
+
+def _tuned(group: str, own: Trials, other: Trials | None, maximize: str, search: str) -> Tuned:
+    tally = _tally(own)
+    try:
+        choices = {kind: best_threshold(tally, maximize, kind) for kind in SEARCHES}
+    except DataError as error:
+        raise DataError(f"{group}: {error}") from None
+    at_default = _figure(tally, DEFAULT, maximize)
+    row = Tuned(group, len(own), own.n_positive, choices, search, at_default)
+    if other is None:
+        return row
+    judged = _tally(other)
+    figures = [_figure(judged, t, maximize) for t in (row.chosen.threshold, DEFAULT)]
+    return Tuned(group, row.n, row.n_positive, choices, search, at_default, len(other), *figures)
+
+
+def _tally(trials: Trials) -> Tally:
+    positive = np.asarray(trials.label == 1)
+    return Tally.of_classes(trials.score[positive], trials.score[~positive])
+
+
+def _figure(tally: Tally, threshold: float, metric: str) -> float:
+    """A figure at a threshold; an empty denominator counts 0, as in the table."""
+    value = float(figures_at(tally, [threshold], metric)[0])
+    return 0.0 if math.isnan(value) else value

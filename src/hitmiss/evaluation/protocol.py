@@ -1,0 +1,382 @@
+"""Protocols by name or file; and `evaluate`, which goes by one from files to Results."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hitmiss.core import artifacts
+from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.question import By, Contest, Design, Gap, Method, Protocol, ReadSpec, declared
+from hitmiss.core.registry import all_of, find, find_metric
+from hitmiss.core.results import Results
+from hitmiss.core.schema import Misdeclared, parse
+from hitmiss.core.trials import Trials, stack
+from hitmiss.engine.measure import measure_design
+
+if TYPE_CHECKING:
+    from hitmiss.engine.compare import Comparison
+    from hitmiss.engine.rank import Ranking
+
+
+__all__ = [
+    "Protocol",
+    "compare_trials",
+    "evaluate",
+    "find_protocol",
+    "load_protocol",
+    "measure_trials",
+    "protocols",
+    "read_trials",
+]
+
+
+def load_protocol(path: str | Path) -> Protocol:
+    """A protocol from a TOML file; one sentence says what is wrong with it."""
+    try:
+        artifacts.note_input(path)
+        data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        return declared(data)
+    except FileNotFoundError:
+        raise UsageError(f"no protocol file {path}", code="missing-protocol") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{Path(path).name} is not TOML: {error}", code="bad-protocol") from None
+    except Misdeclared as fault:
+        raise UsageError(f"{Path(path).name}: {fault}", code="bad-protocol") from None
+
+
+def find_protocol(name: str | Path | Protocol) -> Protocol:
+    """A protocol by name, or from a `.toml` file of your own.
+
+    >>> find_protocol("asvspoof5").primary
+    'min_dcf'
+    """
+    if isinstance(name, Protocol):
+        return name
+    if str(name).endswith(".toml"):
+        return load_protocol(name)
+    found: Protocol = find("protocol", str(name))
+    return found
+
+
+def protocols() -> dict[str, Protocol]:
+    """Every known protocol by name."""
+    return all_of("protocol")
+
+
+def evaluate(
+    scores: Any,
+    key: Any = None,
+    protocol: str | Path | Protocol | Design | None = None,
+    *,
+    metrics: Sequence[str] = (),
+    by: By = (),
+    bootstrap: int = 0,
+    unit: str | Sequence[str] | None = None,
+    seed: int = 0,
+    level: float = 0.95,
+    interval: Method = "auto",
+    gap: Gap | bool | None = None,
+    **reading: object,
+) -> Results:
+    """From files to Results by a protocol, or by a design.
+
+    Parameters
+    ----------
+    scores, key
+        As for `read`.
+    protocol
+        A protocol by name, file or object; or a design, which says all the rest of what is asked too.
+    metrics
+        Metrics instead of those of the protocol.
+    by, bootstrap, unit, seed, level, interval
+        As for `measure`.
+    gap
+        None for the protocol's own where its column is asked for, False for none.
+    **reading
+        Read options, the fields of `ReadSpec` (`score_kind="llr"`, `allow_missing=True`, …).
+
+    Returns
+    -------
+    Results
+        One estimate per metric, run and slice.
+    """
+    chosen = find_protocol(protocol) if protocol is not None and not isinstance(protocol, Design) else None
+    design = Design.of(
+        metrics,
+        by=by,
+        gap=gap,
+        unit=unit,
+        bootstrap=bootstrap,
+        seed=seed,
+        level=level,
+        interval=interval,
+        protocol=chosen,
+    )
+    if isinstance(protocol, Design):
+        design = protocol.alone(design, Design())
+    design, spec = design.filled(), ReadSpec().changed(**reading)
+    return measure_trials(_decided(read_trials(scores, key, design.protocol, spec), design), design)
+
+
+def read_trials(scores: Any, key: Any, protocol: Protocol | None, spec: ReadSpec | None = None) -> Trials:
+    """Trials from files, read by the rules of a protocol; what the caller says comes first."""
+    said = spec or ReadSpec()
+    if protocol is not None and protocol.reader and key is None:
+        module, _, name = protocol.reader.partition(":")
+        found: Trials | None = getattr(import_module(module), name)(scores, said)
+        if found is not None:
+            return found.retitle(reading=said)
+    from hitmiss.io.reader import read
+
+    return read(scores, key, said.over(protocol.read) if protocol else said)
+
+
+def read_runs(
+    paths: Sequence[str], key: Any, protocol: Protocol | None, spec: ReadSpec | None = None, column: str = "seed"
+) -> Trials:
+    """Several score files as runs of one experiment (seeds, say), named after their files."""
+    names = [Path(p).name.split(".")[0] for p in paths]
+    if len(set(names)) != len(names):
+        raise UsageError(
+            f"two files are called {next(n for n in names if names.count(n) > 1)!r}; runs need names of their own",
+            code="same-name",
+        )
+    runs = {n: read_trials(p, key, protocol, spec) for n, p in zip(names, paths, strict=True)}
+    return _with_notes(stack(runs, column), _alike(runs))
+
+
+def _alike(runs: Mapping[str, Trials]) -> list[str]:
+    """A remark for each file whose answers are those of an earlier one: two seeds never give that."""
+    seen: dict[str, str] = {}
+    found = []
+    for name, trials in runs.items():
+        content = trials.frame.select(sorted(trials.frame.columns)).sort("item")
+        digest = replace(trials, frame=content, header=replace(trials.header, sources=())).digest
+        if digest in seen:
+            found.append(f"{seen[digest]} and {name} hold the same scores: they are one run, not two")
+        seen.setdefault(digest, name)
+    return found
+
+
+def _with_notes(trials: Trials, notes: Sequence[str]) -> Trials:
+    return trials.retitle(notes=(*trials.header.notes, *notes)) if notes else trials
+
+
+def measure_trials(trials: Trials, design: Design) -> Results:
+    """What a design asks: the protocol's metrics where the score kind allows them, its settings, its gap, its remarks."""
+    protocol, wanted = design.protocol, list(design.metrics)
+    if not wanted and protocol is None:
+        raise UsageError(
+            "say what to measure: a protocol (-p asvspoof5) or metrics (-m eer -m min_dcf)", code="no-metric"
+        )
+    refuse_layouts(trials, protocol)
+    if protocol and protocol.measured_by and not wanted:
+        module, _, name = protocol.measured_by.partition(":")
+        measured: Results = getattr(import_module(module), name)(trials, design)
+        return measured
+    warnings: list[str] = []
+    derived = protocol.expressions(wanted) if protocol else ()
+    if protocol and not wanted:
+        wanted, unfit = fitting(list(protocol.metrics), trials)
+        warnings += left_out(unfit, trials)
+        derived = tuple(d for d in derived if not {t.metric for t in d.terms} & {str(parse(m)) for m in unfit})
+    elif derived:  # a derived figure is asked for by name: what it is made of is measured, too
+        own = [name for name in wanted if name not in protocol.derived] if protocol else wanted
+        wanted = list(dict.fromkeys([*own, *(term.metric for d in derived for term in d.terms)]))
+    asked = {grouping[0] for grouping in design.groupings if len(grouping) == 1}
+    if protocol:
+        warnings += [text for column, text in protocol.remarks.items() if column in asked]
+    warnings += _pooled(trials, protocol)
+    settled = replace(design, metrics=tuple(wanted), gap=_gap(design, trials, asked) or "none")
+    return replace(measure_design(trials, settled, warnings, derived), design=design)
+
+
+def refuse_layouts(trials: Trials, protocol: Protocol | None) -> None:
+    """Refuse files that a protocol is not about, and claims of speakers, which are of three kinds."""
+    layouts = _layouts(trials)
+    for layout, why in (protocol.refuses if protocol else {}).items():
+        if layout in layouts:
+            raise DataError(
+                f"{protocol.name if protocol else ''} does not score these files: {why}", code="wrong-layout"
+            )
+    if trials.has_targets and any(layout.startswith("sasv-") for layout in layouts):
+        raise DataError(
+            "these are files of ASVspoof 5 Track 2 (SASV): a trial claims a speaker and is of one of three kinds, target, "
+            "nontarget or spoof, and two classes would merge spoof with nontarget. hitmiss.metrics has min_a_dcf, min_t_dcf "
+            "and t_eer for them; for Track 1 give a file of utterances and CM scores",
+            code="track-two",
+        )
+
+
+def _layouts(trials: Trials) -> set[str]:
+    files = trials.header.provenance.get("files", ())
+    return {str(file.get("layout", "")) for file in files}
+
+
+def _pooled(trials: Trials, protocol: Protocol | None) -> list[str]:
+    """What to say of columns whose values the figures of all trials pool, though they are asked for apart."""
+    told = dict(protocol.pooled) if protocol else {}
+    if any(layout.startswith("asvspoof2021") for layout in _layouts(trials)):
+        told.setdefault("subset", "official figures are those of eval alone")
+    found = []
+    for column, why in told.items():
+        if column in trials.frame.columns and (n := trials.frame[column].n_unique()) > 1:
+            values = ", ".join(map(str, trials.frame[column].unique().sort().to_list()[:5]))
+            found.append(
+                f"the figures of all trials pool {n} values of {column} ({values}): {why}; --where {column}=VALUE keeps one"
+            )
+    return found
+
+
+def compare_trials(runs: Mapping[str, Trials], design: Design) -> Comparison | Ranking:
+    """What a design asks of several runs: the protocol's metrics where all runs allow them, or its own comparison."""
+    from hitmiss.engine.rank import compare_runs  # a measurement alone need not wait for it
+
+    protocol, wanted = design.protocol, design.metrics
+    for run in runs.values():
+        refuse_layouts(run, protocol)
+    if protocol and protocol.compared_by and not wanted:
+        return _compared_by(protocol, runs, design)
+    if not wanted and protocol is None:
+        raise UsageError(
+            "say what to compare: a protocol (-p asvspoof5) or metrics (-m eer -m roc_auc)", code="no-metric"
+        )
+    if protocol and wanted:  # whoever names a metric wants it in every table
+        protocol = replace(protocol, slice_metrics=())
+    elif protocol:
+        wanted = comparable(protocol, list(runs.values()))
+    if not wanted:
+        raise UsageError("no metric of the protocol fits these runs; name one with -m", code="no-metric")
+    made = compare_runs(runs, replace(design, protocol=protocol, metrics=wanted))
+    asked = made.design or design
+    return replace(made, design=replace(asked, protocol=design.protocol, metrics=design.metrics))
+
+
+def _compared_by(protocol: Protocol, runs: Mapping[str, Trials], design: Design) -> Comparison:
+    """The comparison that a protocol has of its own."""
+    if len(runs) != 2:
+        raise UsageError(f"{protocol.name} compares two runs, each of one model; give two", code="two-runs")
+    module, _, name = protocol.compared_by.partition(":")
+    (name_a, a), (name_b, b) = runs.items()
+    contest = design.contest or Contest()
+    made: Comparison = getattr(import_module(module), name)(
+        a,
+        b,
+        names=(name_a, name_b),
+        by=design.by,
+        bootstrap=design.bootstrap,
+        unit=",".join(design.unit) or None,
+        seed=design.seed,
+        level=design.level,
+        correction=contest.correction,
+        test=contest.test,
+        allow_missing=contest.allow_missing,
+        force=contest.force,
+        protocol=protocol,
+    )
+    return made
+
+
+def read_side(scores: Sequence[Any], key: Any, reading: ReadSpec, design: Design) -> Trials:
+    """The trials of files as a design wants them: each file a run where it asks for seeds, decided at its threshold."""
+    if design.seeds:
+        trials = read_runs(scores, key, design.protocol, reading)
+    else:
+        trials = read_trials(list(scores) if len(scores) > 1 else scores[0], key, design.protocol, reading)
+    return _decided(trials, design)
+
+
+def _decided(trials: Trials, design: Design) -> Trials:
+    """The trials decided at the threshold of a design; a protocol's threshold leaves decisions that are there alone."""
+    from hitmiss.derive.decisions import at_threshold
+
+    protocol = design.protocol
+    if design.threshold is None:
+        return trials
+    if protocol is not None and design.threshold == protocol.threshold and "decision" in trials.frame.columns:
+        return trials
+    return at_threshold(trials, design.threshold)
+
+
+def measure_files(trials: Trials, development: Trials | None, design: Design) -> Results:
+    """What a design asks of the trials of files: before and after calibration, and over seeds, where it says so."""
+    from hitmiss.engine.repeats import over_repeats
+
+    measured = (
+        measure_trials(trials, design) if development is None else measure_calibrated(trials, development, design)
+    )
+    return over_repeats(measured, "seed") if design.seeds else measured
+
+
+def measure_calibrated(trials: Trials, development: Trials, design: Design) -> Results:
+    """The figures before and after a calibration fitted on a development set, as two runs."""
+    from hitmiss.derive.calibration import (
+        calibrate,  # scipy.special takes a tenth of a second that scoring alone need not pay
+    )
+
+    method = design.calibration or "affine"
+    calibrated = calibrate(development, trials, method)
+    sides = {"before": trials, f"after {method}": calibrated}
+    measured = {name: measure_trials(side, design) for name, side in sides.items()}
+    rows = [replace(e, run={"calibration": name, **e.run}) for name, r in measured.items() for e in r]
+    before, after = measured.values()
+    warnings = tuple(dict.fromkeys((*before.warnings, *after.warnings)))
+    return replace(after, estimates=tuple(rows), warnings=warnings)
+
+
+def _gap(design: Design, trials: Trials, asked: set[str]) -> Gap | None:
+    """The gap that is asked for, or that of the protocol where its column is asked for and has both sides."""
+    if isinstance(design.gap, Gap):
+        return design.gap
+    rule = design.protocol.gap if design.protocol is not None else None
+    if design.gap == "none" or rule is None or rule.column not in asked:
+        return None
+    values = {*trials.column(trials.own(rule.column)).unique()}
+    return rule if {*rule.inside} <= values and len(values) > 1 else None
+
+
+def fitting(metrics: list[str], trials: Trials) -> tuple[list[str], list[str]]:
+    """The metrics that the score kind and the columns allow, and the others."""
+    fits: list[str] = []
+    rest: list[str] = []
+    for text in metrics:
+        entry = find_metric(parse(text).name)
+        kind_ok = not entry.kinds or trials.header.score_kind in entry.kinds
+        (fits if kind_ok and all(c in trials.frame.columns for c in entry.columns) else rest).append(text)
+    return fits, rest
+
+
+def comparable(protocol: Protocol, runs: Sequence[Trials]) -> tuple[str, ...]:
+    """The metrics of a protocol that the score kind and the columns of all runs allow."""
+
+    def fits(text: str) -> bool:
+        entry = find_metric(parse(text).name)
+        return all(
+            (not entry.kinds or "score" not in entry.columns or t.header.score_kind in entry.kinds)
+            and all(c in t.frame.columns for c in entry.columns)
+            for t in runs
+        )
+
+    return tuple(text for text in protocol.metrics if fits(text))
+
+
+def left_out(metrics: list[str], trials: Trials) -> list[str]:
+    """What to say about metrics that these trials do not allow."""
+    absent = {m: [c for c in find_metric(parse(m).name).columns if c not in trials.frame.columns] for m in metrics}
+    columns = sorted({c for names in absent.values() for c in names})
+    lacking = [f"{', '.join(m for m in metrics if absent[m])} left out: there is no {' and no '.join(columns)}"]
+    return (lacking if columns else []) + _unfit([m for m in metrics if not absent[m]], trials)
+
+
+def _unfit(metrics: list[str], trials: Trials) -> list[str]:
+    if not metrics:
+        return []
+    return [
+        f"{' and '.join(metrics)} left out: they need natural-log likelihood ratios and these scores are declared "
+        f"{trials.header.score_kind!r}; add --score-kind llr if they are LLRs, or --calibrate-on DEV to make them so"
+    ]

@@ -1,0 +1,698 @@
+"""Which column of a file is which (by name, by position, by layout), and what a column of labels says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from pathlib import Path
+from typing import Final, Literal
+
+from hitmiss.core.errors import DataError, UsageError, nearest
+from hitmiss.core.question import SCORES, ReadSpec, apart, find, stored
+from hitmiss.core.trials import ANSWERS, FIXED, Trials
+from hitmiss.core.values import ScoreKind
+from hitmiss.io.diagnostics import Ledger, Place, listed, quoted
+from hitmiss.io.parse import Row, Shape
+
+# ----------------------------------------------------------------------
+# The words that name classes, and what a column of labels says; and what a text says that is yes, no or nothing.
+#
+# `Real`, `FAKE` and `bona-fide` are the known words in another spelling: case, hyphen, underscore and space inside a word
+# do not matter. Anything else that is near a known word is refused with that word: a scorer that guesses there is a scorer
+# that drops a class in silence.
+
+Words = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Family:
+    """Two classes and the words for each, the usual name first. The positive one is so by custom of its field."""
+
+    positive: Words
+    negative: Words
+
+    @property
+    def words(self) -> Words:
+        """All words of both classes."""
+        return self.positive + self.negative
+
+    def sides(self, positive: str | None) -> tuple[Words, Words]:
+        """The words of the positive class and of the other, where `positive` names one (None: the custom)."""
+        return (self.negative, self.positive) if positive in self.negative else (self.positive, self.negative)
+
+
+FAMILIES: Final = (
+    Family(("bonafide", "real", "genuine", "human"), ("spoof", "spoofed", "fake", "deepfake")),
+    Family(("target",), ("nontarget", "spoof")),  # speaker verification with spoofing: both count as impostors
+    Family(("toxic",), ("non-toxic", "nontoxic", "not-toxic", "non_toxic", "not_toxic")),
+    Family(("hateful",), ("non-hateful", "nonhateful", "not-hateful")),
+    Family(("offensive",), ("not-offensive", "non-offensive")),
+    Family(("abnormal",), ("normal",)),
+    Family(("positive",), ("negative",)),
+)
+
+CODES: Final = {
+    "1": "0",
+    "0": "1",
+    "1.0": "0.0",
+    "0.0": "1.0",
+    "true": "false",
+    "false": "true",
+    "True": "False",
+    "False": "True",
+}
+"""Labels that name no class, each with its counterpart. Which class they mean must be declared."""
+ABSENT: Final = ("", "na", "n/a", "nan", "null", "none", "<na>")
+"""Texts, in small letters, that say nothing."""
+TRUE: Final = ("true", "1", "1.0", "yes", "y", "on", "t")
+FALSE: Final = ("false", "0", "0.0", "no", "n", "off", "f")
+
+
+def flag(value: object) -> bool | None:
+    """What a text or a value says that means yes or no; None where it says neither.
+
+    >>> flag("True"), flag("false"), flag(0), flag("1.0"), flag("none"), flag(None), flag("timeout")
+    (True, False, False, True, None, None, None)
+    """
+    text = str(value).strip().lower()
+    return True if text in TRUE else False if text in FALSE else None
+
+
+def is_absent(value: object) -> bool:
+    """Whether a text or a value says nothing.
+
+    >>> is_absent(None), is_absent(" NaN"), is_absent("0"), is_absent("no")
+    (True, True, False, False)
+    """
+    return value is None or str(value).strip().lower() in ABSENT
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A word that a label column must not hold: how it fails, and what was probably meant."""
+
+    kind: str
+    word: str
+    meant: str | None = None
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the words of a label column are understood."""
+
+    positive: str
+    negative: str
+    positive_words: Words
+    negative_words: Words
+    problems: tuple[Problem, ...] = ()
+
+
+def understand(
+    found: Sequence[str], positive: str | None = None, negative: str | None = None, value: str | None = None
+) -> Reading:
+    """What the distinct words of a label column mean, given what the caller has declared.
+
+    >>> r = understand(["spoof", "bonafide"])
+    >>> r.positive, r.negative
+    ('bonafide', 'spoof')
+    >>> understand(["fake", "real"], positive="fake").negative_words[:2]
+    ('bonafide', 'real')
+    >>> understand(["Bona-fide", "SPOOF"]).positive_words[-1]
+    'Bona-fide'
+    >>> understand(["bonafied", "spoof"]).problems
+    (Problem(kind='unknown-label', word='bonafied', meant='bonafide'),)
+    """
+    if value is not None and (value in found or not any(map(is_word, found))):
+        return _by_value(found, positive or "positive", negative or "negative", value)
+    family = family_of(found, positive)
+    if family is not None:
+        return _by_family(found, family, positive, negative)
+    if positive is not None:
+        return _by_declaration(found, positive, negative)
+    return Reading("positive", "negative", (), (), tuple(_problem(w, _all_words()) for w in found))
+
+
+def family_of(found: Iterable[str], positive: str | None = None) -> Family | None:
+    """The family that the declared class belongs to, else the one that most of the words belong to.
+
+    >>> family_of(["target", "nontarget", "spoof"]).positive
+    ('target',)
+    >>> family_of(["cat"]) is None
+    True
+    """
+    words = {_spelt(w) for w in found}
+    if positive is not None:
+        known = [f for f in FAMILIES if positive in f.words]
+        return max(known, key=lambda f: len(words & _spellings(f.words)), default=None)
+    best = max(FAMILIES, key=lambda f: len(words & _spellings(f.words)))
+    return best if words & _spellings(best.words) else None
+
+
+def is_word(text: str) -> bool:
+    """Whether the text names a class in any family, whatever its case: what recognition of a column looks at.
+
+    >>> is_word("Bonafide"), is_word("A17")
+    (True, False)
+    """
+    return _spelt(text) in _spellings(_all_words())
+
+
+def same_class(one: str, other: str) -> bool:
+    """Whether two words name the same class of one family.
+
+    >>> same_class("real", "bonafide"), same_class("real", "fake"), same_class("cat", "cat")
+    (True, False, True)
+    """
+    return one == other or any({one, other} <= set(side) for f in FAMILIES for side in (f.positive, f.negative))
+
+
+def _all_words() -> set[str]:
+    return {w for f in FAMILIES for w in f.words}
+
+
+def _by_value(found: Sequence[str], positive: str, negative: str, value: str) -> Reading:
+    ours = next((pair for pair in (("1", "1.0"), ("0", "0.0")) if value in pair), (value,))
+    others = [w for w in found if w not in ours]
+    # An unknown value with several others around it is a typo somewhere: only a lone counterpart can be the negative.
+    allowed = tuple(CODES[w] for w in ours) if value in CODES else tuple(others) if len(others) == 1 else ()
+    wrong = tuple(_problem(w, (*ours, *allowed)) for w in others if w not in allowed)
+    return Reading(positive, negative, ours, allowed, wrong)
+
+
+def _by_family(found: Sequence[str], family: Family, positive: str | None, negative: str | None) -> Reading:
+    ours, theirs = family.sides(positive)
+    if negative is not None and negative in ours:
+        raise UsageError(f"{positive or ours[0]!r} and {negative!r} name the same class")
+    extra = (negative,) if negative is not None and negative not in theirs else ()
+    theirs = (*theirs, *extra)
+    ours, theirs = ((*side, *_respelt(found, side)) for side in (ours, theirs))
+    wrong = tuple(_problem(w, (*ours, *theirs)) for w in found if w not in ours and w not in theirs)
+    return Reading(positive or _name(ours, found), negative or _name(theirs, found), ours, theirs, wrong)
+
+
+def _by_declaration(found: Sequence[str], positive: str, negative: str | None) -> Reading:
+    others = [w for w in found if w != positive]
+    if negative is None and len(others) == 1 and not _is_near(others[0], positive) and others[0] not in CODES:
+        negative = others[0]
+    theirs = (negative,) if negative is not None else ()
+    wrong = tuple(_problem(w, (positive, *theirs)) for w in others if w not in theirs)
+    return Reading(positive, negative or f"not {positive}", (positive,), theirs, wrong)
+
+
+def _spelt(word: str) -> str:
+    """A word without case, hyphen, underscore and inner space; one with space around it stays what it is."""
+    return word.lower().translate({ord(c): None for c in "-_ "}) if word == word.strip() else word
+
+
+def _spellings(words: Iterable[str]) -> set[str]:
+    return {_spelt(word) for word in words}
+
+
+def _respelt(found: Sequence[str], side: Words) -> Words:
+    """The words of a file that are words of a class in another spelling."""
+    known = _spellings(side)
+    return tuple(word for word in found if word not in side and _spelt(word) in known)
+
+
+def _name(side: Words, found: Sequence[str]) -> str:
+    """The file's own word where it uses one alone, else the usual name."""
+    used = [w for w in side if w in found]
+    return used[0] if len(used) == 1 else side[0]
+
+
+def _is_near(word: str, other: str) -> bool:
+    return SequenceMatcher(None, word.lower(), other.lower()).ratio() >= 0.8
+
+
+def _problem(word: str, known: Iterable[str]) -> Problem:
+    words = sorted(known)
+    if word in CODES and word not in words:
+        return Problem("ambiguous-label", word)
+    by_case = [w for w in words if w.lower() == word.strip().lower()]
+    if by_case and word.strip() != by_case[0]:
+        return Problem("label-case", word, by_case[0])
+    return Problem("unknown-label", word, by_case[0] if by_case else nearest(word, words))
+
+
+# ----------------------------------------------------------------------
+# What a three-way verdict says: fake, real, uncertain, or nothing that can be understood.
+
+UNCERTAIN: Final = "uncertain"
+WORDS: Final = {
+    **dict.fromkeys(FAMILIES[0].negative, "fake"),
+    **dict.fromkeys(FAMILIES[0].positive, "real"),
+    **dict.fromkeys(("ai-generated", "ai generated", "ai", "synthetic", "manipulated", "tampered", "tamper"), "fake"),
+    **dict.fromkeys(("authentic", "natural"), "real"),
+    **dict.fromkeys((UNCERTAIN, "inconclusive", "unknown", "undetermined", "unsure", "not sure", "abstain"), UNCERTAIN),
+    **dict.fromkeys(("cannot determine", "cant determine", "impossible to tell"), UNCERTAIN),
+}
+"""The words that detectors use, as the triage document's own runner understands them."""
+
+
+def verdict(text: str | None) -> str | None:
+    """`fake`, `real` or `uncertain`; None where the text is empty or says none of them.
+
+    >>> verdict("AI-Generated."), verdict(" authentic"), verdict("can't determine"), verdict("purple"), verdict("")
+    ('fake', 'real', 'uncertain', None, None)
+    """
+    plain = re.sub(r"[^a-z0-9\-\s]", "", re.sub(r"[\s_]+", " ", (text or "").strip().lower()))
+    return WORDS.get(" ".join(plain.split()))
+
+
+# ----------------------------------------------------------------------
+# The layouts of files that need no words from the caller: by position where there is no header, else by name.
+
+NUMBER: Final = re.compile(r"[-+]?(\.?\d[\d.,]*(e[-+]?\d+)?|nan|inf(inity)?)", re.IGNORECASE)
+UNPAIRED: Final = "unpaired"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A layout: its name, one line about it, and our names of its columns in order ("" for one that says nothing)."""
+
+    name: str
+    title: str
+    columns: Row
+    has_header: bool = False
+
+    def fits(self, rows: Sequence[Row], need: str) -> bool:
+        """Whether rows without a header have this layout; `need` (score or label) must be among its columns."""
+        if self.has_header or need not in self.columns or len(rows[0]) != len(self.columns):
+            return False
+        cells = [[row[i] for row in rows if len(row) > i] for i in range(len(self.columns))]
+        return all(_looks_like(ours, column, need) for ours, column in zip(self.columns, cells, strict=True))
+
+
+PROTOCOL: Final = (
+    "speaker",
+    "item",
+    "gender",
+    "codec",
+    "codec_q",
+    "codec_seed",
+    "attack_tag",
+    "attack",
+    "label",
+    "tmp",
+)
+
+LAYOUTS: Final = (
+    Layout("cm-scores", "ASVspoof 5 scores: filename, cm-score", ("item", "score"), True),
+    Layout("cm-key", "ASVspoof 5 key: filename, cm-label", ("item", "label"), True),
+    Layout(
+        "evaluation-full-key",
+        "ASVspoof 5 full key: trial_anon, cm-label, attack_anon, codec, …",
+        ("item", "label"),
+        True,
+    ),
+    Layout(
+        "sasv-scores",
+        "ASVspoof 5 track 2: spk, filename, cm-score, asv-score, sasv-score",
+        ("target", "item", "score"),
+        True,
+    ),
+    Layout("sasv-key", "ASVspoof 5 track 2 key: spk, filename, cm-label, asv-label", ("target", "item", "label"), True),
+    Layout("table", "any CSV, TSV, JSON lines or Parquet file with names of columns", ("item", "label", "score"), True),
+    Layout("asvspoof5-protocol", "the ten columns of an ASVspoof 5 protocol, no header", PROTOCOL),
+    Layout(
+        "asvspoof2019-protocol",
+        "speaker, item, environment, attack, label",
+        ("speaker", "item", "environment", "attack", "label"),
+    ),
+    Layout(
+        "asvspoof2021-key",
+        "speaker, item, codec, transmission, attack, label, trim, subset",
+        ("speaker", "item", "codec", "transmission", "attack", "label", "trim", "subset"),
+    ),
+    Layout(
+        "asvspoof2021-df-key",
+        "speaker, item, codec, source, attack, label, trim, subset, vocoder, task, team, gender_pair, language",
+        (
+            *("speaker", "item", "codec", "source", "attack", "label", "trim", "subset", "vocoder", "task", "team"),
+            *("gender_pair", "language"),
+        ),
+    ),
+    Layout(
+        "asvspoof2021-pa-key",
+        "speaker, item, rooms, microphones and distances, label, trim, subset",
+        (
+            *("speaker", "item", "room", "microphone", "distance", "attack_room", "attack_microphone"),
+            *("attack_distance", "attack_to_speaker", "label", "trim", "subset"),
+        ),
+    ),
+    Layout("asvspoof2019-key", "source, item, attack, label", ("source", "item", "attack", "label")),
+    Layout(UNPAIRED, "`- - real 0.85`: label and score without an id", ("", "", "label", "score")),
+    Layout("item-attack-label-score", "utterance, attack, label, score", ("item", "attack", "label", "score")),
+    Layout("speaker-item-score-label", "speaker, utterance, score, label", ("speaker", "item", "score", "label")),
+    Layout("item-score-label", "utterance, score, label", ("item", "score", "label")),
+    Layout("item-label-score", "utterance, label, score", ("item", "label", "score")),
+    Layout("item-score", "utterance, score", ("item", "score")),
+    Layout("item-label", "utterance, label", ("item", "label")),
+)
+
+
+def find_positional(rows: Sequence[Row], need: str) -> Layout | None:
+    """The first layout without a header that the rows have.
+
+    >>> find_positional([("-", "-", "real", "0.85"), ("-", "-", "fake", "0.2")], "score").name
+    'unpaired'
+    >>> find_positional([("E_1", "0.85")], "score").name
+    'item-score'
+    """
+    return next((layout for layout in LAYOUTS if layout.fits(rows, need)), None)
+
+
+def is_number(text: str) -> bool:
+    """Whether a cell was meant as a number: also `0,5` and `1.2.3`, which the door will refuse by name.
+
+    >>> is_number("-0.5e-3"), is_number("NaN"), is_number("info"), is_number("2nd")
+    (True, True, False, False)
+    """
+    return NUMBER.fullmatch(text.strip()) is not None
+
+
+def _looks_like(ours: str, cells: Sequence[str], need: str) -> bool:
+    """Whether most cells of a column can be what the layout says; the door judges each of them later.
+
+    Beside a score, 0 and 1 could be labels or scores: only words tell which.
+    """
+    if ours == "score":
+        return 2 * sum(map(is_number, cells)) > len(cells)
+    if ours == "label":
+        return 2 * sum(is_word(cell) or (need == "label" and cell in CODES) for cell in cells) > len(cells)
+    return ours != "" or all(cell == "-" for cell in cells)
+
+
+# ----------------------------------------------------------------------
+# Which of our columns the named columns of a file are.
+
+SYSTEM_PREFIX: Final = SCORES
+SASV_SCORES: Final = ("sasv_score", "cm_score", "asv_score")
+SASV_LABELS: Final = ("cm_label", "asv_label")
+
+ALIASES: Final[Mapping[str, Row]] = {
+    "item": (
+        *("item", "id", "item_id", "filename", "file_name", "file", "utt", "utt_id", "utterance", "utterance_id"),
+        *("flac_file_name", "trial_anon", "sample_id"),
+    ),
+    "target": (),
+    "label": ("label", "key", "y_true", *SASV_LABELS),
+    "score": ("score", "llr", "logit", "log_odds", "y_score", "y_prob", "prob", "probability", *SASV_SCORES),
+    "decision": ("decision", "y_pred", "verdict"),
+    "confidence": ("confidence", "confidence_percent", "confidence_pct"),
+    "error": ("error",),
+}
+EXTRAS: Final[Mapping[str, str]] = {
+    **{name: name for name in (*PROTOCOL, *SASV_LABELS, *SASV_SCORES) if name not in ALIASES},
+    "speaker_id": "speaker",
+    "spk": "speaker",
+    "speaker_gender": "gender",
+    "attack_label": "attack",
+    "attack_anon": "attack",
+}
+OURS: Final = {"verdict": "decision", "prediction": "decision", "confidence_percent": "confidence", "id": "item"}
+"""Further words that a caller may use for our columns."""
+KIND_OF_SCORE: Final[Mapping[str, ScoreKind]] = {"logit": "logit", "log_odds": "logit"}
+"""What scores are where the name of their column says so and the caller says nothing; `write_scores` names them so."""
+KNOWN: Final = {alias for aliases in ALIASES.values() for alias in aliases} | set(EXTRAS)
+
+
+def plain(name: str) -> str:
+    """A column's name as it is compared.
+
+    >>> plain("CM-Label "), plain("y true")
+    ('cm_label', 'y_true')
+    """
+    return name.strip().lower().replace("-", "_").replace(" ", "_")
+
+
+def is_known(name: str) -> bool:
+    """Whether a column of this name would be taken for one of ours.
+
+    >>> is_known("y_true"), is_known("codec")
+    (True, False)
+    """
+    return any(plain(name) in aliases for aliases in ALIASES.values())
+
+
+def resolve(
+    names: Row, wanted: frozenset[str], options: ReadSpec, file: str, ledger: Ledger, is_settled: bool = False
+) -> dict[str, int]:
+    """Our name -> position, for every column. `wanted` are the fixed columns that this file may hold.
+
+    What the caller declares comes first (where this file has it: another may), then the known names; all other
+    columns keep their own, or one apart where the engine owns that. `is_settled`: a layout has seen to that already.
+    """
+    found = {OURS.get(ours, ours): names.index(theirs) for ours, theirs in options.columns.items() if theirs in names}
+    if "score" in wanted:
+        found |= {SYSTEM_PREFIX + name: names.index(name) for name in options.score_columns if name in names}
+        wanted -= {"score"} if options.score_columns else set()
+    for ours in sorted(wanted - set(found)):
+        at = _claim(ours, names, set(found.values()), options, file, ledger)
+        if at is not None:
+            found[ours] = at
+    taken = set(found.values())
+    for at, name in enumerate(names):
+        if at not in taken:
+            ours = EXTRAS.get(plain(name), name)
+            ours = ours if ours not in found and ours not in names else name
+            found[ours if is_settled else _kept(ours, found)] = at
+    return found
+
+
+def _kept(name: str, taken: Collection[str]) -> str:
+    own = stored(name)
+    return own if own not in taken else apart(name)
+
+
+def _claim(ours: str, names: Row, taken: set[int], options: ReadSpec, file: str, ledger: Ledger) -> int | None:
+    """The column that answers to one of the names of ours; two that do are an error."""
+    aliases = _target_names(names, options) if ours == "target" else ALIASES[ours]
+    hits = {plain(name): at for at, name in enumerate(names) if at not in taken and plain(name) in aliases}
+    if len(hits) > 1 and set(hits) <= {*SASV_LABELS, *SASV_SCORES}:
+        preferred = _track_two(ours, names, options)
+        hits = {preferred: hits[preferred]} if preferred in hits else hits
+    if len(hits) > 1:
+        several = [names[at] for at in hits.values()]
+        what = f"the {ours} could be any of the columns {', '.join(map(quoted, several))}"
+        fix = f"say which, as --column {ours}={several[0]}"
+        raise ledger.stop("ambiguous-column", what, fix, [Place(file, 1)], column=ours)
+    return next(iter(hits.values()), None)
+
+
+def _track_two(ours: str, names: Row, options: ReadSpec) -> str:
+    """Of the columns of ASVspoof 5 track 2, those for the class asked for: spoofing alone, or the whole system."""
+    if is_about_spoofing(names, options):
+        return "cm_label" if ours == "label" else "cm_score"
+    return "asv_label" if ours == "label" else "sasv_score"
+
+
+def is_about_spoofing(names: Row, options: ReadSpec) -> bool:
+    """Whether the question is bonafide or spoof, and not target or not; full keys are mostly used for the former."""
+    if options.positive is None:
+        return "trial_anon" in map(plain, names)
+    return options.positive in FAMILIES[0].words
+
+
+def _target_names(names: Row, options: ReadSpec) -> Row:
+    """In track 2 the speaker who is claimed is what is looked for; a full key names it, but track 1 does not ask.
+
+    Elsewhere a column `target` is like any other until items repeat (see `door`), or the caller says what it is.
+    """
+    known = set(map(plain, names))
+    if "trial_anon" in known:
+        return () if is_about_spoofing(names, options) else ("tar_spk_anon",)
+    return ("spk",) if "spk" in known and known & {"asv_label", "sasv_score", "asv_score"} else ()
+
+
+def refuse_undeclared(options: ReadSpec, columns: Row, file: str, ledger: Ledger) -> None:
+    """Stop where the caller names a column that no file has."""
+    for theirs in (*options.columns.values(), *options.key_columns.values(), *options.score_columns):
+        if theirs not in columns:
+            near = nearest(theirs, columns)
+            hint = f"did you mean {quoted(near)}?" if near else f"there are {listed(columns)}"
+            raise ledger.stop("missing-column", f"there is no column {quoted(theirs)}", hint, [Place(file, 1, theirs)])
+
+
+# ----------------------------------------------------------------------
+# What the columns of a file are: recognised by their names or by their content, or as the caller says.
+#
+# Also the one file that we write in somebody else's format: the official score file.
+
+Role = Literal["scores", "key", "both"]
+"""A file with scores, one with labels, or one that must hold both because there is no other."""
+
+WANTED: Final[Mapping[Role, frozenset[str]]] = {
+    "scores": frozenset(FIXED),
+    "both": frozenset(FIXED),
+    "key": frozenset(FIXED) - frozenset(ANSWERS),
+}
+
+
+@dataclass(frozen=True)
+class Match:
+    """What was recognised: the layout, where our columns are, and which of them are slices and numbers."""
+
+    layout: str
+    has_header: bool
+    picks: Mapping[str, int]
+    slices: Row = ()
+    numbers: Row = ()
+    theirs: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def numeric(self) -> frozenset[str]:
+        """The columns that hold numbers: in a typed source they stay the numbers that they are."""
+        systems = [name for name in self.picks if name.startswith(SYSTEM_PREFIX)]
+        return frozenset((*systems, *self.numbers, "score", "confidence"))
+
+
+def recognise(shape: Shape, role: Role, options: ReadSpec, ledger: Ledger) -> Match:
+    """Decide what the columns of a source are; stops where a needed one is missing or could be two."""
+    layout = _forced(shape, role, options, ledger)
+    has_header = layout.has_header if layout else shape.names is not None or looks_headed(shape, options)
+    if has_header:
+        names = shape.names or shape.first[0]
+        refuse_twins(names, shape.name, ledger)
+        layout_name = _layout_of(names, role)
+        found = resolve(names, WANTED[role], options, shape.name, ledger, shape.is_settled)
+    else:
+        names = tuple(f"column_{i + 1}" for i in range(shape.width))
+        layout_name, found = _by_position(shape, layout, role, options, ledger)
+    _refuse_missing(found, names, role, shape.name, ledger)
+    return _match(layout_name, has_header, names, found, role, options)
+
+
+def refuse_twins(names: Sequence[str], file: str, ledger: Ledger) -> None:
+    """Stop where two columns have one name."""
+    twice = [name for name in dict.fromkeys(names) if name.strip() and names.count(name) > 1]
+    if twice:
+        what, fix = f"two columns are called {quoted(twice[0])}", "give each column a name of its own"
+        raise ledger.stop("ambiguous-column", what, fix, [Place(file, 1, twice[0])])
+
+
+def _forced(shape: Shape, role: Role, options: ReadSpec, ledger: Ledger) -> Layout | None:
+    """The layout that the caller names, for the file that it is about: scores, or a key where it has no score."""
+    layout = next((known for known in LAYOUTS if known.name == options.layout), None)
+    if layout is None or (role != "both" and (role == "scores") != ("score" in layout.columns)):
+        return None
+    if not layout.has_header and len(layout.columns) != shape.width:
+        what = f"the layout {layout.name} has {len(layout.columns)} columns, the first row has {shape.width}"
+        raise ledger.stop("missing-column", what, "leave --layout out, or say --separator", [Place(shape.name, 1)])
+    return layout
+
+
+def looks_headed(shape: Shape, options: ReadSpec) -> bool:
+    """Whether the first row of a source names its columns."""
+    first, *others = shape.first
+    declared = {name for name in (*options.columns.values(), *options.score_columns) if not name.isdigit()}
+    if declared & set(first):
+        return True
+    if any(is_number(cell) for cell in first):
+        return False
+    if any(plain(cell) in KNOWN for cell in first):
+        return True
+    # Names that nobody knows, over a column of numbers. What holds a place for nothing is no name.
+    columns = [[row[i] for row in others if len(row) > i] for i in range(len(first))]
+    return not {"-", ""} & set(first) and any(column and all(map(is_number, column)) for column in columns)
+
+
+def _by_position(
+    shape: Shape, layout: Layout | None, role: Role, options: ReadSpec, ledger: Ledger
+) -> tuple[str, dict[str, int]]:
+    need = "label" if role == "key" else "score"
+    layout = layout or find_positional(shape.first, need)
+    # Positions are told of one file, and a key that is recognised needs no telling.
+    declared = options.columns if role != "key" or layout is None else {}
+    declared = options.key_columns if role == "key" and options.key_columns else declared
+    found = {OURS.get(ours, ours): _position(theirs, shape, ledger) for ours, theirs in declared.items()}
+    columns = layout.columns if layout and need not in found else ()
+    for at, ours in enumerate(columns):
+        if ours and at not in found.values():
+            found.setdefault(ours, at)
+    if need not in found:
+        first = quoted(shape.separator.join(shape.first[0]))
+        what = f"the layout was not recognised: there is no header, and the first of its {shape.width}-column rows is {first}"
+        fix = f"say which column is which by position, as --column item=1 --column {need}=2"
+        raise ledger.stop("missing-column", what, fix, [Place(shape.name, 1)], column=need)
+    silent = {at for at, ours in enumerate(columns) if not ours}
+    rest = {f"column_{at + 1}": at for at in range(shape.width) if at not in found.values() and at not in silent}
+    return layout.name if columns and layout else "columns", found | rest
+
+
+def _position(theirs: str, shape: Shape, ledger: Ledger) -> int:
+    number = theirs.removeprefix("column_")
+    if number.isdecimal() and 1 <= int(number) <= shape.width:
+        return int(number) - 1
+    what = f"there is no header, so the column {quoted(theirs)} is not known"
+    raise ledger.stop("missing-column", what, f"give its position, from 1 to {shape.width}", [Place(shape.name, 1)])
+
+
+def _layout_of(names: Row, role: Role) -> str:
+    known = set(map(plain, names))
+    if "trial_anon" in known:
+        return "evaluation-full-key"
+    if "spk" in known and known & {"asv_label", "sasv_score"}:
+        return "sasv-key" if role == "key" else "sasv-scores"
+    if known == {"filename", "cm_score"}:
+        return "cm-scores"
+    if known == {"filename", "cm_label"}:
+        return "cm-key"
+    return "asvspoof5-protocol with header" if {"flac_file_name", "attack_label"} <= known else "table"
+
+
+def _match(layout: str, has_header: bool, names: Row, found: Mapping[str, int], role: Role, options: ReadSpec) -> Match:
+    """The columns to be read of those found, and what they are for."""
+    systems = [name for name in found if name.startswith(SYSTEM_PREFIX)]
+    fixed = [name for name in FIXED if name in found and name in WANTED[role]]
+    runs = [name for name in options.runs if name in found]
+    numbers = [name for name in found if name in options.numbers or (name in SASV_SCORES and role != "key")]
+    # A column without a name is the row number that pandas writes, or follows a comma at the end of lines.
+    named = [name for name in found if name.strip()]
+    others = [name for name in named if name not in {*fixed, *runs, *numbers, *systems, *FIXED, *SASV_SCORES}]
+    asked = {find(name, others) for name in options.where}
+    slices = [name for name in others if options.slices is None or name in options.slices or name in asked]
+    picks = {name: found[name] for name in (*fixed, *systems, *runs, *numbers, *slices)}
+    theirs = {name: names[at] for name, at in picks.items()}
+    return Match(layout, has_header, picks, tuple(slices), tuple(numbers), theirs)
+
+
+def _refuse_missing(found: Mapping[str, int], names: Row, role: Role, file: str, ledger: Ledger) -> None:
+    """Stop where the file lacks what it must hold. Ids may be lacking in a file that needs no other."""
+    has_answer = any(name.startswith(SYSTEM_PREFIX) or name in ("score", "decision") for name in found)
+    needs = {
+        "item": ("item" in found or role == "both", ""),
+        "label": ("label" in found or role == "scores", " or --key KEY" if role == "both" else ""),
+        "score": (has_answer or role == "key", " or --score-column NAME"),
+    }
+    for ours, (is_met, otherwise) in needs.items():
+        if not is_met:
+            what = f"no column is the {ours}; there are {listed(names)}"
+            fix = f"say which one it is with --column {ours}=NAME{otherwise}"
+            raise ledger.stop("missing-column", what, fix, [Place(file, 1)], ours)
+
+
+def write_official_scores(trials: Trials, path: str | Path) -> None:
+    """Write the score file of the ASVspoof 5 package: TAB, header `filename cm-score`, every score to the last bit.
+
+    The package takes a higher score to mean bonafide, once an id: trials that say otherwise are refused.
+    """
+    positive = trials.header.positive
+    if any(same_class(positive, word) for word in ("spoof", "nontarget")):
+        raise UsageError(
+            f"in an official file a higher score means bonafide, in these trials {positive}; read them with positive='bonafide'"
+        )
+    items, scores = trials.items, trials.score.tolist()
+    if len(set(items)) != len(items):
+        raise UsageError(
+            "an official file holds one system and each id once; choose one run, as trials.where(system=…)"
+        )
+    broken = [item for item in items if any(c in item for c in '\t\n\r"')]
+    if broken:
+        raise DataError(
+            f"{len(broken)} ids hold a tab, a quote or a line end, the first is {quoted(broken[0])}; the official format has no way to write them"
+        )
+    rows = [f"{item}\t{score!r}\n" for item, score in zip(items, scores, strict=True)]
+    Path(path).write_text("".join(["filename\tcm-score\n", *rows]), encoding="utf-8", newline="\n")

@@ -1,0 +1,519 @@
+"""Paths to bytes, bytes to settled text, text to cells: encodings, separators, quotes."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import glob
+import gzip
+import hashlib
+import io
+import re
+import sys
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from hitmiss.core import artifacts, progress
+from hitmiss.core.errors import UsageError
+from hitmiss.io.diagnostics import Ledger, Place, Stop, quoted
+
+# ----------------------------------------------------------------------
+# Paths to bytes, and bytes to settled text: UTF-8 with `\n` line ends, or a finding that says where it fails.
+
+STDIN: Final = "-"
+BOMS: Final = (  # UTF-32 before UTF-16, whose little-endian mark it begins with
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+NUL: Final = "a NUL byte stands in the text"
+NUL_FIX: Final = "mend the file, or say --encoding"
+BLANK: Final = b" \t\r\n\0"
+GZIP: Final = b"\x1f\x8b"
+PARQUET: Final = b"PAR1"
+ARROW: Final = b"ARROW1"
+HEAD_BYTES: Final = 16
+REMOTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/{1,2}\S")
+PIECE: Final = 16 * 2**20
+"""Bytes of a large file that are read before a word is said on how far it is."""
+
+
+@dataclass(frozen=True)
+class Content:
+    """A file's bytes, unpacked and settled, with the hash of what lies on the disk."""
+
+    name: str
+    sha256: str
+    data: bytes
+    encoding: str
+
+    @property
+    def is_parquet(self) -> bool:
+        """Whether the bytes are a table of typed columns, Parquet or Arrow, and not text."""
+        return self.encoding in ("parquet", "arrow")
+
+    @property
+    def is_arrow(self) -> bool:
+        """Whether the bytes are an Arrow (Feather) file."""
+        return self.encoding == "arrow"
+
+
+def expand(given: Any) -> list[Any]:
+    """The single sources that an argument stands for: lists flattened, patterns expanded, frames left alone."""
+    if isinstance(given, list | tuple):
+        found = [source for part in given for source in expand(part)]
+        if not found:
+            raise UsageError("no file was given")
+        return found
+    if isinstance(given, str) and given != STDIN and glob.has_magic(given) and not Path(given).exists():
+        matches = sorted(glob.glob(given))  # noqa: PTH207  # patterns may be absolute, which Path.glob refuses
+        if not matches:
+            raise UsageError(f"no file matches {given!r}")
+        return [Path(match) for match in matches]
+    return [given]
+
+
+def fetch(path: str | Path, encoding: str | None, ledger: Ledger) -> Content:
+    """A file's content, read once."""
+    is_stdin = str(path) == STDIN
+    name = "stdin" if is_stdin else Path(path).name
+    if not is_stdin and Path(path).is_dir():
+        what, fix = "it is a folder, and no run of hitmiss", "give the files in it, as 'FOLDER/*.csv'"
+        raise ledger.stop("unreadable-file", what, fix, [Place(name or str(path))])
+    if not is_stdin:
+        refuse_remote(path)
+    artifacts.note_input(path)
+    raw = sys.stdin.buffer.read() if is_stdin else _read_whole(Path(path))
+    sha = hashlib.sha256(raw).hexdigest()
+    data = _unpack(raw, name, ledger) if raw.startswith(GZIP) else raw
+    _refuse_empty(data, name, ledger)
+    if data.startswith(PARQUET) and data.endswith(PARQUET):
+        return Content(name, sha, data, "parquet")
+    if data.startswith(ARROW):
+        return Content(name, sha, data, "arrow")
+    refuse_format(data[:HEAD_BYTES], name, ledger)
+    if data.startswith(PARQUET) and b"\0" in data:
+        what = "it begins as a Parquet file and does not end as one"
+        raise ledger.stop("unreadable-file", what, "make or fetch it again", [Place(name)])
+    text, used = _settle(data, name, encoding, ledger)
+    _refuse_empty(text, name, ledger)  # a byte-order mark may have been all there was
+    return Content(name, sha, one_line_end(text, name, ledger), used)
+
+
+BINARY: Final = (
+    (b"\x93NUMPY", "a NumPy array (.npy)", "save ids and scores as CSV"),
+    (b"PK\x03\x04", "a zip archive (.npz, .xlsx, .zip)", "save ids and scores as CSV or Parquet"),
+    (b"\x80\x02", "a Python pickle", "pickles are not opened, as they can run programs; save ids and scores as CSV"),
+    (b"\x80\x03", "a Python pickle", "pickles are not opened, as they can run programs; save ids and scores as CSV"),
+    (b"\x80\x04", "a Python pickle", "pickles are not opened, as they can run programs; save ids and scores as CSV"),
+    (b"\x80\x05", "a Python pickle", "pickles are not opened, as they can run programs; save ids and scores as CSV"),
+    (b"SQLite format 3", "an SQLite database", "export the table as CSV"),
+    (b"\x89HDF", "an HDF5 file", "save ids and scores as CSV or Parquet"),
+    (b"\x28\xb5\x2f\xfd", "a zstd archive", "unpack it"),
+    (b"\xd0\xcf\x11\xe0", "an old workbook (.xls)", "save the table as CSV"),
+    (b"ORC", "an ORC file", "save it as Parquet"),
+    (b"FEA1", "a Feather file of version 1", "save it as Parquet"),
+    (b"%PDF", "a PDF", "give the table itself, as CSV"),
+    (b"BZh", "a bzip2 archive", "unpack it"),
+    (b"\xfd7zXZ", "an xz archive", "unpack it"),
+)
+"""How files begin that hold no text, what they are, and what to do."""
+
+
+def refuse_remote(path: str | Path) -> None:
+    """Stop at an address of a network, which a path would make a folder of."""
+    text = str(path)
+    if REMOTE.match(text) and not Path(text).exists():
+        raise UsageError(
+            f"{text} is an address: files are read from this machine alone; fetch it first (curl -O, aws s3 cp, "
+            "gsutil cp, huggingface-cli download) and give its path",
+            code="remote-file",
+        )
+
+
+def refuse_format(start: bytes, name: str, ledger: Ledger, *, is_streamed: bool = False) -> None:
+    """Stop at a file whose first bytes say that it is no table that is read here."""
+    if is_streamed and start.startswith(ARROW):
+        what, fix = "it is an Arrow file, which is read whole", "write it as Parquet, or leave --stream out"
+        raise ledger.stop("binary-file", what, fix, [Place(name)])
+    for magic, kind, fix in BINARY:
+        if start.startswith(magic) and (
+            b"\0" in start or not start.isascii() or magic in (b"%PDF", b"SQLite format 3")
+        ):
+            raise ledger.stop("binary-file", f"it is {kind}, not text", fix, [Place(name)])
+
+
+def _refuse_empty(data: bytes, name: str, ledger: Ledger) -> None:
+    if not data[:4096].strip(BLANK) and not data.strip(BLANK):
+        raise ledger.stop("empty-file", "the file holds no rows", "give a file with rows", [Place(name)])
+
+
+def _read_whole(path: Path) -> bytes:
+    """The bytes of a file; how far it is is told where it is large."""
+    size = path.stat().st_size
+    if size <= PIECE:
+        return path.read_bytes()
+    pieces, done = [], 0
+    with path.open("rb") as file:
+        while piece := file.read(PIECE):
+            pieces.append(piece)
+            done += len(piece)
+            progress.tell(f"reading {path.name}, MB", done / 1e6, size / 1e6)
+    return b"".join(pieces)
+
+
+def _unpack(raw: bytes, name: str, ledger: Ledger) -> bytes:
+    """Gunzip, giving up on what unfolds beyond reason before it fills the memory."""
+    out = io.BytesIO()
+    limit = artifacts.unfolded(len(raw))
+    try:
+        packed_at = io.BytesIO(raw)
+        with gzip.GzipFile(fileobj=packed_at) as packed:
+            while chunk := packed.read(2**22):
+                out.write(chunk)
+                progress.tell(f"unpacking {name}, MB", packed_at.tell() / 1e6, len(raw) / 1e6)
+                if out.tell() > limit:
+                    fix = "unpack it by hand if you trust it"
+                    raise ledger.stop(
+                        "oversized-archive", f"the archive unfolds beyond {limit:,} bytes", fix, [Place(name)]
+                    )
+    except (OSError, EOFError, zlib.error) as error:
+        what = f"the gzip archive is damaged ({error})"
+        raise ledger.stop("unreadable-file", what, "make or fetch it again", [Place(name)]) from None
+    return out.getvalue()
+
+
+def _settle(data: bytes, name: str, encoding: str | None, ledger: Ledger) -> tuple[bytes, str]:
+    """UTF-8 bytes without a byte-order mark, and the encoding that the file had."""
+    if encoding is not None:
+        return _decode(data, encoding, name, ledger), encoding
+    for mark, used in BOMS:
+        if data.startswith(mark):
+            return _decode(data[len(mark) :], used, name, ledger), f"{used} with BOM"
+    if b"\0" in data:
+        return _settle_nul(data, name, ledger)
+    if data.isascii():
+        return data, "utf-8"
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return _settle_latin(data, error.start, name, ledger)
+    return data, "utf-8"
+
+
+def _settle_nul(data: bytes, name: str, ledger: Ledger) -> tuple[bytes, str]:
+    """Text with NUL bytes is UTF-16 without its mark where every second byte of the start is NUL, else damaged."""
+    head = data[:4096]
+    even, odd = head[::2].count(0), head[1::2].count(0)
+    if len(data) % 2 == 0 and min(even, odd) == 0 and max(even, odd) * 2.5 >= len(head) / 2:
+        used = "utf-16-le" if odd else "utf-16-be"
+        ledger.notes.append(f"{name}: read as {used}, which its NUL bytes show; it has no byte-order mark")
+        return _decode(data, used, name, ledger), used
+    raise _unreadable(NUL, data, data.index(b"\0"), name, ledger, NUL_FIX)
+
+
+def _settle_latin(data: bytes, start: int, name: str, ledger: Ledger) -> tuple[bytes, str]:
+    # In latin-1 these bytes are invisible controls: the file is something else, and guessing would misread ids.
+    if any(bytes((code,)) in data for code in range(0x80, 0xA0)):
+        raise _unreadable(
+            "the text is neither UTF-8 nor latin-1", data, start, name, ledger, "say --encoding, as cp1252"
+        )
+    ledger.notes.append(f"{name}: not UTF-8, read as latin-1; say --encoding if that is wrong")
+    return data.decode("latin-1").encode(), "latin-1"
+
+
+def _decode(data: bytes, encoding: str, name: str, ledger: Ledger) -> bytes:
+    try:
+        if encoding == "utf-8":
+            data.decode(encoding)
+            text = data
+        else:
+            text = data.decode(encoding).removeprefix("\ufeff").encode()
+    except LookupError:
+        raise UsageError(f"unknown encoding {encoding!r}") from None
+    except UnicodeDecodeError as error:
+        raise _unreadable(f"the text is not {encoding}", data, error.start, name, ledger, "say --encoding") from None
+    except UnicodeEncodeError:
+        raise _unreadable(
+            f"the {encoding} text holds half a character", data, 0, name, ledger, "mend the file"
+        ) from None
+    if b"\0" in text:
+        raise _unreadable(NUL, text, text.index(b"\0"), name, ledger, NUL_FIX)
+    return text
+
+
+def _unreadable(what: str, data: bytes, at: int, name: str, ledger: Ledger, fix: str) -> Stop:
+    row = data.count(b"\n", 0, at) + 1
+    value = f"byte 0x{data[at]:02x}" if at < len(data) else None
+    return ledger.stop("unreadable-encoding", what, fix, [Place(name, row, value)])
+
+
+def one_line_end(text: bytes, name: str, ledger: Ledger) -> bytes:
+    """`\\r\\n` and the lone `\\r` of old files become `\\n`; quoted fields may hold either, so those files stay."""
+    if b"\r" not in text or b'"' in text:
+        return text
+    text = text.replace(b"\r\n", b"\n")
+    if b"\r" not in text:
+        return text
+    if b"\n" not in text:
+        return text.replace(b"\r", b"\n")
+    row = text.count(b"\n", 0, text.index(b"\r")) + 1
+    raise ledger.stop(
+        "stray-line-end", "a lone carriage return stands inside a line", "use one kind of line end", [Place(name, row)]
+    )
+
+
+# ----------------------------------------------------------------------
+# What a source looks like before it is read (`Shape`) and after (`Table`).
+
+Row = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a source shows at first sight: its first rows, and its column names where its format has them."""
+
+    name: str
+    first: tuple[Row, ...]
+    names: Row | None = None
+    separator: str = ""
+    content: Content | None = None
+    frame: pl.DataFrame | None = None
+    lines: NDArray[np.int64] | None = None
+    is_settled: bool = False
+    """Whether a layout has made the names of the columns ours."""
+
+    @property
+    def encoding(self) -> str:
+        """How the bytes were read; `memory` for tables that came from no file."""
+        return self.content.encoding if self.content else "memory"
+
+    @property
+    def width(self) -> int:
+        """How many columns there are."""
+        return len(self.names) if self.names is not None else len(self.first[0])
+
+
+@dataclass(frozen=True)
+class Table:
+    """The wanted columns of one source, and the line of the file that each row stands on.
+
+    >>> Table("s.tsv", pl.DataFrame({"item": ["a"]}), first_line=2).line(0)
+    2
+    """
+
+    name: str
+    frame: pl.DataFrame
+    first_line: int = 1
+    lines: NDArray[np.int64] | None = None
+
+    def line(self, row: int) -> int:
+        """The line of the file, from 1, that a row (from 0) begins on."""
+        return int(self.lines[row]) if self.lines is not None else self.first_line + row
+
+
+def refuse_ragged(shape: Shape, wrong: Sequence[tuple[int, int]], ledger: Ledger) -> None:
+    """Stop where rows, given as (line, number of fields), differ in length from the first row."""
+    if wrong:
+        places = [Place(shape.name, line, f"{fields} field{'s' if fields != 1 else ''}") for line, fields in wrong]
+        what = f"{{n}} row{{s}} with another number of fields than the {shape.width} of the first row"
+        fix = f"mend them, or say --separator (it was taken to be {quoted(shape.separator)})"
+        raise ledger.stop("ragged-row", what, fix, places, each=f"{shape.width} fields were expected")
+
+
+# ----------------------------------------------------------------------
+# Separated text without quotes: the way of almost every score file, so the quick one.
+
+PLAIN_PIECE: Final = 2**20
+
+
+def read_plain(shape: Shape, data: bytes, has_header: bool, picks: Mapping[str, int], ledger: Ledger) -> Table:
+    """The columns `picks` (our name -> position) as text, every row."""
+    if data.endswith(b"\n\n"):
+        data = data.rstrip(b"\n") + b"\n"
+    frame = _read_even(shape, data, has_header, picks)
+    if frame is None or _count(data, shape.separator) != (frame.height + has_header) * (shape.width - 1):
+        return _read_uneven(shape, data, has_header, picks, ledger)
+    return Table(shape.name, frame, 1 + has_header)
+
+
+def read_typed(shape: Shape, data: bytes, picks: Mapping[str, int], kinds: Mapping[int, Any]) -> pl.DataFrame | None:
+    """The columns `picks` of text with a header, those at the positions `kinds` as what these say; None where it cannot be.
+
+    An empty cell of a typed column is null; numbers are exact, as Python's `float` reads them. Nothing is found here: the
+    caller reads by `read_plain` where he gets None.
+    """
+    last = shape.width - 1
+    positions = sorted({*picks.values(), last})
+    try:
+        schema = {str(at): kinds.get(at, pl.String) for at in range(shape.width)}
+        frame = parse(data, shape.separator, True, positions, schema)
+    except pl.exceptions.PolarsError:
+        return None
+    if len(positions) < shape.width and _count(data, shape.separator) != (frame.height + 1) * last:
+        return None  # where all columns are read, the parser has refused long rows itself (see `_read_even`)
+    end = frame[str(last)]  # null or empty at the end of a row: the row may be short (see `_read_even`)
+    if end.null_count() or (end.dtype == pl.String and (end == "").any()):
+        return None
+    return _picked(frame, picks)
+
+
+def _count(data: bytes, separator: str) -> int:
+    """How often the separator stands in the text: `bytes.count`, at a fifth of the time."""
+    if len(separator.encode()) != 1:
+        return data.count(separator.encode())
+    view, sought = np.frombuffer(data, dtype=np.uint8), ord(separator)
+    return sum(int(np.count_nonzero(view[at : at + PLAIN_PIECE] == sought)) for at in range(0, len(view), PLAIN_PIECE))
+
+
+def _read_even(shape: Shape, data: bytes, has_header: bool, picks: Mapping[str, int]) -> pl.DataFrame | None:
+    """The quick way, or None where some row is longer than the others.
+
+    Polars fills short rows and, where not all columns are asked for, cuts long ones, without a word. A short row
+    shows as an empty last field, so that column is always read: where it has no empty field no row is short, and the
+    caller's count of the separators shows that none is long. Where it has, whole rows are read, which refuses long
+    ones, and the count shows that none is short.
+    """
+    last = shape.width - 1
+    few, all_ = sorted({*picks.values(), last}), list(range(shape.width))
+    try:
+        frame = parse(data, shape.separator, has_header, few)
+        if len(few) < shape.width and (frame[str(last)] == "").any():
+            frame = parse(data, shape.separator, has_header, all_)
+    except pl.exceptions.PolarsError:
+        return None
+    # One chunk: gathering rows from the many that the parser leaves takes seven times as long.
+    return _picked(frame, picks).rechunk()
+
+
+def parse(
+    data: bytes, separator: str, has_header: bool, positions: list[int], schema: Mapping[str, Any] | None = None
+) -> pl.DataFrame:
+    """Columns of even text, named by their positions; everything stays text unless a schema of all columns is given."""
+    frame = pl.read_csv(
+        data,
+        separator=separator,
+        has_header=False,
+        skip_lines=int(has_header),
+        columns=positions,
+        quote_char=None,
+        infer_schema=False,
+        schema=schema,
+        empty_string_is_null=False,
+        raise_if_empty=False,
+    )
+    frame.columns = [str(at) for at in positions]
+    return frame
+
+
+def _picked(frame: pl.DataFrame, picks: Mapping[str, int]) -> pl.DataFrame:
+    return pl.DataFrame([frame.get_column(str(at)).alias(ours) for ours, at in picks.items()])
+
+
+def _read_uneven(shape: Shape, data: bytes, has_header: bool, picks: Mapping[str, int], ledger: Ledger) -> Table:
+    """The careful way: blank lines left out, runs of spaces taken as one, rows of another length found."""
+    separator = shape.separator.encode()
+    rows = [(n, line) for n, line in enumerate(data.split(b"\n"), 1) if line.strip(b" ")]
+    if separator == b" ":
+        rows = [(n, b" ".join(filter(None, line.split(b" ")))) for n, line in rows]
+    widths = [(n, line.count(separator) + 1) for n, line in rows]
+    refuse_ragged(shape, [(n, width) for n, width in widths if width != shape.width], ledger)
+    body = rows[has_header:]
+    if not body:
+        return Table(shape.name, pl.DataFrame(schema=dict.fromkeys(picks, pl.String)))
+    frame = parse(b"\n".join(line for _, line in body), shape.separator, False, list(range(shape.width)))
+    return Table(shape.name, _picked(frame, picks).rechunk(), lines=np.array([n for n, _ in body], dtype=np.int64))
+
+
+# ----------------------------------------------------------------------
+# Separated text whose fields may stand in double quotes, over several lines.
+
+LONGEST_FIELD: Final = 2**27
+CHUNK: Final = 50_000
+
+
+def read_quoted(shape: Shape, data: bytes, has_header: bool, picks: Mapping[str, int], ledger: Ledger) -> Table:
+    """Read by the rules of CSV. Outside CSV, where they fail and quotes as ordinary characters do not: so, with a note."""
+    trial = Ledger()
+    plain = _try_plain(shape, data, has_header, picks) if shape.separator != "," else None
+    try:
+        table, spans_lines = _read_records(shape, data, has_header, picks, trial)
+    except Stop:
+        if plain is None:
+            ledger.findings += trial.findings
+            raise
+        ledger.notes.append(f"{shape.name}: its quote characters enclose no fields and were read as text")
+        return plain
+    # Text with stray quotes can also pass for CSV, by swallowing the lines between two of them.
+    if spans_lines and plain is not None:
+        what = "the quote characters can be read in two ways: round fields of several lines, or as ordinary characters"
+        raise ledger.stop("ambiguous-quotes", what, "write the file as CSV with commas", [Place(shape.name)])
+    return table
+
+
+def _read_records(
+    shape: Shape, data: bytes, has_header: bool, picks: Mapping[str, int], ledger: Ledger
+) -> tuple[Table, bool]:
+    """The table, and whether any record goes over several lines."""
+    reader = csv.reader(io.StringIO(data.decode("utf-8"), newline=""), delimiter=shape.separator, strict=True)
+    records = _numbered(reader, shape, ledger)
+    lines: list[int] = []
+    frames = [pl.DataFrame(schema=dict.fromkeys(picks, pl.String))]
+    wrong: list[tuple[int, int]] = []
+    spans_lines = False
+    with _long_fields():
+        for _ in islice(records, int(has_header)):
+            pass
+        while chunk := list(islice(records, CHUNK)):
+            wrong += [(first, len(row)) for first, _, row in chunk if len(row) != shape.width]
+            spans_lines |= any(last > first for first, last, _ in chunk)
+            if not wrong:
+                frames.append(pl.DataFrame({ours: [row[at] for _, _, row in chunk] for ours, at in picks.items()}))
+                lines += [first for first, _, _ in chunk]
+    refuse_ragged(shape, wrong, ledger)
+    return Table(shape.name, pl.concat(frames), lines=np.array(lines, dtype=np.int64)), spans_lines
+
+
+def _numbered(reader: Any, shape: Shape, ledger: Ledger) -> Iterator[tuple[int, int, list[str]]]:
+    """Records with the lines that each begins and ends on; blank lines are none."""
+    first = 1
+    while True:
+        try:
+            row = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            what = f"the quotes do not follow the rules of CSV ({error})"
+            fix = "double the quotes inside quoted fields"
+            raise ledger.stop("bad-quotes", what, fix, [Place(shape.name, first)]) from None
+        if row:
+            yield first, reader.line_num, row
+        first = reader.line_num + 1
+
+
+def _try_plain(shape: Shape, data: bytes, has_header: bool, picks: Mapping[str, int]) -> Table | None:
+    text = data.replace(b"\r\n", b"\n")
+    try:
+        return read_plain(shape, text, has_header, picks, Ledger()) if b"\r" not in text else None
+    except Stop:
+        return None
+
+
+@contextmanager
+def _long_fields() -> Iterator[None]:
+    before = csv.field_size_limit(LONGEST_FIELD)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)

@@ -1,0 +1,649 @@
+"""The reader: files in, checked trials out. Nothing that could make a wrong number passes in silence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+import polars as pl
+
+from hitmiss.core import registry
+from hitmiss.core.errors import Fault, UnknownName, UsageError
+from hitmiss.core.progress import each
+from hitmiss.core.question import FIXED, SYSTEM, OnNan, ReadSpec, apart, find, shown
+from hitmiss.core.trials import Header, Source, Trials
+from hitmiss.io import tables
+from hitmiss.io.checks import (
+    ABSTAINED,
+    Coverage,
+    check_ids,
+    check_labels,
+    check_numbers,
+    check_repeats,
+    check_scores,
+    join,
+    plain_numbers,
+    score_names,
+    stems,
+    without_false,
+)
+from hitmiss.io.columns import (
+    KIND_OF_SCORE,
+    SYSTEM_PREFIX,
+    Match,
+    Reading,
+    Role,
+    is_word,
+    plain,
+    recognise,
+    refuse_undeclared,
+    same_class,
+    understand,
+)
+from hitmiss.io.diagnostics import Ledger, Place, Stop, quoted
+from hitmiss.io.parse import Content, Shape, expand, fetch
+from hitmiss.io.runs import FILES, MANIFEST, MEDIA, TABLE, load_manifest, require_complete
+from hitmiss.io.tables import find_reshaping, reshape
+
+# ----------------------------------------------------------------------
+# A finished run as the door sees it: the table inside, what the run says about its own scores, and where its files lay.
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """The table of a run, how to read it, and how many of its items have an answer."""
+
+    table: Path
+    options: ReadSpec
+    coverage: Coverage | None
+    notes: tuple[str, ...]
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    """What the run says about how its answers were made."""
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """What the signature must say: how many items failed."""
+        return (f"failed({self.coverage[1] - self.coverage[0]})",) if self.coverage else ()
+
+
+def open_finished(source: Any, options: ReadSpec) -> FinishedRun | None:
+    """A run folder's table; None for anything else. An unfinished or a changed run is refused.
+
+    The run knows the kind of its scores, the names of its classes and which of its columns are numbers; a caller who has
+    calibrated them may still declare them LLRs.
+    """
+    if isinstance(source, list) and len(source) == 1:
+        source = source[0]
+    if not isinstance(source, str | Path) or not (Path(source) / MANIFEST).is_file():
+        return None
+    folder = Path(source)
+    facts = require_complete(folder)["facts"]
+    if "rows" in facts:  # verdicts, in a layout of their own
+        known = {name: getattr(options, name) or facts[name] for name in ("layout", "positive", "negative")}
+        return FinishedRun(folder / facts["rows"], options.changed(**known), None, ())
+    declared: dict[str, Any] = {
+        "columns": {"item": "item", "score": "score", **options.columns},
+        "numbers": tuple(dict.fromkeys((*options.numbers, *facts.get("numbers", ())))),
+        "runs": tuple(dict.fromkeys((*options.runs, *facts.get("runs", ())))),
+        "positive": options.positive or facts.get("positive"),
+        "negative": options.negative or facts.get("negative"),
+    }
+    if "target" in pl.read_parquet_schema(folder / TABLE):
+        declared["columns"].setdefault("target", "target")
+    if facts.get("has_labels"):
+        declared["columns"].setdefault("label", "label")
+    if options.score_kind != "llr":
+        declared["score_kind"] = facts.get("score_kind", "raw")
+    coverage = None if not facts.get("n_failed") else (facts["n_scored"], facts["n_scored"] + facts["n_failed"])
+    notes, made = tuple(facts.get("notes", ())), facts.get("provenance", {})
+    return FinishedRun(folder / TABLE, options.changed(**declared), coverage, notes, made)
+
+
+def run_behind(source: str | Path) -> Path | None:
+    """The run of a source: the folder itself, or for `results.jsonl` the `results.run` beside it that wrote it.
+
+    >>> run_behind(".") is run_behind("no-such.jsonl") is None
+    True
+    """
+    path = Path(source)
+    beside = (path.with_suffix(".run"),) if path.is_file() else ()
+    return next((p for p in (path, *beside) if (p / MANIFEST).is_file()), None)
+
+
+def media_folder(run: Path) -> Path | None:
+    """Where the files (or the one file of signals) of a run lay, as the run has written it down; None where it has not."""
+    told = load_manifest(run).get("facts", {}).get(MEDIA)
+    return run / told if isinstance(told, str) else None
+
+
+def files_of(run: Path) -> dict[str, str]:
+    """The file of each item, below the folder of the files."""
+    if not (run / FILES).is_file():
+        return {}
+    table = pl.read_parquet(run / FILES)
+    return dict(zip(table["item"].to_list(), table["file"].to_list(), strict=True))
+
+
+# ----------------------------------------------------------------------
+# What the door does to scores when told to, and what it says about trials that are sound but odd.
+
+SATURATED: Final = 0.01
+"""Share of scores at exactly 0 or 1 above which a note is due."""
+SHOWN_VALUES: Final = 20
+
+
+def settle_nan(frame: pl.DataFrame, rule: OnNan, ledger: Ledger) -> pl.DataFrame:
+    """Drop trials without a score, or give each the worst score for its own class, as the caller has chosen."""
+    if rule == "refuse" or not frame["score"].is_nan().any():
+        return frame
+    nan = pl.col("score").is_nan()
+    ledger.choices.append(f"on-nan:{rule}({frame.select(nan.sum()).item()})")
+    if rule == "drop":
+        return frame.filter(~nan)
+    worst = pl.when(pl.col("label") == 1).then(-float("inf")).otherwise(float("inf"))
+    return frame.with_columns(score=pl.when(nan).then(worst).otherwise(pl.col("score")))
+
+
+def turn_round(frame: pl.DataFrame, header: Header, ledger: Ledger) -> pl.DataFrame:
+    """Make higher mean positive: the sign changes, or p becomes 1 - p, and a note says so."""
+    is_probability = header.score_kind == "probability"
+    score = frame["score"]
+    turned = 1 - score if is_probability else -score
+    how = "1 - p" if is_probability else "their sign changed"
+    note = f"a higher score meant {header.negative} in the file: the scores were turned round ({how})"
+    lost = score.n_unique() - turned.n_unique()
+    if lost > 0:
+        note += f"; {lost:,} distinct scores became equal to others by rounding, so give log-odds if there are any"
+    ledger.notes.append(note)
+    ledger.choices.append(f"higher:{header.negative}")
+    return frame.with_columns(turned.alias("score"))
+
+
+def note_oddities(frame: pl.DataFrame, header: Header, ledger: Ledger) -> None:
+    """One class only, infinite scores, a constant score, probabilities that stick to the ends."""
+    positive = int(frame["label"].sum())
+    if frame.height and positive in (0, frame.height):
+        name = header.positive if positive else header.negative
+        ledger.notes.append(f"all {frame.height:,} trials are {name}: nothing that compares the classes is defined")
+    if "score" not in frame.columns or not frame.height:
+        return
+    s = pl.col("score")
+    facts = (
+        s.min().alias(":low"),
+        s.max().alias(":high"),
+        s.is_infinite().sum().alias(":inf"),
+        ((s == 0) | (s == 1)).mean().alias(":ends"),
+        pl.len().alias(":n"),
+    )
+    runs = list(header.runs)
+    table = frame.group_by(runs, maintain_order=True).agg(*facts) if runs else frame.select(*facts)
+    for row in table.iter_rows(named=True):
+        who = "".join(f"{shown(name)} {row[name]}: " for name in runs)
+        ledger.notes += [who + note for note in _score_notes(row, header)]
+
+
+def _score_notes(row: dict[str, Any], header: Header) -> list[str]:
+    found = []
+    if row[":low"] == row[":high"] and row[":n"] > 1:
+        found.append(f"all {row[':n']:,} scores are {row[':low']!r}: they do not tell the classes apart")
+    if row[":inf"]:
+        found.append(
+            f"{row[':inf']:,} scores are infinite: metrics of the order are defined, those of the value are not"
+        )
+    if header.score_kind == "probability" and row[":ends"] > SATURATED:
+        found.append(
+            f"{row[':ends']:.1%} of the probabilities are exactly 0 or 1, so their order is lost; give log-odds if there are any"
+        )
+    return found
+
+
+def sealed(header: Header, ledger: Ledger) -> Header:
+    """The header with everything that was noted and chosen on the way."""
+    return replace(header, notes=tuple(dict.fromkeys(ledger.notes)), choices=tuple(ledger.choices))
+
+
+def describe_trials(trials: Trials) -> dict[str, Any]:
+    """Counts for a person to check: trials, classes, runs, slices with their commonest values."""
+    head, frame = trials.header, trials.frame
+    counted = {name: frame[name].value_counts(sort=True, name=":n") for name in (*head.runs, *head.slices)}
+    values = {name: dict(zip(c[name].to_list(), c[":n"].to_list(), strict=True)) for name, c in counted.items()}
+    told = {name: {"values": len(c), "commonest": dict(list(c.items())[:SHOWN_VALUES])} for name, c in values.items()}
+    return {
+        "trials": len(trials),
+        "classes": {head.positive: trials.n_positive, head.negative: len(trials) - trials.n_positive},
+        "positive": head.positive,
+        "score_kind": head.score_kind,
+        "runs": {shown(name): told[name] for name in head.runs},
+        "slices": {shown(name): told[name] for name in head.slices},
+        "numbers": list(map(shown, head.numbers)),
+        "coverage": list(head.coverage) if head.coverage else None,
+    }
+
+
+# ----------------------------------------------------------------------
+# The door: files in, checked trials out. Nothing that could make a wrong number passes in silence.
+#
+# `read` raises one `DataError` with every fault; `examine` lists them and raises nothing for the data's sake.
+
+WORDS: Final = "label_word"
+REPEATS: Final = ("trial", "seed", "repeat")
+"""Runs that are numbered: there 0, 00 and 0.0 are one."""
+Words = Mapping[str, Reading]
+"""What the words of the column `label`, and those of `decision`, mean."""
+
+
+@dataclass(frozen=True)
+class Examination:
+    """What the door saw: every fault, the trials where there is none, and what was recognised."""
+
+    faults: tuple[Fault, ...]
+    trials: Trials | None
+    summary: Mapping[str, Any]
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether the data can be scored."""
+        return not self.faults
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of the door, opened: its files, what was recognised, its rows."""
+
+    shapes: tuple[Shape, ...]
+    match: Match
+    stack: tables.Stack
+
+    def with_targets(self) -> Side:
+        """The same side, whose column `target` tells what each row asks about."""
+        own = apart("target")
+        if own not in self.match.picks:
+            return self
+        return replace(
+            self,
+            match=replace(
+                self.match,
+                picks={"target" if n == own else n: at for n, at in self.match.picks.items()},
+                slices=tuple(n for n in self.match.slices if n != own),
+                theirs={"target" if n == own else n: theirs for n, theirs in self.match.theirs.items()},
+            ),
+            stack=self.stack.renamed({own: "target"}),
+        )
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all its columns; where there is no header, positions in both spellings."""
+        if self.match.has_header:
+            return [name for shape in self.shapes for name in shape.names or shape.first[0]]
+        return [spelling.format(i + 1) for i in range(self.shapes[0].width) for spelling in ("{}", "column_{}")]
+
+
+@dataclass
+class Visit:
+    """One passage through the door: what was asked, what has been found so far."""
+
+    options: ReadSpec
+    ledger: Ledger = field(default_factory=Ledger)
+    files: list[dict[str, Any]] = field(default_factory=list)
+    sources: list[Source | None] = field(default_factory=list)
+    coverage: Coverage | None = None
+    classes: tuple[str | None, str | None] = (None, None)
+    """The caller's own words for the classes, which a layout may put into its own."""
+    said: ReadSpec | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+def read(scores: Any, key: Any = None, options: ReadSpec | None = None, **changes: object) -> Trials:
+    """Trials from score files and, where those have no labels, a key; keywords change single options.
+
+    `scores` and `key` are each a path, `-` for stdin, a pattern, a list of these (shards of one run), or a polars or
+    pandas frame. What cannot be scored raises one `DataError` that carries every fault.
+
+    >>> import polars as pl
+    >>> scores = pl.DataFrame({"utt": ["a", "b"], "score": [1.5, -0.5]})
+    >>> read(scores, key=pl.DataFrame({"filename": ["b", "a"], "cm-label": ["spoof", "bonafide"]}))
+    Trials(2 trials, 1 bonafide, 1 spoof, raw scores, slices [])
+    """
+    visit, trials = _visit(scores, key, options, changes)
+    if visit.ledger.findings or trials is None:
+        raise visit.ledger.error()
+    return trials
+
+
+def examine(scores: Any, key: Any = None, options: ReadSpec | None = None, **changes: object) -> Examination:
+    """Go through the door alone: what was recognised, and every fault with its place.
+
+    >>> import polars as pl
+    >>> seen = examine(pl.DataFrame({"id": ["a", "b"], "label": ["real", "fakee"], "score": ["1", "nan"]}))
+    >>> [fault.kind for fault in seen.faults]
+    ['nan-score', 'unknown-label']
+    """
+    visit, trials = _visit(scores, key, options, changes)
+    summary = {"files": visit.files, "notes": visit.ledger.notes, "choices": visit.ledger.choices}
+    summary |= describe_trials(trials) if trials is not None else {}
+    return Examination(visit.ledger.faults, trials, summary)
+
+
+def _visit(
+    scores: Any, key: Any, options: ReadSpec | None, changes: Mapping[str, object]
+) -> tuple[Visit, Trials | None]:
+    visit = Visit((options or ReadSpec()).changed(**changes))
+    visit.said = visit.options
+    _refuse_unknown_layout(visit.options)
+    _refuse_unread(visit.options)
+    run = open_finished(scores, visit.options)
+    if run is not None:  # a run folder stands for the table inside it
+        scores, visit.options, visit.coverage = run.table, run.options, run.coverage
+        visit.facts = {**run.provenance, **visit.facts}
+        visit.ledger.notes += run.notes
+        visit.ledger.choices += run.choices
+    try:
+        return visit, _pass(scores, key, visit)
+    except Stop:
+        return visit, None
+
+
+def _refuse_unknown_layout(options: ReadSpec) -> None:
+    known = registry.all_of("reader") if options.layout is not None else {}
+    if options.layout is not None and options.layout not in known:
+        raise UnknownName("layout", options.layout, known)
+
+
+def _refuse_unread(options: ReadSpec) -> None:
+    """What a spec may say about predictions, and says nothing to this reader."""
+    for name in ("missing", "threshold_rule", "identities"):
+        if getattr(options, name):
+            raise UsageError(f"{name} is read of predictions (-p toxicity) alone", code="unread-option")
+
+
+def _pass(given: Any, key_given: Any, visit: Visit) -> Trials | None:
+    ledger = visit.ledger
+    has_key = key_given is not None
+    visit.options = visit.options.with_own_names()
+    visit.classes = (visit.options.positive, visit.options.negative)
+    scores = _open(given, "scores" if has_key else "both", visit)
+    key = _open(key_given, "key", visit) if has_key else None
+    options = visit.options  # a reshaping may have found runs and numbers
+    if _asks_about_targets([scores, key] if key else [scores], options):
+        ledger.notes.append("items repeat with another target: each target is a question of its own, measured apart")
+        scores, key = scores.with_targets(), key.with_targets() if key else None
+    _refuse_absent(scores, key, visit)
+    scores, key = _chosen_rows(scores, key, options, ledger)
+    reading = _read_words(scores, key, options)
+    answers = _check_answers(_settle(scores, options, ledger), scores, reading, visit)
+    coverage = visit.coverage
+    if key is None:
+        frame = answers.frame
+    else:
+        truths = _check_key(_settle(key, options, ledger), key, answers, reading, visit)
+        frame, coverage = join(answers, truths, options.runs, options, ledger)
+    if ledger.findings:
+        return None
+    return _trials(frame, _header(scores, key, reading["label"], coverage, visit), visit)
+
+
+def _open(given: Any, role: Role, visit: Visit) -> Side:
+    """Look at, recognise and load every source of a side."""
+    ledger = visit.ledger
+    options = visit.options.for_key if role == "key" else visit.options
+    options = options.changed(positive=visit.classes[0], negative=visit.classes[1])
+    shapes = [_look(source, role, options, ledger) for source in expand(given)]
+    reshaping = find_reshaping(options)
+    if reshaping is not None:
+        shapes, options, facts_found = reshape(shapes, reshaping, options, ledger)
+        visit.facts = {**facts_found, **visit.facts}
+        own = "key_columns" if role == "key" and visit.options.key_columns else "columns"
+        classes = {"positive": options.positive, "negative": options.negative}
+        visit.options = visit.options.changed(
+            runs=options.runs, numbers=options.numbers, **classes, **{own: options.columns}
+        )
+    matches = [recognise(shape, role, options, ledger) for shape in shapes]
+    for shape, match in zip(shapes, matches, strict=True):
+        if set(match.picks) != set(matches[0].picks):
+            what = f"its columns differ from those of {shapes[0].name}"
+            raise ledger.stop("shards-differ", what, "give shards of one kind", [Place(shape.name, 1)])
+    order = list(matches[0].picks)
+    sizes = [len(shape.content.data) if shape.content else 0 for shape in shapes]
+    loaded = [
+        tables.load(s, m.has_header, {c: m.picks[c] for c in order}, m.numeric, ledger)
+        for s, m in each(list(zip(shapes, matches, strict=True)), "parsing files", sizes)
+    ]
+    for shape, match, table in zip(shapes, matches, loaded, strict=True):
+        sha, layout = shape.content.sha256 if shape.content else None, reshaping.name if reshaping else None
+        visit.sources.append(Source(shape.name, sha) if sha else None)
+        facts = {
+            "name": shape.name,
+            "sha256": sha,
+            "role": role,
+            "layout": layout or match.layout,
+            "encoding": shape.encoding,
+        }
+        visit.files.append({**facts, "rows": table.frame.height, "columns": dict(match.theirs)})
+    return Side(tuple(shapes), matches[0], tables.Stack.of(loaded, matches[0].theirs))
+
+
+def _asks_about_targets(sides: Sequence[Side], options: ReadSpec) -> bool:
+    """Whether a column `target` is needed to tell rows apart; where each item is there once, it is a property of it."""
+    if any("target" in side.match.picks for side in sides):
+        return False
+    return any(_repeats(side.stack.frame, options) for side in sides if apart("target") in side.match.slices)
+
+
+def _repeats(frame: pl.DataFrame, options: ReadSpec) -> bool:
+    known = _identity(frame, options)
+    return "item" in known and bool(frame.select(pl.struct(known).is_duplicated().any()).item())
+
+
+def _chosen_rows(scores: Side, key: Side | None, options: ReadSpec, ledger: Ledger) -> tuple[Side, Side | None]:
+    """The rows that `where` keeps: of each side by its own columns, and of the scores by what the key says of their ids."""
+    for name, values in options.where.items():
+        sides = [scores, key] if key else [scores]
+        columns = [find(name, side.match.picks) for side in sides]
+        told = [side.stack.frame[column] for side, column in zip(sides, columns, strict=True) if column]
+        if not told:
+            there = tuple(dict.fromkeys(shown(n) for side in sides for n in side.match.picks))
+            raise UnknownName("column to choose rows by", name, there)
+        for value in values:
+            known = pl.concat([column.cast(pl.String) for column in told]).unique()
+            if value not in known:
+                raise UnknownName(f"value of {name}", value, known.sort().to_list()[:20])
+        kept = [
+            side.stack.frame[column].cast(pl.String).is_in(list(values)) if column else None
+            for side, column in zip(sides, columns, strict=True)
+        ]
+        if kept[0] is None and key is not None and kept[1] is not None:  # what the key leaves out needs no score
+            mine, theirs = scores.stack.frame["item"], key.stack.frame["item"]
+            dropped = theirs.filter(~kept[1])
+            still = dropped.filter(~dropped.is_in(theirs.filter(kept[1]).implode()))
+            kept[0] = ~mine.is_in(still.implode())
+        sides = [
+            side if mask is None else replace(side, stack=side.stack.keep(mask))
+            for side, mask in zip(sides, kept, strict=True)
+        ]
+        n, whole = sides[0].stack.frame.height, scores.stack.frame.height
+        ledger.choices.append(f"where:{name}={' & '.join(values)}({n}/{whole})")
+        if not n:
+            raise ledger.stop("no-rows", f"no row has {name}={values[0]}", "check --where", [scores.stack.place(0)])
+        scores, key = sides[0], sides[1] if len(sides) > 1 else None
+    return scores, key
+
+
+def _look(source: Any, role: Role, options: ReadSpec, ledger: Ledger) -> Shape:
+    """The first sight of a source; a plug-in's reader, where the layout names one, makes a frame of a score file."""
+    reader = registry.find("reader", options.layout) if options.layout is not None else None
+    if role == "key" or not callable(reader) or not isinstance(source, str | Path):
+        return tables.look(source, options, ledger)
+    return _by_plugin(reader, source, options, ledger)
+
+
+def _by_plugin(reader: Callable[..., Any], path: str | Path, options: ReadSpec, ledger: Ledger) -> Shape:
+    shape = tables.look(reader(path), options, ledger)
+    content = Content(Path(path).name, fetch(path, "latin-1", Ledger()).sha256, b"", f"reader {options.layout}")
+    return Shape(content.name, shape.first, shape.names, content=content, frame=shape.frame)
+
+
+def _refuse_absent(scores: Side, key: Side | None, visit: Visit) -> None:
+    """Stop where the caller has named columns, runs or numbers that no file has; absent slices are noted."""
+    options, ledger, file = visit.options, visit.ledger, scores.shapes[0].name
+    sides = [scores, key] if key else [scores]
+    refuse_undeclared(options, tuple(dict.fromkeys(name for side in sides for name in side.names)), file, ledger)
+    have = {name for side in sides for name in side.match.picks}
+    absent = [shown(name) for name in options.runs if name not in scores.match.picks]
+    absent += [shown(name) for name in options.numbers if name not in have]
+    if absent:
+        fix = f"say which one it is with --column {absent[0]}=NAME"
+        raise ledger.stop("missing-column", f"there is no column {quoted(absent[0])}", fix, [Place(file, 1)], absent[0])
+    unseen = [shown(name) for name in options.slices or () if name not in have and name != WORDS]
+    if unseen:
+        ledger.notes.append(f"there is no column {', '.join(unseen)} to slice by")
+
+
+def _settle(side: Side, options: ReadSpec, ledger: Ledger) -> tables.Stack:
+    """Renamed values, ids for files without any, numbers as numbers."""
+    stack = side.stack
+    for name, values in options.rename.items():
+        if name in stack.frame.columns:
+            stack = stack.put(pl.col(name).replace(dict(values)))
+    for name in stack.frame.columns:
+        if name in REPEATS and name in options.runs:  # a trial 0 is that of 00 and 0.0
+            stack = stack.put(plain_numbers(stack.frame[name]))
+    if "item" in stack.frame.columns and options.matching == "stem":
+        stack = stack.put(stems(stack.frame["item"]))
+    if "item" not in stack.frame.columns:
+        ledger.notes.append(
+            f"{side.shapes[0].name}: unpaired, it has no ids; rows are numbered, and cannot be matched with other files"
+        )
+        return stack.put((pl.int_range(1, pl.len() + 1).cast(pl.String)).alias("item"))
+    check_ids(stack, ledger)
+    return stack
+
+
+def _read_words(scores: Side, key: Side | None, options: ReadSpec) -> Words:
+    """What the labels of both sides and the decisions mean: understood together, or apart where only labels are codes."""
+    frames = [side.stack.frame for side in (scores, key) if side is not None]
+    found = {
+        column: [w for frame in frames if column in frame.columns for w in _distinct(frame[column], options)]
+        for column in ("label", "decision")
+    }
+    classes = (options.positive, options.negative)
+    said = [word for word in found["decision"] if word not in ("", *ABSTAINED, *options.abstain)]
+    if options.positive_value is not None and any(map(is_word, said)) and not any(map(is_word, found["label"])):
+        labels = understand(found["label"], *classes, options.positive_value)
+        return {"label": labels, "decision": understand(said, labels.positive, labels.negative)}
+    every = list(dict.fromkeys((*found["label"], *said)))
+    together = understand(every, *classes, options.positive_value)
+    return {"label": together, "decision": together}
+
+
+def _distinct(column: pl.Series, options: ReadSpec) -> list[str]:
+    return column.unique().replace(dict(options.rename.get(column.name, {}))).sort().to_list()
+
+
+def _check_answers(stack: tables.Stack, side: Side, reading: Words, visit: Visit) -> tables.Stack:
+    options, ledger = visit.options, visit.ledger
+    stack = check_scores(stack, options, ledger)
+    names = [*side.match.numbers, *(["confidence"] if "confidence" in stack.frame.columns else [])]
+    stack = check_numbers(stack, names, options, ledger)
+    stack = check_repeats(_keep_words(stack, options), _identity(stack.frame, options), False, options, ledger)
+    for column in ("label", "decision"):
+        if column in stack.frame.columns:
+            stack = check_labels(stack, column, reading[column], ledger, options.abstain)
+    if "error" in stack.frame.columns:
+        stack = stack.put(without_false(stack.frame["error"]))
+    return stack
+
+
+def _check_key(stack: tables.Stack, side: Side, answers: tables.Stack, reading: Words, visit: Visit) -> tables.Stack:
+    options, ledger = visit.options, visit.ledger
+    stack = check_numbers(stack, side.match.numbers, options, ledger)
+    key = [name for name in ("item", "target") if name in stack.frame.columns]
+    stack = check_repeats(stack, key, True, options, ledger, twin=answers)
+    return check_labels(_keep_words(stack, options), "label", reading["label"], ledger)
+
+
+def _keep_words(stack: tables.Stack, options: ReadSpec) -> tables.Stack:
+    """Where a class has several words, as nontarget and spoof, they stay as a slice: they tell more than 1 and 0."""
+    is_wanted = options.slices is None or WORDS in options.slices
+    if is_wanted and "label" in stack.frame.columns and stack.frame["label"].n_unique() > 2:
+        return stack.put(pl.col("label").alias(WORDS))
+    return stack
+
+
+def _identity(frame: pl.DataFrame, options: ReadSpec) -> list[str]:
+    return [name for name in ("item", "target", *options.runs) if name in frame.columns]
+
+
+def _header(scores: Side, key: Side | None, reading: Reading, coverage: Coverage | None, visit: Visit) -> Header:
+    options = visit.options
+    sides = [scores, key] if key else [scores]
+    slices = tuple(dict.fromkeys(name for side in sides for name in side.match.slices))
+    numbers = tuple(dict.fromkeys(name for side in sides for name in side.match.numbers))
+    # A frame in memory has no hash of its own: without one for every source the trials hash their columns instead.
+    sources = tuple(s for s in visit.sources if s) if all(visit.sources) else ()
+    runs = (*options.runs, *((SYSTEM,) if options.score_columns else ()))
+    provenance = {
+        **visit.facts,
+        "files": visit.files,
+        "rename": {name: dict(values) for name, values in options.rename.items()},
+    }
+    return Header(
+        positive=reading.positive,
+        negative=reading.negative,
+        score_kind=options.score_kind or KIND_OF_SCORE.get(plain(scores.match.theirs.get("score", "")), "raw"),
+        runs=runs,
+        slices=tuple(name for name in slices if name not in runs),
+        numbers=numbers,
+        sources=sources,
+        coverage=coverage,
+        provenance=provenance,
+        reading=visit.said,
+    )
+
+
+def _trials(frame: pl.DataFrame, header: Header, visit: Visit) -> Trials:
+    """One row a trial, higher = positive, without NaN; what was done to get there is written down."""
+    ledger = visit.ledger
+    frame = _one_row_a_system(frame)
+    if WORDS in frame.columns:
+        header = replace(header, slices=(*header.slices, WORDS))
+    if "score" in frame.columns:
+        frame = settle_nan(frame, visit.options.nan_rule, ledger)
+        if visit.options.higher is not None and _is_reversed(header, visit.options.higher):
+            frame = turn_round(frame, header, ledger)
+    if "target" not in frame.columns:
+        frame = frame.with_columns(target=pl.lit(header.positive))
+    frame = _name_themselves(frame, visit.options.itself)
+    note_oddities(frame, header, ledger)
+    ordered = [name for name in (*FIXED, *header.runs, *header.slices, *header.numbers) if name in frame.columns]
+    header = sealed(header, ledger)
+    return Trials.from_frame(frame.select(ordered), header, is_unique=True)
+
+
+def _name_themselves(frame: pl.DataFrame, itself: Mapping[str, str]) -> pl.DataFrame:
+    """Columns that name another trial, where a value means "this one": the trial's own id takes its place."""
+    present = {c: v for c, v in itself.items() if c in frame.columns}
+    return frame.with_columns(
+        **{c: pl.when(pl.col(c) == v).then(pl.col("item")).otherwise(pl.col(c)) for c, v in present.items()}
+    )
+
+
+def _one_row_a_system(frame: pl.DataFrame) -> pl.DataFrame:
+    systems = [name for name in score_names(frame) if name != "score"]
+    if not systems:
+        return frame
+    others = frame.drop(systems)
+    parts = [
+        others.with_columns(frame[s].alias("score"), pl.lit(s.removeprefix(SYSTEM_PREFIX)).alias(SYSTEM))
+        for s in systems
+    ]
+    return pl.concat(parts)
+
+
+def _is_reversed(header: Header, higher: str) -> bool:
+    if same_class(higher, header.positive):
+        return False
+    if same_class(higher, header.negative):
+        return True
+    raise UnknownName("class for a higher score", higher, (header.positive, header.negative))

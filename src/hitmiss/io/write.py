@@ -1,0 +1,127 @@
+"""Files out: score files in the official forms, and files for people."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Final, Literal, get_args
+
+import numpy as np
+import polars as pl
+
+from hitmiss.core import artifacts
+from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.trials import Trials
+from hitmiss.io.columns import write_official_scores
+
+# ----------------------------------------------------------------------
+# Files that we write for people: whole or not at all, text exact, and safe for spreadsheets where that is asked for.
+
+FORMULA: Final = r"^[=+\-@\t\r]"
+"""How a cell begins that a spreadsheet would compute instead of show."""
+NUMBER: Final = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+
+
+def write_csv(frame: pl.DataFrame, path: str | Path) -> None:
+    """A frame as CSV; numbers in their shortest exact form, texts as they are, null as nothing."""
+    exact = [
+        pl.Series(c.name, ["" if v is None else repr(v) for v in c.to_list()], dtype=pl.String)
+        if c.dtype.is_float()
+        else c
+        for c in frame.get_columns()
+    ]
+    artifacts.write(path, pl.DataFrame(exact).write_csv(line_terminator="\n", quote_style="necessary"))
+
+
+def parquet(frame: pl.DataFrame) -> bytes:
+    """A frame as the bytes of a Parquet file."""
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer)
+    return buffer.getvalue()
+
+
+def spreadsheet_safe(frame: pl.DataFrame) -> pl.DataFrame:
+    """Texts that begin like a formula get a `'` in front; numbers and a lone `-` stay.
+
+    >>> spreadsheet_safe(pl.DataFrame({"text": ["=1+1", "-0.5", "-", "@a", "fine"]}))["text"].to_list()
+    ["'=1+1", '-0.5', '-', "'@a", 'fine']
+    """
+    texts = [name for name, kind in frame.schema.items() if kind == pl.String]
+
+    def quoted(name: str) -> pl.Expr:
+        cell = pl.col(name)
+        is_plain = cell.str.contains(NUMBER) | (cell == "-")
+        return pl.when(cell.str.contains(FORMULA) & ~is_plain).then("'" + cell).otherwise(cell).alias(name)
+
+    return frame.with_columns(quoted(name) for name in texts)
+
+
+# ----------------------------------------------------------------------
+# Score files out: with ids and a header by default, in the official format, or as the lines of the BEATs document.
+#
+# | form     | what is written                                                             |
+# |----------|------------------------------------------------------------------------------|
+# | table    | TSV with a header: item, label, score (`logit`, where it is one), runs, slices, numbers |
+# | official | `filename cm-score` of the ASVspoof 5 package                                   |
+# | unpaired | `- - real 0.85`: no ids, so it can never be matched with another file           |
+
+ScoreForm = Literal["table", "official", "unpaired"]
+SCORE_FORMS: Final = get_args(ScoreForm)
+
+
+def write_scores(
+    trials: Trials, path: str | Path, form: ScoreForm = "table", *, probability: bool | None = None
+) -> None:
+    """Write trials as a score file; what is read back has the same scores to the last bit.
+
+    `probability` (unpaired): write probabilities in place of log-odds, as the document does (default: where the trials
+    have log-odds).
+    """
+    if form not in SCORE_FORMS:
+        raise UnknownName("form of a score file", form, SCORE_FORMS)
+    if form == "official":
+        write_official_scores(trials, path)
+    elif form == "unpaired":
+        _write_unpaired(trials, Path(path), probability)
+    else:
+        _write_table(trials, Path(path))
+
+
+def _write_table(trials: Trials, path: Path) -> None:
+    head, frame = trials.header, trials.frame
+    named = pl.when(pl.col("label") == 1).then(pl.lit(head.positive)).otherwise(pl.lit(head.negative))
+    columns = [c for c in ("item", "label", "score", *head.runs, *head.slices, *head.numbers) if c in frame.columns]
+    if head.score_kind == "logit":  # the probability is a function of it, and two columns could each be the score
+        columns = [c for c in columns if c != "probability"]
+    table = frame.with_columns(label=named).select(columns)
+    if head.score_kind == "logit" and "logit" not in columns:
+        table = table.rename({"score": "logit"})
+        columns = table.columns
+    texts = [c for c in columns if table[c].dtype == pl.String]
+    _refuse_broken(table, texts)
+    artifacts.write(path, table.write_csv(separator="\t", quote_style="never", null_value=""))
+
+
+def _refuse_broken(table: pl.DataFrame, texts: list[str]) -> None:
+    for name in texts:
+        broken = table[name].str.contains(r'[\t\n\r"]').fill_null(False)
+        if broken.any():
+            value = table[name].filter(broken)[0]
+            raise DataError(
+                f"{int(broken.sum())} values of {name} hold a tab, a quote or a line end, the first is {value!r}; "
+                f"a TSV cannot hold them: take the run's trials.parquet"
+            )
+
+
+def _write_unpaired(trials: Trials, path: Path, probability: bool | None) -> None:
+    """The document's lines. Only the two words that it knows are written: real and fake."""
+    is_odds = trials.header.score_kind == "logit"
+    if probability and trials.header.score_kind not in ("logit", "probability"):
+        raise UsageError(f"{trials.header.score_kind} scores are no probabilities; write them with probability=False")
+    score = trials.score
+    if probability is not False and is_odds:
+        small = np.exp(-np.abs(score))
+        score = np.where(score >= 0, 1.0, small) / (1.0 + small)
+    words = np.where(trials.label == 1, "real", "fake")
+    lines = [f"- - {word} {value!r}\n" for word, value in zip(words.tolist(), score.tolist(), strict=True)]
+    artifacts.write(path, "".join(lines))

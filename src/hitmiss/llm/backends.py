@@ -1,0 +1,546 @@
+"""Who is asked: language models through inspect_ai, functions and classic detectors."""
+
+from __future__ import annotations
+
+import base64
+import gc
+import importlib.util
+import json
+import math
+import re
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from hitmiss.core.errors import DataError, EnvironmentFault, HitmissError, UsageError
+from hitmiss.detect.detector import Base, CallableDetector, EstimatorDetector, need, open_detector, opener_of
+from hitmiss.detect.outputs import Extraction, pick_output, settled_kind, to_probability
+from hitmiss.llm.answers import SCHEMA, Answer, answer_of, read_answer
+from hitmiss.llm.cache import ToolCache
+from hitmiss.llm.items import Item
+from hitmiss.llm.media import to_send
+from hitmiss.llm.plan import Call, Plan, Recorder, Settings, as_data, broken, failure, inner, kind_of, now, stopped
+from hitmiss.llm.secrets import (
+    OPENAI,
+    Sent,
+    is_openai,
+    listen,
+    redact_api,
+    redact_error,
+    refuse_redirects,
+    require_plain_environment,
+    require_server,
+    server_of,
+)
+from hitmiss.llm.tools import BY_KIND, ToolCall, call_tool
+
+# ----------------------------------------------------------------------
+# One item put to one language model: the question, the tools that it calls, its answer, and what that took.
+
+ENDS: Final = {
+    "max_tokens": ": it was cut off at the most tokens that an answer may have (--max-tokens)",
+    "model_length": ": it was cut off where the model takes no more",
+    "content_filter": ": the provider held it back",
+}
+"""Why an answer may have ended too soon."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a model gave, how long the call itself took, and whether inspect_ai's cache had it."""
+
+    output: Any
+    seconds: float
+    cached: bool
+
+    @classmethod
+    def of(cls, output: Any, wall: float) -> Reply:
+        """The reply just received. A cached one carries the time of the call that it was first made by: not ours."""
+        events = _model_events()
+        cached = bool(events) and events[-1].cache == "read"
+        return cls(output, wall if cached or output.time is None else float(output.time), cached)
+
+
+class Conversation:
+    """One item put to one model: question, tools, answer; and what it took."""
+
+    def __init__(self, call: Call, plan: Plan, cache: ToolCache | None) -> None:
+        self.call, self.plan, self.cache = call, plan, cache
+        self.tool_calls: list[ToolCall] = []
+        self.replies: list[Reply] = []
+        self.sent: dict[str, Any] | None = None
+        self.wire: Sent = {}
+
+    async def hold(self, state: Any) -> dict[str, Any]:
+        """Ask until there is an answer; the last of `max_iterations` offers no tools, so that it must be one."""
+        model = need("inspect_ai.model", "llm")
+        self.wire = listen()
+        data = self.call.item.load()
+        state.messages = self._messages(data)
+        tools = self._tools(data) if self.call.use_tools else []
+        asked = model.get_model()
+        for left in range(self.plan.settings.max_iterations - 1, -1, -1):
+            began = time.perf_counter()
+            output = await asked.generate(
+                state.messages,
+                tools=tools,
+                tool_choice="auto" if left else "none",
+                cache=self.plan.settings.answer_cache,
+            )
+            self.replies.append(Reply.of(output, time.perf_counter() - began))
+            state.output = output
+            if output.error:
+                raise DataError(f"the provider refused: {output.error}")
+            state.messages.append(output.message)
+            if not output.message.tool_calls or not left:
+                break
+            state.messages += (await model.execute_tools(state.messages, tools)).messages
+        return _record(state.output)
+
+    def account(self, wall: float, *, is_whole: bool) -> dict[str, Any]:
+        """Times, tokens and tools. Working time leaves out what was spent waiting for a connection or a retry; a
+        conversation that failed has none, and one that was served from the cache spent no tokens that are known."""
+        model, tools = sum(r.seconds for r in self.replies), sum(c.seconds for c in self.tool_calls)
+        times = {"vision_llm_seconds": model, "agent_graph_seconds": model + tools, "total_seconds": model + tools}
+        usages = [r.output.usage for r in self.replies]
+        is_known = bool(usages) and None not in usages and not any(r.cached for r in self.replies)
+        costs = [u.total_cost for u in usages] if is_known else [None]
+        return {
+            "timings": {name: round(value, 6) for name, value in times.items()} if is_whole else {},
+            "latency_seconds": round(wall, 6),
+            "retries": sum(event.retries or 0 for event in _model_events()),
+            "requests": len(self.replies),
+            "tokens": tokens_of(usages) if is_known else None,
+            "provider_cost": sum(costs) if None not in costs else None,
+            "model_answered": self.replies[-1].output.model if self.replies else None,
+            "tool_details": [c.detail for c in self.tool_calls],
+            "cache_hit": any(c.cached for c in self.tool_calls) or any(r.cached for r in self.replies),
+            **({"sent": self.sent} if self.sent is not None else {}),
+            **({"wire": self.wire} if self.wire else {}),
+        }
+
+    def _messages(self, data: bytes) -> list[Any]:
+        """The rules as the system turn, the item as data in the user turn. Nothing else of the item is sent."""
+        model, item, prompts = need("inspect_ai.model", "llm"), self.call.item, self.plan.prompts
+        content: list[Any] = [model.ContentText(text=prompts.user[item.kind])]
+        if item.kind == "text":
+            content.append(model.ContentText(text=as_data(data.decode())))
+        elif item.kind == "image":
+            content.append(model.ContentImage(image=_as_url(item.media_type, data)))
+        else:
+            sound, form, self.sent = to_send(data, item.media_type)
+            content.append(model.ContentAudio(audio=_as_url(f"audio/{form}", sound), format=form))
+        return [model.ChatMessageSystem(content=prompts.system), model.ChatMessageUser(content=content)]
+
+    def _tools(self, data: bytes) -> list[Any]:
+        tool = need("inspect_ai.tool", "llm")
+        return [
+            tool.ToolDef(_bound(self, t.name, data), name=t.name, description=t.about, parameters=tool.ToolParams())
+            for t in BY_KIND.get(self.call.item.kind, ())
+        ]
+
+
+def _bound(conversation: Conversation, name: str, data: bytes) -> Any:
+    """A tool that looks at this item; it works in a thread, so that other conversations go on."""
+
+    async def look() -> str:
+        anyio = need("anyio", "llm")
+        found = await anyio.to_thread.run_sync(call_tool, name, data, conversation.cache)
+        conversation.tool_calls.append(found)
+        return json.dumps(found.result, ensure_ascii=False)
+
+    return look
+
+
+def _as_url(media_type: str, data: bytes) -> str:
+    return f"data:{media_type};base64,{base64.b64encode(data).decode()}"
+
+
+def _record(output: Any) -> dict[str, Any]:
+    """The answer as it is stored; its whole text is kept where it was not understood."""
+    text = str(output.completion)
+    found = read_answer(text)
+    record = {"prediction": found.verdict, "confidence": found.confidence, "rationale": found.rationale}
+    if found.is_parsed:
+        return record
+    why = ENDS.get(str(output.stop_reason), "")
+    return {**record, "problem": found.problem + why, "raw": text, "stop_reason": str(output.stop_reason)}
+
+
+def tokens_of(usages: Sequence[Any]) -> dict[str, int]:
+    """Tokens of all requests of a conversation; input counts what the provider had cached too."""
+    cached = sum(u.input_tokens_cache_read or 0 for u in usages)
+    written = sum(u.input_tokens_cache_write or 0 for u in usages)
+    return {
+        "input": sum(u.input_tokens for u in usages) + cached + written,
+        "output": sum(u.output_tokens for u in usages),
+        "reasoning": sum(u.reasoning_tokens or 0 for u in usages),
+        "cached_input": cached,
+    }
+
+
+def _model_events() -> list[Any]:
+    log = need("inspect_ai.log", "llm")
+    return [event for event in log.transcript().events if event.event == "model"]
+
+
+# ----------------------------------------------------------------------
+# Functions and classic detectors as models, asked about the same items as language models.
+#
+# A function takes an `Item` (`load()` gives its bytes, `kind` says what it is) and gives a verdict: a mapping with
+# `verdict` and `confidence`, the word alone, or the probability of fake. A classic detector (ONNX, torch, transformers,
+# scikit-learn, a program) gets the decoded item (a picture as 1 × 3 × height × width from 0 to 1, a sound as mono samples, a
+# text as it is); its probability of fake becomes a verdict by two thresholds.
+
+DOTTED: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+SAMPLE_RATE: Final = 16000
+PROBED: Final = 32
+"""Items by whose outputs it is settled whether a detector gives logits or probabilities."""
+
+
+class Model:
+    """A model that answers about one item; `identity` pins it in the configuration of a run."""
+
+    def __init__(
+        self,
+        detector: Base,
+        thresholds: tuple[float, float] = (0.5, 0.5),
+        extraction: Extraction | None = None,
+        image_size: int | None = None,
+    ) -> None:
+        self.detector, self.thresholds, self.image_size = detector, thresholds, image_size
+        self.extraction = extraction or Extraction()
+        if not thresholds[0] <= thresholds[1]:
+            raise UsageError(f"--thresholds takes the lower number first; found {thresholds[0]:g} {thresholds[1]:g}")
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What pins it."""
+        how = {"outputs": self.extraction.kind, "positive_index": self.extraction.positive_index}
+        return {**dict(self.detector.identity), **how, "image_size": self.image_size}
+
+    def settle(self, items: Sequence[Item]) -> None:
+        """Settle once for all what a detector's outputs are, by those of the first items; one alone cannot tell."""
+        known = {"predict_log_proba": "logit", "decision_function": "logit", "predict_proba": "probability"}
+        if isinstance(self.detector, CallableDetector) or self.extraction.kind != "auto":
+            return
+        if getattr(self.detector, "output_kind", "auto") != "auto":
+            return  # it says so itself
+        if isinstance(self.detector, EstimatorDetector):
+            kind = known[str(self.detector.method)]
+        else:
+            seen = [found for item in items[:PROBED] if (found := self._tried(item)) is not None]
+            if not seen:
+                return  # every one fails, and says so in its row
+            try:
+                kind = settled_kind(np.concatenate(seen))
+            except DataError as error:
+                raise UsageError(f"{self.detector.name}: {error}") from None
+        self.extraction = replace(self.extraction, kind=kind)  # type: ignore[arg-type]
+
+    def answer(self, item: Item) -> Answer:
+        """The verdict about an item."""
+        if isinstance(self.detector, CallableDetector):
+            return self._understood(self.detector.function(item))
+        return self._from_probability(float(to_probability(self._settled().log_odds(self._outputs(item)))[0]))
+
+    def _outputs(self, item: Item) -> Any:
+        batch = self._batch(item)
+        prepare = getattr(self.detector, "prepare", None)  # a detector of the user's own may have none
+        return self.detector.outputs(prepare(batch) if prepare is not None else batch)
+
+    def _tried(self, item: Item) -> Any:
+        try:
+            return np.asarray(pick_output(self._outputs(item)), dtype=np.float64).reshape(1, -1)
+        except (UsageError, EnvironmentFault):
+            raise
+        except Exception:  # it will fail again when it is asked, and be a row then
+            return None
+
+    def _understood(self, said: Any) -> Answer:
+        if isinstance(said, str):
+            said = {"verdict": said}
+        if isinstance(said, Mapping):
+            found = answer_of({"confidence": 0.0, "rationale": "", **said})
+            return found if said.get("confidence") is not None else replace(found, confidence=None)
+        if isinstance(said, bool) or not isinstance(said, int | float | np.number):
+            raise DataError(
+                f"the function gave a {type(said).__name__}; a verdict, a mapping or a probability is expected"
+            )
+        return self._from_probability(float(said))
+
+    def _from_probability(self, p: float) -> Answer:
+        if math.isnan(p) or not 0.0 <= p <= 1.0:
+            raise DataError(f"{p:g} is no probability of fake")
+        low, high = self.thresholds
+        verdict = "fake" if p >= high else "real" if p < low else "uncertain"
+        sureness = {"fake": p, "real": 1.0 - p, "uncertain": max(p, 1.0 - p)}
+        return Answer(verdict, sureness[verdict], f"probability of fake {p:.6g}")
+
+    def _settled(self) -> Extraction:
+        """With the column of the class that means fake, where the detector names its classes."""
+        return self.extraction.settled(self.detector, "fake")
+
+    def _batch(self, item: Item) -> Any:
+        if item.kind == "text":
+            return [item.text]
+        if item.kind == "audio":
+            from hitmiss.media.audio import load_audio
+
+            assert item.path is not None
+            return load_audio(item.path, self.detector.sample_rate or SAMPLE_RATE)[None]
+        from hitmiss.llm.media import decode, resized
+
+        pixels = decode(item.load())
+        if self.image_size is not None:
+            pixels = resized(pixels, self.image_size)
+        if self.detector.name.startswith("hf-image"):
+            return [pixels]
+        scaled = (pixels.transpose(2, 0, 1)[None] / 255.0).astype(np.float32)
+        return scaled.reshape(1, -1) if isinstance(self.detector, EstimatorDetector) else scaled
+
+
+def is_detector(text: str) -> bool:
+    """Whether a model's name stands for a function or a classic detector rather than for a language model.
+
+    >>> is_detector("json:loads"), is_detector("model.onnx"), is_detector("gpt-5.1"), is_detector("llama3:8b")
+    (True, True, False, False)
+    """
+    if opener_of(text) is not None:
+        return True
+    place, colon, _ = text.rpartition(":")
+    if colon and place.endswith(".py"):
+        return True
+    if not DOTTED.fullmatch(text):
+        return False
+    try:
+        return importlib.util.find_spec(place) is not None or _is_beside(place)
+    except (ImportError, ValueError):
+        return _is_beside(place)
+
+
+def _is_beside(place: str) -> bool:
+    return Path(*place.split(".")).with_suffix(".py").is_file()
+
+
+def open_models(names: Sequence[str], weights: str | Path | None = None, **how: Any) -> dict[str, Model]:
+    """The models among these names that are functions or classic detectors; `how` as `Model` takes it."""
+    return {name: Model(open_detector(name, weights=weights), **how) for name in filter(is_detector, names)}  # type: ignore[arg-type]
+
+
+def ask_models(recorder: Recorder, models: Mapping[str, Model]) -> None:
+    """Put every open question to its function or detector, one after the other."""
+    asked = {call.model for call in recorder.calls}
+    for name in filter(asked.__contains__, models):
+        models[name].settle(recorder.plan.items)
+    for call in recorder.calls:
+        if call.model not in models:
+            continue
+        recorder.add(call.key, _callables_record(models[call.model].answer, call.item))
+        recorder.require_hope()
+
+
+def _callables_record(answer: Callable[[Item], Answer], item: Item) -> dict[str, Any]:
+    began, at = time.perf_counter(), now()
+    try:
+        found = answer(item)
+    except (UsageError, EnvironmentFault):
+        raise
+    except Exception as error:  # it is the user's own code: an item that it cannot do is one failed call
+        found = failure(error)  # type: ignore[assignment]
+    seconds = round(time.perf_counter() - began, 6)
+    times = {"timings": {"total_seconds": seconds}, "latency_seconds": seconds, "timestamp": at}
+    if isinstance(found, dict):
+        return {**found, **times}
+    told = {"prediction": found.verdict, "confidence": found.confidence, "rationale": found.rationale}
+    return {**told, **({"problem": found.problem} if found.problem else {}), **times}
+
+
+# ----------------------------------------------------------------------
+# Language models asked through inspect_ai: its providers, connections, retries, cache and transcripts; our run store.
+#
+# Every answer is written into the run the moment it is there, before inspect_ai logs it. A resumed run asks only what has
+# no answer yet, so what a killed process had finished is neither lost nor asked again.
+
+SERVICE: Final = "hitmiss"
+NO_KEY: Final = "none-needed"
+MARKUP: Final = re.compile(r"\[/?[a-z ]+\]")
+"""How inspect_ai colours its errors."""
+
+
+def ask_llms(recorder: Recorder, log_dir: Path, cache: ToolCache | None, key: str | None) -> None:
+    """Put every open question to its language model, all models and modes side by side."""
+    waiting = [c for c in recorder.calls if c.model not in recorder.plan.detectors]
+    if not waiting:
+        return
+    need("inspect_ai", "llm")
+    require_plain_environment()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what its libraries deprecate, and leave open, is no affair of the user's
+        try:
+            is_whole = _evaluate(waiting, recorder, log_dir, cache, key)
+        except (KeyboardInterrupt, HitmissError):
+            raise
+        except BaseException as error:  # of its own making: groups of errors, some of which are no Exception
+            raise recorder.fatal or broken(error, recorder.secrets) from None
+        gc.collect()  # connections and streams that were left open complain when they are collected: here
+    recorder.require_hope()
+    if not is_whole:
+        raise KeyboardInterrupt
+
+
+def _evaluate(
+    waiting: Sequence[Call], recorder: Recorder, log_dir: Path, cache: ToolCache | None, key: str | None
+) -> bool:
+    """Run the tasks; False where the user interrupted, which inspect_ai takes and ends without logs."""
+    models = open_language_models([call.model for call in waiting], recorder, key)
+    tasks = [_task(part, recorder, models[part[0].model], cache) for part in _parts(waiting)]
+    logs = need("inspect_ai", "llm").eval(
+        tasks,
+        model=None,
+        display="none",
+        log_dir=str(log_dir),
+        log_level="critical",  # what fails is told by our own sentence and rows
+        log_images=False,
+        log_realtime=False,
+        log_model_api=False,
+        ctl_server=False,
+        fail_on_error=False,
+        score_display=False,
+        max_tasks=len(tasks),
+    )
+    said = next((log.error.message for log in logs if log.status == "error" and log.error is not None), None)
+    if said is not None and recorder.fatal is None:
+        raise stopped(str(said), recorder.secrets)
+    return bool(logs) and not any(log.status == "cancelled" for log in logs)
+
+
+def _parts(waiting: Sequence[Call]) -> list[list[Call]]:
+    """The open questions by model, mode and whether they are canaries: one task each."""
+    parts: dict[tuple[str, bool, bool], list[Call]] = {}
+    for call in waiting:
+        parts.setdefault((call.model, call.use_tools, call.is_canary), []).append(call)
+    return list(parts.values())
+
+
+def open_language_models(names: Sequence[str], recorder: Recorder, key: str | None) -> dict[str, Any]:
+    """The models, after their servers, as far as they are known, have been found to be there."""
+    settings = recorder.plan.settings
+    asked = settings.base_url, settings.provider
+    opened = {name: open_model(name, settings, key, recorder) for name in dict.fromkeys(names)}
+    known = [server_of(name, *asked) or (OPENAI if is_openai(name, *asked) else None) for name in opened]
+    for address in dict.fromkeys(a for a in known if a is not None):
+        require_server(address)
+    return opened
+
+
+def open_model(name: str, settings: Settings, key: str | None, recorder: Recorder) -> Any:
+    """The model as inspect_ai knows it: `provider/name`, a bare name (OpenAI), or any name behind `--base-url`."""
+    model = need("inspect_ai.model", "llm")
+    connections = {"max_connections": settings.max_connections} if settings.max_connections else {}
+    config = model.GenerateConfig(
+        temperature=settings.temperature,
+        max_tokens=settings.max_tokens,
+        reasoning_effort=settings.reasoning_effort,
+        reasoning_summary="none",  # asked for, it would cost a request of its own to see whether it may be
+        seed=settings.seed,
+        max_retries=settings.max_retries,
+        timeout=settings.timeout,
+        attempt_timeout=settings.timeout,
+        response_schema=_schema(model),
+        **connections,
+    )
+    server = server_of(name, settings.base_url, settings.provider)
+    full, given = address_of(name, settings), {"base_url": server, "api_key": key}
+    if full.startswith(f"openai-api/{SERVICE}/"):
+        given["api_key"] = key or NO_KEY  # a key of OpenAI's is not for other hosts
+    try:
+        found = model.get_model(full, config=config, memoize=False, **given)
+    except Exception as error:
+        why = MARKUP.sub("", recorder.secrets.redact(str(error) or type(error).__name__)).removeprefix("ERROR: ")
+        raise EnvironmentFault(f"the model {name} cannot be asked: {' '.join(why.split())}") from None
+    refuse_redirects(found.api)
+    redact_api(found, recorder.secrets)
+    return found
+
+
+def address_of(name: str, settings: Settings) -> str:
+    """A model's name for inspect_ai.
+
+    >>> address_of("gpt-5.1", Settings()), address_of("anthropic/claude", Settings())
+    ('openai/gpt-5.1', 'anthropic/claude')
+    >>> address_of("org/model", Settings(base_url="http://127.0.0.1:1/v1"))
+    'openai-api/hitmiss/org/model'
+    """
+    if settings.provider is not None:
+        return f"{settings.provider}/{name}"
+    if settings.base_url is not None:
+        return f"openai-api/{SERVICE}/{name}"
+    return name if "/" in name else f"openai/{name}"
+
+
+def _schema(model: Any) -> Any:
+    util = need("inspect_ai.util", "llm")
+    return model.ResponseSchema(name="verdict", json_schema=util.JSONSchema.model_validate(SCHEMA), strict=True)
+
+
+def _task(part: Sequence[Call], recorder: Recorder, model: Any, cache: ToolCache | None) -> Any:
+    """One task: the items that still wait, as many epochs as trials; epochs that have their answer are passed over."""
+    inspect_ai, dataset = need("inspect_ai", "llm"), need("inspect_ai.dataset", "llm")
+    first = part[0]
+    items = {call.item.id: call.item for call in part}
+    mode = "tools" if first.use_tools else "no-tools"
+    return inspect_ai.Task(
+        dataset=[dataset.Sample(input=item.kind, target=item.label, id=item.id) for item in items.values()],
+        solver=_solver(first, items, recorder, cache),
+        model=model,
+        epochs=1 if first.is_canary else recorder.plan.trials,
+        name=f"{'canaries' if first.is_canary else 'items'}-{mode}",
+        metadata=recorder.plan.config,
+    )
+
+
+def _solver(first: Call, items: Mapping[str, Item], recorder: Recorder, cache: ToolCache | None) -> Any:
+    """The solver of a task: one conversation an item, its answer into the run."""
+    solver = need("inspect_ai.solver", "llm")
+
+    @solver.solver(name="hitmiss_verdict")  # type: ignore[untyped-decorator]
+    def ask_all() -> Any:
+        async def solve(state: Any, generate: Any) -> Any:
+            del generate  # the model is asked directly, to time and count each call
+            call = Call(first.model, first.use_tools, state.epoch - 1, items[str(state.sample_id)], first.is_canary)
+            if not recorder.is_open(call.key) or recorder.is_stopped:
+                return state
+            try:
+                record = await _answered(call, recorder, cache, state)
+                recorder.add(call.key, record)
+            except HitmissError as error:  # the machine, not the item: nothing more is asked
+                recorder.fatal = recorder.fatal or error
+                return state
+            if "error" in record:
+                raise RuntimeError(recorder.secrets.redact(str(record["error"])))
+            return state
+
+        return solve
+
+    return ask_all()
+
+
+async def _answered(call: Call, recorder: Recorder, cache: ToolCache | None, state: Any) -> dict[str, Any]:
+    """What came of a call: an answer or a failure, with what it took."""
+    asked = Conversation(call, recorder.plan, cache)
+    began, at = time.perf_counter(), now()
+    try:
+        record = await asked.hold(state)
+    except (EnvironmentFault, UsageError):
+        raise
+    except Exception as found:
+        error = redact_error(inner(found), recorder.secrets)
+        record = failure(error, kind_of(error))
+    is_whole = "error" not in record
+    return {**record, **asked.account(time.perf_counter() - began, is_whole=is_whole), "timestamp": at}

@@ -1,0 +1,1 @@
+"""Sound and pictures from files and bytes."""

@@ -1,0 +1,245 @@
+"""Sound files to samples: mono float32 at the rate that a detector wants, or one sentence about what is wrong.
+
+soundfile decodes wav, flac, ogg, opus and mp3; PyAV the rest (m4a, amr, the sound of films); soxr resamples. A file is
+never trusted: what it may be is listed, and it is cut off when it unfolds to more seconds than were allowed.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hitmiss.core.errors import DataError, EnvironmentFault, Fault
+
+Clip = NDArray[np.float32]
+
+MOST_SECONDS: Final = 3600.0
+MOST_CHANNELS: Final = 64
+RATES: Final = (1_000, 768_000)
+FORMATS: Final = "aac,aiff,amr,amrnb,amrwb,asf,au,caf,flac,g722,gsm,matroska,mov,mp3,ogg,wav,w64"
+"""What PyAV may open. Playlists are not among it: they would make it read files that they name."""
+
+
+SPARE_SECONDS: Final = 0.5
+FRAME_SECONDS: Final = 0.15
+"""By how much containers of coded sound may declare more than is decoded: a few frames."""
+UNKNOWN_LENGTH: Final = 1 << 60
+"""What a header says that was written before the length was known."""
+PADDED_FORMATS: Final = {".mp3": 2304, ".ogg": 2304, ".opus": 2304}
+"""Samples by which headers of formats that code in frames may be off, in files that are whole."""
+
+
+class _BadAudio(Exception):
+    """Why one decoder cannot read a file."""
+
+
+def load_audio(
+    path: str | Path,
+    sample_rate: int = 16000,
+    *,
+    max_seconds: float = MOST_SECONDS,
+    first_seconds: float | None = None,
+) -> Clip:
+    """The samples of a sound file: mono (the mean of the channels), float32, at `sample_rate`.
+
+    A file that is missing, broken, empty, longer than `max_seconds`, shorter than its header says or holds NaN raises
+    `DataError` with the file's name and the reason, so that a run can list it and go on. With `first_seconds` no more
+    than that (and a little, for resampling) is decoded.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise _refusal(path, "missing-file", "there is no such file")
+    try:
+        samples, rate = _decode(path, max_seconds, first_seconds)
+        return resample(_checked(samples), rate, sample_rate)
+    except _BadAudio as error:
+        raise _refusal(path, "bad-audio", str(error)) from None
+
+
+def length_of(path: str | Path, sample_rate: int) -> int | None:
+    """How many samples a file holds at a rate, as its header says; None where soundfile cannot read it."""
+    soundfile = need("soundfile")
+    try:
+        about = soundfile.info(str(path))
+    except soundfile.LibsndfileError:
+        return None
+    return round(int(about.frames) * sample_rate / int(about.samplerate))
+
+
+def resample(clip: Clip, rate: int, wanted: int) -> Clip:
+    """The clip at another sample rate (soxr, high quality, linear phase: nothing is delayed)."""
+    if rate == wanted:
+        return clip
+    soxr = need("soxr")
+    return np.ascontiguousarray(soxr.resample(clip, rate, wanted), dtype=np.float32)
+
+
+def save_audio(path: str | Path, clip: Clip, sample_rate: int = 16000) -> None:
+    """Write a clip as 16-bit samples; the ending (.flac, .wav) decides the format."""
+    need("soundfile").write(str(path), clip, sample_rate, subtype="PCM_16")
+
+
+def need(package: str) -> Any:
+    """A package of the extra `audio`, or an error that says how to get it."""
+    try:
+        return import_module(package)
+    except ImportError:
+        raise EnvironmentFault(f"sound needs the package {package!r}: pip install 'hitmiss[audio]'") from None
+
+
+def _decode(path: Path, max_seconds: float, first_seconds: float | None) -> tuple[Clip, int]:
+    try:
+        return _by_soundfile(path, max_seconds, first_seconds)
+    except _NotForSoundfile as first:
+        try:
+            return _by_av(path, max_seconds, first_seconds)
+        except _NotForAv as second:
+            raise _BadAudio(f"it cannot be decoded: soundfile says {first}; PyAV says {second}") from None
+
+
+class _NotForSoundfile(Exception):
+    """soundfile does not know the format; another decoder may."""
+
+
+class _NotForAv(Exception):
+    """Nor does PyAV."""
+
+
+def _by_soundfile(path: Path, max_seconds: float, first_seconds: float | None) -> tuple[Clip, int]:
+    soundfile = need("soundfile")
+    try:
+        file = soundfile.SoundFile(str(path))
+    except soundfile.LibsndfileError as error:
+        raise _NotForSoundfile(str(error.error_string).rstrip(".")) from None
+    with file:
+        _check_form(file.samplerate, file.channels)
+        limit, wanted = int(max_seconds * file.samplerate), _enough(first_seconds, file.samplerate)
+        blocks, n = [], 0
+        try:
+            while n < wanted and len(block := file.read(min(1 << 20, wanted - n), dtype="float32", always_2d=True)):
+                blocks.append(block.mean(axis=1))
+                n += len(block)
+                if n > limit:
+                    raise _too_long(max_seconds)
+        except soundfile.LibsndfileError as error:
+            words = str(error.error_string).rstrip(".")
+            raise _BadAudio(f"it is damaged after {n / file.samplerate:.3f} seconds: {words}") from None
+        if n < wanted:
+            _check_whole(path, n, int(file.frames), int(file.samplerate))
+        return _joined(blocks), int(file.samplerate)
+
+
+def _by_av(path: Path, max_seconds: float, first_seconds: float | None) -> tuple[Clip, int]:
+    av = need("av")
+    options = {"format_whitelist": FORMATS, "protocol_whitelist": "file"}
+    try:
+        with path.open("rb") as file, av.open(file, options=options) as container:
+            if not container.streams.audio:
+                raise _BadAudio("it holds no sound")
+            stream = container.streams.audio[0]
+            _check_form(stream.rate, stream.channels)
+            blocks, n, wanted = [], 0, _enough(first_seconds, stream.rate)
+            for block in _av_blocks(container, stream, max_seconds):
+                blocks.append(block)
+                n += len(block)
+                if n >= wanted:
+                    break
+            declared = int(stream.duration * stream.time_base * stream.rate) if stream.duration else 0
+            if n < min(wanted, declared - int(FRAME_SECONDS * stream.rate)):
+                raise _BadAudio(
+                    f"it is damaged: {n / stream.rate:.3f} of {declared / stream.rate:.3f} seconds can be decoded"
+                )
+            return _joined(blocks), int(stream.rate)
+    except (av.error.FFmpegError, ValueError) as error:
+        raise _NotForAv(getattr(error, "strerror", None) or str(error)) from None
+
+
+def _av_blocks(container: Any, stream: Any, max_seconds: float) -> Iterator[Clip]:
+    limit, n = int(max_seconds * stream.rate), 0
+    for frame in container.decode(stream):
+        block = frame_samples(frame).mean(axis=0)
+        n += len(block)
+        if n > limit:
+            raise _too_long(max_seconds)
+        yield block
+
+
+def frame_samples(frame: Any) -> Clip:
+    """A decoded frame of PyAV as float32, channels × samples, whatever its sample format."""
+    raw = frame.to_ndarray()
+    if raw.shape[0] != len(frame.layout.channels):  # packed: the channels take turns
+        raw = raw.reshape(-1, len(frame.layout.channels)).T
+    if raw.dtype.kind == "f":
+        return np.asarray(raw, dtype=np.float32)
+    if raw.dtype == np.uint8:
+        return np.asarray(raw / 128.0 - 1.0, dtype=np.float32)
+    return np.asarray(raw / -float(np.iinfo(raw.dtype).min), dtype=np.float32)
+
+
+def _enough(first_seconds: float | None, rate: int) -> int:
+    """Samples to decode: all, or the first seconds with a little more, so that the resampler's end is not within them."""
+    return sys.maxsize if first_seconds is None else int((first_seconds + SPARE_SECONDS) * rate)
+
+
+def _check_whole(path: Path, found: int, declared: int, rate: int) -> None:
+    """Fewer samples than the file's header declares: it is damaged or cut off, and a score of its rest is not its score."""
+    slack = PADDED_FORMATS.get(path.suffix.lower(), 0)
+    whole = max(declared, _declared_by_wave(path))
+    if 0 < found < whole - slack and whole < UNKNOWN_LENGTH:
+        raise _BadAudio(
+            f"it is damaged: {found / rate:.3f} of {whole / rate:.3f} seconds can be decoded ({whole - found:,} samples are missing)"
+        )
+
+
+def _declared_by_wave(path: Path) -> int:
+    """The samples that a WAV file's header declares; libsndfile cuts that to what is there, without a word."""
+    with path.open("rb") as file:
+        head = file.read(12)
+        if head[:4] != b"RIFF" or head[8:] != b"WAVE":
+            return 0
+        size_of_frame = 0
+        while len(chunk := file.read(8)) == 8:
+            size = int.from_bytes(chunk[4:], "little")
+            if chunk[:4] == b"fmt ":
+                size_of_frame = int.from_bytes(file.read(16)[12:14], "little")
+                file.seek(size + size % 2 - 16, 1)
+            elif chunk[:4] == b"data":
+                return size // size_of_frame if size_of_frame and size < 0xFFFFFF00 else 0
+            else:
+                file.seek(size + size % 2, 1)
+    return 0
+
+
+def _check_form(rate: int, channels: int) -> None:
+    if not RATES[0] <= rate <= RATES[1]:
+        raise _BadAudio(f"its sample rate is {rate}; between {RATES[0]} and {RATES[1]} is expected")
+    if not 1 <= channels <= MOST_CHANNELS:
+        raise _BadAudio(f"it has {channels} channels; 1 to {MOST_CHANNELS} are expected")
+
+
+def _joined(blocks: list[Clip]) -> Clip:
+    if not sum(map(len, blocks)):
+        raise _BadAudio("it holds no samples")
+    return np.concatenate(blocks)
+
+
+def _checked(samples: Clip) -> Clip:
+    wrong = ~np.isfinite(samples)
+    if wrong.any():
+        raise _BadAudio(f"{int(wrong.sum())} samples are NaN or infinite, the first at {int(np.argmax(wrong))}")
+    return np.ascontiguousarray(samples, dtype=np.float32)
+
+
+def _too_long(max_seconds: float) -> _BadAudio:
+    return _BadAudio(f"it is longer than {max_seconds:g} seconds; allow more with max_seconds, or cut it")
+
+
+def _refusal(path: Path, kind: str, message: str) -> DataError:
+    fault = Fault(kind, message, file=path.name)
+    return DataError(str(fault), [fault])

@@ -1,0 +1,327 @@
+"""The domain probe: how well can a linear classifier read the domain (codec, speaker, …) off frozen embeddings?
+
+    probe_layers({"0": first, "1": second}, labels=codec, groups=speaker)     # one row of figures a layer
+
+Low accuracy means that the representation does not carry the domain. Accuracy alone says little, so two baselines
+stand beside it: the share of the largest class, and the same probe on shuffled labels. Where items come in groups (the
+coded copies of one utterance, the utterances of one speaker), folds must not split a group, or the probe recognises
+the utterance instead of the codec: give `groups`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hitmiss._version import __version__
+from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.progress import each, tell
+from hitmiss.core.results import Estimate, Results, merged
+from hitmiss.stats.bootstrap import Random, draw_units, generator
+from hitmiss.stats.intervals import percentile, wilson
+
+Array = NDArray[Any]
+Folds = list[tuple[NDArray[np.intp], NDArray[np.intp]]]
+
+MAX_ITER = 1000
+FEW_GROUPS = 20
+REPLICATES = 1000
+
+
+@dataclass(frozen=True)
+class ProbeResult:
+    """What the probe found in one layer. `accuracy` is the mean over the folds; low and high are its 95% interval."""
+
+    accuracy: float
+    low: float
+    high: float
+    balanced_accuracy: float
+    majority: float
+    shuffled: float | None
+    n: int
+    n_classes: int
+    n_groups: int | None
+    folds: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def chance(self) -> float:
+        """The balanced accuracy of a guess: one over the number of classes."""
+        return 1 / self.n_classes
+
+    def estimates(self, layer: str | None = None) -> tuple[Estimate, ...]:
+        """The figures as rows of results, in the cell of that layer."""
+        cell = {} if layer is None else {"layer": layer}
+        over = "wilson over items" if self.n_groups is None else f"bootstrap over {self.n_groups} groups"
+        common: dict[str, Any] = {"n": self.n, "slice": cell, "settings": {"folds": self.folds}}
+        note = "; ".join(self.notes) or None
+        return (
+            Estimate("probe_accuracy", self.accuracy, self.low, self.high, method=over, note=note, **common),
+            Estimate("probe_balanced_accuracy", self.balanced_accuracy, **common),
+            Estimate("probe_majority", self.majority, **common),
+            Estimate("probe_shuffled", self.shuffled, note=None if self.shuffled is not None else "not run", **common),
+        )
+
+
+def probe(
+    embeddings: ArrayLike,
+    labels: ArrayLike,
+    *,
+    groups: ArrayLike | None = None,
+    folds: int = 5,
+    seed: int = 0,
+    standardise: bool = True,
+    shuffles: int = 5,
+) -> ProbeResult:
+    """Cross-validated accuracy of a linear probe (logistic regression), with its baselines and its interval.
+
+    | figure            | meaning                                                                                  |
+    |-------------------|------------------------------------------------------------------------------------------|
+    | accuracy          | mean over stratified folds; with `groups`, folds keep each group whole                   |
+    | balanced accuracy | mean recall of the classes over all held-out items; a guess gets 1 / classes             |
+    | majority          | share of the largest class: what always answering it gets                                |
+    | shuffled          | mean accuracy of the same probe on `shuffles` permutations of the labels, groups in view |
+    | low, high         | 95%: Wilson over items, or bootstrap over whole groups of the held-out answers (Wilson   |
+    |                   | over groups where all answers are right, or all wrong); the fitted probes are taken as   |
+    |                   | they are                                                                                 |
+
+    `standardise` scales each dimension to mean 0 and deviation 1 on the training part of each fold. Without it and
+    without groups, `accuracy` is exactly `cross_val_score(LogisticRegression(max_iter=1000), …, cv=5).mean()`.
+    Folds are cut in the order of the items, as there, so ungrouped copies leak or not depending on how they are sorted.
+
+    Refused: NaN, infinite or identical embeddings, one class, a class with fewer items (or groups) than folds.
+
+    >>> result = probe([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]], ["a", "a", "a", "b", "b", "b"], folds=3, shuffles=0)
+    >>> result.accuracy, result.majority, result.n_classes
+    (1.0, 0.5, 2)
+    """
+    x, y = _check_embeddings(embeddings), _check_column(labels, "labels")
+    group = None if groups is None else _check_column(groups, "groups")
+    _check_sizes(x, y, group)
+    _check_folds(y, group, folds)
+    answers, settled = _held_out(x, y, _split(x, y, group, folds), standardise)
+    notes = (() if settled else (f"a fold did not converge in {MAX_ITER} steps",)) + _copies(x, group)
+    low, high, few = _interval(answers, group, seed)
+    return ProbeResult(
+        accuracy=answers.accuracy,
+        low=low,
+        high=high,
+        balanced_accuracy=float(np.mean([answers.hit[y == c].mean() for c in np.unique(y)])),
+        majority=float(np.unique(y, return_counts=True)[1].max() / len(y)),
+        shuffled=_shuffled_accuracy(x, y, group, folds, standardise, shuffles, seed),
+        n=len(y),
+        n_classes=len(np.unique(y)),
+        n_groups=None if group is None else len(np.unique(group)),
+        folds=folds,
+        notes=notes + few,
+    )
+
+
+def accuracy_as_documented(embeddings: ArrayLike, labels: ArrayLike) -> float:
+    """The documented figure and nothing else: five stratified folds, no scaling, no groups.
+
+    >>> x = [[0.0], [0.1], [0.2], [0.3], [0.4], [5.0], [5.1], [5.2], [5.3], [5.4]]
+    >>> accuracy_as_documented(x, [0] * 5 + [1] * 5)
+    1.0
+    """
+    return probe(embeddings, labels, standardise=False, shuffles=0).accuracy
+
+
+def probe_layers(
+    layers: Mapping[str, ArrayLike],
+    labels: ArrayLike,
+    *,
+    groups: ArrayLike | None = None,
+    folds: int = 5,
+    seed: int = 0,
+    standardise: bool = True,
+    shuffles: int = 5,
+    data: str = "",
+) -> Results:
+    """The probe of each layer, as results with `slice={"layer": name}`; the folds are the same in all layers.
+
+    `data` names the data in the signature (a digest).
+
+    >>> layer = [[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]]
+    >>> found = probe_layers({"0": layer, "1": layer}, ["a", "a", "a", "b", "b", "b"], folds=3, shuffles=0)
+    >>> found.one("probe_accuracy", layer="1").value
+    1.0
+    """
+    if not layers:
+        raise DataError("there is no layer to probe")
+    groups = None if groups is None else own_groups(groups)
+    found = {
+        name: probe(x, labels, groups=groups, folds=folds, seed=seed, standardise=standardise, shuffles=shuffles)
+        for name, x in each(list(layers.items()), "layers")
+    }
+    rows = tuple(row for name, result in found.items() for row in result.estimates(name))
+    notes = tuple(f"layer {name}: {note}" for name, result in found.items() for note in result.notes)
+    scaled, kept = "standardised" if standardise else "unscaled", "grouped" if groups is not None else "ungrouped"
+    n = next(iter(found.values())).n
+    signature = (
+        f"hitmiss:{__version__}|probe:logistic_regression(C=1,max_iter={MAX_ITER},{scaled})|folds:{folds},stratified,"
+        f"{kept}|shuffles:{shuffles}|seed:{seed}|n:{n}{f'|data:{data}' if data else ''}"
+    )
+    return Results(rows, signature, merged((), notes))
+
+
+def own_groups(groups: ArrayLike) -> Array:
+    """Groups in which `-` means "no other": such an item is a group of its own, and not one with all its like.
+
+    >>> own_groups(["E_7", "-", "-", "E_7"]).tolist()
+    ['E_7', '- 1', '- 2', 'E_7']
+    """
+    return np.array([f"- {i}" if str(g) == "-" else str(g) for i, g in enumerate(np.asarray(groups).tolist())])
+
+
+@dataclass(frozen=True)
+class _Answers:
+    """Which held-out items were told right, and the fold that each was held out in."""
+
+    hit: NDArray[np.bool_]
+    fold: NDArray[np.intp]
+
+    @property
+    def weight(self) -> NDArray[np.float64]:
+        """The share of each item in the mean over folds."""
+        return np.asarray(1.0 / np.bincount(self.fold)[self.fold])
+
+    @property
+    def accuracy(self) -> float:
+        return float(np.mean([self.hit[self.fold == f].mean() for f in range(self.fold.max() + 1)]))
+
+
+def _held_out(x: Array, y: Array, folds: Folds, standardise: bool) -> tuple[_Answers, bool]:
+    """The answers of a probe to the items it was not trained on, and whether every fit converged."""
+    hit, fold, settled = np.zeros(len(y), dtype=bool), np.zeros(len(y), dtype=np.intp), True
+    for k, (train, test) in enumerate(folds):
+        answer, converged = _fit_and_answer(x[train], y[train], x[test], standardise)
+        hit[test], fold[test], settled = answer == y[test], k, settled and converged
+    return _Answers(hit, fold), settled
+
+
+def _fit_and_answer(x: Array, y: Array, new: Array, standardise: bool) -> tuple[Array, bool]:
+    import warnings
+
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    if (y == y[0]).all():  # a shuffle may leave one class to train on
+        return np.full(len(new), y[0]), True
+    classifier = LogisticRegression(max_iter=MAX_ITER)
+    model = make_pipeline(StandardScaler(), classifier) if standardise else classifier
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        answer = model.fit(x, y).predict(new)
+    return answer, bool(classifier.n_iter_.max() < MAX_ITER)
+
+
+def _split(x: Array, y: Array, group: Array | None, folds: int) -> Folds:
+    from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+
+    if group is None:
+        return list(StratifiedKFold(folds).split(x, y))
+    return [(train, test) for train, test in StratifiedGroupKFold(folds).split(x, y, group) if len(test)]
+
+
+def _shuffled_accuracy(
+    x: Array, y: Array, group: Array | None, folds: int, standardise: bool, shuffles: int, seed: int
+) -> float | None:
+    found = []
+    for k in range(shuffles):
+        tell("labels shuffled", k + 1, shuffles + 1)
+        mixed = _shuffle(y, group, generator(seed, "probe", "shuffle", k))
+        found.append(_held_out(x, mixed, _split(x, mixed, group, folds), standardise)[0].accuracy)
+    return float(np.mean(found)) if found else None
+
+
+def _shuffle(y: Array, group: Array | None, rng: Random) -> Array:
+    """Labels permuted; with groups, the labels of a group stay side by side but move to other groups' items."""
+    if group is None:
+        return np.asarray(rng.permutation(y))
+    items = np.argsort(group, kind="stable")
+    blocks = list(_blocks(group[items]))
+    moved = np.concatenate([rng.permutation(y[items][blocks[k]]) for k in rng.permutation(len(blocks))])
+    mixed = np.empty_like(y)
+    mixed[items] = moved
+    return mixed
+
+
+def _blocks(ordered: Array) -> Iterator[slice]:
+    edges = [0, *(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1).tolist(), len(ordered)]
+    return (slice(a, b) for a, b in pairwise(edges))
+
+
+def _interval(answers: _Answers, group: Array | None, seed: int) -> tuple[float, float, tuple[str, ...]]:
+    accuracy, n = answers.accuracy, len(answers.hit)
+    if group is None:
+        return *wilson(accuracy * n, n), ()
+    place = np.unique(group, return_inverse=True)[1]
+    share = np.bincount(place, answers.weight)
+    few = (f"only {len(share)} groups: the interval is rough",) if len(share) < FEW_GROUPS else ()
+    if accuracy in (0.0, 1.0):  # no resample differs: a bootstrap would claim certainty
+        return *wilson(accuracy * len(share), len(share)), few
+    right = np.bincount(place, answers.weight * answers.hit)
+    units = np.arange(len(share))
+    drawn = draw_units(units, units >= 0, len(share), REPLICATES, generator(seed, "probe", "bootstrap"))
+    return *percentile((drawn @ right) / (drawn @ share)), few
+
+
+def _copies(x: Array, group: Array | None) -> tuple[str, ...]:
+    again = len(x) - len({hash(row.tobytes()) for row in x}) if group is None else 0
+    return (f"{again} items repeat another item exactly; give groups, or folds share them",) if again else ()
+
+
+def _check_embeddings(embeddings: ArrayLike) -> Array:
+    x = np.asarray(embeddings)
+    if x.dtype not in (np.float32, np.float64):
+        x = x.astype(np.float64)
+    if x.ndim != 2 or 0 in x.shape:
+        raise DataError(f"embeddings must be items × dimensions; found shape {x.shape}")
+    if not np.isfinite(x).all():
+        rows = np.flatnonzero(~np.isfinite(x).all(axis=1))
+        raise DataError(f"{len(rows)} of {len(x)} embeddings hold NaN or infinity, the first at position {rows[0]}")
+    if (x == x[0]).all():
+        raise DataError("all embeddings are identical; there is nothing to probe")
+    return x
+
+
+def _check_column(values: ArrayLike, what: str) -> Array:
+    column = np.asarray(values)
+    if column.ndim != 1:
+        raise DataError(f"{what} must be flat; found shape {column.shape}")
+    missing = [i for i, v in enumerate(column.tolist()) if v is None or v != v]
+    if missing:
+        raise DataError(f"{len(missing)} of {len(column)} {what} are missing, the first at position {missing[0]}")
+    return column.astype(str) if column.dtype == object else column
+
+
+def _check_sizes(x: Array, y: Array, group: Array | None) -> None:
+    sizes = {"embeddings": len(x), "labels": len(y)} | ({} if group is None else {"groups": len(group)})
+    if len(set(sizes.values())) > 1:
+        raise DataError(f"each item needs one embedding, one label and one group; found {sizes}")
+
+
+def _check_folds(y: Array, group: Array | None, folds: int) -> None:
+    """Every class must be able to stand in every fold."""
+    if folds < 2:
+        raise UsageError(f"folds must be at least 2; found {folds}")
+    classes, counts = np.unique(y, return_counts=True)
+    if len(classes) < 2:
+        raise DataError(f"a probe needs at least two classes; every label is {y[0]!s}")
+    of = "items"
+    if group is not None:
+        counts, of = np.array([len(np.unique(group[y == c])) for c in classes]), "groups"
+    scarce = [f"{c} ({n})" for c, n in zip(classes, counts, strict=True) if n < folds]
+    if scarce:
+        raise DataError(
+            f"each class needs at least as many {of} as folds ({folds}); too few in: {', '.join(scarce)}. "
+            "Take fewer folds, or leave these classes out"
+        )

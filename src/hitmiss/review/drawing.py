@@ -1,0 +1,163 @@
+"""Signals as SVG: an ECG on ECG paper, the course of a sound."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hitmiss.core.errors import DataError, EnvironmentFault
+from hitmiss.core.values import visible
+
+# ----------------------------------------------------------------------
+# An ECG on ECG paper, as SVG: 25 mm a second, 10 mm a millivolt, every lead in full.
+
+Floats = NDArray[np.float64]
+SPEED: Final = 25.0
+"""Millimetres a second."""
+GAIN: Final = 10.0
+"""Millimetres a millivolt."""
+BIN_MM: Final = 0.2
+"""Samples that share so much of the paper are drawn as their extremes."""
+LEFT, EDGE, LEAST_ROW = 12.0, 4.0, 15.0
+STANDARD: Final = ("I", "II", "III", "aVR", "aVL", "aVF", "V1", "V2", "V3", "V4", "V5", "V6")
+MOST_LEADS, MOST_SECONDS = 32, 120.0
+
+
+@dataclass(frozen=True, eq=False)
+class Ecg:
+    """Leads × samples in millivolts, samples a second, and the names of the leads."""
+
+    signal: Floats
+    fs: float
+    leads: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        n, samples = self.signal.shape if self.signal.ndim == 2 else (0, 0)
+        if not (1 <= n <= MOST_LEADS and samples >= 2 and np.isfinite(self.signal).all()):
+            raise DataError(f"an ECG is 1 to {MOST_LEADS} leads × samples without NaN; found shape {self.signal.shape}")
+        if not 0 < self.fs <= 100_000 or samples / self.fs > MOST_SECONDS:
+            raise DataError(
+                f"an ECG lasts at most {MOST_SECONDS:g} seconds; {samples} samples at {self.fs:g} Hz do not"
+            )
+        if len(self.leads) != n:
+            raise DataError(f"there are {n} leads and {len(self.leads)} names for them")
+
+    @classmethod
+    def of(cls, array: NDArray[np.generic], fs: float, leads: tuple[str, ...] | None = None) -> Ecg:
+        """From an array either way round: time is the longer side. Twelve leads have their usual names."""
+        signal = np.asarray(array, dtype=np.float64)
+        if signal.ndim == 1:
+            signal = signal[None, :]
+        if signal.ndim == 2 and signal.shape[0] > signal.shape[1]:
+            signal = signal.T
+        n = signal.shape[0] if signal.ndim == 2 else 0
+        return cls(signal, fs, leads or (STANDARD if n == len(STANDARD) else tuple(f"lead {i + 1}" for i in range(n))))
+
+
+def draw_ecg(ecg: Ecg) -> str:
+    """The SVG. One unit is one millimetre; colours come from the page's style by class.
+
+    >>> draw(Ecg(np.zeros((1, 100)), 100.0, ("<I>",)))[:24], "&lt;I&gt;" in draw(Ecg(np.zeros((1, 9)), 9.0, ("<I>",)))
+    ('<svg class="ecg" viewBox', True)
+    """
+    seconds = ecg.signal.shape[1] / ecg.fs
+    rows = _heights(ecg.signal)
+    width = LEFT + _up(SPEED * seconds + EDGE)
+    height = EDGE + float(sum(top + bottom for top, bottom in rows))
+    height = _up(height + EDGE)
+    parts = [
+        f'<svg class="ecg" viewBox="0 0 {width:g} {height:g}" role="img" aria-label="ECG, {len(rows)} leads, {seconds:.3g} seconds">',
+        f'<path class="fine" d="{_grid(width, height, 1.0)}"/><path class="bold" d="{_grid(width, height, 5.0)}"/>',
+    ]
+    base = EDGE
+    for lead, (signal, (top, bottom)) in enumerate(zip(ecg.signal, rows, strict=True)):
+        base += top
+        parts.append(f'<path class="pulse" d="M2 {base:.1f}h2v-{GAIN:g}h5v{GAIN:g}h2"/>')
+        parts.append(f'<text x="{LEFT + 1.5:g}" y="{base - top + 4.5:.1f}">{escape(visible(ecg.leads[lead]))}</text>')
+        parts.append(f'<path class="trace" d="{_trace(signal, ecg.fs, base)}"/>')
+        base += bottom
+    return "".join([*parts, "</svg>"])
+
+
+def _up(value: float) -> float:
+    """To the next bold line."""
+    return float(np.ceil(value / 5.0) * 5.0)
+
+
+def _heights(signal: Floats) -> list[tuple[float, float]]:
+    """Millimetres above and below the base line of each lead: enough for what it does."""
+    ends = [(max(float(s.max()), 0.0) * GAIN, max(-float(s.min()), 0.0) * GAIN) for s in signal]
+    limit = 60.0  # a lead that runs off the scale must not make the paper endless
+    tops = [
+        (max(min(up, limit) + 2.0, LEAST_ROW * 0.8), max(min(down, limit) + 2.0, LEAST_ROW * 0.4)) for up, down in ends
+    ]
+    return [(float(np.ceil(a)), float(np.ceil(b))) for a, b in tops]
+
+
+def _grid(width: float, height: float, step: float) -> str:
+    down = "".join(f"M{x:g} 0V{height:g}" for x in np.arange(0.0, width + 0.5, step))
+    return down + "".join(f"M0 {y:g}H{width:g}" for y in np.arange(0.0, height + 0.5, step))
+
+
+def _trace(signal: Floats, fs: float, base: float) -> str:
+    x, y = _thinned(signal, fs)
+    points = np.column_stack([LEFT + x * SPEED, base - y * GAIN])
+    return "M" + "L".join(f"{a:.2f} {b:.2f}" for a, b in points.tolist())
+
+
+def _thinned(signal: Floats, fs: float) -> tuple[Floats, Floats]:
+    """Seconds and millivolts; where many samples share a spot, its lowest and highest in their order: no peak is lost."""
+    n = len(signal)
+    size = int(fs * BIN_MM / SPEED)
+    if size <= 2:
+        return np.arange(n) / fs, signal
+    whole = n // size * size
+    parts = signal[:whole].reshape(-1, size)
+    start = np.arange(0, whole, size)[:, None]
+    at = np.sort(start + np.column_stack([parts.argmin(axis=1), parts.argmax(axis=1)]), axis=1).reshape(-1)
+    at = np.concatenate([at, np.arange(whole, n)])
+    return at / fs, signal[at]
+
+
+# ----------------------------------------------------------------------
+# The course of a sound as SVG: for each stroke the lowest and the highest sample of its part.
+
+STROKES: Final = 180
+WIDTH, HEIGHT = 360.0, 80.0
+LONGEST: Final = 600.0
+"""Seconds; a longer sound is played and not drawn."""
+
+
+def waveform(path: Path) -> str:
+    """The drawing of a sound file; empty where it cannot be decoded here (the extra `audio` decodes)."""
+    from hitmiss.media.audio import load_audio
+
+    try:
+        return draw_waveform(load_audio(path, max_seconds=LONGEST))
+    except (DataError, EnvironmentFault):
+        return ""
+
+
+def draw_waveform(clip: NDArray[np.float32]) -> str:
+    """Strokes from the lowest to the highest sample, the loudest of all filling the height.
+
+    >>> draw(np.array([0.0, 0.5, -0.5, 0.0], dtype=np.float32)).count("M")
+    4
+    """
+    ends = np.linspace(0, len(clip), min(STROKES, len(clip)) + 1).astype(np.int64)[:-1]
+    low, high = np.minimum.reduceat(clip, ends), np.maximum.reduceat(clip, ends)
+    loudest = max(float(np.abs(clip).max()), 1e-9)
+    middle, half = HEIGHT / 2, HEIGHT / 2 - 2
+    step = WIDTH / len(ends)
+    strokes = [
+        f"M{step * (i + 0.5):.2f} {middle - half * b / loudest:.2f}V{middle - half * min(a, b - 1e-3) / loudest + 0.4:.2f}"
+        for i, (a, b) in enumerate(zip(low.tolist(), high.tolist(), strict=True))
+    ]
+    return (
+        f'<svg class="wave" viewBox="0 0 {WIDTH:g} {HEIGHT:g}" aria-hidden="true"><path d="{"".join(strokes)}"/></svg>'
+    )

@@ -1,0 +1,586 @@
+"""Tests: paired decisions and answers, slices that differ, many differences judged at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import exp, log
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import bdtr, expit, gammaln, log_ndtr, logit, ndtr, ndtri, stdtr, stdtrit
+
+from hitmiss.core.errors import UnknownName, UsageError
+from hitmiss.core.progress import tell
+from hitmiss.core.tally import Floats
+from hitmiss.stats.bootstrap import Random
+
+# ----------------------------------------------------------------------
+# McNemar's test: do two detectors fail equally often on the same trials? Only pairs on which they differ speak.
+
+EXACT_UP_TO: Final = 2_000
+"""Discordant pairs up to which whole numbers are summed; beyond, the incomplete beta function is as good."""
+
+
+def exact(only_a: int, only_b: int) -> float:
+    """Two-sided exact p: min(1, 2 P(X <= min)), X binomial with chance ½ over the discordant pairs.
+
+    `only_a`: pairs on which only the first is right; `only_b`: only the second. 1 without discordant pairs.
+    Reference: McNemar 1947; equals `statsmodels.stats.contingency_tables.mcnemar(exact=True)`.
+
+    >>> exact(0, 0), exact(1, 5)
+    (1.0, 0.21875)
+    >>> f"{exact(238, 9):.3g}"
+    '7.48e-59'
+    """
+    below, _ = _tail(only_a, only_b)
+    return min(1.0, 2.0 * below)
+
+
+def mid_p(only_a: int, only_b: int) -> float:
+    """Two-sided mid-p: 2 P(X <= min) − P(X = min); less conservative than the exact test. 1 without discordant pairs.
+
+    Reference: Lancaster 1961; Fagerland, Lydersen & Laake 2013.
+
+    >>> mid_p(0, 0), mid_p(1, 5), mid_p(3, 3)
+    (1.0, 0.125, 1.0)
+    """
+    below, here = _tail(only_a, only_b)
+    return min(1.0, 2.0 * below - here)
+
+
+def _tail(only_a: int, only_b: int) -> tuple[float, float]:
+    """P(X <= min) and P(X = min)."""
+    if only_a < 0 or only_b < 0:
+        raise UsageError(f"counts of discordant pairs cannot be negative; found {only_a} and {only_b}")
+    n, least = only_a + only_b, min(only_a, only_b)
+    if n > EXACT_UP_TO:
+        return float(bdtr(least, n, 0.5)), _mass(least, n)
+    term = total = 1
+    for k in range(1, least + 1):
+        term = term * (n - k + 1) // k
+        total += term
+    return total / (1 << n), term / (1 << n)  # whole numbers: divided exactly, rounded once
+
+
+def _mass(k: int, n: int) -> float:
+    """P(X = k) by logarithms of factorials: a difference of two tails would lose digits."""
+    return exp(float(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)) - n * log(2.0))
+
+
+# ----------------------------------------------------------------------
+# Permutation tests of paired answers: if two detectors are alike, it does not matter who gave which answer.
+#
+# Each unit's two answers are exchanged or not. With few units every way is counted; else ways are drawn, and the
+# observed one counts among them: p = (b + 1) / (m + 1) (Phipson & Smyth 2010).
+
+PERMUTATION_EXACT_UP_TO: Final = 16
+"""Units up to which all 2ⁿ ways are counted where a way is a sum."""
+FEW: Final = 10
+"""Units up to which all 2ⁿ ways are counted where a way is a metric computed anew."""
+AT_A_TIME: Final = 1 << 22
+NEARLY: Final = 1e-9
+"""Sums that differ by less, relative to their terms, are equal: rounding must not break ties."""
+
+Swaps = NDArray[np.bool_]
+
+
+def sign_flip(differences: Floats, replicates: int, rng: Random) -> float:
+    """Two-sided p of a sum of differences, one a unit, under exchange of signs; 1 where no unit differs.
+
+    Exact up to 16 units that differ. On differences of −1, 0 and 1 that is the exact McNemar test.
+
+    >>> from hitmiss.stats.bootstrap import generator
+    >>> sign_flip(np.array([1.0, 1.0, 1.0, 1.0, 1.0, -1.0]), 0, generator(0))
+    0.21875
+    """
+    moving = differences[differences != 0.0]
+    if not len(moving):
+        return 1.0
+    bar = abs(float(moving.sum())) - NEARLY * float(np.abs(moving).sum())
+    if len(moving) <= PERMUTATION_EXACT_UP_TO:
+        sums = _all_ways(len(moving)) @ moving
+        return float(np.mean(np.abs(sums) >= bar))
+    beyond = sum(int((np.abs(s) >= bar).sum()) for s in _drawn_sums(moving, replicates, rng))
+    return (beyond + 1) / (replicates + 1)
+
+
+def _all_ways(n: int) -> Floats:
+    bits = np.arange(1 << n)[:, None] >> np.arange(n)
+    return np.asarray(1.0 - 2.0 * (bits & 1), dtype=np.float64)
+
+
+def _drawn_sums(moving: Floats, replicates: int, rng: Random) -> Iterator[Floats]:
+    step = max(1, AT_A_TIME // len(moving))
+    for start in range(0, replicates, step):
+        tell("permutations", start, replicates)
+        size = (min(step, replicates - start), len(moving))
+        yield np.asarray((1.0 - 2.0 * rng.heads(size[0] * size[1]).reshape(size)) @ moving, dtype=np.float64)
+
+
+def swap(statistic: Callable[[Swaps], float], n_units: int, replicates: int, rng: Random) -> float:
+    """Two-sided p of any difference of two figures; `statistic` gives it when the units marked have been exchanged.
+
+    Ways in which the figure is undefined are left out; NaN where the observed one is. 1 where exchange changes nothing.
+
+    >>> from hitmiss.stats.bootstrap import generator
+    >>> gained = np.array([1.0, 1.0, -1.0])
+    >>> swap(lambda swapped: float(np.where(swapped, -gained, gained).sum()), 3, 0, generator(0))
+    1.0
+    """
+    observed = statistic(np.zeros(n_units, dtype=bool))
+    if np.isnan(observed):
+        return float("nan")
+    values = np.array([statistic(way) for way in _ways(n_units, replicates, rng)])
+    values = values[~np.isnan(values)]
+    beyond = int((np.abs(values) >= abs(observed) - NEARLY).sum())
+    if n_units <= FEW:
+        return beyond / len(values)
+    return (beyond + 1) / (len(values) + 1)
+
+
+def _ways(n_units: int, replicates: int, rng: Random) -> Iterator[Swaps]:
+    if n_units <= FEW:
+        yield from (_all_ways(n_units) < 0)
+        return
+    for done in range(replicates):
+        tell("permutations", done, replicates)
+        yield rng.heads(n_units)
+
+
+# ----------------------------------------------------------------------
+# Many tests at once: p values adjusted so that the family as a whole keeps its level.
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's step-down adjustment: the chance of any false alarm in the family stays at the level, whatever depends on what.
+
+    In ascending order, p₍ᵢ₎ · (m − i + 1), never below the one before, at most 1. Reference: Holm 1979.
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    return _in_order(p_values, lambda p: np.maximum.accumulate(p * np.arange(len(p), 0, -1)))
+
+
+def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
+    """Benjamini–Hochberg adjustment: of the differences called, the expected share of false ones stays at the level.
+
+    In descending order, p₍ᵢ₎ · m / i, never above the one after, at most 1. Reference: Benjamini & Hochberg 1995.
+
+    >>> benjamini_hochberg([0.01, 0.04, 0.03])
+    [0.03, 0.04, 0.04]
+    """
+    return _in_order(p_values, _step_up)
+
+
+def _step_up(p: Floats) -> Floats:
+    scaled = p * (len(p) / np.arange(1, len(p) + 1))
+    return np.minimum.accumulate(scaled[::-1])[::-1]
+
+
+def _in_order(p_values: Sequence[float], adjust: Callable[[Floats], Floats]) -> list[float]:
+    p = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(p, kind="stable")
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum(adjust(p[order]), 1.0)
+    return [float(x) for x in adjusted]
+
+
+CORRECTIONS: Final[dict[str, Callable[[Sequence[float]], list[float]]]] = {
+    "holm": holm,
+    "bh": benjamini_hochberg,
+    "none": lambda p: [float(x) for x in p],
+}
+
+
+def adjusted(p_values: Sequence[float | None], correction: str) -> list[float | None]:
+    """p values of one family adjusted; those that are undefined stay so and do not count.
+
+    >>> adjusted([0.01, None, 0.04], "holm")
+    [0.02, None, 0.04]
+    """
+    if correction not in CORRECTIONS:
+        raise UnknownName("correction", correction, CORRECTIONS)
+    known = iter(CORRECTIONS[correction]([p for p in p_values if p is not None]))
+    return [None if p is None else next(known) for p in p_values]
+
+
+# ----------------------------------------------------------------------
+# Compact letter display: runs that share a letter have not been shown to differ (Piepho 2004, insert and absorb).
+
+
+def groups(names: Sequence[str], different: Iterable[tuple[str, str]]) -> list[tuple[str, ...]]:
+    """The largest groups without a pair that differs, in the order of `names`.
+
+    >>> groups(["a", "b", "c"], [("a", "c")])
+    [('a', 'b'), ('b', 'c')]
+    >>> groups(["a", "b"], [])
+    [('a', 'b')]
+    """
+    found = [frozenset(names)]
+    for one, other in different:
+        split = [part for g in found for part in ((g - {one}, g - {other}) if {one, other} <= g else (g,))]
+        found = [g for g in dict.fromkeys(split) if not any(g < rest for rest in split)]
+    place = {name: i for i, name in enumerate(names)}
+    ordered = [tuple(sorted(g, key=place.__getitem__)) for g in found]
+    return sorted(ordered, key=lambda g: [place[name] for name in g])
+
+
+def letters(names: Sequence[str], different: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """The letters of each name: those of the groups that it belongs to.
+
+    >>> letters(["a", "b", "c"], [("a", "c")])
+    {'a': 'a', 'b': 'ab', 'c': 'b'}
+    """
+    found = groups(names, different)
+    return {name: "".join(_letter(i) for i, g in enumerate(found) if name in g) for name in names}
+
+
+def _letter(index: int) -> str:
+    """a … z, then a1 … z1, a2 …"""
+    round_, place = divmod(index, 26)
+    return chr(ord("a") + place) + (str(round_) if round_ else "")
+
+
+# ----------------------------------------------------------------------
+# Are some slices worse than the rest, and is the whole worse than its slices? Tests of figures with intervals.
+#
+# A slice that looks worst among twenty equal ones always exists, so "the worst slice" is no finding. Here every slice is
+# tested against all others together, the p values are corrected for the number of slices that were looked at, and each
+# figure is given a second time, shrunk towards the others by as much as its interval leaves open.
+#
+# All that is needed are the figures, the ends of their intervals and how many trials they are over: the same answer comes
+# from trials, from counts and from a results file.
+
+FEWEST: Final = 3
+"""Slices without which nothing can be said about any of them."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of one slice: its value, the ends of its interval, and the trials of its rarer class."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+
+
+@dataclass(frozen=True)
+class Tested:
+    """A slice against the others: their common figure, its own shrunk towards them, and the p value of no difference.
+
+    `p` is two-sided and not corrected; `is_above` tells on which side of the others the slice lies.
+    """
+
+    others: float
+    shrunken: float
+    p: float
+    is_above: bool
+
+
+@dataclass(frozen=True)
+class Shift:
+    """The figure of all trials against the mean of its slices: how far apart they are, and the p value."""
+
+    whole: float
+    within: float
+    p: float
+
+
+def against_others(figures: Sequence[Figure], *, level: float = 0.95, bounded: bool = True) -> list[Tested]:
+    """Each slice tested against all others together.
+
+    Figures of `bounded` metrics (shares, areas) are compared as log-odds, where their errors are nearly normal. The others'
+    common figure is their mean, weighted by how sure each is; the spread between slices beyond their errors
+    (DerSimonian and Laird 1986) says how far a figure is to be shrunk.
+
+    Parameters
+    ----------
+    figures
+        The slices' figures; the intervals may come from any method.
+    level
+        The level of the intervals.
+    bounded
+        Whether the metric lies between 0 and 1.
+
+    Returns
+    -------
+    list of Tested
+        One for each figure, in order; empty where there are fewer than three slices.
+
+    Examples
+    --------
+    >>> alike = [Figure(0.10, 0.06, 0.14, 200), Figure(0.11, 0.07, 0.15, 200), Figure(0.09, 0.05, 0.13, 200)]
+    >>> min(t.p for t in against_others(alike)) > 0.1
+    True
+    >>> odd = against_others([*alike, Figure(0.40, 0.33, 0.47, 200)])[-1]
+    >>> odd.p < 1e-6, odd.is_above, 0.30 < odd.shrunken < 0.40
+    (True, True, True)
+    """
+    if len(figures) < FEWEST:
+        return []
+    place, error = _placed(figures, level, bounded)
+    error = _steadied(error, np.array([max(f.n, 1) for f in figures], dtype=np.float64))
+    weight = 1.0 / error**2
+    back = expit if bounded else (lambda x: x)
+    rest = (weight @ place - weight * place) / (weight.sum() - weight)
+    rest_error = np.sqrt(1.0 / (weight.sum() - weight))
+    z = (place - rest) / np.hypot(error, rest_error)
+    spread = _spread(place, weight)
+    random = 1.0 / (error**2 + spread)
+    centre = float(random @ place / random.sum())
+    pulled = centre + spread / (spread + error**2) * (place - centre)
+    return [
+        Tested(float(back(rest[i])), float(back(pulled[i])), float(2.0 * ndtr(-abs(z[i]))), bool(z[i] > 0))
+        for i in range(len(figures))
+    ]
+
+
+def surviving(tests: Sequence[float], level: float = 0.95) -> list[int]:
+    """The places of the p values that survive Holm's correction over all of them.
+
+    >>> surviving([0.001, 0.04, 0.5])
+    [0]
+    """
+    return [i for i, p in enumerate(holm(tests)) if p < 1.0 - level] if len(tests) else []
+
+
+def shift(whole: Figure, slices: Sequence[Figure], sizes: Sequence[int], *, level: float = 0.95) -> Shift | None:
+    """Whether all trials together do other than their slices one by one: scores that mean different things in each.
+
+    The mean of the slices is weighted by their trials (`sizes`). The whole and its slices share their trials, so their
+    errors are taken to add up, which can only make the test too careful.
+
+    >>> apart = shift(Figure(0.47, 0.45, 0.49, 900), [Figure(0.10, 0.07, 0.13, 300)] * 3, [600] * 3)
+    >>> round(apart.within, 2), apart.p < 1e-6
+    (0.1, True)
+    """
+    if len(slices) < 2 or not sum(sizes):
+        return None
+    half = float(ndtri(0.5 + level / 2))
+    share = np.asarray(sizes, dtype=np.float64) / sum(sizes)
+    values = np.array([f.value for f in slices])
+    errors = np.array([(f.high - f.low) / (2 * half) for f in slices])
+    within = float(share @ values)
+    error = (whole.high - whole.low) / (2 * half) + float(np.sqrt(((share * errors) ** 2).sum()))
+    distance = abs(whole.value - within)
+    p = 1.0 if distance == 0 else 0.0 if error == 0 else float(2.0 * ndtr(-distance / error))
+    return Shift(whole.value, within, p)
+
+
+def _placed(figures: Sequence[Figure], level: float, bounded: bool) -> tuple[Floats, Floats]:
+    """Each figure on the scale of the test, and its standard error there."""
+    half = float(ndtri(0.5 + level / 2))
+    places, errors = [], []
+    for f in figures:
+        edge = 0.5 / (f.n + 1) if bounded else 0.0
+        ends = [_at(v, edge, bounded) for v in (f.value, f.low, f.high)]
+        error = (ends[2] - ends[1]) / (2 * half)
+        if error <= 0.0:  # every replicate gave the same figure: no error at all is too good to be true
+            error = _at(min(1.0, 3.0 / max(f.n, 3)), edge, True) - _at(0.0, edge, True) if bounded else math.inf
+            error /= 2 * half
+        places.append(ends[0])
+        errors.append(max(error, 1e-12))
+    return np.array(places), np.array(errors)
+
+
+def _steadied(error: Floats, n: Floats) -> Floats:
+    """Errors no smaller than those of slices of their size usually are.
+
+    The interval of a small slice is itself uncertain, and one that is too narrow by chance would raise an alarm. If the
+    slices are alike, which is what is tested, their errors differ by their sizes alone.
+    """
+    usual = float(np.median(error**2 * n))
+    return np.asarray(np.maximum(error, np.sqrt(usual / n)))
+
+
+def _at(value: float, edge: float, bounded: bool) -> float:
+    return float(logit(min(max(value, edge), 1.0 - edge))) if bounded else value
+
+
+def _spread(place: Floats, weight: Floats) -> float:
+    """The variance between slices beyond what their errors explain, by moments."""
+    mean = float(weight @ place / weight.sum())
+    excess = float(weight @ (place - mean) ** 2) - (len(place) - 1)
+    scale = float(weight.sum() - (weight**2).sum() / weight.sum())
+    return max(excess / scale, 0.0) if scale > 0 else 0.0
+
+
+# ----------------------------------------------------------------------
+# Many differences judged at once, from one shared stream of replicates: max-T with step-down, and ranks.
+#
+# All figures of all systems are computed on the same draws, so replicate r of every difference belongs to one resampled data
+# set. Each difference is divided by its standard error; the largest of the recentred replicates over the family says how far
+# the most extreme of many true zeros strays. What is beyond that is shown, with the family's error at the level whatever
+# depends on what (Westfall & Young 1993; Romano & Wolf 2005, step-down). Cost grows with replicates times differences, and
+# the adjusted p has no floor that grows with the family: 1,000 replicates serve 2 systems and 200.
+#
+# Beyond the last replicate the p value goes on along the tail of the studentised statistic: 1 − (1 − p(t))^k, k the number
+# of independent tests that would have the same critical value.
+
+
+@dataclass(frozen=True, eq=False)
+class Simultaneous:
+    """Differences of one family: p values alone and adjusted, and intervals that hold all at once."""
+
+    p_values: Floats
+    adjusted: Floats
+    low: Floats
+    high: Floats
+    errors: Floats
+
+
+Replicates = Callable[[int], Floats]
+"""The replicates of a difference by its place; asked for one at a time, so that a large family fits in memory."""
+
+
+def max_t(
+    estimates: Floats, replicates: Replicates, n_replicates: int, degrees: Floats, level: float = 0.95
+) -> Simultaneous:
+    """Step-down max-T over a family of differences.
+
+    Parameters
+    ----------
+    estimates
+        The differences; NaN where one is undefined (it then has no part in the family).
+    replicates
+        Gives the replicates of a difference by its place.
+    n_replicates
+        How many there are of each.
+    degrees
+        Degrees of freedom of each standard error (units less one; inf where there are very many).
+    level
+        Level of the simultaneous intervals.
+
+    Returns
+    -------
+    Simultaneous
+        NaN where a difference is undefined or its replicates do not vary.
+
+    >>> rng = np.random.default_rng(0)
+    >>> draws = rng.normal(size=(3, 2000)) + np.array([[0.0], [1.0], [9.0]])
+    >>> found = max_t(np.array([0.0, 1.0, 9.0]), lambda i: draws[i], 2000, np.full(3, np.inf))
+    >>> [bool(p < 0.05) for p in found.adjusted]
+    [False, False, True]
+    """
+    size = len(estimates)
+    errors = np.full(size, np.nan)
+    for place in np.flatnonzero(np.isfinite(estimates)):
+        known = _known(replicates(int(place)))
+        if len(known) > 1:
+            errors[place] = known.std(ddof=1)
+    shrunk = np.sqrt(1.0 - 1.0 / (degrees + 1.0))
+    scores = _scores(estimates, errors, shrunk, degrees)
+    p_values = _two_sided(scores)
+    largest = np.zeros(n_replicates)
+    adjusted = np.full(size, np.nan)
+    order = [int(i) for i in np.argsort(scores, kind="stable") if not math.isnan(scores[i])]
+    reached: dict[int, int] = {}
+    for i in order:  # from the least to the greatest: the family of a step is what is not shown before it
+        if errors[i] > 0.0:
+            np.maximum(largest, np.nan_to_num(np.abs(replicates(i) - estimates[i]) / errors[i]), out=largest)
+        reached[i] = int((largest >= scores[i]).sum())
+    if not order:
+        nothing = np.full(size, np.nan)
+        return Simultaneous(nothing, nothing.copy(), nothing.copy(), nothing.copy(), errors)
+    critical = float(np.quantile(largest, level, method="higher"))
+    as_many = _independent_tests(critical, 1.0 - level)
+    before = 0.0
+    for i in reversed(order):
+        p = (1.0 + reached[i]) / (n_replicates + 1.0)
+        if not reached[i]:
+            p = min(p, _sidak(float(scores[i]), as_many))
+        before = max(before, p, float(p_values[i]))
+        adjusted[i] = min(before, 1.0)
+    half = np.where(errors > 0.0, _student(critical, degrees) / shrunk * errors, np.nan)
+    return Simultaneous(p_values, adjusted, estimates - half, estimates + half, errors)
+
+
+def _scores(estimates: Floats, errors: Floats, shrunk: Floats, degrees: Floats) -> Floats:
+    """Each studentised difference as a normal deviate; NaN where there is nothing to judge.
+
+    A difference that is the same in every replicate has no error to be divided by. It is judged as the sign test would
+    judge units that all lean one way: p = 2^(1 − units).
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scores = normal_scores(np.where(errors > 0.0, np.abs(estimates) / errors * shrunk, np.nan), degrees)
+    alike = (errors == 0.0) & (estimates != 0.0)
+    scores[alike] = -ndtri(np.maximum(np.exp2(-1.0 - np.minimum(degrees[alike], 900.0)), 1e-300))
+    return scores
+
+
+def _known(values: Floats) -> Floats:
+    return values[np.isfinite(values)]
+
+
+def normal_scores(t: Floats, degrees: Floats) -> Floats:
+    """The normal deviate with the same tail as Student's t: what a t of few degrees says, on the scale of the replicates."""
+    plain = ~np.isfinite(degrees)
+    out = t.copy()
+    few = ~plain & np.isfinite(t)
+    tail = stdtr(degrees[few], -t[few])
+    out[few] = np.where(tail > 0.0, -ndtri(np.maximum(tail, 1e-300)), 37.0)
+    return out
+
+
+def _student(z: float, degrees: Floats) -> Floats:
+    """Student's quantile with the tail of a normal deviate z; z itself for infinite degrees."""
+    tail = math.exp(float(log_ndtr(-z)))
+    out = np.full(len(degrees), z)
+    few = np.isfinite(degrees)
+    out[few] = -stdtrit(degrees[few], tail)
+    return out
+
+
+def _two_sided(z: Floats) -> Floats:
+    return np.asarray(np.minimum(1.0, 2.0 * np.exp(log_ndtr(-z))), dtype=np.float64)
+
+
+def _independent_tests(critical: float, alpha: float) -> float:
+    """How many independent tests have this critical value at alpha: ln(1 − α) / ln(1 − p(critical)), at least 1."""
+    p = min(2.0 * math.exp(float(log_ndtr(-critical))), 0.5)
+    return max(1.0, math.log1p(-alpha) / math.log1p(-p)) if p > 0.0 else 1.0
+
+
+def _sidak(z: float, tests: float) -> float:
+    """1 − (1 − p)^tests, exact for the smallest p."""
+    p = min(1.0, 2.0 * math.exp(float(log_ndtr(-z))))
+    return -math.expm1(tests * math.log1p(-p)) if p < 1.0 else 1.0
+
+
+def ranks(
+    names: Sequence[str], better: Sequence[tuple[str, str]], defined: Sequence[str]
+) -> dict[str, tuple[int, int]]:
+    """Confidence intervals of ranks, all at once: 1 + how many were shown to be better, and n − how many worse.
+
+    `better` lists (better, worse) pairs that were shown with the family's error at the level (Mogstad et al. 2024).
+
+    >>> ranks(["a", "b", "c"], [("a", "c")], ["a", "b", "c"])
+    {'a': (1, 2), 'b': (1, 3), 'c': (2, 3)}
+    """
+    above, below = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
+    for one, other in better:
+        below[one] += 1
+        above[other] += 1
+    return {name: (1 + above[name], len(defined) - below[name]) for name in names if name in set(defined)}
+
+
+def spread_out(positive: NDArray[np.bool_], place: NDArray[np.int64], most: int, by_class: bool) -> NDArray[np.int64]:
+    """Trials dealt out at random to at most `most` blocks (of each class, or of both together), as units to be drawn.
+
+    Independent trials may be drawn in random blocks of equal size: the variance is the same, known from as many blocks.
+    With no more trials than blocks every trial is its own. `place` is a random order of the trials.
+    """
+    sides = [np.flatnonzero(positive), np.flatnonzero(~positive)] if by_class else [np.arange(len(positive))]
+    unit = np.zeros(len(positive), dtype=np.int64)
+    start = 0
+    for members in sides:
+        rank = np.empty(len(members), dtype=np.int64)
+        rank[np.argsort(place[members], kind="stable")] = np.arange(len(members))
+        unit[members] = start + rank % most
+        start += min(most, len(members))
+    return unit
