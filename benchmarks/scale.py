@@ -51,11 +51,11 @@ import sys, time
 from glob import glob
 from hashlib import sha256
 import numpy as np
-from hitmiss.protocol import find_protocol
+from hitmiss.evaluation.protocol import find_protocol
 from hitmiss.scale.passes import first_pass
 from hitmiss.scale.plan import Shard, ShardPlan
 from hitmiss.scale.tallies import merge_tallies
-from hitmiss.stats.keys import scores_of
+from hitmiss.stats.sketch import scores_of
 bits = int(sys.argv[2])
 plan = ShardPlan(find_protocol("asvspoof5").read, keep=("codec",), bits=bits, ids=False)
 best = 9e9

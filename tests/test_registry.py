@@ -235,7 +235,7 @@ def test_entry_points_add_metrics_and_a_broken_one_only_warns(tmp_path: Path) ->
     write(tmp_path / "raising_metrics.py", "raise RuntimeError('not today')")
     said = run(
         """
-        from hitmiss.registry import all_metrics
+        from hitmiss.core.registry import all_metrics
         print("row_count" in all_metrics(), "eer" in all_metrics())
         all_metrics()
         """,
@@ -280,9 +280,9 @@ def test_metrics_are_listed_in_order() -> None:
 
 EVERY_KIND = """
 import numpy as np
-from hitmiss import registry
-from hitmiss.attack.codec import Codec
-from hitmiss.attack.engines import Engine
+from hitmiss.core import registry
+from hitmiss.attack.codecs import Codec
+from hitmiss.attack.codecs import Engine
 from hitmiss.attack.family import attack
 from hitmiss.detect.detector import CallableDetector
 

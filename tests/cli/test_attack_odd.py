@@ -15,7 +15,7 @@ from hitmiss.simulate.ecg import ConvBaseline, _graph, simulate, train
 N = 8
 MODELS = """
 import numpy as np
-from hitmiss.simulate.ecg_model import ConvBaseline
+from hitmiss.simulate.ecg import ConvBaseline
 inner = ConvBaseline.load({path!r})
 
 def probability(x):

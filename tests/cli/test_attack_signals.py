@@ -22,7 +22,7 @@ from hitmiss.simulate.ecg import ConvBaseline, simulate, train
 
 SLOW = """
 import time
-from hitmiss.simulate.ecg_model import ConvBaseline
+from hitmiss.simulate.ecg import ConvBaseline
 inner = ConvBaseline.load({path!r})
 
 class Slow(ConvBaseline):

@@ -32,7 +32,7 @@ ENDINGS = [
 def failing_plugin(folder: Path, expression: str) -> list[str]:
     """Words of a command line whose work fails: a plug-in that breaks the verb."""
     file = folder / "fails.py"
-    imports = "from hitmiss import errors\nfrom hitmiss.core.errors import Fault"
+    imports = "from hitmiss.core import errors\nfrom hitmiss.core.errors import Fault"
     broken = (
         f"import hitmiss.cli.list as verb\ndef metric_rows():\n    verb.metric_rows = kept\n    raise {expression}\n"
     )

@@ -144,7 +144,7 @@ def test_a_bar_waits_two_seconds_and_anew_after_each_print(monkeypatch: pytest.M
 
 SHARED = """
 import sys
-from hitmiss import progress
+from hitmiss.core import progress
 from hitmiss.cli import progressing
 progressing.AFTER_SECONDS = 0.0
 with progressing.shown("score"):

@@ -265,7 +265,7 @@ def test_an_interrupted_run_says_so(tmp_path: Path, number: signal.Signals) -> N
 
 FULL = """
 import resource, signal, sys
-from hitmiss.errors import EnvironmentFault
+from hitmiss.core.errors import EnvironmentFault
 from hitmiss.io.runs import start
 resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
 run = start(sys.argv[1], kind="test", config={"a": 1}, items=[f"i{n:04d}" for n in range(300)])

@@ -305,7 +305,7 @@ import hashlib, numpy as np
 from hitmiss.metrics.detection import cllr_form, eer_form, min_dcf_form
 from hitmiss.stats.bootstrap import trial_replicates
 from hitmiss.stats.forms import PairShare
-from hitmiss.tally import Tally
+from hitmiss.core.tally import Tally
 rng = np.random.default_rng(0)
 tally = Tally.of_classes(rng.normal(2, 1, size=40_000), rng.normal(0, 1, size=60_000))
 forms = [eer_form("grouped"), min_dcf_form(0.95, 1.0, 10.0, True), PairShare(), cllr_form()]

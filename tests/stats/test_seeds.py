@@ -266,7 +266,7 @@ def test_coins_bytes_and_orders() -> None:
 
 
 SCRIPT = """
-from hitmiss.stats.seeds import generator
+from hitmiss.stats.bootstrap import generator
 import hashlib, numpy as np
 r = generator(9, "versions")
 parts = [r.multinomial(10**6, np.full(50, 0.02), size=40), r.binomial(np.arange(500), 0.3), r.integers(777, size=999),
