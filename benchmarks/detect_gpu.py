@@ -28,19 +28,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from hitmiss.detect.beats import (
-    BINS,
-    DEVIATION,
-    MEAN,
-    PLAIN,
-    Arrangement,
-    Beats,
-    BeatsConfig,
-    BeatsDetector,
-    fbank,
-    random_checkpoint,
-    relative_buckets,
-)
+from hitmiss.detect.beats import Beats, BeatsConfig, BeatsDetector, random_checkpoint
+from hitmiss.detect.beats_encoder import BINS, DEVIATION, MEAN, PLAIN, Arrangement, fbank, relative_buckets
 
 RATE = 16000
 TINY = BeatsConfig(

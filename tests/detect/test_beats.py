@@ -13,17 +13,15 @@ from detect_parts import clip, corpus
 
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.detect import beats
-from hitmiss.detect import beats as banks
+from hitmiss.detect import beats_encoder as banks
 from hitmiss.detect.beats import (
-    PLAIN,
-    Arrangement,
     Beats,
     BeatsConfig,
     BeatsDetector,
     random_checkpoint,
-    relative_buckets,
     weight_shapes,
 )
+from hitmiss.detect.beats_encoder import PLAIN, Arrangement, relative_buckets
 from hitmiss.detect.detector import open_detector
 from hitmiss.detect.loop import detect
 

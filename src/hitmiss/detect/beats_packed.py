@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.detect.beats import (
+from hitmiss.detect.beats_encoder import (
     BINS,
     DEVIATION,
     FFT,
