@@ -18,7 +18,7 @@ import pytest
 import hitmiss as hm
 from hitmiss.cli.main import run
 from hitmiss.core.errors import HitmissError
-from hitmiss.core.question import FIXED, INNER, MADE, OWN, SCORES, stored
+from hitmiss.core.question import FIXED, INNER, MADE, OWN, SCORES, ReadSpec, stored
 from hitmiss.core.results import Results
 from hitmiss.core.trials import Header, Trials
 from hitmiss.io.reader import read
@@ -185,8 +185,8 @@ def of_identity(folder: Path, name: str) -> Figures:
     if len(columns) < 5:
         pytest.skip("a file cannot have two columns of one name")
     path = str(write_csv(folder / "t.csv", columns))
-    rules = toxicity.PredictionRules(identities=(name,))
-    found = toxicity.evaluate_run(toxicity.load_table([path], rules=rules), bootstrap=0).results
+    spec = ReadSpec(identities=(name,))
+    found = toxicity.evaluate_run(toxicity.load_table([path], spec=spec), bootstrap=0).results
     return sorted(((e.metric, e.average, e.value, e.n) for e in found), key=repr)
 
 

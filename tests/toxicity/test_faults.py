@@ -9,7 +9,7 @@ import pytest
 
 from hitmiss.cli.main import run
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.io.predictions import PredictionRules
+from hitmiss.core.question import ReadSpec
 from hitmiss.protocols.toxicity import evaluate_run, load_run, load_table, read_run
 
 Writer = Callable[..., Path]
@@ -19,7 +19,7 @@ GOOD = ("a,1,0.9,0.5", "b,0,0.2,0.5", "c,1,0.7,0.5", "d,0,0.6,0.5")
 
 def refused(folder: Path, *languages: str, **rules: object) -> DataError:
     with pytest.raises(DataError) as caught:
-        read_run(folder, "run", languages or None, rules=PredictionRules(**rules))  # type: ignore[arg-type]
+        read_run(folder, "run", languages or None, spec=ReadSpec(**rules))  # type: ignore[arg-type]
     message = str(caught.value)
     assert "\n" not in message and "Traceback" not in message
     return caught.value
@@ -64,7 +64,7 @@ def test_a_decimal_comma_is_named(predictions: Writer) -> None:
     folder = predictions("en", "a;1;0,9", "b;0;0,25", header=header)
     error = refused(folder)
     assert "--decimal ," in str(error) and [f.value for f in error.faults] == ["0,9", "0,25"]
-    trials = read_run(folder, "run", rules=PredictionRules(decimal=","))
+    trials = read_run(folder, "run", spec=ReadSpec(decimal=","))
     assert trials.score.tolist() == [0.9, 0.25]
 
 
@@ -88,7 +88,7 @@ def test_all_faults_of_all_files_are_listed_together(predictions: Writer, capsys
 
 def test_missing_values_can_be_dropped_and_are_counted(predictions: Writer) -> None:
     folder = predictions("en", *GOOD, "x,,0.5,0.5", "y,-1,0.5,0.5", "z,1,NA,0.5")
-    trials = read_run(folder, "run", rules=PredictionRules(missing="drop"))
+    trials = read_run(folder, "run", spec=ReadSpec(missing="drop"))
     assert trials.items == ["en/a", "en/b", "en/c", "en/d"]
     assert any("3 rows without a label, score or decision were dropped (en 3)" in n for n in trials.header.notes)
     assert "missing:drop(3)" in trials.header.choices
@@ -101,14 +101,14 @@ def test_wrong_values_are_never_dropped(predictions: Writer) -> None:
 
 def test_nothing_left_after_dropping_is_said(predictions: Writer) -> None:
     with pytest.raises(UsageError, match="no row is left"):
-        read_run(predictions("en", "a,-1,0.5,0.5"), "run", rules=PredictionRules(missing="drop"))
+        read_run(predictions("en", "a,-1,0.5,0.5"), "run", spec=ReadSpec(missing="drop"))
 
 
 def test_logits_need_a_word_and_a_threshold(predictions: Writer) -> None:
     folder = predictions("en", "a,1,2.5", "b,0,-1.5", "c,1,inf", header="id,y_true,y_prob")
     assert "--scores any" in str(refused(folder))
     with pytest.raises(UsageError, match="no threshold goes without saying"):
-        read_run(folder, "run", rules=PredictionRules(any_scores=True))
+        read_run(folder, "run", spec=ReadSpec(score_kind="raw"))
 
 
 def test_requested_languages_without_a_file_are_all_named(predictions: Writer) -> None:
@@ -156,7 +156,7 @@ def test_a_column_that_is_missing_or_could_be_two_is_said(predictions: Writer) -
     trials = read_run(
         predictions("en", "a,1,0.5,0.6", header="id,y_true,prob,score"),
         "run",
-        rules=PredictionRules(columns={"score": "score"}),
+        spec=ReadSpec(columns={"score": "score"}),
     )
     assert trials.score.tolist() == [0.6]
 
@@ -216,9 +216,9 @@ def test_thresholds_are_compared_as_numbers_and_rules_override(predictions: Writ
     differing = predictions("en", "a,1,0.6,0.7", "b,0,0.4,0.3", "c,0,0.4,0.3")
     error = refused(differing)
     assert "--threshold_rule first" in str(error) and [f.row for f in error.faults] == [3, 4]
-    first = load_run(differing, "run", rules=PredictionRules(threshold_rule="first"))
+    first = load_run(differing, "run", spec=ReadSpec(threshold_rule="first"))
     assert first.trials.column("decision").to_list() == [0, 0, 0]
-    each = load_run(differing, "run", rules=PredictionRules(threshold_rule="per-row"))
+    each = load_run(differing, "run", spec=ReadSpec(threshold_rule="per-row"))
     assert each.trials.column("decision").to_list() == [0, 1, 1]
     assert "threshold-rule:per-row" in each.trials.header.choices
 

@@ -236,10 +236,9 @@ def _opened(word: Any, key: Any, design: Design, side: Side, languages: Sequence
 
 def _languages(design: Design, asked: Languages, reading: ReadSpec, files: Files) -> Results:
     """A toxicity evaluation again."""
-    from hitmiss.io.predictions import PredictionRules
     from hitmiss.protocols.toxicity import evaluate_run, load_any, load_run
 
-    rules, default = PredictionRules.of(reading), asked.default_threshold
+    default = asked.default_threshold
     deciding = Deciding(design.threshold) if default is None else Deciding(design.threshold, default, "config")
     words = [str(p) for p in files.scores]
     if asked.run_tag is not None:
@@ -249,12 +248,12 @@ def _languages(design: Design, asked: Languages, reading: ReadSpec, files: Files
             folder,
             asked.run_tag,
             list(asked.names) or None,
-            rules=rules,
+            spec=reading,
             deciding=deciding,
             skip_missing=asked.skip_missing,
         )
     else:
-        run = load_any(words, asked.group, languages=list(asked.names) or None, rules=rules, deciding=deciding)
+        run = load_any(words, asked.group, languages=list(asked.names) or None, spec=reading, deciding=deciding)
     plan = {"bootstrap": design.bootstrap, "seed": design.seed}
     return evaluate_run(run, level=design.level, undefined=design.undefined or "zero", **plan).results
 
@@ -448,26 +447,24 @@ def _design_of(parts: Mapping[str, str], protocol: Protocol | None) -> Design:
 
 def _toxicity(parts: dict[str, str], scores: Any, reading: ReadSpec) -> Results:
     """A toxicity evaluation again: rows left out, thresholds and undefined figures by the rules that the claim names."""
-    from hitmiss.io.predictions import PredictionRules
     from hitmiss.protocols.toxicity import evaluate_run, reload
 
     told = parts.get("choices", "")
     rule, default = re.search(r"threshold-rule:([a-z-]+)", told), re.search(r"default-threshold:([^+]+)", told)
     stated = ReadSpec.from_plain(json.loads(parts.get("read", "{}"))).changed(
         missing="drop" if "missing:drop" in told else None,
-        score_kind="raw" if parts.get("kind") == "raw" else None,
+        score_kind=None if parts.get("kind") == "probability" else parts.get("kind"),
         threshold_rule=rule[1] if rule else None,
         identities=tuple(parts["identities"].split("+")) if "identities" in parts else (),
         dedupe="dedupe" in told,
     )
-    rules = PredictionRules.of(reading.over(stated))
     given = float(parts["threshold"].partition(" ")[0]) if "decisions:given" in told else None
     deciding = Deciding(given, float(default[1]), "config") if default else Deciding(given)
     skipped, only = re.search(r"missing-language:skip\([^)]*\)", told), re.search(r"only:([^+|]+)", told)
     run = reload(
         scores,
         parts.get("by"),
-        rules=rules,
+        spec=reading.over(stated),
         deciding=deciding,
         choices=(skipped[0],) if skipped else (),
         languages=only[1].split(" & ") if only else None,

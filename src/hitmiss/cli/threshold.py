@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hitmiss.cli import printing
+from hitmiss.cli import groups, printing
+from hitmiss.cli.groups import grouped
+from hitmiss.core.question import ReadSpec
 
 if TYPE_CHECKING:
     from hitmiss.protocols.tuning import Tuning
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 VALIDATION = "Validation predictions: FOLDER:RUN_TAG, files named after languages, or files with a language column."
 
 
+@grouped(reading=groups.reading)
 def threshold(
     validation: Annotated[list[str], typer.Argument(help=VALIDATION)],
     maximize: Annotated[str, typer.Option(help="A figure of decisions: f1, accuracy, mcc, balanced_accuracy …")] = "f1",
@@ -24,7 +27,8 @@ def threshold(
     output_dir: Annotated[str | None, typer.Option(help="Write them here and leave the test files alone.")] = None,
     group: Annotated[str | None, typer.Option(help="Column to go by, where it is not language.")] = None,
     missing: Annotated[str, typer.Option(help="refuse, or drop rows without label or score.")] = "refuse",
-    column: Annotated[list[str] | None, typer.Option(help="Our name = the file's column, `label=gold`.")] = None,
+    *,
+    reading: ReadSpec,
     json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of a table.")] = False,
 ) -> None:
     """Choose thresholds on validation data, and show how much of the gain is left on test data."""
@@ -39,8 +43,7 @@ def threshold(
         maximize=maximize,
         search=search,
         group=group,
-        missing=missing,
-        columns=printing.pairs("--column", column or []),
+        spec=reading.changed(missing=None if missing == "refuse" else missing),
     )
     written = write_thresholds(tuning, Path(output_dir) if output_dir else None) if write or output_dir else {}
     _print(tuning, json)

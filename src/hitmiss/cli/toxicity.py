@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     import polars as pl
 
     from hitmiss.io.config import ToxicityConfig
-    from hitmiss.io.predictions import PredictionRules
     from hitmiss.protocols.toxicity import Board, Run
 
 MOST_LISTED = 1000
@@ -76,22 +75,20 @@ def toxicity(
     Options may be written with dashes or underscores: --pred_dir is --pred-dir.
     """
     from hitmiss.core.errors import DataError
-    from hitmiss.io.predictions import PredictionRules
+    from hitmiss.io.predictions import any_scores
 
     _refuse_unknown(scores, undefined, missing_language)
-    rules = PredictionRules.of(
-        reading.changed(
-            missing=None if missing == "refuse" else missing,
-            threshold_rule=None if threshold_rule == "same" else threshold_rule,
-            score_kind="raw" if scores == "any" else reading.score_kind,
-            identities=tuple(identity or ()),
-        )
+    spec = reading.changed(
+        missing=None if missing == "refuse" else missing,
+        threshold_rule=None if threshold_rule == "same" else threshold_rule,
+        score_kind="raw" if scores == "any" and not any_scores(reading) else reading.score_kind,
+        identities=tuple(identity or ()),
     )
     settings = _config(config)
     _refuse_other_files(files, pred_dir, run_tag)
     where = Where(pred_dir, run_tag, group, languages, missing_language == "skip")
     try:
-        run = _load(files, where, settings, rules, threshold, dump_errors)
+        run = _load(files, where, settings, spec, threshold, dump_errors)
     except DataError as error:
         raise _listed(error) from None
     _honour(settings, run)
@@ -171,7 +168,7 @@ def _load(
     files: list[str] | None,
     where: Where,
     settings: ToxicityConfig,
-    rules: PredictionRules,
+    spec: ReadSpec,
     threshold: float | None,
     whole: bool,
 ) -> Run:
@@ -181,7 +178,7 @@ def _load(
 
     default = settings.evaluation.default_threshold
     deciding = Deciding(threshold) if default is None else Deciding(threshold, default, "config")
-    options: dict[str, Any] = {"rules": rules, "deciding": deciding, "whole": whole}
+    options: dict[str, Any] = {"spec": spec, "deciding": deciding, "whole": whole}
     if files:
         if where.skip_missing:
             raise UsageError(

@@ -24,6 +24,7 @@ PERCENT: Final = re.compile(r"percent|per_cent|pct|%")
 """What the name of a column says whose numbers go to 100."""
 DECIMAL_COMMA: Final = re.compile(r"\s*[-+]?\d+,\d+([eE][-+]?\d+)?\s*")
 ABSTAINED: Final = ("abstain", "uncertain", str(ABSTAIN))
+FIRST: Final = 1000
 NAN_FIX: Final = "mend them, or choose --on-nan drop, or --on-nan worst (the worst score for the trial's own class)"
 
 
@@ -60,28 +61,40 @@ def to_numbers(texts: pl.Series, decimal: str = ".") -> tuple[pl.Series, pl.Seri
     return numbers, numbers.is_null() & (trimmed.str.len_bytes() > 0)
 
 
+def numbers_of(
+    stack: Stack, name: str, decimal: str, ledger: Ledger, absent: Sequence[str] = ("",), what: str = ""
+) -> tuple[pl.Series, pl.Series]:
+    """A column as numbers, null where it says nothing (the texts `absent`, in small letters), and which cells are words.
+
+    Words are found, and a decimal comma among them is named.
+    """
+    cells = stack.frame[name]
+    numbers, wrong = to_numbers(cells, decimal)
+    if not numbers.null_count():
+        return numbers, wrong
+    if cells.dtype == pl.String and wrong.any():
+        wrong &= ~cells.str.strip_chars().str.to_lowercase().is_in(list(absent))
+    if wrong.any():
+        places = stack.places(wrong, name)
+        has_comma = all(DECIMAL_COMMA.fullmatch(p.value or "") for p in places)
+        first = f"mend them (the first is {quoted(places[0].value)})"
+        fix = "they have a decimal comma: say --decimal ," if has_comma else first
+        what = what or f"{shown(name)}{{s}}"
+        ledger.add("not-a-number", f"{{n}} unreadable {what}", fix, places, stack.title(name), "it is no number")
+    return numbers, wrong
+
+
 def check_scores(stack: Stack, options: ReadSpec, ledger: Ledger) -> Stack:
     """Scores as numbers; NaN, empty and impossible ones found. Where they are allowed, empty ones become NaN."""
     for name in score_names(stack.frame):
         column = stack.title(name)
-        numbers, wrong = to_numbers(stack.frame[name], options.decimal_sign)
-        if wrong.any():
-            _refuse_words(stack, name, wrong, column, ledger)
+        numbers, wrong = numbers_of(stack, name, options.decimal_sign, ledger, what="score{s}")
         if options.nan_rule == "refuse":
             _refuse_nan(stack, name, numbers, wrong, column, ledger)
         if options.score_kind == "probability":
             _refuse_beyond(stack, name, numbers, column, ledger)
         stack = stack.put(numbers.fill_null(float("nan")).alias(name))
     return stack
-
-
-def _refuse_words(stack: Stack, name: str, wrong: pl.Series, column: str, ledger: Ledger) -> None:
-    places = stack.places(wrong, name)
-    has_comma = all(DECIMAL_COMMA.fullmatch(p.value or "") for p in places)
-    fix = "they have a decimal comma: say --decimal ,"
-    fix = fix if has_comma else f"mend them (the first is {quoted(places[0].value)})"
-    what, each = "{n} unreadable score{s}", "the score is no number"
-    ledger.add("not-a-number", what, fix, places, column, each)
 
 
 def _refuse_nan(stack: Stack, name: str, numbers: pl.Series, wrong: pl.Series, column: str, ledger: Ledger) -> None:
@@ -110,12 +123,8 @@ def check_numbers(stack: Stack, names: Sequence[str], options: ReadSpec, ledger:
         if name == "confidence":
             stack = stack.put(_confidences(stack, options, ledger))
             continue
-        column = stack.frame[name]
-        texts = column.replace("-", "") if column.dtype == pl.String else column
-        numbers, wrong = to_numbers(texts, options.decimal_sign)
-        if wrong.any():
-            what = f"{{n}} unreadable value{{s}} of {shown(name)}"
-            ledger.add("not-a-number", what, "give numbers", stack.places(wrong, name), stack.title(name))
+        what = f"value{{s}} of {shown(name)}"
+        numbers, _ = numbers_of(stack, name, options.decimal_sign, ledger, ("", "-"), what)
         stack = stack.put(numbers.alias(name))
     return stack
 
@@ -223,7 +232,32 @@ def _has_unique_items(frame: pl.DataFrame, twin: Stack | None) -> bool:
     if twin is not None and twin.is_unique and items.equals(twin.frame["item"]):
         return True
     # As many hashes as rows prove as many ids, for less than comparing the ids; equal hashes prove nothing.
-    return items.hash().n_unique() == len(items) or items.n_unique() == len(items)
+    return _ascend(items) or items.hash().n_unique() == len(items)
+
+
+def _ascend(items: pl.Series) -> bool:
+    """Whether each id is longer than the one before it, or as long and greater, as row numbers are: none is there twice.
+
+    Chunk by chunk: where the neighbours of all rows are looked at together, polars copies the column first.
+
+    >>> _ascend(pl.Series(["8", "9", "10", "11"])), _ascend(pl.Series(["8", "9", "9"]))
+    (True, False)
+    """
+    if len(items) > FIRST and not _ascend(items.head(FIRST)):
+        return False
+    before = (0, "")
+    for ids in items.get_chunks():
+        if not len(ids):
+            continue
+        n, lengths = len(ids) - 1, ids.str.len_bytes()
+        short, long = lengths.head(n), lengths.tail(n)
+        if (
+            before >= (lengths[0], ids[0])
+            or not ((long > short) | ((long == short) & (ids.tail(n) > ids.head(n)))).all()
+        ):
+            return False
+        before = (lengths[n], ids[n])
+    return True
 
 
 def _refuse_conflicts(stack: Stack, groups: pl.DataFrame, is_key: bool, ledger: Ledger) -> None:

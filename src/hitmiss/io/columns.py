@@ -7,13 +7,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from hitmiss.core.errors import DataError, UsageError, nearest
 from hitmiss.core.question import SCORES, ReadSpec, apart, find, stored
 from hitmiss.core.trials import ANSWERS, FIXED, Trials
 from hitmiss.core.values import ScoreKind
-from hitmiss.io.diagnostics import Ledger, Place, listed, quoted
+from hitmiss.io.diagnostics import Ledger, Place, Stop, listed, quoted
 from hitmiss.io.parse import Row, Shape
 
 # ----------------------------------------------------------------------
@@ -404,6 +404,15 @@ ALIASES: Final[Mapping[str, Row]] = {
     "confidence": ("confidence", "confidence_percent", "confidence_pct"),
     "error": ("error",),
 }
+PREDICTED: Final[Mapping[str, Row]] = {
+    "item": ("id", "item", "item_id", "comment_id"),
+    "group": ("language", "lang"),
+    "label": ("y_true", "label", "target", "toxic"),
+    "score": ("y_prob", "prob", "probability", "prediction", "pred_score", "pred", "score", "y_score"),
+    "decision": ("y_pred", "pred_label", "prediction_binary", "decision"),
+    "threshold": ("best_threshold", "threshold"),
+}
+"""The same for files of predictions; the first name is the documented one and beats the others."""
 EXTRAS: Final[Mapping[str, str]] = {
     **{name: name for name in (*PROTOCOL, *SASV_LABELS, *SASV_SCORES) if name not in ALIASES},
     "speaker_id": "speaker",
@@ -438,7 +447,13 @@ def is_known(name: str) -> bool:
 
 
 def resolve(
-    names: Row, wanted: frozenset[str], options: ReadSpec, file: str, ledger: Ledger, is_settled: bool = False
+    names: Row,
+    wanted: frozenset[str],
+    options: ReadSpec,
+    file: str,
+    ledger: Ledger,
+    is_settled: bool = False,
+    aliases: Mapping[str, Row] = ALIASES,
 ) -> dict[str, int]:
     """Our name -> position, for every column. `wanted` are the fixed columns that this file may hold.
 
@@ -446,11 +461,13 @@ def resolve(
     columns keep their own, or one apart where the engine owns that. `is_settled`: a layout has seen to that already.
     """
     found = {OURS.get(ours, ours): names.index(theirs) for ours, theirs in options.columns.items() if theirs in names}
+    found |= {apart(name): names.index(name) for name in options.identities if name in names}
     if "score" in wanted:
         found |= {SYSTEM_PREFIX + name: names.index(name) for name in options.score_columns if name in names}
         wanted -= {"score"} if options.score_columns else set()
     for ours in sorted(wanted - set(found)):
-        at = _claim(ours, names, set(found.values()), options, file, ledger)
+        known = _target_names(names, options) if ours == "target" else aliases[ours]
+        at = _claim(ours, names, known, set(found.values()), options, file, ledger, aliases is PREDICTED)
         if at is not None:
             found[ours] = at
     taken = set(found.values())
@@ -467,10 +484,20 @@ def _kept(name: str, taken: Collection[str]) -> str:
     return own if own not in taken else apart(name)
 
 
-def _claim(ours: str, names: Row, taken: set[int], options: ReadSpec, file: str, ledger: Ledger) -> int | None:
-    """The column that answers to one of the names of ours; two that do are an error."""
-    aliases = _target_names(names, options) if ours == "target" else ALIASES[ours]
+def _claim(
+    ours: str,
+    names: Row,
+    aliases: Row,
+    taken: set[int],
+    options: ReadSpec,
+    file: str,
+    ledger: Ledger,
+    first_wins: bool = False,
+) -> int | None:
+    """The column that answers to one of the names of ours; two that do are an error, unless the first name beats them."""
     hits = {plain(name): at for at, name in enumerate(names) if at not in taken and plain(name) in aliases}
+    if first_wins and aliases[0] in hits:
+        return hits[aliases[0]]
     if len(hits) > 1 and set(hits) <= {*SASV_LABELS, *SASV_SCORES}:
         preferred = _track_two(ours, names, options)
         hits = {preferred: hits[preferred]} if preferred in hits else hits
@@ -521,14 +548,19 @@ def refuse_undeclared(options: ReadSpec, columns: Row, file: str, ledger: Ledger
 #
 # Also the one file that we write in somebody else's format: the official score file.
 
-Role = Literal["scores", "key", "both"]
-"""A file with scores, one with labels, or one that must hold both because there is no other."""
+Role = Literal["scores", "key", "both", "manifest", "predictions"]
+"""A file with scores, one with labels, one that must hold both because there is no other; a key whose labels may be lacking
+and whose items are files; the predictions of a text classifier, which say what was decided and where."""
 
 WANTED: Final[Mapping[Role, frozenset[str]]] = {
     "scores": frozenset(FIXED),
     "both": frozenset(FIXED),
     "key": frozenset(FIXED) - frozenset(ANSWERS),
+    "manifest": frozenset(("item", "label")),
+    "predictions": frozenset(PREDICTED),
 }
+FILES: Final = ("file", "filename", "path")
+IDS: Final = ("item", "id", "utt", "utt_id")
 
 
 @dataclass(frozen=True)
@@ -546,23 +578,46 @@ class Match:
     def numeric(self) -> frozenset[str]:
         """The columns that hold numbers: in a typed source they stay the numbers that they are."""
         systems = [name for name in self.picks if name.startswith(SYSTEM_PREFIX)]
-        return frozenset((*systems, *self.numbers, "score", "confidence"))
+        return frozenset((*systems, *self.numbers, "score", "confidence", "threshold"))
+
+    def own(self, name: str) -> str | None:
+        """Our name of the column that a caller means: by the name that tables show, or by the one in the file."""
+        return find(name, self.picks) or next((ours for ours, theirs in self.theirs.items() if theirs == name), None)
+
+    def kinds(self, known: Mapping[str, Any], options: ReadSpec) -> dict[str, Any]:
+        """The types that columns may be read as at once, without those whose texts the caller asks about."""
+        if options.decimal_sign != ".":
+            return {}
+        asked = {*options.rename, *(self.own(name) for name in options.where)}
+        return {name: kind for name, kind in known.items() if name in self.picks and name not in asked}
 
 
 def recognise(shape: Shape, role: Role, options: ReadSpec, ledger: Ledger) -> Match:
     """Decide what the columns of a source are; stops where a needed one is missing or could be two."""
     layout = _forced(shape, role, options, ledger)
-    has_header = layout.has_header if layout else shape.names is not None or looks_headed(shape, options)
-    if has_header:
-        names = shape.names or shape.first[0]
+    if role == "manifest":
+        options = _with_id(shape, options)
+    has_header = layout.has_header if layout else role == "predictions" or shape.names is not None
+    if has_header or (layout is None and looks_headed(shape, options)):
+        names, has_header = shape.names or shape.first[0], True
         refuse_twins(names, shape.name, ledger)
-        layout_name = _layout_of(names, role)
-        found = resolve(names, WANTED[role], options, shape.name, ledger, shape.is_settled)
+        layout_name = "predictions" if role == "predictions" else _layout_of(names, role)
+        aliases = PREDICTED if role == "predictions" else ALIASES
+        found = resolve(names, WANTED[role], options, shape.name, ledger, shape.is_settled, aliases)
     else:
         names = tuple(f"column_{i + 1}" for i in range(shape.width))
         layout_name, found = _by_position(shape, layout, role, options, ledger)
     _refuse_missing(found, names, role, shape.name, ledger)
     return _match(layout_name, has_header, names, found, role, options)
+
+
+def _with_id(shape: Shape, options: ReadSpec) -> ReadSpec:
+    """Where a manifest has an id beside the file, the id is the item; alone, either is."""
+    known = {name.strip().lower(): name for name in shape.names or shape.first[0]}
+    ids = [known[name] for name in IDS if name in known]
+    if "item" in options.columns or not ids or not any(name in known for name in FILES):
+        return options
+    return options.changed(columns={**options.columns, "item": ids[0]})
 
 
 def refuse_twins(names: Sequence[str], file: str, ledger: Ledger) -> None:
@@ -602,10 +657,10 @@ def looks_headed(shape: Shape, options: ReadSpec) -> bool:
 def _by_position(
     shape: Shape, layout: Layout | None, role: Role, options: ReadSpec, ledger: Ledger
 ) -> tuple[str, dict[str, int]]:
-    need = "label" if role == "key" else "score"
+    need = "label" if role in ("key", "manifest") else "score"
     layout = layout or find_positional(shape.first, need)
     # Positions are told of one file, and a key that is recognised needs no telling.
-    declared = options.columns if role != "key" or layout is None else {}
+    declared = options.columns if need == "score" or layout is None else {}
     declared = options.key_columns if role == "key" and options.key_columns else declared
     found = {OURS.get(ours, ours): _position(theirs, shape, ledger) for ours, theirs in declared.items()}
     columns = layout.columns if layout and need not in found else ()
@@ -646,14 +701,16 @@ def _layout_of(names: Row, role: Role) -> str:
 def _match(layout: str, has_header: bool, names: Row, found: Mapping[str, int], role: Role, options: ReadSpec) -> Match:
     """The columns to be read of those found, and what they are for."""
     systems = [name for name in found if name.startswith(SYSTEM_PREFIX)]
-    fixed = [name for name in FIXED if name in found and name in WANTED[role]]
+    fixed = [name for name in dict.fromkeys((*FIXED, *PREDICTED)) if name in found and name in WANTED[role]]
     runs = [name for name in options.runs if name in found]
-    numbers = [name for name in found if name in options.numbers or (name in SASV_SCORES and role != "key")]
+    own = {*options.numbers, *map(apart, options.identities), *(SASV_SCORES if role in ("scores", "both") else ())}
+    numbers = [name for name in found if name in own]
     # A column without a name is the row number that pandas writes, or follows a comma at the end of lines.
     named = [name for name in found if name.strip()]
     others = [name for name in named if name not in {*fixed, *runs, *numbers, *systems, *FIXED, *SASV_SCORES}]
-    asked = {find(name, others) for name in options.where}
-    slices = [name for name in others if options.slices is None or name in options.slices or name in asked]
+    asked = {find(name, others) for name in options.where} | {n for n in others if names[found[n]] in options.where}
+    is_whole = options.slices is None and role != "predictions"
+    slices = [name for name in others if is_whole or name in (options.slices or ()) or name in asked]
     picks = {name: found[name] for name in (*fixed, *systems, *runs, *numbers, *slices)}
     theirs = {name: names[at] for name, at in picks.items()}
     return Match(layout, has_header, picks, tuple(slices), tuple(numbers), theirs)
@@ -662,16 +719,28 @@ def _match(layout: str, has_header: bool, names: Row, found: Mapping[str, int], 
 def _refuse_missing(found: Mapping[str, int], names: Row, role: Role, file: str, ledger: Ledger) -> None:
     """Stop where the file lacks what it must hold. Ids may be lacking in a file that needs no other."""
     has_answer = any(name.startswith(SYSTEM_PREFIX) or name in ("score", "decision") for name in found)
+    is_prediction = role == "predictions"
     needs = {
-        "item": ("item" in found or role == "both", ""),
-        "label": ("label" in found or role == "scores", " or --key KEY" if role == "both" else ""),
-        "score": (has_answer or role == "key", " or --score-column NAME"),
+        "item": ("item" in found or role == "both" or is_prediction, ""),
+        "label": ("label" in found or role in ("scores", "manifest"), " or --key KEY" if role == "both" else ""),
+        "score": (
+            "score" in found if is_prediction else has_answer or role in ("key", "manifest"),
+            "" if is_prediction else " or --score-column NAME",
+        ),
     }
     for ours, (is_met, otherwise) in needs.items():
         if not is_met:
-            what = f"no column is the {ours}; there are {listed(names)}"
-            fix = f"say which one it is with --column {ours}=NAME{otherwise}"
-            raise ledger.stop("missing-column", what, fix, [Place(file, 1)], ours)
+            raise no_column(ours, names, role, file, ledger, otherwise)
+
+
+def no_column(ours: str, names: Row, role: Role, file: str, ledger: Ledger, otherwise: str = "") -> Stop:
+    """The finding that no column is what must be there; to be raised."""
+    what = f"no column is the {ours}; there are {listed(names)}"
+    if role == "predictions":
+        what = f"there is no {ours} column; it may be called {', '.join(PREDICTED[ours])} and there are {listed(names)}"
+    return ledger.stop(
+        "missing-column", what, f"say which one it is with --column {ours}=NAME{otherwise}", [Place(file, 1)], ours
+    )
 
 
 def write_official_scores(trials: Trials, path: str | Path) -> None:

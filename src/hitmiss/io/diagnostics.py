@@ -87,6 +87,12 @@ class Ledger:
         self.add(kind, what, fix, places, column, each)
         return Stop()
 
+    def take(self, other: Ledger) -> None:
+        """Put what another ledger holds behind what this one has."""
+        self.findings += other.findings
+        self.notes += other.notes
+        self.choices += other.choices
+
     @property
     def faults(self) -> tuple[Fault, ...]:
         """Every fault at every place."""

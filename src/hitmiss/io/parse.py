@@ -338,35 +338,59 @@ def refuse_ragged(shape: Shape, wrong: Sequence[tuple[int, int]], ledger: Ledger
 PLAIN_PIECE: Final = 2**20
 
 
-def read_plain(shape: Shape, data: bytes, has_header: bool, picks: Mapping[str, int], ledger: Ledger) -> Table:
-    """The columns `picks` (our name -> position) as text, every row."""
+def read_plain(
+    shape: Shape,
+    data: bytes,
+    has_header: bool,
+    picks: Mapping[str, int],
+    ledger: Ledger,
+    kinds: Mapping[str, Any] | None = None,
+) -> Table:
+    """The columns `picks` (our name -> position), every row: as text, or those in `kinds` as the types that it says.
+
+    Types are a wish: where some cell is not of its type, everything is text.
+    """
     if data.endswith(b"\n\n"):
         data = data.rstrip(b"\n") + b"\n"
-    frame = _read_even(shape, data, has_header, picks)
-    if frame is None or _count(data, shape.separator) != (frame.height + has_header) * (shape.width - 1):
+    frame = read_even(shape, data, has_header, picks, kinds) if kinds else None
+    frame = read_even(shape, data, has_header, picks) if frame is None else frame
+    if frame is None:
         return _read_uneven(shape, data, has_header, picks, ledger)
     return Table(shape.name, frame, 1 + has_header)
 
 
-def read_typed(shape: Shape, data: bytes, picks: Mapping[str, int], kinds: Mapping[int, Any]) -> pl.DataFrame | None:
-    """The columns `picks` of text with a header, those at the positions `kinds` as what these say; None where it cannot be.
+def read_even(
+    shape: Shape, data: bytes, has_header: bool, picks: Mapping[str, int], kinds: Mapping[str, Any] | None = None
+) -> pl.DataFrame | None:
+    """The quick way, or None where some row is longer or shorter than the others, or a cell is not of its type.
 
-    An empty cell of a typed column is null; numbers are exact, as Python's `float` reads them. Nothing is found here: the
-    caller reads by `read_plain` where he gets None.
+    An empty cell of a typed column is null; numbers are exact, as Python's `float` reads them.
+
+    Polars fills short rows and, where not all columns are asked for, cuts long ones, without a word. A short row
+    shows as an empty last field, so that column is always read: where it has no empty field no row is short, and the
+    count of the separators shows that none is long. Where text has empty ones, whole rows are read, which refuses long
+    ones, and the count shows that none is short.
     """
     last = shape.width - 1
-    positions = sorted({*picks.values(), last})
+    wanted = {picks[ours]: kind for ours, kind in (kinds or {}).items() if ours in picks}
+    positions, everything = sorted({*picks.values(), last}), list(range(shape.width))
+    schema = {str(at): wanted.get(at, pl.String) for at in everything} if wanted else None
     try:
-        schema = {str(at): kinds.get(at, pl.String) for at in range(shape.width)}
-        frame = parse(data, shape.separator, True, positions, schema)
+        frame = parse(data, shape.separator, has_header, positions, schema)
+        end = frame[str(last)]
+        may_be_short = bool(end.null_count() or (end.dtype == pl.String and (end == "").any()))
+        if may_be_short and wanted:
+            return None
+        if may_be_short and len(positions) < shape.width:
+            frame = parse(data, shape.separator, has_header, everything)
     except pl.exceptions.PolarsError:
         return None
-    if len(positions) < shape.width and _count(data, shape.separator) != (frame.height + 1) * last:
-        return None  # where all columns are read, the parser has refused long rows itself (see `_read_even`)
-    end = frame[str(last)]  # null or empty at the end of a row: the row may be short (see `_read_even`)
-    if end.null_count() or (end.dtype == pl.String and (end == "").any()):
+    # With a schema, and where every column is read, the parser has refused long rows itself.
+    is_even = wanted and len(positions) == shape.width
+    if not is_even and _count(data, shape.separator) != (frame.height + has_header) * last:
         return None
-    return _picked(frame, picks)
+    # Text becomes one chunk: gathering rows from the many that the parser leaves takes seven times as long.
+    return _picked(frame, picks) if wanted else _picked(frame, picks).rechunk()
 
 
 def _count(data: bytes, separator: str) -> int:
@@ -375,26 +399,6 @@ def _count(data: bytes, separator: str) -> int:
         return data.count(separator.encode())
     view, sought = np.frombuffer(data, dtype=np.uint8), ord(separator)
     return sum(int(np.count_nonzero(view[at : at + PLAIN_PIECE] == sought)) for at in range(0, len(view), PLAIN_PIECE))
-
-
-def _read_even(shape: Shape, data: bytes, has_header: bool, picks: Mapping[str, int]) -> pl.DataFrame | None:
-    """The quick way, or None where some row is longer than the others.
-
-    Polars fills short rows and, where not all columns are asked for, cuts long ones, without a word. A short row
-    shows as an empty last field, so that column is always read: where it has no empty field no row is short, and the
-    caller's count of the separators shows that none is long. Where it has, whole rows are read, which refuses long
-    ones, and the count shows that none is short.
-    """
-    last = shape.width - 1
-    few, all_ = sorted({*picks.values(), last}), list(range(shape.width))
-    try:
-        frame = parse(data, shape.separator, has_header, few)
-        if len(few) < shape.width and (frame[str(last)] == "").any():
-            frame = parse(data, shape.separator, has_header, all_)
-    except pl.exceptions.PolarsError:
-        return None
-    # One chunk: gathering rows from the many that the parser leaves takes seven times as long.
-    return _picked(frame, picks).rechunk()
 
 
 def parse(

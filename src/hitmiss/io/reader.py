@@ -12,8 +12,9 @@ import polars as pl
 from hitmiss.core import registry
 from hitmiss.core.errors import Fault, UnknownName, UsageError
 from hitmiss.core.progress import each
-from hitmiss.core.question import FIXED, SYSTEM, OnNan, ReadSpec, apart, find, shown
+from hitmiss.core.question import FIXED, INNER, SYSTEM, OnNan, ReadSpec, apart, shown
 from hitmiss.core.trials import Header, Source, Trials
+from hitmiss.core.values import ScoreKind
 from hitmiss.io import tables
 from hitmiss.io.checks import (
     ABSTAINED,
@@ -134,7 +135,7 @@ SATURATED: Final = 0.01
 SHOWN_VALUES: Final = 20
 
 
-def settle_nan(frame: pl.DataFrame, rule: OnNan, ledger: Ledger) -> pl.DataFrame:
+def settle_nan(frame: pl.DataFrame, rule: OnNan, kind: ScoreKind, ledger: Ledger) -> pl.DataFrame:
     """Drop trials without a score, or give each the worst score for its own class, as the caller has chosen."""
     if rule == "refuse" or not frame["score"].is_nan().any():
         return frame
@@ -142,7 +143,8 @@ def settle_nan(frame: pl.DataFrame, rule: OnNan, ledger: Ledger) -> pl.DataFrame
     ledger.choices.append(f"on-nan:{rule}({frame.select(nan.sum()).item()})")
     if rule == "drop":
         return frame.filter(~nan)
-    worst = pl.when(pl.col("label") == 1).then(-float("inf")).otherwise(float("inf"))
+    low, high = (0.0, 1.0) if kind == "probability" else (-float("inf"), float("inf"))
+    worst = pl.when(pl.col("label") == 1).then(low).otherwise(high)
     return frame.with_columns(score=pl.when(nan).then(worst).otherwise(pl.col("score")))
 
 
@@ -389,7 +391,7 @@ def _open(given: Any, role: Role, visit: Visit) -> Side:
     ledger = visit.ledger
     options = visit.options.for_key if role == "key" else visit.options
     options = options.changed(positive=visit.classes[0], negative=visit.classes[1])
-    shapes = [_look(source, role, options, ledger) for source in expand(given)]
+    shapes = [look(source, role, options, ledger) for source in expand(given)]
     reshaping = find_reshaping(options)
     if reshaping is not None:
         shapes, options, facts_found = reshape(shapes, reshaping, options, ledger)
@@ -436,23 +438,58 @@ def _repeats(frame: pl.DataFrame, options: ReadSpec) -> bool:
     return "item" in known and bool(frame.select(pl.struct(known).is_duplicated().any()).item())
 
 
+@dataclass(frozen=True)
+class Choice:
+    """What a column said of which rows to keep: its values, how many rows were kept, and of how many."""
+
+    known: frozenset[str]
+    kept: int
+    total: int
+
+
+def choose(stack: tables.Stack, match: Match, options: ReadSpec) -> tuple[tables.Stack, list[Choice]]:
+    """The rows of a table that `where` keeps, and for each of its columns what it found."""
+    choices = []
+    for name, values in options.where.items():
+        column = match.own(name)
+        if column is None:
+            raise _no_such_column(name, [match])
+        is_kept, known = _among(stack.frame[column], name, values, options)
+        total = stack.frame.height
+        stack = stack.keep(is_kept)
+        choices.append(Choice(known, stack.frame.height, total))
+    return stack, choices
+
+
+def _among(column: pl.Series, name: str, values: Sequence[str], options: ReadSpec) -> tuple[pl.Series, frozenset[str]]:
+    """Which rows say one of the values, as the file or as a table says it (a protocol may rename them), and all values."""
+    texts = column.cast(pl.String)
+    renamed = texts.replace(dict(options.rename.get(column.name, options.rename.get(name, {}))))
+    wanted = list(values)
+    return texts.is_in(wanted) | renamed.is_in(wanted), frozenset((*texts.unique(), *renamed.unique()))
+
+
+def _no_such_column(name: str, matches: Sequence[Match]) -> UnknownName:
+    there = tuple(dict.fromkeys(shown(n) for match in matches for n in match.picks if not n.startswith(INNER)))
+    return UnknownName("column to choose rows by", name, there)
+
+
 def _chosen_rows(scores: Side, key: Side | None, options: ReadSpec, ledger: Ledger) -> tuple[Side, Side | None]:
     """The rows that `where` keeps: of each side by its own columns, and of the scores by what the key says of their ids."""
     for name, values in options.where.items():
         sides = [scores, key] if key else [scores]
-        columns = [find(name, side.match.picks) for side in sides]
-        told = [side.stack.frame[column] for side, column in zip(sides, columns, strict=True) if column]
-        if not told:
-            there = tuple(dict.fromkeys(shown(n) for side in sides for n in side.match.picks))
-            raise UnknownName("column to choose rows by", name, there)
-        for value in values:
-            known = pl.concat([column.cast(pl.String) for column in told]).unique()
-            if value not in known:
-                raise UnknownName(f"value of {name}", value, known.sort().to_list()[:20])
-        kept = [
-            side.stack.frame[column].cast(pl.String).is_in(list(values)) if column else None
+        columns = [side.match.own(name) for side in sides]
+        if not any(columns):
+            raise _no_such_column(name, [side.match for side in sides])
+        told = [
+            _among(side.stack.frame[column], name, values, options) if column else None
             for side, column in zip(sides, columns, strict=True)
         ]
+        known = {value for one in told if one for value in one[1]}
+        for value in values:
+            if value not in known:
+                raise UnknownName(f"value of {name}", value, sorted(known)[:20])
+        kept = [one[0] if one else None for one in told]
         if kept[0] is None and key is not None and kept[1] is not None:  # what the key leaves out needs no score
             mine, theirs = scores.stack.frame["item"], key.stack.frame["item"]
             dropped = theirs.filter(~kept[1])
@@ -470,7 +507,7 @@ def _chosen_rows(scores: Side, key: Side | None, options: ReadSpec, ledger: Ledg
     return scores, key
 
 
-def _look(source: Any, role: Role, options: ReadSpec, ledger: Ledger) -> Shape:
+def look(source: Any, role: Role, options: ReadSpec, ledger: Ledger) -> Shape:
     """The first sight of a source; a plug-in's reader, where the layout names one, makes a frame of a score file."""
     reader = registry.find("reader", options.layout) if options.layout is not None else None
     if role == "key" or not callable(reader) or not isinstance(source, str | Path):
@@ -500,9 +537,8 @@ def _refuse_absent(scores: Side, key: Side | None, visit: Visit) -> None:
         ledger.notes.append(f"there is no column {', '.join(unseen)} to slice by")
 
 
-def _settle(side: Side, options: ReadSpec, ledger: Ledger) -> tables.Stack:
-    """Renamed values, ids for files without any, numbers as numbers."""
-    stack = side.stack
+def settle(stack: tables.Stack, options: ReadSpec) -> tables.Stack:
+    """Values in the one spelling that tables show: renamed, numbered, ids without folder and ending where that was asked."""
     for name, values in options.rename.items():
         if name in stack.frame.columns:
             stack = stack.put(pl.col(name).replace(dict(values)))
@@ -511,6 +547,12 @@ def _settle(side: Side, options: ReadSpec, ledger: Ledger) -> tables.Stack:
             stack = stack.put(plain_numbers(stack.frame[name]))
     if "item" in stack.frame.columns and options.matching == "stem":
         stack = stack.put(stems(stack.frame["item"]))
+    return stack
+
+
+def _settle(side: Side, options: ReadSpec, ledger: Ledger) -> tables.Stack:
+    """The same, with ids for files without any."""
+    stack = settle(side.stack, options)
     if "item" not in stack.frame.columns:
         ledger.notes.append(
             f"{side.shapes[0].name}: unpaired, it has no ids; rows are numbered, and cannot be matched with other files"
@@ -609,8 +651,8 @@ def _trials(frame: pl.DataFrame, header: Header, visit: Visit) -> Trials:
     if WORDS in frame.columns:
         header = replace(header, slices=(*header.slices, WORDS))
     if "score" in frame.columns:
-        frame = settle_nan(frame, visit.options.nan_rule, ledger)
-        if visit.options.higher is not None and _is_reversed(header, visit.options.higher):
+        frame = settle_nan(frame, visit.options.nan_rule, header.score_kind, ledger)
+        if visit.options.higher is not None and is_reversed(header, visit.options.higher):
             frame = turn_round(frame, header, ledger)
     if "target" not in frame.columns:
         frame = frame.with_columns(target=pl.lit(header.positive))
@@ -641,7 +683,8 @@ def _one_row_a_system(frame: pl.DataFrame) -> pl.DataFrame:
     return pl.concat(parts)
 
 
-def _is_reversed(header: Header, higher: str) -> bool:
+def is_reversed(header: Header, higher: str) -> bool:
+    """Whether a higher score means the negative class."""
     if same_class(higher, header.positive):
         return False
     if same_class(higher, header.negative):

@@ -6,10 +6,11 @@ import csv
 import io
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import polars as pl
@@ -272,6 +273,7 @@ def head_of(frame: pl.DataFrame) -> tuple[Row, ...]:
 
 SEPARATORS: Final = ("\t", ";", ",", "|", " ")
 SAMPLE_BYTES: Final = 2**17
+T = TypeVar("T")
 
 
 def look(source: Any, options: ReadSpec, ledger: Ledger) -> Shape:
@@ -292,18 +294,55 @@ def look_at_text(content: Content, options: ReadSpec, ledger: Ledger) -> Shape:
     return Shape(content.name, _sample_rows(sample, separator), separator=separator, content=content)
 
 
-def load(shape: Shape, has_header: bool, picks: Mapping[str, int], numeric: frozenset[str], ledger: Ledger) -> Table:
-    """The columns `picks` (our name -> position) of a source. Those in `numeric` keep the numbers of typed sources."""
+def load(
+    shape: Shape,
+    has_header: bool,
+    picks: Mapping[str, int],
+    numeric: frozenset[str],
+    ledger: Ledger,
+    kinds: Mapping[str, Any] | None = None,
+) -> Table:
+    """The columns `picks` (our name -> position) of a source. Those in `numeric` keep the numbers of typed sources.
+
+    `kinds` are the types that columns of text have where nothing is odd: who gives them must read again without them
+    before he tells what a cell says (see `quick_or_careful`).
+    """
     if shape.frame is not None:
         series = [shape.frame.to_series(at).alias(ours) for ours, at in picks.items()]
         return Table(shape.name, pl.DataFrame([settle(s, s.name in numeric) for s in series]), lines=shape.lines)
     assert shape.content is not None  # a shape has a frame or a content
     data = shape.content.data
-    table = (read_quoted if b'"' in data else read_plain)(shape, data, has_header, picks, ledger)
+    if b'"' in data:
+        table = read_quoted(shape, data, has_header, picks, ledger)
+    else:
+        table = read_plain(shape, data, has_header, picks, ledger, kinds)
     if not table.frame.height:
         what = "there is a header and no row under it"
         raise ledger.stop("empty-file", what, "give a file with rows", [Place(shape.name, 1)])
     return table
+
+
+def quick_or_careful(read: Callable[[Ledger, Mapping[str, Any]], T], kinds: Mapping[str, Any], ledger: Ledger) -> T:
+    """What `read` makes of a source: the one quick way, and the one careful one.
+
+    First with the types that columns have where nothing is odd. Where anything is found there, all is read again as
+    text: only the text knows what stands in a cell, so faults are told from there alone.
+    """
+    if kinds:
+        trial = Ledger()
+        with suppress(Stop):
+            found = read(trial, kinds)
+            if not trial.findings:
+                ledger.take(trial)
+                return found
+    return read(ledger, {})
+
+
+def load_all(shape: Shape, ledger: Ledger, has_header: bool = True, names: Sequence[str] | None = None) -> Table:
+    """Every column of a source as text: under its own name, or under `names`, of which empty ones are left out."""
+    called = names or shape.names or shape.first[0]
+    picks = {name: at for at, name in enumerate(called) if name or names is None}
+    return load(shape, has_header, picks, frozenset(), ledger)
 
 
 @dataclass(frozen=True)

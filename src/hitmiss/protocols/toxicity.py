@@ -26,22 +26,25 @@ from hitmiss.derive.decisions import Deciding, Rule, decide_groups, decided_tria
 from hitmiss.engine.bias import measure_bias
 from hitmiss.engine.signature import render
 from hitmiss.evaluation.protocol import find_protocol, measure_trials
+from hitmiss.io.columns import understand
 from hitmiss.io.diagnostics import Ledger
 from hitmiss.io.predictions import (
-    PredictionRules,
     Predictions,
+    any_scores,
     files_of,
     find_run,
     language_of,
     read_predictions,
     without_own_outputs,
 )
-from hitmiss.io.reader import note_oddities
+from hitmiss.io.reader import is_reversed, note_oddities, turn_round
 from hitmiss.metrics.counts import Counts
 
 LANGUAGE: Final = "language"
 AVERAGES: Final = ("macro", "micro", "worst")
 REPLICATES: Final = 1000
+MORE: Final = {"score_columns", "runs", "slices", "numbers", "itself", "layout"}
+"""What a spec says that asks for more than one run, or for more than one table of languages."""
 MEMBER: Final = 0.5
 """A text mentions an identity where at least half of those who were asked said so."""
 
@@ -118,17 +121,15 @@ def read_run(pred_dir: str | Path, run_tag: str, languages: Sequence[str] | None
 def read_files(sources: Any, spec: ReadSpec) -> Trials | None:
     """The trials of files whose names end in languages; None where they do not, or where the caller asks for more."""
     paths = sources if isinstance(sources, list | tuple) else [sources]
-    known = {"columns", "dedupe", "encoding", "separator", "decimal"}
-    more = {*spec.said} - known - ({"score_kind"} if spec.score_kind == "probability" else set())
-    if not all(isinstance(p, str | Path) and language_of(p) for p in paths) or more:
+    if not all(isinstance(p, str | Path) and language_of(p) for p in paths) or MORE & {*spec.said}:
         return None
-    return load_files(paths, rules=PredictionRules.of(spec)).trials
+    return load_files(paths, spec=spec).trials
 
 
 def load_files(
     paths: Sequence[str | Path],
     *,
-    rules: PredictionRules | None = None,
+    spec: ReadSpec | None = None,
     deciding: Deciding | None = None,
     whole: bool = False,
 ) -> Run:
@@ -138,8 +139,8 @@ def load_files(
     twice = [language for language in languages if languages.count(language) > 1]
     if twice:
         raise UsageError(f"two files are of the language {twice[0]!r}; give one of each", code="repeated-language")
-    predictions = read_predictions(named, rules, whole=whole)
-    run = run_of(predictions, LANGUAGE, languages, rules=rules, deciding=deciding, one_each=True)
+    predictions = read_predictions(named, spec, whole=whole)
+    run = run_of(predictions, LANGUAGE, languages, spec=spec, deciding=deciding, one_each=True)
     return replace(run, files=tuple(map(Path, paths)))
 
 
@@ -179,7 +180,7 @@ def load_run(
     run_tag: str,
     languages: Sequence[str] | None = None,
     *,
-    rules: PredictionRules | None = None,
+    spec: ReadSpec | None = None,
     deciding: Deciding | None = None,
     whole: bool = False,
     skip_missing: bool = False,
@@ -190,8 +191,8 @@ def load_run(
     """
     languages = [tag for text in languages or () for tag in text.replace(",", " ").split()]  # `en,es` are two
     files, notes = find_run(pred_dir, run_tag, languages, skip=skip_missing)
-    predictions = read_predictions(list(files.items()), rules, whole=whole)
-    options: dict[str, Any] = {"notes": notes, "rules": rules, "deciding": deciding, "tag": run_tag, "one_each": True}
+    predictions = read_predictions(list(files.items()), spec, whole=whole)
+    options: dict[str, Any] = {"notes": notes, "spec": spec, "deciding": deciding, "tag": run_tag, "one_each": True}
     absent = [language for language in languages if language not in files]
     options["choices"] = (f"missing-language:skip({' & '.join(absent)})",) if absent else ()
     run = run_of(predictions, LANGUAGE, tuple(files), **options)
@@ -204,12 +205,12 @@ def load_table(
     group: str | None = None,
     *,
     languages: Sequence[str] | None = None,
-    rules: PredictionRules | None = None,
+    spec: ReadSpec | None = None,
     deciding: Deciding | None = None,
     whole: bool = False,
 ) -> Run:
     """Files, or frames, in which a column tells the language; `group` names another column to go by."""
-    chosen = rules or PredictionRules()
+    chosen = spec or ReadSpec()
     if group is not None:
         chosen = replace(chosen, columns={**chosen.columns, "group": group})
     predictions = read_predictions([(None, source) for source in sources], chosen, whole=whole)
@@ -228,7 +229,7 @@ def load_table(
     tag = Path(sources[0]).name.split(".")[0] if isinstance(sources[0], str | Path) else "table"
     files = tuple(Path(source) for source in sources if isinstance(source, str | Path))
     # No id stands twice in a group: that was seen to when the files were read.
-    run = run_of(predictions, name, tuple(asked), rules=chosen, deciding=deciding, tag=tag, one_each=True)
+    run = run_of(predictions, name, tuple(asked), spec=chosen, deciding=deciding, tag=tag, one_each=True)
     return replace(run, files=files)
 
 
@@ -263,38 +264,45 @@ def run_of(
     groups: tuple[str, ...],
     *,
     notes: Sequence[str] = (),
-    rules: PredictionRules | None = None,
+    spec: ReadSpec | None = None,
     deciding: Deciding | None = None,
     tag: str = "",
     one_each: bool = False,
     choices: Sequence[str] = (),
 ) -> Run:
     """Predictions that were read, decided and made trials; `one_each`: every file is of one group, and no two of the same."""
-    chosen = rules or PredictionRules()
+    chosen = spec or ReadSpec()
+    is_any = any_scores(chosen)
     clash = [g for g in groups if g in AVERAGES]
     if clash:
         raise UsageError(
             f"a {group} is called {clash[0]!r}, which is the name of an average here; rename it", code="reserved-name"
         )
     how = replace(deciding or Deciding(), per_row=chosen.threshold_rule == "per-row")
-    _refuse_threshold(how.given, chosen.any_scores)
-    how = replace(how, default=None) if chosen.any_scores else how
+    _refuse_threshold(how.given, is_any)
+    how = replace(how, default=None) if is_any else how
+    predictions = _turned(predictions, chosen)
     decided = decide_groups(predictions.frame, how, _titles(predictions))
     kinds = dict.fromkeys(rule.origin for rule in decided.rules.values())
+    named = understand((), chosen.positive or "toxic", chosen.negative)
     header = Header(
-        positive="toxic",
-        negative="non-toxic",
-        score_kind="raw" if chosen.any_scores else "probability",
-        slices=(stored(group),),
+        positive=named.positive,
+        negative=named.negative,
+        score_kind=chosen.kind if is_any else "probability",
+        runs=predictions.runs,
+        slices=(stored(group), *predictions.slices),
+        numbers=predictions.numbers,
         sources=predictions.sources,
         notes=merged(tuple(notes), predictions.notes),
         choices=(*predictions.choices, *choices, *_default_told(how, kinds), f"decisions:{' & '.join(kinds)}"),
-        reading=chosen.spec,
+        reading=chosen,
     )
     is_bare = one_each and bool(predictions.sources)  # without files the items are part of what the digest is of
     rows = predictions.frame
     items = rows["item"] if is_bare else rows.select(item=_named("group", "item"))["item"]
-    frame = pl.DataFrame([items, rows["label"], rows["score"], rows["group"].alias(stored(group))])
+    further = (*predictions.runs, *predictions.slices, *predictions.numbers)
+    own = [rows["label"], rows["score"], rows["group"].alias(stored(group)), *(rows[name] for name in further)]
+    frame = pl.DataFrame([items, *own])
     ledger = Ledger()
     note_oddities(frame, header, ledger)
     header = replace(header, notes=merged(header.notes, tuple(ledger.notes)))
@@ -314,6 +322,24 @@ def run_of(
         asked=asked,
         threshold=told.given,
     )
+
+
+def _turned(predictions: Predictions, spec: ReadSpec) -> Predictions:
+    """Predictions whose higher score means toxic, where the caller says that it means the other class."""
+    named = understand((), spec.positive or "toxic", spec.negative)
+    header = Header(named.positive, named.negative, spec.kind if any_scores(spec) else "probability")
+    if spec.higher is None or not is_reversed(header, spec.higher):
+        return predictions
+    if predictions.frame["threshold"].null_count() < predictions.frame.height:
+        raise UsageError(
+            f"a higher score means {spec.higher} and the files bring thresholds, which may be of either score; "
+            "take the column out, and give the threshold with --threshold",
+            code="threshold-of-turned",
+        )
+    ledger = Ledger()
+    frame = turn_round(predictions.frame, header, ledger)
+    notes, choices = (*predictions.notes, *ledger.notes), (*predictions.choices, *ledger.choices)
+    return replace(predictions, frame=frame, notes=notes, choices=choices)
 
 
 def _refuse_threshold(given: float | None, any_scores: bool) -> None:
@@ -380,17 +406,26 @@ def _rows(run: Run, results: Results) -> list[Row]:
     rows = []
     for group in run.groups:
         cells = [e for e in results if e.slice == {run.group: group} and e.average is None] or whole
-        rows.append(_row(group, cells, run.rules[group]))
+        rows.append(_row(group, cells, run.rules[group], _counted(run, group)))
     within = next((e for e in results if e.average == "within"), None)
-    micro = replace(_row("micro", whole), within=within)
+    micro = replace(_row("micro", whole, counts=_counted(run)), within=within)
     return [*rows, _macro_row(results, rows), micro, _worst_row(run, results, rows)]
 
 
-def _row(name: str, cells: Sequence[Estimate], rule: Rule | None = None) -> Row:
+def _counted(run: Run, group: str | None = None) -> Counts | None:
+    """The counts of a group where some answers were withheld: no figure tells them then."""
+    frame = run.measured.frame
+    if not (frame["decision"] < 0).any():
+        return None
+    own = frame if group is None else frame.filter(pl.col(stored(run.group)) == group)
+    return Counts.of(own["label"].to_numpy(), own["decision"].to_numpy())
+
+
+def _row(name: str, cells: Sequence[Estimate], rule: Rule | None = None, counts: Counts | None = None) -> Row:
     n, positives = cells[0].n, cells[0].n_positive
     figures = {e.metric: e for e in cells}
     rate, always = positives / n, _always(positives, n)
-    return Row(name, figures, n, rate, always, positives, counts_of(figures), rule, note=_notes(figures))
+    return Row(name, figures, n, rate, always, positives, counts or counts_of(figures), rule, note=_notes(figures))
 
 
 def counts_of(figures: Mapping[str, Estimate]) -> Counts:

@@ -10,9 +10,10 @@ from typing import Any, Final
 import polars as pl
 
 from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.question import ReadSpec
 from hitmiss.derive.decisions import Deciding
 from hitmiss.engine.tuning import Tuned, tune
-from hitmiss.io.predictions import PredictionRules, files_of, language_of, without_own_outputs
+from hitmiss.io.predictions import files_of, language_of, without_own_outputs
 from hitmiss.io.write import write_csv
 from hitmiss.protocols.toxicity import Run, load_files, load_table
 
@@ -41,15 +42,14 @@ def tune_files(
     maximize: str = "f1",
     search: str = "exact",
     group: str | None = None,
-    missing: str = "refuse",
-    columns: Mapping[str, str] | None = None,
+    spec: ReadSpec | None = None,
 ) -> Tuning:
     """Choose the threshold of each group on validation files and judge it on test files where there are any."""
-    rules = PredictionRules(columns=columns or {}, missing=missing)  # type: ignore[arg-type]
+    how = spec or ReadSpec()
     kept, left = without_own_outputs(files_of(validation))
     kept_test, left_test = without_own_outputs(files_of(test))
-    own = load_sides(kept, group, rules)
-    other = load_sides(kept_test, group, rules, whole=True) if test else None
+    own = load_sides(kept, group, how)
+    other = load_sides(kept_test, group, how, whole=True) if test else None
     if other is not None and set(own.groups) != set(other.groups):
         raise DataError(
             f"validation has {', '.join(own.groups)} and test has {', '.join(other.groups)}; give both for the same ones"
@@ -62,14 +62,14 @@ def tune_files(
     return Tuning(tuple(rows), maximize, search, own.group, other, paths, (*said, *_warnings(rows, own, other)))
 
 
-def load_sides(paths: Sequence[str], group: str | None, rules: PredictionRules, *, whole: bool = False) -> Run:
+def load_sides(paths: Sequence[str], group: str | None, spec: ReadSpec, *, whole: bool = False) -> Run:
     """Files whose names end in a language, or files with a column that tells it; decisions are made at 0.5."""
     if not paths:
         raise UsageError("no file of predictions was given")
     deciding = Deciding(given=0.5)
     if group is not None or not all(language_of(path) for path in paths):
-        return load_table(paths, group, rules=rules, deciding=deciding, whole=whole)
-    return load_files(paths, rules=rules, deciding=deciding, whole=whole)
+        return load_table(paths, group, spec=spec, deciding=deciding, whole=whole)
+    return load_files(paths, spec=spec, deciding=deciding, whole=whole)
 
 
 def _warnings(rows: Sequence[Tuned], own: Run, other: Run | None) -> list[str]:
@@ -101,6 +101,11 @@ def write_thresholds(tuning: Tuning, folder: Path | None = None) -> dict[Path, s
     """
     assert tuning.test is not None  # the command line asks for test files first
     run = tuning.test
+    if any(choice.startswith(("where:", "dedupe")) for choice in run.predictions.choices):
+        raise UsageError(
+            "thresholds are written into whole files, and only some rows were read; leave --where and --dedupe out",
+            code="partial-file",
+        )
     thresholds = {row.group: row.chosen.threshold for row in tuning.rows}
     written: dict[Path, str] = {}
     for at, path in enumerate(tuning.test_paths):

@@ -44,7 +44,8 @@ def _wrong(run: Run, group: str) -> pl.DataFrame:
     frame = run.predictions.frame.select("item", "group", "label", "score", "file", "row")
     bound = run.bounds if len(run.bounds) == frame.height else pl.lit(run.bounds[0], dtype=pl.Float64)
     frame = frame.with_columns(decision=run.measured.frame["decision"], bound=bound)
-    frame = frame.filter(pl.col("group") == group, pl.col("decision") != pl.col("label")).sort("file", "row")
+    is_wrong = (pl.col("decision") != pl.col("label")) & (pl.col("decision") >= 0)  # an answer withheld is no mistake
+    frame = frame.filter(pl.col("group") == group, is_wrong).sort("file", "row")
     said = pl.col("decision") == 1
     beyond = pl.col("score") - pl.col("bound").fill_null(MIDDLE)
     order = pl.when(said).then(beyond).otherwise(-beyond)
