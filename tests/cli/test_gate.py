@@ -160,3 +160,44 @@ def test_runs_given_as_answers_are_paired_for_the_bound(scored: dict[str, str], 
         )
         == 2
     )
+
+
+def verdicts(path: Path, first: int, **meta: object) -> str:
+    """Forty answers about items that count from `first`, and what they were made with; the results as `triage -o` writes them."""
+    rows = [
+        {"id": f"i{first + i}", "label": ("real", "fake")[i % 2], "verdict": ("real", "fake")[(i % 2) ^ (i % 9 == 0)],
+         "confidence": 0.8, "model": "m", "use_tools": False, **meta}
+        for i in range(40)
+    ]  # fmt: skip
+    path.with_suffix(".jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
+    words = ["triage", str(path.with_suffix(".jsonl")), "--bootstrap", "0", "-o", str(path)]
+    assert run(words) == 0
+    return str(path)
+
+
+PROMPTS = {"prompt_hashes": {"user": "ab"}, "run_config": {"temperature": 0.0}}
+
+
+@pytest.mark.parametrize(
+    ("first", "meta", "why"),
+    [
+        (0, PROMPTS, ""),
+        (500, PROMPTS, "different items"),
+        (0, {**PROMPTS, "prompt_hashes": {"user": "cd"}}, "different prompts"),
+        (0, {**PROMPTS, "run_config": {"temperature": 0.7}}, "different temperatures"),
+    ],
+)
+def test_a_gate_refuses_what_a_comparison_refuses(
+    tmp_path: Path, capsys: Capture, first: int, meta: dict[str, object], why: str
+) -> None:
+    """Same numbers of trials, but other items, prompts or temperatures: from results files, and from the rows alike."""
+    before, now = verdicts(tmp_path / "a.json", 0, **PROMPTS), verdicts(tmp_path / "b.json", first, **meta)
+    for end in (".json", ".jsonl"):
+        runs = [str(Path(p).with_suffix(end)) for p in (now, before)]
+        words = ["gate", runs[0], "--baseline", runs[1], "--max-regression", "fake_slip_rate=0.1"]
+        words += ["-p", "triage"] if end == ".jsonl" else []
+        capsys.readouterr()
+        assert run(words) == (3 if why else 0)
+        assert why in capsys.readouterr().err
+        assert run([*words, "--force"]) == 0
+        assert why in capsys.readouterr().out

@@ -26,7 +26,7 @@ TEXTS = {
     "signature", "warnings", "note", "notes", "method", "message", "hitmiss", "version", "versions", "numpy", "schema",
     "origin", "title", "text", "words", "seconds", "created", "time", "times", "digest", "sha256", "sources", "provenance",
     "path", "folder", "output", "reason", "remarks", "rate", "clips_per_second", "waited", "elapsed", "started", "finished",
-    "design", "reading", "seal", "verdict", "pictures", "shares",
+    "design", "reading", "seal", "verdict", "pictures", "shares", "questions", "facts",
 }  # fmt: skip
 
 

@@ -167,6 +167,20 @@ def test_a_claim_of_an_older_version_is_read_by_its_signature(folder: Path) -> N
     assert said(["verify", "old.json", *verify_words("score-speakers")], folder)[0] == 1
 
 
+def test_shorter_digests_of_older_versions_are_read_and_no_shorter_ones(folder: Path) -> None:
+    """Signatures had 12 hex digits of a digest, and have 16."""
+    signature = Results.load(claim("score-separator", folder)).signature
+    parts = read_signature(signature)
+    assert len(parts["data"]) == len(parts["out"]) == 16
+    for digits, code in ((12, 0), (11, 1)):
+        old = signature
+        for name in ("data", "out"):
+            old = old.replace(f"{name}:{parts[name]}", f"{name}:{parts[name][:digits]}")
+        assert said(["verify", old, *verify_words("score-separator")], folder)[0] == code
+    other = signature.replace(parts["out"], f"0123{parts['out'][4:]}")
+    assert said(["verify", other, *verify_words("score-separator")], folder)[0] == 1
+
+
 def test_signatures_escape_what_users_write_and_have_a_short_form(folder: Path) -> None:
     results = Results.load(claim("score-pipe", folder))
     assert read_signature(results.signature)["pos"] == "fa|ke"

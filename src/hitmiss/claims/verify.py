@@ -49,6 +49,8 @@ ROWS: Final[Mapping[str, tuple[str, ...]]] = {
 """The tables of a claim, and the fields that name a row of each."""
 VALUES: Final = ("protocol", "warnings", "a", "b", "runs", "level", "correction")
 """What else a claim says beside its tables."""
+KNOWN: Final = ("questions", "facts")
+"""What is compared where both sides know it: results of counts and tallies have no items."""
 ELSEWHERE: Final = ("hitmiss", "numpy", "out", "data", "a", "b", "runs")
 """Parts of a signature that are not compared as texts: versions, and hashes that have a rule of their own."""
 
@@ -291,7 +293,7 @@ def _differences(given: Claim, parts: Mapping[str, str], made: Results | Compari
         whole = given.design is not None  # an older version may have worded its notes otherwise
         texts += _document_differences(given.document, told, whole)
         texts += _unlike_known(given.design.protocol) if given.design is not None else []
-    if parts.get("out") != found.get("out") and not texts:
+    if not artifacts.same_digests(parts.get("out", ""), found.get("out", "")) and not texts:
         texts.append(f"the figures differ (claimed digest {parts.get('out')}, found {found.get('out')})")
     hint = _versions(dict(parts), found) if texts else ""
     yield from texts[:-1]
@@ -308,7 +310,7 @@ def _data_differences(
     return [
         f"{name}: claimed {parts.get(name, 'nothing')}, found {found.get(name, 'nothing')}"
         for name in ("data", "a", "b", "runs")
-        if parts.get(name) != found.get(name)
+        if not artifacts.same_digests(parts.get(name, ""), found.get(name, ""))
     ]
 
 
@@ -327,6 +329,10 @@ def _document_differences(claimed: Mapping[str, Any], found: Mapping[str, Any], 
             yield from _row_differences(claimed.get(table) or [], found.get(table) or [], key, whole)
     if not whole:
         return
+    for name in KNOWN:
+        a, b = claimed.get(name), found.get(name)
+        if a and b and a != b:
+            yield f"{name}: claimed {a}, found {b}"
     for name in VALUES:
         a, b = claimed.get(name), found.get(name)
         if name == "warnings":

@@ -41,6 +41,10 @@ if TYPE_CHECKING:
 # signatures with a key (see `signatures`).
 
 DIGEST: Final = "digest"
+SHORT: Final = 16
+"""Hex digits of a digest that stands in a signature: 64 bits."""
+OLDER: Final = (12, 6)
+"""Hex digits of such digests in signatures of older versions: of files, and of the answers of one run in a file."""
 MOST_JSON: Final = 2**30
 """Bytes of a JSON artifact that are read; the largest report's results have some ten million."""
 MOST_BYTES: Final = 8 * 2**30
@@ -104,6 +108,22 @@ def check_seal(data: Mapping[str, Any], file: str) -> bool:
             code="edited-artifact",
         )
     return True
+
+
+def same_digests(a: str, b: str) -> bool:
+    """Whether two texts of shortened digests say the same; older versions kept fewer digits of each.
+
+    >>> same_digests("0123456789abcdef", "0123456789ab"), same_digests("0123456789abcdef", "0123456789ac")
+    (True, False)
+    """
+    ours, theirs = (re.split(r"([.+])", text) for text in (a, b))
+    return len(ours) == len(theirs) and all(map(_is_begun, ours, theirs))
+
+
+def _is_begun(a: str, b: str) -> bool:
+    """Whether one digest is the other, or as much of it as an older version wrote."""
+    short, long = sorted((a, b), key=len)
+    return a == b or (len(short) in OLDER and long.startswith(short))
 
 
 def unsealed(file: str) -> str:

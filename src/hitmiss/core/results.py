@@ -100,6 +100,10 @@ class Results:
     """What was asked; None in files of older versions."""
     content: str = field(default="", repr=False, compare=False)
     """Hash of the rows that were measured, in whatever order they stand; empty where it is not known."""
+    questions: str = field(default="", repr=False, compare=False)
+    """Hash of the items and their true classes (see `Trials.questions`); empty where it is not known."""
+    facts: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    """What is known of how the answers were made: models, prompts, temperature, cache … (see `validity`)."""
 
     def __iter__(self) -> Iterator[Estimate]:
         return iter(self.estimates)
@@ -160,12 +164,29 @@ class Results:
             "reading": self.reading.to_plain() if self.reading is not None else None,
             "design": self.design.to_plain() if self.design is not None else None,
             "content": self._content(),
+            "questions": self.asked,
+            "facts": dict(self.made_with),
             "estimates": rows,
         }
 
     def _content(self) -> str:
         """The hash of the rows behind the figures, made when it is written down: no table needs it."""
         return self.content or (self.behind.content if isinstance(self.behind, Trials) else "")
+
+    @property
+    def asked(self) -> str:
+        """The hash of the items and their true classes, from the trials where they are at hand."""
+        return self.questions or (self.behind.questions if isinstance(self.behind, Trials) else "")
+
+    @property
+    def made_with(self) -> Mapping[str, str]:
+        """What is known of how the answers were made, from the trials where they are at hand."""
+        if self.facts or not isinstance(self.behind, Trials):
+            return self.facts
+        found: Mapping[str, str] = import_module("hitmiss.engine.pairing").decisive(
+            self.behind
+        )  # upwards, as for `plot`
+        return found
 
     def to_json(self, indent: int | None = 1) -> str:
         """The JSON form as text, with the digest over all of it (see `artifacts`)."""
@@ -203,6 +224,8 @@ class Results:
             stored.reading,
             stored.design,
             stored.content,
+            stored.questions,
+            stored.facts,
         )
 
     def save(self, path: str | Path) -> None:
@@ -253,6 +276,8 @@ class _Stored:
     reading: ReadSpec | None = None
     design: Design | None = None
     content: str = ""
+    questions: str = ""
+    facts: Mapping[str, str] = field(default_factory=dict)
 
 
 _STORED = tuple(field.name for field in fields(_Stored))

@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
+from hitmiss.core.artifacts import SHORT
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import ANSWERS, FIXED, ReadSpec, apart, find, shown, stored
 from hitmiss.core.tally import check_label
@@ -345,12 +346,12 @@ class Trials:
         if self.header.sources:
             for digest in sorted(s.sha256 for s in self.header.sources):
                 sha.update(digest.encode())
-            return sha.hexdigest()[:12]
+            return sha.hexdigest()[:SHORT]
         for name in sorted(self.frame.columns):
             values = self.frame[name]
             sha.update(name.encode())
             sha.update(_bytes(values))
-        return sha.hexdigest()[:12]
+        return sha.hexdigest()[:SHORT]
 
     @property
     def content(self) -> str:
@@ -370,6 +371,17 @@ class Trials:
             sha.update(name.encode() + b"\x1e")
             sha.update(_bytes(frame[name]) + b"\x1e")
         return sha.hexdigest()
+
+    @property
+    def questions(self) -> str:
+        """Hash of what was asked: items, targets and true classes, each once, in whatever order they stand.
+
+        >>> a, b = Trials.of([1, 0], [2.0, 1.0], item=["a", "b"]), Trials.of([0, 1], [0.5, 0.1], item=["b", "a"])
+        >>> a.questions == b.questions, a.questions == Trials.of([1, 1], [2.0, 1.0], item=["a", "b"]).questions
+        (True, False)
+        """
+        asked = self.frame.select("item", "target", "label").unique().sort("item", "target", "label")
+        return hashlib.sha256(b"\x1e".join(_bytes(asked[name]) for name in asked.columns)).hexdigest()
 
     def to_polars(self) -> pl.DataFrame:
         """The table as a polars frame of your own."""

@@ -18,6 +18,7 @@ import polars as pl
 
 from hitmiss._version import __version__
 from hitmiss.core import artifacts
+from hitmiss.core.artifacts import SHORT
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.progress import each, part, step
 from hitmiss.core.question import By, Contest, Design, Grouping, Plan, Protocol, ReadSpec, Side
@@ -685,7 +686,7 @@ def _sign(made: Comparison, work: Work, groupings: list[Grouping], protocol: Pro
         "a": digest(paired.a),
         "b": digest(paired.b),
         "numpy": np.__version__,
-        "out": hashlib.sha256(figures.encode()).hexdigest()[:12],
+        "out": hashlib.sha256(figures.encode()).hexdigest()[:SHORT],
     }
     return render(parts)
 
@@ -694,7 +695,7 @@ def digest(trials: Trials) -> str:
     """The content of the files, and of the answers: two systems may stand in one file."""
     answers = [trials.frame[name] for name in ("score", "decision", "confidence") if name in trials.frame.columns]
     sha = hashlib.sha256(b"".join(column.to_numpy().tobytes() for column in answers))
-    return f"{trials.digest}.{sha.hexdigest()[:6]}"
+    return f"{trials.digest}.{sha.hexdigest()[:SHORT]}"
 
 
 def _numbers(d: Difference) -> tuple[float | None, ...]:

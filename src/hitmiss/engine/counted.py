@@ -63,6 +63,11 @@ class TalliedTrials(Trials):
         """Nothing: the rows were counted and not kept."""
         return ""
 
+    @property
+    def questions(self) -> str:
+        """Nothing: the items were counted and not kept."""
+        return ""
+
     def columns(self, one_class: OneClass | None = None) -> TalliedColumns:
         """The columns of the cells, as `measure` wants them."""
         return TalliedColumns(self, one_class or OneClass())

@@ -12,6 +12,7 @@ from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.results import Estimate, Results
 from hitmiss.core.schema import Spec, parse
 from hitmiss.engine.compare import Comparison, Difference
+from hitmiss.engine.pairing import breaches_of
 from hitmiss.engine.signature import read_signature
 
 # ----------------------------------------------------------------------
@@ -330,7 +331,7 @@ def figure_name(e: Estimate) -> str:
 
 
 def incomparable(results: Results, baseline: Results, rules: Iterable[Regression]) -> list[str]:
-    """Why the baseline is no baseline for these results: other classes, kinds, protocols or sample sizes."""
+    """Why the baseline is no baseline: other classes, kinds, protocols, items or sizes, or what `compare` refuses."""
     if not results.signature or not baseline.signature:
         return ["one of the results carries no signature, so nothing tells whether they belong together"]
     one, other = (read_signature(r.signature.splitlines()[0]) for r in (results, baseline))
@@ -340,6 +341,9 @@ def incomparable(results: Results, baseline: Results, rules: Iterable[Regression
         for part, what in words.items()
         if one.get(part) != other.get(part)
     ]
+    if results.asked and baseline.asked and results.asked != baseline.asked:
+        found.append("different items: the ids, or their true classes, are not the same")
+    found += map(str, breaches_of(results.made_with, baseline.made_with))
     for rule in rules:
         for e in select(rule.target, results):
             base = _counterpart(e, select(rule.target, baseline))

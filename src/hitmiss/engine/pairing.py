@@ -379,6 +379,12 @@ def facts(trials: Trials) -> dict[str, str]:
     return {**constant, **dict(_flat(trials.header.provenance)), **_of_runs(trials)}
 
 
+def decisive(trials: Trials) -> dict[str, str]:
+    """Those facts that some rule asks for: what results keep, so that a gate refuses what a comparison refuses."""
+    names = {spelling for rule in (*RULES, *FACTORS) for spelling in rule.facts}
+    return {k: v for k, v in facts(trials).items() if any(k == n or k.startswith(f"{n}.") for n in names)}
+
+
 def _of_runs(trials: Trials) -> dict[str, str]:
     """What is told by run (`by_run`, keyed by the values of the run columns) of the runs that are here.
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from hitmiss._version import __version__
 from hitmiss.core import artifacts
+from hitmiss.core.artifacts import SHORT
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.progress import each
 from hitmiss.core.question import By, Contest, Design, Grouping, Plan, Protocol
@@ -678,7 +679,7 @@ def _sign(
         "n": f"{len(runs.columns[0].trials)}/{runs.columns[0].trials.n_positive}",
         "runs": "+".join(dict.fromkeys(digest(c.trials) for c in runs.columns)),
         "numpy": np.__version__,
-        "out": hashlib.sha256(figures.encode()).hexdigest()[:12],
+        "out": hashlib.sha256(figures.encode()).hexdigest()[:SHORT],
     }
     return render(parts)
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from hitmiss._version import __version__
+from hitmiss.core.artifacts import SHORT
 from hitmiss.core.errors import UsageError
 from hitmiss.core.question import Grouping, Plan, ReadSpec
 from hitmiss.core.results import Estimate, Results
@@ -132,7 +133,7 @@ def digest_of(estimates: Sequence[Estimate]) -> str:
         )
         for e in estimates
     )
-    return hashlib.sha256("\n".join(rows).encode()).hexdigest()[:12]
+    return hashlib.sha256("\n".join(rows).encode()).hexdigest()[:SHORT]
 
 
 def _rounded(value: float | None) -> str:

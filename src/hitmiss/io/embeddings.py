@@ -74,7 +74,7 @@ def load_embeddings(path: str | Path) -> Embeddings:
     if path.suffix.lower() not in readers:
         raise UsageError(f"{path.name} is none of {', '.join(readers)}; save the embeddings as one of these")
     artifacts.note_input(path)
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()[: artifacts.SHORT]
     layers, columns = readers[path.suffix.lower()](path)
     _check_lengths(layers, columns, path.name)
     return Embeddings(_in_order(layers), {name: _as_text(values) for name, values in columns.items()}, digest)

@@ -83,6 +83,8 @@ def results_schema() -> dict[str, Any]:
             "reading": {**reading, "description": "how the files were read; null or missing in older files"},
             "design": {**design, "description": "what was asked; null or missing in older files"},
             "content": {"type": "string", "description": "hash of the rows in any order; may be empty or missing"},
+            "questions": {"type": "string", "description": "hash of items and true classes; may be empty or missing"},
+            "facts": {**CELL, "description": "how the answers were made: models, prompts, temperature, cache …"},
             "estimates": _list(
                 {"type": "object", "required": required, "additionalProperties": False, "properties": properties}
             ),

@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 
 from hitmiss._version import __version__
+from hitmiss.core.artifacts import SHORT
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.question import Contest, Design, Protocol, parse_by
 from hitmiss.core.trials import Trials
@@ -310,6 +311,6 @@ def _signed(
         "hitmiss": __version__, "compare": "attacks", "protocol": "ecg-attacks",
         "by": ",".join("*".join(g) for g in parse_by(by)) or "none", "test": test, "correction": made.correction,
         "boot": work.draws.text.removeprefix("bootstrap "), "forced": "yes" if force else "none", "n": str(len(work.one.records)),
-        "a": a.digest, "b": b.digest, "numpy": np.__version__, "out": hashlib.sha256(told.encode()).hexdigest()[:12],
+        "a": a.digest, "b": b.digest, "numpy": np.__version__, "out": hashlib.sha256(told.encode()).hexdigest()[:SHORT],
     }  # fmt: skip
     return render(parts)
