@@ -20,7 +20,7 @@ from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, GateFailed, UsageError
 from hitmiss.core.question import Bands, Contest, Design, Drift, Gap, Languages, Plan, Protocol, ReadSpec, Side, Triage
 from hitmiss.core.results import Results
-from hitmiss.core.trials import Trials
+from hitmiss.core.trials import COUNTED, Trials
 from hitmiss.derive.decisions import Deciding, at_threshold
 from hitmiss.engine.compare import Comparison, with_contents
 from hitmiss.engine.rank import Ranking
@@ -288,7 +288,8 @@ def _differences(given: Claim, parts: Mapping[str, str], made: Results | Compari
         for name in names
         if name not in ELSEWHERE and (parts.get(name) or "") != (found.get(name) or "")
     ]
-    texts += _data_differences(given, parts, found, told)
+    behind = made.behind if isinstance(made, Results) else None
+    texts += _data_differences(given, parts, found, told, behind if isinstance(behind, Trials) else None)
     if given.document is not None:
         whole = given.design is not None  # an older version may have worded its notes otherwise
         texts += _document_differences(given.document, told, whole)
@@ -301,10 +302,12 @@ def _differences(given: Claim, parts: Mapping[str, str], made: Results | Compari
 
 
 def _data_differences(
-    given: Claim, parts: Mapping[str, str], found: Mapping[str, str], told: Mapping[str, Any]
+    given: Claim, parts: Mapping[str, str], found: Mapping[str, str], told: Mapping[str, Any], behind: Trials | None
 ) -> list[str]:
     """Files with other bytes are the same data where their rows are, in whatever order; other rows are other data."""
     claimed, now = _contents(given.document or {}), _contents(told)
+    if behind is not None and claimed and claimed[0].startswith(COUNTED):  # streamed: how often each score occurs
+        now = [text for text in [behind.content_like(claimed[0])] if text]
     if claimed and now:
         return [f"data: claimed rows {a[:12]}, found {b[:12]}" for a, b in zip(claimed, now, strict=False) if a != b]
     return [

@@ -13,6 +13,7 @@ they always are, and the blocks of shards that are pooled first and joined later
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -212,6 +213,42 @@ def merge(tallies: Iterable[Tally]) -> Tally:
         np.concatenate([t.positive_counts for t in parts]),
         np.concatenate([t.negative_counts for t in parts]),
     )
+
+
+def digest_of_cells(cells: Iterable[tuple[str, Floats, Array]]) -> str:
+    """A hash of how often each score occurs in each cell, whatever the order of cells and scores and however they are split.
+
+    Parameters
+    ----------
+    cells
+        What tells each cell apart, as one text; its scores; how often each of them occurs.
+
+    Notes
+    -----
+    Each score is mixed with the hash of its cell into 64 bits (the finaliser of SplitMix64), and these are added up, as
+    often as the score occurs, modulo 2**64; twice, with two hashes of the cell. Sums know no order and need no sorting,
+    so a stream gives the hash that memory gives, and nothing in it depends on a version of numpy or polars.
+
+    >>> one = digest_of_cells([("a", np.array([1.0, 2.0]), np.array([2, 1]))])
+    >>> one == digest_of_cells([("a", np.array([2.0]), np.array([1])), ("a", np.array([1.0, 1.0]), np.array([1, 1]))])
+    True
+    """
+    sums = np.zeros(2, dtype=np.uint64)
+    for name, scores, counts in cells:
+        seeds = np.frombuffer(hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).digest(), "<u8")
+        bits = (np.asarray(scores, dtype=np.float64) + 0.0).view(np.uint64)  # -0.0 is 0.0
+        weights = np.asarray(counts).astype(np.uint64)
+        with np.errstate(over="ignore"):
+            sums += np.array([(_mixed(bits ^ seed) * weights).sum(dtype=np.uint64) for seed in seeds], dtype=np.uint64)
+    return "".join(f"{int(total):016x}" for total in sums)
+
+
+def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The finaliser of SplitMix64: each bit of the input changes half of those that come out."""
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed: NDArray[np.uint64] = bits ^ (bits >> np.uint64(31))
+    return mixed
 
 
 def check_trials(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import html
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
+from urllib.parse import quote, unquote
 
 import numpy as np
 import polars as pl
@@ -18,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from hitmiss.core.artifacts import SHORT
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import ANSWERS, FIXED, ReadSpec, apart, find, shown, stored
-from hitmiss.core.tally import check_label
+from hitmiss.core.tally import Floats, check_label, digest_of_cells
 from hitmiss.core.values import ABSTAIN, FAILED, SCORE_KINDS, ScoreKind
 
 if TYPE_CHECKING:
@@ -122,6 +124,8 @@ def blocks(code: NDArray[np.integer], most: int) -> list[tuple[int, slice]] | No
 
 __all__ = ["ANSWERS", "FIXED", "Header", "Source", "Threshold", "Trials", "stack"]
 
+COUNTED: Final = "counted["
+"""How hashes of counted trials begin; the names of the columns follow."""
 CODES = {"label": (0, 1), "decision": (0, 1, ABSTAIN, None)}
 """What these columns may hold; a trial that failed has no decision."""
 
@@ -382,6 +386,35 @@ class Trials:
         """
         asked = self.frame.select("item", "target", "label").unique().sort("item", "target", "label")
         return hashlib.sha256(b"\x1e".join(_bytes(asked[name]) for name in asked.columns)).hexdigest()
+
+    def content_like(self, content: str) -> str:
+        """The hash of these trials in the form of another: of the rows, or of how often each score occurs.
+
+        >>> a, b = Trials.of([1, 0], [2.0, 1.0]), Trials.of([0, 1], [1.0, 2.0])
+        >>> a.content_like(b.counted(["label"])) == b.counted(["label"])
+        True
+        """
+        if not content.startswith(COUNTED):
+            return self.content
+        columns = [unquote(name) for name in content.removeprefix(COUNTED).partition("]")[0].split(",")]
+        return self.counted(columns) if {*columns} <= {*self.frame.columns} else ""
+
+    def counted(self, columns: Sequence[str]) -> str:
+        """Hash of how often each score occurs under each value of some columns, in whatever order the rows stand.
+
+        It is what trials that are only counted (`--stream`) can tell of their rows, and names the columns that it is of.
+        """
+        named = sorted(columns)
+        cells = ((json.dumps(values), scores, counts) for values, scores, counts in self._cells(named))
+        return f"{COUNTED}{','.join(quote(name, safe='') for name in named)}]:{digest_of_cells(cells)}"
+
+    def _cells(self, columns: Sequence[str]) -> Iterator[tuple[list[str], Floats, NDArray[np.int64]]]:
+        """The values of some columns, the scores that occur under them, and how often each does."""
+        scores_of = pl.col("score") if "score" in self.frame.columns else pl.lit(0.0)
+        table = self.frame.select(pl.col(columns).cast(pl.String), scores_of.alias(":score"))
+        for values, rows in table.group_by(columns):
+            scores = rows.to_series(-1).to_numpy()
+            yield list(map(str, values)), scores, np.ones(len(scores), dtype=np.int64)
 
     def to_polars(self) -> pl.DataFrame:
         """The table as a polars frame of your own."""

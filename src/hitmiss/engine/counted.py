@@ -6,7 +6,7 @@ that computes it in memory.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -60,8 +60,23 @@ class TalliedTrials(Trials):
 
     @property
     def content(self) -> str:
-        """Nothing: the rows were counted and not kept."""
-        return ""
+        """Hash of how often each score occurs in each cell; empty where some scores are known only by their bins."""
+        if any(tally.is_short for tally in self._tallies):
+            return ""
+        fixed = ("label", "decision", *(["target"] if self.has_targets else []))
+        told = (*fixed, *self.header.runs, *self.header.slices)
+        return self.counted([name for name in told if name in self.frame.columns])
+
+    def _cells(self, columns: Sequence[str]) -> Iterator[tuple[list[str], Floats, Counts]]:
+        values = self.frame.select(pl.col(columns).cast(pl.String)).rows()
+        for own, tally in zip(values, self._tallies, strict=True):
+            yield list(map(str, own)), tally.score, tally.positive_counts
+
+    @property
+    def _tallies(self) -> Iterator[Tally]:
+        """The scores of each cell."""
+        nobody = np.zeros(0, dtype=np.intp)
+        return (self.scored.tally(np.array([at]), nobody) for at in range(self.frame.height))
 
     @property
     def questions(self) -> str:
