@@ -190,3 +190,16 @@ def test_the_documented_command_on_an_onnx_model(
         (e["run"]["attack"], e["run"]["strength"]): e["value"] for e in results["estimates"] if e["metric"] == "changed"
     }
     assert changed["smooth_adv", "0.5"] > changed["noise ~ smooth_adv", "0.5"]
+
+
+def test_classes_that_exclude_each_other_are_declared(folder: Path, tmp_path: Path) -> None:
+    asked = ["--family", "worst_case(queries=20)", "--strengths", "1", "--no-control"]
+    for flag, name in (("--single-label", "one"), ("--multi-label", "many")):
+        assert run(words(folder, *asked, flag, "-o", str(tmp_path / name))) == 0
+    one, many = (read(str(tmp_path / name)).frame.sort("attack", "item") for name in ("one", "many"))
+    counts = one["decision"].to_numpy().reshape(-1, 5).sum(axis=1)
+    assert (counts == 1).all()
+    assert (many["decision"].to_numpy().reshape(-1, 5).sum(axis=1) != 1).any()
+    assert (
+        run(words(folder, *asked, "--resume", "-o", str(tmp_path / "one"))) == 4
+    )  # another way to decide: another run

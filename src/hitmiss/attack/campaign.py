@@ -702,6 +702,7 @@ def _run_pinned(campaigner: Campaigner) -> dict[str, Any]:
     data, model = campaigner.recordings, campaigner.model
     threshold = np.asarray(campaigner.threshold, dtype=np.float64).tolist()
     about = {"data": data.digest, "classes": list(data.classes), "fs": data.fs, "layout": model.layout}
+    about |= {"single_label": True} if model.single_label else {}
     return {
         **campaigner.plan.pinned,
         **about,

@@ -8,22 +8,24 @@ from typing import Any, Final
 
 from hitmiss.attack import methods
 from hitmiss.attack.family import all_attacks, batched_families
-from hitmiss.attack.methods import METHODS, SETTINGS, Method
+from hitmiss.attack.methods import FIXED, METHODS, SETTINGS, Method
 from hitmiss.core.schema import Spec
 
 GRADIENT: Final = {
     "fgsm": "One step along the sign of the gradient; at strength 1 `eps_max` mV in every sample (needs gradients).",
     "pgd": "Projected gradient descent within `eps_max` mV in every sample (needs gradients).",
     "pgd_l2": "Projected gradient descent within an L2 norm of `eps_max` (needs gradients).",
+    "apgd": "PGD with momentum and steps that shorten where the loss stays (APGD, Croce & Hein 2020; needs gradients).",
+    "apgd_l2": "The same within an L2 norm of `eps_max` (needs gradients).",
     "sap": "PGD whose change is smoothed by 25 Gaussian kernels (Han et al. 2020; needs gradients).",
     "smooth_adv": "Adam within an L2 norm of `eps_global_max`, with penalties for roughness and energy (needs gradients).",
 }
 ASKING: Final = {
     "random_search": "Stretches of leads set to ± `eps_max` mV, kept where they help; asks the model only.",
+    "square": "The Square attack (Andriushchenko et al. 2020): stretches of all leads set to ± `eps_max` mV; asks the model only.",
+    "worst_case": "The best per record of pgd with restarts, apgd and square, each on what the one before did not flip.",
     "hop_skip_jump": "HopSkipJump by ART on the powerset of the labels, L2 up to `eps_max`; asks the model only.",
 }
-FIXED: Final = ("norm", "smooth")
-"""What makes a gradient family what it is, and is no setting."""
 
 
 @dataclass(frozen=True)

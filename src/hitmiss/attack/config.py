@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.attack import methods
 from hitmiss.attack.family import all_attacks, batched_families, check_strength
-from hitmiss.attack.methods import METHODS, SETTINGS, Criterion, Method, find_criterion, for_mode
+from hitmiss.attack.methods import FIXED, METHODS, SETTINGS, Criterion, Method, find_criterion, for_mode
 from hitmiss.core.errors import UnknownName, UsageError, nearest
 from hitmiss.core.schema import Spec
 
@@ -225,7 +225,7 @@ def defaults_of(family: str) -> dict[str, Any]:
     if family in batched:
         return dict(batched[family].defaults)
     if family in METHODS:
-        own = {f: getattr(METHODS[family], f) for f in Method.__dataclass_fields__ if f not in ("norm", "smooth")}
+        own = {f: getattr(METHODS[family], f) for f in Method.__dataclass_fields__ if f not in FIXED}
         return own | {theirs: own[ours] for theirs, ours in SETTINGS.items()}
     return dict(methods.BLACKBOX_SETTINGS[family])
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -17,7 +18,7 @@ from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.detect.detector import need
 
 # ----------------------------------------------------------------------
-# The ways in which gradient attacks step: `fgsm`, `pgd`, `pgd_l2`, `sap` (Han et al. 2020) and `smooth_adv`.
+# The ways in which gradient attacks step: `fgsm`, `pgd`, `pgd_l2`, `apgd`, `apgd_l2`, `sap` (Han et al. 2020) and `smooth_adv`.
 
 Floats = NDArray[np.float64]
 SAP_SIZES: Final = (5, 7, 11, 15, 19)
@@ -40,6 +41,10 @@ class Method:
     """The rate of Adam, which steps instead of the plain gradient."""
     lambda_smooth: float = 0.0
     lambda_energy: float = 0.0
+    restarts: int = 1
+    """Attempts: the first from the record itself, the others from a random place within the budget; the best counts."""
+    adaptive: bool = False
+    """Whether steps have momentum and shorten where the loss stays (APGD, Croce & Hein 2020)."""
 
     @property
     def share(self) -> float:
@@ -51,9 +56,13 @@ METHODS: Final[dict[str, Method]] = {
     "fgsm": Method(steps=1),
     "pgd": Method(),
     "pgd_l2": Method(norm="l2", eps_max=1.0),
+    "apgd": Method(steps=50, adaptive=True),
+    "apgd_l2": Method(norm="l2", eps_max=1.0, steps=50, adaptive=True),
     "sap": Method(steps=40, step=0.1, smooth=True),
     "smooth_adv": Method(norm="l2", eps_max=0.5, steps=200, adam=0.01, lambda_smooth=10.0, lambda_energy=0.5),
 }
+FIXED: Final = ("norm", "smooth", "adaptive")
+"""What makes a gradient family what it is, and is no setting."""
 SETTINGS: Final = {"eps_global_max": "eps_max", "lr": "adam"}
 """Names of the document, and ours."""
 
@@ -67,7 +76,7 @@ def find_method(name: str, **settings: Any) -> Method:
     if name not in METHODS:
         raise UnknownName("gradient family", name, METHODS)
     ours = {SETTINGS.get(key, key): value for key, value in settings.items()}
-    known = {f for f in Method.__dataclass_fields__ if f not in ("norm", "smooth")}
+    known = {f for f in Method.__dataclass_fields__ if f not in FIXED}
     for key in ours:
         if key not in known:
             raise UnknownName(f"setting of {name}", key, {*known, *SETTINGS})
@@ -160,7 +169,7 @@ def for_mode(mode: str | None) -> Criterion:
 
 
 # ----------------------------------------------------------------------
-# Attacks along the gradient, in batches: `fgsm`, `pgd`, `pgd_l2`, `sap` (Han et al. 2020) and `smooth_adv`.
+# Attacks along the gradient, in batches: `fgsm`, `pgd`, `apgd` (Croce & Hein 2020), `sap` (Han et al. 2020), `smooth_adv`.
 #
 # Every record has its own budget, window and aim; records that have flipped leave the batch (early stop). What is optimised
 # is a field z; the change of the signal is `shape(z)`: smoothed (sap), spread over the twelve leads (lead-consistent) and put
@@ -171,6 +180,8 @@ def for_mode(mode: str | None) -> Criterion:
 # gradient is nearly 0 its sign, and with it single samples of the change, may differ between batch sizes.
 
 Ints = NDArray[np.int64]
+ADAPTIVE_SHARE: Final = 0.75
+"""Of APGD: how much of a step is new and not momentum, and how many steps must help."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,12 +207,15 @@ class Problem:
     first: NDArray[np.float32] | None = None
     single_label: bool = False
     loss: str = "cross_entropy"
+    start: Floats | None = None
+    """Where each record begins (the field z); None: at the record itself."""
 
-    def part(self, rows: slice) -> Problem:
-        """Some of the records."""
+    def part(self, rows: Ints) -> Problem:
+        """Some of the records, by place."""
         judge = self.succeeded
-        shifted = None if judge is None else (lambda at, p: judge(at + (rows.start or 0), p))
-        names = ("x", "reference", "target", "value", "budget", "window", *(() if self.first is None else ("first",)))
+        shifted = None if judge is None else (lambda at, p: judge(rows[at], p))
+        names = ["x", "reference", "target", "value", "budget", "window"]
+        names += [name for name in ("first", "start") if getattr(self, name) is not None]
         return replace(self, succeeded=shifted, **{name: getattr(self, name)[rows] for name in names})
 
 
@@ -221,8 +235,8 @@ def solve(model: Classifier, problem: Problem, method: Method, name: str = "pgd"
     """The changes that a method finds, `batch` records at a time."""
     function = model.need_gradient(name)
     parts = [
-        _Solver(function, model.device, problem.part(slice(i, i + batch)), method).run()
-        for i in range(0, len(problem.x), batch)
+        _Solver(function, model.device, problem.part(rows), method).run()
+        for rows in np.split(np.arange(len(problem.x)), range(batch, len(problem.x), batch))
     ]
     n_forward = sum(p.n_forward for p in parts)
     model.n_forward += n_forward
@@ -233,6 +247,59 @@ def solve(model: Classifier, problem: Problem, method: Method, name: str = "pgd"
         np.concatenate([p.first for p in parts]),
         np.concatenate([p.steps for p in parts]),
     )
+
+
+class _Adaptive(NamedTuple):
+    """Where each record is on its way under APGD; all have one row per record."""
+
+    z: Any
+    gradient: Any
+    loss: Any
+    best: Any
+    best_gradient: Any
+    best_loss: Any
+    before: Any
+    step: Any
+    n_better: Any
+    """Steps since the last checkpoint after which the loss was lower."""
+    checked_loss: Any
+    """The lowest loss at the last checkpoint."""
+    was_halved: Any
+
+    def moved(self, torch: Any, z: Any, gradient: Any, loss: Any) -> _Adaptive:
+        """After a step."""
+        better = loss < self.best_loss
+        wide = better[:, None, None]
+        return self._replace(
+            z=z, gradient=gradient, loss=loss, before=self.z, n_better=self.n_better + (loss < self.loss),
+            best=torch.where(wide, z, self.best), best_gradient=torch.where(wide, gradient, self.best_gradient),
+            best_loss=torch.where(better, loss, self.best_loss),
+        )  # fmt: skip
+
+    def checked(self, torch: Any, n_steps: int) -> _Adaptive:
+        """At a checkpoint: the step is halved, from the best place on, where too few steps helped or nothing was gained."""
+        stuck = ~self.was_halved & (self.best_loss >= self.checked_loss)
+        halved = (self.n_better < ADAPTIVE_SHARE * n_steps) | stuck
+        wide = halved[:, None, None]
+        return self._replace(
+            z=torch.where(wide, self.best, self.z), gradient=torch.where(wide, self.best_gradient, self.gradient),
+            loss=torch.where(halved, self.best_loss, self.loss), before=torch.where(wide, self.best, self.before),
+            step=torch.where(wide, self.step / 2.0, self.step), n_better=torch.zeros_like(self.n_better),
+            checked_loss=self.best_loss, was_halved=halved,
+        )  # fmt: skip
+
+
+def checkpoints(steps: int) -> set[int]:
+    """The steps after which APGD looks back: ever nearer to each other (Croce & Hein 2020, section 3.2).
+
+    >>> sorted(checkpoints(100))[:5]
+    [22, 41, 57, 70, 80]
+    """
+    found, before, at = set(), 0.0, 0.22
+    while at <= 1.0:
+        found.add(math.ceil(round(at * steps, 9)))
+        before, at = at, at + max(at - before - 0.03, 0.06)
+    return found
 
 
 class _Solver:
@@ -265,9 +332,18 @@ class _Solver:
 
     def run(self) -> Outcome:
         """Step until all have flipped or the steps are used up."""
+        return self._adaptively() if self.method.adaptive else self._plainly()
+
+    def _beginning(self) -> Any:
         n, leads, samples = self.x.shape
-        rows = np.arange(n)
-        z = self._turned(np.zeros((n, samples, len(INDEPENDENT) if self.spread is not None else leads)))
+        width = len(INDEPENDENT) if self.spread is not None else leads
+        if self.problem.start is None:
+            return self._turned(np.zeros((n, samples, width)))
+        return self._project(self._turned(self.problem.start[:, :, :width]))
+
+    def _plainly(self) -> Outcome:
+        n = len(self.x)
+        rows, z = np.arange(n), self._beginning()
         moments = (self.torch.zeros_like(z), self.torch.zeros_like(z)) if self.method.adam else None
         delta, zero, steps = np.zeros(self.problem.x.shape), np.zeros(n, dtype=bool), np.zeros(n, dtype=np.int64)
         n_forward, first = 0, self.problem.first
@@ -275,7 +351,7 @@ class _Solver:
             if step == 0 and self.problem.first is not None:
                 gradient, gone = self._turned(self.problem.first), np.zeros(n, dtype=bool)
             else:
-                gradient, p = self._gradient(z)
+                gradient, p, _ = self._gradient(z)
                 n_forward += len(rows)
                 gone = self._flipped(rows, p)
             if step == 0:
@@ -295,6 +371,44 @@ class _Solver:
         assert first is not None  # a method has at least one step
         return Outcome(delta, n_forward, zero, first, steps)
 
+    def _adaptively(self) -> Outcome:
+        """APGD: each record has its own step, halved at checkpoints where the loss has stayed, and goes on from its best."""
+        torch, n = self.torch, len(self.x)
+        rows, z = np.arange(n), self._beginning()
+        delta, steps = np.zeros(self.problem.x.shape), np.zeros(n, dtype=np.int64)
+        gradient, logits, loss = self._gradient(z)
+        first, n_forward = gradient.transpose(1, 2).cpu().numpy().copy(), n
+        zero = (gradient.abs().amax(dim=(1, 2)) == 0).cpu().numpy()
+        state = _Adaptive(z, gradient, loss, z, gradient, loss, z, 2.0 * self.budget, torch.zeros_like(loss), loss,
+                          torch.zeros_like(loss, dtype=torch.bool))  # fmt: skip
+        last, checks = 0, checkpoints(self.method.steps)
+        for step in range(self.method.steps + 1):
+            gone = self._flipped(rows, logits)
+            if gone.any():
+                delta[rows[gone]] = self._final(state.z, rows)[gone]
+                kept = self._keep(~gone)
+                rows, state = rows[~gone], _Adaptive(*(part[kept] for part in state))
+            if not len(rows) or step == self.method.steps:
+                break
+            steps[rows] += 1
+            moved = self._project(state.z - state.step * self._direction(state.gradient))
+            share = ADAPTIVE_SHARE if step else 1.0
+            moved = self._project(state.z + share * (moved - state.z) + (1.0 - share) * (state.z - state.before))
+            gradient, logits, loss = self._gradient(moved)
+            n_forward += len(rows)
+            state = state.moved(torch, moved, gradient, loss)
+            if step + 1 in checks:
+                state, last = state.checked(torch, step + 1 - last), step + 1
+        if len(rows):
+            delta[rows] = self._final(state.best, rows)
+        return Outcome(delta, n_forward, zero, first, steps)
+
+    def _direction(self, gradient: Any) -> Any:
+        """A step of size 1 uphill."""
+        if self.method.norm == "linf":
+            return gradient.sign()
+        return gradient / gradient.flatten(1).norm(dim=1).clamp(min=1e-20)[:, None, None]
+
     def _keep(self, mask: Mask) -> Any:
         """Go on with some of the records; their places."""
         kept = self.torch.as_tensor(np.flatnonzero(mask), device=self.device)
@@ -310,8 +424,8 @@ class _Solver:
         proba = logits.softmax(dim=1) if self.problem.single_label else logits.sigmoid()
         return self.problem.succeeded(rows, proba.cpu().numpy())
 
-    def _gradient(self, z: Any) -> tuple[Any, Any]:
-        """The direction in which the loss of each record falls most, and the logits."""
+    def _gradient(self, z: Any) -> tuple[Any, Any, Any]:
+        """The gradient of the loss of each record, which is to fall, the logits, and the losses."""
         variable = z.detach().requires_grad_(True)
         delta = self.shape(variable)
         with channels_last(self.device, len(z)):
@@ -321,7 +435,7 @@ class _Solver:
             loss = loss + self.method.lambda_smooth * delta.diff(dim=2).square().mean(dim=(1, 2))
             loss = loss + self.method.lambda_energy * delta.square().mean(dim=(1, 2))
         (gradient,) = self.torch.autograd.grad(loss.sum(), variable)
-        return gradient, logits
+        return gradient, logits, loss.detach()
 
     def _loss(self, logits: Any) -> Any:
         """What is to fall: minus the distance from the reference, or the distance of the target bit from its aim."""
@@ -369,8 +483,7 @@ class _Solver:
             return z - self.method.adam * self._adam(gradient, moments, step)
         if self.method.norm == "linf":
             return z.sub_(gradient.sign().mul_(size))
-        length = gradient.flatten(1).norm(dim=1).clamp(min=1e-20)[:, None, None]
-        return z - size * gradient / length
+        return z - size * self._direction(gradient)
 
     def _adam(self, gradient: Any, moments: Any, step: int) -> Any:
         first, second = moments
@@ -395,6 +508,18 @@ class _Solver:
             shaped = self.shape(z)
         delta = np.ascontiguousarray(shaped.transpose(1, 2).cpu().numpy(), dtype=np.float64)
         return within_budget(delta, self.problem.budget[rows], self.method.norm)
+
+
+def random_start(rngs: Sequence[Generator], budget: Floats, shape: tuple[int, ...], norm: str) -> Floats:
+    """A place within the budget of each record, drawn evenly."""
+    if norm == "linf":
+        return np.stack([rng.uniform(-size, size, shape) for rng, size in zip(rngs, budget, strict=True)])
+    fields = []
+    for rng, size in zip(rngs, budget, strict=True):
+        direction = rng.standard_normal(shape)
+        length = size * rng.uniform() ** (1.0 / direction.size)
+        fields.append(direction * (length / np.linalg.norm(direction)))
+    return np.stack(fields)
 
 
 def within_budget(delta: Floats, budget: Floats, norm: str) -> Floats:
@@ -427,13 +552,15 @@ def saliency(model: Classifier, x: Any, reference: Any, size: int = 11) -> Float
 
 
 # ----------------------------------------------------------------------
-# Attacks that only ask the model for answers: a random search of our own, and what HopSkipJump (`hop_skip_jump`) needs.
+# Attacks that only ask the model for answers: random searches, and what HopSkipJump (`hop_skip_jump`) needs.
 
 Margin = Callable[[NDArray[np.int64], Floats], Floats]
 """Records (by place) and changed signals to how far each is from success; 0 or less has succeeded."""
 
 BLACKBOX_SETTINGS: Final[dict[str, dict[str, Any]]] = {
     "random_search": {"eps_max": 0.05, "queries": 200},
+    "square": {"eps_max": 0.05, "queries": 500, "share": 0.8},
+    "worst_case": {"eps_max": 0.05, "steps": 50, "restarts": 3, "queries": 500},
     "hop_skip_jump": {"eps_max": 1.0, "iterations": 10, "evaluations": 100},
 }
 MOST_CLASSES: Final = 12
@@ -461,19 +588,23 @@ def random_search(
     rngs: Sequence[Generator],
     *,
     queries: int = 200,
+    share: float | None = None,
     shape: Callable[[Floats], Floats] = lambda delta: delta,
 ) -> tuple[Floats, int]:
-    """Changes within an L∞ budget, found by trying: one lead's stretch at a time is set to ±budget, and kept if it helps.
+    """Changes within an L∞ budget, found by trying: a stretch at a time is set to ±budget, and kept if it helps.
 
-    In the manner of the Square attack (Andriushchenko et al. 2020), for signals. Every record draws from its own generator;
-    a record that has succeeded asks no more. The second figure is how many answers were asked for.
+    With `share` it is the Square attack (Andriushchenko et al. 2020, algorithm 2): a stretch goes through all leads, each with a
+    sign of its own, begins as that share of the record and shortens as published. Without, it goes through one lead. Every
+    record draws from its own generator; a record that has succeeded asks no more. The second figure is how many answers were
+    asked for.
     """
     n, samples, leads = x.shape
 
     def change(rows: Any, field: Floats) -> Floats:
         return within_budget(shape(field) * window[rows], budget[rows], "linf")  # derived leads may be over it
 
-    signs = np.stack([_stripes(rng, samples, leads) for rng in rngs])
+    width = max(samples // 20, 1) if share is None else 1
+    signs = np.stack([_stripes(rng, samples, leads, width) for rng in rngs])
     field = signs * budget[:, None, None]
     rows = np.arange(n)
     best = margin(rows, x + change(rows, field))
@@ -484,7 +615,10 @@ def random_search(
             break
         tried = field[rows].copy()
         for i, at in enumerate(rows.tolist()):
-            _patch(tried[i], rngs[at], budget[at], query / queries)
+            if share is None:
+                _patch(tried[i], rngs[at], budget[at], query / queries)
+            else:
+                _square(tried[i], rngs[at], budget[at], share * halved_share(query, queries))
         found = margin(rows, x[rows] + change(rows, tried))
         n_queries += len(rows)
         better = found < best[rows]
@@ -492,9 +626,8 @@ def random_search(
     return change(np.arange(n), field), n_queries
 
 
-def _stripes(rng: Generator, samples: int, leads: int) -> Floats:
+def _stripes(rng: Generator, samples: int, leads: int, size: int) -> Floats:
     """A start: stretches of random sign in each lead."""
-    size = max(samples // 20, 1)
     signs = rng.choice([-1.0, 1.0], (-(-samples // size), leads))
     return np.repeat(signs, size, axis=0)[:samples]
 
@@ -506,6 +639,24 @@ def _patch(field: Floats, rng: Generator, budget: float, progress: float) -> Non
     size = max(int(share * samples), 1)
     start, lead = int(rng.integers(samples - size + 1)), int(rng.integers(leads))
     field[start : start + size, lead] = budget * rng.choice([-1.0, 1.0])
+
+
+def _square(field: Floats, rng: Generator, budget: float, share: float) -> None:
+    """Set a stretch of all leads to plus or minus the budget, a sign for each lead."""
+    samples, leads = field.shape
+    size = min(max(round(share * samples), 1), samples)
+    start = int(rng.integers(samples - size + 1))
+    field[start : start + size] = budget * rng.choice([-1.0, 1.0], leads)
+
+
+def halved_share(query: int, queries: int) -> float:
+    """How much of the first stretch is left: halved after 10, 50, 200, … of every 10,000 questions, as published.
+
+    >>> halved_share(0, 10000), halved_share(60, 10000), halved_share(9000, 10000)
+    (1.0, 0.25, 0.00390625)
+    """
+    scaled = query * 10000 // queries
+    return 0.5 ** sum(scaled > at for at in (10, 50, 200, 1000, 2000, 4000, 6000, 8000))
 
 
 def to_pattern(bits: Any) -> NDArray[np.int64]:

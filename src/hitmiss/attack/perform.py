@@ -14,7 +14,7 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.attack import methods
-from hitmiss.attack.config import PerturbationConfig, powers, same_kind
+from hitmiss.attack.config import STEERING, PerturbationConfig, powers, same_kind
 from hitmiss.attack.family import (
     Floats,
     batched_families,
@@ -37,6 +37,7 @@ from hitmiss.attack.methods import (
     find_method,
     hop_skip_jump,
     margins,
+    random_start,
     solve,
     within_budget,
 )
@@ -399,13 +400,16 @@ class _Group:
         if not self.first.needs_model:
             self._without_model(out.x, places, out.notes)
             return
-        if self.first.family in METHODS:
-            found, budget, norm, zero, notes = self._by_gradient()
-        else:
-            found, budget, norm, zero, notes = self._by_asking()
+        found, budget, norm, zero, notes = self.changed()
         out.x[places], out.budget[places], out.zero_gradient[places] = found, budget, zero
         for i, at in enumerate(places):
             out.norm[at], out.notes[at] = norm, notes[i] if isinstance(notes, list) else notes
+
+    def changed(self) -> tuple[Floats, Any, str, Any, Notes]:
+        """The changed signals, the budgets and their norm, whose gradient was nothing, and what there is to say."""
+        if self.first.family in METHODS:
+            return self._by_gradient()
+        return self._by_ensemble() if self.first.family == "worst_case" else self._by_asking()
 
     def _without_model(self, out: Floats, places: Sequence[int], notes: list[tuple[str, ...]]) -> None:
         """A few records at a time, each put where it belongs while it is still in the cache."""
@@ -431,10 +435,57 @@ class _Group:
         method = find_method(self.first.family, **self.first.settings)
         budget = self.strength * method.eps_max
         batch = min(self.records.batch, self._model.fixed or self.records.batch)
-        outcome = solve(self._model, self._problem(method), method, self.first.family, batch)
+        problem = self._problem(method)
+        outcome = solve(self._model, problem, method, self.first.family, batch)
         if self.gradients is not None:
             self.gradients.update(zip(self.rows, outcome.first, strict=True))
-        return self.records.x[self.rows] + outcome.delta, budget, method.norm, outcome.zero_gradient, ()
+        found = self.records.x[self.rows] + outcome.delta
+        if method.restarts > 1:
+            found = self._restarted(found, replace(problem, first=None), method, batch)
+        return found, budget, method.norm, outcome.zero_gradient, ()
+
+    def _restarted(self, x: Floats, problem: Problem, method: Method, batch: int) -> Floats:
+        """The best of several attempts: those that have not flipped begin again from a random place."""
+        best = _Best(self, x)
+        for _ in range(1, method.restarts):
+            left = best.left
+            if not len(left):
+                break
+            rngs, budget = [self.rngs[at] for at in left], problem.budget[left]
+            again = replace(problem.part(left), start=random_start(rngs, budget, x.shape[1:], method.norm))
+            best.try_(left, again.x + solve(self._model, again, method, self.first.family, batch).delta)
+        return best.x
+
+    def _by_ensemble(self) -> tuple[Floats, Any, str, Any, Notes]:
+        """Per record the best of the fixed ensemble: each member works on the records that those before it did not flip."""
+        settings = {**methods.BLACKBOX_SETTINGS["worst_case"], **self.first.settings}
+        members = {
+            "pgd": {"steps": settings["steps"], "restarts": settings["restarts"]},
+            "apgd": {"steps": settings["steps"]},
+            "square": {"queries": settings["queries"]},
+        }
+        if self._model.differentiable is None:
+            members = {"square": members["square"]}
+        best, zero = _Best(self, self.records.x[self.rows]), np.zeros(len(self.rows), dtype=bool)
+        notes: list[tuple[str, ...]] = [("worst_case: no member flipped it",) for _ in self.rows]
+        steering = {key: value for key, value in self.first.extra.items() if key in STEERING}
+        for family, own in members.items():
+            left = best.left
+            if not len(left):
+                break
+            extra = {**steering, **own, "eps_max": settings["eps_max"]}
+            group = _Group(
+                self.records,
+                [self.rows[at] for at in left],
+                [replace(self.configs[at], ptype=family, extra=extra) for at in left],
+                [self.rngs[at] for at in left],
+            )
+            found, _, _, flat, _ = group.changed()
+            zero[left] |= flat
+            best.try_(left, found)
+            for at in np.setdiff1d(left, best.left).tolist():
+                notes[at] = (f"worst_case: flipped by {family}",)
+        return best.x, self.strength * settings["eps_max"], "linf", zero, notes
 
     def _problem(self, method: Method) -> Problem:
         records = self.records
@@ -465,6 +516,10 @@ class _Group:
             raise UsageError(f"{self.first.family} needs y_true, or extra={{'attack_from': 'prediction'}}")
         return records.y[self.rows]
 
+    def flips(self, at: NDArray[np.int64], x: Floats) -> Mask:
+        """Whether signals of records (by place in the group) have flipped."""
+        return np.asarray(self._judge()(at, self._model.proba(x)))
+
     def _judge(self) -> Callable[[Any, Floats], Mask]:
         """Whether records (by place in the group) have flipped at these probabilities."""
         clean, criterion, target = self.records.clean_bits[self.rows], self.first.criterion, self.target
@@ -479,7 +534,7 @@ class _Group:
         if self.first.family == "hop_skip_jump":
             return self._by_hopping(x, budget, shape, settings)
         delta, _ = methods.random_search(
-            x, self._margin, budget, self.window[:, :, None], self.rngs, shape=shape, **settings
+            x, self.margin, budget, self.window[:, :, None], self.rngs, shape=shape, **settings
         )
         return x + delta, budget, "linf", False, ()
 
@@ -503,11 +558,32 @@ class _Group:
     def _bits(self, x: Any) -> Bits:
         return self.records.bits(self._model.proba(x))
 
-    def _margin(self, at: NDArray[np.int64], x: Floats) -> Floats:
+    def margin(self, at: NDArray[np.int64], x: Floats) -> Floats:
         clean, odds, limits = self.records.clean_bits[self.rows][at], self._model.log_odds(x), self.records.limits
         if self._model.single_label:  # how far each class is ahead of the best other: above 0 for the answer alone
             odds, limits = ahead(odds), np.zeros_like(limits)
         return methods.margins(odds, limits, clean, self.target[at], self.value[at])
+
+
+class _Best:
+    """The best outcome so far of each record of a group: one that flips it, else the one that came nearest."""
+
+    def __init__(self, group: _Group, x: Floats) -> None:
+        self.group, self.x = group, x.copy()
+        every = np.arange(len(x))
+        self.has_flipped, self.margin = group.flips(every, x), group.margin(every, x)
+
+    @property
+    def left(self) -> NDArray[np.int64]:
+        """Records (by place) that have not flipped."""
+        return np.flatnonzero(~self.has_flipped)
+
+    def try_(self, at: NDArray[np.int64], x: Floats) -> None:
+        """Another outcome of some records that have not flipped."""
+        flips, margin = self.group.flips(at, x), self.group.margin(at, x)
+        better = flips | (margin < self.margin[at])
+        self.x[at[better]], self.margin[at[better]] = x[better], margin[better]
+        self.has_flipped[at] |= flips
 
 
 # ----------------------------------------------------------------------

@@ -53,6 +53,13 @@ def attack(
     ] = "sample_lead",
     fs: Annotated[float | None, typer.Option(help="Samples a second, where the data does not say.")] = None,
     outputs: Annotated[str, typer.Option(help="What the model gives: auto, logit or probability.")] = "auto",
+    single_label: Annotated[
+        bool | None,
+        typer.Option(
+            "--single-label/--multi-label",
+            help="Whether one class alone is true (default: where the last step is a softmax).",
+        ),
+    ] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "cpu",
     batch: Annotated[int, typer.Option(help="Records in a batch of a gradient attack.")] = 32,
     limit: Annotated[int | None, typer.Option(help="Only the first records.")] = None,
@@ -64,7 +71,7 @@ def attack(
     figures: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Draw every figure into this folder.")] = None,
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:
-    """Perturb and attack a multi-label classifier: batched, resumable, each attack beside noise of the same norm."""
+    """Perturb and attack a classifier of signals: batched, resumable, each attack beside noise of the same norm."""
     from hitmiss.attack.campaign import Campaigner, read_recordings, run_campaign
     from hitmiss.cli.printing import Progress
     from hitmiss.core.errors import UsageError
@@ -85,7 +92,7 @@ def attack(
         family or [], strengths or [], minimal or [], target or [], window, center or [], steering, control, seed
     )
     _check_aims(target or [], plan, recordings.classes)
-    model = _model(detector, weights, device, outputs, layout, recordings)
+    model = _model(detector, weights, device, outputs, layout, recordings, single_label)
     cut: Any = 0.5 if not threshold else threshold[0] if len(threshold) == 1 else threshold
     campaigner = Campaigner(recordings, model, plan, cut, batch=batch)
     trials = run_campaign(campaigner, output, resume=resume, report=Progress().count, save_signals=save_signals)
@@ -127,12 +134,20 @@ def _draw(folder: Path, campaigner: Campaigner, trials: Trials, kept: Path | Non
     printing.note(f"drew {len(drawn)} figures into {folder}")
 
 
-def _model(detector: str, weights: Path | None, device: str, outputs: str, layout: str, recordings: Recordings) -> Any:
+def _model(
+    detector: str,
+    weights: Path | None,
+    device: str,
+    outputs: str,
+    layout: str,
+    recordings: Recordings,
+    single_label: bool | None,
+) -> Any:
     from hitmiss.attack.model import as_classifier
     from hitmiss.detect.detector import open_detector
 
     opened = open_detector(detector, weights=weights, device=device)
-    model = as_classifier(opened, outputs=outputs, layout=layout, device=device)  # type: ignore[arg-type]
+    model = as_classifier(opened, outputs=outputs, layout=layout, device=device, single_label=single_label)  # type: ignore[arg-type]
     if model.classes is not None and tuple(model.classes) != tuple(recordings.classes):
         from hitmiss.core.errors import DataError
 
