@@ -42,11 +42,14 @@ def report(
     redact_text: Annotated[
         bool, typer.Option("--redact-text", help="Ids of the worst errors alone: no text, sound, image or signal.")
     ] = False,
-    samples: Annotated[int, typer.Option(help="Worst errors of each kind to show.")] = 10,
+    samples: Annotated[int, typer.Option(help="Worst errors of each kind and run to show.")] = 30,
     budget: Annotated[
         int, typer.Option("--samples-budget", "--budget", help="Bytes that samples may take in the file.")
     ] = BUDGET,
     media: Annotated[list[str] | None, typer.Option(metavar="PLACE", help=MEDIA)] = None,
+    lossless: Annotated[
+        bool, typer.Option("--lossless", help="Sounds as FLAC, sample for sample; raise --samples-budget for more.")
+    ] = False,
     human: Annotated[
         str | None, typer.Option(help="Verdicts of people on the items of a triage (`hitmiss review --export`).")
     ] = None,
@@ -66,7 +69,7 @@ def report(
         tell(output, size, [runs[0]], json)
         _printed(output, pdf)
         return
-    measuring = Measuring(asked, reading, tuple(media or ()), human)
+    measuring = Measuring(asked, reading, tuple(media or ()), human, lossless)
     sources = open_sources(runs, key or [], measuring, name or [])
     shown = Options(title, not no_samples, not redact_text, samples, budget, asked)
     size = write_report(sources, output, shown, static=static)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from hitmiss.core.errors import UsageError
@@ -14,7 +14,7 @@ from hitmiss.evaluation.protocol import Protocol, find_protocol
 from hitmiss.protocols.triage import Asides
 from hitmiss.report.displays import Display
 from hitmiss.report.pictures import Picture, runs_of
-from hitmiss.report.shelves import Shelf
+from hitmiss.report.shelves import Remarks, Shelf, Texts
 from hitmiss.report.tables import runs
 from hitmiss.verdicts.stability import TRIAL, pooled
 
@@ -34,6 +34,10 @@ class RunData:
     dossier: tuple[tuple[str, str], ...] = ()
     asides: Asides | None = None
     """What a triage has beside its figures: confusions, flips, times, costs, people."""
+    remarks: Remarks | None = None
+    people: Mapping[str, str] = field(default_factory=dict)
+    """What people said of each item."""
+    texts: Texts | None = None
 
 
 @dataclass(frozen=True, eq=False)

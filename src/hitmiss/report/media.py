@@ -34,6 +34,8 @@ IMAGES: Final = ("PNG", "JPEG", "WEBP")
 TRACE_WIDTH, TRACE_HEIGHT = 480, 56
 """Units of a drawn signal, a lead."""
 TRACE_GRAIN, TRACE_TOLERANCE = 4, 0.8
+SPECTROGRAM: Final = (240, 72)
+"""Pixels of a spectrogram."""
 MOST_LEADS: Final = 3
 SHOWN_LEADS: Final = {"II": 1, "V1": 6, "V5": 10}
 """The leads of the standard twelve that a small picture shows."""
@@ -55,12 +57,24 @@ class Media:
     is_changed: bool = False
     """Whether a sound is what the detector heard, where that is not what the file holds."""
 
+    spectrogram: str = ""
+    """A sound as a picture of time and frequency."""
+
+    over: tuple[str, ...] = ()
+    """The traces once more, as an attack left them."""
+
+    paper: str = ""
+    """The lines of the paper behind traces."""
+
     @property
     def n_bytes(self) -> int:
         """What it adds to the page."""
         return (
             len(self.address)
+            + len(self.spectrogram)
             + len(self.about)
+            + len(self.paper)
+            + sum(map(len, self.over))
             + sum(len(name) + len(path) + 60 for name, path in (*self.traces, *((self.change,) if self.change else ())))
         )
 
@@ -73,8 +87,10 @@ class Refusal:
     reason: str
 
 
-def open_media(path: Path, changed: Changed | None = None, rate: int = RATE) -> Media | Refusal:
-    """What a file is by its first bytes, made small; or why it is not shown.
+def open_media(
+    path: Path, changed: Changed | None = None, rate: int = RATE, *, lossless: bool = False
+) -> Media | Refusal:
+    """What a file is by its first bytes, made small; or why it is not shown. `lossless`: sounds as FLAC, not as MP3.
 
     `changed` is what was done to sounds at a sample rate; where it gives nothing, a sound is shown as it is in the file.
     """
@@ -86,7 +102,7 @@ def open_media(path: Path, changed: Changed | None = None, rate: int = RATE) -> 
         if kind == "image":
             return image_of(path)
         if kind == "sound":
-            return sound_of(path, changed, rate)
+            return sound_of(path, changed, rate, lossless=lossless)
     except (DataError, EnvironmentFault, OSError) as error:
         return Refusal(path.name, getattr(error, "strerror", None) or _without_name(str(error), path.name))
     return Refusal(path.name, "it is no PNG, JPEG or WebP image and no sound that is known here")
@@ -132,8 +148,10 @@ def image_of(path: Path) -> Media | Refusal:
     return Media("image", _address("image/jpeg", packed.getvalue()), f"{width} × {height} pixels", flat.size)
 
 
-def sound_of(path: Path, changed: Changed | None = None, rate: int = RATE) -> Media | Refusal:
-    """The first seconds of a sound; of one that was changed as it was then, which `is_changed` says."""
+def sound_of(
+    path: Path, changed: Changed | None = None, rate: int = RATE, *, lossless: bool = False
+) -> Media | Refusal:
+    """The first seconds of a sound with its spectrogram; of one that was changed as it was then, which `is_changed` says."""
     from hitmiss.media.audio import load_audio, need
 
     clip = load_audio(path, rate, max_seconds=LONGEST)
@@ -142,13 +160,46 @@ def sound_of(path: Path, changed: Changed | None = None, rate: int = RATE) -> Me
     kept = (clip if after is None else np.asarray(after))[: int(SECONDS * rate)]
     peak = float(np.abs(kept).max(initial=0.0))
     packed = io.BytesIO()
-    form = {"format": "MP3", "subtype": "MPEG_LAYER_III", "compression_level": 0.6}
+    form: dict[str, Any] = {"format": "MP3", "subtype": "MPEG_LAYER_III", "compression_level": 0.6}
+    if lossless:
+        form = {"format": "FLAC", "subtype": "PCM_16"}
     try:
         need("soundfile").write(packed, kept / max(peak, 1.0), rate, **form)
     except (TypeError, ValueError, RuntimeError):
-        return Refusal(path.name, "this soundfile cannot write MP3")
+        return Refusal(path.name, f"this soundfile cannot write {form['format']}")
     about = f"first {SECONDS:g} of {seconds:.1f} s" if seconds > SECONDS else f"{seconds:.1f} s"
-    return Media("sound", _address("audio/mpeg", packed.getvalue()), about, is_changed=after is not None)
+    kind, how = (
+        ("audio/flac", "lossless") if lossless else ("audio/mpeg", "coded anew as MP3, so fine artefacts differ")
+    )
+    return Media(
+        "sound",
+        _address(kind, packed.getvalue()),
+        f"{about} at {rate / 1000:g} kHz, {how}",
+        is_changed=after is not None,
+        spectrogram=spectrogram_of(kept, rate),
+    )
+
+
+def spectrogram_of(clip: Any, rate: int) -> str:
+    """The magnitudes of a clip over time and frequency as a small grey picture: dark is loud, over 70 dB.
+
+    >>> spectrogram_of(np.sin(np.arange(16000) / 3), 16000)[:22]
+    'data:image/jpeg;base64'
+    """
+    from PIL import Image
+
+    window = 512 if rate >= 8000 else 256
+    signal = np.asarray(clip, dtype=np.float64)
+    signal = np.pad(signal, (0, max(0, 2 * window - len(signal))))
+    hop = max(len(signal) // SPECTROGRAM[0], 1)
+    starts = np.arange(0, len(signal) - window, hop)[: SPECTROGRAM[0]]
+    frames = signal[starts[:, None] + np.arange(window)] * np.hanning(window)
+    power = 20 * np.log10(np.abs(np.fft.rfft(frames, axis=1)) + 1e-9).T[::-1]
+    level = np.clip((power - power.max()) / 70.0 + 1.0, 0.0, 1.0)
+    picture = Image.fromarray((255 - 235 * level).astype(np.uint8)).resize(SPECTROGRAM, Image.Resampling.BILINEAR)
+    packed = io.BytesIO()
+    picture.save(packed, "JPEG", quality=55, optimize=True)
+    return _address("image/jpeg", packed.getvalue())
 
 
 def trace_of(x: Any, rate: float, after: Any = None, how: str = "") -> Media:
@@ -167,16 +218,36 @@ def trace_of(x: Any, rate: float, after: Any = None, how: str = "") -> Media:
     kept = kept - np.median(kept, axis=0)
     scale = (TRACE_HEIGHT / 2 - 2) / max(float(np.abs(kept).max(initial=0.0)), 1e-9)
     across = np.linspace(0.0, TRACE_WIDTH, len(kept))
-    traces = tuple((name, _path(across, TRACE_HEIGHT / 2 - scale * kept[:, i])) for i, (name, _) in enumerate(chosen))
-    change = (
-        None if after is None else _change(across, (np.asarray(after) - signal)[:, chosen[0][1]], chosen[0][0], how)
-    )
+
+    def drawn(values: Any) -> tuple[str, ...]:
+        return tuple(_path(across, TRACE_HEIGHT / 2 - scale * values[:, i]) for i in range(len(chosen)))
+
+    traces = tuple(zip((name for name, _ in chosen), drawn(kept), strict=True))
+    change: tuple[str, str] | None = None
+    over: tuple[str, ...] = ()
+    if after is not None:
+        changed = np.asarray(after, dtype=np.float64)
+        change = _change(across, (changed - signal)[:, chosen[0][1]], chosen[0][0], how)
+        at = [i for _, i in chosen]
+        over = drawn(changed[:, at] - np.median(signal[:, at], axis=0))
     seconds = len(kept) / rate
     ticks = tuple(round(TRACE_WIDTH * s / seconds, 1) for s in range(1, int(np.ceil(seconds))))
     size = (TRACE_WIDTH, TRACE_HEIGHT * (len(traces) + (change is not None)))
-    return Media(
-        "trace", about=f"{seconds:.3g} s, a line a second", size=size, traces=traces, ticks=ticks, change=change
-    )
+    about = f"{seconds:.3g} s; a square is 0.2 s × 0.5 mV" + (", attacked over clean" if over else "")
+    paper = _paper(seconds, scale, len(traces))
+    return Media("trace", about=about, size=size, traces=traces, ticks=ticks, change=change, over=over, paper=paper)
+
+
+def _paper(seconds: float, scale: float, leads: int) -> str:
+    """The lines of ECG paper: upright every 0.2 s, across every 0.5 mV from the middle of each lead."""
+    step, mv = TRACE_WIDTH * 0.2 / seconds, 0.5 * scale
+    if step < 1.5 or mv < 1.5:
+        return ""
+    upright = "".join(f"M{x:.1f} 0V{TRACE_HEIGHT * leads}" for x in np.arange(step, TRACE_WIDTH, step))
+    half = int(TRACE_HEIGHT / 2 / mv)
+    middles = [TRACE_HEIGHT * (i + 0.5) for i in range(leads)]
+    across = "".join(f"M0 {m + k * mv:.1f}H{TRACE_WIDTH}" for m in middles for k in range(-half, half + 1))
+    return upright + across
 
 
 def _change(across: Any, delta: Any, lead: str, how: str) -> tuple[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
 import polars as pl
 
@@ -18,8 +18,9 @@ from hitmiss.engine.counted import TalliedTrials
 from hitmiss.metrics.counts import Counts
 from hitmiss.report import campaigns, tables, views
 from hitmiss.report.assessment import told, weak_slices
+from hitmiss.report.displays import DetDisplay
 from hitmiss.report.dumbbells import Dumbbells, dumbbells
-from hitmiss.report.evaluations import RUN, Evaluation, RunData, evaluations, signature_part
+from hitmiss.report.evaluations import RUN, Evaluation, Lane, RunData, evaluations, signature_part
 from hitmiss.report.explorer import Explorer, explorer
 from hitmiss.report.heat import HeatMap, heat_map
 from hitmiss.report.pictures import costs_of
@@ -31,7 +32,7 @@ from hitmiss.report.summary import Summary, summarize
 from hitmiss.report.tables import Cell, Entry, Table, explain, glossary, groupings, runs
 from hitmiss.report.triage_tables import beside_tables, confusion_table, flows, over_trials
 from hitmiss.report.versus import versus
-from hitmiss.report.worst_errors import BUDGET, MOST, Errors, worst_errors
+from hitmiss.report.worst_errors import BUDGET, MOST, Errors, Witness, evidence
 
 MOST_HISTOGRAMS: Final = 4
 MOST_MULTIPLES: Final = 12
@@ -480,14 +481,21 @@ def _errors(evaluation: Evaluation, options: Options, budget: int) -> tuple[Erro
         shelf = lane.source.shelf if options.texts else None
         trials = lane.source.trials
         return (campaigns.fragile(trials, lane.name, options.most, budget, shelf),) if trials is not None else ()
-    lanes = [(lane, lane.trials) for lane in evaluation.lanes if lane.trials is not None]
-    lanes = [(lane, own) for lane, own in lanes if not isinstance(own, TalliedTrials)]
-    found: list[Errors] = []
-    for i, (lane, own) in enumerate(lanes):
-        share = (budget - sum(e.n_bytes for e in found)) // (len(lanes) - i)
-        told: dict[str, Any] = {"texts": options.texts, "shelf": lane.source.shelf}
-        found.append(worst_errors(own, lane.name, most=options.most, budget=share, **told))
-    return tuple(found)
+    found = [
+        Witness(lane.name, lane.trials, _eer_threshold(lane), s.shelf, s.remarks, s.people, s.texts)
+        for lane, s in ((lane, lane.source) for lane in evaluation.lanes)
+        if lane.trials is not None and not isinstance(lane.trials, TalliedTrials)
+    ]
+    if not found:
+        return ()
+    most = max(options.most // (1 + len(found) // 4), 2) if len(found) > 2 else options.most
+    return (evidence(found, most=most, texts=options.texts, budget=budget),)
+
+
+def _eer_threshold(lane: Lane) -> float | None:
+    """Where the two error rates of a run are equal; what is right without decisions is judged there."""
+    det = lane.picture.of("det") if lane.picture is not None else None
+    return next((p.threshold for p in det.points if p.label == "EER"), None) if isinstance(det, DetDisplay) else None
 
 
 def _provenance(evaluation: Evaluation) -> views.TableView:

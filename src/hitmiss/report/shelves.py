@@ -5,9 +5,9 @@ A file is looked up by the id of a trial, and shown only if it lies inside the f
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -16,7 +16,8 @@ from hitmiss.core.trials import Trials
 from hitmiss.io.manifest import inside, read_manifest
 from hitmiss.io.reader import files_of, media_folder, run_behind
 from hitmiss.io.tables import read_rows
-from hitmiss.report.media import Media, Refusal, open_media, trace_of
+from hitmiss.protocols.toxicity import load_run
+from hitmiss.report.media import RATE, Media, Refusal, open_media, trace_of
 from hitmiss.report.remaking import Remaking, remaking_of
 
 COLUMNS: Final = ("file", "path", "filename", "audio", "image", "media")
@@ -42,6 +43,7 @@ class FileShelf:
     files: Mapping[str, str] = field(default_factory=dict)
     column: str | None = None
     remaking: Remaking | None = None
+    lossless: bool = False
 
     def find(self, row: Mapping[str, Any]) -> Media | Refusal | None:
         """See `Shelf`."""
@@ -55,9 +57,10 @@ class FileShelf:
             return Refusal(shown, "its path leads out of the folder of the files")
         if path is None:
             return Refusal(shown, "there is no such file")
-        how, again = _change_of(row), self.remaking
+        how, again = change_of(row), self.remaking
         made_again = (lambda clip: again(clip, row)) if how and again is not None else None
-        found = open_media(path, made_again, again.rate) if again is not None else open_media(path)
+        rate = again.rate if again is not None else RATE
+        found = open_media(path, made_again, rate, lossless=self.lossless)
         return _said(found, how) if isinstance(found, Media) else Refusal(shown, found.reason)
 
     def _name(self, row: Mapping[str, Any]) -> str | None:
@@ -79,7 +82,7 @@ class FileShelf:
             return False
 
 
-def _change_of(row: Mapping[str, Any]) -> str:
+def change_of(row: Mapping[str, Any]) -> str:
     """What was done to a clip on its way to the detector, as its id says it; nothing where it came as it is."""
     source, item = str(row.get("source") or ""), str(row["item"])
     if not source or item == source or not item.startswith(f"{source}@"):
@@ -157,6 +160,52 @@ class OutsideShelf:
         return Refusal(str(row["item"])[:120], reason)
 
 
+Texts = Callable[[], Mapping[str, str]]
+"""Reads the text of each item, where the trials were read without: once, when the first is wanted."""
+
+
+def texts_of_predictions(folder: str, tag: str) -> Texts:
+    """The texts in prediction files of a run tag, by the ids of the trials."""
+
+    @cache
+    def read() -> Mapping[str, str]:
+        run = load_run(folder, tag, whole=True)
+        raw, frame = run.predictions.raw, run.predictions.frame
+        texts = [f["text"].to_list() if "text" in f.columns else None for f in raw]
+        places = zip(run.trials.items, frame["file"], frame["row"], strict=True)
+        return {item: own[row] for item, file, row in places if (own := texts[file]) is not None}
+
+    return read
+
+
+@dataclass(frozen=True)
+class Remarks:
+    """Why a model says what it says: the rationale of each answer in the rows of a triage."""
+
+    texts: Mapping[tuple[str, str, str, str], str]
+
+    def of(self, row: Mapping[str, Any]) -> str:
+        """The rationale of the answer in a row of trials; empty where none is known."""
+        model, tools, trial = (str(row.get(name) or "") for name in ("model", "tools", "trial"))
+        return self.texts.get((str(row["item"]), model, tools, trial), "")
+
+
+def remarks_beside(source: str | Path) -> Remarks | None:
+    """The rationales in a file of answers (JSON lines of the triage document); None where it holds none."""
+    path = Path(source)
+    if path.suffix.lower() != ".jsonl" or not path.is_file():
+        return None
+    with path.open("rb") as file:
+        if b'"rationale"' not in file.readline(1 << 20):
+            return None
+    found: dict[tuple[str, str, str, str], str] = {}
+    for row in read_rows(path).frame.to_dicts():
+        tools = {"true": "tools", "false": "no-tools"}.get(str(row.get("use_tools") or "").lower(), "")
+        key = (str(row.get("id") or ""), str(row.get("model") or ""), tools, str(row.get("trial") or ""))
+        found[key] = str(row.get("rationale") or "")
+    return Remarks(found)
+
+
 def open_shelf(place: str | Path) -> Shelf:
     """What `--media` names: a folder of files, a manifest that tells the file of each item, or an `.npz` of signals."""
     path = Path(place)
@@ -172,6 +221,15 @@ def open_shelf(place: str | Path) -> Shelf:
     return FileShelf(path.parent, dict(zip(manifest.items, manifest.frame["file"].to_list(), strict=True)))
 
 
+def lossless(shelf: Shelf | None) -> Shelf | None:
+    """The shelf with its sounds as FLAC, sample for sample, in place of MP3."""
+    if isinstance(shelf, FileShelf):
+        return replace(shelf, lossless=True)
+    if isinstance(shelf, Shelves):
+        return Shelves(tuple(s for s in map(lossless, shelf.shelves) if s is not None))
+    return shelf
+
+
 def shelf_of(source: str | Path, trials: Trials, places: Sequence[str] = ()) -> Shelf | None:
     """The files behind trials: as the user says (`--media`), else as a run or a score file tells of itself."""
     run = run_behind(source)
@@ -183,6 +241,8 @@ def shelf_of(source: str | Path, trials: Trials, places: Sequence[str] = ()) -> 
     named = [open_shelf(place) for place in places]
     if len(named) > 1:  # of several places each may be for another run
         named = [shelf for shelf in named if not isinstance(shelf, FileShelf) or shelf.holds_any(trials)]
+    if isinstance(own, FileShelf) and own.files:
+        named = [own, *named]  # the rows name their files: what lies beside them is theirs
     return Shelves(tuple(named)) if named else own
 
 

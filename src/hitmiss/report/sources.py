@@ -20,7 +20,7 @@ from hitmiss.protocols.triage import Asides, asides_of, evaluate_trials
 from hitmiss.report.dossier import dossier_of
 from hitmiss.report.evaluations import RunData
 from hitmiss.report.pictures import load_whole, pictures
-from hitmiss.report.shelves import COLUMNS, Shelf, shelf_of
+from hitmiss.report.shelves import COLUMNS, Shelf, Texts, lossless, remarks_beside, shelf_of, texts_of_predictions
 from hitmiss.report.worst_errors import TEXTS
 from hitmiss.verdicts.people import evaluate_teamwork
 from hitmiss.verdicts.stability import is_repeated
@@ -43,6 +43,8 @@ class Measuring:
     media: tuple[str, ...] = ()
     human: str | None = None
     """A file of people's verdicts on the items of a triage."""
+    lossless: bool = False
+    """Sounds sample for sample, not coded anew."""
 
 
 def open_sources(
@@ -146,8 +148,10 @@ def _open(path: str, name: str, key: str | None, measuring: Measuring) -> RunDat
     trials = open_run(path, key, measuring.design.protocol, measuring.reading)
     made = replace(
         measured(trials, name, measuring),
-        shelf=_shelf(path, trials, measuring.media),
+        shelf=_shelf(path, trials, measuring),
         dossier=dossier_of(split_choice(path)[0]),
+        remarks=remarks_beside(split_choice(path)[0]),
+        texts=_texts(path, measuring),
     )
     return _marked(made, split_choice(path)[0])
 
@@ -168,9 +172,17 @@ def _marked(made: RunData, path: str) -> RunData:
     return made
 
 
-def _shelf(path: str, trials: Trials, places: Sequence[str]) -> Shelf | None:
+def _texts(path: str, measuring: Measuring) -> Texts | None:
+    """The texts of prediction files, which the trials do not keep."""
+    protocol, (folder, colon, tag) = measuring.design.protocol, path.rpartition(":")
+    named = protocol is not None and protocol.name == "toxicity" and bool(colon) and Path(folder).is_dir()
+    return texts_of_predictions(folder, tag) if named else None
+
+
+def _shelf(path: str, trials: Trials, measuring: Measuring) -> Shelf | None:
     """Where the files lie: as the user says, else as the run says."""
-    return shelf_of(split_choice(path)[0], trials, places)
+    found = shelf_of(split_choice(path)[0], trials, measuring.media)
+    return lossless(found) if measuring.lossless else found
 
 
 def measured(trials: Trials, name: str, measuring: Measuring) -> RunData:
@@ -195,7 +207,20 @@ def measured(trials: Trials, name: str, measuring: Measuring) -> RunData:
             f"{name}: no metric that was asked for fits these trials, so there is nothing to report; name one with -m",
             code="no-figures",
         )
-    return RunData(name, results, tuple(pictures(decided, results)), decided, asides=asides)
+    people = _people(decided, measuring) if asides is not None and asides.people is not None else {}
+    return RunData(name, results, tuple(pictures(decided, results)), decided, asides=asides, people=people)
+
+
+def _people(trials: Trials, measuring: Measuring) -> dict[str, str]:
+    """What people said of each item, in words."""
+    assert measuring.human is not None
+    head = trials.header
+    reviews = read_verdicts(measuring.human, head.positive, head.negative).reviews
+    words = {1: head.positive, 0: head.negative}
+    said: dict[str, list[str]] = {}
+    for item, who, decision in reviews.select("item", "reviewer", "decision").iter_rows():
+        said.setdefault(str(item), []).append(f"{who}: {words.get(decision, 'cannot tell')}")
+    return {item: ", ".join(own) for item, own in said.items()}
 
 
 def _asides(trials: Trials, protocol: Protocol, measuring: Measuring) -> Asides | None:

@@ -1,9 +1,13 @@
-"""The worst errors of a run: the trials that were taken for the other class most confidently, within a budget of bytes."""
+"""Evidence: the trials that were answered wrongly, the most confident first, with what every run said of each of them.
+
+What is shown is bounded by a budget of bytes: first all words (ids, truths, answers, texts, rationales), then as much to
+hear and see as fits. Whatever comes from outside is text here; the page escapes it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Any, Final
 
@@ -11,11 +15,12 @@ import polars as pl
 
 from hitmiss.core.question import shown
 from hitmiss.core.trials import Trials
+from hitmiss.core.values import ABSTAIN
 from hitmiss.report.media import Media, Refusal
-from hitmiss.report.shelves import COLUMNS, Shelf
+from hitmiss.report.shelves import COLUMNS, Remarks, Shelf, Texts, change_of
 
-MOST: Final = 10
-"""Errors of each kind that are shown."""
+MOST: Final = 30
+"""Errors of each kind and run that are shown."""
 BUDGET: Final = 300_000
 """Bytes that all samples of a report may take together."""
 LONGEST: Final = 600
@@ -24,6 +29,19 @@ TEXTS: Final = ("text", "comment_text", "comment", "sentence", "transcript")
 SHOWN_SLICES: Final = 4
 MOST_REFUSALS: Final = 5
 """Files that are not shown, named one by one."""
+RIGHT, WRONG, SILENT = "right", "wrong", "no answer"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one run made of an item: right, wrong or no answer, with its score or confidence, and why it says so."""
+
+    run: str
+    outcome: str
+    score: float | None = None
+    confidence: float | None = None
+    said: str = ""
+    rationale: str = ""
 
 
 @dataclass(frozen=True)
@@ -37,17 +55,28 @@ class Sample:
     slices: tuple[tuple[str, str], ...]
     text: str = ""
     media: Media | None = None
+    answers: tuple[Answer, ...] = ()
+    state: tuple[tuple[str, str], ...] = ()
+    """How the answer came about: from a cache, after retries, under which attack or codec."""
+    people: str = ""
+
+    @property
+    def runs(self) -> tuple[tuple[str, str], ...]:
+        """Which run was right, wrong or silent about it."""
+        return tuple((a.run, a.outcome) for a in self.answers)
 
     @property
     def size(self) -> int:
         """Bytes of what is shown in words."""
-        parts = (self.item, self.truth, self.text, *(v for pair in self.slices for v in pair))
+        answers = [text for a in self.answers for text in (a.run, a.said, a.rationale)]
+        pairs = [v for pair in (*self.slices, *self.state) for v in pair]
+        parts = (self.item, self.truth, self.text, self.people, *answers, *pairs)
         return sum(len(p.encode("utf-8", "backslashreplace")) for p in parts)
 
 
 @dataclass(frozen=True)
 class Errors:
-    """Wrongly answered trials of one run, the most confident first, under a title for each kind."""
+    """Wrongly answered trials, the most confident first, under a title for each kind."""
 
     run: str
     rule: str
@@ -68,7 +97,22 @@ class Errors:
         return sum(s.size + (s.media.n_bytes if s.media else 0) for s in self.samples)
 
 
-Kinds = tuple[list[tuple[Sample, Mapping[str, Any]]], ...]
+@dataclass(frozen=True, eq=False)
+class Witness:
+    """One run to be asked for its errors: its trials, the threshold to judge scores by where no decision was made, where
+    its files lie, why its answers were given, and what people said of its items."""
+
+    run: str
+    trials: Trials
+    threshold: float | None = None
+    shelf: Shelf | None = None
+    remarks: Remarks | None = None
+    people: Mapping[str, str] = field(default_factory=dict)
+    texts: Texts | None = None
+
+
+Row = Mapping[str, Any]
+Kinds = tuple[list[tuple[Sample, Row]], ...]
 
 
 def worst_errors(
@@ -82,43 +126,148 @@ def worst_errors(
 ) -> Errors:
     """The worst errors of one run; what does not fit into the budget is counted and left out.
 
-    Where there are decisions, an error is a wrong one, by confidence, else by score. Without decisions: the negatives with
-    the highest and the positives with the lowest scores. `shelf` gives the sounds, images or signals of the trials.
-
     >>> t = Trials.of([1, 1, 0, 0], [0.9, -0.4, 0.6, 0.1], item=["a", "b", "c", "d"])
     >>> found = worst_errors(t, "x", most=1)
     >>> [s.item for s in found.false_alarms], [s.item for s in found.misses]
     (['c'], ['b'])
     """
-    frame, rule = trials.frame, "No decision was made, so these are the most misleading scores"
-    head = trials.header
+    return evidence([Witness(run, trials, shelf=shelf)], most=most, texts=texts, budget=budget)
+
+
+def evidence(witnesses: Sequence[Witness], *, most: int = MOST, texts: bool = True, budget: int = BUDGET) -> Errors:
+    """The worst errors of some runs on the same items, each item once, with what every run said of it.
+
+    Where there are decisions, an error is a wrong one, by confidence, else by score. Without decisions: the negatives with
+    the highest and the positives with the lowest scores; whether a run is right about them, its threshold says.
+
+    Parameters
+    ----------
+    witnesses
+        The runs.
+    most
+        How many of each kind every run gives.
+    texts
+        Whether texts, rationales, sounds, images and signals may be shown.
+    budget
+        Bytes that all of it may take.
+    """
+    head = witnesses[0].trials.header
     titles = f"{head.negative} taken for {head.positive}", f"{head.positive} taken for {head.negative}"
-    if "decision" in frame.columns:
-        frame = frame.filter(pl.col("decision").is_in([0, 1]), pl.col("decision") != pl.col("label"))
-        rule = "Wrong decisions, the most confident first"
-    order = next((c for c in ("confidence", "score") if c in frame.columns), None)
-    if order is None:
-        return Errors(run, "There is no score to order them by", titles, (), ())
+    decided = any("decision" in w.trials.frame.columns for w in witnesses)
+    rule = "Wrong decisions, the most confident first"
+    if not decided:
+        rule = "No decision was made, so these are the most misleading scores"
+        judged = any(w.threshold is not None for w in witnesses)
+        rule += "; right and wrong are at the threshold of each run's equal error rate" if judged else ""
+    ranked = [_ranked(w) for w in witnesses]
+    if all(frame is None for frame in ranked):
+        return Errors(witnesses[0].run, "There is no score to order them by", titles, (), ())
     kinds: Kinds = ([], [])
     for label in (0, 1):
-        descending = order == "confidence" or label == 0
-        own = frame.filter(pl.col("label") == label).drop_nulls(order)
-        own = own.sort(order, "item", descending=[descending, False])
-        own = own.unique("item", keep="first", maintain_order=True).head(most)  # of repeated trials the worst
-        kinds[label].extend((_sample(trials, row, texts), row) for row in own.iter_rows(named=True))
-    return within(Errors(run, rule, titles, (), ()), kinds, budget, shelf if texts else None)
+        own = [_worst(frame, label, most) if frame is not None else [] for frame in ranked]
+        chosen = dict.fromkeys(str(row["item"]) for turn in zip_longest(*own) for row in turn if row is not None)
+        rows = {str(row["item"]): (w, row) for w, found in zip(witnesses, own, strict=True) for row in found[::-1]}
+        said = _said_of(witnesses, list(chosen), texts) if len(witnesses) > 1 or decided else {}
+        for item in chosen:
+            witness, row = rows[item]
+            kinds[label].append((_sample(witness, row, texts, said.get(item, ())), {**row, ":witness": witness.run}))
+    shelves = {w.run: w.shelf for w in witnesses if w.shelf is not None} if texts else {}
+    found = within(
+        Errors(witnesses[0].run, rule, titles, (), ()), kinds, budget, _Shelves(shelves) if shelves else None
+    )
+    return replace(found, run="") if len(witnesses) > 1 else found
 
 
-def _sample(trials: Trials, row: dict[str, Any], texts: bool) -> Sample:
-    head = trials.header
-    column = next((c for c in TEXTS if c in trials.frame.columns), None)
+def _ranked(witness: Witness) -> pl.DataFrame | None:
+    """The rows that are errors or may be, with how misleading each is; None where nothing orders them."""
+    frame = witness.trials.frame
+    if "decision" in frame.columns:
+        frame = frame.filter(pl.col("decision").is_in([0, 1]), pl.col("decision") != pl.col("label"))
+    order = next((c for c in ("confidence", "score") if c in frame.columns), None)
+    if order is None:
+        return None
+    towards = (
+        pl.col(order) if order == "confidence" else pl.when(pl.col("label") == 0).then(order).otherwise(-pl.col(order))
+    )
+    return frame.with_columns(towards.alias(":misled")).drop_nulls(":misled")
+
+
+def _worst(frame: pl.DataFrame, label: int, most: int) -> list[dict[str, Any]]:
+    own = frame.filter(pl.col("label") == label).sort(":misled", "item", descending=[True, False])
+    own = own.unique("item", keep="first", maintain_order=True).head(most)  # of repeated trials the worst
+    return own.drop(":misled").to_dicts()
+
+
+def _said_of(witnesses: Sequence[Witness], items: Sequence[str], texts: bool) -> dict[str, tuple[Answer, ...]]:
+    """What every run said of the items; of repeated trials a wrong one where there is one, and in how many it came."""
+    found: dict[str, list[Answer]] = {}
+    for witness in witnesses:
+        own = witness.trials.frame.filter(pl.col("item").is_in(list(items)))
+        for rows in own.partition_by("item", maintain_order=True):
+            every = [(_answer(witness, row, texts), row) for row in rows.iter_rows(named=True)]
+            answer = next((a for a, _ in every if a.outcome == WRONG), every[0][0])
+            alike = sum(a.said == answer.said for a, _ in every)
+            often = f"{answer.said} in {alike} of {len(every)} trials" if len(every) > 1 else answer.said
+            found.setdefault(str(every[0][1]["item"]), []).append(replace(answer, said=often))
+    return {item: tuple(answers) for item, answers in found.items()}
+
+
+def _answer(witness: Witness, row: Row, texts: bool) -> Answer:
+    head, decision = witness.trials.header, row.get("decision")
+    score, confidence = _numbers(row)
+    if "decision" not in row and witness.threshold is not None and score is not None:
+        decision = int(score >= witness.threshold)
+    outcome = (RIGHT if decision == row["label"] else WRONG) if decision in (0, 1) else SILENT
+    said = {1: head.positive, 0: head.negative, ABSTAIN: "uncertain"}.get(decision, "")  # type: ignore[arg-type]
+    why = witness.remarks.of(row) if witness.remarks is not None and texts else ""
+    return Answer(witness.run, outcome, score, confidence, said, _cut(why))
+
+
+def _numbers(row: Row) -> tuple[float | None, float | None]:
+    found = [row.get(name) for name in ("score", "confidence")]
+    score, confidence = (float(v) if isinstance(v, int | float) else None for v in found)
+    return score, confidence
+
+
+def _cut(text: str) -> str:
+    return f"{text[:LONGEST]}… ({len(text):,} characters)" if len(text) > LONGEST else text
+
+
+def _sample(witness: Witness, row: Row, texts: bool, answers: tuple[Answer, ...]) -> Sample:
+    head = witness.trials.header
+    column = next((c for c in TEXTS if c in row), None)
     text = str(row[column] or "") if column and texts else ""
-    cut = f"{text[:LONGEST]}… ({len(text):,} characters)" if len(text) > LONGEST else text
+    if not text and texts and witness.texts is not None:
+        text = witness.texts().get(str(row["item"]), "")
     slices = [(shown(c), str(row[c])[:80]) for c in head.slices if c not in (*TEXTS, *COLUMNS, "source")][:SHOWN_SLICES]
     truth = head.positive if row["label"] == 1 else head.negative
-    numbers = [row.get(name) for name in ("score", "confidence")]
-    score, confidence = (float(v) if isinstance(v, int | float) else None for v in numbers)
-    return Sample(str(row["item"])[:200], truth, score, confidence, tuple(slices), cut)
+    score, confidence = _numbers(row)
+    answers = answers or ((_answer(witness, row, texts),) if witness.remarks is not None else ())
+    item = str(row["item"])
+    people = witness.people.get(item, "") if texts else ""
+    state = tuple(pair for pair in _state(row) if pair not in slices)
+    return Sample(item[:200], truth, score, confidence, tuple(slices), _cut(text), None, answers, state, people)
+
+
+def _state(row: Row) -> tuple[tuple[str, str], ...]:
+    """How an answer came about, as far as its row says."""
+    said = [("cache", str(row["cache"]))] if row.get("cache") not in (None, "", "unknown") else []
+    said += [("retries", f"{row['retries']:g}")] if row.get("retries") else []
+    said += [("changed by", how[:80])] if (how := change_of(row)) else []
+    said += [(name, str(row[name])[:80]) for name in ("attack", "strength") if row.get(name) not in (None, "")]
+    return tuple(said)
+
+
+@dataclass(frozen=True)
+class _Shelves:
+    """The shelf of the run that a row is of."""
+
+    by_run: Mapping[str, Shelf]
+
+    def find(self, row: Row) -> Media | Refusal | None:
+        """See `Shelf`."""
+        shelf = self.by_run.get(row[":witness"])
+        return shelf.find(row) if shelf is not None else None
 
 
 def within(bare: Errors, kinds: Kinds, budget: int, shelf: Shelf | None) -> Errors:

@@ -72,6 +72,43 @@
     button.addEventListener("click", () => { details.open = true; figure.scrollIntoView({ block: "center" }); figure.classList.add("picked"); });
   });
 
+  // Errors are chosen by slice, by what each run said, and by words.
+  const evidence = () => document.querySelectorAll(".evidence").forEach((box) => {
+    const cards = [...box.querySelectorAll(".cards > li")];
+    if (cards.length < 4) return;
+    const read = (card, name) => new Map(JSON.parse(card.dataset[name] || "[]"));
+    const facts = cards.map((card) => ({ card, text: card.textContent.toLowerCase(), slices: read(card, "slices"), runs: read(card, "runs") }));
+    const bar = document.createElement("div");
+    bar.className = "filter choices";
+    const tests = [];
+    const field = (words, control) => { const label = document.createElement("label"); label.append(words, " ", control); bar.append(label); return control; };
+    const choose = (words, kind, name) => {
+      const values = [...new Set(facts.map((f) => f[kind].get(name)).filter((v) => v !== undefined))].sort();
+      if (values.length < 2 || values.length > 60) return;
+      const select = document.createElement("select");
+      ["all", ...values].forEach((value, i) => { const o = document.createElement("option"); o.textContent = value; o.value = i ? "=" + value : ""; select.append(o); });
+      field(words, select);
+      tests.push([select, (f) => !select.value || "=" + f[kind].get(name) === select.value]);
+    };
+    const names = (kind) => [...new Set(facts.flatMap((f) => [...f[kind].keys()]))];
+    names("runs").slice(0, 8).forEach((name) => choose(name + " is", "runs", name));
+    names("slices").forEach((name) => choose(name, "slices", name));
+    const input = document.createElement("input");
+    input.type = "search";
+    field("Search", input);
+    tests.push([input, (f) => input.value.toLowerCase().split(/\s+/).filter(Boolean).every((word) => f.text.includes(word))]);
+    const count = document.createElement("output");
+    bar.append(count);
+    const show = () => {
+      let n = 0;
+      facts.forEach((f) => { const on = tests.every(([, test]) => test(f)); f.card.hidden = !on; n += on; });
+      count.textContent = n === facts.length ? n + " errors" : n + " of " + facts.length + " errors";
+    };
+    tests.forEach(([control]) => control.addEventListener("input", show));
+    show();
+    box.querySelector("h4").before(bar);
+  });
+
   const drawing = "http://www.w3.org/2000/svg";
   const scaled = (ends, value) => { const [a, b, from, to] = ends.split(" ").map(Number); return from + (Math.min(Math.max(value, a), b) - a) / (b - a) * (to - from); };
   const shape = (svg, name, kind) => {
@@ -130,6 +167,7 @@
   sortable();
   filters();
   slices();
+  evidence();
   explore();
   root.dataset.ready = "yes";
 })();
