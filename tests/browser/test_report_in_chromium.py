@@ -292,6 +292,28 @@ def test_the_first_screen_tells_the_story(name: str, tmp_path: Path) -> None:
             assert {"Verdicts", "What was left to people"} <= set(shown)
 
 
+def test_errors_are_chosen_by_what_each_run_said_and_by_slice(tmp_path: Path) -> None:
+    from tests.report import stories
+
+    file = tmp_path / "page.html"
+    file.write_text(render(compose(stories.systems(2), Options(compare=Design(bootstrap=50)))), encoding="utf-8")
+    with browser() as chromium:
+        page, said, _ = opened(chromium.new_context(), file)
+        shown = "[...document.querySelectorAll('.evidence .cards > li')].filter((c) => !c.hidden).map((c) => [c.dataset.runs, c.dataset.slices])"
+        every = page.evaluate(shown)
+        page.locator(".evidence").get_by_label("sys00 is").select_option("right")
+        page.locator(".evidence").get_by_label("sys01 is").select_option("wrong")
+        page.locator(".evidence").get_by_label("codec").select_option("c01")
+        left = page.evaluate(shown)
+        wanted = [
+            pair for pair in every if pair[0] == '[["sys00", "right"], ["sys01", "wrong"]]' and '"c01"' in pair[1]
+        ]
+        assert 0 < len(left) == len(wanted) < len(every) and left == wanted and said == []
+        assert page.locator(".evidence output").inner_text() == f"{len(left)} of {len(every)} errors"
+        page.locator(".evidence input[type=search]").fill("no such words")
+        assert page.evaluate(shown) == []
+
+
 def test_tables_can_be_used_by_keyboard(pages: dict[str, Path]) -> None:
     with browser() as chromium:
         page, _, _ = opened(chromium.new_context(), pages["whole"])

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import base64
 import io
+import json
 import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,9 +22,9 @@ from hitmiss.core.trials import Header, Trials
 from hitmiss.report.html import render
 from hitmiss.report.media import SECONDS, SIDE, TRACE_HEIGHT, TRACE_WIDTH, Media, Refusal, open_media, trace_of
 from hitmiss.report.page import Options, compose
-from hitmiss.report.shelves import FileShelf, SignalShelf, open_shelf, shelf_beside
+from hitmiss.report.shelves import FileShelf, SignalShelf, open_shelf, remarks_beside, shelf_beside
 from hitmiss.report.sources import Measuring, measured
-from hitmiss.report.worst_errors import worst_errors
+from hitmiss.report.worst_errors import Witness, evidence, worst_errors
 
 
 @pytest.fixture(scope="module")
@@ -59,13 +61,32 @@ def test_a_sound_becomes_a_short_mp3_of_the_same_pitch(tmp_path: Path) -> None:
     soundfile = pytest.importorskip("soundfile")
     (tmp_path / "a.wav").write_bytes(tone(440.0, 10.0, 44100))
     made = open_media(tmp_path / "a.wav")
-    assert isinstance(made, Media) and made.kind == "sound" and made.about == "first 6 of 10.0 s"
+    assert isinstance(made, Media) and made.kind == "sound" and made.about.startswith("first 6 of 10.0 s")
     assert made.address.startswith("data:audio/mpeg;base64,")
     samples, rate = soundfile.read(io.BytesIO(content(made)))
     assert samples.ndim == 1 and abs(len(samples) / rate - SECONDS) < 0.2
     spectrum = np.abs(np.fft.rfft(samples))
     assert abs(float(np.argmax(spectrum)) * rate / len(samples) - 440.0) < 2.0
-    assert len(content(made)) < 60_000
+    assert len(content(made)) < 60_000 and "MP3" in made.about
+
+
+def test_a_lossless_sound_is_the_samples_themselves_and_says_so(tmp_path: Path) -> None:
+    soundfile = pytest.importorskip("soundfile")
+    noise = np.random.default_rng(0).integers(-3000, 3000, 16000).astype(np.int16)
+    soundfile.write(tmp_path / "a.wav", noise, 16000)
+    made = open_media(tmp_path / "a.wav", lossless=True)
+    assert isinstance(made, Media) and made.address.startswith("data:audio/flac") and "lossless" in made.about
+    samples, rate = soundfile.read(io.BytesIO(content(made)), dtype="int16")
+    assert rate == 16000 and np.array_equal(samples, noise)
+
+
+def test_a_spectrogram_is_dark_where_the_tone_is(tmp_path: Path) -> None:
+    (tmp_path / "a.wav").write_bytes(tone(2000.0, 2.0, 16000))
+    made = open_media(tmp_path / "a.wav")
+    assert isinstance(made, Media)
+    grey = np.asarray(Image.open(io.BytesIO(base64.b64decode(made.spectrogram.partition(",")[2]))), dtype=float)
+    darkest = int(np.argmin(grey[:, 20:-20].mean(axis=1)))
+    assert abs((1 - darkest / grey.shape[0]) * 8000 - 2000) < 300, "frequency goes upwards to half the rate"
 
 
 @pytest.mark.parametrize("name", sorted(HOSTILE_FILES))
@@ -119,6 +140,9 @@ def test_the_change_of_a_signal_has_its_own_scale_and_says_its_size() -> None:
     height = path_points(made.change[1])[:, 1]
     assert height.max() - height.min() == pytest.approx(1.5 * 17, abs=0.5) and height.min() > 13  # below the words
     assert made.size == (TRACE_WIDTH, 4 * TRACE_HEIGHT) and trace_of(x, 100.0).change is None
+    assert len(made.over) == 3 and made.paper and "0.5 mV" in made.about and trace_of(x, 100.0).over == ()
+    same = trace_of(x, 100.0, x)
+    assert same.over == tuple(path for _, path in same.traces), "an attack that does nothing lies on the clean trace"
 
 
 def trials_with(names: list[str], header: Header | None = None) -> Trials:
@@ -155,7 +179,8 @@ def test_what_is_refused_stands_in_the_report_and_is_not_in_it(files: Path) -> N
     data = measured(trials_with(names), "r", Measuring(Design.of(["eer"])))
     shelf = FileShelf(files, column="file")
     page = render(compose([type(data)(data.name, data.results, data.pictures, data.trials, shelf)]))
-    assert page.count("data:image/jpeg;base64,") == 1 and page.count("data:audio/mpeg;base64,") == 1
+    assert page.count("data:image/jpeg;base64,") == 2, "the image, and the spectrogram of the sound"
+    assert page.count("data:audio/mpeg;base64,") == 1
     for name in ("drawing.svg", "link.png", "bomb.png", "page.wav"):
         assert f"{name} is not shown: " in page
     assert "pwned" not in page and "data:image/svg" not in page and str(files) not in page
@@ -188,3 +213,61 @@ def test_places_are_a_folder_a_manifest_an_npz_or_the_score_file_itself(files: P
     beside = shelf_beside(files / "scores.tsv", trials)
     assert beside is not None and isinstance(beside.find({"item": "a", "path": "good.png"}), Media)
     assert shelf_beside(tmp_path / "scores.tsv", trials) is None
+
+
+def test_evidence_shows_each_item_once_with_what_every_run_said() -> None:
+    label, items = [1, 1, 0, 0], ["a", "b", "c", "d"]
+    ours = Trials.of(label, [3.0, 2.0, 1.0, -2.0], item=items)
+    theirs = Trials.of(label, [3.0, -1.0, 1.0, 2.0], item=items)
+    found = evidence([Witness("ours", ours, 1.5), Witness("theirs", theirs, 1.5)], most=2)
+    said = {s.item: dict(s.runs) for s in found.samples}
+    assert said["d"] == {"ours": "right", "theirs": "wrong"} and said["b"] == {"ours": "right", "theirs": "wrong"}
+    assert said["a"] == {"ours": "right", "theirs": "right"} and said["c"] == {"ours": "right", "theirs": "right"}
+    assert [s.item for s in found.false_alarms] == ["c", "d"] and len(said) == 4
+
+
+def test_of_repeated_trials_the_wrong_one_is_told_with_how_often_it_came() -> None:
+    head = Header("fake", "real", runs=("trial",))
+    rows = {"item": ["a", "a", "a"], "label": [0, 0, 0], "decision": [0, 1, 1], "confidence": [0.9, 0.8, 0.7]}
+    frame = pl.DataFrame({**rows, "target": [""] * 3, "trial": ["0", "1", "2"]})
+    found = evidence([Witness("agent", Trials.from_frame(frame, head))])
+    (sample,) = found.false_alarms
+    assert sample.answers[0].outcome == "wrong" and sample.answers[0].said == "fake in 2 of 3 trials"
+
+
+def test_rationales_belong_to_their_own_answer(tmp_path: Path) -> None:
+    rows = [
+        {"id": "a", "model": "m", "use_tools": tools, "trial": t, "label": "real", "prediction": "fake", "confidence": 0.9, "rationale": f"because {tools} {t}"}
+        for tools in (True, False) for t in (0, 1)
+    ]  # fmt: skip
+    file = tmp_path / "r.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    remarks = remarks_beside(file)
+    assert remarks is not None
+    assert remarks.of({"item": "a", "model": "m", "tools": "no-tools", "trial": "1"}) == "because False 1"
+    assert remarks.of({"item": "b", "model": "m", "tools": "no-tools", "trial": "1"}) == ""
+
+
+def test_texts_of_prediction_files_are_shown_and_can_be_redacted(tmp_path: Path) -> None:
+    from hitmiss.cli.main import run
+
+    words = ["<b>one</b>", "two", "three", "four"]
+    rows = "".join(
+        f"{i},{w},{y},{p}\n" for i, (w, y, p) in enumerate(zip(words, (1, 0, 1, 0), (0.1, 0.9, 0.8, 0.2), strict=True))
+    )
+    (tmp_path / "base_en.csv").write_text("id,text,y_true,y_prob\n" + rows)
+    asked = [
+        "report",
+        f"toxicity={tmp_path}:base",
+        "-m",
+        "accuracy",
+        "--bootstrap",
+        "0",
+        "-o",
+        str(tmp_path / "r.html"),
+    ]
+    assert run(asked) == 0
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "&lt;b&gt;one&lt;/b&gt;" in page and "<b>one</b>" not in page and "two" in page
+    assert run([*asked, "--redact-text"]) == 0
+    assert "&lt;b&gt;one" not in (tmp_path / "r.html").read_text(encoding="utf-8")

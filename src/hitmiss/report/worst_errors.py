@@ -166,7 +166,10 @@ def evidence(witnesses: Sequence[Witness], *, most: int = MOST, texts: bool = Tr
     for label in (0, 1):
         own = [_worst(frame, label, most) if frame is not None else [] for frame in ranked]
         chosen = dict.fromkeys(str(row["item"]) for turn in zip_longest(*own) for row in turn if row is not None)
-        rows = {str(row["item"]): (w, row) for w, found in zip(witnesses, own, strict=True) for row in found[::-1]}
+        pairs = sorted(zip(witnesses, own, strict=True), key=lambda pair: pair[0].shelf is not None)
+        rows = {
+            str(row["item"]): (w, row) for w, found in pairs for row in found
+        }  # of a run with files where one has some
         said = _said_of(witnesses, list(chosen), texts) if len(witnesses) > 1 or decided else {}
         for item in chosen:
             witness, row = rows[item]
