@@ -406,3 +406,58 @@ def test_the_demo_over_the_protocol(
     assert asked == {("stand-in", False), ("stand-in", True), ("hitmiss.llm.standin:look", False)}
     assert "verdicts, all trials together" in seen.out and seen.out.count("canaries: ") == 3
     assert run(["demo", "--small", "--output", str(tmp_path)]) == 0  # again, over what it left
+
+
+@pytest.mark.usefixtures("canary")
+class TestRoles:
+    """One model sees, another judges, a third puts the judgement into its form."""
+
+    @pytest.fixture
+    def asked(self, pictures: Path, tmp_path: Path) -> Any:
+        with StandIn() as server:
+            words = command(pictures, server, tmp_path / "r.jsonl", "--limit", "4", "--tools", "no-tools")
+            roles = ["--vision-model", "eyes-1", "--structuring-model", "scribe-1"]
+            assert run([*words, *roles]) == 0
+            again = [run([*words, "--resume", *roles[:3], name]) for name in ("scribe-1", "scribe-2")]
+        return server, rows_of(tmp_path / "r.jsonl"), again, tmp_path / "r.jsonl"
+
+    def test_only_the_eyes_get_the_item(self, asked: Any) -> None:
+        server, rows, _, _ = asked
+        by_model: dict[str, list[Seen]] = {}
+        for seen in server.requests:
+            by_model.setdefault(seen.model, []).append(seen)
+        assert {name: len(found) for name, found in by_model.items()} == {"eyes-1": 4, "judge-1": 4, "scribe-1": 4}
+        assert all(seen.data.startswith((b"\x89PNG", b"\xff\xd8")) for seen in by_model["eyes-1"])
+        told = {json.dumps({"item": row["description"]}, ensure_ascii=False) for row in rows}
+        assert {seen.text.rpartition("\n")[2] for seen in by_model["judge-1"]} == told
+        words = {json.dumps({"item": row["raw_analysis"]}, ensure_ascii=False) for row in rows}
+        assert {seen.text for seen in by_model["scribe-1"]} == words
+
+    def test_rows_name_every_model_and_every_prompt(self, asked: Any) -> None:
+        _, rows, again, path = asked
+        for row in rows:
+            names = {"agent": "judge-1", "vision": "eyes-1", "structuring": "scribe-1", "answered": "judge-1-2026-01"}
+            assert row["models"] == names
+            assert {"vision", "structuring", "user_described", "system"} <= {*row["prompt_hashes"]}
+            assert row["timings"]["total_seconds"] >= row["timings"]["vision_llm_seconds"] > 0.0
+            assert {*row["tokens_by_role"]} == {"agent", "vision", "structuring"}
+            assert row["tokens"]["input"] == sum(part["input"] for part in row["tokens_by_role"].values())
+            assert row["prediction"] in ("real", "fake", "uncertain")
+        assert again[0] == 0 and again[1] != 0  # with another scribe it is another run
+        made = read_results(path).header.provenance["models"]
+        assert (made["agent"], made["vision"], made["structuring"]) == ("judge-1", "eyes-1", "scribe-1")
+
+    def test_vision_models_may_differ_and_two_things_may_not(self, asked: Any, tmp_path: Path) -> None:
+        _, rows, _, path = asked
+        changed = [{**row, "models": {**row["models"], "vision": "eyes-2"}} for row in rows]
+        twice = [{**row, "model": "judge-2", "models": {**row["models"], "agent": "judge-2"}} for row in changed]
+        for n, found, names in (("a", changed, []), ("b", twice, ["two things changed at once"])):
+            other = tmp_path / f"{n}.jsonl"
+            other.write_text("".join(json.dumps(row) + "\n" for row in found))
+            assert [breach.name for breach in breaches(read_results(path), read_results(other))] == names
+
+
+@pytest.mark.parametrize("role", ["--vision-model", "--structuring-model"])
+def test_a_role_takes_a_language_model(pictures: Path, tmp_path: Path, role: str) -> None:
+    words = ["llm", "--dataset", str(pictures), "--models", "judge-1", "-o", str(tmp_path / "r.jsonl")]
+    assert run([*words, role, "hitmiss.llm.standin:look"]) == 2

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 MODELS = "gpt-5.1, provider/name, a name behind --base-url; or module:function, model.onnx, hf-image:…"
 DATASET = "JSON lines: id, image (or audio, or text), label, meta."
 KEY = "Environment variable with the key (default: the provider's own, as OPENAI_API_KEY)."
-ROLE = "The model of that role; here the agent plays all three, so it must be the one of --models."
+VISION = "Another model sees each item and describes it; those of --models judge by what it says."
+STRUCTURING = "Another model puts what those of --models say into the verdict's form."
 BANDS = "For functions and detectors: real below the first, fake from the second on."
 
 
@@ -58,8 +59,8 @@ def llm(
     skip_missing_images: Annotated[
         bool, typer.Option("--skip-missing-images", help="Leave out items whose file is not there.")
     ] = False,
-    vision_model: Annotated[str | None, typer.Option(help=ROLE)] = None,
-    structuring_model: Annotated[str | None, typer.Option(help=ROLE)] = None,
+    vision_model: Annotated[str | None, typer.Option(help=VISION)] = None,
+    structuring_model: Annotated[str | None, typer.Option(help=STRUCTURING)] = None,
     max_retries: Annotated[int, typer.Option(help="How often a failed request is sent again.")] = 6,
     timeout: Annotated[int, typer.Option(help="Seconds for one request with its retries.")] = 600,
     thresholds: Annotated[list[float] | None, typer.Option(help=BANDS)] = None,
@@ -87,13 +88,14 @@ def llm(
     from hitmiss.llm.secrets import key_of
 
     _require_folder(metrics_output)
-    address, doubts = _address(models, base_url, provider)
+    roles = {"vision_model": vision_model, "structuring_model": structuring_model}
+    _require_language_models(roles)
+    address, doubts = _address([*models, *filter(None, roles.values())], base_url, provider)
     bands = _bands(thresholds)
     asking: dict[str, Any] = {"temperature": temperature, "max_tokens": max_tokens, "seed": seed, "timeout": timeout}
     asking |= {"reasoning_effort": reasoning_effort, "max_iterations": max_iterations, "max_retries": max_retries}
-    asking |= {"base_url": address, "provider": provider, "max_connections": max_connections}
+    asking |= {"base_url": address, "provider": provider, "max_connections": max_connections, **roles}
     settings = Settings(thresholds=bands, tool_cache=not disable_tool_cache, answer_cache=answer_cache, **asking)
-    _refuse_other_roles(models, vision_model, structuring_model)
     absent: list[str] = []
     items = read_items(dataset, root=root, limit=limit, absent=absent if skip_missing_images else None)
     if absent:
@@ -121,16 +123,15 @@ def llm(
     _emit(outcome, canaries, json)
 
 
-def _refuse_other_roles(models: list[str], *others: str | None) -> None:
+def _require_language_models(roles: dict[str, str | None]) -> None:
     from hitmiss.core.errors import UsageError
+    from hitmiss.llm.backends import is_detector
 
-    other = next((name for name in others if name is not None and [name] != models), None)
-    if other is not None:
-        raise UsageError(
-            f"{other} would see or structure for {', '.join(models)}: one model sees, decides and structures here, so ask it "
-            "by --models alone",
-            code="one-role",
-        )
+    for role, name in roles.items():
+        if name is not None and is_detector(name):
+            raise UsageError(
+                f"--{role.replace('_', '-')} takes a language model; {name} is a function or a detector", code="role"
+            )
 
 
 def _require_folder(path: Path | None) -> None:

@@ -24,7 +24,22 @@ from hitmiss.llm.answers import SCHEMA, Answer, answer_of, read_answer
 from hitmiss.llm.cache import ToolCache
 from hitmiss.llm.items import Item
 from hitmiss.llm.media import to_send
-from hitmiss.llm.plan import Call, Plan, Recorder, Settings, as_data, broken, failure, inner, kind_of, now, stopped
+from hitmiss.llm.plan import (
+    DESCRIBED,
+    STRUCTURING,
+    VISION,
+    Call,
+    Plan,
+    Recorder,
+    Settings,
+    as_data,
+    broken,
+    failure,
+    inner,
+    kind_of,
+    now,
+    stopped,
+)
 from hitmiss.llm.secrets import (
     OPENAI,
     Sent,
@@ -57,31 +72,42 @@ class Reply:
     output: Any
     seconds: float
     cached: bool
+    role: str = "agent"
 
     @classmethod
-    def of(cls, output: Any, wall: float) -> Reply:
+    def of(cls, output: Any, wall: float, role: str = "agent") -> Reply:
         """The reply just received. A cached one carries the time of the call that it was first made by: not ours."""
         events = _model_events()
         cached = bool(events) and events[-1].cache == "read"
-        return cls(output, wall if cached or output.time is None else float(output.time), cached)
+        return cls(output, wall if cached or output.time is None else float(output.time), cached, role)
 
 
 class Conversation:
     """One item put to one model: question, tools, answer; and what it took."""
 
-    def __init__(self, call: Call, plan: Plan, cache: ToolCache | None) -> None:
-        self.call, self.plan, self.cache = call, plan, cache
+    def __init__(self, call: Call, plan: Plan, cache: ToolCache | None, roles: Mapping[str, Any]) -> None:
+        self.call, self.plan, self.cache, self.roles = call, plan, cache, roles
         self.tool_calls: list[ToolCall] = []
         self.replies: list[Reply] = []
         self.sent: dict[str, Any] | None = None
         self.wire: Sent = {}
 
     async def hold(self, state: Any) -> dict[str, Any]:
-        """Ask until there is an answer; the last of `max_iterations` offers no tools, so that it must be one."""
+        """Ask until there is an answer; the last of `max_iterations` offers no tools, so that it must be one.
+
+        Where another model sees, the agent gets its description instead of the item; where another one structures, the
+        agent's last words go to it.
+        """
         model = need("inspect_ai.model", "llm")
-        self.wire = listen()
         data = self.call.item.load()
-        state.messages = self._messages(data)
+        told: dict[str, Any] = {}
+        if "vision" in self.roles:
+            looked = await self._in_role("vision", VISION, self._content(data))
+            told["description"] = str(looked.completion)
+            state.messages = self._turns(self.plan.prompts.system, [DESCRIBED, as_data(told["description"])])
+        else:
+            state.messages = self._turns(self.plan.prompts.system, self._content(data))
+        self.wire = listen()
         tools = self._tools(data) if self.call.use_tools else []
         asked = model.get_model()
         for left in range(self.plan.settings.max_iterations - 1, -1, -1):
@@ -93,20 +119,37 @@ class Conversation:
                 cache=self.plan.settings.answer_cache,
             )
             self.replies.append(Reply.of(output, time.perf_counter() - began))
-            state.output = output
-            if output.error:
-                raise DataError(f"the provider refused: {output.error}")
+            state.output = _whole(output)
             state.messages.append(output.message)
             if not output.message.tool_calls or not left:
                 break
             state.messages += (await model.execute_tools(state.messages, tools)).messages
-        return _record(state.output)
+        if "structuring" not in self.roles:
+            return {**_record(state.output), **told}
+        words = str(state.output.completion)
+        state.output = await self._in_role("structuring", STRUCTURING, [as_data(words)])
+        return {**_record(state.output), **told, "raw": words}
+
+    async def _in_role(self, role: str, rules: str, content: list[Any]) -> Any:
+        """One request to the model of another role than the agent's; what it sends is not what the agent sends."""
+        listen()
+        began = time.perf_counter()
+        answer_cache = self.plan.settings.answer_cache
+        output = await self.roles[role].generate(self._turns(rules, content), cache=answer_cache)
+        self.replies.append(Reply.of(output, time.perf_counter() - began, role))
+        return _whole(output)
 
     def account(self, wall: float, *, is_whole: bool) -> dict[str, Any]:
         """Times, tokens and tools. Working time leaves out what was spent waiting for a connection or a retry; a
         conversation that failed has none, and one that was served from the cache spent no tokens that are known."""
         model, tools = sum(r.seconds for r in self.replies), sum(c.seconds for c in self.tool_calls)
-        times = {"vision_llm_seconds": model, "agent_graph_seconds": model + tools, "total_seconds": model + tools}
+        times = {
+            "vision_llm_seconds": self._seconds("vision") if "vision" in self.roles else model,
+            "agent_graph_seconds": self._seconds("agent") + tools,
+            "total_seconds": model + tools,
+        }
+        if "structuring" in self.roles:
+            times["structuring_seconds"] = self._seconds("structuring")
         usages = [r.output.usage for r in self.replies]
         is_known = bool(usages) and None not in usages and not any(r.cached for r in self.replies)
         costs = [u.total_cost for u in usages] if is_known else [None]
@@ -117,25 +160,39 @@ class Conversation:
             "requests": len(self.replies),
             "tokens": tokens_of(usages) if is_known else None,
             "provider_cost": sum(costs) if None not in costs else None,
-            "model_answered": self.replies[-1].output.model if self.replies else None,
+            "model_answered": next((r.output.model for r in reversed(self.replies) if r.role == "agent"), None),
+            **({"tokens_by_role": self._tokens_by_role()} if self.roles and is_known else {}),
             "tool_details": [c.detail for c in self.tool_calls],
             "cache_hit": any(c.cached for c in self.tool_calls) or any(r.cached for r in self.replies),
             **({"sent": self.sent} if self.sent is not None else {}),
             **({"wire": self.wire} if self.wire else {}),
         }
 
-    def _messages(self, data: bytes) -> list[Any]:
-        """The rules as the system turn, the item as data in the user turn. Nothing else of the item is sent."""
+    def _seconds(self, role: str) -> float:
+        return sum(r.seconds for r in self.replies if r.role == role)
+
+    def _tokens_by_role(self) -> dict[str, dict[str, int]]:
+        roles = dict.fromkeys(r.role for r in self.replies)
+        return {role: tokens_of([r.output.usage for r in self.replies if r.role == role]) for role in roles}
+
+    def _turns(self, rules: str, content: list[Any]) -> list[Any]:
+        """The rules as the system turn, data in the user turn."""
+        model = need("inspect_ai.model", "llm")
+        parts = [model.ContentText(text=part) if isinstance(part, str) else part for part in content]
+        return [model.ChatMessageSystem(content=rules), model.ChatMessageUser(content=parts)]
+
+    def _content(self, data: bytes) -> list[Any]:
+        """The item as data. Nothing else of it is sent."""
         model, item, prompts = need("inspect_ai.model", "llm"), self.call.item, self.plan.prompts
-        content: list[Any] = [model.ContentText(text=prompts.user[item.kind])]
+        content: list[Any] = [prompts.user[item.kind]]
         if item.kind == "text":
-            content.append(model.ContentText(text=as_data(data.decode())))
+            content.append(as_data(data.decode()))
         elif item.kind == "image":
             content.append(model.ContentImage(image=_as_url(item.media_type, data)))
         else:
             sound, form, self.sent = to_send(data, item.media_type)
             content.append(model.ContentAudio(audio=_as_url(f"audio/{form}", sound), format=form))
-        return [model.ChatMessageSystem(content=prompts.system), model.ChatMessageUser(content=content)]
+        return content
 
     def _tools(self, data: bytes) -> list[Any]:
         tool = need("inspect_ai.tool", "llm")
@@ -159,6 +216,13 @@ def _bound(conversation: Conversation, name: str, data: bytes) -> Any:
 
 def _as_url(media_type: str, data: bytes) -> str:
     return f"data:{media_type};base64,{base64.b64encode(data).decode()}"
+
+
+def _whole(output: Any) -> Any:
+    """An output that the provider did not refuse."""
+    if output.error:
+        raise DataError(f"the provider refused: {output.error}")
+    return output
 
 
 def _record(output: Any) -> dict[str, Any]:
@@ -399,7 +463,8 @@ def _evaluate(
 ) -> bool:
     """Run the tasks; False where the user interrupted, which inspect_ai takes and ends without logs."""
     models = open_language_models([call.model for call in waiting], recorder, key)
-    tasks = [_task(part, recorder, models[part[0].model], cache) for part in _parts(waiting)]
+    roles = open_roles(recorder, key)
+    tasks = [_task(part, recorder, models[part[0].model], cache, roles) for part in _parts(waiting)]
     logs = need("inspect_ai", "llm").eval(
         tasks,
         model=None,
@@ -432,15 +497,28 @@ def open_language_models(names: Sequence[str], recorder: Recorder, key: str | No
     """The models, after their servers, as far as they are known, have been found to be there."""
     settings = recorder.plan.settings
     asked = settings.base_url, settings.provider
-    opened = {name: open_model(name, settings, key, recorder) for name in dict.fromkeys(names)}
-    known = [server_of(name, *asked) or (OPENAI if is_openai(name, *asked) else None) for name in opened]
+    is_last = "structuring" not in settings.roles
+    opened = {name: open_model(name, settings, key, recorder, is_last) for name in dict.fromkeys(names)}
+    every = [*opened, *settings.roles.values()]
+    known = [server_of(name, *asked) or (OPENAI if is_openai(name, *asked) else None) for name in every]
     for address in dict.fromkeys(a for a in known if a is not None):
         require_server(address)
     return opened
 
 
-def open_model(name: str, settings: Settings, key: str | None, recorder: Recorder) -> Any:
-    """The model as inspect_ai knows it: `provider/name`, a bare name (OpenAI), or any name behind `--base-url`."""
+def open_roles(recorder: Recorder, key: str | None) -> dict[str, Any]:
+    """The models that see or structure for the agents."""
+    settings = recorder.plan.settings
+    return {
+        role: open_model(name, settings, key, recorder, role == "structuring") for role, name in settings.roles.items()
+    }
+
+
+def open_model(name: str, settings: Settings, key: str | None, recorder: Recorder, is_last: bool = True) -> Any:
+    """The model as inspect_ai knows it: `provider/name`, a bare name (OpenAI), or any name behind `--base-url`.
+
+    `is_last`: whether its words are the answer, which has a form.
+    """
     model = need("inspect_ai.model", "llm")
     connections = {"max_connections": settings.max_connections} if settings.max_connections else {}
     config = model.GenerateConfig(
@@ -452,7 +530,7 @@ def open_model(name: str, settings: Settings, key: str | None, recorder: Recorde
         max_retries=settings.max_retries,
         timeout=settings.timeout,
         attempt_timeout=settings.timeout,
-        response_schema=_schema(model),
+        response_schema=_schema(model) if is_last else None,
         **connections,
     )
     server = server_of(name, settings.base_url, settings.provider)
@@ -489,7 +567,9 @@ def _schema(model: Any) -> Any:
     return model.ResponseSchema(name="verdict", json_schema=util.JSONSchema.model_validate(SCHEMA), strict=True)
 
 
-def _task(part: Sequence[Call], recorder: Recorder, model: Any, cache: ToolCache | None) -> Any:
+def _task(
+    part: Sequence[Call], recorder: Recorder, model: Any, cache: ToolCache | None, roles: Mapping[str, Any]
+) -> Any:
     """One task: the items that still wait, as many epochs as trials; epochs that have their answer are passed over."""
     inspect_ai, dataset = need("inspect_ai", "llm"), need("inspect_ai.dataset", "llm")
     first = part[0]
@@ -497,7 +577,7 @@ def _task(part: Sequence[Call], recorder: Recorder, model: Any, cache: ToolCache
     mode = "tools" if first.use_tools else "no-tools"
     return inspect_ai.Task(
         dataset=[dataset.Sample(input=item.kind, target=item.label, id=item.id) for item in items.values()],
-        solver=_solver(first, items, recorder, cache),
+        solver=_solver(first, items, recorder, cache, roles),
         model=model,
         epochs=1 if first.is_canary else recorder.plan.trials,
         name=f"{'canaries' if first.is_canary else 'items'}-{mode}",
@@ -505,7 +585,9 @@ def _task(part: Sequence[Call], recorder: Recorder, model: Any, cache: ToolCache
     )
 
 
-def _solver(first: Call, items: Mapping[str, Item], recorder: Recorder, cache: ToolCache | None) -> Any:
+def _solver(
+    first: Call, items: Mapping[str, Item], recorder: Recorder, cache: ToolCache | None, roles: Mapping[str, Any]
+) -> Any:
     """The solver of a task: one conversation an item, its answer into the run."""
     solver = need("inspect_ai.solver", "llm")
 
@@ -517,7 +599,7 @@ def _solver(first: Call, items: Mapping[str, Item], recorder: Recorder, cache: T
             if not recorder.is_open(call.key) or recorder.is_stopped:
                 return state
             try:
-                record = await _answered(call, recorder, cache, state)
+                record = await _answered(Conversation(call, recorder.plan, cache, roles), recorder, state)
                 recorder.add(call.key, record)
             except HitmissError as error:  # the machine, not the item: nothing more is asked
                 recorder.fatal = recorder.fatal or error
@@ -531,9 +613,8 @@ def _solver(first: Call, items: Mapping[str, Item], recorder: Recorder, cache: T
     return ask_all()
 
 
-async def _answered(call: Call, recorder: Recorder, cache: ToolCache | None, state: Any) -> dict[str, Any]:
+async def _answered(asked: Conversation, recorder: Recorder, state: Any) -> dict[str, Any]:
     """What came of a call: an answer or a failure, with what it took."""
-    asked = Conversation(call, recorder.plan, cache)
     began, at = time.perf_counter(), now()
     try:
         record = await asked.hold(state)

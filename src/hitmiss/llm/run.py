@@ -39,7 +39,7 @@ from hitmiss.io.write import parquet
 from hitmiss.llm.backends import Model, ask_models
 from hitmiss.llm.cache import ToolCache, default_folder
 from hitmiss.llm.items import Obedience, content_digest, obedience
-from hitmiss.llm.plan import Call, Plan, Prices, Recorder
+from hitmiss.llm.plan import ROLES, Call, Plan, Prices, Recorder
 from hitmiss.llm.secrets import Secrets
 
 # ----------------------------------------------------------------------
@@ -88,7 +88,7 @@ def row_of(
         "rationale": record.get("rationale", ""),
         "raw_analysis": record.get("raw", ""),
         "problem": record.get("problem", ""),
-        "models": models_of(call, record, is_llm),
+        "models": models_of(plan, call, record, is_llm),
         "run_config": {**_settings(plan, record, is_llm), **_conditions(plan, call), **about},
         "cache_state": plan.settings.cache_state,
         "cache_hit": bool(record.get("cache_hit", False)),
@@ -103,8 +103,11 @@ def row_of(
     if record.get("sent"):
         row["sent"] = record["sent"]
     if is_llm:
-        row["prompt_hashes"] = plan.prompts.hashes(plan.kinds)
-    row["cost"], row["cost_reason"] = _cost(call, record, prices, is_llm)
+        row["prompt_hashes"] = plan.prompts.hashes(plan.kinds, plan.settings.roles)
+    for name in ("description", "tokens_by_role"):
+        if name in record:
+            row[name] = record[name]
+    row["cost"], row["cost_reason"] = _cost(plan, call, record, prices)
     if "error" in record:
         row |= {"error": record["error"], "error_type": record.get("error_type", "exception")}
     return row
@@ -119,11 +122,11 @@ def _settings(plan: Plan, record: Mapping[str, Any], is_llm: bool) -> dict[str, 
     return {**asked, **wire, **({"not_sent": dropped} if dropped else {})}
 
 
-def models_of(call: Call, record: Mapping[str, Any], is_llm: bool) -> dict[str, Any]:
-    """The model asked, in each of the document's roles, and the one that says it answered."""
+def models_of(plan: Plan, call: Call, record: Mapping[str, Any], is_llm: bool) -> dict[str, Any]:
+    """The models asked, in each of the document's roles, and the one that says it answered as the agent."""
     if not is_llm:
         return {"agent": call.model}
-    roles: dict[str, Any] = dict.fromkeys(("agent", "vision", "structuring"), call.model)
+    roles: dict[str, Any] = {**dict.fromkeys(("agent", *ROLES), call.model), **plan.settings.roles}
     return {**roles, "answered": record["model_answered"]} if record.get("model_answered") else roles
 
 
@@ -133,15 +136,20 @@ def _conditions(plan: Plan, call: Call) -> dict[str, Any]:
     return {**base, **({"thresholds": list(plan.settings.thresholds)} if plan.detectors else {})}
 
 
-def _cost(call: Call, record: Mapping[str, Any], prices: Prices, is_llm: bool) -> tuple[float | None, str]:
+def _cost(plan: Plan, call: Call, record: Mapping[str, Any], prices: Prices) -> tuple[float | None, str]:
     """As the provider reports it, else by the prices given, else undefined with the reason."""
-    if not is_llm:
+    if call.model in plan.detectors:
         return None, NO_TOKENS
     if record.get("provider_cost") is not None:
         return float(record["provider_cost"]), ""
     if record.get("tokens") is None and record.get("cache_hit"):
         return None, "the answer came from the cache"
-    return prices.cost(call.model, record.get("tokens"))
+    if not plan.settings.roles:
+        return prices.cost(call.model, record.get("tokens"))
+    spent: Mapping[str, Any] = record.get("tokens_by_role") or {"agent": None}
+    each = [prices.cost(plan.settings.roles.get(role, call.model), tokens) for role, tokens in spent.items()]
+    costs = [cost for cost, _ in each if cost is not None]
+    return (sum(costs), "") if len(costs) == len(each) else (None, next(why for _, why in each if why))
 
 
 def as_lines(rows: Iterable[Mapping[str, Any]]) -> str:

@@ -34,9 +34,9 @@ CONTENT: Final = ("messages", "input", "contents", "tools", "system", "response_
 _sent: ContextVar[Sent | None] = ContextVar("sent", default=None)
 
 
-def listen() -> Sent:
-    """A mapping that is filled with the parameters of the next requests of this conversation."""
-    found: Sent = {}
+def listen(found: Sent | None = None) -> Sent:
+    """A mapping, or the one given, that is filled with the parameters of the next requests of this conversation."""
+    found = {} if found is None else found
     _sent.set(found)
     return found
 
