@@ -158,3 +158,34 @@ def test_one_verdict_twice_in_an_object_is_refused_with_both(tmp_path: Path) -> 
     with pytest.raises(DataError) as error:
         read_results(path)
     assert error.value.code == "ragged-row" and "'fake' and 'real'" in str(error.value)
+
+
+@pytest.mark.parametrize("codes", [("fake", "real"), (1, 0), ("1", "0"), (True, False)])
+def test_verdicts_may_be_words_or_codes_where_labels_are_codes(tmp_path: Path, codes: tuple[Any, Any]) -> None:
+    words = {"fake": codes[0], "real": codes[1], "uncertain": "uncertain"}
+    given = [{**row, "label": int(row["label"] == "fake"), "prediction": words[row["prediction"]]} for row in rows()]
+    own = figures(read_results(write(tmp_path / "a.jsonl", rows())))
+    positive = "true" if codes[0] is True else "1"
+    if positive == "true":
+        given = [{**row, "label": bool(row["label"])} for row in given]
+    assert figures(read_results(write(tmp_path / "b.jsonl", given), positive_value=positive)) == own
+
+
+@pytest.mark.parametrize("column", ["meta", "models"])
+def test_a_name_twice_in_a_cell_is_refused(tmp_path: Path, column: str) -> None:
+    """A CSV cell may hold an object; lines of JSON are refused for the same."""
+    cell = '"{""a"": ""x"", ""a"": ""y""}"'
+    lines = [f"s{i},{'fake' if i % 2 else 'real'},fake,{cell if i == 3 else ''}" for i in range(6)]
+    path = tmp_path / "r.csv"
+    path.write_text("\n".join([f"id,label,prediction,{column}", *lines]) + "\n")
+    with pytest.raises(DataError) as refused:
+        read_results(path)
+    assert {(fault.row, fault.column) for fault in refused.value.faults} == {(5, "a")}
+    assert "x" in str(refused.value) and "y" in str(refused.value)
+
+
+def test_a_coverage_that_was_not_reached_is_the_reason(tmp_path: Path) -> None:
+    few = [{**row, "prediction": "fake" if i < 2 else "uncertain"} for i, row in enumerate(rows())]
+    found = evaluate_trials(read_results(write(tmp_path / "r.jsonl", few)), bootstrap=0).figures
+    (own,) = (e for e in found if e.metric == "accuracy_at_coverage")
+    assert own.value is None and own.note is not None and "25.0%" in own.note and "80.0%" in own.note

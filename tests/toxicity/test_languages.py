@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -55,3 +56,24 @@ def test_two_spellings_of_a_language_are_refused(tmp_path: Path, several: list[s
     with pytest.raises(DataError) as error:
         load_any([str(path)])
     assert error.value.code == "language-spelling" and all(s in str(error.value) for s in several)
+
+
+@pytest.mark.parametrize(
+    ("name", "language"),
+    [("en.csv", "en"), ("preds.en.csv", "en"), ("preds_en.csv", "en"), ("preds.pt-BR.csv", "pt-BR")],
+)
+def test_languages_in_names_of_every_shape(tmp_path: Path, name: str, language: str) -> None:
+    rows = [f"{i},{i % 2},{0.1 + 0.8 * (i % 2) * (i % 3 > 0)}" for i in range(20)]
+    (tmp_path / name).write_text("\n".join(["id,y_true,y_prob", *rows]) + "\n")
+    found = load_any([str(tmp_path / name)])
+    assert found.trials.frame["language"].unique().to_list() == [language]
+
+
+@pytest.mark.parametrize("asked", ["NFC", "NFD"])
+@pytest.mark.parametrize("stored", ["NFC", "NFD"])
+def test_accents_in_names_are_the_same_in_either_form(tmp_path: Path, asked: str, stored: str) -> None:
+    rows = [f"{i},{i % 2},{0.1 + 0.8 * (i % 2) * (i % 3 > 0)}" for i in range(20)]
+    name = unicodedata.normalize(stored, "modèle_français.csv")
+    (tmp_path / name).write_text("\n".join(["id,y_true,y_prob", *rows]) + "\n")
+    words = [unicodedata.normalize(asked, text) for text in ("modèle", "français")]
+    assert len(load_run(str(tmp_path), words[0], [words[1]]).trials) == 20

@@ -53,9 +53,17 @@ def why_undefined(sample: Sample, question: Question) -> str:
         return f"undefined: only {head.positive} here"
     if sample.n_positive == 0:
         return f"undefined: only {head.negative} here"
+    if "coverage" in question.settings and sample.counts.answered < (least := _least(question, sample)):
+        share = f"{sample.counts.answered / sample.n:.1%} of the trials were answered"
+        return f"undefined: {share}, fewer than the {least / sample.n:.1%} that it is asked for"
     if question.form.kind == "decisions" or "decision" in question.metric.columns:
         return f"undefined: {_what_is_missing(sample.counts, head.positive, head.negative)}"
     return f"undefined: an empty denominator in {question.metric.name}"
+
+
+def _least(question: Question, sample: Sample) -> float:
+    """How many answers a figure at a given coverage needs."""
+    return float(question.settings["coverage"] or 0.0) * sample.n
 
 
 def _what_is_missing(c: Counts, positive: str, negative: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -95,17 +96,26 @@ def files_of(given: Sequence[str]) -> list[str]:
 
 
 def language_of(path: str | Path) -> str | None:
-    """The language at the end of a file's name, after `_`.
+    """The language at the end of a file's name, after `_`; one of two letters also after a dot, or as the whole name.
 
     >>> language_of("val/baseline_en.csv"), language_of("run_pt_BR.csv"), language_of("all.parquet")
     ('en', 'pt_BR', None)
+    >>> language_of("en.csv"), language_of("preds.en.csv"), language_of("preds.bin.csv")
+    ('en', 'en', None)
     """
-    parts = stem_of(path).split("_")
+    stem = one_form(stem_of(path))
+    parts = stem.split("_")
     for count in (2, 1):
         tag = "_".join(parts[-count:])
         if len(parts) > count and is_language_tag(tag):
             return tag
-    return None
+    last = stem.rpartition(".")[2]
+    return last if re.split("[-_]", last)[0] in TWO_LETTERS and is_language_tag(last) else None
+
+
+def one_form(name: str) -> str:
+    """A name as it is compared: an accent may be written as a sign of its own (NFD, as macOS has it) or not (NFC)."""
+    return unicodedata.normalize("NFC", name)
 
 
 def stem_of(path: str | Path) -> str:
@@ -126,6 +136,7 @@ def find_run(
         raise DataError(f"there is no folder {folder}; say where the predictions are with --pred_dir")
     if not PLAIN_NAME.fullmatch(run_tag):
         raise UsageError(f"a run tag is the beginning of a file name; found {run_tag!r}")
+    run_tag, languages = one_form(run_tag), [one_form(language) for language in languages or ()]
     found = _named(directory, run_tag)
     if not languages:
         return _inferred(found, directory, run_tag)
@@ -144,9 +155,10 @@ def _named(directory: Path, run_tag: str) -> dict[str, list[Path]]:
     """What stands after the run tag in the names of a folder's files, and the files."""
     found: dict[str, list[Path]] = {}
     for path in sorted(directory.iterdir()):
-        suffix = next((s for s in sorted(SUFFIXES, key=len, reverse=True) if path.name.endswith(s)), None)
-        if suffix and path.name.startswith(f"{run_tag}_") and path.is_file():
-            found.setdefault(path.name[len(run_tag) + 1 : -len(suffix)], []).append(path)
+        name = one_form(path.name)
+        suffix = next((s for s in sorted(SUFFIXES, key=len, reverse=True) if name.endswith(s)), None)
+        if suffix and name.startswith(f"{run_tag}_") and path.is_file():
+            found.setdefault(name[len(run_tag) + 1 : -len(suffix)], []).append(path)
     return found
 
 

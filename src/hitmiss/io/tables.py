@@ -242,11 +242,19 @@ def _json_text(value: Any) -> str:
     return "" if value is None else json.dumps(value, ensure_ascii=False)
 
 
+class Repeated(ValueError):
+    """A JSON object that has a name twice."""
+
+    def __init__(self, name: str, one: str, other: str) -> None:
+        self.name, self.one, self.other = name[:40], one[:40], other[:40]
+        super().__init__(f"the name {self.name!r} occurs twice, as {self.one!r} and {self.other!r}")
+
+
 def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     row: dict[str, Any] = {}
     for name, value in pairs:
         if name in row:
-            raise ValueError(f"the name {name[:40]!r} occurs twice, as {str(row[name])[:40]!r} and {str(value)[:40]!r}")
+            raise Repeated(name, str(row[name]), str(value))
         row[name] = value
     return row
 
@@ -505,13 +513,14 @@ def read_rows(source: str | Path | Any) -> TextRows:
 
 @dataclass(frozen=True)
 class Conflict:
-    """A row (from 0) that says one fact twice: by its own field `name`, and in a nested field."""
+    """A row (from 0) that says one fact twice: by its own field `name` and in a nested field, or twice in one."""
 
     row: int
     name: str
     one: str
     other: str
     where: str
+    is_inside: bool = False
 
 
 @dataclass(frozen=True)
@@ -594,9 +603,10 @@ def _refuse_conflicts(
         for name in dict.fromkeys(conflict.name for conflict in flat.conflicts):
             own = [c for c in flat.conflicts if c.name == name]
             places = [Place(shape.name, table.line(c.row), f"{c.one} and {c.other}") for c in own]
-            what = (
-                f"{{n}} row{{s}} with another {name} in {own[0].where} than beside it ({own[0].other} and {own[0].one})"
-            )
+            first = own[0]
+            said = f"with another {name} in {first.where} than beside it ({first.other} and {first.one})"
+            twice = f"with {name} twice in {first.where}, as {first.one} and {first.other}"
+            what = f"{{n}} row{{s}} {twice if first.is_inside else said}"
             ledger.add("column-conflict", what, "keep the right one, or rename the other", places, name)
 
 

@@ -18,7 +18,7 @@ from hitmiss.core.trials import Source, Trials
 from hitmiss.core.values import ABSTAIN
 from hitmiss.io.columns import FAMILIES, UNCERTAIN, flag, is_absent, is_known, same_class, verdict
 from hitmiss.io.reader import read
-from hitmiss.io.tables import Conflict, Reshaped, Reshaping, TextRows, read_rows, strict_json
+from hitmiss.io.tables import Conflict, Repeated, Reshaped, Reshaping, TextRows, read_rows, strict_json
 
 # ----------------------------------------------------------------------
 # What people said about items, from the file that `hitmiss review --export` writes.
@@ -133,9 +133,28 @@ def _refuse(rows: TextRows, wrong: pl.Series, column: str, message: str) -> None
 
 Row = Mapping[str, Any]
 RUNS: Final = ("model", "tools", "trial")
-NESTED: Final = ("meta", "run_config", "models", "prompt_hashes", "timings", "tool_usage", "tool_details", "tokens")
+NESTED: Final = (
+    "meta",
+    "run_config",
+    "models",
+    "prompt_hashes",
+    "timings",
+    "tool_usage",
+    "tool_details",
+    "tokens",
+    "tokens_by_role",
+)
 VERDICTS: Final = ("analysis_verdict", "parsed_verdict")
-TEXTS: Final = ("image", "image_path", "rationale", "raw_analysis", "raw_parsed", "visual_description", "full_text")
+TEXTS: Final = (
+    "image",
+    "image_path",
+    "rationale",
+    "raw_analysis",
+    "raw_parsed",
+    "visual_description",
+    "full_text",
+    "description",
+)
 TEXTS_OF_RUNS: Final = ("audio", "audio_path", "problem", "cost_reason", "sent")
 OTHERS: Final = ("prompts", "forensic_summary", "tool_results", "use_tools", "ground_truth", "error_type", "error")
 MADE: Final = (
@@ -179,7 +198,7 @@ def flatten(texts: pl.DataFrame, options: ReadSpec) -> Reshaped:
     frame = pl.DataFrame(columns, schema={**schema, **({"unparsed": pl.Float64} if is_results else {})}, strict=False)
     notes = _failures(rows) if is_results else ()
     classes = ("fake", "real") if words.is_own else None
-    return Reshaped(frame, tuple(runs), tuple(numbers), facts, notes, tuple(_conflicts(rows)), classes)
+    return Reshaped(frame, tuple(runs), tuple(numbers), facts, notes, (*_repeated(texts), *_conflicts(rows)), classes)
 
 
 CALLED: Final = {"item": "id", "decision": "prediction", "verdict": "prediction", "tools": "use_tools"}
@@ -206,6 +225,9 @@ class Verdicts:
         is_own = not {positive, negative} <= {*FAMILIES[0].words}
         classes = ("fake", "real") if is_own else (positive, negative)
         declared = dict(zip(map(_folded, (positive, negative)), classes, strict=True))
+        code = _folded(options.positive_value or "")
+        if code in OPPOSITE:  # verdicts may be codes where labels are
+            declared |= {code: classes[0], OPPOSITE[code]: classes[1]}
         return cls({**declared, **{_folded(word): UNCERTAIN for word in options.abstain}}, is_own)
 
     def read(self, text: str | None) -> str | None:
@@ -215,6 +237,10 @@ class Verdicts:
     def label(self, text: str) -> str:
         """The class that a label names, where its words are the caller's own; else the label as it is."""
         return self.declared.get(_folded(text), text) if self.is_own else text
+
+
+OPPOSITE: Final = {"1": "0", "0": "1", "true": "false", "false": "true"}
+"""The other of two codes, where --positive-value names one."""
 
 
 def _folded(word: str) -> str:
@@ -236,6 +262,18 @@ def _opened(text: str) -> Any:
         return strict_json(text)
     except ValueError:
         return text
+
+
+def _repeated(texts: pl.DataFrame) -> Iterator[Conflict]:
+    """Cells with an object that has a name twice; lines of JSON are refused for that where they are parsed."""
+    for column in (name for name in NESTED if name in texts.columns):
+        for at, text in enumerate(texts[column].to_list()):
+            try:
+                strict_json(text or "null")
+            except Repeated as found:
+                yield Conflict(at, found.name, found.one, found.other, column, is_inside=True)
+            except ValueError:
+                continue
 
 
 def _question(rows: Sequence[Row], words: Verdicts) -> dict[str, list[Any]]:
