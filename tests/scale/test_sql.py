@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from hitmiss.cli.main import run
 from hitmiss.core.errors import UsageError
 from hitmiss.evaluation.protocol import evaluate
 from hitmiss.scale.counted import evaluate_counts
-from hitmiss.scale.sql import repeats_statement, statement
+from hitmiss.scale.sql import DIALECTS, repeats_statement, statement
 
 ASKED: dict[str, Any] = {"by": ["codec"], "bootstrap": 40}
 
@@ -56,11 +57,55 @@ def test_a_file_without_counts_is_refused(tmp_path: Path, capsys: pytest.Capture
     assert "t.csv has no column 'n'; a file of counts has the label" in capsys.readouterr().err
 
 
-def test_unknown_dialects_and_inexact_steps_are_refused() -> None:
-    with pytest.raises(UsageError, match="unknown SQL dialect 'oracle'"):
-        statement("t", dialect="oracle")
-    with pytest.raises(UsageError, match="power of two"):
-        statement("t", step=1000)
+def test_questions_that_no_statement_answers_are_refused() -> None:
+    for code, wrong in (
+        ("unknown-SQL-dialect", {"dialect": "oracle"}),
+        ("inexact-step", {"step": 1000}),
+        ("taken-name", {"by": ["n"]}),
+    ):
+        with pytest.raises(UsageError) as caught:
+            statement("t", **wrong)  # type: ignore[arg-type]
+        assert caught.value.code == code
+    with pytest.raises(UsageError) as caught:
+        statement("folder/t.parquet", dialect="trino")
+    assert caught.value.code == "table-name"
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_every_dialect_reads_its_statement_as_the_same_question(dialect: str) -> None:
+    """What is printed is read back by a parser of that dialect: the same tables, names and groups, all of them quoted."""
+    sqlglot = pytest.importorskip("sqlglot")
+    by = ['the "codec"', "co`dec", "select", "Größe", "a;--b"]
+    made = statement("my-lake.trials", by, dialect=dialect, score="cm score", label="key", step=1024)
+    [tree] = sqlglot.parse(made, read=dialect)
+    select = tree.find(sqlglot.exp.With).expressions[0].this
+    assert [table.parts for table in select.find_all(sqlglot.exp.Table)]
+    assert [part.name for part in select.find(sqlglot.exp.Table).parts] == ["my-lake", "trials"]
+    assert [one.alias_or_name for one in tree.expressions] == ["label", *by, "score", "n"]
+    assert [one.name for one in tree.args["group"].expressions] == ["label", *by, "score"]
+    assert {one.name for one in select.find_all(sqlglot.exp.Column)} == {"key", *by, "cm score"}
+    assert all(name.quoted for name in tree.find_all(sqlglot.exp.Identifier))
+    double = {"bigquery": "FLOAT64", "postgres": "DOUBLE PRECISION"}.get(dialect, "DOUBLE")
+    assert f"AS {double})" in made
+    [again] = sqlglot.parse(repeats_statement("my-lake.trials", 'the "id"', dialect=dialect), read=dialect)
+    assert again.find(sqlglot.exp.Having) is not None
+    assert {one.name for one in again.find_all(sqlglot.exp.Column)} == {'the "id"'}
+
+
+@pytest.mark.extras
+def test_duckdb_rounds_scores_down(tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    pytest.importorskip("sqlglot")
+    scores = [-0.26, -0.25, 0.0, 0.24, 0.25, 1e-300, 2.0**60, -(2.0**60) - 1e5, 1e308, float("inf"), float("-inf")]
+    path = tmp_path / "t.parquet"
+    pl.DataFrame({"label": ["a"] * len(scores), "score": scores}).write_parquet(path)
+    found = dict(duckdb.sql(f"SELECT score, n FROM ({statement(str(path), step=4)})").fetchall())
+    expected: dict[float, int] = {}
+    for score in scores:
+        exact = score if abs(score) > 2**53 else float(Fraction(math.floor(Fraction(score) * 4), 4))
+        expected[exact] = expected.get(exact, 0) + 1
+    assert found == expected
 
 
 @pytest.mark.extras
@@ -117,7 +162,7 @@ def test_spark_makes_the_counts(tmp_path: Path) -> None:
     pl.DataFrame([row.asDict() for row in rows]).write_parquet(tmp_path / "counts.parquet")
     whole = evaluate(str(folder / "part.parquet"), None, "asvspoof5", **ASKED)
     assert evaluate_counts(str(tmp_path / "counts.parquet"), "asvspoof5", **ASKED).results.estimates == whole.estimates
-    expected = frame.group_by("codec", "label", score=(pl.col("score") * 4).floor() / 4).agg(n=pl.len())
+    expected = frame.group_by("label", "codec", score=(pl.col("score") * 4).floor() / 4).agg(n=pl.len())
     assert sorted(map(tuple, rounded)) == sorted(expected.rows())
 
 

@@ -144,7 +144,7 @@ def test_files_of_other_kinds_are_called_what_they_are(
         assert code == 3 and kind in sentence and "NUL" not in sentence
 
 
-@pytest.mark.parametrize("address", ["s3://bucket/x.parquet", "https://host/x.csv", "hf://datasets/x", "gs://b/x"])
+@pytest.mark.parametrize("address", ["hf://datasets/x", "ftp://host/x.csv", "file:///x.csv"])
 def test_addresses_are_told_from_paths(address: str, capsys: pytest.CaptureFixture[str]) -> None:
     for how in ((), ("--stream",)):
         code, sentence = answer(capsys, "score", address, "-m", "eer", *how)

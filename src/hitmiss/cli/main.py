@@ -25,7 +25,7 @@ from typer import Abort, TyperException
 from typer.core import TyperCommand, TyperGroup
 
 from hitmiss._version import __version__
-from hitmiss.cli import printing, supervising
+from hitmiss.cli import printing
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, EnvironmentFault, Fault, HitmissError, UsageError
 from hitmiss.core.values import visible
@@ -536,19 +536,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
     if (
         arguments is None
     ):  # one command a process: looking for cycles among all it has imported takes a tenth of a second
+        atexit.register(_mute_native_code)  # registered first, so it is called last
         gc.set_threshold(SELDOM)
         atexit.register(gc.freeze)
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if arguments is None and supervising.is_wanted(words):
-        return supervising.watched(words)
-    code = _run(words)
-    if arguments is None:
-        supervising.tell_end()
-    return code
-
-
-def _run(words: list[str]) -> int:
-    """One command in this process."""
     printing.begin()
     if words == ["--version"]:
         printing.out(f"hitmiss {__version__}")
@@ -599,6 +590,15 @@ def _dispatch(words: list[str]) -> int:
     if code == INTERRUPTED:
         raise KeyboardInterrupt
     return code if isinstance(code, int) else 0
+
+
+def _mute_native_code() -> None:
+    """DuckDB lists its own leaks on stderr when Python ends: nothing of that is about the command."""
+    if "duckdb" in sys.modules:
+        with suppress(OSError, ValueError):
+            sys.stderr.flush()
+            with open(os.devnull, "w") as nowhere:  # noqa: PTH123  # Path is not needed at the end
+                os.dup2(nowhere.fileno(), 2)
 
 
 def _taken(words: list[str], *names: str) -> tuple[bool, list[str]]:

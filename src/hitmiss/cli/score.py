@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from hitmiss.core.trials import Trials
     from hitmiss.report.pictures import Picture
     from hitmiss.scale.running import Executor
+    from hitmiss.scale.sql import Address
 
 
 # ----------------------------------------------------------------------
@@ -43,8 +44,32 @@ def flag(counts: bool, cluster: str | None) -> str:
     return "--counts" if counts else "--cluster" if cluster else "--stream"
 
 
+def is_asked(files: list[str]) -> bool:
+    """Whether files are counted beyond memory without a word: tallies, and tables of an engine."""
+    return all(name.endswith(".tally") for name in files) or _table(files) is not None
+
+
+def _table(files: list[str]) -> Address | None:
+    """The table of an engine that was given instead of files."""
+    from hitmiss.core.errors import UsageError
+    from hitmiss.scale.sql import address_of
+
+    found = [address for address in map(address_of, files) if address is not None]
+    if found and len(files) > 1:
+        raise UsageError("one table is counted at a time; give it alone", code="several-tables")
+    return found[0] if found else None
+
+
 def evaluated(files: list[str], reading: ReadSpec, asked: Design, how: How) -> tuple[Results, Trials]:
     """The figures of shards, counts or tallies, and what stands for their trials."""
+    table = _table(files)
+    if table is not None:
+        from hitmiss.scale.warehouse import evaluate_table
+
+        refuse_key("a table", how.key)
+        refuse_together(files[0], {"--counts": how.counts, "--cluster": how.cluster})
+        counted = evaluate_table(table, reading=reading, design=asked, memory=size(how.memory))
+        return counted.results, counted.trials
     are_tallies = all(name.endswith(".tally") for name in files)
     if how.counts or are_tallies:
         refuse_key("a file of counts" if how.counts else "a tally", how.key)
@@ -178,7 +203,7 @@ def score(
     """Score files to figures: pooled, per domain, with intervals, averages, warnings and a signature."""
     asked = asked.changed(seeds=seeds, calibration=calibration if calibrate_on else None)
     development: Trials | None = None
-    if stream or counts or cluster or all(name.endswith(".tally") for name in scores):
+    if stream or counts or cluster or is_asked(scores):
         refuse_together(flag(counts, cluster), {"--seeds": seeds, "--calibrate-on": calibrate_on})
         how = How(key, counts, cluster, memory, scratch)
         results, trials = evaluated(scores, reading, asked, how)

@@ -12,7 +12,9 @@ from hitmiss.cli import printing
 def sql(
     table: Annotated[str, typer.Argument(help="Table (`schema.table`), or the path or pattern of Parquet files.")],
     by: Annotated[list[str] | None, typer.Option(help="Slice column(s), `codec` or `codec,codec_q`.")] = None,
-    dialect: Annotated[str, typer.Option(help="duckdb or spark.")] = "duckdb",
+    dialect: Annotated[
+        str, typer.Option(help="duckdb, bigquery, databricks, postgres, snowflake, spark or trino.")
+    ] = "duckdb",
     score: Annotated[str, typer.Option(help="The table's column with the score.")] = "score",
     label: Annotated[str, typer.Option(help="The table's column with the label.")] = "label",
     item: Annotated[str | None, typer.Option(help="The table's column with the id: adds a check for repeats.")] = None,

@@ -9,6 +9,7 @@ import shutil
 import socket
 import sys
 import tempfile
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -131,6 +132,10 @@ AUTO: Final = "auto"
 CLIENT: Final = "ray://"
 REACH_SECONDS: Final = 5.0
 """How long an address is tried."""
+WAIT_SECONDS: Final = 1.0
+"""How long a result is waited for before the head is looked at."""
+SILENT_SECONDS: Final = 15.0
+"""A head that takes no connection for so long is lost. Ray waits for 60 s."""
 STORE_BYTES: Final = 512 * 2**20
 """Shared memory of a cluster on this machine: tallies and prepared clips under way, no more."""
 SOCKET_ROOM: Final = 35
@@ -147,14 +152,83 @@ WORKERS: Final = {"POLARS_MAX_THREADS": "1"}
 """What the workers of a cluster on this machine get: there is one a core, so each has one thread."""
 
 
+class Head:
+    """The machine that keeps the books of a cluster. Without it nothing goes on.
+
+    Ray ends the process that uses a cluster, from native code and without a word, when the head has been silent for a
+    minute. So whoever waits for results looks at the head in between, and gives up sooner, with a sentence.
+    """
+
+    def __init__(self, host: str, port: int) -> None:
+        self._place = (host, port)
+        self._silent_since: float | None = None
+        self.is_lost = False
+
+    def look(self) -> bool:
+        """Whether the head takes connections; raises `EnvironmentFault` where it has taken none for too long."""
+        try:
+            socket.create_connection(self._place, timeout=WAIT_SECONDS).close()
+        except OSError:
+            now = time.monotonic()
+            self._silent_since = now if self._silent_since is None else self._silent_since
+            if now - self._silent_since >= SILENT_SECONDS:
+                raise self.loss() from None
+            time.sleep(WAIT_SECONDS)  # Ray may come back at once when a connection is gone
+            return False
+        self._silent_since = None
+        return True
+
+    def loss(self) -> EnvironmentFault:
+        """What to raise when the head is lost."""
+        self.is_lost = True
+        return EnvironmentFault(
+            f"the head of the cluster, {self._place[0]}:{self._place[1]}, is lost: it takes no connections; start the "
+            f"cluster again and give the same command (what `detect` had scored is kept: add --resume)",
+            code="lost-cluster",
+        )
+
+
 @dataclass(frozen=True)
 class Cluster:
-    """What a cluster has."""
+    """What a cluster has, and how its results are waited for."""
 
     address: str
     cpus: int
     gpus: int
     machines: int
+    head: Head | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether its head is gone, so that no call to it comes back."""
+        return self.head is not None and self.head.is_lost
+
+    def reach(self) -> None:
+        """Come back when the head takes connections: calls that ask it for something would wait for it without an end."""
+        while self.head is not None and not self.head.look():
+            pass
+
+    def ready(self, references: Sequence[Any]) -> list[Any]:
+        """Those of the references whose results are there: one as a rule, none after a second of waiting."""
+        try:
+            done, _ = need_ray().wait(list(references), num_returns=1, timeout=WAIT_SECONDS)
+        except ConnectionError as error:  # `ray://` has given up by itself
+            raise self._lost(error) from None
+        if not done and self.head is not None:
+            self.head.look()
+        return list(done)
+
+    def result(self, reference: Any) -> Any:
+        """What a task gave, however long it takes."""
+        while not self.ready([reference]):
+            pass
+        try:
+            return need_ray().get(reference)
+        except ConnectionError as error:
+            raise self._lost(error) from None
+
+    def _lost(self, error: ConnectionError) -> Exception:
+        return error if self.head is None else self.head.loss()
 
     def __str__(self) -> str:
         gpus = f", {self.gpus} GPU{'s' * (self.gpus > 1)}" if self.gpus else ""
@@ -291,7 +365,8 @@ def place_of(address: str) -> tuple[str, int]:
 def _described(ray: Any, address: str) -> Cluster:
     has = ray.cluster_resources()
     machines = sum(1 for node in ray.nodes() if node.get("Alive"))
-    return Cluster(address, int(has.get("CPU", 0)), int(has.get("GPU", 0)), machines)
+    place = ray.get_runtime_context().gcs_address if address == AUTO else address
+    return Cluster(address, int(has.get("CPU", 0)), int(has.get("GPU", 0)), machines, Head(*place_of(place)))
 
 
 def _short_folder() -> str:
@@ -331,6 +406,7 @@ class RayTasks:
     """Calls on a cluster, one CPU each."""
 
     def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
         self.most = max(1, cluster.cpus) * AHEAD
 
     def __call__(self, function: Callable[..., T], arguments: Sequence[tuple[Any, ...]]) -> Iterator[T]:
@@ -343,27 +419,28 @@ class RayTasks:
             for given in arguments:
                 waiting.append((task.remote(sent, Sent.of(given)), given))
                 if len(waiting) >= self.most:
-                    yield _result(ray, *waiting.popleft())
+                    yield self._result(*waiting.popleft())
             while waiting:
-                yield _result(ray, *waiting.popleft())
+                yield self._result(*waiting.popleft())
         finally:
-            for reference, _ in waiting if ray.is_initialized() else ():  # the caller gave up: nobody wants these
+            reachable = ray.is_initialized() and not self.cluster.is_lost
+            for reference, _ in waiting if reachable else ():  # the caller gave up: nobody wants these
                 ray.cancel(reference, force=True)
+
+    def _result(self, reference: Any, given: tuple[Any, ...]) -> Any:
+        try:
+            return accepted(self.cluster.result(reference))
+        except deaths(need_ray()) as error:
+            what = getattr(given[0], "path", given[0]) if given else "a task"
+            raise EnvironmentFault(
+                f"{what}: {RETRIES + 1} processes died over it ({_cause(error)}); each needs the memory of one shard",
+                code="workers-died",
+            ) from None
 
 
 def _call(function: Sent[Callable[..., T]], given: Sent[tuple[Any, ...]]) -> T | Refusal:
     """In the worker."""
     return attempted(lambda: function.open()(*given.open()))
-
-
-def _result(ray: Any, reference: Any, given: tuple[Any, ...]) -> Any:
-    try:
-        return accepted(ray.get(reference))
-    except deaths(ray) as error:
-        what = getattr(given[0], "path", given[0]) if given else "a task"
-        raise EnvironmentFault(
-            f"{what}: {RETRIES + 1} processes died over it ({_cause(error)}); each needs the memory of one shard"
-        ) from None
 
 
 def _cause(error: BaseException) -> str:

@@ -311,7 +311,6 @@ TALLIES: Final = "tallies"
 """The folder of a run with the tallies of its parts, where they were asked for."""
 FUTILE: Final = 10
 """So many deaths without a part done between them, and the run stops: it is not the items."""
-WAIT_SECONDS: Final = 1.0
 
 
 class ClusterLoop(Loop):
@@ -346,11 +345,10 @@ class ClusterLoop(Loop):
         self.report(self.clock)
 
     def _work(self, book: Book) -> None:
-        ray = need_ray()
         while book.has_more or any(member.parts for member in self.fleet.members):
             self._hand_out(book)
             with self.clock.time("wait"):
-                done, _ = ray.wait(self.fleet.references(), num_returns=1, timeout=WAIT_SECONDS)
+                done = self.fleet.cluster.ready(self.fleet.references())
             for reference in done:
                 self._take(reference, book)
             self.report(self.clock)
@@ -540,9 +538,9 @@ class Fleet(Base):
             )
 
     def replace(self, member: Member) -> None:
-        """A process is gone: hire another."""
+        """A process is gone: hire another. It is not dismissed: that would ask the head, which may be gone with it."""
         self.deaths += 1
-        self._dismiss(member)
+        self.cluster.reach()
         self.members[self.members.index(member)] = self._hire()
 
     def prepare_one(self, row: Mapping[str, Any]) -> Any:
@@ -568,7 +566,7 @@ class Fleet(Base):
         return Member(actor, actor.open.remote(self._opening))
 
     def _dismiss(self, member: Member) -> None:
-        if self._ray.is_initialized():
+        if self._ray.is_initialized() and not self.cluster.is_lost:
             self._ray.kill(member.actor)
 
     def _decode(self) -> Any:
@@ -581,14 +579,14 @@ class Fleet(Base):
         if actor is None:
             raise EnvironmentFault("no process of the cluster has the detector open")
         try:
-            return accepted(self._ray.get(getattr(actor, method).remote(self._work, given)))
+            return accepted(self.cluster.result(getattr(actor, method).remote(self._work, given)))
         except self._ray.exceptions.RayActorError as error:
             raise EnvironmentFault(f"a process of the cluster died: {last_line(error)}") from None
 
     def _wait_for_the_first(self) -> None:
         began, told = time.monotonic(), False
         while True:
-            done, _ = self._ray.wait([m.opened for m in self.members], num_returns=1, timeout=1.0)
+            done = self.cluster.ready([m.opened for m in self.members])
             if done:
                 self.admit(self.owner_of(done[0]), self._opened(done[0]))
                 return

@@ -8,7 +8,6 @@ import glob
 import gzip
 import hashlib
 import io
-import re
 import sys
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,6 +24,7 @@ from numpy.typing import NDArray
 from hitmiss.core import artifacts, progress
 from hitmiss.core.errors import UsageError
 from hitmiss.io.diagnostics import Ledger, Place, Stop, quoted
+from hitmiss.io.remote import is_remote, listed, name_of, pieces
 
 # ----------------------------------------------------------------------
 # Paths to bytes, and bytes to settled text: UTF-8 with `\n` line ends, or a finding that says where it fails.
@@ -44,7 +44,6 @@ GZIP: Final = b"\x1f\x8b"
 PARQUET: Final = b"PAR1"
 ARROW: Final = b"ARROW1"
 HEAD_BYTES: Final = 16
-REMOTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/{1,2}\S")
 PIECE: Final = 16 * 2**20
 """Bytes of a large file that are read before a word is said on how far it is."""
 
@@ -76,6 +75,8 @@ def expand(given: Any) -> list[Any]:
         if not found:
             raise UsageError("no file was given")
         return found
+    if is_remote(given):
+        return [*listed(given)]
     if isinstance(given, str) and given != STDIN and glob.has_magic(given) and not Path(given).exists():
         matches = sorted(glob.glob(given))  # noqa: PTH207  # patterns may be absolute, which Path.glob refuses
         if not matches:
@@ -86,15 +87,8 @@ def expand(given: Any) -> list[Any]:
 
 def fetch(path: str | Path, encoding: str | None, ledger: Ledger) -> Content:
     """A file's content, read once."""
-    is_stdin = str(path) == STDIN
-    name = "stdin" if is_stdin else Path(path).name
-    if not is_stdin and Path(path).is_dir():
-        what, fix = "it is a folder, and no run of hitmiss", "give the files in it, as 'FOLDER/*.csv'"
-        raise ledger.stop("unreadable-file", what, fix, [Place(name or str(path))])
-    if not is_stdin:
-        refuse_remote(path)
-    artifacts.note_input(path)
-    raw = sys.stdin.buffer.read() if is_stdin else _read_whole(Path(path))
+    name = "stdin" if str(path) == STDIN else name_of(str(path)) if is_remote(path) else Path(path).name
+    raw = _read(path, name, ledger)
     sha = hashlib.sha256(raw).hexdigest()
     data = _unpack(raw, name, ledger) if raw.startswith(GZIP) else raw
     _refuse_empty(data, name, ledger)
@@ -109,6 +103,19 @@ def fetch(path: str | Path, encoding: str | None, ledger: Ledger) -> Content:
     text, used = _settle(data, name, encoding, ledger)
     _refuse_empty(text, name, ledger)  # a byte-order mark may have been all there was
     return Content(name, sha, one_line_end(text, name, ledger), used)
+
+
+def _read(path: str | Path, name: str, ledger: Ledger) -> bytes:
+    """The bytes of a source as they are."""
+    if str(path) == STDIN:
+        return sys.stdin.buffer.read()
+    if is_remote(path):
+        return b"".join(pieces(str(path)))
+    if Path(path).is_dir():
+        what, fix = "it is a folder, and no run of hitmiss", "give the files in it, as 'FOLDER/*.csv'"
+        raise ledger.stop("unreadable-file", what, fix, [Place(name or str(path))])
+    artifacts.note_input(path)
+    return _read_whole(Path(path))
 
 
 BINARY: Final = (
@@ -129,17 +136,6 @@ BINARY: Final = (
     (b"\xfd7zXZ", "an xz archive", "unpack it"),
 )
 """How files begin that hold no text, what they are, and what to do."""
-
-
-def refuse_remote(path: str | Path) -> None:
-    """Stop at an address of a network, which a path would make a folder of."""
-    text = str(path)
-    if REMOTE.match(text) and not Path(text).exists():
-        raise UsageError(
-            f"{text} is an address: files are read from this machine alone; fetch it first (curl -O, aws s3 cp, "
-            "gsutil cp, huggingface-cli download) and give its path",
-            code="remote-file",
-        )
 
 
 def refuse_format(start: bytes, name: str, ledger: Ledger, *, is_streamed: bool = False) -> None:

@@ -22,7 +22,7 @@ from hitmiss.scale.assembling import assemble
 from hitmiss.scale.looking import found_columns, is_turned
 from hitmiss.scale.plan import Shard, ShardPlan
 from hitmiss.scale.reading import Opened, Read, digest, open_shard, pieces
-from hitmiss.scale.sql import COUNT
+from hitmiss.scale.statements import COUNT
 from hitmiss.scale.streaming import (
     Streamed,
     asked_columns,
@@ -83,9 +83,9 @@ def _read(opened: Opened, plan: ShardPlan, ledger: Ledger) -> ShardTally:
         groups = _Groups(opened.name)
         for table in pieces(opened, picks, read, ledger):  # every column: rows may differ in one that is not asked for
             groups.add(table)
-            frame = _checked(Stack.of([table], opened.match.theirs), plan.options, ledger)
+            frame = checked_counts(Stack.of([table], opened.match.theirs), plan.options, ledger)
             if not ledger.findings:
-                _add(frame, plan, parts)
+                add_counts(frame, plan, parts)
         groups.refuse_repeated(ledger)
     except Stop:
         pass
@@ -123,7 +123,8 @@ class _Groups:
         )
 
 
-def _checked(stack: Stack, options: ReadSpec, ledger: Ledger) -> pl.DataFrame:
+def checked_counts(stack: Stack, options: ReadSpec, ledger: Ledger) -> pl.DataFrame:
+    """Rows of counts with faults found, and values put in other words where that is asked for."""
     for name, values in options.rename.items():
         if name in stack.frame.columns:
             stack = stack.put(pl.col(name).replace(dict(values)))
@@ -139,14 +140,15 @@ def _checked(stack: Stack, options: ReadSpec, ledger: Ledger) -> pl.DataFrame:
         ledger.add(
             "bad-count",
             "{n} row{s} with a count that is no whole number above 0",
-            "mend them",
+            "fix them",
             places,
             stack.title(COUNT),
         )
     return stack.frame.with_columns(counts.alias(COUNT))
 
 
-def _add(frame: pl.DataFrame, plan: ShardPlan, parts: dict[Cell, list[Binned]]) -> None:
+def add_counts(frame: pl.DataFrame, plan: ShardPlan, parts: dict[Cell, list[Binned]]) -> None:
+    """Put rows of counts into the cells that they belong to."""
     if plan.options.nan_rule != "refuse":
         frame = frame.filter(pl.col("score").is_not_nan())
     if plan.turned:

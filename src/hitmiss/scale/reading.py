@@ -33,7 +33,6 @@ from hitmiss.io.parse import (
     read_plain,
     read_quoted,
     refuse_format,
-    refuse_remote,
 )
 from hitmiss.io.tables import look_at_text
 from hitmiss.scale.parsing import parsed_text
@@ -113,7 +112,6 @@ def open_shard(shard: Shard, options: ReadSpec, ledger: Ledger, role: Role = "bo
         what = "stdin can be read once, and streaming may read a file twice"
         raise ledger.stop("unreadable-file", what, "write it to a file, or leave --stream out", [Place("stdin")])
     artifacts.note_input(shard.path)
-    refuse_remote(shard.path)
     with Path(shard.path).open("rb") as file:
         start = file.read(HEAD_BYTES)
     refuse_format(start, Path(shard.path).name, ledger, is_streamed=True)

@@ -12,16 +12,16 @@ SCORE: Final = "score"
 PLACE: Final = "place"
 PART: Final = "part"
 COUNT: Final = "n"
-TRIALS: Final = "trials"
+TRIALS: Final = "hitmiss_trials"  # not the name of a table: Snowflake would take that for a recursion
 
 
 def counts(question: Question, source: str, window: Window) -> str:
     """How many trials each cell has of each score, or of each bin of scores; `source` is a table in SQL.
 
     >>> print(counts(Question({"label": "key", "score": "llr"}), '"t"', Window()))
-    WITH trials AS (SELECT COALESCE(CAST("key" AS VARCHAR), '') AS "label", CAST("llr" AS DOUBLE) AS "score" FROM "t")
+    WITH hitmiss_trials AS (SELECT COALESCE(CAST("key" AS VARCHAR), '') AS "label", CAST("llr" AS DOUBLE) AS "score" FROM "t")
     SELECT "label", "score", COUNT(*) AS "n"
-    FROM trials
+    FROM hitmiss_trials
     GROUP BY "label", "score"
     """
     groups = [quoted(name) for name in question.cells]

@@ -20,6 +20,7 @@ from hitmiss.evaluation.protocol import find_protocol, measure_trials
 from hitmiss.io.diagnostics import Ledger
 from hitmiss.io.parse import expand
 from hitmiss.io.reader import FinishedRun, open_finished
+from hitmiss.io.remote import fetched
 from hitmiss.io.tables import find_reshaping
 from hitmiss.scale.assembling import assemble
 from hitmiss.scale.cells import ExactCells, Resident, coarsened
@@ -85,8 +86,12 @@ def evaluate_streamed(
     """
     design = design or asked_design(protocol, asked)
     said = read_options(design.protocol, reading)
-    with plugged(scores, said, scratch) as files:
-        return _evaluate(files, said, design, key, run, memory, scratch)
+    with (
+        fetched(scores, scratch) as found,
+        fetched(key, scratch) as labels,
+        plugged(found, said, scratch) as files,
+    ):
+        return _evaluate(files, said, design, labels, run, memory, scratch)
 
 
 def _evaluate(

@@ -1,0 +1,202 @@
+"""Tables that Spark and DuckDB count give the figures of memory, to the bit; faults are told with their ids."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from tests.scale.conftest import simulated, write
+
+from hitmiss.cli.main import run
+from hitmiss.core.errors import UsageError
+from hitmiss.scale.sql import address_of
+
+pytestmark = pytest.mark.extras
+ASKED = ["-p", "asvspoof5", "--score-kind", "llr", "--by", "codec,attack", "--bootstrap", "30", "--json"]
+KINDS = ("normal", "tied", "zeros", "infinite")
+
+
+def answer(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, Any]]:
+    code = run(["score", *words])
+    return code, json.loads(capsys.readouterr().out)
+
+
+def assert_same(capsys: pytest.CaptureFixture[str], table: str, file: Path, *more: str) -> None:
+    """A table and a file of the same trials: the same figures."""
+    here, there = answer(capsys, str(file), *ASKED, *more), answer(capsys, table, *ASKED, *more)
+    assert here[0] == there[0] == 0, (here[1], there[1])
+    assert here[1]["estimates"] and there[1]["estimates"] == here[1]["estimates"]
+    assert "counts|n:" in there[1]["signature"]
+
+
+def faulty(frame: pl.DataFrame) -> pl.DataFrame:
+    """The trials with a NaN, a missing score and a misspelt label."""
+    at = pl.int_range(pl.len())
+    score = pl.when(at == 7).then(float("nan")).when(at == 8).then(None).otherwise("score")
+    return frame.with_columns(score=score, label=pl.when(at == 9).then(pl.lit("spooof")).otherwise("label"))
+
+
+def assert_faults_are_told(capsys: pytest.CaptureFixture[str], bad: str, twice: str) -> None:
+    code, told = answer(capsys, bad, *ASKED)
+    assert code == 3 and {"E_0000007", "E_0000008", "E_0000009"} <= set(told["error"]["message"].split("'"))
+    kinds = {(fault["kind"], fault["column"], fault["row"]) for fault in told["error"]["faults"]}
+    assert kinds == {("nan-score", "score", None), ("empty-score", "score", None), ("unknown-label", "label", None)}
+    code, told = answer(capsys, twice, *ASKED)
+    assert code == 3 and told["error"]["code"] == "repeated-id" and "'E_0000003'" in told["error"]["message"]
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    """A database file with tables of trials."""
+    duckdb = pytest.importorskip("duckdb")
+    path = tmp_path / "results.db"
+    connection = duckdb.connect(str(path))
+    for kind in KINDS:
+        write(simulated(2000, kind=kind), tmp_path / f"{kind}.parquet")
+        connection.execute(f"CREATE TABLE {kind} AS SELECT * FROM '{tmp_path / kind}.parquet'")
+    write(faulty(simulated(60)), tmp_path / "faulty.parquet")
+    connection.execute(f"CREATE TABLE bad AS SELECT * FROM '{tmp_path / 'faulty.parquet'}'")
+    connection.execute(
+        "CREATE TABLE twice AS SELECT * FROM normal UNION ALL SELECT * FROM normal WHERE item = 'E_0000003'"
+    )
+    connection.execute("CREATE TABLE words AS SELECT * REPLACE ('high' AS score) FROM normal")
+    connection.close()
+    return path
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_duckdb_counts_the_trials_of_memory(kind: str, database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert_same(capsys, f"duckdb:{database}#{kind}", database.parent / f"{kind}.parquet")
+
+
+def test_duckdb_counts_what_else_is_asked(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = database.parent / "normal.parquet"
+    assert_same(capsys, f"duckdb:{database}#main.normal", file, "-m", "accuracy", "-m", "f1", "--threshold", "0.25")
+    assert_same(capsys, f"duckdb:{database}#normal", file, "--higher", "spoof")
+
+
+def test_faults_in_a_table_are_told_with_their_ids(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert_faults_are_told(capsys, f"duckdb:{database}#bad", f"duckdb:{database}#twice")
+    for table, code, name in (
+        (f"duckdb:{database}#absent", 3, "engine-refused"),
+        (f"duckdb:{database}#words", 3, "engine-refused"),
+        (f"duckdb:{database}x#normal", 3, "missing-file"),
+        (f"duckdb:{database.parent / 'normal.parquet'}#normal", 3, "engine-refused"),
+    ):
+        found = answer(capsys, table, *ASKED)
+        assert (found[0], found[1]["error"]["code"]) == (code, name), found
+
+
+def test_what_a_table_cannot_be_asked(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = f"duckdb:{database}#normal"
+    for words, name in (
+        (["-m", "ece"], "needs-every-trial"),
+        (["--key", "key.tsv"], "key-of-counts"),
+        (["--cluster", "auto"], "needs-every-trial"),
+        ([table], "several-tables"),
+    ):
+        found = answer(capsys, table, *words, *ASKED)
+        assert (found[0], found[1]["error"]["code"]) == (2, name), found
+    with pytest.raises(UsageError) as caught:
+        address_of("duckdb:results.db")
+    assert caught.value.code == "bad-address"
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    """A cluster of Spark: a driver and two workers, each in a JVM of its own."""
+    pytest.importorskip("pyspark")
+    pytest.importorskip("sqlglot")
+    if shutil.which("java") is None:
+        pytest.skip("there is no Java here")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from pyspark.sql import SparkSession
+
+        builder = SparkSession.builder.master("local-cluster[2,1,1024]").config("spark.ui.enabled", "false")
+        builder = builder.config("spark.ui.showConsoleProgress", "false").config("spark.sql.shuffle.partitions", "4")
+        session = builder.config("spark.executor.memory", "512m").config("spark.log.level", "FATAL").getOrCreate()
+        try:
+            yield session
+        finally:
+            session.stop()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_spark_counts_the_trials_of_memory(spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for kind in KINDS:
+        file = tmp_path / f"{kind}.parquet"
+        write(simulated(2000, kind=kind), file)
+        spark.read.parquet(str(file)).repartition(5).createOrReplaceTempView(kind)
+        assert_same(capsys, f"spark:{kind}", file)
+    assert_same(capsys, f"spark:{tmp_path / 'tied.parquet'}", tmp_path / "tied.parquet")
+    write(faulty(simulated(60)), tmp_path / "faulty.parquet")
+    spark.read.parquet(str(tmp_path / "faulty.parquet")).createOrReplaceTempView("bad")
+    twice = "CREATE OR REPLACE TEMP VIEW twice AS SELECT * FROM normal UNION ALL SELECT * FROM normal WHERE item = 'E_0000003'"
+    spark.sql(twice)
+    assert_faults_are_told(capsys, "spark:bad", "spark:twice")
+    found = answer(capsys, "spark:absent", *ASKED)
+    assert (found[0], found[1]["error"]["code"]) == (3, "engine-refused")
+
+
+def executors() -> set[int]:
+    """The processes that count."""
+    found = set()
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if b"CoarseGrainedExecutorBackend" in path.read_bytes() and is_ours(int(path.parent.name)):
+                found.add(int(path.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+def is_ours(pid: int) -> bool:
+    while pid > 1:
+        if pid == os.getpid():
+            return True
+        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return False
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_worker_of_spark_that_is_killed_changes_no_digit(
+    spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, notes = tmp_path / "t.parquet", tmp_path / "notes"
+    notes.mkdir()
+    write(simulated(3000), file)
+    folder = str(notes)
+
+    def slowly(rows: Iterator[Any]) -> Iterator[Any]:
+        (Path(folder) / str(time.monotonic_ns())).touch()
+        time.sleep(0.3)
+        return rows
+
+    frame = spark.read.parquet(str(file)).repartition(8)
+    spark.createDataFrame(frame.rdd.mapPartitions(slowly), frame.schema).createOrReplaceTempView("slow")
+    before, killed = executors(), []
+    assert len(before) == 2
+
+    def kill() -> None:
+        end = time.monotonic() + 60
+        while not any(notes.iterdir()) and time.monotonic() < end:
+            time.sleep(0.01)
+        killed.append(min(before))
+        os.kill(killed[0], signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    assert_same(capsys, "spark:slow", file)
+    killer.join()
+    assert killed and killed[0] not in executors() and any(notes.iterdir())
