@@ -25,10 +25,10 @@ import json, sys
 sys.path[:0] = {OURS!r}
 from cluster_parts import Noted
 from hitmiss.cli.main import run
-from hitmiss.ray_cluster import tasks
+from hitmiss.cluster.ray import RayTasks
 
-counts = tasks.RayTasks.__call__
-tasks.RayTasks.__call__ = lambda self, function, given: counts(self, Noted(function, sys.argv[1], 0.3), given)
+counts = RayTasks.__call__
+RayTasks.__call__ = lambda self, function, given: counts(self, Noted(function, sys.argv[1], 0.3), given)
 sys.exit(run(sys.argv[2:]))
 """
 """The command line, whose tasks take their time and leave a note each."""

@@ -134,12 +134,12 @@ def spark() -> Iterator[Any]:
 
 @pytest.mark.filterwarnings("ignore")
 def test_spark_counts_the_trials_of_memory(spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for kind in KINDS:
+    for kind in ("normal", "zeros", "infinite"):
         file = tmp_path / f"{kind}.parquet"
         write(simulated(2000, kind=kind), file)
         spark.read.parquet(str(file)).repartition(5).createOrReplaceTempView(kind)
         assert_same(capsys, f"spark:{kind}", file)
-    assert_same(capsys, f"spark:{tmp_path / 'tied.parquet'}", tmp_path / "tied.parquet")
+    assert_same(capsys, f"spark:{tmp_path / 'zeros.parquet'}", tmp_path / "zeros.parquet")
     write(faulty(simulated(60)), tmp_path / "faulty.parquet")
     spark.read.parquet(str(tmp_path / "faulty.parquet")).createOrReplaceTempView("bad")
     twice = "CREATE OR REPLACE TEMP VIEW twice AS SELECT * FROM normal UNION ALL SELECT * FROM normal WHERE item = 'E_0000003'"
