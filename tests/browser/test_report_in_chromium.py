@@ -258,6 +258,7 @@ STORIES = {
     "two": "sys00 does better than sys01.",
     "thirty": "sys00 has the best Equal error rate,",
     "people": "Better with people.",
+    "attacks": "defended keeps more under attack than base.",
 }
 
 
@@ -265,6 +266,9 @@ STORIES = {
 def test_the_first_screen_tells_the_story(name: str, tmp_path: Path) -> None:
     """What somebody sees who opens the file and does nothing: the verdict, and the three questions."""
     from tests.report import stories
+    from tests.report.test_stories import attack_run
+
+    from hitmiss.report.evaluations import RunData
 
     made = {
         "coin": lambda: [stories.coin_flip()],
@@ -275,6 +279,7 @@ def test_the_first_screen_tells_the_story(name: str, tmp_path: Path) -> None:
         "two": lambda: stories.systems(2),
         "thirty": lambda: stories.systems(30, size=300),
         "people": lambda: [stories.triage_with_people(tmp_path)],
+        "attacks": lambda: [RunData(n, attack_run(c, 0.05)) for n, c in (("base", 0.7), ("defended", 0.2))],
     }[name]()
     file = tmp_path / "page.html"
     file.write_text(render(compose(made, Options(compare=Design(bootstrap=200)))), encoding="utf-8")

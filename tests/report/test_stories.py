@@ -15,6 +15,7 @@ from hitmiss.engine.gate import Check
 from hitmiss.report.assessment import FAILED, OPEN, PASSED, Assessment, assess, assess_comparison, assess_gate
 from hitmiss.report.evaluations import RunData
 from hitmiss.report.page import Options, compose
+from hitmiss.report.plates import Curve
 
 
 def said(*sources: RunData, bootstrap: int = 200) -> Assessment:
@@ -142,6 +143,32 @@ def test_an_attack_counts_only_beyond_noise_of_the_same_norm() -> None:
     assert strong.verdict.startswith("Attacks take accuracy away") and strong.fails[0].status == FAILED
     assert "pgd at 1 changes 70.0" in strong.fails[0].text and "noise of the same norm" in strong.fails[0].text
     assert weak.fails[0].status == OPEN and "Not shown to do more than noise" in weak.fails[0].text
+
+
+def test_of_two_attacked_runs_the_page_says_which_keeps_more_and_draws_both() -> None:
+    base, defended = RunData("base", attack_run(0.7, 0.05)), RunData("defended", attack_run(0.2, 0.05))
+    (part,) = compose([base, defended]).parts
+    found = part.summary.assessment
+    assert found.verdict.startswith("defended keeps more under attack than base") and found.good[0].status == PASSED
+    assert "pgd at 1" in found.good[0].text and [name for name, _ in part.summary.headlines] == ["defended", "base"]
+    names = {mark.name for f in part.figures for mark in f.plate.marks if isinstance(mark, Curve)}
+    assert {"pgd, base", "pgd, defended"} <= names
+    alike = said(base, RunData("again", attack_run(0.69, 0.05)))
+    assert alike.verdict.startswith("Neither base nor again was shown to keep more") and alike.good[0].status == OPEN
+
+
+def test_drift_is_tested_condition_by_condition_and_corrected() -> None:
+    def rows(codec: str, drift: float, half: float = 0.03) -> list[Estimate]:
+        cell = {"codec": codec}
+        far = Estimate("far", 0.05 + drift, n=500, n_positive=0, slice=cell, best="low")
+        ends = drift - half, drift + half
+        return [far, Estimate("far_drift", drift, *ends, n=500, n_positive=0, slice=cell, best="low")]
+
+    moved = Results((*rows("C01", 0.2), *(r for i in range(20) for r in rows(f"K{i:02d}", 0.03))), "hitmiss:0|data:a")
+    found = assess(moved)
+    assert found.verdict.startswith("Errors grow under 1 of 21 conditions")
+    assert [line.text.startswith("codec C01") for line in found.fails] == [True], "one of 21 at p 0.05 is chance"
+    assert assess(Results(tuple(rows("C01", 0.0)), "hitmiss:0|data:a")).good[0].status == PASSED
 
 
 def test_what_was_not_checked_is_said() -> None:

@@ -43,6 +43,7 @@ def drift(
     """FAR and FRR per condition at one frozen threshold, their drift from clean, and how far each clip's score moved."""
     from hitmiss.evaluation.protocol import find_protocol, read_trials
     from hitmiss.report import text
+    from hitmiss.report.assessment import assess
     from hitmiss.report.drift_table import drift_table
     from hitmiss.robustness.manipulation import drift_of
 
@@ -56,7 +57,6 @@ def drift(
         printing.out(results.to_json())
         return
     text.write([drift_table(results)])
-    for warning in results.warnings:
-        printing.out(f"\n! {warning}")
+    text.conclude(assess(results), results.warnings, brief=printing.is_quiet())
     printing.sampled(results)
     printing.out(f"\n{results.signature}")

@@ -208,6 +208,7 @@ def _write(
 ) -> None:
     from hitmiss.core import artifacts
     from hitmiss.report import gate_report, text
+    from hitmiss.report.assessment import assess_gate
 
     if junit:
         artifacts.write(junit, gate_report.junit(run, checks))
@@ -233,6 +234,8 @@ def _write(
     text.write([gate_report.table(checks)])
     failed = sum(not c.passed for c in checks)
     noun = "check" if len(checks) == 1 else "checks"
-    printing.out(f"\n{len(checks)} {noun}: {len(checks) - failed} passed, {failed} failed")
+    printing.out(
+        f"\n{assess_gate(checks).verdict}\n{len(checks)} {noun}: {len(checks) - failed} passed, {failed} failed"
+    )
     for warning in warnings:
         printing.out(f"\n! {warning}")

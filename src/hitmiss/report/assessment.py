@@ -18,6 +18,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from scipy.special import ndtr, ndtri
+
 from hitmiss.core.errors import UsageError
 from hitmiss.core.registry import find_metric
 from hitmiss.core.results import Estimate, Results
@@ -658,6 +660,8 @@ def assess(results: Results, primary: str = "", *, beside: Beside | None = None)
     'Not shown to be better than chance.'
     """
     wholes = wholes_of(results)
+    if not wholes and any(e.metric in DRIFTS for e in results):
+        return _assess_drift(results)
     chief = primary or (wholes[0].metric if wholes else "")
     good = [*_beside(beside, chief), *_good(wholes, chief)] if wholes else _beside(beside, chief)
     fails = _fails(list(results), wholes, chief)
@@ -725,6 +729,74 @@ def _repetition(asides: Asides) -> list[Line]:
         return [Line(OPEN, "Each item was asked once: how far verdicts flip is not known.", "repetition")]
     said = "; ".join(f"{_who(e)}{told(e)}" for e in own)
     return [Line(PASSED, f"Items were asked again; another verdict came for {said} of them.", "repetition")]
+
+
+DRIFTS: Final = ("far_drift", "frr_drift")
+"""How far an error rate at a frozen threshold moves from that of untouched trials."""
+
+
+def _assess_drift(results: Results) -> Assessment:
+    """What manipulations do to the error rates at a frozen threshold: each drift against 0, corrected for all of them."""
+    own = [
+        e for e in results if e.metric in DRIFTS and e.value is not None and e.low is not None and e.high is not None
+    ]
+    tested = [(e, p) for e in own if (p := _p_of_zero(e)) is not None]
+    adjusted = holm([p for _, p in tested]) if tested else []
+    level = level_of(own[0]) if own else 0.95
+    worse = [
+        (e, p)
+        for (e, _), p in zip(tested, adjusted, strict=True)
+        if p < 1.0 - level and e.value is not None and e.value > 0
+    ]
+    worse.sort(key=lambda pair: -(pair[0].value or 0.0))
+    lines = [
+        Line(
+            FAILED,
+            f"{_cell(e)}: {NAMES_OF_DRIFT[e.metric]} {_points(e)} against untouched trials (adjusted p {p_text(p)}).",
+            short=f"worse under {_cell(e)}",
+        )
+        for e, p in worse
+    ]
+    conditions = {tuple(e.slice.items()) for e, _ in tested}
+    what = f"{len(conditions)} conditions tested, both error rates, corrected together."
+    if not tested:
+        good = Line(OPEN, "Drift not tested: no condition has an interval; add --bootstrap 1000.")
+    elif worse:
+        n = len({tuple(e.slice.items()) for e, _ in worse})
+        good = Line(FAILED, f"Errors grow under {n} of {len(conditions)} conditions: {what}")
+    else:
+        good = Line(PASSED, f"No condition was shown to raise an error rate: {what}")
+    trust, notes = checks(results, [e for e in results if 0 < e.n_positive < e.n])
+    left = [Line(FAILED, f"{len(lines) - MOST} more error rates grow.")] if len(lines) > MOST else []
+    fails = [*lines[:MOST], *left]
+    return Assessment(_verdict([good], fails, trust), (good,), tuple(fails), tuple(trust), tuple(notes))
+
+
+NAMES_OF_DRIFT: Final = {
+    "far_drift": "the false-acceptance rate moves by",
+    "frr_drift": "the false-rejection rate moves by",
+}
+
+
+def _p_of_zero(e: Estimate) -> float | None:
+    """The two-sided p value of a difference of 0, from the half width of its interval; None where it has no width."""
+    assert e.value is not None and e.low is not None and e.high is not None
+    width = (e.high - e.low) / 2
+    if not width > 0 or not math.isfinite(width):
+        return None
+    z = abs(e.value) / width * float(ndtri(0.5 + level_of(e) / 2))
+    return float(2 * ndtr(-z))
+
+
+def _points(e: Estimate) -> str:
+    """A difference of shares in percentage points with its interval."""
+    digits = places([e], 100.0)
+    sign = "+" if e.value is not None and e.value > 0 else ""
+    return f"{sign}{figure(e.value, digits, 100.0)} percentage points {interval(e, digits, 100.0)}"
+
+
+def _cell(e: Estimate) -> str:
+    return ", ".join(f"{k} {v}" for k, v in e.slice.items())
 
 
 def wholes_of(results: Results) -> list[Estimate]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from hitmiss.core.results import Estimate, Results
 from hitmiss.core.tally import Floats
 from hitmiss.core.trials import Trials
-from hitmiss.report.assessment import FAILED, OPEN, PASSED, Assessment, Line, Shown, assess, checks, shown, told
-from hitmiss.report.evaluations import Evaluation, is_campaign
+from hitmiss.report.assessment import ENOUGH, FAILED, OPEN, PASSED, Assessment, Line, Shown, assess, checks, shown, told
+from hitmiss.report.evaluations import RUN, Evaluation, is_campaign
 from hitmiss.report.heat import HeatMap, heat_map
 from hitmiss.report.robustness_display import RobustnessDisplay, attack_name
 from hitmiss.report.shelves import Shelf
@@ -28,6 +28,8 @@ CURVES: Final = ("changed", "robust_accuracy", "exact_match", "macro_auc", "targ
 HEADLINE: Final = "robust_accuracy"
 MAPPED: Final = ("flipped", "lost", "changed")
 NO_LABEL: Final = "nothing"
+MOST_OF_EACH: Final = 2
+"""Attacks on each of several detectors that their card names."""
 MOST_ATTACKS: Final = 4
 """Attacks that the card names one by one."""
 
@@ -43,6 +45,15 @@ def summarize(evaluation: Evaluation) -> Summary:
     heads: list[tuple[str, Shown]] = []
     if worst is not None:
         heads.append(("", replace(shown(worst), title=f"Robust accuracy under the worst attack, {_where(worst)}")))
+    names = [lane.name for lane in evaluation.lanes]
+    if len(names) > 1:
+        own = {name: [e for e in attacked if e.metric == HEADLINE and e.run[RUN] == name] for name in names}
+        least = [(name, min(found, key=_value)) for name, found in own.items() if found]
+        least.sort(key=lambda pair: -_value(pair[1]))
+        title = "Robust accuracy under the worst attack on each"
+        heads = [(name, replace(shown(e), title=title)) for name, e in least]
+        assessment = assess_attack_runs(results, names)
+        return Summary(evaluation.title, _tested(evaluation, whole), tuple(heads), (), assessment)
     tiles = [replace(shown(e), title=f"{explain(e.metric).title}, clean") for e in clean]
     strongest = sorted(_strongest(attacked, "changed"), key=_value, reverse=True)
     tiles += [replace(shown(e), title=f"Changed by {_where(e)}") for e in strongest[: 6 - len(tiles)]]
@@ -59,13 +70,13 @@ def _where(e: Estimate) -> str:
 
 def _tested(evaluation: Evaluation, whole: list[Estimate]) -> str:
     first = whole[0]
-    attacks = list(dict.fromkeys(attack_name(e.run) for e in whole if e.run["attack"] != CLEAN))
+    attacks = list(dict.fromkeys(attack_name(_without_run(e.run)) for e in whole if e.run["attack"] != CLEAN))
     strengths = list(
         dict.fromkeys(e.run["strength"] for e in whole if e.run["attack"] != CLEAN and _strength(e) >= 0.0)
     )
     named = ", ".join(attacks[:6]) + (f" and {len(attacks) - 6} more" if len(attacks) > 6 else "")
     return (
-        f"{evaluation.lanes[0].name} · {first.n:,} records with {first.n_positive:,} labels, "
+        f"{', '.join(lane.name for lane in evaluation.lanes)} · {first.n:,} records with {first.n_positive:,} labels, "
         f"under {named} at {len(strengths)} strength{'s' if len(strengths) != 1 else ''}"
     )
 
@@ -102,11 +113,86 @@ def assess_attacks(results: Results) -> Assessment:
     good = _left(worst, next((e for e in clean if e.metric == "exact_match"), None))
     fails = _beyond_noise(whole, attacked)
     trust, notes = checks(results, clean or whole)
+    trust = [line if line.name != "size" else _records(whole) for line in trust]
     broken = sum(line.status == FAILED for line in fails)
     parts = [good.text.split(": ")[0], f"{broken} attacks do more than noise of the same norm" * bool(broken)]
     bad = [line.name for line in trust if line.status == FAILED and line.name]
     parts += [f"failed checks: {', '.join(dict.fromkeys(bad))}"] if bad else []
     return Assessment("; ".join(filter(None, parts)) + ".", (good,), tuple(fails), tuple(trust), tuple(notes))
+
+
+def _without_run(run: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in run.items() if name != RUN}
+
+
+def assess_attack_runs(results: Results, names: Sequence[str]) -> Assessment:
+    """Several attacked detectors, as one before and after a defence: which keeps more, attack by attack.
+
+    One is said to keep more where the intervals of the two lie apart, which is stricter than a paired test.
+    """
+    own = {
+        name: replace(
+            results, estimates=tuple(replace(e, run=_without_run(e.run)) for e in results if e.run[RUN] == name)
+        )
+        for name in names
+    }
+    alone = {name: assess_attacks(found) for name, found in own.items()}
+    contests = _kept(results, names[0], names[1]) if len(names) == 2 else []
+    good = [*contests, *(Line(line.status, f"{name}: {line.text}") for name, a in alone.items() for line in a.good)]
+    worst = {name: [line for line in a.fails if line.status == FAILED] or list(a.fails) for name, a in alone.items()}
+    fails = [
+        Line(line.status, f"{name}: {line.text}") for name, lines in worst.items() for line in lines[:MOST_OF_EACH]
+    ]
+    first = next(iter(alone.values()))
+    verdict = contests[0].text.split(": ")[0] if contests else good[0].text.split(": ")[0]
+    bad = list(
+        dict.fromkeys(line.name for a in alone.values() for line in a.trust if line.status == FAILED and line.name)
+    )
+    said = f"{verdict}; failed checks: {', '.join(bad)}." if bad else f"{verdict}."
+    return Assessment(said, tuple(good), tuple(fails), first.trust, first.notes)
+
+
+def _kept(results: Results, a: str, b: str) -> list[Line]:
+    """Robust accuracy of two runs at each attack and strength: who keeps more, and where it was not shown."""
+    at: dict[tuple[tuple[str, str], ...], dict[str, Estimate]] = {}
+    for e in results:
+        plain = _without_run(e.run)
+        attacked = not e.run["attack"].startswith((CLEAN, CONTROL))
+        if e.metric == HEADLINE and not e.slice and e.average is None and e.value is not None and attacked:
+            at.setdefault(tuple(plain.items()), {})[e.run[RUN]] = e
+    pairs = [(own[a], own[b]) for own in at.values() if {a, b} <= set(own)]
+    if not pairs:
+        return [Line(OPEN, f"{a} and {b} share no attack at the same strength: nothing was compared.")]
+    ahead: dict[str, list[tuple[Estimate, Estimate]]] = {a: [], b: []}
+    for one, other in pairs:
+        if None not in (one.low, one.high, other.low, other.high):
+            if one.low > other.high:  # type: ignore[operator]
+                ahead[a].append((one, other))
+            elif other.low > one.high:  # type: ignore[operator]
+                ahead[b].append((other, one))
+    shown_ = [name for name in (a, b) if ahead[name]]
+    if not shown_:
+        return [
+            Line(
+                OPEN, f"Neither {a} nor {b} was shown to keep more: {len(pairs)} attacks at their strengths, all alike."
+            )
+        ]
+    lines = []
+    for name in sorted(shown_, key=lambda name: -len(ahead[name])):
+        won, lost = max(ahead[name], key=lambda pair: _value(pair[0]) - _value(pair[1]))
+        rival = b if name == a else a
+        where = _where(replace(won, run=_without_run(won.run)))
+        said = f"{len(ahead[name])} of {len(pairs)} attacks and strengths, most under {where}: {told(won)} against {told(lost)}."
+        lines.append(Line(PASSED, f"{name} keeps more under attack than {rival}: {said}"))
+    return lines
+
+
+def _records(whole: Sequence[Estimate]) -> Line:
+    """Whether there are enough records: they have several labels, so none of them is of one class."""
+    n = min(e.n for e in whole)
+    if n < ENOUGH:
+        return Line(FAILED, f"{n:,} records: fewer than {ENOUGH} carry no figure.", "size")
+    return Line(PASSED, f"{n:,} records.", "size")
 
 
 def _left(worst: Estimate | None, before: Estimate | None) -> Line:

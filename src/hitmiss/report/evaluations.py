@@ -122,7 +122,7 @@ def is_campaign(results: Results) -> bool:
 def _kin(results: Results) -> tuple[object, ...]:
     """What results must share to stand side by side: protocol, class, metrics, and the trials by number."""
     if is_campaign(results):
-        return (id(results),)
+        return ("attacks", results.protocol)
     whole = [e for e in results if not e.slice and e.average is None]
     metrics = frozenset(e.metric for e in whole)
     return (
@@ -144,7 +144,7 @@ def signature_part(signature: str, name: str) -> str | None:
 def _together(sources: Sequence[RunData]) -> Evaluation:
     first = sources[0].results
     if is_campaign(first):
-        return Evaluation(first, (Lane(sources[0].name, sources[0], None, None),), _protocol(first.protocol))
+        return _campaigns(sources)
     lanes: list[Lane] = []
     rows: list[Estimate] = []
     n_runs = sum(len(configurations(s.results)) for s in sources)
@@ -162,6 +162,19 @@ def _together(sources: Sequence[RunData]) -> Evaluation:
         tuple(rows), "\n".join(dict.fromkeys(s.results.signature for s in sources)), warnings, first.protocol
     )
     return Evaluation(results, tuple(lanes), _protocol(first.protocol))
+
+
+def _campaigns(sources: Sequence[RunData]) -> Evaluation:
+    """Attacks on several detectors, or on one before and after a defence, over each other: the run tells them apart."""
+    lanes = tuple(Lane(source.name, source, None, None) for source in sources)
+    first = sources[0].results
+    if len(sources) == 1:
+        return Evaluation(first, lanes, _protocol(first.protocol))
+    rows = [replace(e, run={RUN: source.name, **e.run}) for source in sources for e in source.results]
+    signature = "\n".join(dict.fromkeys(s.results.signature for s in sources))
+    return Evaluation(
+        Results(tuple(rows), signature, _warnings(sources), first.protocol), lanes, _protocol(first.protocol)
+    )
 
 
 def configurations(results: Results) -> list[dict[str, str]]:

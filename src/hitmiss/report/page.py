@@ -477,10 +477,12 @@ def _errors(evaluation: Evaluation, options: Options, budget: int) -> tuple[Erro
     if not options.samples:
         return ()
     if evaluation.is_campaign:
-        lane = evaluation.lanes[0]
-        shelf = lane.source.shelf if options.texts else None
-        trials = lane.source.trials
-        return (campaigns.fragile(trials, lane.name, options.most, budget, shelf),) if trials is not None else ()
+        share = budget // len(evaluation.lanes)
+        return tuple(
+            campaigns.fragile(s.trials, s.name, options.most, share, s.shelf if options.texts else None)
+            for s in _sources(evaluation)
+            if s.trials is not None
+        )
     found = [
         Witness(lane.name, lane.trials, _eer_threshold(lane), s.shelf, s.remarks, s.people, s.texts)
         for lane, s in ((lane, lane.source) for lane in evaluation.lanes)

@@ -502,14 +502,12 @@ def _robustness(lines: Lines, how: How) -> Plate:
     span = float(every[-1] - (0.0 if is_strength else every[0])) or 1.0
     step = 0.012 * span
     marks: list[Mark] = [Rule(d.clean, False, "clean")] if d.clean is not None else []
+    runs = list(dict.fromkeys(own.run for own in d.lines))
     for own in d.lines:
         i = shade[own.of]
         aside = step * (i - (len(shade) - 1) / 2)
-        marks.append(
-            Curve(
-                own.x + aside, own.value, i, own.name, "dot" if own.is_control else "", 1.4 if own.is_control else 2.0
-            )
-        )
+        dash = "dot" if own.is_control else DASHES[runs.index(own.run) % len(DASHES)]
+        marks.append(Curve(own.x + aside, own.value, i, own.name, dash, 1.4 if own.is_control else 2.0))
         about = tuple(f"{own.name} at {x:g}: {v:.3f}" for x, v in zip(own.x, own.value, strict=True))
         ends = (None, None) if own.is_control else (own.low, own.high)
         marks.append(Dots(own.x + aside, own.value, i, low=ends[0], high=ends[1], about=about, is_hollow=False))
@@ -523,8 +521,8 @@ def _robustness(lines: Lines, how: How) -> Plate:
     left = 0.0 if is_strength else float(every[0])
     x = Axis(
         d.across,
-        left - 2 * step,
-        float(every[-1]) + 2 * step,
+        left - (1 + len(shade) / 2) * step,
+        float(every[-1]) + (1 + len(shade) / 2) * step,
         tuple((float(v), f"{v:g}") for v in ([0.0] if is_strength else []) + every.tolist()),
     )
     y = Axis(
@@ -534,6 +532,8 @@ def _robustness(lines: Lines, how: How) -> Plate:
         _ticks(low, high if high > low else low + 1.0, percent=share),
     )
     key = tuple((i, "", name) for name, i in shade.items())
+    if len(runs) > 1:
+        key = (*key, *((6, DASHES[i % len(DASHES)], run) for i, run in enumerate(runs)))
     if any(own.is_control for own in d.lines):
         key = (*key, (MUTED, "dot", "noise of the same norm"))
     return Plate(x, y, tuple(marks), _robust_finding(d), key=key)
@@ -548,6 +548,8 @@ def _robust_finding(d: RobustnessDisplay) -> str:
     return f"{worst.name} is worst: {value} at {d.across} {worst.x[-1]:g}"
 
 
+DASHES: Final = ("", "dash", "dot")
+"""How the lines of one run are told from those of another where colours tell attacks."""
 ENDS: Final = {"right": 2, "wrong": 1, "open": MUTED}
 """The colours of what came of a trial."""
 ORDER: Final = ("right", "wrong", "open", "not asked", "uncertain", "cannot tell", "no verdict", "failed")

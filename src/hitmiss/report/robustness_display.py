@@ -8,7 +8,7 @@ for display in RobustnessDisplay.from_slices(results, "manipulation", "eer"):
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
@@ -39,6 +39,8 @@ class StrengthLine:
     is_control: bool = False
     of: str = ""
     """The attack that a control belongs to."""
+    run: str = ""
+    """The detector that was attacked, where there are several."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,22 +65,23 @@ class RobustnessDisplay:
     def from_results(cls, results: Results, metric: str) -> RobustnessDisplay:
         """One metric of an attack run; a line an attack (and aim, and place), its control beside it."""
         own = [e for e in results if e.metric == metric and not e.slice and e.average is None and e.value is not None]
-        groups: dict[tuple[str, bool], list[tuple[float, Estimate]]] = {}
+        runs = list(dict.fromkeys(e.run.get("run", "") for e in own))
+        groups: dict[tuple[str, str, bool], list[tuple[float, Estimate]]] = {}
         for e in own:
-            strength = _number(e.run.get("strength"))
-            if strength is not None and e.run.get("attack", CLEAN) != CLEAN:
-                key = attack_name(e.run), e.run["attack"].startswith(CONTROL)
-                groups.setdefault(key, []).append((strength, e))
+            strength, control = _number(e.run.get("strength")), e.run.get("attack", CLEAN).startswith(CONTROL)
+            if strength is not None and e.run.get("attack", CLEAN) != CLEAN and not (control and len(runs) > 1):
+                attack = attack_name({k: v for k, v in e.run.items() if k != "run"})
+                groups.setdefault((attack, e.run.get("run", ""), control), []).append((strength, e))
         if not groups:
             raise DataError(f"these results hold no {metric} of an attack at a strength")
-        order = list(dict.fromkeys(name for name, _ in groups))
-        lines = [
-            _line(f"{CONTROL}{name}" if control else name, groups[name, control], control, name)
-            for name in order
-            for control in (False, True)
-            if (name, control) in groups
-        ]
-        clean = next((e.value for e in own if e.run.get("attack") == CLEAN), None)
+        order = list(dict.fromkeys(name for name, _, _ in groups))
+        lines = []
+        for name, run, control in sorted(groups, key=lambda key: (order.index(key[0]), runs.index(key[1]), key[2])):
+            called = f"{CONTROL}{name}" if control else f"{name}, {run}" if run else name
+            made = _line(called, groups[name, run, control], control, name)
+            lines.append(replace(made, run=run))
+        untouched = [e.value for e in own if e.run.get("attack") == CLEAN]
+        clean = untouched[0] if len(untouched) == 1 else None
         return cls(metric, "strength", tuple(lines), clean, own[0].best)
 
     @classmethod
