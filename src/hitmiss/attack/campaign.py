@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -25,14 +26,15 @@ from hitmiss.core.errors import DataError, IncompleteRun, UnknownName, UsageErro
 from hitmiss.core.results import finite, infinite
 from hitmiss.core.trials import Header, Trials
 from hitmiss.detect.outputs import to_probability
-from hitmiss.detect.pinning import file_digest
+from hitmiss.detect.pinning import digest_of_files, file_digest
 from hitmiss.io.runs import MEDIA, load_manifest, replace_file, start
 from hitmiss.io.write import parquet
+from hitmiss.media.wfdb import Record, is_wfdb, read_records
 from hitmiss.robustness.campaign import CLEAN, CONTROL, Campaign, Cell
 from hitmiss.stats.bootstrap import noise_generator
 
 # ----------------------------------------------------------------------
-# Recordings with several labels in one `.npz`, as `hitmiss attack --data` reads them.
+# Recordings with several labels, as `hitmiss attack --data` reads them: WFDB records (see `hitmiss.media.wfdb`), or one `.npz`:
 #
 # x        record × sample × lead, in mV (or `x_uv`, whole microvolts, or `x8_delta`, the PTB-XL sample's differences)
 # y        record × class, 0 or 1
@@ -60,10 +62,13 @@ class Recordings:
     columns: Mapping[str, list[str]] = field(default_factory=dict)
     digest: str = ""
     path: Path | None = None
+    failures: Mapping[str, str] = field(default_factory=dict)
+    """Records that were left out, and why."""
 
     def __post_init__(self) -> None:
         if not len(self.x):
-            raise DataError("there are no records")
+            first = next((f": {name}: {why}" for name, why in self.failures.items()), "")
+            raise DataError(f"there are no records{first}", code="no-records")
         if len(set(self.classes)) != len(self.classes):
             raise DataError(f"two classes have one name: {', '.join(self.classes)}")
         taken = [name for name in self.columns if name in RESERVED]
@@ -89,15 +94,43 @@ class Recordings:
         """Some of the records."""
         at = np.flatnonzero(mask).tolist()
         kept = {name: [values[i] for i in at] for name, values in self.columns.items()}
-        return Recordings(
-            self.x[mask], self.y[mask], self.fs, self.classes, [self.ids[i] for i in at], kept, self.digest, self.path
-        )
+        return replace(self, x=self.x[mask], y=self.y[mask], ids=[self.ids[i] for i in at], columns=kept)
+
+    def without(self, failures: Mapping[int, str]) -> Recordings:
+        """Without records (by place) that cannot be used, which are remembered with the reason."""
+        if not failures:
+            return self
+        told = {**self.failures, **{self.ids[at]: why for at, why in failures.items()}}
+        return replace(self, failures=told).where(~np.isin(np.arange(len(self.x)), list(failures)))
 
 
-def read_recordings(path: str | Path, *, layout: str = "sample_lead", fs: float | None = None) -> Recordings:
-    """Read an `.npz`; nothing is unpickled. `layout="lead_sample"`: x is record × lead × sample."""
+def read_recordings(
+    path: str | Path, *, layout: str = "sample_lead", fs: float | None = None, labels: str | Path | None = None
+) -> Recordings:
+    """Read an `.npz` (nothing is unpickled), or WFDB records: a `.hea` file, a `RECORDS` file or a folder of them.
+
+    Parameters
+    ----------
+    path
+        The file or folder.
+    layout
+        `lead_sample`: x of an `.npz` is record × lead × sample.
+    fs
+        Samples per second, where an `.npz` does not say.
+    labels
+        For WFDB records: a table with a column `record` and a column of 0 and 1 per class. Without it the classes are the codes
+        of the headers' comments (`#Dx: 426783006,164889003`).
+
+    Returns
+    -------
+    The records. Those that hold NaN, or cannot be read, are left out and named in `failures`.
+    """
     if layout not in LAYOUTS:
         raise UnknownName("layout", layout, LAYOUTS)
+    if is_wfdb(path):
+        return _from_wfdb(Path(path), labels)
+    if labels is not None:
+        raise UsageError("labels are for WFDB records; an .npz has its own in y", code="labels-unused")
     try:
         artifacts.note_input(path)
         arrays = artifacts.load_arrays(Path(path), ".npz", Path(path).name)
@@ -136,9 +169,81 @@ def read_recordings(path: str | Path, *, layout: str = "sample_lead", fs: float 
             columns,
             file_digest(path),
             Path(path),
-        )
+        ).without(not_finite(x))
     except DataError as error:
         raise DataError(f"{Path(path).name}: {error}") from None
+
+
+def not_finite(x: Floats) -> dict[int, str]:
+    """The records, by place, that hold NaN or infinite values."""
+    wrong = np.flatnonzero(~np.isfinite(x).all(axis=(1, 2)))
+    return {int(at): "its signal holds values that are NaN or infinite" for at in wrong}
+
+
+def _from_wfdb(path: Path, labels: str | Path | None) -> Recordings:
+    """WFDB records with their labels; those unlike most in length, leads or rate are left out, as are those that cannot be read."""
+    found, failures = read_records(path)
+    alike = Counter((r.fs, r.signal.shape) for r in found)
+    usual = max(alike, key=lambda kind: alike[kind]) if alike else None
+    for record in found:
+        if usual is not None and (record.fs, record.signal.shape) != usual:
+            (samples, leads), rate = record.signal.shape, record.fs
+            failures[record.name] = (
+                f"{samples} samples × {leads} leads at {rate:g} Hz; most have {usual[1][0]} × {usual[1][1]} at {usual[0]:g} Hz"
+            )
+    kept = [r for r in found if r.name not in failures]
+    if usual is None or not kept:
+        first = next((f": {name}: {why}" for name, why in failures.items()), "")
+        raise DataError(f"there are no WFDB records in {path.name}{first}", code="no-records")
+    ids = [r.name for r in kept]
+    classes, y, columns = _labels_of(labels, ids) if labels is not None else _codes_of(kept)
+    digest = digest_of_files(file for r in kept for file in r.files)
+    x = np.stack([r.signal for r in kept])
+    made = Recordings(x, y, usual[0], classes, ids, columns, digest, None, failures)
+    return made.without(not_finite(x))
+
+
+def _codes_of(records: Sequence[Record]) -> tuple[tuple[str, ...], NDArray[np.int8], dict[str, list[str]]]:
+    """Classes from the comments of the headers, as the PhysioNet challenges write them."""
+    codes = [[c.strip() for c in r.comments.get("dx", "").split(",") if c.strip()] for r in records]
+    classes = tuple(sorted({code for own in codes for code in own}))
+    if not classes:
+        raise DataError("the headers name no diagnoses (#Dx: …); say --labels FILE", code="no-labels")
+    y = np.array([[name in own for name in classes] for own in codes], dtype=np.int8)
+    columns = {name: [r.comments.get(name, "") for r in records] for name in ("age", "sex")}
+    return classes, y, {name: values for name, values in columns.items() if any(values)}
+
+
+def _labels_of(path: str | Path, ids: list[str]) -> tuple[tuple[str, ...], NDArray[np.int8], dict[str, list[str]]]:
+    """Classes from a table: a column with the record, a column of 0 and 1 per class; other columns are kept as they are."""
+    artifacts.note_input(path)
+    separator = "\t" if Path(path).suffix in (".tsv", ".txt") else ","
+    try:
+        table = pl.read_csv(path, separator=separator, infer_schema=False)
+    except FileNotFoundError:
+        raise UsageError(f"there is no file {path}") from None
+    key = next((name for name in IDS if name in table.columns), None)
+    if key is None:
+        raise DataError(
+            f"{Path(path).name} has no column {IDS[0]!r}; it has {', '.join(table.columns)}", code="no-record-column"
+        )
+    places = {name: at for at, name in enumerate(table[key].to_list())}
+    missing = [name for name in ids if name not in places]
+    if missing or len(places) < table.height:
+        twice = "" if missing else " twice"
+        name = missing[0] if missing else next(n for n in places if table[key].to_list().count(n) > 1)
+        raise DataError(
+            f"{Path(path).name} has record {name!r}{twice or ' not at all'}; each record needs one row",
+            code="label-rows",
+        )
+    rows = table[[places[name] for name in ids]]
+    others = [name for name in table.columns if name != key]
+    classes = tuple(name for name in others if rows[name].is_in(["0", "1"]).all())
+    if not classes:
+        raise DataError(f"{Path(path).name} has no column of 0 and 1: one per class is needed", code="no-labels")
+    y = np.stack([rows[name].cast(pl.Int8).to_numpy() for name in classes], axis=1)
+    kept = {RENAMED.get(n, n): rows[n].fill_null("").to_list() for n in others if n not in classes}
+    return classes, y, kept
 
 
 def _signals(arrays: Mapping[str, Any], layout: str, name: str) -> Floats:
@@ -154,7 +259,7 @@ def _signals(arrays: Mapping[str, Any], layout: str, name: str) -> Floats:
     else:
         raise DataError(f"{name} has no array 'x' (mV) or 'x_uv' (µV); it has {', '.join(sorted(arrays))}")
     try:
-        return check_signals(x.transpose(0, 2, 1) if layout == "lead_sample" and x.ndim == 3 else x)
+        return check_signals(x.transpose(0, 2, 1) if layout == "lead_sample" and x.ndim == 3 else x, finite=False)
     except DataError as error:
         how = str(error).replace("say layout='lead_sample'", "say --data-layout lead_sample")
         raise DataError(f"{name}: {how}") from None
@@ -273,6 +378,8 @@ def _text(strength: float | str) -> str:
 # The records of a campaign as trials: one row a record, class, attack and strength.
 
 MINIMAL: Final = "minimal"
+SHOWN_FAILURES: Final = 5
+LEFT_OUT: Final = "records left out"
 HIGHEST: Final = 50.0
 """Millivolts that no ECG reaches."""
 NUMBERS: Final = ("delta_l2", "delta_linf", "snr_db", "smoothness", "zero_gradient", "budget", "budget_used")
@@ -281,6 +388,11 @@ NUMBERS: Final = ("delta_l2", "delta_linf", "snr_db", "smoothness", "zero_gradie
 def header_of(campaigner: Campaigner, made: dict[int, dict[str, Any]]) -> Header:
     """What the columns mean."""
     notes = sorted({note for record in made.values() for note in record.get("notes", ())})
+    left_out = failures_of(campaigner, made)
+    if left_out:
+        told = "; ".join(f"{name}: {why}" for name, why in list(left_out.items())[:SHOWN_FAILURES])
+        more = f"; and {len(left_out) - SHOWN_FAILURES} more" if len(left_out) > SHOWN_FAILURES else ""
+        notes.append(f"{len(left_out)} of {len(left_out) + _n_used(campaigner, made)} {LEFT_OUT}: {told}{more}")
     highest = float(np.abs(campaigner.recordings.x).max(initial=0.0))
     if highest > HIGHEST:
         notes.append(f"signals reach {highest:,.0f} mV; budgets are in mV: are these microvolts (x_uv)?")
@@ -289,6 +401,18 @@ def header_of(campaigner: Campaigner, made: dict[int, dict[str, Any]]) -> Header
         "present", "absent", "logit", runs=run_columns(campaigner), slices=tuple(campaigner.recordings.columns),
         numbers=(*NUMBERS, *least), notes=tuple(notes), provenance=_provenance(campaigner),
     )  # fmt: skip
+
+
+def failures_of(campaigner: Campaigner, made: Mapping[int, Mapping[str, Any]]) -> dict[str, str]:
+    """Records that are not in the table, and why: one that failed in any step has no partner there."""
+    ids = campaigner.recordings.ids
+    failed = {ids[at % len(ids)]: str(record["error"]) for at, record in sorted(made.items()) if "error" in record}
+    return {**campaigner.recordings.failures, **failed}
+
+
+def _n_used(campaigner: Campaigner, made: Mapping[int, Mapping[str, Any]]) -> int:
+    ids = campaigner.recordings.ids
+    return len(ids) - len(set(ids) & set(failures_of(campaigner, made)))
 
 
 def _provenance(campaigner: Campaigner) -> dict[str, Any]:
@@ -313,8 +437,11 @@ def run_columns(campaigner: Campaigner) -> tuple[str, ...]:
 def table_of(campaigner: Campaigner, made: dict[int, dict[str, Any]]) -> pl.DataFrame:
     """One row a record, class, attack and strength."""
     n, rows = len(campaigner.recordings.ids), []
+    failed = failures_of(campaigner, made)
     for at in sorted(made):
         step, row = divmod(at, n)
+        if campaigner.recordings.ids[row] in failed:
+            continue
         run = campaigner.plan.cells[campaigner.plan.steps[step][0]]
         rows.append((run, row, made[at]))
         if "control" in made[at]:
@@ -454,10 +581,16 @@ class Campaigner:
     records: Records = field(init=False)
 
     def __post_init__(self) -> None:
-        data = self.recordings
+        given = self.recordings
+        failures = not_finite(given.x)
+        answers, unanswered = _answered(self.model, given.x, [at for at in range(len(given.x)) if at not in failures])
+        failures |= unanswered
+        data = self.recordings = given.without(failures)
+        if self.peaks is not None:
+            self.peaks = [own for at, own in enumerate(self.peaks) if at not in failures]
         self.records = Records(
-            data.x, data.y.astype(np.float64), data.fs, self.model, data.classes, self.threshold, self.peaks, self.batch
-        )
+            data.x, data.y.astype(np.float64), data.fs, self.model, data.classes, self.threshold, self.peaks, self.batch, np.stack([answers[at] for at in sorted(answers)]),
+        )  # fmt: skip
         for _, config in self.plan.steps:
             if config is not None:
                 self.records.target_of(config)
@@ -476,9 +609,17 @@ class Campaigner:
         if config is None:
             clean = self.records.clean[list(rows)]
             return [{"log_odds": _stored(row)} for row in clean]
-        if name.startswith(f"{MINIMAL} "):
-            return self._search(config, rows)
-        return self._attack([config] * len(rows), rows, name)
+        is_search = name.startswith(f"{MINIMAL} ")
+        try:
+            return self._search(config, rows) if is_search else self._attack([config] * len(rows), rows, name)
+        except DataError as error:  # of one record: the others go on without it
+            if len(rows) == 1:
+                return [{"error": str(error)}]
+            half = len(rows) // 2
+            made = [*self.step(at, rows[:half]), *self.step(at, rows[half:])]
+            if all("error" in record for record in made):
+                raise
+            return made
 
     def _attack(self, configs: Sequence[PerturbationConfig], rows: Sequence[int], name: str) -> list[dict[str, Any]]:
         done = perform(self.records, rows, configs, [self.rng(row, name) for row in rows])
@@ -573,6 +714,20 @@ class Campaigner:
         return np.asarray(perform(self.records, [row], [config], [self.rng(row, str(config))]).x[0])
 
 
+def _answered(model: Classifier, x: Floats, rows: Sequence[int]) -> tuple[dict[int, Floats], dict[int, str]]:
+    """The model's answers by place, and the records for which it has none; where it has none at all, they are not to blame."""
+    try:
+        return dict(zip(rows, model.log_odds(x[list(rows)]), strict=True)), {}
+    except DataError as error:
+        if len(rows) < 2:
+            return {}, {at: str(error) for at in rows}
+        half = len(rows) // 2
+        (some, bad), (others, worse) = _answered(model, x, rows[:half]), _answered(model, x, rows[half:])
+        if not some and not others:
+            raise
+        return some | others, bad | worse
+
+
 def _said(campaign: Campaign, cell: Cell, at: int) -> str:
     """What the model says of a record, before and after."""
     before, after = (
@@ -653,7 +808,7 @@ def run_campaign(
         ]
         run.finish(
             table.with_columns(words), _indexed(campaigner, made, Path(output)) if save_signals else (), **facts, has_labels=True, runs=list(header.runs), numbers=list(header.numbers),
-            n_scored=table.height, n_failed=0, notes=list(header.notes),
+            n_scored=table.height, n_failed=len(failures_of(campaigner, made)), notes=list(header.notes),
         )  # fmt: skip
     return Trials.from_frame(table, header)
 

@@ -565,8 +565,8 @@ def make_records(
     return Records(signals, strengths[:, None, None], rngs, window[:, :, None], fs, beats, spread, is_whole)
 
 
-def check_signals(x: Any) -> Floats:
-    """Signals as record × sample × lead in float64; other shapes and values that are no numbers are refused."""
+def check_signals(x: Any, finite: bool = True) -> Floats:
+    """Signals as record × sample × lead in float64; other shapes, and with `finite` NaN and infinite values, are refused."""
     signals = as_numbers(x)
     if signals.ndim != 3:
         raise DataError(f"signals are record × sample × lead; found the shape {signals.shape}")
@@ -577,7 +577,7 @@ def check_signals(x: Any) -> Floats:
         raise DataError(
             f"records are sample × lead; found {samples} samples × {leads} leads, which look turned round: say layout='lead_sample'"
         )
-    if not is_finite(signals):
+    if finite and not is_finite(signals):
         wrong = ~np.isfinite(signals).all(axis=(1, 2))
         first = int(np.argmax(wrong))
         raise DataError(f"{int(wrong.sum())} records hold values that are NaN or infinite, the first at place {first}")

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from hitmiss.core.trials import Trials
 
 DETECTOR = "model.onnx, module:name or file.py:name (a torch module, an estimator, a function to probabilities)."
-DATA = "An .npz with x (record × sample × lead, mV), y, classes, fs, and perhaps record, patient, sex …"
+DATA = "An .npz with x (record × sample × lead, mV), y, classes, fs, and perhaps record, patient …; or a folder of WFDB records."
+LABELS = "For WFDB records: a table with the record and a column of 0 and 1 per class (default: the headers' #Dx)."
 FAMILY = "A family, as band_noise, or with settings, band_noise(beta=0.5); may be repeated."
 DRAWN = 500
 """Replicates of the intervals in figures."""
@@ -51,6 +52,7 @@ def attack(
     data_layout: Annotated[
         str, typer.Option(help="How records lie in the data: sample_lead or lead_sample.")
     ] = "sample_lead",
+    labels: Annotated[Path | None, typer.Option(metavar="FILE", help=LABELS)] = None,
     fs: Annotated[float | None, typer.Option(help="Samples a second, where the data does not say.")] = None,
     outputs: Annotated[str, typer.Option(help="What the model gives: auto, logit or probability.")] = "auto",
     single_label: Annotated[
@@ -72,11 +74,11 @@ def attack(
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:
     """Perturb and attack a classifier of signals: batched, resumable, each attack beside noise of the same norm."""
-    from hitmiss.attack.campaign import Campaigner, read_recordings, run_campaign
+    from hitmiss.attack.campaign import LEFT_OUT, Campaigner, read_recordings, run_campaign
     from hitmiss.cli.printing import Progress
     from hitmiss.core.errors import UsageError
 
-    recordings = read_recordings(data, layout=data_layout, fs=fs)
+    recordings = read_recordings(data, layout=data_layout, fs=fs, labels=labels)
     for name, value, least in (("limit", limit, 1), ("batch", batch, 1), ("seed", seed, 0)):
         if value is not None and value < least:
             raise UsageError(f"--{name} is at least {least}; found {value}")
@@ -96,6 +98,9 @@ def attack(
     cut: Any = 0.5 if not threshold else threshold[0] if len(threshold) == 1 else threshold
     campaigner = Campaigner(recordings, model, plan, cut, batch=batch)
     trials = run_campaign(campaigner, output, resume=resume, report=Progress().count, save_signals=save_signals)
+    for note in trials.header.notes:
+        if LEFT_OUT in note:
+            printing.note(f"! {note}")
     if figures is not None:
         _draw(figures, campaigner, trials, output if save_signals else None)
     _emit(output, len(recordings.ids), plan, model.n_forward, json)
