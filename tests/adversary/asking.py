@@ -8,6 +8,18 @@ FILES = (
     *("table.csv", "table.parquet", "table.jsonl", "other.csv", "scores.tsv", "key.tsv", "protocol.txt", "base_en.csv"),
     *("base_de.csv", "verdicts.jsonl", "layers.npz", "texts.csv", "mine.toml", "config.yaml", "results.json"),
     *("comparison.json", "run/manifest.json", "run/trials.parquet", "run/items/000001.jsonl"),
+    *(
+        "one.tally",
+        "two.tally",
+        "counted.json",
+        "triage.json",
+        "llm.jsonl",
+        "people.csv",
+        "people.db",
+        "questions.jsonl",
+    ),
+    *("llm.run/manifest.json", "llm.run/results.jsonl", "llm.run/trials.parquet", "attacked/manifest.json"),
+    *("attacked/trials.parquet", "ecg.npz"),
 )
 METRICS = (
     *(
@@ -177,6 +189,59 @@ def triage(rng: Random) -> list[str]:
 def others(verb: str, *choices: list[str]) -> tuple[str, object]:
     """A verb with one of some words."""
     return verb, lambda rng: list(rng.choice(choices))
+
+
+TALLIES = ("one.tally", "two.tally")
+LLM = ("--dataset", "questions.jsonl", "--models", "detector.py:look", "-o", "llm.jsonl")
+ATTACK = (
+    *("--detector", "detector.py:leads", "--data", "ecg.npz", "--family", "band_noise", "--strengths", "0.5"),
+    *("--outputs", "probability", "-o", "attacked"),
+)
+KEPT: tuple[tuple[str, ...], ...] = (
+    ("score", *TALLIES, "-m", "eer", "--by", "codec", "--bootstrap", "7"),
+    ("score", *TALLIES, "-m", "roc_auc", "--json"),
+    ("score", "one.tally", "-m", "eer"),
+    ("verify", "counted.json", *TALLIES),
+    ("triage", "llm.jsonl", "--bootstrap", "5"),
+    ("triage", "llm.jsonl", "--human", "people.csv", "--bootstrap", "5"),
+    ("triage", "llm.run", "--bootstrap", "5", "--json"),
+    ("llm", *LLM, "--resume"),
+    ("llm", *LLM, "--resume", "--retry"),
+    ("report", "llm.jsonl", "-p", "triage", "--bootstrap", "5", "-o", "out.html"),
+    ("report", "llm.run", "-p", "triage", "--bootstrap", "5", "-o", "out.html"),
+    ("report", "triage.json", "-o", "out.html"),
+    ("gate", "triage.json", "--fail-if", "fake_slip_rate > 0.9"),
+    ("export", "triage.json", "--to", "markdown"),
+    ("verify", "triage.json", "llm.jsonl"),
+    ("compare", "llm.jsonl", "llm.run", "-p", "triage", "--bootstrap", "5"),
+    ("score", "attacked", "-p", "ecg-attacks", "--bootstrap", "5"),
+    ("report", "attacked", "--bootstrap", "5", "-o", "out.html"),
+    ("compare", "attacked", "attacked", "-p", "ecg-attacks", "--bootstrap", "5"),
+    ("attack", *ATTACK, "--resume"),
+    ("review", "llm.jsonl", "--verdicts", "all", "--dataset", "questions.jsonl", "--store", "people.db", "--status"),
+    (
+        "review",
+        "llm.jsonl",
+        "--verdicts",
+        "all",
+        "--dataset",
+        "questions.jsonl",
+        "--store",
+        "people.db",
+        "--status",
+        "--json",
+    ),
+    (
+        *("review", "llm.jsonl", "--verdicts", "all", "--dataset", "questions.jsonl", "--store", "people.db"),
+        *("--export", "out.csv"),
+    ),
+)
+"""What reads tallies, and the runs of models, attacks and people."""
+
+
+def kept(rng: Random) -> list[str]:
+    """The words of one command on such a run."""
+    return list(rng.choice(KEPT))
 
 
 VERBS: dict[str, object] = {

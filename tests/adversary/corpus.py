@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import time
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
 from hitmiss.cli.main import run
+from hitmiss.detect.outputs import Extraction
+from hitmiss.detect.scoring import Settings
+from hitmiss.io.manifest import Manifest
+from hitmiss.review.store import Entry, Queue, begin
+from hitmiss.scale.at_once import Tallying
+from hitmiss.scale.sealing import sealed
 
 N = 60
-DETECTOR = "import numpy as np\ndef score(texts):\n    return np.array([len(t) - 3.0 for t in texts])\n"
+DETECTOR = """import numpy as np
+def score(texts):
+    return np.array([len(t) - 3.0 for t in texts])
+def look(item):
+    return min(1.0, len(item.text) / 9)
+def leads(x):
+    strength = np.stack([np.abs(x).mean((1, 2)), np.abs(np.diff(x, axis=1)).mean((1, 2))], axis=1)
+    return 1 / (1 + np.exp(-(strength * [8.0, 40.0] - [2.0, 1.5])))
+"""
 PROTOCOL = 'name = "mine"\ntitle = "Mine"\nmetrics = ["eer", "roc_auc"]\n'
 
 
@@ -57,11 +73,46 @@ def make(folder: Path) -> None:
     (folder / "detector.py").write_text(DETECTOR)
     (folder / "mine.toml").write_text(PROTOCOL)
     (folder / "config.yaml").write_text("data:\n  pred_dir: .\n  run_tag: base\n")
+    asked = [{"id": f"q{k}", "text": "x" * (k % 9 + 1), "label": ("real", "fake")[k % 2]} for k in range(12)]
+    (folder / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in asked))
+    people = [f"q{k},{who},{('real', 'fake', 'uncertain')[k % 3]}" for k in range(12) for who in ("ann", "bob")]
+    (folder / "people.csv").write_text("\n".join(["item,reviewer,verdict", *people]) + "\n")
+    records = 0.2 * rng.normal(size=(6, 120, 2))
+    names = np.array([f"r{k}" for k in range(6)])
+    truth = np.array([[k % 2, k // 2 % 2] for k in range(6)])
+    np.savez(folder / "ecg.npz", x=records, y=truth, classes=np.array(["MI", "STTC"]), fs=np.array(100.0), record=names)
+    _tallies(folder, table)
+    _reviews(folder / "people.db", [row["text"] for row in asked])
     _artifacts(folder)
 
 
+def _reviews(path: Path, texts: list[str]) -> None:
+    """A review of some texts in which two people have given verdicts."""
+    about = {"run": "r", "items": "x", "positive": "fake", "negative": "real", "question": "Real or fake?"}
+    entries = [Entry(f"q{k}", "text", text) for k, text in enumerate(texts)]
+    with contextlib.closing(
+        begin(path, {**about, "blind": True, "n_items": len(entries), "per_item": 2}, entries)
+    ) as store:
+        queue = Queue(store, 60.0)
+        for name in ("ann", "bob"):
+            who = store.sign_in(name, time.time())
+            for verdict in ("positive", "negative", "uncertain"):
+                item = queue.take(who)
+                assert item is not None
+                queue.judge(who, item.key, verdict)
+
+
+def _tallies(folder: Path, table: pl.DataFrame) -> None:
+    """The trials as two tallies, as processes of a cluster write them."""
+    about = Manifest(table, "bonafide", "spoof")
+    tallying = Tallying.of(about, Settings(extraction=Extraction(kind="logit")), ["codec"])
+    parts = [tallying.counted(part) for part in (table[:25], table[25:])]
+    for name, tally in zip(("one", "two"), sealed(parts), strict=True):
+        (folder / f"{name}.tally").write_bytes(tally.to_bytes())
+
+
 def _artifacts(folder: Path) -> None:
-    """Results, a comparison and a run, as hitmiss writes them."""
+    """Results, a comparison, and runs of detectors, models, attacks and people, as hitmiss writes them."""
     here = {name: str(folder / name) for name in ("table.csv", "other.csv", "results.json", "comparison.json", "run")}
     asked = ["-m", "eer", "--by", "codec", "--bootstrap", "20"]
     done = [
@@ -75,4 +126,17 @@ def _artifacts(folder: Path) -> None:
             ]
         ),
     ]
-    assert done == [0, 0, 0], done
+    with contextlib.chdir(folder):
+        done += [run(list(words)) for words in MADE]
+    assert not any(done), done
+
+
+MADE = (
+    ("score", "one.tally", "two.tally", "-m", "eer", "--bootstrap", "20", "-o", "counted.json"),
+    ("llm", "--dataset", "questions.jsonl", "--models", "detector.py:look", "-o", "llm.jsonl"),
+    ("triage", "llm.jsonl", "--bootstrap", "5", "-o", "triage.json"),
+    (
+        *("attack", "--detector", "detector.py:leads", "--data", "ecg.npz", "--family", "band_noise"),
+        *("--strengths", "0.5", "--outputs", "probability", "-o", "attacked"),
+    ),
+)

@@ -19,6 +19,7 @@ from tests.adversary import asking, mutating
 
 from hitmiss.cli.main import run
 from hitmiss.core import artifacts
+from hitmiss.core.registry import all_metrics
 
 CODES = (0, 1, 2, 3, 4, 5, 130)
 PATIENCE = 60
@@ -71,6 +72,43 @@ def fault(code: int, out: str, err: str) -> str | None:
         if sign in err or sign in out:
             return f"exit code {code}: {err[-300:]}"
     return f"exit code {code} without a word" if code not in (0, 1) and not (err + out).strip() else None
+
+
+def damaged_run(rng: Random, folder: Path) -> tuple[list[str], str | None]:
+    """A tally, or a file of a run of models, attacks or people, damaged; then a command that reads it."""
+    words = asking.kept(rng)
+    near = [name for name in asking.FILES if any(name.startswith(word.split(".")[0]) for word in words if "." in word)]
+    names = tuple(name for name in near or asking.FILES if (folder / name).is_file())
+    name = mutating.damage(rng, folder, names)
+    return [f"[{name} damaged]", *words], fault(*ended(words, folder))
+
+
+def degenerate(rng: Random, folder: Path) -> tuple[list[str], str | None]:
+    """Any metric, any interval, on trials of which slices have one class, one trial, one score, ties or infinities."""
+    mutating.degenerate(rng, folder / "odd.csv")
+    words = ["score", "odd.csv", "--json", "--score-kind", rng.choice(("llr", "raw", "probability", "logit"))]
+    for name in rng.sample(sorted(all_metrics()), rng.choice((1, 1, 2, 3))):
+        words += ["-m", name]
+    words += rng.choice(([], ["--by", "codec"], ["--by", "codec,attack"], ["--matrix", "attack,codec"]))
+    words += rng.choice(([], ["--bootstrap", "0"], ["--bootstrap", rng.choice(("1", "7", "30"))]))
+    words += rng.choice(([], [], ["--interval", rng.choice(("auto", "percentile", "bca"))]))
+    words += rng.choice(([], [], ["--unit", rng.choice(("speaker", "speaker,codec"))], ["--gap", "codec=a:b"]))
+    words += rng.choice(([], ["--threshold", rng.choice(("0", "inf", "0.5"))], ["--stratify"], ["--on-nan", "drop"]))
+    code, out, err = ended(words, folder)
+    wrong = fault(code, out, err)
+    if wrong is None and code == 0:
+        wrong = next(filter(None, map(_odd_row, json.loads(out)["estimates"])), None)
+    return words, wrong
+
+
+def _odd_row(row: dict[str, Any]) -> str | None:
+    """What is wrong with a row of results, or None."""
+    if row["value"] is None:
+        return None if row["note"] else f"undefined without a reason: {row}"
+    low, value, high = (float(row[name]) if row[name] is not None else None for name in ("low", "value", "high"))
+    if value != value or (low is not None and high is not None and not low <= high):
+        return f"a value or an interval is none: {row}"
+    return None
 
 
 def damaged_file(rng: Random, folder: Path) -> tuple[list[str], str | None]:
@@ -171,7 +209,14 @@ WRITING = (
         "w.run",
     ),
 )
-ATTACKS = {"damaged file": damaged_file, "options": options, "both ways": both_ways, "full disk": full_disk}
+ATTACKS = {
+    "damaged file": damaged_file,
+    "damaged run": damaged_run,
+    "options": options,
+    "both ways": both_ways,
+    "full disk": full_disk,
+    "degenerate": degenerate,
+}
 
 
 def quiet() -> None:

@@ -104,6 +104,28 @@ def _json(rng: Random, data: bytes) -> bytes:
     return text.encode() + b"\n"
 
 
+def degenerate(rng: Random, path: Path) -> None:
+    """Trials in a few slices, each with something odd about its classes, its scores or its size."""
+    kinds = ("usual", "one class", "one trial", "one score", "two scores", "infinite", "huge", "tiny", "apart")
+    lines = ["item,label,score,codec,attack,speaker,confidence,decision"]
+    for codec in "abcd"[: rng.randrange(1, 5)]:
+        kind = rng.choice(kinds)
+        for k in range(1 if kind == "one trial" else rng.choice((2, 3, 9, 40))):
+            positive = rng.random() < (1.0 if kind == "one class" else 0.4)
+            score = {
+                "one score": lambda: 0.5,
+                "two scores": lambda: rng.choice((0.25, 0.75)),
+                "infinite": lambda: rng.choice((float("inf"), float("-inf"), 0.5)),
+                "huge": lambda: rng.choice((1e300, -1e300, 1e9)),
+                "tiny": lambda: rng.choice((5e-324, 1e-300, 0.0, -0.0)),
+                "apart": lambda p=positive: 0.9 if p else 0.1,
+            }.get(kind, rng.random)()
+            cells = (f"{codec}{k}", ("spoof", "bonafide")[positive], score, codec, f"A{k % 2}", f"s{k % 3}")
+            said = rng.choice(("spoof", "bonafide", "bonafide", "uncertain"))
+            lines.append(",".join(map(str, (*cells, round(rng.random(), 3), said))))
+    path.write_text("\n".join(lines) + "\n")
+
+
 def damage(rng: Random, folder: Path, names: tuple[str, ...]) -> str:
     """Damage one of the files of a folder in place; its name."""
     name = rng.choice(names)
