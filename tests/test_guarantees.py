@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from hitmiss.core.errors import UsageError
+from hitmiss.core.question import Sureness
 from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Trials
-from hitmiss.derive.bands import Units, guaranteed, least_confidence
+from hitmiss.derive.bands import Units, at_sureness, by_confidence, guaranteed, judge_sureness, least_confidence
 
 
 def clips(rng: np.random.Generator, items: int, frames: int) -> Trials:
@@ -80,3 +81,34 @@ def test_the_least_confidence_over_units_is_no_lower_and_needs_enough_of_them() 
     assert few.least is None and "needs 59 positives" in few.reason
     bad = least_confidence(np.ones(300, dtype=bool), np.full(300, 0.9), np.ones(300, dtype=bool), 0.05)
     assert bad.least is None and "most confident" in bad.reason
+
+
+def test_least_confidences_of_both_verdicts_keep_both_rates_on_new_data() -> None:
+    """Two limits chosen at once: at most 5 % of the draws break either of them, with and without units."""
+    rng, repeats, broken = np.random.default_rng(4), 150, {"rows": 0, "units": 0}
+    new = _judged(rng, 40_000, 1)
+    for _ in range(repeats):
+        for name, each in (("rows", 1), ("units", 5)):
+            seen = _judged(rng, 800, each)
+            found = by_confidence(seen, 0.1, 0.1, unit="clip" if each > 1 else None)
+            if found.sureness is not None:
+                then = judge_sureness(new, found.sureness)
+                assert then.slip is not None and then.false_flag is not None
+                broken[name] += float(then.slip) > 0.1 or float(then.false_flag) > 0.1
+    assert max(broken.values()) <= 0.05 * repeats + 2 * np.sqrt(0.05 * 0.95 * repeats)
+
+
+def _judged(rng: np.random.Generator, n: int, each: int) -> Trials:
+    """Verdicts that are right more often where the confidence is high; rows of one clip share label and confidence."""
+    unit = np.arange(n) // each
+    label, sure = rng.random(n)[unit] < 0.5, np.round(rng.random(n), 2)[unit]
+    right = (rng.random(n)[unit] if each > 1 else rng.random(n)) > 0.4 * (1 - sure)
+    said = np.where(rng.random(n) < 0.1, -1, label == right).astype(np.int8)
+    return Trials.of(label, decision=said, confidence=sure, clip=np.char.add("c", unit.astype(str)))
+
+
+def test_a_verdict_without_a_confidence_is_left_to_people() -> None:
+    trials = Trials.of([1, 0, 1], decision=[1, 0, 0], confidence=[0.9, float("nan"), 0.2])
+    found = at_sureness(trials, Sureness(0.0, 0.0))
+    assert found.column("decision").to_list() == [1, -1, 0]
+    assert by_confidence(trials, 0.5, 0.5, confidence=None).sureness is not None

@@ -18,7 +18,20 @@ from hitmiss._version import __version__
 from hitmiss.claims.open import open_run, runs_inside
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, GateFailed, UsageError
-from hitmiss.core.question import Bands, Contest, Design, Drift, Gap, Languages, Plan, Protocol, ReadSpec, Side, Triage
+from hitmiss.core.question import (
+    Bands,
+    Contest,
+    Design,
+    Drift,
+    Gap,
+    Languages,
+    Plan,
+    Protocol,
+    ReadSpec,
+    Side,
+    Sureness,
+    Triage,
+)
 from hitmiss.core.results import Results
 from hitmiss.core.trials import COUNTED, Trials
 from hitmiss.derive.decisions import Deciding, at_threshold
@@ -51,6 +64,8 @@ VALUES: Final = ("protocol", "warnings", "a", "b", "runs", "level", "correction"
 """What else a claim says beside its tables."""
 KNOWN: Final = ("questions", "facts")
 """What is compared where both sides know it: results of counts and tallies have no items."""
+LATER: Final = ("units",)
+"""Parts of a signature that older versions did not write: they are compared where a claim has them."""
 ELSEWHERE: Final = ("hitmiss", "numpy", "out", "data", "a", "b", "runs")
 """Parts of a signature that are not compared as texts: versions, and hashes that have a rule of their own."""
 
@@ -256,7 +271,7 @@ def _languages(design: Design, asked: Languages, reading: ReadSpec, files: Files
         )
     else:
         run = load_any(words, asked.group, languages=list(asked.names) or None, spec=reading, deciding=deciding)
-    plan = {"bootstrap": design.bootstrap, "seed": design.seed}
+    plan: dict[str, Any] = {"bootstrap": design.bootstrap, "unit": design.unit, "seed": design.seed}
     return evaluate_run(run, level=design.level, undefined=design.undefined or "zero", **plan).results
 
 
@@ -286,7 +301,9 @@ def _differences(given: Claim, parts: Mapping[str, str], made: Results | Compari
     texts = [
         f"{name}: claimed {parts.get(name) or 'nothing'}, found {found.get(name) or 'nothing'}"
         for name in names
-        if name not in ELSEWHERE and (parts.get(name) or "") != (found.get(name) or "")
+        if name not in ELSEWHERE
+        and not (name in LATER and name not in parts)
+        and (parts.get(name) or "") != (found.get(name) or "")
     ]
     behind = made.behind if isinstance(made, Results) else None
     texts += _data_differences(given, parts, found, told, behind if isinstance(behind, Trials) else None)
@@ -450,8 +467,12 @@ def _design_of(parts: Mapping[str, str], protocol: Protocol | None) -> Design:
         return asked
     pair = re.search(r"thresholds=([^,]+),(\S+) \((.*)\)(?=\+undefined|$)", told)
     bands = Bands(float(pair[1]), float(pair[2]), pair[3]) if pair is not None else None
+    limits = re.search(r"least-confidence=([^,]+),(\S+) \((.*)\)(?=\+undefined|$)", told)
+    sureness = Sureness(float(limits[1]), float(limits[2]), limits[3]) if limits is not None else None
     undefined = "zero" if "undefined:zero" in told else "null"
-    return asked.changed(triage=Triage(bands), protocol=protocol, unit=(), interval="auto", undefined=undefined)
+    unit = () if asked.unit == ("item",) else asked.unit  # repeated runs bring that unit themselves
+    own = Triage(bands, sureness=sureness)
+    return asked.changed(triage=own, protocol=protocol, unit=unit, interval="auto", undefined=undefined)
 
 
 def _toxicity(parts: dict[str, str], scores: Any, reading: ReadSpec) -> Results:
@@ -480,8 +501,8 @@ def _toxicity(parts: dict[str, str], scores: Any, reading: ReadSpec) -> Results:
     )
     plan = Plan.parse(parts["boot"]) if "boot" in parts else Plan(level=float(parts.get("level", 0.95)))
     undefined = "null" if "undefined:null" in told else "zero"
-    drawn = evaluate_run(run, bootstrap=plan.bootstrap, seed=plan.seed, level=plan.level, undefined=undefined)
-    return drawn.results
+    asked: dict[str, Any] = {"bootstrap": plan.bootstrap, "unit": plan.unit, "seed": plan.seed, "level": plan.level}
+    return evaluate_run(run, undefined=undefined, **asked).results
 
 
 def _reading_of(parts: Mapping[str, str]) -> ReadSpec:

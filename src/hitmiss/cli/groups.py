@@ -210,3 +210,19 @@ def _hints(function: Callable[..., object]) -> dict[str, Any]:
 @cache
 def _resolved(function: Callable[..., object]) -> dict[str, Any]:
     return get_type_hints(function, include_extras=True)
+
+
+drawing = without(
+    design,
+    "protocol",
+    "metric",
+    "by",
+    "matrix",
+    "interval",
+    "stratify",
+    "gap",
+    "threshold",
+    "negative_only",
+    "positive_only",
+)
+"""How intervals are drawn: replicates, unit, seed and level, for verbs that settle everything else themselves."""

@@ -40,7 +40,7 @@ SPACED: Final[Mapping[str, tuple[str, ...]]] = {
     "threshold": ("--test", "--languages"),
     "attack": ("--strengths", "--center", "--threshold"),
     "compare": ("--languages",),
-    "triage": ("--thresholds", "--costs"),
+    "triage": ("--thresholds", "--least-confidence", "--costs"),
     "llm": ("--models", "--thresholds"),
     "review": ("--thresholds", "--items"),
 }

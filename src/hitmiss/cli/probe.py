@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hitmiss.cli import printing
+from hitmiss.cli.groups import drawing, grouped, without
+from hitmiss.core.question import Design
 
 if TYPE_CHECKING:
     from hitmiss.core.results import Results
@@ -19,6 +21,7 @@ ABOUT_IDS = "Column of the embeddings that holds the item ids, for --key."
 ABOUT_KEY = "Table about the items, joined on their ids: with a header, or an ASVspoof 5 protocol."
 
 
+@grouped(asked=without(drawing, "bootstrap"))
 def probe(
     embeddings: Annotated[Path, typer.Argument(help=ABOUT_EMBEDDINGS)],
     labels: Annotated[str, typer.Option(metavar="COLUMN", help=ABOUT_LABELS)],
@@ -27,9 +30,10 @@ def probe(
     ids: Annotated[str | None, typer.Option(metavar="COLUMN", help=ABOUT_IDS)] = None,
     layer: Annotated[list[str] | None, typer.Option(help="Probe this layer only; may be repeated.")] = None,
     folds: Annotated[int, typer.Option(help="How many folds to cross-validate over.")] = 5,
-    seed: Annotated[int, typer.Option(help="Seed of the shuffled labels and of the interval.")] = 0,
     shuffles: Annotated[int, typer.Option(help="How many shufflings of the labels to average over; 0 for none.")] = 5,
     scale: Annotated[bool, typer.Option(help="Standardise each dimension inside each fold.")] = True,
+    *,
+    asked: Design,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the curve: .png, .svg or .pdf.")] = None,
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:
@@ -51,8 +55,11 @@ def probe(
         {name: x for name, x in loaded.layers.items() if not layer or name in layer},
         loaded.column(labels),
         groups=None if groups is None else loaded.column(groups),
+        unit=loaded.column(_one_unit(asked)) if asked.unit else None,
+        unit_name=asked.unit[0] if asked.unit else "",
         folds=folds,
-        seed=seed,
+        seed=asked.seed,
+        level=asked.level,
         shuffles=shuffles,
         standardise=scale,
         data=loaded.digest,
@@ -63,10 +70,18 @@ def probe(
     if json:
         printing.out(results.to_json())
     else:
-        _print(results, labels, groups)
+        _print(results, labels, groups, asked.level)
 
 
-def _print(results: Results, labels: str, groups: str | None) -> None:
+def _one_unit(asked: Design) -> str:
+    from hitmiss.core.errors import UsageError
+
+    if len(asked.unit) > 1:
+        raise UsageError(f"a probe draws one unit; found {', '.join(asked.unit)}", code="bad-unit")
+    return asked.unit[0]
+
+
+def _print(results: Results, labels: str, groups: str | None, level: float) -> None:
     from hitmiss.core.results import interval, number
 
     names = {"accuracy": "probe_accuracy", "balanced": "probe_balanced_accuracy"}
@@ -77,8 +92,9 @@ def _print(results: Results, labels: str, groups: str | None) -> None:
         values = [number(e.value) if e.value is not None else "-" for e in found.values()]
         rows.append([row.slice["layer"], values[0], interval(row).strip(), *values[1:]])
     first = results.estimates[0]
-    printing.out(f"probe of {labels}, {first.n} items, {first.settings['folds']} folds, {first.method}")
-    printing.out_table(["layer", "accuracy", "95%", *list(names)[1:]], rows)
+    how = first.method or "no interval"
+    printing.out(f"probe of {labels}, {first.n} items, {first.settings['folds']} folds, {how}")
+    printing.out_table(["layer", "accuracy", f"{level:.0%}", *list(names)[1:]], rows)
     if groups is None:
         printing.note("no --groups: copies of one utterance, or one speaker, may stand in several folds")
     for warning in results.warnings:

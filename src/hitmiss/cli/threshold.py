@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hitmiss.cli import groups, printing
-from hitmiss.cli.groups import grouped
-from hitmiss.core.question import ReadSpec
+from hitmiss.cli.groups import drawing, grouped
+from hitmiss.core.question import Design, ReadSpec
 
 if TYPE_CHECKING:
     from hitmiss.protocols.tuning import Tuning
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 VALIDATION = "Validation predictions: FOLDER:RUN_TAG, files named after languages, or files with a language column."
 
 
-@grouped(reading=groups.reading)
+@grouped(reading=groups.reading, asked=partial(drawing, bootstrap=1000))
 def threshold(
     validation: Annotated[list[str], typer.Argument(help=VALIDATION)],
     maximize: Annotated[str, typer.Option(help="A figure of decisions: f1, accuracy, mcc, balanced_accuracy …")] = "f1",
@@ -29,6 +30,7 @@ def threshold(
     missing: Annotated[str, typer.Option(help="refuse, or drop rows without label or score.")] = "refuse",
     *,
     reading: ReadSpec,
+    asked: Design,
     json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of a table.")] = False,
 ) -> None:
     """Choose thresholds on validation data, and show how much of the gain is left on test data."""
@@ -44,6 +46,7 @@ def threshold(
         search=search,
         group=group,
         spec=reading.changed(missing=None if missing == "refuse" else missing),
+        plan=asked.plan,
     )
     written = write_thresholds(tuning, Path(output_dir) if output_dir else None) if write or output_dir else {}
     _print(tuning, json)
@@ -57,8 +60,12 @@ def _print(tuning: Tuning, json: bool) -> None:
 
     if json:
         facts: dict[str, Any] = {"schema": 1, "maximize": tuning.maximize, "search": tuning.search}
+        facts["drawn"] = str(tuning.plan) if tuning.plan is not None else "none"
         printing.out_json({**facts, "warnings": list(tuning.warnings), "thresholds": records(tuning)})
         return
     text.write([table(tuning)])
+    if tuning.plan is not None and tuning.plan.bootstrap and tuning.test is not None:
+        drawn = " × ".join(tuning.plan.unit) or "texts"
+        printing.out(f"\nintervals on test: {tuning.plan.bootstrap:,} draws of {drawn}, level {tuning.plan.level:g}")
     for warning in tuning.warnings:
         printing.out(f"\n! {warning}")

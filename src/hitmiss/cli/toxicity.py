@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +12,7 @@ import typer
 from hitmiss.cli import groups, printing
 from hitmiss.cli.groups import grouped
 from hitmiss.core.artifacts import sealed
-from hitmiss.core.question import ReadSpec
+from hitmiss.core.question import Design, ReadSpec
 
 if TYPE_CHECKING:
     import polars as pl
@@ -34,7 +35,7 @@ class Where:
     skip_missing: bool
 
 
-@grouped(reading=groups.reading)
+@grouped(reading=groups.reading, asked=partial(groups.drawing, bootstrap=1000))
 def toxicity(
     files: Annotated[list[str] | None, typer.Argument(help=FILES)] = None,
     config: Annotated[str | None, typer.Option(help="YAML file; flags beat it, and none is needed.")] = None,
@@ -62,9 +63,7 @@ def toxicity(
     undefined: Annotated[str, typer.Option(help="zero as documented, or null, for empty denominators.")] = "zero",
     *,
     reading: ReadSpec,
-    bootstrap: Annotated[int, typer.Option(help="Replicates for F1 and the averages; 0 for none.")] = 1000,
-    seed: Annotated[int, typer.Option(help="Seed of the bootstrap.")] = 0,
-    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
+    asked: Design,
     documented: Annotated[
         bool, typer.Option("--documented", help="Print the documented table (8 columns, 4 places) and no more.")
     ] = False,
@@ -83,6 +82,7 @@ def toxicity(
         threshold_rule=None if threshold_rule == "same" else threshold_rule,
         score_kind="raw" if scores == "any" and not any_scores(reading) else reading.score_kind,
         identities=tuple(identity or ()),
+        slices=asked.unit or reading.slices,
     )
     settings = _config(config)
     _refuse_other_files(files, pred_dir, run_tag)
@@ -92,7 +92,8 @@ def toxicity(
     except DataError as error:
         raise _listed(error) from None
     _honour(settings, run)
-    drawn: dict[str, Any] = {"bootstrap": bootstrap, "seed": seed, "level": level, "undefined": undefined}
+    drawn: dict[str, Any] = {"bootstrap": asked.bootstrap, "unit": asked.unit, "seed": asked.seed}
+    drawn |= {"level": asked.level, "undefined": undefined}
     _refuse_overwriting(run, output, results)
     _evaluate(run, output, results, documented, json, drawn)
     if dump_errors:

@@ -12,18 +12,23 @@ import typer
 from hitmiss.cli import groups, printing
 from hitmiss.cli.groups import grouped, without
 from hitmiss.core.artifacts import sealed
-from hitmiss.core.question import Bands, Design, ReadSpec
+from hitmiss.core.question import Bands, Design, ReadSpec, Sureness
 from hitmiss.core.question import Triage as TriageDesign
 
 if TYPE_CHECKING:
+    from hitmiss.core.tally import Tally
     from hitmiss.core.trials import Trials
-    from hitmiss.derive.bands import Choice
+    from hitmiss.derive.bands import Answered, Choice
     from hitmiss.protocols.triage import Triage
     from hitmiss.report.tables import Table
     from hitmiss.verdicts.people import Teamwork
 
 FILES = "Results (JSON lines of the document, or any table with id, label and a verdict or a score)."
-CHOOSE = "rates, guarantee, cost or budget: choose two thresholds on --choose-on, or on half of the items."
+CHOOSE = (
+    "rates, guarantee, cost or budget: choose two thresholds (or, of verdicts, least confidences: rates or guarantee) on "
+    "--choose-on, or on half of the items."
+)
+LEAST = "Answer from this confidence on, else leave it to people; two numbers: for real and for fake verdicts."
 
 
 @dataclass(frozen=True)
@@ -37,12 +42,13 @@ class Choosing:
     guarantee: str
     costs: list[float] | None
     looks: str | None
+    unit: str | None
     seed: int
 
 
 @grouped(
     question=partial(
-        without(groups.design, "protocol", "matrix", "unit", "interval", "stratify", "gap", "threshold"), bootstrap=1000
+        without(groups.design, "protocol", "matrix", "interval", "stratify", "gap", "threshold"), bootstrap=1000
     ),
     reading=groups.reading,
 )
@@ -56,6 +62,7 @@ def triage(
     thresholds: Annotated[
         list[float] | None, typer.Option(help="Two numbers: real below the first, fake from the second on.")
     ] = None,
+    least_confidence: Annotated[list[float] | None, typer.Option(help=LEAST)] = None,
     choose: Annotated[str | None, typer.Option(help=CHOOSE)] = None,
     choose_on: Annotated[str | None, typer.Option(help="Other rows to choose the thresholds on.")] = None,
     max_slip: Annotated[float, typer.Option(help="For rates and guarantee: most fakes passed.")] = 0.05,
@@ -64,7 +71,9 @@ def triage(
     guarantee: Annotated[str, typer.Option(help="binomial (exact), or mapie (needs the package).")] = "binomial",
     costs: Annotated[list[float] | None, typer.Option(help="For cost: a slip, a false flag, a look.")] = None,
     looks: Annotated[str | None, typer.Option(help="For budget: reviews of items, as 50/1000.")] = None,
-    sweep: Annotated[bool, typer.Option("--sweep", help="Show pairs of thresholds on these rows.")] = False,
+    sweep: Annotated[
+        bool, typer.Option("--sweep", help="Show pairs of thresholds, or of least confidences, on these rows.")
+    ] = False,
     recalibrate_on: Annotated[str | None, typer.Option(help="Other rows to fit a recalibration on.")] = None,
     recalibration: Annotated[str, typer.Option(help="platt, temperature or isotonic.")] = "platt",
     reliability: Annotated[
@@ -83,22 +92,30 @@ def triage(
     """Score three-way verdicts (real, fake, uncertain): slip, false flag, coverage, calibration, repeats, times."""
     from hitmiss.core.errors import UnknownName
     from hitmiss.evaluation.protocol import find_protocol
-    from hitmiss.protocols.triage import UNDEFINED, decided, evaluate_design, write_metrics
+    from hitmiss.protocols.triage import UNDEFINED, decided, evaluate_design, unit_of, write_metrics
 
     if undefined not in UNDEFINED:
         raise UnknownName("rule for undefined figures", undefined, UNDEFINED)
 
     trials = _read(results, dataset, reading)
-    asked = Choosing(choose, choose_on, (max_slip, max_false_flag), confidence, guarantee, costs, looks, question.seed)
+    unit = unit_of(question) if choose is not None else None
+    rates = (max_slip, max_false_flag)
+    asked = Choosing(choose, choose_on, rates, confidence, guarantee, costs, looks, unit, question.seed)
     extra: list[Table] = _swept(trials) if sweep else []
-    bands, choice = _bands(trials, thresholds, asked, dataset, reading)
-    settled = TriageDesign(bands, choice is not None and choose_on is None, recalibration if recalibrate_on else None)
+    rule_, choice = _rule(trials, thresholds, least_confidence, asked, dataset, reading)
+    settled = TriageDesign(
+        rule_ if isinstance(rule_, Bands) else None,
+        choice is not None and choose_on is None,
+        recalibration if recalibrate_on else None,
+        rule_ if isinstance(rule_, Sureness) else None,
+    )
     rule = {"bins": bins, "closed": closed}
     design = question.changed(protocol=find_protocol("triage"), gap="none", triage=settled, undefined=undefined)
     development = _read([recalibrate_on], dataset, reading) if recalibrate_on else None
     trials = decided(trials, design, development)
     design = design.changed(metrics=tuple(_metrics(list(question.metrics), trials, rule)))
     options: dict[str, Any] = {"bootstrap": question.bootstrap, "seed": question.seed, "level": question.level}
+    options["unit"] = question.unit
     evaluation = evaluate_design(trials, design)
     team = _team(trials, human, human_decides, options)
     evaluation = replace(evaluation, people=team)
@@ -134,34 +151,62 @@ def _team(trials: Trials, human: str | None, where: str, options: dict[str, Any]
     from hitmiss.verdicts.people import evaluate_teamwork
 
     said = read_verdicts(human, trials.header.positive, trials.header.negative)
-    plan = {k: options[k] for k in ("bootstrap", "seed", "level")}
-    return evaluate_teamwork(trials, said, where=where, **plan)  # type: ignore[arg-type]
+    return evaluate_teamwork(trials, said, where=where, **options)  # type: ignore[arg-type]
 
 
 def _swept(trials: Trials) -> list[Table]:
-    from hitmiss.derive.bands import sweep
-    from hitmiss.report.triage_tables import sweep_table
+    from hitmiss.derive.bands import sweep, sweep_sureness
+    from hitmiss.report.triage_tables import sureness_table, sweep_table
 
+    if _by_verdicts(trials):
+        return [sureness_table(sweep_sureness(_of_one_run(trials)))]
     return [sweep_table(sweep(_tally(trials)))]
 
 
-def _tally(trials: Trials) -> Any:
+def _by_verdicts(trials: Trials) -> bool:
+    """Whether there are verdicts with a confidence and no scores: what can be chosen is then how sure to be."""
+    return {"decision", "confidence"} <= {*trials.frame.columns} and "score" not in trials.frame.columns
+
+
+def _of_one_run(trials: Trials) -> Trials:
     from hitmiss.core.errors import UsageError
-    from hitmiss.core.tally import Tally
 
     head = trials.header
     if head.runs and trials.frame.select(head.runs).n_unique() > 1:
         raise UsageError("thresholds are chosen for one run at a time; give the rows of one", code="several-runs")
-    return Tally.of(trials.label, trials.score)
+    return trials
 
 
-def _bands(
-    trials: Trials, thresholds: list[float] | None, asked: Choosing, dataset: str | None, reading: ReadSpec
-) -> tuple[Bands | None, Choice | None]:
-    """The two thresholds that are given, or chosen on other rows or on half of these; None where verdicts are there."""
+def _tally(trials: Trials) -> Tally:
+    from hitmiss.core.tally import Tally
+
+    own = _of_one_run(trials)
+    return Tally.of(own.label, own.score)
+
+
+def _rule(
+    trials: Trials,
+    thresholds: list[float] | None,
+    least: list[float] | None,
+    asked: Choosing,
+    dataset: str | None,
+    reading: ReadSpec,
+) -> tuple[Bands | Sureness | None, Choice | Answered | None]:
+    """Thresholds or least confidences, given, or chosen on other rows or on half of these; None: verdicts as they are."""
     from hitmiss.core.errors import DataError, UsageError
     from hitmiss.derive.bands import halves
 
+    if sum(way is not None for way in (thresholds, least, asked.way)) > 1:
+        raise UsageError(
+            "verdicts go by one rule: --thresholds, --least-confidence or --choose; give one", code="several-rules"
+        )
+    if least is not None:
+        if len(least) > 2:
+            raise UsageError(
+                f"--least-confidence takes one number, or one for real and one for fake; found {len(least)}",
+                code="least-confidences",
+            )
+        return Sureness(least[0], least[-1]), None
     if thresholds is not None:
         if len(thresholds) != 2:
             raise UsageError(
@@ -175,24 +220,44 @@ def _bands(
                 code="no-verdicts",
             )
         return None, None
-    learned = _read([asked.on], dataset, reading) if asked.on else halves(trials, asked.seed)[0]
-    choice = _chosen(_tally(learned), asked)
+    learned = _read([asked.on], dataset, reading) if asked.on else halves(trials, asked.seed, asked.unit)[0]
+    where = Path(asked.on).name if asked.on else f"{len(learned):,} of the {len(trials):,} rows"
+    if _by_verdicts(learned):
+        answered = _chosen_sureness(_of_one_run(learned), asked)
+        if answered.sureness is None:
+            raise DataError(f"no least confidence meets the target: {answered.reason}", code="no-least-confidence")
+        return replace(answered.sureness, origin=answered.sureness.origin.replace("this data", where)), answered
+    choice = _chosen(learned, asked)
     if choice.point is None:
         raise DataError(f"no pair of thresholds meets the target: {choice.reason}", code="no-thresholds")
     bands = choice.point.bands
-    where = Path(asked.on).name if asked.on else f"{len(learned):,} of the {len(trials):,} rows"
     return Bands(bands.low, bands.high, bands.origin.replace("this data", where)), choice
 
 
-def _chosen(tally: Any, asked: Choosing) -> Choice:
+def _chosen_sureness(trials: Trials, asked: Choosing) -> Answered:
+    from hitmiss.core.errors import UnknownName, UsageError
+    from hitmiss.derive.bands import by_confidence
+
+    if asked.way not in ("rates", "guarantee"):
+        raise UnknownName("way to choose least confidences of verdicts", str(asked.way), ("rates", "guarantee"))
+    if asked.way == "guarantee" and asked.guarantee != "binomial":
+        raise UsageError(
+            "mapie tests thresholds of scores; of verdicts the guarantee is binomial", code="mapie-verdicts"
+        )
+    sure = asked.confidence if asked.way == "guarantee" else None
+    return by_confidence(trials, *asked.rates, confidence=sure, unit=asked.unit)
+
+
+def _chosen(trials: Trials, asked: Choosing) -> Choice:
     from hitmiss.core.errors import UnknownName, UsageError
     from hitmiss.derive import bands
 
-    way, (slip, flag) = asked.way, asked.rates
+    tally, way, (slip, flag) = _tally(trials), asked.way, asked.rates
     if way == "rates":
         return bands.by_rates(tally, slip, flag)
     if way == "guarantee":
-        return bands.guaranteed(tally, slip, flag, asked.confidence, asked.guarantee)
+        units = bands.Units.of(trials, asked.unit) if asked.unit else None
+        return bands.guaranteed(tally, slip, flag, asked.confidence, asked.guarantee, units)
     if way == "cost":
         if asked.costs is None or len(asked.costs) != 3:
             raise UsageError("--choose cost needs --costs SLIP FALSE_FLAG LOOK, as 20 5 1", code="no-costs")
@@ -232,11 +297,12 @@ def _reliability(trials: Trials, rule: dict[str, Any], options: dict[str, Any]) 
     from hitmiss.verdicts.reliability import reliability
     from hitmiss.verdicts.stability import pooled
 
-    plan = {k: options[k] for k in ("bootstrap", "seed", "level")}
-    return reliability_table(reliability(pooled(trials), **rule, **plan))
+    return reliability_table(reliability(pooled(trials), **rule, **options))
 
 
-def _show(evaluation: Triage, choice: Choice | None, asked: Choosing, extra: list[Table], rule: dict[str, Any]) -> None:
+def _show(
+    evaluation: Triage, choice: Choice | Answered | None, asked: Choosing, extra: list[Table], rule: dict[str, Any]
+) -> None:
     from hitmiss.evaluation.protocol import find_protocol
     from hitmiss.report import text
     from hitmiss.report.assessment import Beside, assess
@@ -266,16 +332,22 @@ def _title(evaluation: Triage, rule: dict[str, Any]) -> str:
     ]
     if evaluation.repeated:
         lines.append("value: mean over trials [interval over items]; sd: over trials, what comes from the run alone")
-    lines += [c for c in trials.header.choices if c.startswith(("thresholds", "recalibration", "undefined"))]
+    lines += [
+        c
+        for c in trials.header.choices
+        if c.startswith(("thresholds", "least-confidence", "recalibration", "undefined"))
+    ]
     if any(e.metric.startswith("ece") for e in figures):
         edges = "[lo, hi), the last closed" if rule["closed"] == "left" else "(lo, hi], the first closed"
         lines.append(f"ece: {rule['bins']} equal bins, {edges}; no interval, as resampling inflates it")
     return "\n".join(lines)
 
 
-def _judgement(evaluation: Triage, choice: Choice, asked: Choosing) -> str:
-    """Whether the rates that were asked for hold on rows that the thresholds were not chosen on."""
-    point = choice.point
+def _judgement(evaluation: Triage, choice: Choice | Answered, asked: Choosing) -> str:
+    """Whether the rates that were asked for hold on rows that the rule was not chosen on."""
+    from hitmiss.derive.bands import Answered
+
+    point = choice if isinstance(choice, Answered) else choice.point
     assert point is not None
     told = [f"where chosen: slip {point.slip:.4f}, false flag {point.false_flag:.4f}, review {point.review:.4f}"]
     if asked.way in ("rates", "guarantee"):

@@ -525,13 +525,35 @@ class Bands:
 
 
 @dataclass(frozen=True)
+class Sureness:
+    """The least confidence at which a verdict of either class is answered, and where the two come from; below, a person looks.
+
+    >>> print(Sureness(0.8, 0.6))
+    real from confidence 0.8 on, fake from 0.6 on, uncertain else (given)
+    """
+
+    negative: float
+    positive: float
+    origin: str = "given"
+
+    def __post_init__(self) -> None:
+        if math.isnan(self.negative) or math.isnan(self.positive):
+            raise UsageError("a least confidence must be a number; found NaN", code="bad-least-confidence")
+
+    def __str__(self) -> str:
+        where = f"real from confidence {self.negative:.6g} on, fake from {self.positive:.6g} on, uncertain else"
+        return f"{where} ({self.origin})"
+
+
+@dataclass(frozen=True)
 class Triage:
-    """What a triage settles: two thresholds, whether they were chosen on half of the rows, which are then left out, and
-    how confidences were recalibrated on other rows."""
+    """What a triage settles: two thresholds of a score, or least confidences of verdicts; whether they were chosen on half
+    of the rows, which are then left out; and how confidences were recalibrated on other rows."""
 
     bands: Bands | None = None
     half: bool = False
     recalibration: str | None = None
+    sureness: Sureness | None = None
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Three-way verdicts from a score by two thresholds, and five ways to choose the two.
+"""Three-way verdicts: from a score by two thresholds, or from verdicts by the least confidence at which to answer.
 
 Below `low` an item passes as the negative class, from `high` on it is flagged as the positive one, between them a person
 looks at it. What slips through depends on `low` alone and what is flagged wrongly on `high` alone, so every choice is a
@@ -18,10 +18,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
-from hitmiss.core.question import Bands
+from hitmiss.core.question import Bands, Sureness
 from hitmiss.core.tally import Floats, Tally
 from hitmiss.core.trials import Trials
-from hitmiss.core.values import ABSTAIN, Rate
+from hitmiss.core.values import ABSTAIN, FAILED, Rate
 
 Guarantee = Literal["binomial", "mapie"]
 GUARANTEES: Final = ("binomial", "mapie")
@@ -200,8 +200,13 @@ class Units:
     @classmethod
     def of(cls, trials: Trials, name: str) -> Units:
         """The rows of trials, with a column whose values are drawn as wholes."""
-        code = trials.column(name).cast(pl.String).cast(pl.Categorical).to_physical().to_numpy().astype(np.int64)
-        return cls(trials.score, np.asarray(trials.label == 1), code)
+        return cls(trials.score, np.asarray(trials.label == 1), cls.codes_of(trials, name))
+
+    @staticmethod
+    def codes_of(trials: Trials, name: str) -> NDArray[np.int64]:
+        """The unit of each row as a number."""
+        values = trials.column(name if name == "item" else trials.own(name)).cast(pl.String)
+        return values.rank("dense").to_numpy().astype(np.int64) - 1
 
     def ends(self, positive: bool) -> Floats:
         """Of each unit with rows of a class its lowest positive, or its highest negative, ascending."""
@@ -249,7 +254,7 @@ def least_confidence(
     confidence: Floats,
     positive: NDArray[np.bool_],
     max_slip: float,
-    level: float = 0.95,
+    level: float | None = 0.95,
     unit: NDArray[np.int64] | None = None,
 ) -> Answering:
     """The least confidence to answer at so that the slip stays at most `max_slip` on new data, with this confidence.
@@ -257,7 +262,8 @@ def least_confidence(
     A slip is a positive whose verdict is wrong and answered; below the least confidence a person looks. Of n positives (or
     units with positives) the slip at a limit t is the share of those with a wrong verdict at t or above. Limits are tried
     from the highest down, and the last one before the first that fails the binomial test is taken (fixed-sequence testing:
-    the error of all tests together stays at 1 − level, whatever the distribution).
+    the error of all tests together stays at 1 − level, whatever the distribution). A verdict without a confidence (NaN) is
+    never answered.
 
     Parameters
     ----------
@@ -268,7 +274,7 @@ def least_confidence(
     positive
         Which rows are of the class that must not slip.
     max_slip, level
-        The promise, and how sure it is.
+        The promise, and how sure it is; None: the slip that was seen on this data, which promises nothing.
     unit
         The unit of each row, where rows of a unit are not independent: a unit slips where any of its rows does.
 
@@ -288,19 +294,21 @@ def least_confidence(
     (0.5, 0.005)
     """
     for rate in (max_slip, level):
-        if not 0.0 < rate < 1.0:
+        if rate is not None and not 0.0 <= rate < 1.0:
             raise UsageError(f"rates and the confidence must lie between 0 and 1; found {rate}", code="bad-rate")
-    rows = np.flatnonzero(positive & ~np.isnan(confidence))
+    rows = np.flatnonzero(positive)
     codes = np.arange(len(rows)) if unit is None else np.unique(unit[rows], return_inverse=True)[1]
     n = int(codes.max(initial=-1)) + 1
-    most = most_allowed(n, max_slip, 1.0 - level)
-    if most < 0:
+    most = int(max_slip * n * (1 + 1e-12)) if level is None else most_allowed(n, max_slip, 1.0 - level)
+    if most < 0 and level is not None:
         what = "positives" if unit is None else "units with positives"
         need = enough(max_slip, 1.0 - level)
         return Answering(None, reason=f"a slip of at most {max_slip:g} needs {need} {what} and there are {n}")
     slips = np.full(n, -np.inf)  # of each unit the highest confidence of a wrong verdict: at or below it, it slips
-    np.maximum.at(slips, codes, np.where(wrong[rows], confidence[rows], -np.inf))
+    np.maximum.at(slips, codes, np.where(wrong[rows], np.nan_to_num(confidence[rows], nan=-np.inf), -np.inf))
     limits = np.unique(confidence[~np.isnan(confidence)])
+    if not len(limits):
+        return Answering(None, reason="no such verdict has a confidence")
     slipped = n - np.searchsorted(np.sort(slips), limits, side="left")
     failing = np.flatnonzero(slipped > most)
     place = int(failing[-1]) + 1 if len(failing) else 0
@@ -310,6 +318,104 @@ def least_confidence(
     answered = confidence >= least
     slip = Rate(int((wrong & answered & positive).sum()), int(positive.sum()))
     return Answering(least, slip, Rate(int(answered.sum()), len(confidence)))
+
+
+@dataclass(frozen=True)
+class Answered:
+    """Least confidences of both verdicts and what they do to the rows they were chosen on; none, and why, where none keeps
+    the targets."""
+
+    sureness: Sureness | None
+    slip: Rate | None = None
+    false_flag: Rate | None = None
+    review: Rate | None = None
+    reason: str = ""
+
+
+def by_confidence(
+    trials: Trials,
+    max_slip: float,
+    max_false_flag: float,
+    confidence: float | None = 0.95,
+    unit: str | None = None,
+) -> Answered:
+    """The least confidence of "real" verdicts that keeps the slip, and of "fake" verdicts that keeps the false flags.
+
+    Only a "real" verdict lets a fake slip, and only a "fake" one flags a real, so each has a limit of its own, and more is
+    answered than with one for both.
+
+    Parameters
+    ----------
+    trials
+        Trials with verdicts and confidences, of one run.
+    max_slip, max_false_flag
+        The targets.
+    confidence
+        How sure both hold on new data at once (see `least_confidence`); None: they hold on these trials, no more.
+    unit
+        The column whose values are drawn as wholes: a unit slips where any of its rows does.
+
+    Returns
+    -------
+    Answered
+        The limits, with slip, false flag and the share left to people on these trials.
+    """
+    code = None if unit is None else Units.codes_of(trials, unit)
+    said = trials.column("decision").fill_null(FAILED).to_numpy()
+    sure = trials.column("confidence").cast(pl.Float64).fill_null(np.nan).to_numpy()
+    positive = np.asarray(trials.label == 1)
+    # Classes that are drawn apart hold with the product; a unit may hold both, so each promise then gets half of the risk.
+    level = None if confidence is None else math.sqrt(confidence) if unit is None else 1.0 - (1.0 - confidence) / 2.0
+    sides = ((positive, 0, max_slip, "slip"), (~positive, 1, max_false_flag, "false flag"))
+    found = [
+        least_confidence(said == verdict, np.where(said == verdict, sure, np.nan), own, most, level, code)
+        for own, verdict, most, _ in sides
+    ]
+    real, fake = (f.least for f in found)
+    if real is None or fake is None:
+        short = [f"{name}: {f.reason}" for f, (*_, name) in zip(found, sides, strict=True) if f.least is None]
+        return Answered(None, reason="; ".join(short))
+    how = "empirical rates" if confidence is None else f"guarantee {confidence:g} (binomial{', units' if unit else ''})"
+    return judge_sureness(trials, Sureness(real, fake, f"{how} on this data"))
+
+
+def judge_sureness(trials: Trials, sureness: Sureness) -> Answered:
+    """What least confidences do to trials with verdicts."""
+    said = at_sureness(trials, sureness).column("decision").fill_null(FAILED).to_numpy()
+    positive = np.asarray(trials.label == 1)
+    return Answered(
+        sureness,
+        Rate(int((positive & (said == 0)).sum()), int(positive.sum())),
+        Rate(int((~positive & (said == 1)).sum()), int((~positive).sum())),
+        Rate(int(((said != 0) & (said != 1)).sum()), len(said)),
+    )
+
+
+def at_sureness(trials: Trials, sureness: Sureness) -> Trials:
+    """Leave verdicts below the least confidence to people, and those without one; the rule goes into the header.
+
+    >>> t = Trials.of([1, 0, 1], decision=[1, 0, 0], confidence=[0.9, 0.8, 0.5])
+    >>> at_sureness(t, Sureness(0.7, 0.7)).column("decision").to_list()
+    [1, 0, -1]
+    """
+    for name in ("decision", "confidence"):
+        trials.column(name)
+    least = pl.when(pl.col("decision") == 1).then(sureness.positive).otherwise(sureness.negative)
+    stated = pl.col("confidence").cast(pl.Float64).fill_nan(None)  # polars orders NaN above every number
+    sure = (stated >= least).fill_null(False)
+    open_ = pl.col("decision").is_in([0, 1]) & ~sure
+    decided = pl.when(open_).then(pl.lit(ABSTAIN)).otherwise(pl.col("decision")).cast(pl.Int8)
+    head, notes = trials.header, trials.header.notes
+    if sureness.origin.endswith("this data"):
+        notes = (*notes, "the least confidences were chosen on this very data: figures at them are optimistic")
+    choice = f"least-confidence={sureness.negative!r},{sureness.positive!r} ({sureness.origin})"
+    return trials.put(decision=decided).retitle(choices=(*head.choices, choice), notes=notes)
+
+
+def sweep_sureness(trials: Trials, rates: tuple[float, ...] = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)) -> list[Answered]:
+    """For each pair of allowed rates the least confidences that keep both on these trials and answer the most."""
+    pairs = [(slip, flag) for slip in rates for flag in rates]
+    return [found for pair in pairs if (found := by_confidence(trials, *pair, confidence=None)).sureness is not None]
 
 
 def _by_binomial(tally: Tally, max_slip: float, max_flag: float, confidence: float) -> Choice:
@@ -397,9 +503,10 @@ def _quietly(work: Callable[[], Any]) -> Any:
         return work()
 
 
-def halves(trials: Trials, seed: int = 0) -> tuple[Trials, Trials]:
-    """The trials in two parts by a hash of their items, so that the rows of one item stay together."""
-    first = [hashlib.sha256(f"{seed}\x1f{item}".encode()).digest()[0] < 128 for item in trials.items]
+def halves(trials: Trials, seed: int = 0, unit: str | None = None) -> tuple[Trials, Trials]:
+    """The trials in two parts by a hash of their items (or of a wider unit), so that the rows of one stay together."""
+    whole = trials.items if unit in (None, "item") else trials.column(trials.own(str(unit))).to_list()
+    first = [hashlib.sha256(f"{seed}\x1f{item}".encode()).digest()[0] < 128 for item in whole]
     mask = pl.Series(first)
     return trials.keep(pl.lit(mask)), trials.keep(pl.lit(~mask))
 

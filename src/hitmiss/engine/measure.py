@@ -485,7 +485,7 @@ def _within(
     pairs = np.array([s.n_positive * (s.n - s.n_positive) for s, _ in defined], dtype=np.float64)
     note = None if len(defined) == len(cells) else f"over {len(defined)} of {len(cells)} slices"
     row = replace(row, value=float(pairs @ [v for _, v in defined] / pairs.sum()), note=note)
-    if not work.draws.plan.bootstrap or work.draws.plan.unit:
+    if not work.draws.plan.bootstrap:
         return row
     drawn = pairs @ np.array([work.replicates[s.name][i] for s, _ in defined]) / pairs.sum()
     return with_interval(row, drawn, work, [whole], question, float(row.value or 0.0))

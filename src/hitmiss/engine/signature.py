@@ -66,6 +66,7 @@ def signed(
         "by": by,
         "gap": gap,
         "boot": boot,
+        "units": _units(results.estimates) if "unit=" in boot else "none",
         "level": level,
         "threshold": f"{head.threshold.value!r} ({head.threshold.origin})" if head.threshold else "none",
         "choices": "+".join(head.choices) or "none",
@@ -75,6 +76,12 @@ def signed(
         "out": digest_of(results.estimates),
     }
     return render(parts)
+
+
+def _units(estimates: Sequence[Estimate]) -> str:
+    """The most units that a figure was drawn from: those of all trials."""
+    held = [e.units for e in estimates if e.units is not None]
+    return str(max(held)) if held else "none"
 
 
 def render(parts: Mapping[str, str]) -> str:

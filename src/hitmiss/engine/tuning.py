@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -29,11 +29,22 @@ class Tuned:
     test_n: int | None = None
     test: float | None = None
     test_at_default: float | None = None
+    test_low: float | None = None
+    test_high: float | None = None
+    gain_low: float | None = None
+    gain_high: float | None = None
+    units: int | None = None
+    note: str | None = None
 
     @property
     def chosen(self) -> Choice:
         """The threshold that is written."""
         return self.choices[self.search]
+
+    @property
+    def gain(self) -> float | None:
+        """Figure on the other set at the chosen threshold, less that at 0.5; its interval is `gain_low`, `gain_high`."""
+        return None if self.test is None or self.test_at_default is None else self.test - self.test_at_default
 
     @property
     def drop(self) -> float | None:
@@ -82,8 +93,8 @@ def _tuned(group: str, own: Trials, other: Trials | None, maximize: str, search:
     if other is None:
         return row
     judged = _tally(other)
-    figures = [_figure(judged, t, maximize) for t in (row.chosen.threshold, DEFAULT)]
-    return Tuned(group, row.n, row.n_positive, choices, search, at_default, len(other), *figures)
+    at_chosen, at_half = (_figure(judged, t, maximize) for t in (row.chosen.threshold, DEFAULT))
+    return replace(row, test_n=len(other), test=at_chosen, test_at_default=at_half)
 
 
 def _tally(trials: Trials) -> Tally:

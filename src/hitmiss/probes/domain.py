@@ -10,6 +10,7 @@ the utterance instead of the codec: give `groups`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -22,20 +23,20 @@ from hitmiss._version import __version__
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.progress import each, tell
 from hitmiss.core.results import Estimate, Results, merged
-from hitmiss.stats.bootstrap import Random, draw_units, generator
-from hitmiss.stats.intervals import percentile, wilson
+from hitmiss.stats.bootstrap import Random, generator, unit_share
+from hitmiss.stats.intervals import effective, wilson
 
 Array = NDArray[Any]
 Folds = list[tuple[NDArray[np.intp], NDArray[np.intp]]]
 
 MAX_ITER = 1000
-FEW_GROUPS = 20
 REPLICATES = 1000
 
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """What the probe found in one layer. `accuracy` is the mean over the folds; low and high are its 95% interval."""
+    """What the probe found in one layer. `accuracy` is the mean over the folds; low and high are the ends of its interval,
+    NaN where too few units were drawn from. `n_units` is how many there were, None where items are independent."""
 
     accuracy: float
     low: float
@@ -48,6 +49,8 @@ class ProbeResult:
     n_groups: int | None
     folds: int
     notes: tuple[str, ...] = ()
+    n_units: int | None = None
+    units_effective: float | None = None
 
     @property
     def chance(self) -> float:
@@ -57,11 +60,14 @@ class ProbeResult:
     def estimates(self, layer: str | None = None) -> tuple[Estimate, ...]:
         """The figures as rows of results, in the cell of that layer."""
         cell = {} if layer is None else {"layer": layer}
-        over = "wilson over items" if self.n_groups is None else f"bootstrap over {self.n_groups} groups"
+        known = not math.isnan(self.low)
+        over = "wilson over items" if self.n_units is None else f"bootstrap over {self.n_units} units"
+        ends: dict[str, Any] = {"units": self.n_units, "units_effective": self.units_effective}
+        ends |= {"low": self.low, "high": self.high, "method": over} if known else {}
         common: dict[str, Any] = {"n": self.n, "slice": cell, "settings": {"folds": self.folds}}
         note = "; ".join(self.notes) or None
         return (
-            Estimate("probe_accuracy", self.accuracy, self.low, self.high, method=over, note=note, **common),
+            Estimate("probe_accuracy", self.accuracy, note=note, **ends, **common),
             Estimate("probe_balanced_accuracy", self.balanced_accuracy, **common),
             Estimate("probe_majority", self.majority, **common),
             Estimate("probe_shuffled", self.shuffled, note=None if self.shuffled is not None else "not run", **common),
@@ -73,8 +79,10 @@ def probe(
     labels: ArrayLike,
     *,
     groups: ArrayLike | None = None,
+    unit: ArrayLike | None = None,
     folds: int = 5,
     seed: int = 0,
+    level: float = 0.95,
     standardise: bool = True,
     shuffles: int = 5,
 ) -> ProbeResult:
@@ -86,9 +94,9 @@ def probe(
     | balanced accuracy | mean recall of the classes over all held-out items; a guess gets 1 / classes             |
     | majority          | share of the largest class: what always answering it gets                                |
     | shuffled          | mean accuracy of the same probe on `shuffles` permutations of the labels, groups in view |
-    | low, high         | 95%: Wilson over items, or bootstrap over whole groups of the held-out answers (Wilson   |
-    |                   | over groups where all answers are right, or all wrong); the fitted probes are taken as   |
-    |                   | they are                                                                                 |
+    | low, high         | Wilson over items; with `unit` (unsaid: `groups`) whole units of the held-out answers    |
+    |                   | are drawn, Student's interval (Wilson over units where all answers are right, or all     |
+    |                   | wrong); the fitted probes are taken as they are                                          |
 
     `standardise` scales each dimension to mean 0 and deviation 1 on the training part of each fold. Without it and
     without groups, `accuracy` is exactly `cross_val_score(LogisticRegression(max_iter=1000), …, cv=5).mean()`.
@@ -102,11 +110,12 @@ def probe(
     """
     x, y = _check_embeddings(embeddings), _check_column(labels, "labels")
     group = None if groups is None else _check_column(groups, "groups")
-    _check_sizes(x, y, group)
+    drawn = group if unit is None else _check_column(unit, "units")
+    _check_sizes(x, y, group, drawn)
     _check_folds(y, group, folds)
     answers, settled = _held_out(x, y, _split(x, y, group, folds), standardise)
     notes = (() if settled else (f"a fold did not converge in {MAX_ITER} steps",)) + _copies(x, group)
-    low, high, few = _interval(answers, group, seed)
+    low, high, held, few = _interval(answers, drawn, seed, level)
     return ProbeResult(
         accuracy=answers.accuracy,
         low=low,
@@ -119,6 +128,8 @@ def probe(
         n_groups=None if group is None else len(np.unique(group)),
         folds=folds,
         notes=notes + few,
+        n_units=None if held is None else held[0],
+        units_effective=None if held is None else held[1],
     )
 
 
@@ -137,15 +148,18 @@ def probe_layers(
     labels: ArrayLike,
     *,
     groups: ArrayLike | None = None,
+    unit: ArrayLike | None = None,
     folds: int = 5,
     seed: int = 0,
+    level: float = 0.95,
     standardise: bool = True,
     shuffles: int = 5,
     data: str = "",
+    unit_name: str = "",
 ) -> Results:
     """The probe of each layer, as results with `slice={"layer": name}`; the folds are the same in all layers.
 
-    `data` names the data in the signature (a digest).
+    `data` names the data in the signature (a digest), `unit_name` the column that `unit` is.
 
     >>> layer = [[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]]
     >>> found = probe_layers({"0": layer, "1": layer}, ["a", "a", "a", "b", "b", "b"], folds=3, shuffles=0)
@@ -155,17 +169,31 @@ def probe_layers(
     if not layers:
         raise DataError("there is no layer to probe")
     groups = None if groups is None else own_groups(groups)
+    unit = None if unit is None else own_groups(unit)
     found = {
-        name: probe(x, labels, groups=groups, folds=folds, seed=seed, standardise=standardise, shuffles=shuffles)
+        name: probe(
+            x,
+            labels,
+            groups=groups,
+            unit=unit,
+            folds=folds,
+            seed=seed,
+            level=level,
+            standardise=standardise,
+            shuffles=shuffles,
+        )
         for name, x in each(list(layers.items()), "layers")
     }
     rows = tuple(row for name, result in found.items() for row in result.estimates(name))
     notes = tuple(f"layer {name}: {note}" for name, result in found.items() for note in result.notes)
     scaled, kept = "standardised" if standardise else "unscaled", "grouped" if groups is not None else "ungrouped"
-    n = next(iter(found.values())).n
+    first = next(iter(found.values()))
+    n, held = first.n, first.n_units
+    drawn = "" if held is None else f"|unit:{unit_name or 'groups'}({held}),{REPLICATES}"
+    drawn += "" if level == 0.95 else f"|level:{level:g}"
     signature = (
         f"hitmiss:{__version__}|probe:logistic_regression(C=1,max_iter={MAX_ITER},{scaled})|folds:{folds},stratified,"
-        f"{kept}|shuffles:{shuffles}|seed:{seed}|n:{n}{f'|data:{data}' if data else ''}"
+        f"{kept}|shuffles:{shuffles}|seed:{seed}{drawn}|n:{n}{f'|data:{data}' if data else ''}"
     )
     return Results(rows, signature, merged((), notes))
 
@@ -259,19 +287,20 @@ def _blocks(ordered: Array) -> Iterator[slice]:
     return (slice(a, b) for a, b in pairwise(edges))
 
 
-def _interval(answers: _Answers, group: Array | None, seed: int) -> tuple[float, float, tuple[str, ...]]:
+def _interval(
+    answers: _Answers, unit: Array | None, seed: int, level: float
+) -> tuple[float, float, tuple[int, float] | None, tuple[str, ...]]:
+    """The ends, how many units they are drawn from (all, effective), and what to say of them."""
     accuracy, n = answers.accuracy, len(answers.hit)
-    if group is None:
-        return *wilson(accuracy * n, n), ()
-    place = np.unique(group, return_inverse=True)[1]
-    share = np.bincount(place, answers.weight)
-    few = (f"only {len(share)} groups: the interval is rough",) if len(share) < FEW_GROUPS else ()
-    if accuracy in (0.0, 1.0):  # no resample differs: a bootstrap would claim certainty
-        return *wilson(accuracy * len(share), len(share)), few
-    right = np.bincount(place, answers.weight * answers.hit)
-    units = np.arange(len(share))
-    drawn = draw_units(units, units >= 0, len(share), REPLICATES, generator(seed, "probe", "bootstrap"))
-    return *percentile((drawn @ right) / (drawn @ share)), few
+    if unit is None:
+        return *wilson(accuracy * n, n, level), None, ()
+    place = np.unique(unit, return_inverse=True)[1]
+    share, right = (
+        np.bincount(place, weights).astype(np.float64) for weights in (answers.weight, answers.weight * answers.hit)
+    )
+    low, high = unit_share(right, share, REPLICATES, generator(seed, "probe", "bootstrap"), level)
+    few = (f"no interval: only {len(share)} units to draw from",) if math.isnan(low) else ()
+    return low, high, (len(share), effective(share)), few
 
 
 def _copies(x: Array, group: Array | None) -> tuple[str, ...]:
@@ -303,8 +332,9 @@ def _check_column(values: ArrayLike, what: str) -> Array:
     return column.astype(str) if column.dtype == object else column
 
 
-def _check_sizes(x: Array, y: Array, group: Array | None) -> None:
+def _check_sizes(x: Array, y: Array, group: Array | None, unit: Array | None) -> None:
     sizes = {"embeddings": len(x), "labels": len(y)} | ({} if group is None else {"groups": len(group)})
+    sizes |= {} if unit is None else {"units": len(unit)}
     if len(set(sizes.values())) > 1:
         raise DataError(f"each item needs one embedding, one label and one group; found {sizes}")
 

@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.question import OWN, Design, Languages, ReadSpec, apart, shown, stored
+from hitmiss.core.question import OWN, Design, Languages, ReadSpec, apart, names_of, shown, stored
 from hitmiss.core.results import Estimate, Results, merged
 from hitmiss.core.trials import Header, Trials
 from hitmiss.derive.decisions import Deciding, Rule, decide_groups, decided_trials
@@ -371,12 +371,27 @@ def _titles(predictions: Predictions) -> dict[str, str]:
 
 
 def evaluate_run(
-    run: Run, *, bootstrap: int = REPLICATES, seed: int = 0, level: float = 0.95, undefined: str = "zero"
+    run: Run,
+    *,
+    bootstrap: int = REPLICATES,
+    unit: str | Sequence[str] | None = None,
+    seed: int = 0,
+    level: float = 0.95,
+    undefined: str = "zero",
 ) -> Board:
-    """Every figure of every language with its interval, the averages, and what to worry about."""
+    """Every figure of every language with its interval, the averages, and what to worry about.
+
+    `unit` names a column (an author, a thread) whose texts are drawn together; it must be among the `slices` that were read.
+    """
     several = len(run.groups) > 1
     design = Design(protocol=find_protocol("toxicity"), by=((run.group,),) if several else ()).changed(
-        bootstrap=bootstrap, seed=seed, level=level, undefined=undefined, threshold=run.threshold, languages=run.asked
+        bootstrap=bootstrap,
+        unit=names_of(unit),
+        seed=seed,
+        level=level,
+        undefined=undefined,
+        threshold=run.threshold,
+        languages=run.asked,
     )
     told = () if undefined == "zero" else ("undefined:null",)
     trials = run.measured.retitle(choices=(*run.measured.header.choices, *told))

@@ -20,7 +20,7 @@ from hitmiss.core.question import Triage as TriageDesign
 from hitmiss.core.results import Estimate, Results, rows_of
 from hitmiss.core.trials import Trials
 from hitmiss.core.values import Rate
-from hitmiss.derive.bands import at_bands, halves
+from hitmiss.derive.bands import at_bands, at_sureness, halves
 from hitmiss.derive.calibration import recalibrate
 from hitmiss.engine.measure import measure
 from hitmiss.engine.resample import Columns, Sample, samples_of_runs
@@ -330,6 +330,7 @@ def evaluate_triage(
     metrics: Sequence[str] = (),
     by: Sequence[str | Sequence[str]] = (),
     bootstrap: int = 1000,
+    unit: str | Sequence[str] | None = None,
     seed: int = 0,
     level: float = 0.95,
     undefined: str = "null",
@@ -338,7 +339,7 @@ def evaluate_triage(
     """From results files (and, where they have no labels, the dataset) to every figure of the document."""
     trials = read_trials(results, dataset, find_protocol("triage"), ReadSpec().changed(**reading))
     return evaluate_trials(
-        trials, metrics=metrics, by=by, bootstrap=bootstrap, seed=seed, level=level, undefined=undefined
+        trials, metrics=metrics, by=by, bootstrap=bootstrap, unit=unit, seed=seed, level=level, undefined=undefined
     )
 
 
@@ -348,14 +349,16 @@ def evaluate_trials(
     metrics: Sequence[str] = (),
     by: Sequence[str | Sequence[str]] = (),
     bootstrap: int = 1000,
+    unit: str | Sequence[str] | None = None,
     seed: int = 0,
     level: float = 0.95,
     undefined: str = "null",
 ) -> Triage:
-    """Every figure of the document for trials with verdicts."""
+    """Every figure of the document for trials with verdicts; `unit` names what is drawn as a whole."""
     if undefined not in UNDEFINED:
         raise UnknownName("rule for undefined figures", undefined, UNDEFINED)
-    design = Design.of(metrics, by=by, gap=False, bootstrap=bootstrap, seed=seed, level=level, undefined=undefined)
+    plan: dict[str, Any] = {"bootstrap": bootstrap, "unit": unit, "seed": seed, "level": level}
+    design = Design.of(metrics, by=by, gap=False, undefined=undefined, **plan)
     return evaluate_design(trials, replace(design, protocol=find_protocol("triage"), triage=TriageDesign()))
 
 
@@ -365,6 +368,7 @@ def evaluate_design(trials: Trials, design: Design) -> Triage:
     if protocol.zero_undefined:
         trials = trials.retitle(choices=(*trials.header.choices, "undefined:zero"))
     plan: dict[str, Any] = {"bootstrap": design.bootstrap, "seed": design.seed, "level": design.level}
+    plan["unit"] = design.unit
     wanted, warnings = _wanted(design.metrics, protocol, trials)
     repeated = is_repeated(trials)
     work = measure_repeated if repeated else measure
@@ -379,7 +383,7 @@ def asides_of(trials: Trials, protocol: Protocol, plan: Mapping[str, Any]) -> As
     repeated = is_repeated(trials)
     return Asides(
         confusions=tuple(confusions(trials)),
-        flips=flips(trials, level=plan["level"]) if repeated else Results(()),
+        flips=flips(trials, **plan) if repeated else Results(()),
         majority=_majority(trials, protocol, plan) if repeated else Results(()),
         latency=latency(trials, **plan),
         spending=spending(trials),
@@ -490,14 +494,25 @@ def repeats_of(figures: Results) -> list[Estimate]:
     return means or [e for e in figures if e.average is None and not e.slice]
 
 
+def unit_of(design: Design) -> str | None:
+    """The one unit that guarantees and halves go by; None where rows are independent."""
+    if len(design.unit) > 1:
+        raise UsageError(
+            f"guarantees and halves go by one unit; found {', '.join(design.unit)}", code="guarantee-units"
+        )
+    return design.unit[0] if design.unit else None
+
+
 def decided(trials: Trials, design: Design, development: Trials | None = None) -> Trials:
     """The trials that a triage judges: without the half that thresholds were chosen on, with verdicts by the thresholds, and
     with confidences recalibrated on other rows."""
     triage = design.triage or TriageDesign()
     if triage.half:
-        trials = halves(trials, design.seed)[1]
+        trials = halves(trials, design.seed, unit_of(design))[1]
     if triage.bands is not None:
         trials = at_bands(trials, triage.bands)
+    if triage.sureness is not None:
+        trials = at_sureness(trials, triage.sureness)
     if triage.recalibration is None:
         return trials
     if development is None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 import polars as pl
 
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.question import ReadSpec
-from hitmiss.derive.decisions import Deciding
-from hitmiss.engine.tuning import Tuned, tune
+from hitmiss.core.question import Plan, Protocol, ReadSpec
+from hitmiss.core.trials import Trials
+from hitmiss.derive.decisions import Deciding, at_threshold
+from hitmiss.engine.compare import compare
+from hitmiss.engine.measure import measure
+from hitmiss.engine.tuning import DEFAULT, Tuned, tune
 from hitmiss.io.predictions import files_of, language_of, without_own_outputs
 from hitmiss.io.write import write_csv
 from hitmiss.protocols.toxicity import Run, load_files, load_table
@@ -33,6 +36,7 @@ class Tuning:
     test: Run | None
     test_paths: tuple[Path, ...]
     warnings: tuple[str, ...]
+    plan: Plan | None = None
 
 
 def tune_files(
@@ -43,23 +47,57 @@ def tune_files(
     search: str = "exact",
     group: str | None = None,
     spec: ReadSpec | None = None,
+    plan: Plan | None = None,
 ) -> Tuning:
-    """Choose the threshold of each group on validation files and judge it on test files where there are any."""
+    """Choose the threshold of each group on validation files and judge it on test files where there are any.
+
+    With a `plan`, what is judged has intervals; its unit is a column of the test files.
+    """
     how = spec or ReadSpec()
     kept, left = without_own_outputs(files_of(validation))
     kept_test, left_test = without_own_outputs(files_of(test))
     own = load_sides(kept, group, how)
-    other = load_sides(kept_test, group, how, whole=True) if test else None
+    other = (
+        load_sides(kept_test, group, how.changed(slices=plan.unit or None) if plan else how, whole=True)
+        if test
+        else None
+    )
     if other is not None and set(own.groups) != set(other.groups):
         raise DataError(
             f"validation has {', '.join(own.groups)} and test has {', '.join(other.groups)}; give both for the same ones"
         )
     judged = other.trials if other else None
     rows = tune(own.trials, own.group, own.groups, maximize=maximize, search=search, test=judged)
+    if judged is not None and plan is not None and plan.bootstrap:
+        rows = [_with_intervals(r, judged.where(**{own.group: r.group}), maximize, plan) for r in rows]
     paths = tuple(map(Path, kept_test))
     skipped = sorted({Path(p).name for p in (*left, *left_test)})
     said = [f"left out, as hitmiss wrote them and they are no predictions: {', '.join(skipped)}"] if skipped else []
-    return Tuning(tuple(rows), maximize, search, own.group, other, paths, (*said, *_warnings(rows, own, other)))
+    return Tuning(tuple(rows), maximize, search, own.group, other, paths, (*said, *_warnings(rows, own, other)), plan)
+
+
+def _with_intervals(row: Tuned, test: Trials, maximize: str, plan: Plan) -> Tuned:
+    """The row with how sure its figure on test is, and its gain over 0.5: both from draws of trials, or of units."""
+    at = [at_threshold(test, t) for t in (DEFAULT, row.chosen.threshold)]
+    asked: dict[str, Any] = {"bootstrap": plan.bootstrap, "unit": plan.unit, "seed": plan.seed, "level": plan.level}
+    whole = measure(at[1], [maximize], protocol=Protocol(zero_undefined=True), **asked).one(maximize)
+    (gain,) = [
+        d
+        for d in compare(
+            at[0], at[1], [maximize], force=True, test="bootstrap", protocol=Protocol(zero_undefined=True), **asked
+        )
+        if not d.slice and d.average is None
+    ]
+    note = "; ".join(dict.fromkeys(filter(None, (whole.note, gain.note)))) or None
+    return replace(
+        row,
+        test_low=whole.low,
+        test_high=whole.high,
+        gain_low=gain.low,
+        gain_high=gain.high,
+        units=whole.units,
+        note=note,
+    )
 
 
 def load_sides(paths: Sequence[str], group: str | None, spec: ReadSpec, *, whole: bool = False) -> Run:
@@ -90,7 +128,9 @@ def _warnings(rows: Sequence[Tuned], own: Run, other: Run | None) -> list[str]:
         r.group for r in rows if r.test is not None and r.test_at_default is not None and r.test < r.test_at_default
     ]
     if worse:
-        found.append(f"on test 0.5 would have been better than the tuned threshold: {', '.join(worse)}")
+        shown = [r.group for r in rows if r.gain_high is not None and r.gain_high < 0.0]
+        sure = f"; shown by the interval of the difference: {', '.join(shown)}" if shown else ""
+        found.append(f"on test 0.5 would have been better than the tuned threshold: {', '.join(worse)}{sure}")
     return list(dict.fromkeys(found))
 
 

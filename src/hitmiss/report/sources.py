@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from hitmiss.claims.open import is_results, name_runs, open_run, split_choice
 from hitmiss.core.errors import DataError, UsageError
@@ -197,6 +197,7 @@ def measured(trials: Trials, name: str, measuring: Measuring) -> RunData:
             metrics=design.metrics,
             by=design.by,
             bootstrap=design.bootstrap,
+            unit=design.unit,
             seed=design.seed,
             level=design.level,
         ).figures
@@ -228,7 +229,8 @@ def _asides(trials: Trials, protocol: Protocol, measuring: Measuring) -> Asides 
     if "decision" not in trials.frame.columns:
         return None
     design = measuring.design
-    plan: dict[str, int | float] = {"bootstrap": design.bootstrap, "seed": design.seed, "level": design.level}
+    plan: dict[str, Any] = {"bootstrap": design.bootstrap, "seed": design.seed, "level": design.level}
+    plan["unit"] = design.unit
     found = asides_of(trials, protocol, plan)
     if measuring.human is None:
         return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
@@ -9,7 +10,8 @@ from typing import Any, Final
 
 from hitmiss.core.results import Estimate, Results, number
 from hitmiss.core.schema import Spec
-from hitmiss.derive.bands import Point
+from hitmiss.core.values import Rate
+from hitmiss.derive.bands import Answered, Point
 from hitmiss.metrics.counts import Counts
 from hitmiss.protocols.triage import CHANCE, Asides, Confusion, Triage, repeats_of
 from hitmiss.report.people_tables import people_tables
@@ -260,7 +262,7 @@ def reliability_table(bins: Sequence[Bin]) -> Table:
             Cell(f"{b.edges[0]:g}–{b.edges[1]:g}"),
             Cell(f"{b.n:,}"),
             Cell(number(b.confidence)),
-            Cell(number(b.accuracy), f"[{b.low:.4f}, {b.high:.4f}]".replace("[0.", "[.").replace(" 0.", " .")),
+            Cell(number(b.accuracy), _ends(b.low, b.high)),
             Cell(f"{b.accuracy - b.confidence:+.4f}"),
         )
         for b in bins
@@ -272,17 +274,34 @@ def reliability_table(bins: Sequence[Bin]) -> Table:
 
 def sweep_table(points: Sequence[Point]) -> Table:
     """Pairs of thresholds with what they let slip, flag wrongly and send to review."""
-    distinct = {(p.bands.low, p.bands.high): p for p in points}
+    found = {(p.bands.low, p.bands.high): (p.slip, p.false_flag, p.review) for p in points}
+    return _swept("pairs of thresholds on this data", ("low", "high"), found)
+
+
+def sureness_table(points: Sequence[Answered]) -> Table:
+    """Least confidences of both verdicts with what they let slip, flag wrongly and leave to people."""
+    found = {
+        (p.sureness.negative, p.sureness.positive): (p.slip, p.false_flag, p.review)
+        for p in points
+        if p.sureness is not None and p.slip is not None and p.false_flag is not None and p.review is not None
+    }
+    return _swept("least confidences on this data", ("real from", "fake from"), found)
+
+
+def _swept(title: str, names: tuple[str, str], found: Mapping[tuple[float, float], tuple[Rate, Rate, Rate]]) -> Table:
     rows = [
         (
-            Cell(f"{p.bands.low:.4f}"),
-            Cell(f"{p.bands.high:.4f}"),
-            Cell(number(float(p.slip))),
-            Cell(number(float(p.false_flag))),
-            Cell(number(float(p.review))),
-            Cell(f"{p.review.hits:,.0f}"),
+            *(Cell(f"{end:.4f}") for end in ends),
+            Cell(number(float(slip))),
+            Cell(number(float(flag))),
+            Cell(number(float(review))),
+            Cell(f"{review.hits:,.0f}"),
         )
-        for p in sorted(distinct.values(), key=lambda p: (float(p.slip), float(p.false_flag)))
+        for ends, (slip, flag, review) in sorted(found.items(), key=lambda row: tuple(map(float, row[1][:2])))
     ]
-    header = ("low", "high", "fake_slip_rate ↓", "real_false_flag_rate ↓", "review ↓", "items")
-    return Table("pairs of thresholds on this data", header, tuple(rows), 0)
+    return Table(title, (*names, "fake_slip_rate ↓", "real_false_flag_rate ↓", "review ↓", "items"), tuple(rows), 0)
+
+
+def _ends(low: float, high: float) -> str:
+    """The ends of a share; nothing where it has none."""
+    return "" if math.isnan(low) else f"[{low:.4f}, {high:.4f}]".replace("[0.", "[.").replace(" 0.", " .")

@@ -16,7 +16,7 @@ def records(tuning: Tuning) -> list[dict[str, Any]]:
     rows = []
     for row in tuning.rows:
         facts = asdict(row)
-        rows.append({**facts, "threshold": row.chosen.threshold, "drop": row.drop})
+        rows.append({**facts, "threshold": row.chosen.threshold, "drop": row.drop, "gain": row.gain})
     return rows
 
 
@@ -34,7 +34,7 @@ def table(tuning: Tuning) -> Table:
         f"{other} ({m})",
     ]
     judged = tuning.test is not None
-    header += ["test n", f"{m} test", "drop", f"test at {default}"] if judged else []
+    header += ["test n", f"{m} test", "drop", f"test at {default}", f"gain over {default}"] if judged else []
     rows = tuple(_row(row, other, judged) for row in tuning.rows)
     return Table(f"thresholds that maximise {m} on validation", tuple(header), rows)
 
@@ -52,5 +52,16 @@ def _row(row: Tuned, other: str, judged: bool) -> tuple[Cell, ...]:
     ]
     if judged:
         drop = f"{row.drop:+.4f}" if row.drop is not None else ""
-        cells += [Cell(f"{row.test_n:,}"), Cell(number(row.test)), Cell(drop), Cell(number(row.test_at_default))]
+        gain = f"{row.gain:+.4f}" if row.gain is not None else ""
+        cells += [
+            Cell(f"{row.test_n:,}"),
+            Cell(number(row.test), _ends(row.test_low, row.test_high)),
+            Cell(drop),
+            Cell(number(row.test_at_default)),
+            Cell(gain, _ends(row.gain_low, row.gain_high)),
+        ]
     return tuple(cells)
+
+
+def _ends(low: float | None, high: float | None) -> str:
+    return "" if low is None or high is None else f"[{low:.4f}, {high:.4f}]"

@@ -90,13 +90,13 @@ def drift_of(trials: Trials, asked: Design) -> Results:
     paired = beside_clean(trials, by, clean=base, pair_by=linked, threshold=asked.threshold)
     frozen, unit = paired.header.threshold, asked.unit or (linked,)
     assert frozen is not None  # `beside_clean` has put it there
-    plan = {"bootstrap": bootstrap, "seed": seed, "level": level, "interval": "percentile"}
+    plan = {"bootstrap": bootstrap, "seed": seed, "level": level}
     design = Design.of(METRICS, by=[(shown(by),)], unit=unit, gap=False, **plan)
     rows = _arranged(measure_design(paired, design), paired, by, base)
     notes = [f"decisions: score > {frozen.value:.6g}, a threshold {frozen.origin}", *_fakes_only(rows)]
     notes += [note for note in paired.header.notes if note not in trials.header.notes]
     made = Results(tuple(rows), warnings=tuple(notes), reading=reading, design=asked, content=content)
-    over = f"{bootstrap},unit={'*'.join(unit)},percentile,{level:g},seed={seed}" if bootstrap else "none"
+    over = f"{bootstrap},unit={'*'.join(unit)},auto,{level:g},seed={seed}" if bootstrap else "none"
     named = ",".join("*".join(grouping) for grouping in asked.by)
     signature = signed(
         made,

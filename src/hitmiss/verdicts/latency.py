@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
 import polars as pl
 
-from hitmiss.core.question import shown
+from hitmiss.core.question import names_of, shown
 from hitmiss.core.results import Estimate, Results
 from hitmiss.core.trials import Trials
 from hitmiss.engine.measure import measure
@@ -20,11 +21,12 @@ HIT_BELOW: Final = 0.25
 METRICS: Final = ("median_seconds", "p95_seconds")
 
 
-def by_component(trials: Trials) -> Trials | None:
-    """One row a trial and timing component, with its seconds and how it was served; None where there are no times."""
+def by_component(trials: Trials, unit: Sequence[str] = ()) -> Trials | None:
+    """One row a trial and timing component, with its seconds, how it was served and its units; None without times."""
     head = trials.header
     names = [name for name in head.numbers if name.endswith(SUFFIX)]
-    keep = ["item", "target", "label", *head.runs, SERVED]
+    own = [trials.own(name) for name in unit if name != "item"]
+    keep = dict.fromkeys(["item", "target", "label", *head.runs, SERVED, *own])
     served = trials.frame.with_columns(_served(trials).alias(SERVED))
     parts = [
         served.select(*keep, component=pl.lit(name.removesuffix(SUFFIX)), seconds=pl.col(name)).drop_nulls("seconds")
@@ -32,7 +34,13 @@ def by_component(trials: Trials) -> Trials | None:
     ]
     if not parts or not any(part.height for part in parts):
         return None
-    header = replace(head, runs=(*head.runs, "component"), slices=(SERVED,), numbers=("seconds",), notes=())
+    header = replace(
+        head,
+        runs=(*head.runs, "component"),
+        slices=(SERVED, *(c for c in own if c not in head.runs)),
+        numbers=("seconds",),
+        notes=(),
+    )
     return Trials.from_frame(pl.concat(parts).sort("seconds"), header)
 
 
@@ -44,16 +52,23 @@ def _served(trials: Trials) -> pl.Expr:
     return pl.when(pl.col("retries") > 0).then(pl.lit("retried")).otherwise(known)
 
 
-def latency(trials: Trials, *, bootstrap: int = 1000, seed: int = 0, level: float = 0.95) -> Results:
+def latency(
+    trials: Trials,
+    *,
+    bootstrap: int = 1000,
+    unit: str | Sequence[str] | None = None,
+    seed: int = 0,
+    level: float = 0.95,
+) -> Results:
     """Median and 95th percentile of each component, by how the answer was served; never over hits and misses together.
 
-    Intervals are from order statistics, or over items where those repeat.
+    Intervals are from order statistics, or over items where those repeat, or over the `unit` that is named.
     """
-    times = by_component(trials)
+    over = names_of(unit) or (("item",) if is_repeated(trials) else ())
+    times = by_component(trials, over)
     if times is None:
         return Results(())
-    unit = "item" if is_repeated(trials) else None
-    asked = {"bootstrap": bootstrap if unit else 0, "unit": unit, "seed": seed, "level": level}
+    asked = {"bootstrap": bootstrap if over else 0, "unit": over, "seed": seed, "level": level}
     found = measure(pooled(times, TRIAL), METRICS, by=[SERVED], **asked)  # type: ignore[arg-type]
     apart = {tuple(e.run.items()) for e in found if e.slice and e.average is None}
     rows = [e for e in found if e.average is None and (e.slice or tuple(e.run.items()) not in apart)]

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, get_args
 import polars as pl
 
 from hitmiss.core.errors import DataError, Fault, UnknownName
-from hitmiss.core.question import Protocol
+from hitmiss.core.question import Protocol, names_of
 from hitmiss.core.results import Results, rows_of
 from hitmiss.core.trials import Header, Trials, stack
 from hitmiss.core.values import ABSTAIN, Rate
@@ -111,6 +111,7 @@ def evaluate_teamwork(
     where: Where = "unanswered",
     metrics: Sequence[str] = METRICS,
     bootstrap: int = 1000,
+    unit: str | Sequence[str] | None = None,
     seed: int = 0,
     level: float = 0.95,
     protocol: Protocol | None = None,
@@ -119,7 +120,7 @@ def evaluate_teamwork(
     people = words_of_people(system, said)
     both = together(system, people, where)
     plan: dict[str, Any] = {"bootstrap": bootstrap, "seed": seed, "level": level}
-    figures = _figures(system, people, both, list(metrics), {**plan, "protocol": protocol})
+    figures = _figures(system, people, both, list(metrics), {**plan, "protocol": protocol, "unit": names_of(unit)})
     rows = [dict(zip(own["reviewer"], map(str, own["decision"]), strict=True)) for own in _by_item(said.reviews)]
     seconds = said.frame["seconds"].drop_nulls()
     return Teamwork(
@@ -138,7 +139,8 @@ def evaluate_teamwork(
 
 def _figures(system: Trials, people: Trials, both: Trials, metrics: list[str], options: Mapping[str, Any]) -> Results:
     """The metrics of the three. Where runs were repeated, the mean over trials; people have judged each item once."""
-    machine = stack({SYSTEM: _bare(system), TOGETHER: _bare(both)}, WHO)
+    unit = options["unit"]
+    machine = stack({SYSTEM: _bare(system, unit), TOGETHER: _bare(both, unit)}, WHO)
     repeated = is_repeated(machine)
     figures = (measure_repeated if repeated else measure)(machine, metrics, **options)
     if not len(people):
@@ -147,7 +149,7 @@ def _figures(system: Trials, people: Trials, both: Trials, metrics: list[str], o
     named = replace(people, frame=people.frame.with_columns(pl.lit("-").alias(name) for name in runs)).retitle(
         runs=runs
     )
-    alone = measure(stack({PEOPLE: _bare(named)}, WHO), metrics, **options)
+    alone = measure(stack({PEOPLE: _bare(named, unit)}, WHO), metrics, **options)
     rows = [replace(e, run={k: v for k, v in e.run.items() if k != TRIAL}, average="mean") for e in alone]
     return figures + (replace(alone, estimates=tuple(rows)) if repeated else alone)
 
@@ -203,10 +205,11 @@ def together(system: Trials, people: Trials, where: Where = "unanswered") -> Tri
     return system.put(decision=decided).retitle(sources=sources)
 
 
-def _bare(trials: Trials) -> Trials:
-    """The question, the truth and the decision: what all three have."""
-    head = replace(trials.header, slices=(), numbers=(), notes=(), choices=())
-    return Trials(trials.frame.select("item", "target", "label", "decision", *head.runs), head)
+def _bare(trials: Trials, unit: Sequence[str]) -> Trials:
+    """The question, the truth, the decision and the units that are drawn: what all three have."""
+    own = tuple(dict.fromkeys(trials.own(name) for name in unit if name not in ("item", *trials.header.runs)))
+    head = replace(trials.header, slices=own, numbers=(), notes=(), choices=())
+    return Trials(trials.frame.select("item", "target", "label", "decision", *head.runs, *own), head)
 
 
 def _by_item(reviews: pl.DataFrame) -> list[pl.DataFrame]:

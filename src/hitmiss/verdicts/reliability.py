@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from hitmiss.core.errors import UsageError
+from hitmiss.core.question import Plan, names_of
 from hitmiss.core.tally import Array, Floats
 from hitmiss.core.trials import Trials
 from hitmiss.engine.resample import Columns, Sample, samples_of_runs
 from hitmiss.metrics.confidence import bin_of
-from hitmiss.stats import intervals
-from hitmiss.stats.bootstrap import draw_units, generator
+from hitmiss.stats.bootstrap import generator, unit_share
 from hitmiss.stats.intervals import wilson
 
 
@@ -36,56 +37,50 @@ def reliability(
     bins: int = 10,
     closed: str = "left",
     bootstrap: int = 1000,
+    unit: str | Sequence[str] | None = None,
     seed: int = 0,
     level: float = 0.95,
 ) -> list[Bin]:
-    """The bins of every run that hold trials; intervals are Wilson's, or over items where those repeat.
+    """The bins of every run that hold trials; intervals are Wilson's, or over items where those repeat, or over `unit`.
 
     >>> t = Trials.of([1, 1, 0, 0], decision=[1, 1, 0, 1], confidence=[0.9, 0.9, 0.7, 0.7])
     >>> [(b.edges, b.n, b.confidence, b.accuracy) for b in reliability(t)]
     [((0.7, 0.8), 2, 0.7, 0.5), ((0.9, 1.0), 2, 0.9, 1.0)]
     """
     columns = Columns(trials)
-    return [b for sample in samples_of_runs(columns) for b in _bins(sample, bins, closed, (bootstrap, seed, level))]
+    plan = Plan(bootstrap, names_of(unit) or (("item",) if columns.is_repeated else ()), seed, level)
+    return [b for sample in samples_of_runs(columns) for b in _bins(sample, bins, closed, plan)]
 
 
-def _bins(sample: Sample, bins: int, closed: str, plan: tuple[int, int, float]) -> list[Bin]:
+def _bins(sample: Sample, bins: int, closed: str, plan: Plan) -> list[Bin]:
     stated, happened = sample.columns.named("confidence")[sample.rows], sample.columns.outcome[sample.rows]
     used = np.flatnonzero((happened < 4) & ~np.isnan(stated))
     right = np.isin(happened[used], (0, 3)).astype(np.float64)
     place = bin_of(stated[used], bins, closed)
     n = np.bincount(place, minlength=bins)
     hits, sums = (np.bincount(place, weights=w, minlength=bins) for w in (right, stated[used]))
-    ends = _by_items(sample, used, place, right, bins, plan) if sample.columns.is_repeated else None
+    ends = _by_units(sample, used, place, right, bins, plan) if plan.unit else None
     found = []
     for b in np.flatnonzero(n).tolist():
-        low, high = wilson(hits[b], n[b], plan[2]) if ends is None else ends[b]
-        method = "wilson" if ends is None else f"bootstrap {plan[0]},unit=item"
+        low, high = wilson(hits[b], n[b], plan.level) if ends is None else ends[b]
+        method = "wilson" if ends is None else f"bootstrap {plan.bootstrap},unit={'*'.join(plan.unit)}"
         shares = float(sums[b] / n[b]), float(hits[b] / n[b])
         found.append(Bin(dict(sample.run), (b / bins, (b + 1) / bins), int(n[b]), *shares, low, high, method))
     return found
 
 
-def _by_items(
-    sample: Sample,
-    used: Array,
-    place: Array,
-    right: Floats,
-    bins: int,
-    plan: tuple[int, int, float],
+def _by_units(
+    sample: Sample, used: Array, place: Array, right: Floats, bins: int, plan: Plan
 ) -> list[tuple[float, float]]:
-    """Intervals of the share right in each bin when items are drawn as wholes."""
-    bootstrap, seed, level = plan
-    codes, values = sample.columns.codes("item")
-    item = codes[sample.rows]
-    rng = generator(seed, "unit", "item")
-    weights = draw_units(item, sample.positive, len(values), bootstrap, rng, by_class=False)
-    where = item[used] * bins + place
+    """Intervals of the share right in each bin when units (items with all their trials, or wider ones) are drawn."""
+    if len(plan.unit) > 1:
+        raise UsageError("bins of reliability are drawn over one unit; name one", code="crossed-bins")
+    codes, values = sample.columns.asked_codes(plan.unit[0])
+    where = codes[sample.rows][used] * bins + place
     size = len(values) * bins
-    tables = [np.bincount(where, weights=w, minlength=size).reshape(-1, bins) for w in (right, np.ones_like(right))]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        drawn = (weights @ tables[0]) / (weights @ tables[1])
-    return [
-        intervals.percentile(drawn[:, b], level) if not np.isnan(drawn[:, b]).all() else (math.nan, math.nan)
-        for b in range(bins)
-    ]
+    hits, sizes = (
+        np.bincount(where, weights=w, minlength=size).reshape(-1, bins).astype(np.float64)
+        for w in (right, np.ones_like(right))
+    )
+    rng = generator(plan.seed, "unit", plan.unit[0])
+    return [unit_share(hits[:, b], sizes[:, b], plan.bootstrap, rng, plan.level) for b in range(bins)]

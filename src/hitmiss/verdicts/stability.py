@@ -6,6 +6,7 @@ as wholes with all their trials. The two are never mixed, and no row of a repeat
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -14,13 +15,14 @@ import numpy as np
 import polars as pl
 
 from hitmiss.core.errors import UsageError
-from hitmiss.core.question import Protocol, parse_by
+from hitmiss.core.question import Plan, Protocol, names_of, parse_by
 from hitmiss.core.results import Estimate, Results, merged
 from hitmiss.core.schema import Spec
 from hitmiss.core.trials import Trials
 from hitmiss.core.values import ABSTAIN, FAILED, Rate
 from hitmiss.engine.measure import measure
 from hitmiss.engine.signature import digest_of, read_signature, render
+from hitmiss.stats.bootstrap import generator, unit_share
 from hitmiss.stats.intervals import wilson
 
 TRIAL: Final = "trial"
@@ -45,6 +47,7 @@ def measure_repeated(
     *,
     by: Sequence[str | Sequence[str]] = (),
     bootstrap: int = 1000,
+    unit: str | Sequence[str] | None = None,
     seed: int = 0,
     level: float = 0.95,
     protocol: Protocol | None = None,
@@ -53,17 +56,19 @@ def measure_repeated(
 ) -> Results:
     """Each repetition by itself; then `mean` over them with the interval over items, and `sd` over them.
 
-    Slices are of all repetitions together, with intervals over items.
+    Slices are of all repetitions together, with intervals over items. `unit`: wider units than items (speakers, sources),
+    drawn with all their items and repetitions.
     """
     if not is_repeated(trials, column):
         raise UsageError(f"no run has more than one {column}")
     own: dict[str, Any] = {"bootstrap": bootstrap, "seed": seed, "level": level, "protocol": protocol}
-    each = measure(trials, metrics, remarks=remarks, **own)
+    each = measure(trials, metrics, remarks=remarks, unit=unit, **own)
+    over = names_of(unit) or ("item",)
     wide = replace(protocol or Protocol(), slice_metrics=())
-    together = measure(pooled(trials, column), metrics, by=[column], unit="item", **{**own, "protocol": wide})
+    together = measure(pooled(trials, column), metrics, by=[column], unit=over, **{**own, "protocol": wide})
     means = [_mean(e, column) for e in together if e.average == "macro"]
     means += _made_once(each, means, column)
-    sliced = measure(pooled(trials, column), metrics, by=by, unit="item", **own) if by else Results(())
+    sliced = measure(pooled(trials, column), metrics, by=by, unit=over, **own) if by else Results(())
     rows = (*each, *means, *_deviations(each, column), *(e for e in sliced if e.slice))
     return replace(
         each, estimates=rows, warnings=merged(each.warnings, sliced.warnings), signature=_signed(together, rows, by)
@@ -106,10 +111,19 @@ def _signed(together: Results, rows: tuple[Estimate, ...], by: Sequence[str | Se
     return render({**parts, "by": groupings or "none", "repeats": TRIAL, "out": digest_of(rows)})
 
 
-def flips(trials: Trials, column: str = TRIAL, level: float = 0.95) -> Results:
+def flips(
+    trials: Trials,
+    column: str = TRIAL,
+    level: float = 0.95,
+    *,
+    bootstrap: int = 1000,
+    unit: str | Sequence[str] | None = None,
+    seed: int = 0,
+) -> Results:
     """Per run the share of items whose verdict is not the same in all trials, and of those called both classes.
 
-    A failed call is a verdict of its own. Items asked once are left out.
+    A failed call is a verdict of its own. Items asked once are left out. Intervals are Wilson's over items, or drawn over
+    a wider `unit`.
 
     >>> from hitmiss.core.trials import Header
     >>> t = Trials.of([1, 1, 0, 0], item=list("aabb"), decision=[1, 0, 0, 0], trial=["1", "2", "1", "2"],
@@ -119,38 +133,58 @@ def flips(trials: Trials, column: str = TRIAL, level: float = 0.95) -> Results:
     """
     rest = [r for r in trials.header.runs if r != column]
     said = pl.col("decision").fill_null(FAILED)
+    units = tuple(name for name in names_of(unit) if name != "item")
+    over = pl.col(trials.own(units[0])).first() if units else pl.lit("")
     items = trials.frame.group_by([*rest, "item", "target"], maintain_order=True).agg(
         pl.col("label").first(),
+        over.alias(":unit"),
         pl.len().alias(":asked"),
         (said.n_unique() > 1).alias(":flipped"),
         ((said == 1).any() & (said == 0).any()).alias(":hard"),
     )
     items = items.filter(pl.col(":asked") > 1)
     groups = items.partition_by(rest, as_dict=True, maintain_order=True) if rest else {(): items}
+    plan = Plan(bootstrap, units, seed, level)
     return Results(
-        tuple(row for key, own in groups.items() for row in _flip_rows(dict(zip(rest, key, strict=True)), own, level))
+        tuple(row for key, own in groups.items() for row in _flip_rows(dict(zip(rest, key, strict=True)), own, plan))
     )
 
 
-def _flip_rows(run: Mapping[str, Any], own: pl.DataFrame, level: float) -> list[Estimate]:
-    rows = []
+def _flip_rows(run: Mapping[str, Any], own: pl.DataFrame, plan: Plan) -> list[Estimate]:
+    rows, method = [], f"bootstrap {plan}" if plan.unit else "wilson"
     for metric, column in (("flip_rate", ":flipped"), ("hard_flip_rate", ":hard")):
         rate = Rate(int(own[column].sum()), own.height)
-        low, high = wilson(rate.hits, rate.of, level)
+        low, high = _over_units(own, column, plan) if plan.unit else wilson(rate.hits, rate.of, plan.level)
+        known = not math.isnan(low)
         rows.append(
             Estimate(
                 metric,
                 float(rate),
-                low,
-                high,
+                low if known else None,
+                high if known else None,
                 own.height,
                 int(own["label"].sum()),
                 run=dict(run),
-                method="wilson",
+                method=method if known else None,
+                note=None if known else _why_none(plan),
                 of=rate.of,
             )
         )
     return rows
+
+
+def _why_none(plan: Plan) -> str:
+    if len(plan.unit) > 1:
+        return "no interval: shares of items are drawn over one unit, and two are crossed here"
+    return f"no interval: too few of {plan.unit[0]}" if plan.bootstrap else "no interval: add --bootstrap 1000"
+
+
+def _over_units(own: pl.DataFrame, column: str, plan: Plan) -> tuple[float, float]:
+    if len(plan.unit) > 1:
+        return math.nan, math.nan
+    parts = own.group_by(":unit", maintain_order=True).agg(pl.col(column).sum().alias(":hits"), pl.len().alias(":n"))
+    hits, sizes = (parts[name].to_numpy().astype(np.float64) for name in (":hits", ":n"))
+    return unit_share(hits, sizes, plan.bootstrap, generator(plan.seed, "flips", column), plan.level)
 
 
 def majority(trials: Trials, column: str = TRIAL) -> Trials:

@@ -1,0 +1,183 @@
+"""`--unit` in every verb that prints intervals: units are drawn as wholes, counted, stored and replayed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hitmiss.cli.main import run
+
+Capture = pytest.CaptureFixture[str]
+FEW = ["--bootstrap", "200"]
+
+
+def said(capsys: Capture, *words: str, code: int = 0) -> str:
+    assert run([*words]) == code, capsys.readouterr().err
+    return capsys.readouterr().out
+
+
+def verdicts(path: Path, seed: int, speakers: int = 60, each: int = 20) -> Path:
+    """Speakers of whom some are nearly always judged wrongly, so that their rows say much the same."""
+    rng, lines = np.random.default_rng(seed), []
+    for s in range(speakers):
+        hard = rng.random() < 0.25
+        for i in range(each):
+            fake, sure = bool(rng.random() < 0.5), round(float(rng.beta(4, 2)), 3)
+            right = rng.random() < (0.45 if hard else 0.97)
+            answer = ("fake" if fake == right else "real") if rng.random() > 0.05 else "uncertain"
+            row = {"id": f"{s}-{i}", "label": "fake" if fake else "real", "prediction": answer, "confidence": sure}
+            lines.append(json.dumps({**row, "meta": {"speaker": f"s{s}"}}))
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def predictions(path: Path, seed: int, authors: int = 50, each: int = 12) -> Path:
+    rng, lines = np.random.default_rng(seed), ["id,language,author,y_true,y_prob"]
+    for a in range(authors):
+        level = 0.9 * rng.normal()
+        for i in range(each):
+            toxic = int(rng.random() < 0.4)
+            p = 1.0 / (1.0 + np.exp(-(2.0 * toxic - 1.0 + level + 0.5 * rng.normal())))
+            lines.append(f"{a}-{i},{'en' if a % 2 else 'es'},a{a},{toxic},{p:.6f}")
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def widths(document: dict, metric: str) -> list[float]:
+    rows = [e for e in document["estimates"] if e["metric"] == metric and e["average"] is None and e["low"] is not None]
+    return [e["high"] - e["low"] for e in rows]
+
+
+def test_triage_draws_units_and_the_claim_can_be_replayed(tmp_path: Path, capsys: Capture) -> None:
+    data, kept = str(verdicts(tmp_path / "r.jsonl", 0)), str(tmp_path / "t.json")
+    rows = json.loads(said(capsys, "triage", data, "--json", *FEW))
+    whole = json.loads(said(capsys, "triage", data, "--json", "--unit", "speaker", "-o", kept, *FEW))
+    assert widths(whole, "accuracy")[0] > 1.5 * widths(rows, "accuracy")[0]
+    (accuracy,) = [e for e in whole["estimates"] if e["metric"] == "accuracy"]
+    assert accuracy["units"] == 60 and whole["design"]["unit"] == ["speaker"]
+    assert "unit=speaker" in whole["signature"] and "|units:60" in whole["signature"]
+    assert "verified" in said(capsys, "verify", kept, data)
+    assert "verified" in said(capsys, "verify", whole["signature"], data)
+
+
+def test_least_confidences_with_a_guarantee_over_units(tmp_path: Path, capsys: Capture) -> None:
+    data, other = str(verdicts(tmp_path / "r.jsonl", 1)), str(verdicts(tmp_path / "dev.jsonl", 2, speakers=200))
+    words = [
+        "triage",
+        data,
+        "--choose",
+        "guarantee",
+        "--choose-on",
+        other,
+        "--max-slip",
+        "0.2",
+        "--max-false-flag",
+        "0.2",
+    ]
+    rows = json.loads(said(capsys, *words, "--json", *FEW))["design"]["triage"]["sureness"]
+    whole = json.loads(said(capsys, *words, "--unit", "speaker", "--json", *FEW))
+    limits = whole["design"]["triage"]["sureness"]
+    assert limits["negative"] > rows["negative"] and limits["positive"] > rows["positive"]
+    assert "units" in limits["origin"] and whole["choice"]["slip"] <= 0.2
+    answered = [json.loads(line) for line in Path(data).read_text().splitlines()]
+    slips = [
+        r
+        for r in answered
+        if r["label"] == "fake" and r["prediction"] == "real" and r["confidence"] >= limits["negative"]
+    ]
+    fakes = sum(r["label"] == "fake" for r in answered)
+    (slip,) = [e["value"] for e in whole["estimates"] if e["metric"] == "fake_slip_rate"]
+    assert slip == pytest.approx(len(slips) / fakes)
+
+
+def test_a_least_confidence_can_be_given_and_verified(tmp_path: Path, capsys: Capture) -> None:
+    data, kept = str(verdicts(tmp_path / "r.jsonl", 3)), str(tmp_path / "t.json")
+    words = ["--least-confidence", "0.7", "0.8"]
+    found = json.loads(said(capsys, "triage", data, *words, "-o", kept, "--json", *FEW))
+    rows = [json.loads(line) for line in Path(data).read_text().splitlines()]
+    least = {"real": 0.7, "fake": 0.8}
+    kept_rows = [r for r in rows if r["prediction"] in least and r["confidence"] >= least[r["prediction"]]]
+    (coverage,) = [e["value"] for e in found["estimates"] if e["metric"] == "coverage"]
+    assert coverage == pytest.approx(len(kept_rows) / len(rows))
+    assert "verified" in said(capsys, "verify", kept, data)
+    assert "verified" in said(capsys, "verify", found["signature"], data)
+    assert "least confidences on this data" in said(capsys, "triage", data, "--sweep", *FEW)
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["--least-confidence", "0.5", "--thresholds", "0.2", "0.8"], "several-rules"),
+        (["--choose", "budget", "--looks", "5/100"], "unknown-way-to-choose-least"),
+        (["--choose", "guarantee", "--max-slip", "0.0001", "--max-false-flag", "0.5"], "no-least-confidence"),
+        (["--choose", "guarantee", "--unit", "speaker,source"], "guarantee-units"),
+    ],
+)
+def test_rules_that_make_no_sense_are_refused(words: list[str], code: str, tmp_path: Path, capsys: Capture) -> None:
+    data = str(verdicts(tmp_path / "r.jsonl", 4))
+    assert run(["triage", data, *words, "--json", *FEW]) in (2, 3)
+    assert json.loads(capsys.readouterr().out)["error"]["code"].startswith(code)
+
+
+def test_toxicity_draws_units_and_the_claim_can_be_replayed(tmp_path: Path, capsys: Capture) -> None:
+    data, kept = str(predictions(tmp_path / "p.csv", 0)), str(tmp_path / "t.json")
+    rows = json.loads(said(capsys, "toxicity", data, "--json", *FEW))
+    whole = json.loads(said(capsys, "toxicity", data, "--json", "--unit", "author", "--results", kept, *FEW))
+    assert [e["value"] for e in rows["estimates"]] == [e["value"] for e in whole["estimates"]]
+    assert max(widths(whole, "fpr")) > 1.3 * max(widths(rows, "fpr"))
+    assert {e["units"] for e in whole["estimates"] if e["metric"] == "f1" and not e["slice"]} == {50}
+    assert whole["design"]["unit"] == ["author"] and "|units:50" in whole["signature"]
+    assert "verified" in said(capsys, "verify", kept, data)
+
+
+def test_a_text_without_an_author_is_no_author(tmp_path: Path, capsys: Capture) -> None:
+    data = predictions(tmp_path / "p.csv", 1)
+    data.write_text(data.read_text().replace(",a3,", ",,"))
+    assert run(["toxicity", str(data), "--unit", "author", *FEW]) == 3
+    assert "12 rows without 'author'" in capsys.readouterr().err
+
+
+def test_thresholds_are_judged_with_intervals_over_units(tmp_path: Path, capsys: Capture) -> None:
+    dev, test = (str(predictions(tmp_path / f"{name}.csv", k)) for k, name in enumerate(("dev", "test")))
+    words = ["threshold", dev, "--test", test, "--json", *FEW]
+    rows = json.loads(said(capsys, *words))["thresholds"]
+    whole = json.loads(said(capsys, *words, "--unit", "author"))["thresholds"]
+    for one, other in zip(rows, whole, strict=True):
+        assert one["test"] == other["test"] and one["test_low"] < one["test"] < one["test_high"]
+        assert other["units"] == 25 and other["gain_low"] <= other["gain"] <= other["gain_high"]
+        assert other["test_high"] - other["test_low"] > one["test_high"] - one["test_low"]
+
+
+def test_a_probe_draws_units(tmp_path: Path, capsys: Capture) -> None:
+    rng, n = np.random.default_rng(0), 400
+    speaker = np.repeat(np.arange(20), 20)
+    codec = np.where(rng.random(n) < 0.5, "a", "b")
+    level = np.where(np.arange(20) % 5 < 2, -0.5, 2.0)[speaker]
+    x = np.stack([level * (codec == "a") + 0.4 * rng.normal(size=n), rng.normal(size=n)], axis=1)
+    np.savez(tmp_path / "e.npz", embeddings=x, codec=codec, speaker=np.char.add("s", speaker.astype(str)))
+    words = ["probe", str(tmp_path / "e.npz"), "--labels", "codec", "--shuffles", "0", "--json"]
+    items, units = (json.loads(said(capsys, *words, *more)) for more in ([], ["--unit", "speaker"]))
+    assert items["estimates"][0]["value"] == units["estimates"][0]["value"] and units["estimates"][0]["units"] == 20
+    assert widths(units, "probe_accuracy")[0] > 1.5 * widths(items, "probe_accuracy")[0]
+    assert "unit:speaker(20)" in units["signature"]
+
+
+def test_drift_counts_its_units(tmp_path: Path, capsys: Capture) -> None:
+    rng, lines = np.random.default_rng(0), ["id,label,score,manipulation,source,speaker"]
+    for i in range(240):
+        real, level = i % 2, 2.0 * (i % 2) + rng.normal()
+        for k, shift in enumerate((0.0, -0.5)):
+            name = ("clean", "mp3")[k]
+            row = (
+                f"{i}-{k},{'real' if real else 'fake'},{level + shift + 0.2 * rng.normal():.4f},{name},c{i},s{i // 10}"
+            )
+            lines.append(row)
+    path = tmp_path / "d.csv"
+    path.write_text("\n".join(lines) + "\n")
+    kept = str(tmp_path / "d.json")
+    found = json.loads(said(capsys, "drift", str(path), "--unit", "speaker", "--json", "-o", kept, *FEW))
+    assert {e["units"] for e in found["estimates"]} == {24} and "unit=speaker" in found["signature"]
+    assert "|units:24" in found["signature"] and "verified" in said(capsys, "verify", kept, str(path))
