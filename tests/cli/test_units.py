@@ -136,8 +136,9 @@ def test_toxicity_draws_units_and_the_claim_can_be_replayed(tmp_path: Path, caps
 def test_a_text_without_an_author_is_no_author(tmp_path: Path, capsys: Capture) -> None:
     data = predictions(tmp_path / "p.csv", 1)
     data.write_text(data.read_text().replace(",a3,", ",,"))
-    assert run(["toxicity", str(data), "--unit", "author", *FEW]) == 3
-    assert "12 rows without 'author'" in capsys.readouterr().err
+    assert run(["toxicity", str(data), "--unit", "author", "--json", *FEW]) == 3
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert error["code"] == "blank-unit" and "12 trials have no author" in error["message"]
 
 
 def test_thresholds_are_judged_with_intervals_over_units(tmp_path: Path, capsys: Capture) -> None:

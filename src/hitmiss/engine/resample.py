@@ -568,6 +568,13 @@ def _draw(plan: Plan, columns: Columns, by_class: bool) -> tuple[NDArray[np.int6
         codes, values = columns.asked_codes(name)
         if len(values) < 2:
             raise DataError(f"there is only one {name} ({values[0]!r}); units can be drawn only from two or more")
+        blank = [at for at, value in enumerate(values) if not value.strip()]
+        if blank:
+            n = int(np.isin(codes, blank).sum())
+            raise DataError(
+                f"{n:,} trials have no {name}: they would all be drawn as one; fill the cells, or leave them out with --where",
+                code="blank-unit",
+            )
         if plan.stratify:
             refuse_mixed_strata(codes, columns.positive, len(values), name)
         rng = generator(plan.seed, "unit", name)
