@@ -17,7 +17,7 @@ import hitmiss
 ROOT = Path(__file__).parent.parent
 LOCK = ROOT / "requirements.lock"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-HEAVY = {"torch", "onnx", "transformers", "art", "llm", "review", "cluster"}
+HEAVY = {"torch", "onnx", "transformers", "art", "llm", "review", "cluster", "remote", "sql", "duckdb", "spark"}
 """Extras that stand in requirements-extras.txt instead of the lock."""
 
 
