@@ -39,6 +39,11 @@ NEEDS: dict[str, tuple[int, ...]] = {"both": (0, 1), "positive": (1,), "negative
 """The labels without which a metric is NaN."""
 
 
+BITS = ("changed_any", "right_all", "right_clean", "aim_reached", "aim_open")
+SIZES = ("delta_l2", "delta_linf", "snr_db", "smoothness", "minimal_strength")
+"""Columns of zeros and ones, and columns of numbers above 0."""
+
+
 class ContractBroken(HitmissError, AssertionError):
     """A metric that breaks a law: which one, how, and the case that shows it."""
 
@@ -162,6 +167,10 @@ def make_cases(entry: Metric, cases: int = 60, seed: int = 0) -> Iterator[Case]:
             "unparsed": (rng.random(n) < 0.2).astype(np.int8),
             "seconds": rng.exponential(2.0, n),
             "decision_clean": np.where(rng.random(n) < 0.2, 1 - label, label),
+            **{name: (rng.random(n) < 0.6).astype(np.float64) for name in BITS},
+            **{name: rng.exponential(1.0, n) for name in SIZES},
+            "class_labels": np.stack([label, 1 - label, np.ones_like(label)], axis=1),
+            "class_scores": np.round(rng.normal(size=(n, 3)), 1),
         }
         own = {name: _rounded(rng.normal(size=n), rng) for name in entry.columns if name not in columns}
         yield {name: _frozen(columns[name] if name in columns else own[name]) for name in entry.columns}

@@ -353,9 +353,8 @@ def test_groups_have_their_mean_and_their_worst(trials: Trials) -> None:
             assert macro.low is not None and macro.low <= macro.value <= (macro.high or 0.0)
     macro_auc = results.one("macro_auc", **run)
     class_mean = next(e for e in results if e.metric == "roc_auc" and e.run == run and e.average == "macro")
-    assert (class_mean.value, class_mean.low, class_mean.high) == pytest.approx(
-        (macro_auc.value, macro_auc.low, macro_auc.high)
-    )
+    assert class_mean.value == pytest.approx(macro_auc.value)
+    assert (class_mean.low, class_mean.high) == pytest.approx((macro_auc.low, macro_auc.high), abs=0.05)  # other draws
     with pytest.raises(UsageError, match="stands alone"):
         measure_attacks(trials, by=["target,sex"])
 

@@ -19,7 +19,7 @@ from hitmiss.core.schema import parse
 from hitmiss.core.tally import Tally, merge
 from hitmiss.metrics.counts import Counts
 from hitmiss.stats.forms import OfCounts
-from hitmiss.testing import LAWS, ContractBroken, check_metric
+from hitmiss.testing import BITS, LAWS, SIZES, ContractBroken, check_metric
 
 WALKS = {"duplicate": "the official walk stops between equal scores, so twice as many trials are twice as fine"}
 
@@ -39,6 +39,8 @@ METRICS: dict[str, dict[str, Any]] = {
     "balanced_accuracy": {"needs": "both", "mirror": "balanced_accuracy"},
     "brier": {"mirror": "brier"},
     "brier_confidence": {"mirror": "brier_confidence"},
+    "changed": {},
+    "changed_correct": {},
     "cllr": {"mirror": "cllr"},
     "coverage": {"mirror": "coverage"},
     "coverage_at_accuracy(accuracy=0.7)": {"mirror": "coverage_at_accuracy(accuracy=0.7)"},
@@ -55,20 +57,28 @@ METRICS: dict[str, dict[str, Any]] = {
     "eer_threshold": {"needs": "both"},
     "eer_threshold(ties=official)": {"needs": "both", "waive": WALKS},
     "error_rate": {"mirror": "error_rate"},
+    "exact_match": {},
     "f1": {},
     "f1_fake": {"needs": "positive", "mirror": "f1_real"},
     "f1_real": {"needs": "negative", "mirror": "f1_fake"},
     "fake_catch_rate": {"needs": "positive", "mirror": "real_pass_rate"},
     "fake_slip_rate": {"needs": "positive", "mirror": "real_false_flag_rate"},
     "far_drift": {"needs": "negative"},
+    "flipped": {},
     "fnr": {"needs": "positive", "mirror": "fpr"},
     "fpr": {"needs": "negative", "mirror": "fnr"},
     "fpr_at_tpr": {"rank": True},
     "fpr_at_tpr(tpr=0.5)": {"rank": True},
     "frr_drift": {"needs": "positive"},
+    "induced": {},
+    "l2_mv": {},
+    "linf_uv": {},
     "log_loss": {"mirror": "log_loss"},
+    "lost": {},
+    "macro_auc": {},
     "max_calibration_error": {"mirror": "max_calibration_error"},
     "mcc": {"needs": "both", "mirror": "mcc"},
+    "median_minimal_strength": {},
     "median_seconds": {},
     "min_cllr": {"needs": "both", "rank": True, "mirror": "min_cllr"},
     "min_dcf": {"rank": True, "mirror": "min_dcf(p_target=0.05, c_miss=10, c_fa=1)"},
@@ -82,11 +92,17 @@ METRICS: dict[str, dict[str, Any]] = {
     "recall": {"needs": "positive", "mirror": "specificity"},
     "recall_fake": {"needs": "positive", "mirror": "recall_real"},
     "recall_real": {"needs": "negative", "mirror": "recall_fake"},
+    "robust_accuracy": {},
     "roc_auc": {"rank": True, "mirror": "roc_auc"},
     "shift_fake": {"needs": "negative"},
     "shift_real": {"needs": "positive"},
     "smooth_ece": {"mirror": "smooth_ece"},
+    "smoothness_uv2": {},
+    "snr_db": {},
     "specificity": {"needs": "negative", "mirror": "recall"},
+    "target_base": {},
+    "target_eligible": {},
+    "target_success": {},
     "tpr_at_fpr": {"rank": True},
     "tpr_at_fpr(fpr=0.5)": {"rank": True},
     "unparsed_rate": {},
@@ -124,6 +140,10 @@ def value(text: str, some: Rows, ladder: list[float] | None = None, *, is_weight
         "unparsed": (decision == -1) & (level > 3),
         "seconds": np.array([0.1, 0.2, 0.4, 1.0, 2.0, 5.0, 30.0])[level],
         "decision_clean": (level > 2).astype(int),
+        **{name: ((level + shift) % 2).astype(float) for shift, name in enumerate(BITS)},
+        **{name: np.array([0.1, 0.2, 0.4, 1.0, 2.0, 5.0, 30.0])[level] for name in SIZES},
+        "class_labels": np.stack([label, 1 - label, np.ones_like(label)], axis=1),
+        "class_scores": np.stack([level, -level, level % 3], axis=1).astype(float),
         "score_clean": np.array([0.5, -1.0, 2.0, 0.25, 0.0, 7.0, -3.0])[level],
     }
     given_weight = {"weight": weight} if is_weighted else {}

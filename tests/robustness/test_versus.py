@@ -14,8 +14,10 @@ from scipy.stats import binomtest
 
 from hitmiss.cli.main import run
 from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.question import Contest, Design
 from hitmiss.core.trials import Header, Trials
-from hitmiss.robustness.versus import compare_attacks
+from hitmiss.engine.compare import Comparison
+from hitmiss.evaluation.protocol import compare_trials, find_protocol
 from hitmiss.simulate.ecg import ConvBaseline, simulate
 
 CLASSES = ("CD", "MI")
@@ -49,6 +51,13 @@ def campaign(number: int, harm: float, patients: int = N, **about: Any) -> Trial
 
 
 PGD = {"attack": "pgd", "strength": "1"}
+
+
+def compare_attacks(a: Trials, b: Trials, by: str = "", **contest: Any) -> Comparison:
+    asked = Design.of(by=by or (), protocol=find_protocol("ecg-attacks"), bootstrap=1000, contest=Contest(**contest))
+    made = compare_trials({"A": a, "B": b}, asked)
+    assert isinstance(made, Comparison)
+    return made
 
 
 def test_figures_and_mcnemar_by_hand() -> None:
@@ -88,7 +97,7 @@ def test_patients_are_exchanged_as_a_whole() -> None:
     alone = compare_attacks(campaign(2, 0.1), campaign(3, 0.5)).one("changed", **PGD)
     assert row.low is not None and alone.low is not None and row.low != alone.low  # drawn as a whole, too
     few = compare_attacks(campaign(2, 0.1, patients=3), campaign(3, 0.5, patients=3)).one("changed", **PGD)
-    assert few.low is None and "3 of patient alone" in (few.note or "")
+    assert few.low is None and "3 units (patient) alone" in (few.note or "")
 
 
 def test_turned_round_and_with_itself() -> None:
@@ -118,12 +127,12 @@ def test_what_is_not_comparable_is_refused() -> None:
     unknown = replace(b, header=replace(b.header, provenance={}))
     assert any("was not checked" in w for w in compare_attacks(a, unknown).warnings)
     fewer = b.keep(pl.col("item") != "r07")
-    with pytest.raises(DataError, match=r"1 only in A \(r07\)"):
+    with pytest.raises(DataError, match=r"2 of A are not in B \(as r07"):
         compare_attacks(a, fewer)
     kept = compare_attacks(a, fewer, allow_missing=True)
     assert kept.one("changed", **PGD).n_pairs == N - 1 and any("left out" in w for w in kept.warnings)
     flipped = pl.when(pl.col("item") == "r03").then(1 - pl.col("label")).otherwise(pl.col("label")).cast(pl.Int8)
-    with pytest.raises(DataError, match="other labels in B than in A, the first is 'r03'"):
+    with pytest.raises(DataError, match="another label in A than in B, the first is 'r03'"):
         compare_attacks(a, replace(b, frame=b.frame.with_columns(label=flipped)))
     renamed = b.frame.with_columns(strength=pl.col("strength").replace("1", "0.5"))
     with pytest.raises(UsageError, match="no attack and strength in common"):

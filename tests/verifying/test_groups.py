@@ -7,6 +7,7 @@ import json
 from importlib import import_module
 from pathlib import Path
 
+import polars as pl
 import pytest
 from claims import said, write_files
 
@@ -66,12 +67,16 @@ def test_what_score_reads_the_others_read_with_the_same_option(folder: Path, opt
     assert said(words, folder)[0] != 0, "the option is not needed, so this shows nothing"
 
 
-def test_attacks_refuse_what_they_do_not_have(folder: Path) -> None:
+def test_attacks_refuse_what_no_trials_have(folder: Path) -> None:
     trials = ["score", "attacked", "-p", "ecg-attacks", "--json"]
     if not (folder / "attacked").exists():
         made = "attack --detector detector.py:leads --data ecg.npz --family band_noise --strengths 0.5 --outputs probability -o attacked"
         assert said(made.split(), folder)[0] == 0
-    for more, code in ((["--gap", "nonsense=F"], "gap-of-attacks"), (["--stratify"], "stratify-of-attacks")):
+    for more, code in (
+        (["--gap", "nonsense=F"], "unknown-column"),
+        (["--gap", "patient=nobody"], "unknown-gap-value"),
+        (["--by", "nonsense"], "unknown-column"),
+    ):
         exit_code, text = said([*trials, *more], folder)
         assert exit_code == 2 and code in text, text
 
@@ -128,3 +133,23 @@ def test_unknown_names_and_wrong_types_are_refused() -> None:
     with pytest.raises(UsageError) as few:
         Design.of(["eer"], bootstrap=1)
     assert few.value.code == "bad-bootstrap"
+
+
+def test_attacks_have_a_gap_and_metrics_by_name(folder: Path) -> None:
+    made = "attack --detector detector.py:leads --data ecg.npz --family band_noise --strengths 1 --outputs probability -o gapped"
+    assert said(made.split(), folder)[0] == 0
+    frame = pl.read_parquet(folder / "gapped" / "trials.parquet")
+    patient = sorted(frame["patient"].unique())[0]
+    words = ["score", "gapped", "-p", "ecg-attacks", "-m", "exact_match", "--gap", f"patient={patient}", "--json"]
+    exit_code, text = said(words, folder)
+    assert exit_code == 0, text
+    found = json.loads(text)["estimates"]
+    assert {e["metric"] for e in found} == {"exact_match"}
+    gap = next(e for e in found if e["average"] == "gap" and e["run"]["attack"] == "band_noise")
+    own = (
+        frame.filter(attack="band_noise")
+        .group_by("item", "patient")
+        .agg(right=(pl.col("label") == pl.col("decision")).all())
+    )
+    inside = pl.col("patient") == patient
+    assert gap["value"] == pytest.approx(own.filter(~inside)["right"].mean() - own.filter(inside)["right"].mean())

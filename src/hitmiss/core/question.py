@@ -26,7 +26,10 @@ from hitmiss.core.values import SCORE_KINDS, ScoreKind
 
 ANSWERS: Final = ("score", "decision", "confidence", "error")
 FIXED: Final = ("item", "target", "label", *ANSWERS)
-MADE: Final = ("label_word", "system", "unparsed", "score_clean", "decision_clean")
+MADE: Final = (
+    "label_word", "system", "unparsed", "score_clean", "decision_clean", "changed_any", "right_all", "right_clean",
+    "aim_reached", "aim_open", "class_labels", "class_scores",
+)  # fmt: skip
 """Columns that readers make beside the fixed ones."""
 SCORES: Final = "score:"
 """What the names of score columns begin with where a file holds those of several systems."""
@@ -377,7 +380,7 @@ class Protocol:
     within: bool = False
     reader: Literal["", "hitmiss.protocols.toxicity:read_files"] = ""
     measured_by: Literal["", "hitmiss.robustness.attacks:measure_attacks"] = ""
-    compared_by: Literal["", "hitmiss.robustness.versus:compare_attacks"] = ""
+    compared_by: Literal["", "hitmiss.robustness.attacks:compare_attacks"] = ""
     by: tuple[str, ...] = ()
     unit: tuple[str, ...] = ()
     bootstrap: int = 0

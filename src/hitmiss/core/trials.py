@@ -311,7 +311,7 @@ class Trials:
         """The column that a caller means by a name: one of the user's before one of the engine's."""
         found = find(name, self.frame.columns)
         if found is None:
-            raise UnknownName("column", name, map(shown, self.frame.columns))
+            raise UnknownName("column", name, map(shown, ("item", *self.header.runs, *self.header.slices)))
         return found
 
     def where(self, **values: str) -> Trials:

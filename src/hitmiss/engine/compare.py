@@ -48,7 +48,7 @@ from hitmiss.engine.contrasts import (
 )
 from hitmiss.engine.measure import FEW, alarms, ask
 from hitmiss.engine.pairing import Breach, Pair, breaches, pair, unchecked
-from hitmiss.engine.resample import OneClass
+from hitmiss.engine.resample import OneClass, by_target
 from hitmiss.engine.signature import render
 from hitmiss.stats import tests
 from hitmiss.stats.intervals import auc_interval
@@ -571,10 +571,11 @@ def compare_design(a: Trials, b: Trials, design: Design, names: tuple[str, str] 
     chosen, contest, groupings = design.settled, design.contest or Contest(), list(design.groupings)
     on_scores = any("score" in resolve(m)[1].columns for m in design.metrics)
     paired = pair(a, b, names=names, allow_missing=contest.allow_missing, scores=on_scores)
-    unit = design.unit or (("item",) if paired.repeats else ())
+    pooled = by_target(paired.a, groupings) and paired.a.has_targets
+    unit = design.unit or (("item",) if paired.repeats or pooled else ())
     plan = Plan(design.bootstrap, unit, design.seed, design.level)
     shared = [*dict.fromkeys([c for g in groupings for c in g] + [u for u in plan.unit if u != "item"])]
-    columns = columns_of(paired, shared, OneClass(chosen.negative_only, chosen.positive_only))
+    columns = columns_of(paired, shared, OneClass(chosen.negative_only, chosen.positive_only), pooled)
     questions = [(ask(m, columns[0].trials, chosen), ask(m, columns[1].trials, chosen)) for m in design.metrics]
     if not len(paired):
         raise DataError("there are no pairs to compare", code="no-pairs")
@@ -662,12 +663,6 @@ def turned(who: str, negative: str) -> str:
 def _sign(made: Comparison, work: Work, groupings: list[Grouping], protocol: Protocol, force: bool) -> str:
     """One line that pins every choice and the figures."""
     head, paired = work.paired.a.header, work.paired
-    figures = "\n".join(
-        repr(
-            (d.metric, sorted(d.slice.items()), d.average, *(f"{x:.9e}" if x is not None else "-" for x in _numbers(d)))
-        )
-        for d in made
-    )
     parts = {
         "hitmiss": __version__,
         "compare": "paired",
@@ -686,9 +681,20 @@ def _sign(made: Comparison, work: Work, groupings: list[Grouping], protocol: Pro
         "a": digest(paired.a),
         "b": digest(paired.b),
         "numpy": np.__version__,
-        "out": hashlib.sha256(figures.encode()).hexdigest()[:SHORT],
+        "out": digest_of(made),
     }
     return render(parts)
+
+
+def digest_of(made: Comparison) -> str:
+    """Short hash of the figures of a comparison to ten significant digits."""
+    figures = "\n".join(
+        repr(
+            (d.metric, sorted(d.slice.items()), d.average, *(f"{x:.9e}" if x is not None else "-" for x in _numbers(d)))
+        )
+        for d in made
+    )
+    return hashlib.sha256(figures.encode()).hexdigest()[:SHORT]
 
 
 def digest(trials: Trials) -> str:

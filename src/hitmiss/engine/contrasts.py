@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
+from itertools import islice
 from typing import Final
 
 import numpy as np
@@ -21,7 +22,7 @@ from hitmiss.engine.resample import Columns, Draws, OneClass, Question, Sample, 
 from hitmiss.metrics.counts import Counts
 from hitmiss.stats import intervals, tests
 from hitmiss.stats.bootstrap import Random, generator, trial_draws
-from hitmiss.stats.forms import Form, Functional, OfColumns, OfCounts
+from hitmiss.stats.forms import Form, Functional, OfColumns, OfCounts, OfTerms
 from hitmiss.stats.intervals import difference_of_placements, effective, enough
 from hitmiss.stats.paired import p_of_replicates, paired_replicates
 from hitmiss.stats.tests import sign_flip, swap
@@ -32,6 +33,8 @@ from hitmiss.stats.tests import sign_flip, swap
 Both = tuple[Question, Question]
 """A metric made ready for each of the two runs."""
 OUTCOMES = len(fields(Counts))
+AT_ONCE = 100
+"""Replicates whose places are held at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,10 +82,12 @@ class PairedSample:
         return math.fsum(a for a, _ in pairs) / len(pairs), math.fsum(b for _, b in pairs) / len(pairs)
 
 
-def columns_of(pair: Pair, names: Sequence[str], one_class: OneClass) -> tuple[Columns, Columns]:
+def columns_of(
+    pair: Pair, names: Sequence[str], one_class: OneClass, pools_targets: bool = False
+) -> tuple[Columns, Columns]:
     """The columns of both runs; those to group or draw by must say the same in both, or be there in one."""
     a, b = same_columns((pair.a, pair.b), pair.names, pair.key, names, one_class)
-    return a, b
+    return (replace(a, pools_targets=True), replace(b, pools_targets=True)) if pools_targets else (a, b)
 
 
 def same_columns(
@@ -253,11 +258,12 @@ def _plain_deltas(question: Both, part: Part, replicates: int, rng: Random, by_c
     """Metrics without a form: trials are drawn and both figures computed anew."""
     forms = [q.form for q in question if isinstance(q.form, OfColumns)]
     sides = [(form, s.arrays(form.columns)) for form, s in zip(forms, (part.a, part.b), strict=True)]
-    deltas = np.empty(replicates)
-    for r, drawn in enumerate(trial_draws(part.positive, replicates, rng, by_class)):
-        first, second = (form.of_arrays({k: v[drawn] for k, v in arrays.items()}) for form, arrays in sides)
-        deltas[r] = second - first
-    return deltas
+    places = trial_draws(part.positive, replicates, rng, by_class)
+    deltas = []
+    for drawn in iter(lambda: list(islice(places, AT_ONCE)), []):
+        first, second = (form.of_draws(arrays, drawn) for form, arrays in sides)
+        deltas.append(second - first)
+    return np.concatenate(deltas)
 
 
 # ----------------------------------------------------------------------
@@ -288,21 +294,25 @@ def share_of(form: Functional) -> tuple[tuple[float, ...], tuple[float, ...]] | 
 
 def shared_denominator(question: Both, sample: PairedSample) -> list[tuple[Mask, Mask, Mask]] | None:
     """For a share whose denominator is the same trials in both runs, a part each: those trials, and the hits of both."""
-    shares = [share_of(q.form) for q in question]
-    if shares[0] is None or shares[1] is None:
-        return None
     found = []
     for part in sample.parts:
-        codes = [outcomes(s) for s in (part.a, part.b)]
-        (hit_a, of_a), (hit_b, of_b) = (
-            tuple(np.asarray(side, dtype=bool)[code] for side in share if share is not None)
-            for share, code in zip(shares, codes, strict=True)
-            if share is not None
-        )
-        if not np.array_equal(of_a, of_b):
+        a, b = (_hits(q.form, side) for q, side in zip(question, (part.a, part.b), strict=True))
+        if a is None or b is None or not np.array_equal(a[1], b[1]):
             return None
-        found.append((of_a, hit_a, hit_b))
+        found.append((a[1], a[0], b[0]))
     return found
+
+
+def _hits(form: Functional, sample: Sample) -> tuple[Mask, Mask] | None:
+    """Which trials a share counts, and of which it is a share; None where the figure is none."""
+    if isinstance(form, OfTerms):
+        return form.shares(sample)
+    share = share_of(form)
+    if share is None:
+        return None
+    code = outcomes(sample)
+    hits, of = (np.asarray(side, dtype=bool)[code] for side in share)
+    return hits, of
 
 
 def discordant(question: Both, sample: PairedSample) -> tuple[int, int, int]:

@@ -28,6 +28,7 @@ from hitmiss.engine.resample import (
     OneClass,
     Question,
     Sample,
+    by_target,
     samples_of_runs,
     samples_of_slices,
     without_width,
@@ -49,10 +50,8 @@ FEW: Final = 10
 def why_undefined(sample: Sample, question: Question) -> str:
     """What is missing where a figure cannot be computed."""
     head = sample.columns.trials.header
-    if sample.n_positive == sample.n:
-        return f"undefined: only {head.positive} here"
-    if sample.n_positive == 0:
-        return f"undefined: only {head.negative} here"
+    if question.labelled and sample.n_positive in (0, sample.n):
+        return f"undefined: only {head.positive if sample.n_positive else head.negative} here"
     if "coverage" in question.settings and sample.counts.answered < (least := _least(question, sample)):
         share = f"{sample.counts.answered / sample.n:.1%} of the trials were answered"
         return f"undefined: {share}, fewer than the {least / sample.n:.1%} that it is asked for"
@@ -82,9 +81,9 @@ def why_no_interval(plan: Plan, question: Question, sample: Sample, value: float
     """Why nothing is said about how sure a figure is, where it would be said otherwise."""
     if not question.metric.interval:
         return f"no interval: resampling biases {question.metric.name}" if plan.bootstrap else None
-    if plan.unit or not (plan.bootstrap or isinstance(value, Rate | Quantile)):
+    if plan.unit or not (plan.bootstrap or question.form.is_area or isinstance(value, Rate | Quantile)):
         return None
-    return "no interval: items repeat; draw them as wholes (unit=item)" if sample.columns.is_repeated else None
+    return "no interval: items repeat; draw them as wholes (unit=item)" if sample.is_repeated else None
 
 
 def few(sample: Sample) -> str | None:
@@ -280,13 +279,13 @@ class Work:
     def _estimate(self, index: int, question: Question, sample: Sample) -> Estimate:
         value = question.value(sample)
         row = blank(question, sample.n, sample.n_positive, sample.run, sample.slice)
-        row = replace(row, of=getattr(value, "of", None), **units_of(self.draws, [sample]))
+        row = replace(row, of=getattr(value, "of", None), **units_of(self.draws, [sample], question.labelled))
         if math.isnan(value) and self._is_zeroed(question):
             return replace(row, value=0.0, note=f"0 by convention: nothing to divide by in {question.metric.name}")
         if math.isnan(value):
             return replace(row, value=None, note=why_undefined(sample, question))
         found = self._interval(index, question, sample, value)
-        notes = filter(None, (few(sample), found.note))
+        notes = filter(None, (few(sample) if question.labelled else None, found.note))
         row = replace(row, low=found.low, high=found.high, method=found.method)
         return replace(row, value=float(value), note="; ".join(notes) or None)
 
@@ -326,7 +325,7 @@ class Work:
 
     def _resampled(self, index: int, question: Question, sample: Sample, value: float) -> Ends:
         plan, drawn = self.draws.plan, self.replicates[sample.name][index]
-        little = self.draws.too_few(sample)
+        little = self.draws.too_few(sample, question.labelled)
         if little is not None:
             return Ends(note=little)
         low, high = self.draws.interval(question, sample, value, drawn)
@@ -363,15 +362,16 @@ def with_interval(
     without the optimism of its parts; where the interval leaves the figure out, both are said.
     """
     draws, plan = work.draws, work.draws.plan
-    row = replace(row, **units_of(draws, samples))
+    row = replace(row, **units_of(draws, samples, question.labelled))
     if plan.unit and plan.method == "auto":
         bounds = (-math.inf, math.inf) if row.average == "gap" else question.metric.range
-        degrees = min(draws.units(sample)[1] for sample in samples) - 1.0
+        degrees = min(draws.units(sample, question.labelled)[1] for sample in samples) - 1.0
         low, high = intervals.student(drawn, centre, degrees, bounds, plan.level)
     else:
         low, high = intervals.percentile(drawn, plan.level)
     silence = next(
-        filter(None, map(draws.too_few, samples)), SAME if math.isclose(low, high, rel_tol=ROUNDING) else None
+        filter(None, (draws.too_few(s, question.labelled) for s in samples)),
+        SAME if math.isclose(low, high, rel_tol=ROUNDING) else None,
     )
     if silence:
         return replace(row, note="; ".join(filter(None, (row.note, silence))))
@@ -389,11 +389,11 @@ def outside(row: Estimate, centre: float) -> Estimate:
     return replace(row, note="; ".join(filter(None, (row.note, why))))
 
 
-def units_of(draws: Draws, samples: Sequence[Sample]) -> dict[str, Any]:
+def units_of(draws: Draws, samples: Sequence[Sample], labelled: bool) -> dict[str, Any]:
     """The number of units behind a figure and the effective one, where units are drawn: of several samples the least."""
     if not draws.plan.unit or not draws.plan.bootstrap:
         return {}
-    held = [draws.units(sample) for sample in samples]
+    held = [draws.units(sample, labelled) for sample in samples]
     return {"units": min(n for n, _ in held), "units_effective": min(e for _, e in held)}
 
 
@@ -462,6 +462,9 @@ def _macro(
         head = work.columns.trials.header
         other = head.negative if is_positive else head.positive
         shared = f"no interval: these slices share their {other} trials; draw a --unit for one"
+        return replace(row, note="; ".join(filter(None, (note, shared))))
+    if not work.draws.plan.unit and whole.is_repeated and "target" in grouping:
+        shared = "no interval: these slices share their items; draw them as wholes (unit=item)"
         return replace(row, note="; ".join(filter(None, (note, shared))))
     drawn = np.mean([work.drawn(s, i) for s, _ in defined], axis=0)
     centre = float(np.mean([work.corrected(s, i) for s, _ in defined]))
@@ -716,13 +719,16 @@ def measure_design(
     chosen, plan, groupings = design.settled, design.plan, design.groupings
     gap = design.gap if isinstance(design.gap, Gap) else None
     only = OneClass(chosen.negative_only, chosen.positive_only)
-    columns = trials.columns(only) if isinstance(trials, TalliedTrials) else Columns(trials, only)
+    if isinstance(trials, TalliedTrials):
+        columns: Columns = trials.columns(only)
+    else:
+        columns = Columns(trials, only, by_target(trials, groupings))
     questions = [ask(m, trials, chosen) for m in design.metrics]
     if not len(trials):
         raise DataError("there are no trials to measure", code="no-trials")
     if not plan.bootstrap and not isinstance(trials, TalliedTrials):
         for name in plan.unit:
-            trials.column(name)  # a name that is none is refused, whether units are drawn or not
+            trials.own(name)  # a name that is none is refused, whether units are drawn or not
     wholes = samples_of_runs(columns)
     if chosen.both_eers and any(ties_matter(s) for s in wholes) and any(q.text == "eer" for q in questions):
         questions.insert(1 + [q.text for q in questions].index("eer"), ask("eer(ties=grouped)", trials, chosen))

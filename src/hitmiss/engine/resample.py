@@ -37,7 +37,7 @@ from hitmiss.stats.bootstrap import (
     unit_sides,
     weighted_totals,
 )
-from hitmiss.stats.forms import Few, Form, Functional, OfColumns, OfTerms, OfTrials
+from hitmiss.stats.forms import Few, Form, Functional, OfColumns, OfTerms, OfTrials, OfWeights
 from hitmiss.stats.intervals import LEAST_EFFECTIVE, Sizes, Steps, effective_units, enough, placements, unit_sizes
 
 # ----------------------------------------------------------------------
@@ -71,6 +71,8 @@ class Columns:
 
     trials: Trials
     one_class: OneClass = OneClass()
+    pools_targets: bool = False
+    """Whether targets are slices here (figures by target were asked for), not runs of their own."""
 
     @cached_property
     def positive(self) -> NDArray[np.bool_]:
@@ -198,6 +200,12 @@ class Sample:
         """Some of its columns."""
         return {name: self.label if name == "label" else self.columns.named(name)[self.rows] for name in names}
 
+    @property
+    def is_repeated(self) -> bool:
+        """Whether an item may be there more than once, so that its trials are no independent draws."""
+        pooled = self.columns.pools_targets and self.columns.trials.has_targets and "target" not in self.slice
+        return pooled or self.columns.is_repeated
+
     def unit_sample(self, unit: NDArray[np.int64], n_units: int) -> UnitSample:
         """Its trials with the unit of each."""
         return UnitSample.of(self.positive, self.score, unit[self.rows], n_units)
@@ -238,11 +246,17 @@ class Sample:
         return repr((sorted(self.run.items()), sorted(self.slice.items())))
 
 
+def by_target(trials: Trials, groupings: Sequence[Grouping]) -> bool:
+    """Whether figures by target are asked for, which then is a slice like any other."""
+    names = {name for grouping in groupings for name in grouping}
+    return "target" in names and find("target", trials.frame.columns) == "target"
+
+
 def samples_of_runs(columns: Columns) -> list[Sample]:
-    """One sample a run (and target, where there are several); runs are never pooled."""
+    """One sample a run (and target, where there are several that are no slices); runs are never pooled."""
     trials = columns.trials
     names = [*trials.header.runs]
-    if trials.has_targets:
+    if trials.has_targets and not columns.pools_targets:
         names.append("target")
     everything = np.arange(trials.frame.height)
     if not names:
@@ -325,6 +339,11 @@ class Question:
     settings: dict[str, Setting]
     form: Functional
 
+    @property
+    def labelled(self) -> bool:
+        """Whether the figure knows the truth; times and shares of changed records do not."""
+        return "label" in self.metric.columns
+
     def value(self, sample: Sample) -> float:
         """The figure of a sample."""
         return self.form.measure(sample)
@@ -344,7 +363,7 @@ class Draws:
     _accelerations: dict[tuple[str, int], float] = field(default_factory=dict)
     _beside: dict[tuple[str, str], tuple[Form, Floats]] = field(default_factory=dict)
     _tallies: dict[str, Tally] = field(default_factory=dict)
-    _held: dict[str, tuple[int, float]] = field(default_factory=dict)
+    _held: dict[tuple[str, bool], tuple[int, float]] = field(default_factory=dict)
     _without: dict[tuple[str, int], Floats] = field(default_factory=dict)
 
     @classmethod
@@ -409,28 +428,32 @@ class Draws:
         whole = self.weights is not None and self.free is self.weights
         return (plan or self.plan).said(question.metric.prevalence, whole)
 
-    def too_few(self, sample: Sample) -> str | None:
+    def too_few(self, sample: Sample, labelled: bool = True) -> str | None:
         """Why drawing units says nothing about a sample: they are fewer than the level asks for; None where they are enough.
 
         Of two crossed units the more numerous counts: bona fide trials are all of one attack.
         """
         if self.weights is None:
             return None
-        n, effective = self.units(sample)
+        n, effective = self.units(sample, labelled)
         unit = " × ".join(self.plan.unit)
         if n < enough(self.plan.level):
             return f"no interval: one {unit} alone" if n == 1 else f"no interval: only {n} of {unit} to draw from"
         if effective < LEAST_EFFECTIVE:
-            return f"no interval: {n} of {unit} say no more than {effective:.1f} of equal size would, for one class"
+            return f"no interval: {n} of {unit} say no more than {effective:.1f} of equal size would{', for one class' if labelled else ''}"
         return None
 
-    def units(self, sample: Sample) -> tuple[int, float]:
-        """How many units a sample holds, and how many of equal size would say as much (see `stats.fewest`)."""
-        if sample.name not in self._held:
+    def units(self, sample: Sample, labelled: bool = True) -> tuple[int, float]:
+        """How many units a sample holds, and how many of equal size would say as much (see `stats.fewest`).
+
+        Of a figure that knows no label (`labelled` false) all trials count, else those of the rarer class.
+        """
+        if (sample.name, labelled) not in self._held:
             sizes = [sample.unit_sizes(self.columns.asked_codes(name)[0]) for name in self.plan.unit]
             n = max(int(np.count_nonzero(own[0] + own[1])) for own in sizes)
-            self._held[sample.name] = n, effective_units(*sizes)
-        return self._held[sample.name]
+            counted = sizes if labelled else [(own[0] + own[1], np.zeros_like(own[0])) for own in sizes]
+            self._held[sample.name, labelled] = n, effective_units(*counted)
+        return self._held[sample.name, labelled]
 
     def unit_sample(self, sample: Sample) -> UnitSample:
         """A sample with its units, sorted once."""
@@ -452,7 +475,7 @@ class Draws:
             return intervals.percentile(replicates, plan.level)
         beside = self._beside.get((sample.name, question.text))
         if plan.method == "auto" and self.weights is not None:
-            few = Few(self.units(sample)[1] - 1.0, question.metric.range, plan.level)
+            few = Few(self.units(sample, question.labelled)[1] - 1.0, question.metric.range, plan.level)
             return form.by_units(replicates, value, few, lambda f: self._without.get((sample.name, id(f))), beside)
         return form.interval(replicates, value, plan.level, lambda f: self._acceleration(f, sample), beside)
 
@@ -537,8 +560,7 @@ class _DrawnTrials:
             table = np.stack([np.bincount(unit, weights=t, minlength=draws.n_units) for t in terms], axis=1)
             sums = weighted_totals(draws.weights, table)
         else:
-            places = trial_draws(sample.positive, draws.plan.bootstrap, self.rng, self.by_class)
-            sums = np.array([[float(t[d].sum()) for t in terms] for d in places])
+            return form.of_draws(sample.arrays(form.columns), self._places())
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(sums[:, 0] / sums[:, 1])
 
@@ -549,8 +571,20 @@ class _DrawnTrials:
         if draws.weights is not None and draws.unit is not None:
             unit = draws.unit[sample.rows]
             return np.array([form.of_arrays(arrays, w[unit]) for w in draws.weights])
-        places = trial_draws(sample.positive, draws.plan.bootstrap, self.rng, self.by_class)
-        return np.array([form.of_arrays({c: a[d] for c, a in arrays.items()}) for d in places])
+        return form.of_draws(arrays, self._places())
+
+    def weighed(self, form: OfWeights) -> Floats:
+        """A function of columns and of the weights of many replicates, some replicates at a time."""
+        draws, sample = self.draws, self.sample
+        arrays = sample.arrays(form.columns)
+        if draws.weights is None or draws.unit is None:
+            return form.of_draws(arrays, self._places())
+        unit, step = draws.unit[sample.rows], max(1, MOST_CELLS // max(1, sample.n))
+        parts = (draws.weights[i : i + step] for i in range(0, len(draws.weights), step))
+        return np.concatenate([form.of_weights(arrays, part[:, unit].astype(np.float64)) for part in parts])
+
+    def _places(self) -> Iterator[NDArray[np.int64]]:
+        return trial_draws(self.sample.positive, self.draws.plan.bootstrap, self.rng, self.by_class)
 
 
 def _centred(form: Form, drawn: Floats, tally: Tally, sample: Sample) -> Floats:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.question import By, Contest, Design, Gap, Method, Protocol, ReadSpec, declared
+from hitmiss.core.question import By, Design, Gap, Method, Protocol, ReadSpec, declared
 from hitmiss.core.registry import all_of, find, find_metric
 from hitmiss.core.results import Results
 from hitmiss.core.schema import Misdeclared, parse
@@ -175,7 +175,7 @@ def measure_trials(trials: Trials, design: Design) -> Results:
             "say what to measure: a protocol (-p asvspoof5) or metrics (-m eer -m min_dcf)", code="no-metric"
         )
     refuse_layouts(trials, protocol)
-    if protocol and protocol.measured_by and not wanted:
+    if protocol and protocol.measured_by:
         module, _, name = protocol.measured_by.partition(":")
         measured: Results = getattr(import_module(module), name)(trials, design)
         return measured
@@ -240,7 +240,7 @@ def compare_trials(runs: Mapping[str, Trials], design: Design) -> Comparison | R
     protocol, wanted = design.protocol, design.metrics
     for run in runs.values():
         refuse_layouts(run, protocol)
-    if protocol and protocol.compared_by and not wanted:
+    if protocol and protocol.compared_by:
         return _compared_by(protocol, runs, design)
     if not wanted and protocol is None:
         raise UsageError(
@@ -263,22 +263,7 @@ def _compared_by(protocol: Protocol, runs: Mapping[str, Trials], design: Design)
         raise UsageError(f"{protocol.name} compares two runs, each of one model; give two", code="two-runs")
     module, _, name = protocol.compared_by.partition(":")
     (name_a, a), (name_b, b) = runs.items()
-    contest = design.contest or Contest()
-    made: Comparison = getattr(import_module(module), name)(
-        a,
-        b,
-        names=(name_a, name_b),
-        by=design.by,
-        bootstrap=design.bootstrap,
-        unit=",".join(design.unit) or None,
-        seed=design.seed,
-        level=design.level,
-        correction=contest.correction,
-        test=contest.test,
-        allow_missing=contest.allow_missing,
-        force=contest.force,
-        protocol=protocol,
-    )
+    made: Comparison = getattr(import_module(module), name)(a, b, design, (name_a, name_b))
     return made
 
 

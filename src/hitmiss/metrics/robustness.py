@@ -1,148 +1,384 @@
-"""Figures of attacks on classifiers of several labels: bits before and after, record by record.
+"""Figures of attacks on classifiers of several labels: what the model said of each record before and after.
 
-Each figure is a share of records, kept as its terms: for each record how much it hits and how much it counts. The share is
-the sum of the hits over the sum of the counts; drawn with weights a record (or a patient) it gives its replicates.
+`robustness.attacks.records_of` makes one row per record of a run of attacks, with the columns that these figures read:
 
-| figure              | hits                                        | counts                     |
-|---------------------|---------------------------------------------|----------------------------|
-| changed             | any bit differs from the clean prediction   | all records (documented)   |
-| changed_correct     | the same                                    | records right before       |
-| exact_match         | all bits equal the truth                    | all records                |
-| robust_accuracy     | right before and after                      | all records                |
-| target_success      | force: the bit is 1; suppress: it goes 1→0  | all records (documented)   |
-| target_eligible     | the bit changes as aimed                    | records where it can       |
-| target_base         | force: the bit was 1 before; suppress: 0    | all records                |
-| flipped, lost, induced | a class's bit differs; goes 1→0; goes 0→1 | all; those at 1; those at 0 |
+| column       | of a record                                                                    |
+|--------------|--------------------------------------------------------------------------------|
+| changed_any  | 1 where any label differs from the clean answer (NaN: the record is untouched)   |
+| right_all    | 1 where every label is right                                                   |
+| right_clean  | 1 where every label was right before the attack                                |
+| aim_reached  | 1 where the label that was aimed at is as wanted (NaN: nothing was aimed at)     |
+| aim_open     | 1 where that label was not as wanted before, so that it could change           |
+| class_labels, class_scores | the truth and the scores of all classes, one array per record    |
+
+Figures of one class read `decision` and `decision_clean` of its rows. A record whose column is NaN does not count. Each figure
+is an ordinary metric, so it has slices, gaps, intervals, comparisons and gates.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hitmiss.core.errors import DataError, UnknownName
-from hitmiss.core.values import Rate
+from hitmiss.core.errors import DataError
+from hitmiss.core.registry import metric
+from hitmiss.core.tally import Array, Floats, check_weight
+from hitmiss.core.values import Over, Quantile, Rate
+from hitmiss.metrics.ranking import roc_auc
+from hitmiss.stats.forms import OfTerms, OfWeights
 
-Floats = NDArray[np.float64]
-Bits = NDArray[np.int8]
-MODES: Final = ("force", "suppress")
+Terms = tuple[Floats, Floats]
+"""What each record adds to the sum above and to the sum below."""
+
+
+def _bits(values: ArrayLike, name: str) -> Floats:
+    """A column of 0 and 1, or NaN for a record that does not count."""
+    found = np.asarray(values, dtype=np.float64)
+    if found.ndim != 1 or not (np.isnan(found) | np.isin(found, (0.0, 1.0))).all():
+        raise DataError(f"{name} must be a flat column of 0 and 1 (NaN: does not count)", code="not-bits")
+    return found
+
+
+def _terms(hits: Floats, of: Floats | None = None) -> Terms:
+    """The terms of a share of `hits` among `of`; a record without either does not count."""
+    counted = np.ones_like(hits) if of is None else of
+    known = ~(np.isnan(hits) | np.isnan(counted))
+    below = np.where(known, counted, 0.0)
+    return np.where(known, hits, 0.0) * below, below
+
+
+def _rate(terms: Terms, weight: ArrayLike | None) -> Rate:
+    weights = check_weight(weight, len(terms[0]))
+    hits, of = terms if weights is None else (terms[0] * weights, terms[1] * weights)
+    return Rate(float(hits.sum()), float(of.sum()))
+
+
+def _share(terms: Callable[..., Terms], *columns: str) -> Callable[[], OfTerms]:
+    """The form of a share of records."""
+
+    def figure(*, weight: ArrayLike | None = None, **arrays: ArrayLike) -> float:
+        return _rate(terms(**arrays), weight)
+
+    return lambda: OfTerms(figure, columns, terms=terms, is_share=True)
+
+
+def _changed(changed_any: ArrayLike) -> Terms:
+    return _terms(_bits(changed_any, "changed_any"))
+
+
+@metric(best="low", form=_share(_changed, "changed_any"))
+def changed(changed_any: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """Changed answers: share of the records with any label that differs from the clean answer.
+
+    The documented success rate of an attack; truth plays no part. Best: low. Range: 0..1. Undefined (NaN) without an attack.
+
+    >>> changed([1, 0, 0, 0])
+    Rate(1/4 = 0.25)
+    """
+    return _rate(_changed(changed_any), weight)
+
+
+def _changed_correct(changed_any: ArrayLike, right_clean: ArrayLike) -> Terms:
+    return _terms(_bits(changed_any, "changed_any"), _bits(right_clean, "right_clean"))
+
+
+@metric(best="low", form=_share(_changed_correct, "changed_any", "right_clean"))
+def changed_correct(changed_any: ArrayLike, right_clean: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """Changed answers that were right: changed, among the records that were right in every label before.
+
+    The literature's success rate. Best: low. Range: 0..1. Undefined (NaN) where no record was right.
+
+    >>> changed_correct([1, 1, 0], [1, 0, 1])
+    Rate(1/2 = 0.5)
+    """
+    return _rate(_changed_correct(changed_any, right_clean), weight)
+
+
+def _exact_match(right_all: ArrayLike) -> Terms:
+    return _terms(_bits(right_all, "right_all"))
+
+
+@metric(best="high", form=_share(_exact_match, "right_all"))
+def exact_match(right_all: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """Exact match: share of the records that are right in every label.
+
+    Best: high. Range: 0..1. Reference: equals `sklearn.metrics.accuracy_score` of label matrices.
+
+    >>> exact_match([1, 1, 0, 0])
+    Rate(2/4 = 0.5)
+    """
+    return _rate(_exact_match(right_all), weight)
+
+
+def _robust_accuracy(right_clean: ArrayLike, right_all: ArrayLike) -> Terms:
+    return _terms(_bits(right_clean, "right_clean") * _bits(right_all, "right_all"))
+
+
+@metric(best="high", form=_share(_robust_accuracy, "right_clean", "right_all"))
+def robust_accuracy(right_clean: ArrayLike, right_all: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """Robust accuracy: share of the records that are right in every label both before and after.
+
+    Accuracy that an attacker who may choose cannot take away. Best: high. Range: 0..1.
+
+    >>> robust_accuracy([1, 1, 0, 0], [1, 0, 1, 0])
+    Rate(1/4 = 0.25)
+    """
+    return _rate(_robust_accuracy(right_clean, right_all), weight)
+
+
+def _target_success(aim_reached: ArrayLike) -> Terms:
+    return _terms(_bits(aim_reached, "aim_reached"))
+
+
+@metric(best="low", form=_share(_target_success, "aim_reached"))
+def target_success(aim_reached: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """Targeted success: share of all records whose label ends as the attack wants it.
+
+    Force: the label is 1 afterwards; suppress: it goes from 1 to 0. Best: low. Range: 0..1. Undefined (NaN) without an aim.
+
+    >>> target_success([1, 0])
+    Rate(1/2 = 0.5)
+    """
+    return _rate(_target_success(aim_reached), weight)
+
+
+def _target_eligible(aim_reached: ArrayLike, aim_open: ArrayLike) -> Terms:
+    return _terms(_bits(aim_reached, "aim_reached"), _bits(aim_open, "aim_open"))
+
+
+@metric(best="low", form=_share(_target_eligible, "aim_reached", "aim_open"))
+def target_eligible(aim_reached: ArrayLike, aim_open: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """Targeted success where possible: the same among the records whose label could change.
+
+    Best: low. Range: 0..1. Undefined (NaN) where no label could change.
+
+    >>> target_eligible([1, 1, 0], [0, 1, 1])
+    Rate(1/2 = 0.5)
+    """
+    return _rate(_target_eligible(aim_reached, aim_open), weight)
+
+
+def _target_base(aim_open: ArrayLike) -> Terms:
+    return _terms(1.0 - _bits(aim_open, "aim_open"))
+
+
+@metric(best="high", form=_share(_target_base, "aim_open"))
+def target_base(aim_open: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """Already as aimed: share of the records that needed no attack.
+
+    It describes the records, and says how much of the targeted success is none of the attack's. Range: 0..1.
+
+    >>> target_base([1, 0])
+    Rate(1/2 = 0.5)
+    """
+    return _rate(_target_base(aim_open), weight)
+
+
+def _moved(decision: ArrayLike, decision_clean: ArrayLike, old: int | None) -> Terms:
+    now, before = (np.asarray(d, dtype=np.float64) == 1.0 for d in (decision, decision_clean))
+    of = np.ones(len(now)) if old is None else (before == bool(old)).astype(np.float64)
+    return _terms((now != before).astype(np.float64), of)
+
+
+def _flipped(decision: ArrayLike, decision_clean: ArrayLike) -> Terms:
+    return _moved(decision, decision_clean, None)
+
+
+@metric(best="low", form=_share(_flipped, "decision", "decision_clean"))
+def flipped(decision: ArrayLike, decision_clean: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """Flipped labels: share of the records whose label of a class differs from the clean answer.
+
+    Best: low. Range: 0..1.
+
+    >>> flipped([1, 0, 0, 1], [1, 1, 0, 0])
+    Rate(2/4 = 0.5)
+    """
+    return _rate(_flipped(decision, decision_clean), weight)
+
+
+def _lost(decision: ArrayLike, decision_clean: ArrayLike) -> Terms:
+    return _moved(decision, decision_clean, 1)
+
+
+@metric(best="low", form=_share(_lost, "decision", "decision_clean"))
+def lost(decision: ArrayLike, decision_clean: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """Lost labels: the label of a class goes from 1 to 0, among those at 1.
+
+    Best: low. Range: 0..1. Undefined (NaN) where none was at 1.
+
+    >>> lost([1, 0, 0, 1], [1, 1, 0, 0])
+    Rate(1/2 = 0.5)
+    """
+    return _rate(_lost(decision, decision_clean), weight)
+
+
+def _induced(decision: ArrayLike, decision_clean: ArrayLike) -> Terms:
+    return _moved(decision, decision_clean, 0)
+
+
+@metric(best="low", form=_share(_induced, "decision", "decision_clean"))
+def induced(decision: ArrayLike, decision_clean: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """Induced labels: the label of a class goes from 0 to 1, among those at 0.
+
+    Best: low. Range: 0..1. Undefined (NaN) where none was at 0.
+
+    >>> induced([1, 0, 0, 1], [1, 1, 0, 0])
+    Rate(1/2 = 0.5)
+    """
+    return _rate(_induced(decision, decision_clean), weight)
+
+
+def _areas(truth: Array, score: Array) -> list[int]:
+    """The classes that have both labels."""
+    if truth.ndim != 2 or truth.shape != score.shape:
+        raise DataError(
+            f"labels and scores must be record × class; found {truth.shape} and {score.shape}", code="not-a-table"
+        )
+    return [k for k in range(truth.shape[1]) if 0 < truth[:, k].sum() < len(truth)]
 
 
 @dataclass(frozen=True, eq=False)
-class Terms:
-    """A share of records: what each hits, and what each counts.
+class _MeanArea(OfWeights):
+    """The mean over the classes of the area under the ROC curve, for many replicates at once."""
 
-    >>> Terms(np.array([1.0, 0.0, 1.0]), np.ones(3)).rate
-    Rate(2/3 = 0.666667)
+    def of_weights(self, arrays: Mapping[str, Array], weights: Floats) -> Floats:
+        """The mean of the classes that have both labels in the sample; NaN where a replicate lacks one of them."""
+        truth, score = np.asarray(arrays["class_labels"]), np.asarray(arrays["class_scores"])
+        each = [_area_replicates(truth[:, k] == 1, score[:, k], weights) for k in _areas(truth, score)]
+        return np.asarray(np.mean(each, axis=0)) if each else np.full(len(weights), np.nan)
+
+
+def _area_replicates(positive: NDArray[np.bool_], score: Floats, weights: Floats) -> Floats:
+    """The area under each row of weights (replicate × record): what is below each group of ties, and half of the group."""
+    order = np.argsort(score, kind="stable")
+    ranked = score[order]
+    starts = np.flatnonzero(np.append(True, ranked[1:] != ranked[:-1]))
+    up, down = (
+        np.add.reduceat(weights[:, order] * side[order], starts, axis=1, dtype=np.float64)
+        for side in (positive, ~positive)
+    )
+    below = np.cumsum(down, axis=1) - 0.5 * down
+    total = up.sum(axis=1) * down.sum(axis=1)
+    empty = np.full(len(weights), np.nan)
+    return np.asarray(np.divide((up * below).sum(axis=1), total, out=empty, where=total > 0))
+
+
+def _mean_area() -> _MeanArea:
+    return _MeanArea(macro_auc, ("class_labels", "class_scores"))
+
+
+@metric(best="high", form=_mean_area)
+def macro_auc(class_labels: ArrayLike, class_scores: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """Macro AUC: mean over the classes of the area under the ROC curve.
+
+    Classes with one label only are left out. Best: high. Range: 0..1. Undefined (NaN) where every class has one label only. Reference: equals
+    `sklearn.metrics.roc_auc_score(average="macro")`.
+
+    >>> float(macro_auc([[1, 0], [0, 1], [1, 1]], [[0.9, 0.1], [0.2, 0.8], [0.1, 0.05]]))
+    0.5
     """
-
-    hits: Floats
-    of: Floats
-
-    @property
-    def rate(self) -> Rate:
-        """The share, which remembers its counts; NaN of nothing."""
-        return Rate(float(self.hits.sum()), float(self.of.sum()))
-
-    def replicates(self, weights: Any) -> Floats:
-        """The share under each row of weights (replicate × record)."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray((weights @ self.hits) / (weights @ self.of))
-
-    def where(self, mask: NDArray[np.bool_]) -> Terms:
-        """The same for some of the records; the others count nothing."""
-        return Terms(self.hits * mask, self.of * mask)
+    truth, score = np.asarray(class_labels), np.asarray(class_scores, dtype=np.float64)
+    weights = check_weight(weight, len(truth))
+    kept = np.ones(len(truth), dtype=bool) if weights is None else weights > 0
+    truth, score = truth[kept], score[kept]
+    own = None if weights is None else weights[kept]
+    both = _areas(truth, score)
+    return float(np.mean([roc_auc(truth[:, k], score[:, k], own) for k in both])) if both else math.nan
 
 
-def _bits(*tables: ArrayLike) -> list[Bits]:
-    found = [np.atleast_2d(np.asarray(t)) for t in tables]
-    if len({t.shape for t in found}) > 1:
-        raise DataError(f"bits must have the same shape, record × class; found {[t.shape for t in found]}")
-    for table in found:
-        if table.size and not np.isin(table, (0, 1)).all():
-            raise DataError("bits are 0 or 1")
-    return [t.astype(np.int8) for t in found]
+def _mean(values: ArrayLike, weight: ArrayLike | None, factor: float = 1.0) -> float:
+    """The mean of the finite values, which remembers how many they are."""
+    given = np.asarray(values, dtype=np.float64)
+    weights = check_weight(weight, len(given))
+    counted = np.isfinite(given) * (1.0 if weights is None else np.asarray(weights, dtype=np.float64))
+    of = float(counted.sum())
+    return Over(factor * math.fsum((np.where(counted > 0, given, 0.0) * counted).tolist()) / of, of) if of else math.nan
 
 
-def _of(hits: Any, of: Any = None) -> Terms:
-    counted = np.ones(len(hits)) if of is None else np.asarray(of, dtype=np.float64)
-    return Terms(np.asarray(hits, dtype=np.float64) * counted, counted)
+def _norm(column: str, factor: float = 1.0) -> Callable[[], OfTerms]:
+    """The form of a mean of a column of numbers."""
+
+    def terms(**arrays: ArrayLike) -> Terms:
+        given = np.asarray(arrays[column], dtype=np.float64)
+        known = np.isfinite(given)
+        return factor * np.where(known, given, 0.0), known.astype(np.float64)
+
+    def figure(*, weight: ArrayLike | None = None, **arrays: ArrayLike) -> float:
+        return _mean(arrays[column], weight, factor)
+
+    return lambda: OfTerms(figure, (column,), terms=terms)
 
 
-def changed(clean: ArrayLike, adv: ArrayLike) -> Terms:
-    """The documented success rate: any bit differs from the clean prediction; truth plays no part.
+@metric(best="low", range=(0.0, math.inf), form=_norm("delta_l2"))
+def l2_mv(delta_l2: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """Size of the change (L2): mean Euclidean norm of the change, in mV.
 
-    >>> changed([[1, 0], [0, 0]], [[1, 1], [0, 0]]).rate
-    Rate(1/2 = 0.5)
+    It describes the attack. Undefined (NaN) where no norm was recorded.
+
+    >>> float(l2_mv([1.0, 2.0]))
+    1.5
     """
-    before, after = _bits(clean, adv)
-    return _of((before != after).any(axis=1))
+    return _mean(delta_l2, weight)
 
 
-def changed_correct(truth: ArrayLike, clean: ArrayLike, adv: ArrayLike) -> Terms:
-    """The literature's success rate: changed, among the records whose clean prediction was right in every bit."""
-    y, before, after = _bits(truth, clean, adv)
-    return _of((before != after).any(axis=1), (y == before).all(axis=1))
+@metric(best="low", range=(0.0, math.inf), form=_norm("delta_linf", 1e3))
+def linf_uv(delta_linf: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """Greatest change of a sample: mean largest change of any sample, in µV (the column is in mV).
+
+    It describes the attack. Undefined (NaN) where no norm was recorded.
+
+    >>> float(linf_uv([0.001, 0.003]))
+    2.0
+    """
+    return _mean(delta_linf, weight, 1e3)
 
 
-def exact_match(truth: ArrayLike, bits: ArrayLike) -> Terms:
-    """Records right in every bit."""
-    y, found = _bits(truth, bits)
-    return _of((y == found).all(axis=1))
+@metric(best="high", range=(-math.inf, math.inf), form=_norm("snr_db"))
+def snr_db(snr_db: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """Signal to noise: mean ratio of signal to change, in dB.
+
+    It describes the attack. Undefined (NaN) where none was recorded.
+
+    >>> float(snr_db([10.0, 20.0]))
+    15.0
+    """
+    return _mean(snr_db, weight)
 
 
-def robust_accuracy(truth: ArrayLike, clean: ArrayLike, adv: ArrayLike) -> Terms:
-    """Records right before and after: accuracy that an attacker who may choose cannot take away."""
-    y, before, after = _bits(truth, clean, adv)
-    return _of((y == before).all(axis=1) & (y == after).all(axis=1))
+@metric(best="low", range=(0.0, math.inf), form=_norm("smoothness", 1e6))
+def smoothness_uv2(smoothness: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """Roughness: mean squared difference of neighbouring samples of the change, in µV² (the column is in mV²).
+
+    It describes the attack. A low one is hard to see. Undefined (NaN) where none was recorded.
+
+    >>> float(smoothness_uv2([1e-6, 3e-6]))
+    2.0
+    """
+    return _mean(smoothness, weight, 1e6)
 
 
-def target_success(clean: ArrayLike, adv: ArrayLike, column: int, mode: str) -> Terms:
-    """The documented targeted success: `force` the bit is 1 afterwards, `suppress` it goes from 1 to 0; over all records."""
-    before, after = _bits(clean, adv)
-    _check_mode(mode)
-    if mode == "force":
-        return _of(after[:, column] == 1)
-    return _of((before[:, column] == 1) & (after[:, column] == 0))
+@metric(best="high", range=(0.0, math.inf))
+def median_minimal_strength(minimal_strength: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """Median least strength: the strength at which half of the records have flipped (the lower median).
 
+    Infinite where most never flip. Best: high. Undefined (NaN) where none was searched for. Reference: `numpy.quantile(…, 0.5, method="inverted_cdf")`.
 
-def target_eligible(clean: ArrayLike, adv: ArrayLike, column: int, mode: str) -> Terms:
-    """The same among the records whose bit could change: 0 before a force, 1 before a suppression."""
-    before, after = _bits(clean, adv)
-    _check_mode(mode)
-    old = 0 if mode == "force" else 1
-    return _of(after[:, column] != before[:, column], before[:, column] == old)
-
-
-def target_base(clean: ArrayLike, column: int, mode: str) -> Terms:
-    """Records that need no attack: the bit is already where it is aimed."""
-    (before,) = _bits(clean)
-    _check_mode(mode)
-    return _of(before[:, column] == (1 if mode == "force" else 0))
-
-
-def flipped(clean: ArrayLike, adv: ArrayLike, column: int) -> Terms:
-    """A class's bit differs."""
-    before, after = _bits(clean, adv)
-    return _of(before[:, column] != after[:, column])
-
-
-def lost(clean: ArrayLike, adv: ArrayLike, column: int) -> Terms:
-    """A class's bit goes from 1 to 0, among those at 1."""
-    return target_eligible(clean, adv, column, "suppress")
-
-
-def induced(clean: ArrayLike, adv: ArrayLike, column: int) -> Terms:
-    """A class's bit goes from 0 to 1, among those at 0."""
-    return target_eligible(clean, adv, column, "force")
-
-
-def _check_mode(mode: str) -> None:
-    if mode not in MODES:
-        raise UnknownName("target mode", mode, MODES)
+    >>> float(median_minimal_strength([0.2, 0.4, math.inf]))
+    0.4
+    """
+    given = np.asarray(minimal_strength, dtype=np.float64)
+    weights = check_weight(weight, len(given))
+    counted = np.ones(len(given)) if weights is None else np.asarray(weights, dtype=np.float64)
+    kept = ~np.isnan(given) & (counted > 0)
+    order = np.argsort(given[kept], kind="stable")
+    ordered, upto = given[kept][order], np.cumsum(counted[kept][order])
+    if not len(ordered):
+        return math.nan
+    return Quantile(float(ordered[int(np.argmax(upto >= upto[-1] / 2))]), 0.5, ordered)
 
 
 def surviving(minimal: ArrayLike, strengths: ArrayLike) -> Floats:
@@ -155,18 +391,3 @@ def surviving(minimal: ArrayLike, strengths: ArrayLike) -> Floats:
     if not len(least):
         raise DataError("there are no minimal strengths")
     return np.array([float(np.mean(least > s)) for s in np.asarray(strengths, dtype=np.float64)])
-
-
-def auc_replicates(positive: ArrayLike, score: ArrayLike, weights: Any) -> Floats:
-    """The area under the ROC curve under each row of weights (replicate × record); NaN where a class has no weight.
-
-    >>> auc_replicates([1, 0, 1], [0.9, 0.5, 0.1], np.array([[1, 1, 1], [0, 1, 2], [1, 0, 1]])).tolist()
-    [0.5, 0.0, nan]
-    """
-    is_positive, s, w = np.asarray(positive).astype(bool), np.asarray(score, dtype=np.float64), np.asarray(weights)
-    up, down = s[is_positive], s[~is_positive]
-    wins = (up[:, None] > down) + 0.5 * (up[:, None] == down)
-    above, below = w[:, is_positive].astype(np.float64), w[:, ~is_positive].astype(np.float64)
-    total = above.sum(axis=1) * below.sum(axis=1)
-    hits = ((above @ wins) * below).sum(axis=1)
-    return np.asarray(np.divide(hits, total, out=np.full(len(w), np.nan), where=total > 0))

@@ -517,14 +517,22 @@ def _informative(found: list[str], wholes: Sequence[Estimate]) -> Line | None:
 
 
 def _sizes(wholes: Sequence[Estimate]) -> Line | None:
-    sized = [(e.n_positive, e.n - e.n_positive) for e in wholes if e.n]
+    sized = [(min(e.n_positive, e.n - e.n_positive), True) if _is_labelled(e) else (e.n, False) for e in wholes if e.n]
     if not sized:
         return None
-    rare = min(min(pair) for pair in sized)
-    text = f"The rarer class has {rare:,} trials"
+    rare, of_class = min(sized)
+    text = f"The rarer class has {rare:,} trials" if of_class else f"There are {rare:,} trials"
     if rare < ENOUGH:
         return Line(FAILED, f"{text}: fewer than {ENOUGH} carry no figure.", "size")
     return Line(PASSED, f"{text}.", "size")
+
+
+def _is_labelled(e: Estimate) -> bool:
+    """Whether a figure knows which trials are positive; shares of changed records do not."""
+    try:
+        return "label" in find_metric(parse(e.metric).name).columns
+    except UsageError:
+        return True
 
 
 def _independent(signatures: Sequence[Mapping[str, str]], wholes: Sequence[Estimate]) -> Line:

@@ -9,11 +9,11 @@ from typing import Any, Final
 import numpy as np
 
 from hitmiss.core.results import Estimate, Results
+from hitmiss.core.tally import Floats
 from hitmiss.core.trials import Trials
 from hitmiss.drawing.attacks import classwise_metric_bars, minimal_strength_histogram, norm_boxes, success_map, triptych
-from hitmiss.metrics.robustness import Floats, changed, target_success
 from hitmiss.report.robustness_display import RobustnessDisplay, attack_name
-from hitmiss.robustness.attacks import measure_attacks
+from hitmiss.robustness.attacks import aim_of, measure_attacks
 from hitmiss.robustness.campaign import CLEAN, Campaign, Cell
 
 CURVES: Final = ("changed", "changed_correct", "exact_match", "macro_auc")
@@ -104,10 +104,8 @@ def _places(campaign: Campaign) -> Iterator[tuple[str, Any]]:
 
 def _success(campaign: Campaign, cell: Cell) -> Floats:
     """Of each record whether the attack did what it aimed at, or changed any bit where it had no aim."""
-    mode, _, name = cell.run.get("aim", "any").partition(" ")
-    if name in campaign.classes:
-        return target_success(campaign.clean.bits, cell.bits, campaign.classes.index(name), mode).hits
-    return changed(campaign.clean.bits, cell.bits).hits
+    reached, _ = aim_of(campaign, cell)
+    return (campaign.clean.bits != cell.bits).any(axis=1).astype(np.float64) if np.isnan(reached).any() else reached
 
 
 def _least(campaign: Campaign) -> Iterator[tuple[str, Any]]:

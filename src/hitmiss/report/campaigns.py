@@ -21,7 +21,7 @@ from hitmiss.report.shelves import Shelf
 from hitmiss.report.summary import Summary
 from hitmiss.report.tables import Grid, Row, explain, groupings
 from hitmiss.report.worst_errors import Errors, Sample, within
-from hitmiss.robustness.attacks import MEANS
+from hitmiss.robustness.attacks import NORMS
 from hitmiss.robustness.campaign import CLEAN, CONTROL, Campaign, Cell
 
 CURVES: Final = ("changed", "robust_accuracy", "exact_match", "macro_auc", "target_success", "target_eligible")
@@ -76,7 +76,7 @@ def _tested(evaluation: Evaluation, whole: list[Estimate]) -> str:
     )
     named = ", ".join(attacks[:6]) + (f" and {len(attacks) - 6} more" if len(attacks) > 6 else "")
     return (
-        f"{', '.join(lane.name for lane in evaluation.lanes)} · {first.n:,} records with {first.n_positive:,} labels, "
+        f"{', '.join(lane.name for lane in evaluation.lanes)} · {first.n:,} records, {first.n_positive:,} of them with a label, "
         f"under {named} at {len(strengths)} strength{'s' if len(strengths) != 1 else ''}"
     )
 
@@ -257,7 +257,7 @@ def grids(results: Results) -> list[Grid]:
     attacked = [e for e in results if e.average is None and not e.run["attack"].startswith(CONTROL)]
     for names in groupings(results):
         own = [e for e in attacked if tuple(e.slice) == names]
-        metrics = tuple(m for m in dict.fromkeys(e.metric for e in own) if m not in MEANS)
+        metrics = tuple(m for m in dict.fromkeys(e.metric for e in own) if m not in NORMS)
         columns = tuple(dict.fromkeys(k for e in own for k in e.run))
         cells: dict[tuple[str, ...], dict[str, Estimate]] = {}
         for e in own:

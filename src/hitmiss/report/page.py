@@ -281,8 +281,8 @@ def _overall(whole: tables.Grid, positive: str) -> views.TableView | None:
 
 
 def _counted(evaluation: Evaluation) -> str:
-    """What stands over the number of positives; of records with several labels it is their labels."""
-    return "labels" if evaluation.is_campaign else evaluation.classes[0]
+    """What is written over the number of positives; of records with several classes it is those that have any."""
+    return "with a label" if evaluation.is_campaign else evaluation.classes[0]
 
 
 def _figures(id: str, evaluation: Evaluation) -> list[FigureView]:

@@ -14,7 +14,6 @@ from hitmiss.core.registry import find_metric
 from hitmiss.core.results import Estimate, Results, number
 from hitmiss.core.schema import parse
 from hitmiss.core.values import visible
-from hitmiss.report import attack_words
 
 # ----------------------------------------------------------------------
 # What each metric means, for people who did not grow up with it: from the docstrings, so that there is one source.
@@ -25,10 +24,21 @@ SHARES: Final = frozenset(
         "fpr_at_tpr", "accuracy_answered", "accuracy_at_coverage", "coverage", "coverage_fake", "coverage_real",
         "coverage_at_accuracy", "abstain_rate", "error_rate", "unparsed_rate", "fake_catch_rate", "fake_slip_rate",
         "real_pass_rate", "real_false_flag_rate", "recall_fake", "recall_real", "precision_fake", "precision_real",
-        "probe_accuracy", "probe_balanced_accuracy", "flip_rate", "hard_flip_rate",
+        "probe_accuracy", "probe_balanced_accuracy", "flip_rate", "hard_flip_rate", "far", "frr", "changed", "changed_correct", "exact_match",
+        "robust_accuracy", "target_success", "target_eligible", "target_base", "flipped", "lost", "induced",
     )
 )  # fmt: skip
 """Metrics that are shares of trials: these alone are shown in per cent in a headline."""
+WORDS: Final = {
+    "far": ("False acceptance", "Share of the fakes accepted at the frozen threshold", "Best: low. Range: 0..1."),
+    "frr": ("False rejection", "Share of the reals rejected at the frozen threshold", "Best: low. Range: 0..1."),
+    "ece_by_chance": (
+        "Calibration error by chance",
+        "What a calibrated detector with these confidences exceeds in one of twenty cases",
+        "An ECE below it shows nothing.",
+    ),
+}
+"""Figures that are shown under names of their own: title, gist and what else is to be said."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +61,7 @@ def explain(metric: str) -> Entry:
     try:
         entry = find_metric(parse(metric).name)
     except UsageError:
-        words = attack_words.WORDS.get(metric, attack_words.Words(metric, ""))
-        return Entry(metric, words.title, words.gist, words.text)
+        return Entry(metric, *WORDS.get(metric, (metric, "", "")))
     first, _, rest = (inspect.getdoc(entry.function) or entry.name).replace("**", "").partition("\n")
     title, colon, gist = first.partition(": ")
     body = "\n".join(" ".join(part.split()) for part in rest.split(">>>")[0].strip().split("\n\n"))
@@ -65,7 +74,7 @@ def explain(metric: str) -> Entry:
 def is_share(metric: str) -> bool:
     """Whether a metric is a share of trials."""
     try:
-        return parse(metric).name in SHARES | attack_words.SHARES
+        return parse(metric).name in SHARES
     except UsageError:
         return False
 

@@ -1,234 +1,283 @@
-"""Trials of attacks to Results: what each attack at each strength changes, with intervals over records or patients.
+"""Runs of attacks as ordinary trials: each record beside what the model said of it untouched.
 
-The trials have run columns `attack` and `strength` (and `aim`, `place` where attacks have those), the untouched records under
-attack `clean`; `noise ~ pgd` is the control of `pgd`: random signs of the same norm.
+A run of `hitmiss attack` has one row per record, class, attack and strength, with the untouched records under attack `clean`
+(`noise ~ pgd` is the control of `pgd`: random signs of the same norm). Figures of whole records are measured on
+`records_of`, one row per record; figures of single classes (`by="target"`) on `classes_of`. Everything else is the engine's.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 import numpy as np
+import polars as pl
 
-from hitmiss.core.errors import UsageError
-from hitmiss.core.question import Design, Gap
+from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.question import Contest, Design, Grouping, apart
+from hitmiss.core.registry import find_metric
 from hitmiss.core.results import Estimate, Results
+from hitmiss.core.schema import parse
+from hitmiss.core.tally import Array, Floats
 from hitmiss.core.trials import Trials
-from hitmiss.engine.signature import signed
-from hitmiss.metrics import robustness as figures
-from hitmiss.metrics.ranking import roc_auc
-from hitmiss.metrics.robustness import Floats, Terms
-from hitmiss.robustness.campaign import Campaign, Cell
-from hitmiss.robustness.draws import Draws, Figure, Mask
+from hitmiss.engine.compare import Comparison, Difference, compare_design, digest_of, with_sides
+from hitmiss.engine.measure import measure_design
+from hitmiss.engine.pairing import Breach, pair
+from hitmiss.engine.signature import read_signature, render, signed
+from hitmiss.robustness.campaign import CLEAN, CONTROL, Campaign, Cell
 from hitmiss.robustness.health import health
 
-MEANS: Final = {
-    "l2_mv": ("delta_l2", 1.0),
-    "linf_uv": ("delta_linf", 1e3),
-    "snr_db": ("snr_db", 1.0),
-    "smoothness_uv2": ("smoothness", 1e6),
-}
-"""Means over the records: the name, the column, and what it is multiplied by (columns are in mV)."""
-LEAST: Final = "minimal_strength"
-LOW: Final = ("changed", "changed_correct", "target_success", "target_eligible", "flipped", "lost", "induced")
+NORMS: Final = ("l2_mv", "linf_uv", "snr_db", "smoothness_uv2")
+"""Figures that describe an attack: nothing is better or worse by them."""
+AIMED: Final = ("target_success", "target_eligible", "target_base")
+RECORDS: Final = (
+    "changed", "changed_correct", "exact_match", "robust_accuracy", *AIMED, "macro_auc", *NORMS, "median_minimal_strength",
+)  # fmt: skip
+"""Figures of whole records, in the order of the tables."""
+CLASSES: Final = ("flipped", "lost", "induced", "roc_auc")
+"""Figures of one class."""
+UNTOUCHED: Final = ("exact_match", "macro_auc", "roc_auc")
+"""Those that records without an attack have, too."""
+TARGET: Final = ("target",)
+COMPARED: Final = ("changed", "changed_correct", "robust_accuracy", "exact_match", "macro_auc", *AIMED)
+"""Figures of records that two models are compared by, in the order of the tables."""
+PATIENTS: Final = ("patient", "patient_id")
+USUAL: Final = {"aim": "any", "place": "whole"}
+"""What the attacks of a run without such a column have there."""
+SHOWN: Final = 3
+
+
+def records_of(trials: Trials) -> Trials:
+    """One row per record, attack and strength, with the columns that the figures of attacks read (see `metrics.robustness`).
+
+    The label says whether a record has any of the classes. Slices, numbers and run columns stay.
+    """
+    campaign = Campaign.of(trials)
+    frame = pl.concat([_rows(campaign, cell) for cell in (campaign.clean, *campaign.cells)])
+    taken = {name: apart(name) for name in trials.header.slices if name in frame.columns}
+    slices = pl.DataFrame(
+        {taken.get(name, name): values * (1 + len(campaign.cells)) for name, values in campaign.columns.items()},
+        schema={taken.get(name, name): pl.String for name in campaign.columns},
+    )
+    head = trials.header.renamed(taken)
+    made = [name for name in frame.columns if name not in ("item", "label", *head.runs)]
+    numbers = tuple(name for name in made if frame.schema[name].is_numeric())
+    return Trials.from_frame(pl.concat([frame, slices], how="horizontal"), replace(head, numbers=numbers))
+
+
+def _rows(campaign: Campaign, cell: Cell) -> pl.DataFrame:
+    truth, before, after, n = campaign.truth, campaign.clean.bits, cell.bits, len(campaign.records)
+    reached, open_ = aim_of(campaign, cell)
+    columns: dict[str, list[str] | pl.Series | Array] = {
+        "item": campaign.records,
+        "label": np.asarray(truth.any(axis=1), dtype=np.int8),
+        **{name: pl.Series([value]).new_from_index(0, n) for name, value in cell.run.items()},
+        **{name: values.astype(np.float64) for name, values in cell.numbers.items()},
+        "changed_any": _nothing(n) if cell is campaign.clean else (before != after).any(axis=1).astype(np.float64),
+        "right_all": (truth == after).all(axis=1).astype(np.float64),
+        "right_clean": (truth == before).all(axis=1).astype(np.float64),
+        "aim_reached": reached,
+        "aim_open": open_,
+        "class_labels": pl.Series(truth, dtype=pl.Array(pl.Int8, truth.shape[1])),
+        "class_scores": pl.Series(cell.score, dtype=pl.Array(pl.Float64, truth.shape[1])),
+    }
+    return pl.DataFrame(columns)
+
+
+def _nothing(n: int) -> Floats:
+    return np.full(n, np.nan)
+
+
+def aim_of(campaign: Campaign, cell: Cell) -> tuple[Floats, Floats]:
+    """Whether each record's label is as the attack wants it, and whether it could change; NaN without an aim."""
+    mode, _, name = cell.run.get("aim", "any").partition(" ")
+    if name not in campaign.classes:
+        return _nothing(len(campaign.records)), _nothing(len(campaign.records))
+    at, wanted = campaign.classes.index(name), 1 if mode == "force" else 0
+    before, after = campaign.clean.bits[:, at], cell.bits[:, at]
+    reached = after == 1 if wanted else (before == 1) & (after == 0)
+    return reached.astype(np.float64), (before != wanted).astype(np.float64)
+
+
+def classes_of(trials: Trials) -> Trials:
+    """The rows of all classes, each with `decision_clean`: what the model said of the same record untouched."""
+    clean = trials.frame.filter(attack=CLEAN).select(
+        "item", "target", decision_clean=pl.col("decision").cast(pl.Float64)
+    )
+    frame = trials.frame.drop("decision_clean", strict=False)
+    frame = frame.join(clean, on=["item", "target"], how="left", maintain_order="left")
+    numbers = tuple(dict.fromkeys((*trials.header.numbers, "decision_clean")))
+    return Trials(frame, replace(trials.header, numbers=numbers))
 
 
 def measure_attacks(trials: Trials, design: Design | None = None, **asked: object) -> Results:
-    """Every figure of every attack; `by="target"` per class, `by="sex"` per group of records.
+    """Every figure of every attack, as a design (or the keywords of `Design.of`) asks.
 
-    Shares of independent records get Wilson's interval; where a patient has several records, and for areas and means, the
-    interval comes from drawing patients (`bootstrap`). `unit` is the column drawn as a whole, by default `patient`, else the
-    record. Keywords instead of a design are those of `Design.of`; what attacks do not have (a gap, strata, other
-    intervals) is refused.
+    `by="target"` gives the figures of single classes, other groupings those of groups of records. The unit is the patient
+    where one has several records, else the record.
     """
     design = design or Design.of(**asked)  # type: ignore[arg-type]
-    _refuse_unfit(design)
     campaign = Campaign.of(trials)
-    bootstrap, wanted = design.bootstrap, ",".join(design.unit) or None
-    draws = Draws.of(campaign, bootstrap, wanted, design.seed, design.level)
-    everyone = np.ones(len(campaign.records), dtype=bool)
-    whole = [r for cell in (campaign.clean, *campaign.cells) for r in _rows(campaign, cell, draws, everyone, {})]
-    groupings = design.groupings
-    rows = [r.estimate for r in whole] + [e for names in groupings for e in _grouped(campaign, draws, names)]
-    several = (
-        []
-        if bootstrap or draws.is_independent
-        else [f"no intervals: a {draws.unit} has several records, which are no independent draws; add --bootstrap 1000"]
-    )
-    warnings = (*trials.header.notes, *several, *health(campaign))
-    made = Results(tuple(rows), warnings=tuple(dict.fromkeys(warnings)), protocol="ecg-attacks")
-    by = ",".join("*".join(names) for names in groupings)
-    made = replace(made, reading=trials.header.reading, design=design, content=trials.content)
-    return replace(made, signature=signed(made, trials, by=by or "none", boot=draws.text.removeprefix("bootstrap ")))
-
-
-def _refuse_unfit(design: Design) -> None:
-    """What may be asked of trials and has no meaning for attacks."""
-    if design.interval not in ("auto", "percentile"):
+    records, classes = _asked(design)
+    groupings = [g for g in design.groupings if g != TARGET]
+    for name in (n for g in groupings for n in g if n == "target" and apart(n) not in trials.header.slices):
         raise UsageError(
-            f"intervals of attacks are percentile intervals; found {design.interval!r}", code="interval-of-attacks"
+            f"`--by {name}` stands alone: its figures are those of one class, over all records", code="bad-grouping"
         )
-    if isinstance(design.gap, Gap):
-        raise UsageError(
-            f"figures of attacks have no gap; leave --gap {design.gap} out, or write --by {design.gap.column}",
-            code="gap-of-attacks",
-        )
-    if design.stratify is not None:
-        raise UsageError(
-            "records of attacks have several labels and no strata; leave --stratify out", code="stratify-of-attacks"
-        )
+    unit = design.unit or _patients(campaign)
+    parts = []
+    if records:
+        made = records_of(trials)
+        fitting = [m for m in records if all(c in made.frame.columns for c in find_metric(parse(m).name).columns)]
+        own = replace(design, metrics=tuple(fitting), by=tuple(groupings), matrix=(), unit=unit)
+        parts.append(measure_design(made, own))
+    if classes and (TARGET in design.groupings or not records):
+        pooled = unit or (("item",) if design.bootstrap else ())
+        own = replace(design, metrics=tuple(classes), by=(TARGET,), matrix=(), unit=pooled, gap="none")
+        measured = measure_design(classes_of(trials), own)
+        parts.append(replace(measured, estimates=tuple(e for e in measured if e.slice)))
+    rows = _arranged([e for part in parts for e in part], campaign, design.groupings)
+    warnings = dict.fromkeys((*(w for part in parts for w in part.warnings), *health(campaign)))
+    results = Results(tuple(rows), warnings=tuple(warnings), protocol="ecg-attacks")
+    results = replace(results, reading=trials.header.reading, design=design, content=trials.content)
+    by = ",".join("*".join(names) for names in design.groupings)
+    boot = str(replace(design, unit=unit).plan)
+    gap = str(design.gap) if not isinstance(design.gap, str) else "none"
+    metrics = "+".join(design.metrics) or "none"
+    return replace(results, signature=signed(results, trials, by=by or "none", boot=boot, gap=gap, metrics=metrics))
 
 
-class _Row(NamedTuple):
-    """An estimate, and the figure that it was made of."""
-
-    estimate: Estimate
-    figure: Figure
-
-
-def _row(name: str, figure: Figure, best: str, common: dict[str, Any]) -> _Row:
-    return _Row(Estimate(name, **figure.facts, best=best, **common), figure)
+def _asked(design: Design) -> tuple[list[str], list[str]]:
+    """The metrics of records and those of classes that a design asks for: by name, or all."""
+    if not design.metrics:
+        return list(RECORDS), list(CLASSES)
+    own = [m for m in design.metrics if parse(m).name in RECORDS]
+    return own, [m for m in design.metrics if m not in own]
 
 
-def _grouped(campaign: Campaign, draws: Draws, grouping: tuple[str, ...]) -> Iterator[Estimate]:
-    """The figures of every group of every cell, each cell's with their mean and their worst."""
-    masks = {} if grouping == ("target",) else masks_of(campaign, grouping)
-    for cell in (campaign.clean, *campaign.cells):
-        if grouping == ("target",):
-            rows = [r for at in range(len(campaign.classes)) for r in _class_rows(campaign, cell, draws, at)]
-        else:
-            named = {value: dict(zip(grouping, value, strict=True)) for value in masks}
-            rows = [r for value, mask in masks.items() for r in _rows(campaign, cell, draws, mask, named[value])]
-        yield from (r.estimate for r in rows)
-        yield from _averages(rows, draws, grouping)
+def _patients(campaign: Campaign) -> Grouping:
+    """What is drawn as a whole where nobody says it: the patient, where one has several records."""
+    name = next((c for c in PATIENTS if c in campaign.columns), None)
+    return (name,) if name is not None and len(set(campaign.columns[name])) < len(campaign.records) else ()
 
 
-def masks_of(campaign: Campaign, grouping: tuple[str, ...]) -> dict[tuple[str, ...], Mask]:
-    """The records of each group, by the values that it has in some columns."""
-    values = _values(campaign, grouping)
-    return {value: np.array([v == value for v in values]) for value in sorted(set(values))}
+def _arranged(rows: Sequence[Estimate], campaign: Campaign, groupings: Sequence[Grouping]) -> list[Estimate]:
+    """The rows that mean something, by grouping, then by attack and strength with each control after its attack."""
+    runs = {tuple(sorted(cell.run.items())): i for i, cell in enumerate((campaign.clean, *campaign.cells))}
+    tables = {(): -1, **{tuple(g): i for i, g in enumerate(groupings)}}
+    kept = [_described(e) if e.metric in NORMS else e for e in rows if _is_of(e, campaign)]
+    return sorted(kept, key=lambda e: (tables.get(tuple(e.slice), len(tables)), runs[tuple(sorted(e.run.items()))]))
 
 
-def _values(campaign: Campaign, grouping: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """To which group each record belongs."""
-    for name in grouping:
-        if name == "target":
-            raise UsageError(
-                "`--by target` stands alone: its figures are those of one class, over all records", code="bad-grouping"
+def _described(e: Estimate) -> Estimate:
+    """A figure that describes an attack: nothing is inferred from it."""
+    return replace(e, low=None, high=None, method=None, note=None)
+
+
+def _is_of(e: Estimate, campaign: Campaign) -> bool:
+    """Whether a figure is one of its run: untouched records have no success, and an attack without an aim no target."""
+    if e.run["attack"] == CLEAN:
+        return e.metric.partition("(")[0] in UNTOUCHED
+    if e.metric in AIMED:
+        return e.run.get("aim", "any").partition(" ")[2] in campaign.classes
+    if e.metric in (*NORMS, "median_minimal_strength"):
+        return e.value is not None and (e.average is None or e.metric not in NORMS)
+    return True
+
+
+def compare_attacks(a: Trials, b: Trials, design: Design, names: tuple[str, str] = ("A", "B")) -> Comparison:
+    """Two models under the same attacks: B − A of each attack and strength that both have, paired by record.
+
+    Controls are left out: they are there for the attack of their own run.
+    """
+    contest = design.contest or Contest()
+    for trials in (a, b):
+        Campaign.of(trials)
+    (one, other), warnings = _shared(a, b, names)
+    clean = [t.where(attack=CLEAN) for t in (one, other)]
+    pair(
+        *clean, names=names, allow_missing=contest.allow_missing
+    )  # the same records, and the same labels of each class
+    warnings += _checked(one, other, names, contest.force)
+    unit = design.unit or _patients(Campaign.of(one))
+    on_records, on_classes = _asked(design)
+    own = [m for m in on_records if m in COMPARED and (m not in AIMED or _is_aimed(one))]
+    asked = replace(design, contest=contest, unit=unit, matrix=())
+    parts = []
+    if own:
+        groupings = tuple(g for g in design.groupings if g != TARGET)
+        of_records = replace(asked, metrics=tuple(own), by=groupings)
+        parts.append(compare_design(records_of(one), records_of(other), of_records, names))
+    if on_classes and (TARGET in design.groupings or not own):
+        of_target = replace(asked, metrics=tuple(on_classes), by=(TARGET,))
+        of_classes = compare_design(classes_of(one), classes_of(other), of_target, names)
+        parts.append(replace(of_classes, differences=tuple(d for d in of_classes if "target" in d.slice)))
+    rows = [d for part in parts for d in part if _is_difference(d)]
+    rows.sort(key=lambda d: [*COMPARED, *CLASSES, d.metric].index(d.metric))
+    said = dict.fromkeys((*warnings, *(w for part in parts for w in part.warnings)))
+    made = replace(parts[0], differences=tuple(rows), discordances=(), warnings=tuple(said))
+    made = replace(made, design=with_sides(replace(design, contest=contest), {names[0]: a, names[1]: b}))
+    by = ",".join("*".join(g) for g in design.groupings) or "none"
+    told = {"compare": "attacks", "protocol": "ecg-attacks", "metrics": "+".join(design.metrics) or "none", "by": by}
+    signature = read_signature(made.signature) | told | {"out": digest_of(made)}
+    return replace(made, protocol="ecg-attacks", signature=render(signature))
+
+
+def _shared(a: Trials, b: Trials, names: tuple[str, str]) -> tuple[tuple[Trials, Trials], list[str]]:
+    """Both runs with the attacks that both have, clean records among them and controls left out; what one lacks is said."""
+    runs = tuple(dict.fromkeys((*a.header.runs, *b.header.runs)))
+    sides, keys = [], []
+    for trials in (a, b):
+        absent = [pl.lit(USUAL.get(name, "")).alias(name) for name in runs if name not in trials.header.runs]
+        frame = trials.frame.with_columns(absent).filter(~pl.col("attack").str.starts_with(CONTROL))
+        sides.append(replace(trials.retitle(runs=runs), frame=frame, unique_over=None))
+        keys.append(frame.select(runs).unique())
+    both = keys[0].join(keys[1], on=runs, how="semi")
+    warnings = []
+    for own, name in zip(keys, names, strict=True):
+        alone = own.join(both, on=runs, how="anti").sort("attack", "strength").iter_rows()
+        said = [" ".join(v for v in row if v not in USUAL.values()) for row in alone]
+        if said:
+            warnings.append(f"only in {name}, so not compared: {'; '.join(said[:6])}{' …' * (len(said) > 6)}")
+    if both.filter(pl.col("attack") != CLEAN).is_empty():
+        raise UsageError("the two runs have no attack and strength in common", code="nothing-shared")
+    one, other = (replace(t, frame=t.frame.join(both, on=runs, how="semi", maintain_order="left")) for t in sides)
+    return (one, other), warnings
+
+
+def _checked(a: Trials, b: Trials, names: tuple[str, str], force: bool) -> list[str]:
+    """Attacks that were not the same are refused, or printed where it is forced; what cannot be checked is said."""
+    told = [t.header.provenance.get("attacks", {}) for t in (a, b)]
+    wrong = []
+    for run in a.frame.select(a.header.runs).unique().sort("attack", "strength").iter_rows(named=True):
+        name = " ".join(v for k, v in sorted(run.items()) if USUAL.get(k) != v)
+        said = [t.get(name) for t in told]
+        if None not in said and said[0] != said[1]:
+            wrong.append(
+                Breach("different attacks", f"{name} was another attack in {names[1]}", (str(said[0]), str(said[1])))
             )
-        if name not in campaign.columns:
-            raise UsageError(
-                f"there is no column {name!r} to group by; there are {', '.join(['target', *campaign.columns])}",
-                code="unknown-column",
-            )
-    return list(zip(*(campaign.columns[name] for name in grouping), strict=True))
+    if wrong and not force:
+        raise DataError(
+            f"{names[0]} and {names[1]} cannot be compared: {'; '.join(map(str, wrong[:SHOWN]))}. "
+            "--force compares them all the same and says so in the report",
+            code="incomparable",
+        )
+    found = [f"INVALID COMPARISON, forced: {breach}" for breach in wrong]
+    if not all(told):
+        found.append("different attacks? Not both runs record the settings of their attacks, so this was not checked")
+    seeds = [t.header.provenance.get("seed") for t in (a, b)]
+    if None not in seeds and seeds[0] != seeds[1]:
+        found.append(f"the runs drew other noise (seeds {seeds[0]} and {seeds[1]}): a part of the difference is chance")
+    return found
 
 
-def _averages(rows: Sequence[_Row], draws: Draws, grouping: tuple[str, ...]) -> Iterator[Estimate]:
-    """The mean over the groups, and the worst of them, of every figure that judges (norms only describe)."""
-    for name in dict.fromkeys(r.estimate.metric for r in rows if r.estimate.metric not in MEANS):
-        own = [r for r in rows if r.estimate.metric == name]
-        known = [r.estimate for r in own if r.estimate.value is not None]
-        first = own[0].estimate
-        n, positive = (sum(getattr(r.estimate, field) for r in own) for field in ("n", "n_positive"))
-        common: dict[str, Any] = {"run": first.run, "slice": dict.fromkeys(grouping, "*"), "best": first.best}
-        mean = draws.mean([r.figure for r in own]).facts
-        yield Estimate(name, **mean, n=n, n_positive=positive, average="macro", **common)
-        if known:
-            pick = max if first.best == "low" else min
-            worst = pick(known, key=lambda e: e.value if e.value is not None else math.nan)
-            yield replace(worst, average="worst", note=f"worst of {len(known)}")
+def _is_aimed(trials: Trials) -> bool:
+    return "aim" in trials.header.runs and bool((trials.frame["aim"] != USUAL["aim"]).any())
 
 
-def _rows(campaign: Campaign, cell: Cell, draws: Draws, mask: Mask, slice_: dict[str, str]) -> Iterator[_Row]:
-    """The figures of one cell, over some of the records."""
-    common: dict[str, Any] = {
-        "n": int(mask.sum()),
-        "n_positive": int(campaign.truth[mask].sum()),
-        "run": dict(cell.run),
-        "slice": slice_,
-    }
-    for name, terms in shares_of(campaign, cell).items():
-        yield _row(name, draws.rate(terms, mask), "low" if name in LOW else "high", common)
-    yield _row("macro_auc", _macro_auc(campaign, cell, draws, mask), "high", common)
-    if cell is not campaign.clean:
-        yield from _numbers(cell, draws, mask, common)
-
-
-def shares_of(campaign: Campaign, cell: Cell) -> dict[str, Terms]:
-    """Every share of records that a cell tells."""
-    truth, before, after = campaign.truth, campaign.clean.bits, cell.bits
-    exact = figures.exact_match(truth, after)
-    if cell is campaign.clean:
-        return {"exact_match": exact}
-    return {
-        "changed": figures.changed(before, after),
-        "changed_correct": figures.changed_correct(truth, before, after),
-        "exact_match": exact,
-        "robust_accuracy": figures.robust_accuracy(truth, before, after),
-        **_aimed(campaign, cell),
-    }
-
-
-def _aimed(campaign: Campaign, cell: Cell) -> dict[str, Terms]:
-    """The targeted figures, where the cell aims at a class."""
-    mode, _, name = cell.run.get("aim", "any").partition(" ")
-    if name not in campaign.classes:
-        return {}
-    at, before = campaign.classes.index(name), campaign.clean.bits
-    return {
-        "target_success": figures.target_success(before, cell.bits, at, mode),
-        "target_eligible": figures.target_eligible(before, cell.bits, at, mode),
-        "target_base": figures.target_base(before, at, mode),
-    }
-
-
-def _numbers(cell: Cell, draws: Draws, mask: Mask, common: dict[str, Any]) -> Iterator[_Row]:
-    """Means of norms, signal-to-noise and smoothness; the median of minimal strengths."""
-    for name, (column, factor) in MEANS.items():
-        values = factor * cell.numbers.get(column, np.zeros(0))
-        known = mask & np.isfinite(values) if len(values) else mask & False
-        if known.any():  # it describes the attack; nothing is inferred from it
-            mean = Figure({"value": float(values[known].mean()), "of": float(known.sum())})
-            yield _row(name, mean, "high" if name == "snr_db" else "low", common)
-    least = cell.numbers.get(LEAST)
-    if least is not None and not np.isnan(least[mask]).any():
-        yield _row(f"median_{LEAST}", draws.median(least, mask), "high", common)
-
-
-def _macro_auc(campaign: Campaign, cell: Cell, draws: Draws, mask: Mask) -> Figure:
-    """The mean over the classes whose area is defined, and the mean of their replicates."""
-    both = [k for k in range(len(campaign.classes)) if 0 < campaign.truth[mask, k].sum() < mask.sum()]
-    if not both:
-        return Figure({"value": None, "note": "undefined: every class has one label only"})
-    truth, score = campaign.truth[mask], cell.score[mask]
-    value = float(np.mean([roc_auc(truth[:, k], score[:, k]) for k in both]))
-    absent = [name for k, name in enumerate(campaign.classes) if k not in both]
-
-    def replicates() -> Floats:
-        each = [figures.auc_replicates(truth[:, k], score[:, k], draws.weights[:, mask]) for k in both]
-        return np.asarray(np.mean(each, axis=0))
-
-    found = draws.figure(value, replicates, float(mask.sum()))
-    note = {"note": f"over {len(both)} classes, without {', '.join(absent)}"} if absent else {}
-    return Figure(found.facts | note, found.drawn)
-
-
-def _class_rows(campaign: Campaign, cell: Cell, draws: Draws, at: int) -> Iterator[_Row]:
-    """The figures of one class of one cell."""
-    before, after, everyone = campaign.clean.bits, cell.bits, np.ones(len(campaign.records), dtype=bool)
-    truth, slice_ = campaign.truth[:, at], {"target": campaign.classes[at]}
-    common: dict[str, Any] = {"n": len(truth), "n_positive": int(truth.sum()), "run": dict(cell.run), "slice": slice_}
-    if cell is not campaign.clean:
-        for name in ("flipped", "lost", "induced"):
-            terms: Terms = getattr(figures, name)(before, after, at)
-            yield _row(name, draws.rate(terms, everyone), "low", common)
-    is_mixed = 0 < truth.sum() < len(truth)
-    value = float(roc_auc(truth, cell.score[:, at])) if is_mixed else math.nan
-    drawn = draws.figure(
-        value, lambda: figures.auc_replicates(truth, cell.score[:, at], draws.weights), float(len(truth))
-    )
-    yield _row("roc_auc", drawn, "high", common)
+def _is_difference(d: Difference) -> bool:
+    """Whether a difference is one of its attack (see `_is_of`)."""
+    if d.slice["attack"] == CLEAN:
+        return d.metric.partition("(")[0] in UNTOUCHED
+    return d.metric not in AIMED or d.slice.get("aim", USUAL["aim"]) != USUAL["aim"]

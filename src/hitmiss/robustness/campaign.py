@@ -10,10 +10,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.errors import DataError
+from hitmiss.core.tally import Floats
 from hitmiss.core.trials import Trials
-from hitmiss.metrics.robustness import Bits, Floats
 
+Bits = NDArray[np.int8]
 CLEAN: Final = "clean"
 CONTROL: Final = "noise ~ "
 """What the name of a control begins with."""
@@ -77,13 +78,9 @@ class Campaign:
         others = sorted((c for c in cells if c is not clean), key=_order)
         return cls(records, classes, truth, clean, others, columns)
 
-    def unit_codes(self, unit: str | None) -> tuple[str, NDArray[np.int64]]:
-        """What is drawn as a whole, and which one each record belongs to: the patient where that is known."""
-        name = unit or next((c for c in ("patient", "patient_id") if c in self.columns), "item")
-        if name != "item" and name not in self.columns:
-            raise UsageError(f"there is no column {name!r} to draw by; there are {', '.join(['item', *self.columns])}")
-        values = self.records if name == "item" else self.columns[name]
-        return name, np.unique(values, return_inverse=True)[1].astype(np.int64)
+    def changed(self, cell: Cell) -> float:
+        """The share of records with any bit that differs from the clean answer."""
+        return float((self.clean.bits != cell.bits).any(axis=1).mean())
 
 
 def _cell(run: dict[str, str], part: pl.DataFrame, trials: Trials, shape: tuple[int, int]) -> Cell:

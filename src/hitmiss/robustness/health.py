@@ -14,7 +14,6 @@ from typing import Final
 import numpy as np
 
 from hitmiss.core.tally import Tally
-from hitmiss.metrics.robustness import changed
 from hitmiss.robustness.campaign import CONTROL, Campaign, Cell
 from hitmiss.stats.intervals import auc_interval
 from hitmiss.stats.tests import exact
@@ -81,7 +80,7 @@ def _no_better_than_noise(campaign: Campaign, cell: Cell) -> Iterator[str]:
     control = next((c for c in campaign.cells if c.is_control and _partner(c) == _partner(cell)), None)
     if control is None or cell.family not in (*GRADIENT, *BLACK_BOX):
         return
-    own, noise = (float(changed(campaign.clean.bits, c.bits).rate) for c in (cell, control))
+    own, noise = (campaign.changed(c) for c in (cell, control))
     if noise >= own and noise > 0:
         yield (
             f"ATTACK FAILED? {_named(cell)} changes {own:.1%} of the records and random noise of the same norm {noise:.1%}; "
@@ -133,7 +132,7 @@ def _beaten(campaign: Campaign) -> Iterator[str]:
         rates: dict[str, float] = {}
         for c in campaign.cells:
             if c.run["strength"] == strength and c.run.get("aim", "any") == "any":
-                rates[c.family] = max(rates.get(c.family, 0.0), float(changed(campaign.clean.bits, c.bits).rate))
+                rates[c.family] = max(rates.get(c.family, 0.0), campaign.changed(c))
         white = [rates[name] for name in GRADIENT if name in rates]
         for name in BLACK_BOX:
             if white and name in rates and rates[name] > max(white):

@@ -11,7 +11,8 @@ Of decisions:
     OfCounts      a function of the counts of decisions
 Of any columns:
     OfConfidences a function of how often each confidence was right and wrong
-    OfTerms       a sum over trials divided by another (the drift of an error rate)
+    OfTerms       a sum over trials divided by another (the drift of an error rate, a share of records)
+    OfWeights     a function of arrays and of the weights of many replicates at once (the mean area of several classes)
     OfColumns     a function of arrays, called anew for each replicate
 
 The engines (`bootstrap`, `units`, `paired`, `condensing`, `scale`) ask a form what it needs and hand it what they drew.
@@ -23,8 +24,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import numpy as np
@@ -45,6 +47,8 @@ Number = Any  # a float, or an array with one entry per replicate: the arithmeti
 Mask = NDArray[np.bool_]
 Indices = NDArray[np.intp]
 CHUNK = 1 << 15  # whole-array temporaries cost several times a chunked pass (page faults)
+MOST_WEIGHTS = 1 << 20
+"""Weights of trials that are held at a time."""
 FINE_GRID = 128
 """Stretches of equal mass per class where sums over all trials matter."""
 
@@ -107,6 +111,7 @@ class DrawnTrials(Protocol):
     def confidences(self, function: Callable[..., Any]) -> Floats: ...
     def rows(self, form: OfColumns) -> Floats: ...
     def ratio(self, form: OfTerms) -> Floats: ...
+    def weighed(self, form: OfWeights) -> Floats: ...
 
 
 @dataclass(frozen=True)
@@ -860,6 +865,10 @@ class OfColumns(OfTrials):
         weighed = {} if weight is None else {"weight": weight}
         return self.function(**arrays, **weighed, **self.settings)
 
+    def of_draws(self, arrays: Mapping[str, Array], places: Iterable[Indices]) -> Floats:
+        """The figure of the trials at each list of places."""
+        return np.array([self.of_arrays({c: a[d] for c, a in arrays.items()}) for d in places])
+
     def drawn(self, trials: DrawnTrials) -> Floats:
         """The figure of every replicate."""
         return trials.rows(self)
@@ -878,13 +887,58 @@ class OfConfidences(OfColumns):
 
 @dataclass(frozen=True, eq=False)
 class OfTerms(OfColumns):
-    """A sum over trials divided by another; `terms(**columns)` gives what each trial adds to both."""
+    """A sum over trials divided by another; `terms(**columns)` gives what each trial adds to both.
+
+    `is_share`: each trial adds 0 or 1, so that two runs can be tested as shares are.
+    """
 
     terms: Callable[..., tuple[Floats, Floats]] = field(kw_only=True)
+    is_share: bool = field(default=False, kw_only=True)
+
+    def of_draws(self, arrays: Mapping[str, Array], places: Iterable[Indices]) -> Floats:
+        """The ratio of the sums over the trials at each list of places."""
+        above, below = self.terms(**arrays)
+        sums = np.array([(above[d].sum(), below[d].sum()) for d in places])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(sums[:, 0] / sums[:, 1])
 
     def drawn(self, trials: DrawnTrials) -> Floats:
         """The ratio of the sums of every replicate."""
         return trials.ratio(self)
+
+    def shares(self, sample: Sampled) -> tuple[Mask, Mask] | None:
+        """Of a share of trials: which trials hit, and of which it is a share."""
+        if not self.is_share:
+            return None
+        above, below = self.terms(**sample.arrays(self.columns))
+        return above > 0, below > 0
+
+    def merits(self, sample: Sampled, best: str) -> Floats | None:
+        """What each trial adds to the sum; NaN for trials that do not count."""
+        above, below = self.terms(**sample.arrays(self.columns))
+        return np.where(below > 0, above if best == "high" else -above, np.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class OfWeights(OfColumns):
+    """A function of columns that takes the weights of many replicates at once (replicate × trial)."""
+
+    @abstractmethod
+    def of_weights(self, arrays: Mapping[str, Array], weights: Floats) -> Floats:
+        """The figure of every replicate."""
+
+    def of_draws(self, arrays: Mapping[str, Array], places: Iterable[Indices]) -> Floats:
+        """The figure of the trials at each list of places."""
+        n = len(next(iter(arrays.values())))
+        rest, step, parts = iter(places), max(1, MOST_WEIGHTS // max(1, n)), []
+        while drawn := list(islice(rest, step)):
+            weights = np.stack([np.bincount(d, minlength=n) for d in drawn]).astype(np.float64)
+            parts.append(self.of_weights(arrays, weights))
+        return np.concatenate(parts)
+
+    def drawn(self, trials: DrawnTrials) -> Floats:
+        """The figure of every replicate, some at a time."""
+        return trials.weighed(self)
 
 
 def weighted_sum(term: Callable[[Floats], Floats], score: Floats, counts: NDArray[Any]) -> float:
