@@ -20,8 +20,9 @@ import pytest
 
 from hitmiss.cli.main import run
 from hitmiss.core import artifacts
-from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
+from hitmiss.core.errors import DataError, EnvironmentFault, HitmissError, UsageError
 from hitmiss.core.results import Estimate, Results
+from hitmiss.io.runs import require_complete, start
 from hitmiss.scale.tallies import Binned, ShardFact, ShardTally
 
 
@@ -252,17 +253,93 @@ def test_results_without_a_digest_are_read_with_a_word(
         Results.load(results)
 
 
-def test_every_edit_of_a_comparison_is_noticed(tmp_path: Path, table: Path) -> None:
+@pytest.mark.parametrize("runs", [2, 3])
+def test_every_edit_of_a_comparison_is_noticed(tmp_path: Path, table: Path, runs: int) -> None:
+    """Of a comparison and of a ranking: each edit by the loader that all verbs share, and by the verbs in turn."""
     results, comparison = tmp_path / "r.json", tmp_path / "c.json"
+    other = tmp_path / "other.csv"
+    pl.read_csv(table).with_columns(score=pl.col("score") + pl.int_range(pl.len()) % 5 * 0.1).write_csv(other)
+    files = [str(table), str(other), str(table)][:runs]
     assert run(["score", str(table), "-m", "eer", "-o", str(results)]) == 0
-    assert run(["compare", str(table), str(table), "-m", "eer", "-o", str(comparison)]) == 0
-    words = ["export", str(results), "--to", "markdown", "--comparison", str(comparison)]
-    assert run(words) == 0
+    assert run(["compare", *files, "-m", "eer", "--bootstrap", "20", "-o", str(comparison)]) == 0
+    export = ["export", str(results), "--to", "markdown", "--comparison", str(comparison)]
+    takers = [
+        *([(export, 0, 3)] if runs == 2 else []),
+        (["report", str(comparison), "-o", str(tmp_path / "c.html")], 0, 3),
+        (["verify", str(comparison), *files], 0, 1),
+        (["gate", str(comparison), "--fail-if", "eer > 0.99"], 3, 3),  # takes results, and says so of a sound one too
+        (["export", str(comparison), "--to", "csv"], 3, 3),
+    ]
+    assert [run(words) for words, _, _ in takers] == [code for _, code, _ in takers]
     texts = list(edited(comparison))
     assert len(texts) > 30
-    for name, text in texts:
+    for at, (name, text) in enumerate(texts):
         comparison.write_text(text)
-        assert run(words) == 3, name
+        with pytest.raises(DataError) as refused:
+            artifacts.load(comparison, "results")
+        assert refused.value.code == "edited-artifact", name
+        words, _, code = takers[at % len(takers)]
+        assert run(words) == code, (name, words)
+
+
+def a_run(folder: Path) -> Path:
+    """A finished run of a detector."""
+    items = [f"i{k}" for k in range(40)]
+    frame = pl.DataFrame(
+        {
+            "item": items,
+            "label": ["bonafide" if k % 2 else "spoof" for k in range(40)],
+            "score": [(k % 7) / 3 + k % 2 for k in range(40)],
+        }
+    )
+    with start(folder, kind="detect", config={"model": "m"}, items=items) as made:
+        for at in made.todo():
+            made.add(at, {"score": float(frame["score"][at])})
+        facts = {"positive": "bonafide", "negative": "spoof", "score_kind": "logit"}
+        made.finish(frame, **facts)
+    return folder
+
+
+def test_every_edit_of_a_run_is_noticed(tmp_path: Path) -> None:
+    """Of the manifest every field, of the items every line, of the table its bytes: by score, gate, report and compare."""
+    folder = a_run(tmp_path / "run")
+    takers = [
+        ["score", str(folder), "-m", "eer", "--bootstrap", "0"],
+        ["gate", str(folder), "--fail-if", "eer > 0.99"],
+        ["report", str(folder), "-m", "eer", "--bootstrap", "0", "-o", str(tmp_path / "r.html")],
+        ["compare", str(folder), str(folder), "-m", "eer", "--bootstrap", "20"],
+    ]
+    assert [run(words) for words in takers] == [0, 0, 0, 0]
+    results = tmp_path / "r.json"
+    assert run([*takers[0], "-o", str(results)]) == 0
+    takers.append(["verify", str(results), str(folder)])
+    manifest = folder / "manifest.json"
+    whole = manifest.read_bytes()
+    texts = list(edited(manifest))
+    assert len(texts) > 25
+    for at, (name, text) in enumerate(texts):
+        manifest.write_text(text)
+        with pytest.raises(HitmissError):
+            require_complete(folder)
+        assert run(takers[at % len(takers)]) in (2, 3), name
+    manifest.write_bytes(whole)
+    (segment,) = (folder / "items").iterdir()
+    for path in (segment, folder / "trials.parquet"):
+        data = path.read_bytes()
+        for at, place in enumerate(range(0, len(data), max(1, len(data) // 15))):
+            for changed in (
+                data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :],
+                data[:place],
+                data + data[:place],
+            ):
+                if changed != data:
+                    path.write_bytes(changed)
+                    with pytest.raises(DataError, match="changed after it was finished"):
+                        require_complete(folder)
+            path.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
+            assert run(takers[at % len(takers)]) == 3, (path, place)
+        path.write_bytes(data)
+    assert run(takers[0]) == 0
 
 
 WRONG = ("x", None, [], {}, -1, 1.5, True, [[]], {"a": [1]})
