@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from statsmodels.stats.proportion import proportion_confint
 from typer.testing import CliRunner
 
+from hitmiss.cli.main import run as run_command
 from hitmiss.cli.probe import probe as probe_verb
 from hitmiss.core.artifacts import sealed
 from hitmiss.core.errors import DataError, UnknownName, UsageError
@@ -387,3 +388,18 @@ def test_the_verb_names_what_it_does_not_know(saved: Path) -> None:
     assert "must end in one of .png" in str(run(saved, "--labels", "codec", "--plot", "p.doc").exception)
     assert isinstance(run(saved, "--labels", "codec", "--layer", "7").exception, UnknownName)
     assert isinstance(run(saved, "--labels", "speaker").exception, UnknownName)
+
+
+def test_the_key_of_embeddings_is_read_as_every_key(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(0)
+    n = 60
+    np.savez(tmp_path / "e.npz", layer_0=rng.normal(size=(n, 4)), item=np.array([f"d/{i}.wav" for i in range(n)]))
+    rows = [f"{i};{'ab'[i % 2]};{'train' if i < 40 else 'eval'}" for i in range(n)]
+    (tmp_path / "key.csv").write_text("\n".join(["name;codec;split", *rows, rows[0]]) + "\n")
+    words = ["probe", str(tmp_path / "e.npz"), "--labels", "codec", "--key", str(tmp_path / "key.csv"), "--json"]
+    said = ["--column", "item=name", "--separator", ";", "--match", "stem", "--dedupe", "--where", "split=train"]
+    assert run_command([*words, *said]) == 0
+    assert {e["n"] for e in json.loads(capsys.readouterr().out)["estimates"]} == {40}
+    assert run_command([*words, *said, "--score-kind", "llr"]) == 2
+    assert run_command([*words, *said[:-1], "split=tarin"]) == 2
+    capsys.readouterr()

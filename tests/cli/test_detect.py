@@ -149,7 +149,7 @@ def test_a_changed_run_is_not_scored(command: Command, words: list[object], tmp_
         (["--detector", "nowhere:x"], 2, "cannot be imported"),
         (["--input", "video"], 2, "unknown input"),
         (["--data", "missing.tsv"], 3, "there is no file"),
-        (["--where", "split=eval"], 2, "unknown column of the manifest"),
+        (["--where", "split=eval"], 2, "unknown column to choose rows by"),
         (["--input", "audio", "--detector", "program:no-such-program"], 5, "there is no program"),
         (["--positive-index", "1", "--outputs", "logits"], 2, "did you mean 'logit'"),
     ],

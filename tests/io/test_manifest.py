@@ -124,3 +124,20 @@ def test_the_official_form_and_unknown_forms(trials: Trials, tmp_path: Path) -> 
     raw = trials.retitle(score_kind="raw")
     with pytest.raises(UsageError, match="no probabilities"):
         write_scores(raw, tmp_path / "x", "unpaired", probability=True)
+
+
+def test_reading_options_are_about_manifests_too(tmp_path: Path) -> None:
+    text = "utt;klasse;codec\na;echt;-\nb;falsch;C1\nb;falsch;C1\n"
+    said = ReadSpec(columns={"label": "klasse"}, positive="echt", negative="falsch", separator=";", dedupe=True)
+    manifest = read_manifest(written(tmp_path, text), options=said)
+    assert manifest.items == ["a", "b"] and manifest.frame["label"].to_list() == ["echt", "falsch"]
+    renamed = said.changed(rename={"codec": {"-": "NONE"}}, where={"codec": ["NONE"]})
+    assert read_manifest(written(tmp_path, text), options=renamed).items == ["a"]
+    with pytest.raises(UnknownName):
+        read_manifest(written(tmp_path, text), options=said.changed(where={"codec": ["C9"]}))
+
+
+def test_a_label_column_that_is_not_there_is_never_taken_for_no_labels(tmp_path: Path) -> None:
+    with pytest.raises(DataError) as caught:
+        read_manifest(written(tmp_path, "file\tcodec\na\tC1\n"), options=ReadSpec(columns={"label": "clas"}))
+    assert caught.value.faults[0].kind == "missing-column"

@@ -12,7 +12,7 @@ import typer
 
 from hitmiss.cli import groups, printing
 from hitmiss.cli.groups import grouped
-from hitmiss.core.question import OPTION, ReadSpec
+from hitmiss.core.question import ReadSpec
 
 if TYPE_CHECKING:
     from hitmiss.detect.detector import Detector
@@ -27,18 +27,6 @@ DATA = "Manifest: a table with the file, the label and what else is known of eac
 CLUSTER = "Score on a Ray cluster: auto (this machine's cores), HOST:PORT or ray://HOST:PORT."
 TALLY = "With --cluster: have the scores counted where they are made, by these columns, `codec,codec_q`."
 SHOWN_FAILURES = 5
-OF_MANIFESTS = (
-    "columns",
-    "positive",
-    "negative",
-    "positive_value",
-    "where",
-    "layout",
-    "separator",
-    "encoding",
-    "decimal",
-)
-"""What may be said about a manifest."""
 
 
 @grouped(reading=groups.reading)
@@ -144,23 +132,16 @@ def _manifest(
     file_column: str | None,
     limit: int | None,
 ) -> Manifest:
-    from hitmiss.core.errors import UsageError
-    from hitmiss.io.manifest import read_manifest
+    from hitmiss.io.manifest import OF_MANIFESTS, read_manifest
+    from hitmiss.io.reader import refuse_unread
 
-    other = [name for name in reading.said if name not in OF_MANIFESTS]
-    if other:
-        raise UsageError(
-            f"--{OPTION.get(other[0], other[0])} is about scores, and a manifest has none; leave it out",
-            code="unread-option",
-        )
-    where = {name: ",".join(values) for name, values in reading.where.items()}
-    options = reading.changed(where={})
+    refuse_unread(reading, OF_MANIFESTS, "is about scores, and a manifest has none")
+    options = reading.changed(where=groups.either(reading.where))
     if protocol is not None:
         from hitmiss.evaluation.protocol import find_protocol
 
         options = options.over(find_protocol(protocol).read)
     manifest = read_manifest(data, root=root, suffix=suffix, file_column=file_column, options=options)
-    manifest = manifest.where(**where)
     return manifest if limit is None else manifest.first(limit)
 
 

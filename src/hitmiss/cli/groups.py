@@ -9,7 +9,7 @@ fewer options.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property
 from typing import Annotated, Any, Generic, TypeVar, get_type_hints
 
@@ -133,6 +133,11 @@ def _filters(texts: list[str]) -> dict[str, tuple[str, ...]]:
         for name, value in printing.pairs("--where", [text]).items():
             found[name] = (*found.get(name, ()), value)
     return found
+
+
+def either(where: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+    """Filters in which commas part values, as the verbs over manifests take them: `split=dev,eval`."""
+    return {name: tuple(v for text in values for v in text.split(",")) for name, values in where.items()}
 
 
 class Grouped(Generic[T]):

@@ -9,7 +9,8 @@ import typer
 
 from hitmiss.cli import printing
 from hitmiss.cli.groups import drawing, grouped, without
-from hitmiss.core.question import Design
+from hitmiss.cli.groups import reading as reading_options
+from hitmiss.core.question import Design, ReadSpec
 
 if TYPE_CHECKING:
     from hitmiss.core.results import Results
@@ -21,7 +22,7 @@ ABOUT_IDS = "Column of the embeddings that holds the item ids, for --key."
 ABOUT_KEY = "Table about the items, joined on their ids: with a header, or an ASVspoof 5 protocol."
 
 
-@grouped(asked=without(drawing, "bootstrap"))
+@grouped(asked=without(drawing, "bootstrap"), reading=reading_options)
 def probe(
     embeddings: Annotated[Path, typer.Argument(help=ABOUT_EMBEDDINGS)],
     labels: Annotated[str, typer.Option(metavar="COLUMN", help=ABOUT_LABELS)],
@@ -35,19 +36,24 @@ def probe(
     *,
     asked: Design,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the curve: .png, .svg or .pdf.")] = None,
+    reading: ReadSpec,
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:
     """Measure how well a linear probe tells the domain from frozen embeddings; lower is more domain-invariant."""
     from hitmiss.core.errors import UnknownName
-    from hitmiss.io.embeddings import load_embeddings, read_key
+    from hitmiss.io.embeddings import OF_KEYS, load_embeddings, read_key
+    from hitmiss.io.reader import refuse_unread
     from hitmiss.probes.domain import probe_layers
     from hitmiss.report.probe_figure import check_format, plot_probe
 
     if plot is not None:
         check_format(plot)
+    refuse_unread(reading, OF_KEYS if key is not None else ("where",), "says nothing of embeddings, or of their --key")
     loaded = load_embeddings(embeddings)
     if key is not None:
-        loaded = loaded.joined(read_key(key), ids)
+        about = read_key(key, reading.changed(where={}))
+        loaded = loaded.joined(about, ids, by_stem=reading.matching == "stem")
+    loaded = loaded.where(reading.where)
     for name in layer or ():
         if name not in loaded.layers:
             raise UnknownName("layer", name, loaded.layers)

@@ -7,9 +7,12 @@ from typing import Annotated
 
 import typer
 
-from hitmiss.cli import printing
+from hitmiss.cli import groups, printing
+from hitmiss.cli.groups import grouped
+from hitmiss.core.question import ReadSpec
 
 
+@grouped(reading=groups.reading)
 def shortcuts(
     data: Annotated[str, typer.Argument(help="Manifest: a table with the file and the label of each clip.")],
     by: Annotated[list[str] | None, typer.Option(help="Slice column, `attack`; may be repeated.")] = None,
@@ -17,21 +20,23 @@ def shortcuts(
     protocol: Annotated[str, typer.Option("--protocol", "-p", help="How labels are read.")] = "deepfake-audio",
     root: Annotated[Path | None, typer.Option(help="Folder of the files (default: the manifest's).")] = None,
     suffix: Annotated[str, typer.Option(help="Added to each file name, as .flac.")] = "",
-    where: Annotated[list[str] | None, typer.Option(help="Only these rows, `split=eval`; may be repeated.")] = None,
     bootstrap: Annotated[int, typer.Option(help="Replicates of the bootstrap; 0 for none.")] = 0,
     seed: Annotated[int, typer.Option(help="Seed of the bootstrap.")] = 0,
+    *,
+    reading: ReadSpec,
     json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of tables.")] = False,
 ) -> None:
     """AUC and EER of duration, silence and level alone: what a detector must beat before its score says anything."""
     from hitmiss.evaluation.protocol import find_protocol
-    from hitmiss.io.manifest import read_manifest
+    from hitmiss.io.manifest import OF_MANIFESTS, read_manifest
+    from hitmiss.io.reader import refuse_unread
     from hitmiss.probes.shortcuts import read_features, shortcut_probe
     from hitmiss.report import tables, text
     from hitmiss.report.shortcut_table import shortcut_table
 
-    options = find_protocol(protocol).read
+    refuse_unread(reading, OF_MANIFESTS, "is about scores, and a manifest has none")
+    options = reading.changed(where=groups.either(reading.where)).over(find_protocol(protocol).read)
     manifest = read_manifest(data, root=root, suffix=suffix, options=options)
-    manifest = manifest.where(**printing.pairs("--where", where or []))
     features = read_features(manifest)
     results = shortcut_probe(manifest, features, by=by or (), unit=unit, bootstrap=bootstrap, seed=seed)
     if json:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import re
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -28,14 +28,15 @@ from numpy.typing import NDArray
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
 from hitmiss.core.question import ReadSpec
-from hitmiss.io import tables
-from hitmiss.io.columns import find_positional, looks_headed, refuse_twins
-from hitmiss.io.diagnostics import Ledger, Stop
+from hitmiss.io.checks import stems
+from hitmiss.io.reader import read_rows
 
 Array = NDArray[Any]
 
 ITEM_NAMES: Final = ("item", "items", "id", "ids", "filename", "flac_file_name", "utt", "utt_id", "trial_anon")
 """Names under which item ids are looked for, in this order; case does not matter."""
+OF_KEYS: Final = ("columns", "key_columns", "where", "dedupe", "match", "layout", "separator", "encoding")
+"""What may be said about the key of embeddings."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,10 +54,15 @@ class Embeddings:
             raise UnknownName("column of the embeddings or the key", name, self.columns)
         return found[name.lower()]
 
-    def joined(self, key: pl.DataFrame, ids: str | None = None) -> Embeddings:
-        """The same embeddings with the columns of a key beside them, matched on the item ids."""
+    def joined(self, key: pl.DataFrame, ids: str | None = None, *, by_stem: bool = False) -> Embeddings:
+        """The same embeddings with the columns of a key beside them, matched on the item ids.
+
+        `by_stem`: without folder and ending, as `--match stem` says.
+        """
         items = pl.Series("item", self.column(ids or _item_name(self.columns, "the embeddings")), dtype=pl.String)
         name = _item_name(key.columns, "the key")
+        if by_stem:
+            items, key = stems(items), key.with_columns(stems(key[name]))
         if key[name].is_duplicated().any():
             twice = key.filter(pl.col(name).is_duplicated())[name][0]
             raise DataError(f"the key names some items more than once, the first is {twice!r}")
@@ -65,6 +71,20 @@ class Embeddings:
             raise DataError(f"{len(missing)} of {len(items)} items are not in the key, the first is {missing[0]!r}")
         found = items.to_frame().join(key.rename({name: "item"}), on="item", how="left", maintain_order="left")
         return replace(self, columns={**self.columns, **{c: found[c].to_numpy() for c in found.columns}})
+
+    def where(self, wanted: Mapping[str, Sequence[str]]) -> Embeddings:
+        """The items whose columns have one of these values each."""
+        kept = np.ones(len(next(iter(self.layers.values()))), dtype=np.bool_)
+        for name, values in wanted.items():
+            own = self.column(name)
+            for value in values:
+                if value not in own:
+                    raise UnknownName(f"value of {name}", value, sorted({str(v) for v in own})[:20])
+            kept &= np.isin(own.astype(str), list(values))
+        if not kept.any():
+            raise DataError("no item is left; check --where", code="no-rows")
+        layers = {name: layer[kept] for name, layer in self.layers.items()}
+        return replace(self, layers=layers, columns={name: own[kept] for name, own in self.columns.items()})
 
 
 def load_embeddings(path: str | Path) -> Embeddings:
@@ -80,23 +100,14 @@ def load_embeddings(path: str | Path) -> Embeddings:
     return Embeddings(_in_order(layers), {name: _as_text(values) for name, values in columns.items()}, digest)
 
 
-def read_key(path: str | Path) -> pl.DataFrame:
+def read_key(path: str | Path, options: ReadSpec | None = None) -> pl.DataFrame:
     """A table about items, all text, read as every key is: with a header, or in a known layout without one.
 
     The label of such a layout is there as `label` and as `key`, which ASVspoof calls it.
     """
-    ledger = Ledger()
-    try:
-        shape = tables.look(path, ReadSpec(), ledger)
-        is_headed = shape.names is not None or looks_headed(shape, ReadSpec())
-        layout = None if is_headed else find_positional(shape.first, "label")
-        names = layout.columns if layout is not None else shape.names or shape.first[0]
-        refuse_twins([name for name in names if name], shape.name, ledger)
-        picks = {name: at for at, name in enumerate(names) if name}
-        frame = tables.load(shape, layout is None, picks, frozenset(), ledger).frame
-    except Stop:
-        raise ledger.error() from None
-    return frame if layout is None else frame.with_columns(key=pl.col("label"))
+    frame = read_rows(path, options, is_key=True).frame
+    is_by_layout = "label" in frame.columns and "key" not in frame.columns
+    return frame.with_columns(key=pl.col("label")) if is_by_layout else frame
 
 
 def _read_npz(path: Path) -> tuple[dict[str, Array], dict[str, Array]]:

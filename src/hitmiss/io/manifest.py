@@ -4,14 +4,14 @@
     a/1.flac    real    S1       -
     a/2.flac    fake    S2       C01
 
-Read through the same door as keys: text stays text, every fault has its place. The label may be lacking (a blind test
+Read as keys are: text stays text, every fault has its place. The label may be lacking (a blind test
 set), all other columns travel into the trials as slices.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -22,14 +22,18 @@ from hitmiss.core.errors import DataError, Fault, UnknownName, UsageError
 from hitmiss.core.question import ReadSpec
 from hitmiss.io import tables
 from hitmiss.io.checks import check_ids, check_labels, check_repeats
-from hitmiss.io.columns import Reading, recognise, resolve, understand
+from hitmiss.io.columns import FILES, Reading, refuse_undeclared, understand
 from hitmiss.io.diagnostics import Ledger, Place, Stop
+from hitmiss.io.reader import keep_rows, look, open_side
 
 RESERVED: Final = ("score", "probability", "decision", "confidence", "error", "target", "seconds", "windows")
 """Columns that a run writes itself."""
 SOURCE: Final = "source"
-FILES: Final = ("file", "filename", "path")
-IDS: Final = ("item", "id", "utt", "utt_id")
+OF_MANIFESTS: Final = (
+    *("columns", "positive", "negative", "positive_value", "where", "dedupe", "layout", "separator", "encoding"),
+    "decimal",
+)
+"""What may be said about a manifest."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,9 +153,11 @@ def read_manifest(
     """
     wanted, ledger = options or ReadSpec(), Ledger()
     try:
-        stack, is_labelled = _open(source, wanted, ledger)
-        reading = _labels(stack, wanted) if is_labelled else None
-        frame = _checked(stack, reading, ledger)
+        side = open_side([look(source, "key", wanted, ledger)], "manifest", wanted, ledger)
+        refuse_undeclared(wanted, tuple(side.names), side.shapes[0].name, ledger)
+        stack = keep_rows(side.stack, side.match, wanted)
+        reading = _labels(stack, wanted) if "label" in stack.frame.columns else None
+        frame = _checked(stack, reading, wanted, ledger)
     except Stop:
         raise ledger.error() from None
     if ledger.findings:
@@ -163,41 +169,14 @@ def read_manifest(
     return Manifest(frame, positive, negative, base)
 
 
-def _open(source: Any, options: ReadSpec, ledger: Ledger) -> tuple[tables.Stack, bool]:
-    """The table with our names for its columns. A manifest without labels is no key, so it is looked at by name."""
-    shape = tables.look(source, options, ledger)
-    names = shape.names or shape.first[0]
-    options = _with_id(names, options)
-    found = resolve(names, frozenset({"item", "label"}), options, shape.name, ledger)
-    if "item" in found and "label" not in found and options.columns.get("label") is None and _is_header(names):
-        table = tables.load(shape, True, found, frozenset(), ledger)
-        return tables.Stack.of([table], {ours: names[at] for ours, at in found.items()}), False
-    match = recognise(shape, "key", options, ledger)
-    table = tables.load(shape, match.has_header, match.picks, frozenset(), ledger)
-    return tables.Stack.of([table], match.theirs), True
-
-
-def _with_id(names: Sequence[str], options: ReadSpec) -> ReadSpec:
-    """Where a manifest has an id beside the file, the id is the item; alone, either is."""
-    known = {name.strip().lower(): name for name in names}
-    ids = [known[name] for name in IDS if name in known]
-    if "item" in options.columns or not ids or not any(name in known for name in FILES):
-        return options
-    return options.changed(columns={**options.columns, "item": ids[0]})
-
-
-def _is_header(names: Iterable[str]) -> bool:
-    return any(name.strip().lower() in (*FILES, *IDS) for name in names)
-
-
 def _labels(stack: tables.Stack, options: ReadSpec) -> Reading:
     words = stack.frame["label"].unique().sort().to_list()
     return understand(words, options.positive, options.negative, options.positive_value)
 
 
-def _checked(stack: tables.Stack, reading: Reading | None, ledger: Ledger) -> pl.DataFrame:
+def _checked(stack: tables.Stack, reading: Reading | None, options: ReadSpec, ledger: Ledger) -> pl.DataFrame:
     check_ids(stack, ledger)
-    stack = check_repeats(stack, ["item"], True, ReadSpec(), ledger)
+    stack = check_repeats(stack, ["item"], True, options, ledger)
     if reading is not None:
         stack = check_labels(stack, "label", reading, ledger)
         if not ledger.findings:

@@ -21,7 +21,8 @@ from hitmiss.io.checks import ABSTAINED, check_ids, check_numbers, check_repeats
 from hitmiss.io.columns import ABSENT, OURS, PREDICTED, TRUE, Match, no_column, plain, recognise, understand
 from hitmiss.io.diagnostics import Ledger, Place, Stop, listed, quoted
 from hitmiss.io.parse import Shape
-from hitmiss.io.reader import Choice, choose, look, settle, settle_nan
+from hitmiss.io.reader import Choice, choose, look, read_rows, settle, settle_nan
+from hitmiss.io.tables import TextRows
 
 # ----------------------------------------------------------------------
 # The files of one run: `{run_tag}_{language}.csv`, found by name in a folder.
@@ -771,23 +772,23 @@ def note_shared(rows: pl.DataFrame) -> str | None:
 
 def read_texts(paths: Sequence[str]) -> pl.DataFrame:
     """Texts by id, for files that have none: item, text and group (empty where a file has no language column)."""
-    ledger = Ledger()
-    try:
-        return pl.concat([_read_texts(path, ledger) for path in paths])
-    except Stop:
-        raise ledger.error() from None
+    return pl.concat([_texts_of(read_rows(path)) for path in paths])
 
 
-def _read_texts(path: str, ledger: Ledger) -> pl.DataFrame:
-    shape = look(path, "both", ReadSpec(), ledger)
-    names = shape.names or shape.first[0]
-    picks = {}
+def _texts_of(rows: TextRows) -> pl.DataFrame:
+    found: dict[str, pl.Series] = {"group": _repeated("group", "", pl.String, rows.frame.height)}
     for ours, aliases in (("item", PREDICTED["item"]), ("text", TEXTS), ("group", PREDICTED["group"])):
-        at = next((i for i, name in enumerate(names) if plain(name) in aliases), None)
-        if at is None and ours != "group":
-            what = f"there is no column {' or '.join(aliases)} among {', '.join(map(quoted, names))}"
-            raise ledger.stop("missing-column", what, "give a file with ids and texts", [Place(shape.name, 1)])
-        if at is not None:
-            picks[ours] = at
-    frame = tables.load(shape, True, picks, frozenset(), ledger).frame
-    return frame.select("item", "text", group=pl.col("group") if "group" in picks else pl.lit(""))
+        theirs = next((name for name in rows.frame.columns if plain(name) in aliases), None)
+        if theirs is None and ours != "group":
+            names = ", ".join(map(quoted, rows.frame.columns))
+            ledger = Ledger()
+            ledger.add(
+                "missing-column",
+                f"there is no column {' or '.join(aliases)} among {names}",
+                "give a file with ids and texts",
+                [Place(rows.name, 1)],
+            )
+            raise ledger.error()
+        if theirs is not None:
+            found[ours] = rows.frame[theirs].alias(ours)
+    return pl.DataFrame([found[name] for name in ("item", "text", "group")])

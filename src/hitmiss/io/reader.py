@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -10,9 +10,9 @@ from typing import Any, Final
 import polars as pl
 
 from hitmiss.core import registry
-from hitmiss.core.errors import Fault, UnknownName, UsageError
+from hitmiss.core.errors import DataError, Fault, UnknownName, UsageError
 from hitmiss.core.progress import each
-from hitmiss.core.question import FIXED, INNER, SYSTEM, OnNan, ReadSpec, apart, shown
+from hitmiss.core.question import FIXED, INNER, OPTION, SYSTEM, OnNan, ReadSpec, apart, shown
 from hitmiss.core.trials import Header, Source, Trials
 from hitmiss.core.values import ScoreKind
 from hitmiss.io import tables
@@ -36,9 +36,12 @@ from hitmiss.io.columns import (
     Match,
     Reading,
     Role,
+    find_positional,
     is_word,
+    looks_headed,
     plain,
     recognise,
+    refuse_twins,
     refuse_undeclared,
     same_class,
     understand,
@@ -46,7 +49,7 @@ from hitmiss.io.columns import (
 from hitmiss.io.diagnostics import Ledger, Place, Stop, quoted
 from hitmiss.io.parse import Content, Shape, expand, fetch
 from hitmiss.io.runs import FILES, MANIFEST, MEDIA, TABLE, load_manifest, require_complete
-from hitmiss.io.tables import find_reshaping, reshape
+from hitmiss.io.tables import TextRows, find_reshaping, reshape
 
 # ----------------------------------------------------------------------
 # A finished run as the door sees it: the table inside, what the run says about its own scores, and where its files lay.
@@ -257,6 +260,8 @@ class Side:
     shapes: tuple[Shape, ...]
     match: Match
     stack: tables.Stack
+    matches: tuple[Match, ...] = ()
+    """What was recognised in each of its files; `match` is that of the first."""
 
     def with_targets(self) -> Side:
         """The same side, whose column `target` tells what each row asks about."""
@@ -401,6 +406,23 @@ def _open(given: Any, role: Role, visit: Visit) -> Side:
         visit.options = visit.options.changed(
             runs=options.runs, numbers=options.numbers, **classes, **{own: options.columns}
         )
+    side = open_side(shapes, role, options, ledger)
+    for shape, match, table in zip(shapes, side.matches, side.stack.tables, strict=True):
+        sha, layout = shape.content.sha256 if shape.content else None, reshaping.name if reshaping else None
+        visit.sources.append(Source(shape.name, sha) if sha else None)
+        facts = {
+            "name": shape.name,
+            "sha256": sha,
+            "role": role,
+            "layout": layout or match.layout,
+            "encoding": shape.encoding,
+        }
+        visit.files.append({**facts, "rows": table.frame.height, "columns": dict(match.theirs)})
+    return side
+
+
+def open_side(shapes: Sequence[Shape], role: Role, options: ReadSpec, ledger: Ledger) -> Side:
+    """The columns of sources recognised, and their rows loaded: where every kind of table that has columns of ours begins."""
     matches = [recognise(shape, role, options, ledger) for shape in shapes]
     for shape, match in zip(shapes, matches, strict=True):
         if set(match.picks) != set(matches[0].picks):
@@ -412,18 +434,7 @@ def _open(given: Any, role: Role, visit: Visit) -> Side:
         tables.load(s, m.has_header, {c: m.picks[c] for c in order}, m.numeric, ledger)
         for s, m in each(list(zip(shapes, matches, strict=True)), "parsing files", sizes)
     ]
-    for shape, match, table in zip(shapes, matches, loaded, strict=True):
-        sha, layout = shape.content.sha256 if shape.content else None, reshaping.name if reshaping else None
-        visit.sources.append(Source(shape.name, sha) if sha else None)
-        facts = {
-            "name": shape.name,
-            "sha256": sha,
-            "role": role,
-            "layout": layout or match.layout,
-            "encoding": shape.encoding,
-        }
-        visit.files.append({**facts, "rows": table.frame.height, "columns": dict(match.theirs)})
-    return Side(tuple(shapes), matches[0], tables.Stack.of(loaded, matches[0].theirs))
+    return Side(tuple(shapes), matches[0], tables.Stack.of(loaded, matches[0].theirs), tuple(matches))
 
 
 def _asks_about_targets(sides: Sequence[Side], options: ReadSpec) -> bool:
@@ -459,6 +470,60 @@ def choose(stack: tables.Stack, match: Match, options: ReadSpec) -> tuple[tables
         stack = stack.keep(is_kept)
         choices.append(Choice(known, stack.frame.height, total))
     return stack, choices
+
+
+def keep_rows(stack: tables.Stack, match: Match, options: ReadSpec) -> tables.Stack:
+    """The rows of one table that `where` keeps; a value that no row has is an error with the nearest."""
+    stack, choices = choose(stack, match, options)
+    for (name, values), choice in zip(options.where.items(), choices, strict=True):
+        for value in values:
+            if value not in choice.known:
+                raise UnknownName(f"value of {name}", value, sorted(choice.known)[:20])
+        if not choice.kept:
+            raise DataError(f"no row has {name}={values[0]}; check --where", code="no-rows")
+    return stack
+
+
+def read_rows(source: Any, options: ReadSpec | None = None, *, is_key: bool = False) -> TextRows:
+    """Read a table as it stands in its file: every column as text under its own name, nothing taken for missing.
+
+    Parameters
+    ----------
+    source
+        A path to CSV, TSV, JSON lines or Parquet, or a frame.
+    options
+        How to read; columns that the caller names are called as he says.
+    is_key
+        A file without a header may be a key of a known layout, which then names the columns.
+
+    >>> read_rows(pl.DataFrame({"id": ["007"], "text": ["NA"]})).frame.row(0)
+    ('007', 'NA')
+    """
+    said, ledger = (options or ReadSpec()).for_key, Ledger()
+    try:
+        shape = look(source, "key", said, ledger)
+        is_headed = not is_key or shape.names is not None or looks_headed(shape, said)
+        layout = None if is_headed else find_positional(shape.first, "label")
+        names = layout.columns if layout is not None else shape.names or shape.first[0]
+        if is_key:
+            refuse_twins([name for name in names if name], shape.name, ledger)
+            refuse_undeclared(said, tuple(names), shape.name, ledger)
+        called = {theirs: ours for ours, theirs in said.columns.items()}
+        table = tables.load_all(shape, ledger, layout is None, [called.get(n, n) for n in names] if is_key else names)
+    except Stop:
+        raise ledger.error() from None
+    picks = {name: at for at, name in enumerate(table.frame.columns)}
+    stack = keep_rows(tables.Stack.of([table], {}), Match("rows", layout is None, picks), said)
+    if said.dedupe:
+        stack = stack.keep(stack.frame.select(pl.struct(pl.all()).is_first_distinct()).to_series())
+    return TextRows(stack, shape.name, shape.content.sha256 if shape.content else "")
+
+
+def refuse_unread(options: ReadSpec, honoured: Collection[str], why: str) -> None:
+    """Refuse what a caller says about files that these files have not."""
+    other = [name for name in options.said if name not in honoured]
+    if other:
+        raise UsageError(f"--{OPTION.get(other[0], other[0])} {why}; leave it out", code="unread-option")
 
 
 def _among(column: pl.Series, name: str, values: Sequence[str], options: ReadSpec) -> tuple[pl.Series, frozenset[str]]:

@@ -477,34 +477,18 @@ def _sample_rows(lines: Sequence[str], separator: str) -> tuple[Row, ...]:
 class TextRows:
     """The rows, the name of the file and the SHA-256 of its bytes (empty for a frame)."""
 
-    table: Table
+    stack: Stack
     name: str
     sha256: str
 
     @property
     def frame(self) -> pl.DataFrame:
         """Text columns."""
-        return self.table.frame
+        return self.stack.frame
 
     def line(self, row: int) -> int:
         """The line of the file that a row stands on."""
-        return self.table.line(row)
-
-
-def read_rows(source: str | Path | Any) -> TextRows:
-    """Read CSV, TSV, JSON lines or Parquet; nothing is inferred, nothing taken for missing.
-
-    >>> read_rows(pl.DataFrame({"id": ["007"], "text": ["NA"]})).frame.row(0)
-    ('007', 'NA')
-    """
-    ledger = Ledger()
-    try:
-        shape = look(source, ReadSpec(), ledger)
-        names = shape.names or shape.first[0]
-        table = load(shape, True, {name: at for at, name in enumerate(names)}, frozenset(), ledger)
-    except Stop:
-        raise ledger.error() from None
-    return TextRows(table, shape.name, shape.content.sha256 if shape.content else "")
+        return self.stack.place(row).row or 0
 
 
 # ----------------------------------------------------------------------

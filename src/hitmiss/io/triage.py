@@ -17,8 +17,8 @@ from hitmiss.core.question import OWN, ReadSpec, apart, stored
 from hitmiss.core.trials import Source, Trials
 from hitmiss.core.values import ABSTAIN
 from hitmiss.io.columns import FAMILIES, UNCERTAIN, flag, is_absent, is_known, same_class, verdict
-from hitmiss.io.reader import read
-from hitmiss.io.tables import Conflict, Repeated, Reshaped, Reshaping, TextRows, read_rows, strict_json
+from hitmiss.io.reader import read, read_rows
+from hitmiss.io.tables import Conflict, Repeated, Reshaped, Reshaping, TextRows, strict_json
 
 # ----------------------------------------------------------------------
 # What people said about items, from the file that `hitmiss review --export` writes.

@@ -14,8 +14,7 @@ from typing import Any, Final, Protocol
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.trials import Trials
 from hitmiss.io.manifest import inside, read_manifest
-from hitmiss.io.reader import files_of, media_folder, run_behind
-from hitmiss.io.tables import read_rows
+from hitmiss.io.reader import files_of, media_folder, read_rows, run_behind
 from hitmiss.protocols.toxicity import load_run
 from hitmiss.report.media import RATE, Media, Refusal, open_media, trace_of
 from hitmiss.report.remaking import Remaking, remaking_of

@@ -16,9 +16,8 @@ from hitmiss.core.errors import DataError, EnvironmentFault, Fault, UnknownName,
 from hitmiss.core.question import Bands, ReadSpec
 from hitmiss.io.columns import UNCERTAIN, same_class, verdict
 from hitmiss.io.manifest import inside
-from hitmiss.io.reader import files_of, media_folder, run_behind
+from hitmiss.io.reader import files_of, media_folder, read_rows, run_behind
 from hitmiss.io.runs import MANIFEST, TABLE, items_digest, require_complete
-from hitmiss.io.tables import read_rows
 from hitmiss.io.triage import flatten
 from hitmiss.review.store import Entry, Store, begin
 from hitmiss.stats.bootstrap import generator
