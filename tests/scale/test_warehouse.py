@@ -19,7 +19,7 @@ from tests.scale.conftest import simulated, write
 
 from hitmiss.cli.main import run
 from hitmiss.core.errors import UsageError
-from hitmiss.scale.sql import address_of
+from hitmiss.io.remote import table_of
 
 pytestmark = pytest.mark.extras
 ASKED = ["-p", "asvspoof5", "--score-kind", "llr", "--by", "codec,attack", "--bootstrap", "30", "--json"]
@@ -36,7 +36,7 @@ def assert_same(capsys: pytest.CaptureFixture[str], table: str, file: Path, *mor
     here, there = answer(capsys, str(file), *ASKED, *more), answer(capsys, table, *ASKED, *more)
     assert here[0] == there[0] == 0, (here[1], there[1])
     assert here[1]["estimates"] and there[1]["estimates"] == here[1]["estimates"]
-    assert "counts|n:" in there[1]["signature"]
+    assert "stream|n:" in there[1]["signature"]
 
 
 def faulty(frame: pl.DataFrame) -> pl.DataFrame:
@@ -97,6 +97,18 @@ def test_faults_in_a_table_are_told_with_their_ids(database: Path, capsys: pytes
         assert (found[0], found[1]["error"]["code"]) == (code, name), found
 
 
+def test_figures_of_a_table_are_verified(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By the table, and by a file with its rows in another order."""
+    results, file = str(database.parent / "r.json"), str(database.parent / "again.csv")
+    assert answer(capsys, f"duckdb:{database}#tied", *ASKED, "-o", results)[0] == 0
+    pl.read_parquet(database.parent / "tied.parquet").reverse().write_csv(file)
+    for source, code in ((f"duckdb:{database}#tied", 0), (file, 0), (f"duckdb:{database}#normal", 1)):
+        assert run(["verify", results, source]) == code, source
+        capsys.readouterr()
+    assert run(["validate", f"duckdb:{database}#tied", "--json"]) == 2
+    assert json.loads(capsys.readouterr().out)["error"]["code"] == "table-address"
+
+
 def test_what_a_table_cannot_be_asked(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = f"duckdb:{database}#normal"
     for words, name in (
@@ -108,7 +120,7 @@ def test_what_a_table_cannot_be_asked(database: Path, capsys: pytest.CaptureFixt
         found = answer(capsys, table, *words, *ASKED)
         assert (found[0], found[1]["error"]["code"]) == (2, name), found
     with pytest.raises(UsageError) as caught:
-        address_of("duckdb:results.db")
+        table_of("duckdb:results.db")
     assert caught.value.code == "bad-address"
 
 

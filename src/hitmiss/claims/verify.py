@@ -48,6 +48,7 @@ from hitmiss.evaluation.protocol import (
     read_trials,
 )
 from hitmiss.io.parse import expand
+from hitmiss.io.remote import table_of
 
 TOLERANCE: Final = 1e-9
 """Figures that differ by less are the same figure."""
@@ -194,6 +195,11 @@ def _replayed(
     if design.languages is not None:
         return _languages(design, design.languages, reading, files)
     told = {*parts.get("choices", "").split("+")}
+    table = table_of(str(files.scores[0])) if len(files.scores) == 1 else None
+    if table is not None:
+        from hitmiss.scale.warehouse import evaluate_table
+
+        return evaluate_table(table, reading=reading, design=design).results
     if told & {"counts", "tallies"}:
         return _counted(design, reading, files, "tallies" in told)
     if design.drift is not None:

@@ -17,9 +17,9 @@ from hitmiss.core.question import Design, Protocol, ReadSpec
 if TYPE_CHECKING:
     from hitmiss.core.results import Results
     from hitmiss.core.trials import Trials
+    from hitmiss.io.remote import TableAddress
     from hitmiss.report.pictures import Picture
     from hitmiss.scale.running import Executor
-    from hitmiss.scale.sql import Address
 
 
 # ----------------------------------------------------------------------
@@ -49,12 +49,12 @@ def is_asked(files: list[str]) -> bool:
     return all(name.endswith(".tally") for name in files) or _table(files) is not None
 
 
-def _table(files: list[str]) -> Address | None:
+def _table(files: list[str]) -> TableAddress | None:
     """The table of an engine that was given instead of files."""
     from hitmiss.core.errors import UsageError
-    from hitmiss.scale.sql import address_of
+    from hitmiss.io.remote import table_of
 
-    found = [address for address in map(address_of, files) if address is not None]
+    found = [address for address in map(table_of, files) if address is not None]
     if found and len(files) > 1:
         raise UsageError("one table is counted at a time; give it alone", code="several-tables")
     return found[0] if found else None

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from hitmiss.core import artifacts, progress
 from hitmiss.core.errors import UsageError
 from hitmiss.io.diagnostics import Ledger, Place, Stop, quoted
-from hitmiss.io.remote import is_remote, listed, name_of, pieces
+from hitmiss.io.remote import is_remote, listed, name_of, pieces, table_of
 
 # ----------------------------------------------------------------------
 # Paths to bytes, and bytes to settled text: UTF-8 with `\n` line ends, or a finding that says where it fails.
@@ -111,6 +111,11 @@ def _read(path: str | Path, name: str, ledger: Ledger) -> bytes:
         return sys.stdin.buffer.read()
     if is_remote(path):
         return b"".join(pieces(str(path)))
+    if table_of(str(path)) is not None:
+        raise UsageError(
+            f"{path} is a table, which `hitmiss score` alone has counted; write it as a Parquet file for this",
+            code="table-address",
+        )
     if Path(path).is_dir():
         what, fix = "it is a folder, and no run of hitmiss", "give the files in it, as 'FOLDER/*.csv'"
         raise ledger.stop("unreadable-file", what, fix, [Place(name or str(path))])

@@ -1,4 +1,6 @@
-"""Files at an address: `s3://`, `gs://`, `az://`, `https://`. Their bytes are read as those of a file on this machine.
+"""Addresses: files in buckets and on the web (`s3://`, `gs://`, `az://`, `https://`), and tables of engines.
+
+The bytes of a file at an address are read as those of a file on this machine.
 
 Every byte is read, since every byte is in the digest of the data. Only the name of a file goes further than this module:
 users, passwords and queries of an address (which may hold a signature) are in no result, message or log.
@@ -16,6 +18,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
@@ -25,6 +28,7 @@ from hitmiss.core import progress
 from hitmiss.core.errors import DataError, EnvironmentFault, HitmissError, UsageError
 
 ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://\S")
+TABLE: Final = re.compile(r"(spark|duckdb):(?!//)(.+)", re.DOTALL)
 WEB: Final = ("http", "https")
 STORES: Final = ("s3", "gs", "az")
 PIECE: Final = 4 * 2**20
@@ -39,6 +43,42 @@ def is_remote(path: object) -> bool:
     (True, False, False)
     """
     return isinstance(path, str) and ADDRESS.match(path) is not None and not Path(path).exists()
+
+
+@dataclass(frozen=True)
+class TableAddress:
+    """Where a table is: `engine:table`, for DuckDB `duckdb:FILE#table`."""
+
+    engine: str
+    place: str
+    table: str
+
+    @property
+    def name(self) -> str:
+        """What results call it."""
+        return self.table.rstrip("/").rpartition("/")[2]
+
+
+def table_of(given: str) -> TableAddress | None:
+    """The table that an argument names, or None where it is a file.
+
+    >>> table_of("spark:lake.trials")
+    TableAddress(engine='spark', place='', table='lake.trials')
+    >>> table_of("duckdb:/data/results.db#trials")
+    TableAddress(engine='duckdb', place='/data/results.db', table='trials')
+    >>> table_of("scores.parquet"), table_of("s3://bucket/x")
+    (None, None)
+    """
+    found = TABLE.fullmatch(given)
+    if found is None or Path(given).exists():
+        return None
+    engine, rest = found.groups()
+    if engine == "spark":
+        return TableAddress(engine, "", rest)
+    place, mark, table = rest.rpartition("#")
+    if not (place and mark and table):
+        raise UsageError(f"{given}: a table of DuckDB is named duckdb:FILE#TABLE", code="bad-address")
+    return TableAddress(engine, place, table)
 
 
 def name_of(address: str) -> str:

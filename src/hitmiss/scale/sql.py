@@ -6,10 +6,7 @@ the others. Names are quoted in all of them, so any name of a column does.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hitmiss.core.errors import EnvironmentFault, UnknownName, UsageError
@@ -21,45 +18,8 @@ if TYPE_CHECKING:
 
 PLAIN: Final = "duckdb"
 DIALECTS: Final = (PLAIN, "bigquery", "databricks", "postgres", "snowflake", "spark", "trino")
-ADDRESS: Final = re.compile(r"(spark|duckdb):(?!//)(.+)", re.DOTALL)
 FILES: Final = ("databricks", "spark")
 """Dialects beside DuckDB's in which a statement can read files by their path."""
-
-
-@dataclass(frozen=True)
-class Address:
-    """Where a table is: `engine:table`, for DuckDB `duckdb:FILE#table`."""
-
-    engine: str
-    place: str
-    table: str
-
-    @property
-    def name(self) -> str:
-        """What results call it."""
-        return self.table.rstrip("/").rpartition("/")[2]
-
-
-def address_of(given: str) -> Address | None:
-    """The table that an argument names, or None where it is a file.
-
-    >>> address_of("spark:lake.trials")
-    Address(engine='spark', place='', table='lake.trials')
-    >>> address_of("duckdb:/data/results.db#trials")
-    Address(engine='duckdb', place='/data/results.db', table='trials')
-    >>> address_of("scores.parquet"), address_of("s3://bucket/x")
-    (None, None)
-    """
-    found = ADDRESS.fullmatch(given)
-    if found is None or Path(given).exists():
-        return None
-    engine, rest = found.groups()
-    if engine == "spark":
-        return Address(engine, "", rest)
-    place, mark, table = rest.rpartition("#")
-    if not (place and mark and table):
-        raise UsageError(f"{given}: a table of DuckDB is named duckdb:FILE#TABLE", code="bad-address")
-    return Address(engine, place, table)
 
 
 def statement(

@@ -28,13 +28,14 @@ from hitmiss.io.columns import Match, recognise, refuse_undeclared, understand
 from hitmiss.io.diagnostics import Finding, Ledger, Place, Stop
 from hitmiss.io.diagnostics import quoted as shown
 from hitmiss.io.parse import Shape, Table
+from hitmiss.io.remote import TableAddress
 from hitmiss.io.tables import Stack, head_of, settle
 from hitmiss.scale.assembling import assemble
 from hitmiss.scale.counted import add_counts, checked_counts
 from hitmiss.scale.looking import found_columns, is_turned
 from hitmiss.scale.plan import Question, Shard, ShardPlan, Window
 from hitmiss.scale.reading import Opened
-from hitmiss.scale.sql import PLAIN, Address, compiled, source_of
+from hitmiss.scale.sql import PLAIN, compiled, source_of
 from hitmiss.scale.statements import COUNT, SCORE, counts, quoted, repeats, text
 from hitmiss.scale.streaming import (
     BYTES_A_TRIAL,
@@ -65,7 +66,7 @@ class Warehouse(Protocol):
 
 
 def evaluate_table(
-    address: Address,
+    address: TableAddress,
     *,
     reading: ReadSpec | Mapping[str, object] | None = None,
     design: Design | None = None,
@@ -77,7 +78,7 @@ def evaluate_table(
     Parameters
     ----------
     address
-        Where the table is, from `address_of`.
+        Where the table is, from `table_of`.
     reading, design, asked
         As in `evaluate_streamed`.
     memory
@@ -114,7 +115,7 @@ def evaluate_table(
         keep = kept_columns(opened, wanted, found_columns(columns, opened), design.threshold, reads)
         plan = ShardPlan(reads, keep, EXACT, turned=is_turned([opened], reads), threshold=design.threshold, ids=False)
         tally = asking.tally(opened.match, plan, memory)
-    trials = assemble(tally, plan, "counts").retitle(reading=reads)
+    trials = assemble(tally, plan, "stream").retitle(reading=reads)
     return Streamed(measure_trials(trials, design), trials)
 
 
@@ -123,7 +124,7 @@ class _Asking:
     """The questions that are put to a table."""
 
     warehouse: Warehouse
-    address: Address
+    address: TableAddress
     source: str
 
     def look(self, options: ReadSpec, ledger: Ledger) -> Opened:
@@ -236,7 +237,7 @@ def _digest(frame: pl.DataFrame) -> str:
 
 
 @contextmanager
-def opened_warehouse(address: Address) -> Iterator[Warehouse]:
+def opened_warehouse(address: TableAddress) -> Iterator[Warehouse]:
     """The engine of an address, for a while."""
     with _spark() if address.engine == "spark" else _duckdb(address.place) as found:
         yield found
