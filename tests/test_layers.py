@@ -19,7 +19,7 @@ LAYERS = (
     ("io", "media"),
     ("derive",),
     ("engine", "testing", "verdicts", "robustness"),
-    ("cluster", "detect", "attack", "simulate", "probes", "drawing", "llm"),
+    ("cluster", "detect", "attack", "simulate", "probes", "llm"),
     ("evaluation", "protocols", "scale", "outofcore", "claims"),
     ("report", "review", "bridges"),
     ("cli",),

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -183,10 +184,10 @@ def evaluate_from_file(
     report = compute_all_metrics(trials.label, trials.score, threshold)
     notes = list(trials.header.notes)
     if plot_results or save_plots is not None:
-        from hitmiss.drawing.scores import save_figures
+        figures = import_module("hitmiss.report.figures")  # upwards: documented functions draw
 
         folder = Path(save_plots) if save_plots is not None else Path(path).with_name(f"{Path(path).stem}_plots")
-        drawn = save_figures(folder, trials.label, trials.score, report["threshold"])
+        drawn = figures.save_figures(folder, trials, report["threshold"])
         notes.append(f"drawn: {', '.join(p.name for p in drawn)} in {folder.name}")
     return Report(report, origin=report.origin, notes=notes)
 

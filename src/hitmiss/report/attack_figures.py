@@ -1,20 +1,31 @@
-"""Every picture that a run of attacks allows, drawn from its trials and its results alone."""
+"""Pictures of attacks, from results alone: success, norms, classes, a record before and after, where and how little it takes;
+and every one of them that a run of attacks allows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from hitmiss.attack.config import AttackResult, snr_db
+from hitmiss.attack.family import LEADS
+from hitmiss.core.errors import DataError, UnknownName
 from hitmiss.core.results import Estimate, Results
 from hitmiss.core.tally import Floats
 from hitmiss.core.trials import Trials
-from hitmiss.drawing.attacks import classwise_metric_bars, minimal_strength_histogram, norm_boxes, success_map, triptych
-from hitmiss.report.robustness_display import RobustnessDisplay, attack_name
+from hitmiss.metrics.robustness import surviving
+from hitmiss.report.matplots import GREY, PALETTE, axes_for
+from hitmiss.report.robustness_display import RobustnessDisplay, StrengthLine, attack_name
 from hitmiss.robustness.attacks import aim_of, measure_attacks
 from hitmiss.robustness.campaign import CLEAN, Campaign, Cell
+from hitmiss.stats.intervals import wilson
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 CURVES: Final = ("changed", "changed_correct", "exact_match", "macro_auc")
 MOST_BARS: Final = 5
@@ -136,3 +147,234 @@ def _slug(name: str) -> str:
     'pgd_force_MI_0.5'
     """
     return "_".join("".join(c if c.isalnum() or c in ".-_" else " " for c in name).split())
+
+
+BEFORE, AFTER, DIFFERENCE = PALETTE[0], PALETTE[1], "#444444"
+
+
+def _axes(ax: Any, size: tuple[float, float] = (5.4, 3.8)) -> tuple[Any, Axes]:
+    """These axes with their figure, or new ones."""
+    axes = axes_for(ax, size)
+    return axes.figure, axes
+
+
+def _plain(axes: Axes) -> Axes:
+    axes.grid(color="#dddddd", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    return axes
+
+
+def _some(results: Sequence[AttackResult]) -> Sequence[AttackResult]:
+    if not results:
+        raise DataError("there are no results to draw")
+    return results
+
+
+def asr_vs_strength(results: Sequence[AttackResult], ax: Any = None) -> tuple[Any, Axes]:
+    """The share of records whose prediction changed, against strength, a line a family, with Wilson's 95 % intervals."""
+    lines = []
+    for family in sorted({r.ptype for r in _some(results)}):
+        own = [r for r in results if r.ptype == family]
+        strengths = sorted({r.strength for r in own})
+        hits = np.array(
+            [sum(r.untargeted_success for r in own if r.strength == s) for s in strengths], dtype=np.float64
+        )
+        of = np.array([sum(r.strength == s for r in own) for s in strengths], dtype=np.float64)
+        ends = np.array([wilson(a, n) for a, n in zip(hits, of, strict=True)])
+        name = f"{family} (n = {int(of.max())})"
+        lines.append(StrengthLine(name, np.array(strengths), hits / of, ends[:, 0], ends[:, 1], of=name))
+    axes = RobustnessDisplay("changed", "strength", tuple(lines), best="low").plot(ax)
+    axes.set(ylabel="success rate (any bit changed)", ylim=(-0.03, 1.03))
+    return axes.figure, axes
+
+
+def norm_distributions(results: Sequence[AttackResult], ax: Any = None) -> tuple[Any, Any]:
+    """Box plots of the norms by family and strength: L2 on the left, L∞ on the right (or L2 alone into given axes)."""
+    keys = sorted({(r.ptype, r.strength) for r in _some(results)})
+    own = {key: [r for r in results if (r.ptype, r.strength) == key] for key in keys}
+    return norm_boxes(
+        {key: ([r.delta_norm_l2 for r in group], [r.delta_norm_linf for r in group]) for key, group in own.items()}, ax
+    )
+
+
+def norm_boxes(
+    norms: Mapping[tuple[str, float], tuple[Sequence[float], Sequence[float]]], ax: Any = None
+) -> tuple[Any, Any]:
+    """The same from the L2 and L∞ norms (mV) of each family and strength."""
+    twos = {key: two for key, (two, _) in norms.items()}
+    if ax is not None:
+        _boxes(ax, twos, "L2 norm of the change (mV)")
+        return ax.figure, ax
+    from matplotlib.figure import Figure
+
+    is_crowded = len(norms) > 6
+    size = (max(6.0, 1.5 + 0.55 * len(norms)), 6.4) if is_crowded else (8.4, 3.8)
+    figure = Figure(figsize=size, layout="constrained")
+    both: Any = figure.subplots(2, 1) if is_crowded else figure.subplots(1, 2)
+    _boxes(_plain(both[0]), twos, "L2 norm of the change (mV)")
+    _boxes(
+        _plain(both[1]),
+        {key: [1000.0 * v for v in peak] for key, (_, peak) in norms.items()},
+        "L∞ norm of the change (µV)",
+    )
+    return figure, both
+
+
+def _boxes(axes: Axes, norms: Mapping[tuple[str, float], Sequence[float]], title: str) -> None:
+    families = sorted({family for family, _ in norms})
+    drawn = axes.boxplot(
+        list(norms.values()),
+        patch_artist=True,
+        widths=0.6,
+        medianprops={"color": "#000000"},
+        flierprops={"markersize": 3},
+    )
+    for box, (family, _) in zip(drawn["boxes"], norms, strict=True):
+        box.set(facecolor=PALETTE[families.index(family) % 7], alpha=0.45)
+    crowded: dict[str, Any] = {"rotation": 60, "ha": "right"} if len(norms) > 5 else {}
+    between = " " if crowded else "\n"
+    names = [f"{family}{between}{strength:g}" for family, strength in norms]
+    axes.set_xticks(range(1, len(names) + 1), names, fontsize=7.5, **crowded)
+    axes.set_ylabel(title)
+    axes.set_ylim(bottom=0)
+
+
+def classwise_metric_bars(
+    metrics: Mapping[str, Mapping[str, Mapping[str, float]]], metric: str = "auc", ax: Any = None
+) -> tuple[Any, Axes]:
+    """One group of bars a class, one bar a condition; a figure that is not defined has a cross instead of a bar."""
+    if not metrics:
+        raise DataError("there are no metrics to draw")
+    figure, axes = _axes(ax, (6.4, 3.6))
+    first = next(iter(metrics.values()))
+    classes = [name for name in first if name != "macro"] + (["macro"] if "macro" in first else [])
+    for condition, found in metrics.items():
+        if set(found) != set(first):
+            raise DataError(
+                f"{condition} is about other classes ({', '.join(found)}) than the first ({', '.join(first)})"
+            )
+    if metric not in first[classes[0]]:
+        raise UnknownName("metric of the bars", metric, first[classes[0]])
+    width = 0.8 / len(metrics)
+    for i, (condition, figures) in enumerate(metrics.items()):
+        values = np.array([figures[name][metric] for name in classes], dtype=np.float64)
+        places = np.arange(len(classes)) + (i - (len(metrics) - 1) / 2) * width
+        color = GREY if condition == "clean" else PALETTE[(i - ("clean" in metrics)) % 7]  # attacks as in the curves
+        axes.bar(places, np.nan_to_num(values), width * 0.92, color=color, label=condition)
+        axes.plot(
+            places[np.isnan(values)], np.full(int(np.isnan(values).sum()), 0.02), "x", color="#000000", markersize=6
+        )
+    axes.set_xticks(range(len(classes)), classes)
+    axes.set(ylabel=metric.upper() if metric == "auc" else metric, ylim=(0, 1.03))
+    axes.grid(axis="x", visible=False)
+    figure.legend(
+        *axes.get_legend_handles_labels(),
+        loc="outside upper center",
+        ncols=min(len(metrics), 5 if max(map(len, metrics)) < 12 else 2),
+        frameon=False,
+        fontsize=8.5,
+    )
+    return figure, axes
+
+
+def triptych(x: ArrayLike, changed: ArrayLike, fs: float, *, lead: int = 1, title: str = "", said: str = "") -> Figure:
+    """One lead of a record: clean, perturbed, and their difference on a scale of its own; `said`: what the model made of it."""
+    from matplotlib.figure import Figure
+
+    before, after = np.asarray(x, dtype=np.float64), np.asarray(changed, dtype=np.float64)
+    if before.shape != after.shape or before.ndim != 2:
+        raise DataError(f"both records are sample × lead; found {before.shape} and {after.shape}")
+    t = np.arange(len(before)) / fs
+    figure = Figure(figsize=(8.0, 5.0), layout="constrained")
+    rows: Any = figure.subplots(3, 1, sharex=True)
+    name = LEADS[lead] if before.shape[1] == 12 else f"lead {lead}"
+    difference = 1000.0 * (after - before)[:, lead]
+    shown = (
+        (before[:, lead], BEFORE, "clean (mV)"),
+        (after[:, lead], AFTER, "perturbed (mV)"),
+        (difference, DIFFERENCE, "difference (µV)"),
+    )
+    for axes, (values, color, label) in zip(rows, shown, strict=True):
+        _plain(axes).plot(t, values, color=color, linewidth=0.9)
+        axes.set_ylabel(label)
+    low, high = min(before[:, lead].min(), after[:, lead].min()), max(before[:, lead].max(), after[:, lead].max())
+    for axes in rows[:2]:
+        axes.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))
+    rows[2].set_xlabel("time (s)")
+    rows[0].set_title(
+        f"{title + ': ' if title else ''}{name}, SNR {snr_db(before, after - before):.1f} dB{said and f'; {said}'}",
+        fontsize=10.5,
+        loc="left",
+    )
+    return figure
+
+
+def asr_over_time(results: Sequence[AttackResult], ax: Any = None) -> tuple[Any, Axes]:
+    """Success by where the window was (across) and which true class the record has (down), as a map with its counts."""
+    classes = _some(results)[0].classes
+    places = sorted({r.center_time for r in results})
+    rate = np.full((len(classes), len(places)), np.nan)
+    count = np.zeros(rate.shape, dtype=int)
+    for k in range(len(classes)):
+        for j, place in enumerate(places):
+            own = [r.untargeted_success for r in results if r.center_time == place and r.y_true[k] == 1]
+            count[k, j] = len(own)
+            rate[k, j] = np.mean(own) if own else np.nan
+    return success_map(rate, count, classes, places, ax)
+
+
+def success_map(
+    rate: NDArray[np.float64],
+    count: NDArray[np.int64],
+    classes: Sequence[str],
+    places: Sequence[float],
+    ax: Any = None,
+    *,
+    title: str = "",
+) -> tuple[Any, Axes]:
+    """A map of success rates with their counts: classes down, centres of windows (seconds) across."""
+    figure, axes = _axes(ax, (max(5.0, 1.8 + 0.62 * len(places)), 1.2 + 0.44 * max(len(classes), 3)))
+    image = axes.imshow(np.ma.masked_invalid(rate), cmap="cividis", vmin=0.0, vmax=1.0, aspect="auto")
+    for k, j in np.ndindex(*rate.shape):
+        text = f"{rate[k, j]:.2f}\n({count[k, j]})" if count[k, j] else "none"
+        axes.text(
+            j, k, text, ha="center", va="center", fontsize=6.5, color="#000000" if rate[k, j] > 0.55 else "#ffffff"
+        )
+    axes.grid(visible=False)
+    axes.set_facecolor("#777777")
+    axes.set_xticks(range(len(places)), [f"{p:g}" for p in places])
+    axes.set_yticks(range(len(classes)), classes)
+    axes.set(xlabel="centre of the window (s)", ylabel="true class")
+    axes.set_title(title, fontsize=10.5, loc="left")
+    figure.colorbar(image, ax=axes, label="success rate (records)")
+    return figure, axes
+
+
+def minimal_strength_histogram(
+    minimal: ArrayLike, ax: Any = None, *, bins: int = 20, title: str = ""
+) -> tuple[Any, Axes]:
+    """How many records flip at which least strength, and the share that no weaker attack flips."""
+    from matplotlib.ticker import MaxNLocator
+
+    least = np.asarray(minimal, dtype=np.float64)
+    if not len(least) or np.isnan(least).any():
+        raise DataError("minimal strengths are numbers or infinite, one a record")
+    figure, axes = _axes(ax)
+    edges = np.linspace(0.0, 1.0, bins + 1)
+    axes.hist(least[np.isfinite(least)], edges.tolist(), color=PALETTE[0], alpha=0.6, label="records that flip")
+    axes.set(xlabel="least strength that flips the record", ylabel="records", xlim=(0, 1))
+    right = axes.twinx()
+    at = np.unique([0.0, 1.0, *least[np.isfinite(least)]])
+    right.step(at, surviving(least, at), where="post", color=PALETTE[1], linewidth=1.8, label="share not flipped yet")
+    right.set(ylabel="share not flipped yet", ylim=(0, 1.03))
+    right.spines["top"].set_visible(False)
+    never = int(np.isinf(least).sum())
+    axes.set_title(
+        f"{title + ': ' if title else ''}{len(least)} records, of which {never or 'none'} never flip{'s' * (never == 1)}",
+        fontsize=10.5,
+        loc="left",
+    )
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=8.5)
+    return figure, axes

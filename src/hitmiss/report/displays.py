@@ -81,9 +81,9 @@ class Display:
 
     def plot(self, ax: Axes | None = None, *, name: str | None = None, color: str | None = None) -> Axes:
         """Draw into these axes, or into new ones of a paper's column width."""
-        from hitmiss.report.matplots import DRAWN
+        from hitmiss.report.matplots import plot
 
-        return DRAWN[self.kind](self, ax, name, color)
+        return plot(self, ax, name, color)
 
 
 def plain(value: Any) -> Any:

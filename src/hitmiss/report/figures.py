@@ -11,9 +11,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
+
 from hitmiss.core.errors import DataError
+from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Trials
-from hitmiss.report.displays import Costs, DetDisplay, Display, Point, PrDisplay, RocDisplay
+from hitmiss.report.displays import Costs, DetDisplay, Display, Point, PrDisplay, RocDisplay, operating_points
 from hitmiss.report.matplots import PALETTE, STYLE, save
 from hitmiss.report.robustness_display import RobustnessDisplay
 from hitmiss.report.score_displays import (
@@ -41,6 +46,7 @@ __all__ = [
     "TippettDisplay",
     "displays",
     "save",
+    "save_figures",
 ]
 
 
@@ -67,3 +73,28 @@ def displays(trials: Trials, costs: Costs | None = None) -> list[Display]:
 def _both_classes(trials: Trials) -> bool:
     labels = trials.frame.filter(trials.frame["score"].is_not_null())["label"]
     return labels.n_unique() == 2
+
+
+def save_figures(folder: str | Path, trials: Trials, threshold: float) -> list[Path]:
+    """Histogram, ROC and DET of scores into a folder, as PNG, with the point of a threshold above which trials are accepted.
+
+    Raises
+    ------
+    DataError
+        `one-class`: there are no finite scores of both classes.
+    """
+    label, score = trials.label, trials.score
+    if not (np.isfinite(score).any() and 0 < label.sum() < len(label)):
+        raise DataError("pictures of scores need finite scores of both classes", code="one-class")
+    tally, head = Tally.of(label, score), trials.header
+    points = operating_points(tally, threshold=float(np.nextafter(threshold, np.inf)))  # accepted is what lies above
+    made: list[Display] = [
+        HistogramDisplay.from_tally(tally, head.positive, head.negative, points=points),
+        RocDisplay.from_tally(tally, head.positive, head.negative, points),
+        DetDisplay.from_tally(tally, head.positive, head.negative, points),
+    ]
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    for display in made:
+        save(display.plot(), target / f"{display.kind}.png", dpi=200)
+    return [target / f"{display.kind}.png" for display in made]

@@ -1,43 +1,34 @@
-"""Displays drawn with matplotlib: its Figure objects alone, no global state, sized for a column of a two-column paper."""
+"""Plates drawn with matplotlib: its Figure objects alone, no global state, sized for a column of a two-column paper.
+
+One renderer for every figure: what is drawn is settled in `plates`, as for the page; here it becomes artists.
+"""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from scipy.special import ndtri
 
 from hitmiss.core import artifacts
 from hitmiss.core.errors import UsageError
 from hitmiss.core.values import visible
-from hitmiss.drawing.scores import FAKE, GREY, REAL, TICKS
-from hitmiss.report.displays import area_text
-from hitmiss.report.tables import explain
+from hitmiss.report.plates import MUTED, Bars, Block, Curve, Dots, How, Mark, Plate, Ribbon, plate_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from hitmiss.report.displays import DetDisplay, PrDisplay, RocDisplay
-    from hitmiss.report.robustness_display import RobustnessDisplay
-    from hitmiss.report.score_displays import (
-        BayesErrorDisplay,
-        HistogramDisplay,
-        ReliabilityDisplay,
-        RiskCoverageDisplay,
-        TippettDisplay,
-    )
-
 COLUMN: Final = (3.4, 2.9)
 """Inches: the width of a column of a two-column paper."""
 PALETTE: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Okabe & Ito: colours that people with colour-blindness can tell apart."""
-DASHES: Final = ("-", (0, (5, 2)), (0, (1, 1.4)))
+GREY: Final = "#888888"
+STYLES: Final[dict[str, Any]] = {"": "-", "dash": (0, (5, 2)), "dot": (0, (1, 1.4))}
+SIGNS: Final = {"circle": "o", "square": "s", "triangle": "v", "diamond": "D", "cross": "x"}
 FORMATS: Final = (".svg", ".pdf", ".png")
-MARKS: Final = {"EER": "s", "min DCF": "v", "act DCF": "o", "threshold": "D"}
 LONGEST: Final = 48
 """Characters of a name that a figure has room for."""
 STYLE: Any = {
@@ -60,7 +51,7 @@ def save(figure: Figure | Axes, path: str | Path, *, dpi: int = 300) -> None:
 
     target = Path(path)
     if target.suffix.lower() not in FORMATS:
-        raise UsageError(f"{target.name} must end in one of {', '.join(FORMATS)}")
+        raise UsageError(f"{target.name} must end in one of {', '.join(FORMATS)}", code="figure-format")
     whole: Any = getattr(figure, "figure", None) or figure
     undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(target.suffix.lower(), {})
     with rc_context(STYLE):
@@ -95,196 +86,139 @@ def label_of(text: str) -> str:
     return f" {shown}" if shown.startswith("_") else shown
 
 
-def color_at(ax: Axes, color: str | None) -> str:
-    """The colour that was asked for, or the first of the palette that these axes do not show yet."""
-    if color is not None:
-        return color
-    used = {line.get_color() for line in ax.get_lines()}
-    return next((shade for shade in PALETTE if shade not in used), PALETTE[0])
+def plot(display: Any, ax: Axes | None, name: str | None, color: str | None) -> Axes:
+    """A display by itself, or one more in axes that hold others already."""
+    how = How(independent=display.kind == "reliability", named=bool(name))
+    return draw(plate_of(display.kind, [(name or "", display)], how), ax, color=color)
 
 
-def finish(ax: Axes, x: str, y: str, place: Any = "above") -> Axes:
-    """Names of the axes, and a legend where something has a label: inside, or above the axes where lines fill them."""
-    small = STYLE["legend.fontsize"]
-    ax.set_xlabel(label_of(x), fontsize=STYLE["axes.labelsize"])
-    ax.set_ylabel(label_of(y), fontsize=STYLE["axes.labelsize"])
+def together(kind: str, lines: Sequence[tuple[str, Any]], ax: Axes | None = None) -> Axes:
+    """The displays of several runs in the same axes, each under its name; histograms one after the other."""
+    if kind == "histogram":
+        for name, display in lines:
+            ax = plot(display, ax, name if len(lines) > 1 else None, None)
+        assert ax is not None
+        return ax
+    return draw(plate_of(kind, lines, How(independent=kind == "reliability")), ax)
+
+
+def draw(
+    plate: Plate, ax: Axes | None = None, *, color: str | None = None, size: tuple[float, float] | None = None
+) -> Axes:
+    """A plate into these axes, or into new ones; axes that hold another plate keep their frame and get wider."""
+    ax = axes_for(ax, size or ((COLUMN[0], COLUMN[0]) if plate.is_square else COLUMN))
+    brush = _Brush(ax, color)
+    for mark in plate.marks:
+        brush.mark(mark)
+    for at, dash, word in plate.key:
+        if word not in ax.get_legend_handles_labels()[1]:
+            style: dict[str, Any] = {"lw": 5, "alpha": 0.55} if dash == "bar" else {"ls": STYLES[dash]}
+            ax.plot([], [], color=brush.shade(at), label=label_of(word), **style)
+    _frame(ax, plate, brush.is_first)
     labels = ax.get_legend_handles_labels()[1]
-    if labels and place == "above":
+    if labels:
         columns = 1 if max(map(len, labels)) > 26 else 2 if max(map(len, labels)) > 14 else 3
+        small = STYLE["legend.fontsize"]
         ax.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=columns, frameon=False, fontsize=small)
-    elif labels:
-        ax.legend(loc=place, frameon=False, fontsize=small)
+    elif plate.finding and brush.is_first:
+        ax.set_title(label_of(plate.finding), fontsize=STYLE["axes.titlesize"], loc="left")
     return ax
 
 
-def det_range(rates: Any) -> tuple[float, float]:
-    """The rates that a DET plot shows: from a little below the least worth telling to a little above a half.
-
-    >>> det_range(np.array([0.3, 0.02]))
-    (0.01, 0.6)
-    """
-    some = rates[rates > 0]
-    low = float(np.clip(some.min() / 2, 2e-4, 0.1)) if len(some) else 1e-3
-    return low, 0.6
-
-
-def draw_det(d: DetDisplay, ax: Axes | None, name: str | None, color: str | None) -> Axes:
-    """A DET curve with its operating points."""
-    fresh = ax is None
-    ax = axes_for(ax, (COLUMN[0], COLUMN[0]))
-    shade = color_at(ax, color)
-    if len(d.far):
-        ax.plot(ndtri(d.far), ndtri(d.frr), color=shade, label=label_of(name) if name else None)
-    for p in d.points:
-        if 0 < p.far < 1 and 0 < p.frr < 1:
-            text = f"{p.label} {(p.far + p.frr) / 2:.2%}" if p.label == "EER" and not name else p.label
-            marker = MARKS.get(p.label, "o")
-            ax.plot(
-                [ndtri(p.far)], [ndtri(p.frr)], marker, color=shade, ms=4.5, mfc="white", label=text if fresh else None
-            )
-    if fresh:
-        _det_axes(ax, d)
-    return finish(
-        ax, f"false-alarm rate ({d.negative} accepted), %", f"miss rate ({d.positive} rejected), %", "upper right"
-    )
+def _frame(ax: Axes, plate: Plate, is_first: bool) -> None:
+    """The names, ends and ticks of both axes."""
+    x, y = plate.x, plate.y
+    if not is_first:
+        ax.set_xlim(min(ax.get_xlim()[0], x.low), max(ax.get_xlim()[1], x.high))
+        ax.set_ylim(min(ax.get_ylim()[0], y.low), max(ax.get_ylim()[1], y.high))
+        return
+    ax.set_xlim(x.low, x.high)
+    ax.set_ylim(y.low, y.high)
+    ax.set_xlabel(label_of(x.title), fontsize=STYLE["axes.labelsize"])
+    ax.set_ylabel(label_of(y.title), fontsize=STYLE["axes.labelsize"])
+    for axis, put in ((x, ax.set_xticks), (y, ax.set_yticks)):
+        inside = [(at, text) for at, text in axis.ticks if axis.low - 1e-9 <= at <= axis.high + 1e-9]
+        put([at for at, _ in inside], [label_of(text) for _, text in inside])
+    if plate.is_square:
+        ax.set_aspect("equal")
+    if plate.is_bare:
+        ax.grid(visible=False)
+        ax.spines[["left", "bottom"]].set_visible(False)
+        ax.tick_params(length=0)
 
 
-def _det_axes(ax: Axes, d: DetDisplay) -> None:
-    low, high = det_range(np.array([max(p.far, p.frr) for p in d.points] or [0.01]) / 8)
-    ticks = [t for t in (0.0002, 0.0005, *TICKS) if low <= t <= high]
-    places, texts = ndtri(np.array(ticks)), [f"{100 * t:g}" for t in ticks]
-    ends = (float(ndtri(low)), float(ndtri(high)))
-    ax.set_xticks(places, texts)
-    ax.set_yticks(places, texts)
-    ax.set(xlim=ends, ylim=ends, aspect="equal")
-    ax.plot(ends, ends, color=GREY, lw=0.7, ls=":")
+class _Brush:
+    """Marks as artists of some axes, in colours that these do not show yet."""
 
+    def __init__(self, ax: Axes, color: str | None) -> None:
+        self.ax, self.color = ax, color
+        self.is_first = not ax.has_data()
+        used = {line.get_color() for line in ax.get_lines()}
+        self.free = [c for c in PALETTE if c not in used] or list(PALETTE)
 
-def draw_roc(d: RocDisplay, ax: Axes | None, name: str | None, color: str | None) -> Axes:
-    """A ROC curve with its operating points."""
-    fresh = ax is None
-    ax = axes_for(ax, (COLUMN[0], COLUMN[0]))
-    shade = color_at(ax, color)
-    if fresh:
-        ax.plot([0, 1], [0, 1], color=GREY, lw=0.7, ls=":")
-        ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
-    ax.plot(d.fpr, d.tpr, color=shade, label=label_of(area_text(name or "AUC", d.area) or name or "ROC"))
-    for p in d.points:
-        ax.plot([p.far], [1 - p.frr], MARKS.get(p.label, "o"), color=shade, ms=4, mfc="white")
-    return finish(ax, f"false-alarm rate ({d.negative} accepted)", f"hit rate ({d.positive} accepted)", "lower right")
+    def shade(self, at: int) -> str:
+        if at == MUTED:
+            return GREY
+        return self.color if at == 0 and self.color is not None else self.free[at % len(self.free)]
 
+    def mark(self, mark: Mark) -> None:
+        if isinstance(mark, Curve):
+            self._curve(mark)
+        elif isinstance(mark, Bars):
+            shade = self.shade(mark.color)
+            self.ax.stairs(mark.height, mark.edges, fill=True, color=shade, alpha=0.3, lw=0)
+            self.ax.stairs(mark.height, mark.edges, color=shade, lw=1.1)
+        elif isinstance(mark, Dots):
+            self._dots(mark)
+        elif isinstance(mark, Block):
+            self._block(mark)
+        elif isinstance(mark, Ribbon):
+            self._ribbon(mark)
+        else:
+            drawn = self.ax.axvline if mark.is_upright else self.ax.axhline
+            drawn(mark.at, color=GREY, lw=0.8, ls=STYLES["dot"], label=label_of(mark.label) if mark.label else None)
 
-def draw_pr(d: PrDisplay, ax: Axes | None, name: str | None, color: str | None) -> Axes:
-    """A precision–recall curve above the precision of accepting everything."""
-    fresh = ax is None
-    ax = axes_for(ax)
-    if fresh:
-        ax.set(xlim=(0, 1), ylim=(0, 1.02))
-        ax.axhline(d.prevalence, color=GREY, lw=0.7, ls=":", label="accept everything")
-    label = area_text(name or "average precision", d.area) or name or "precision"
-    ax.plot(d.recall, d.precision, color=color_at(ax, color), label=label_of(label))
-    return finish(ax, f"recall ({d.positive} found)", f"precision ({d.positive} among accepted)", "lower left")
+    def _curve(self, mark: Curve) -> None:
+        if mark.color == MUTED and not mark.name and not self.is_first:
+            return  # the diagonal is there already
+        shade = self.shade(mark.color)
+        self.ax.plot(mark.x, mark.y, color=shade, ls=STYLES[mark.dash], lw=0.7 * mark.width, gid=mark.name or None)
+        if mark.band is not None:
+            x, y = (np.concatenate([mark.band[i], mark.band[i + 2][::-1]]) for i in (0, 1))
+            self.ax.fill(x, y, color=shade, alpha=0.15, lw=0)
 
+    def _dots(self, mark: Dots) -> None:
+        shade = self.shade(mark.color)
+        style: dict[str, Any] = {"ms": 4.5, "mfc": "white"} if mark.is_hollow else {"ms": 3.5}
+        ends: dict[str, Any] = {}
+        if mark.low is not None and mark.high is not None:
+            middle = mark.x if mark.is_sideways else mark.y
+            ends = {"xerr" if mark.is_sideways else "yerr": np.maximum([middle - mark.low, mark.high - middle], 0.0)}
+        self.ax.errorbar(mark.x, mark.y, fmt=SIGNS[mark.shape], color=shade, elinewidth=0.9, capsize=2, **ends, **style)
+        if mark.label:
+            place = (float(mark.x[0]), float(mark.y[0]))
+            self.ax.annotate(label_of(mark.label), place, (5, 4), textcoords="offset points", fontsize=7)
 
-def draw_histogram(d: HistogramDisplay, ax: Axes | None, name: str | None, color: str | None) -> Axes:
-    """Both classes as shares of themselves."""
-    ax = axes_for(ax)
-    prefix = f"{name}: " if name else ""
-    for shares, shade, label, n in (
-        (d.negatives, FAKE, d.negative, d.n_negative),
-        (d.positives, color or REAL, d.positive, d.n_positive),
-    ):
-        ax.stairs(shares, d.edges, fill=True, color=shade, alpha=0.3, lw=0)
-        ax.stairs(shares, d.edges, color=shade, lw=1.1, label=label_of(f"{prefix}{label} ({n:,})"))
-    for p in d.points:
-        if d.edges[0] <= p.threshold <= d.edges[-1]:
-            ax.axvline(p.threshold, color=GREY, lw=0.9, ls="--", label=p.label)
-    ax.set_ylim(0, 1.08 * max(float(d.positives.max()), float(d.negatives.max())))
-    return finish(ax, f"score (higher = {d.positive})", "share of the class")
+    def _block(self, mark: Block) -> None:
+        from matplotlib.patches import Rectangle
 
+        (left, right), (low, high) = mark.x, mark.y
+        alpha = mark.depth if mark.depth is not None else 1.0
+        box = Rectangle((left, low), right - left, high - low, color=self.shade(mark.color), alpha=alpha, lw=0)
+        self.ax.add_patch(box)
+        if mark.label and mark.depth is not None:
+            ink = "white" if mark.depth > 0.6 else "black"
+            middle = (left + right) / 2, (low + high) / 2
+            self.ax.text(*middle, label_of(mark.label), ha="center", va="center", fontsize=6.5, color=ink)
+        elif mark.label:
+            self.ax.text(right + 0.03, (low + high) / 2, label_of(mark.label), va="center", fontsize=6.5)
 
-def draw_reliability(d: ReliabilityDisplay, ax: Axes | None, name: str | None, color: str | None) -> Axes:
-    """What happened against what was stated, with the diagonal of perfect calibration."""
-    fresh = ax is None
-    ax = axes_for(ax, (COLUMN[0], COLUMN[0]))
-    if fresh:
-        ax.plot([0, 1], [0, 1], color=GREY, lw=0.7, ls=":")
-        ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
-    bars = np.maximum([d.happened - d.low, d.high - d.happened], 0.0)
-    style: dict[str, Any] = {"fmt": "o-", "ms": 3.5, "capsize": 2, "elinewidth": 0.8}
-    ax.errorbar(d.stated, d.happened, bars, color=color_at(ax, color), label=label_of(name) if name else None, **style)
-    if d.of == "confidence":
-        return finish(ax, "stated confidence", "share of verdicts that are right", "upper left")
-    return finish(ax, f"stated probability of {d.positive}", f"share that is {d.positive}", "upper left")
+    def _ribbon(self, mark: Ribbon) -> None:
+        from matplotlib.patches import PathPatch
+        from matplotlib.path import Path as Outline
 
-
-def draw_bayes_error(d: BayesErrorDisplay, ax: Axes | None, name: str | None, color: str | None) -> Axes:
-    """Error rates over priors: actual, least, and by the prior alone."""
-    fresh = ax is None
-    ax = axes_for(ax)
-    shade, prefix = color_at(ax, color), f"{name}: " if name else ""
-    if fresh:
-        ax.plot(d.prior, d.default, color=GREY, lw=0.8, ls=":", label="by the prior alone")
-        ax.set(xlim=(float(d.prior[0]), float(d.prior[-1])))
-    ax.plot(d.prior, d.actual, color=shade, label=label_of(f"{prefix}actual"))
-    ax.plot(d.prior, d.least, color=shade, ls=DASHES[1], label=label_of(f"{prefix}after PAV"))
-    highest = float(max(d.actual.max(), d.least.max()))
-    ax.set_ylim(0, max(1.15 * min(highest, 0.5), ax.get_ylim()[1] if not fresh else 0))
-    return finish(ax, f"prior log-odds of {d.positive}", "error rate")
-
-
-def draw_tippett(d: TippettDisplay, ax: Axes | None, name: str | None, color: str | None) -> Axes:
-    """Cumulative shares of both classes over the likelihood ratio."""
-    fresh = ax is None
-    ax = axes_for(ax)
-    shade, prefix = color_at(ax, color), f"{name}: " if name else ""
-    if fresh:
-        ax.axvline(0, color=GREY, lw=0.7, ls=":")
-        ax.set_ylim(0, 1.02)
-    ax.plot(d.positive_lr, d.positive_share, color=shade, label=label_of(f"{prefix}{d.positive}"))
-    ax.plot(d.negative_lr, d.negative_share, color=shade, ls=DASHES[1], label=label_of(f"{prefix}{d.negative}"))
-    return finish(ax, "log₁₀ likelihood ratio at least", "share of the class")
-
-
-def draw_risk_coverage(d: RiskCoverageDisplay, ax: Axes | None, name: str | None, color: str | None) -> Axes:
-    """Wrong verdicts among the kept answers."""
-    fresh = ax is None
-    ax = axes_for(ax)
-    ax.plot(d.coverage, d.risk, color=color_at(ax, color), label=label_of(name) if name else None)
-    if fresh:
-        ax.set(xlim=(0, 1))
-    ax.set_ylim(0, max(1.1 * float(d.risk.max()), 0.01, ax.get_ylim()[1] if not fresh else 0))
-    return finish(ax, "share of answers kept, most confident first", "share of them that is wrong", "best")
-
-
-def draw_robustness(d: RobustnessDisplay, ax: Axes | None, name: str | None, color: str | None) -> Axes:
-    """A figure over strength: a line an attack in its interval, its control dotted in the same colour."""
-    ax = axes_for(ax)
-    shade = {of: PALETTE[i % len(PALETTE)] for i, of in enumerate(dict.fromkeys(own.of for own in d.lines))}
-    prefix = f"{name}: " if name else ""
-    for own in d.lines:
-        tone = color or shade[own.of]
-        style: dict[str, Any] = {"ls": ":", "lw": 1.0} if own.is_control else {"marker": "o", "ms": 3.5}
-        ax.plot(
-            own.x, own.value, color=tone, label=label_of(f"{prefix}{own.name}") if not own.is_control else None, **style
-        )
-        if not own.is_control:
-            ax.fill_between(own.x, own.low, own.high, color=tone, alpha=0.13, lw=0)
-    if any(own.is_control for own in d.lines):
-        ax.plot([], [], color=GREY, ls=":", lw=1.0, label="noise of the same norm")
-    if d.clean is not None:
-        ax.axhline(d.clean, color=GREY, lw=0.8, ls="--", label="clean")
-    return finish(ax, d.across, explain(d.metric).title)
-
-
-DRAWN: Final[Mapping[str, Callable[[Any, Axes | None, str | None, str | None], Axes]]] = {
-    "det": draw_det,
-    "roc": draw_roc,
-    "pr": draw_pr,
-    "histogram": draw_histogram,
-    "reliability": draw_reliability,
-    "bayes_error": draw_bayes_error,
-    "tippett": draw_tippett,
-    "risk_coverage": draw_risk_coverage,
-}
-"""Who draws which kind of display."""
+        (left, right), (a, b), (c, d) = mark.x, mark.start, mark.end
+        mid = (left + right) / 2
+        points = [(left, b), (mid, b), (mid, d), (right, d), (right, c), (mid, c), (mid, a), (left, a), (left, b)]
+        codes = [1, 4, 4, 4, 2, 4, 4, 4, 79]
+        self.ax.add_patch(PathPatch(Outline(points, codes), color=self.shade(mark.color), alpha=0.38, lw=0))

@@ -55,7 +55,7 @@ def paper_tables(evaluation: Evaluation, metrics: Sequence[str] = (), marks: Mar
 
 def write_figures(evaluation: Evaluation, folder: Path, ending: str = ".pdf") -> list[Path]:
     """Every figure of an evaluation in a paper's column width, all runs in the same axes."""
-    from hitmiss.report.matplots import save
+    from hitmiss.report.matplots import save, together
     from hitmiss.report.readings import READINGS
 
     written = []
@@ -63,12 +63,8 @@ def write_figures(evaluation: Evaluation, folder: Path, ending: str = ".pdf") ->
         lines = evaluation.lines(kind)
         if not lines or (READINGS[kind].single and len(lines) > 1):
             continue
-        ax = None
-        for name, display in lines:
-            ax = display.plot(ax=ax, name=name if len(lines) > 1 else None)
-        if ax is not None:
-            written.append(folder / f"{kind}{ending}")
-            save(ax, written[-1])
+        written.append(folder / f"{kind}{ending}")
+        save(together(kind, lines), written[-1])
     return written
 
 

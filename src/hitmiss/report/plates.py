@@ -94,6 +94,8 @@ class Dots:
     about: tuple[str, ...] = ()
     label: str = ""
     is_hollow: bool = True
+    is_sideways: bool = False
+    """Whether intervals lie across, not upright."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,8 @@ class Block:
     color: int
     label: str = ""
     about: str = ""
+    depth: float | None = None
+    """How deep a cell of a map is shaded, 0..1; its label stands inside it then."""
 
 
 @dataclass(frozen=True)
@@ -147,9 +151,11 @@ class Plate:
 
 @dataclass(frozen=True)
 class How:
-    """What a plate should know besides its lines: whether trials are independent, so that bands can be drawn."""
+    """What a plate should know besides its lines: whether trials are independent, so that bands can be drawn, and whether
+    one run alone is named, as others may be drawn over it."""
 
     independent: bool = True
+    named: bool = False
 
 
 def plate_of(kind: str, lines: Lines, how: How | None = None) -> Plate:
@@ -180,10 +186,11 @@ class _Dress:
     width: float
 
 
-def _dressed(lines: Lines, order: Callable[[Any], float]) -> list[_Dress]:
+def _dressed(lines: Lines, order: Callable[[Any], float], how: How) -> list[_Dress]:
     """Colours and labels: all of a few runs; of many the best ones, the others in grey without a word."""
     if len(lines) <= MOST_COLOURED:
-        return [_Dress(i, name if len(lines) > 1 else "", 2.0) for i, (name, _) in enumerate(lines)]
+        named = len(lines) > 1 or how.named
+        return [_Dress(i, name if named else "", 2.0) for i, (name, _) in enumerate(lines)]
     best = sorted(range(len(lines)), key=lambda i: order(lines[i][1]))[:MOST_NAMED]
     return [
         _Dress(best.index(i), name, 2.0) if i in best else _Dress(MUTED, "", 1.0) for i, (name, _) in enumerate(lines)
@@ -209,7 +216,7 @@ def _det(lines: Lines, how: How) -> Plate:
     def place(rate: Floats | float) -> Floats:
         return np.asarray(ndtri(np.clip(rate, low, high)))
 
-    dress = _dressed(lines, _eer)
+    dress = _dressed(lines, _eer, how)
     marks: list[Mark] = [
         Curve(np.array([ndtri(low), ndtri(high)]), np.array([ndtri(low), ndtri(high)]), MUTED, dash="dot", width=1)
     ]
@@ -235,7 +242,7 @@ def _det(lines: Lines, how: How) -> Plate:
         tuple(marks),
         _det_finding(lines),
         True,
-        _key(dress, [n for n, _ in lines]) if len(lines) > 1 else (),
+        _key(dress, [n for n, _ in lines]) if len(lines) > 1 or how.named else (),
         note,
     )
 
@@ -290,8 +297,7 @@ def _marked(p: Point, name: str, color: int, x: float, y: float, is_labelled: bo
 
 
 def _roc(lines: Lines, how: How) -> Plate:
-    del how
-    dress = _dressed(lines, lambda d: -d.area)
+    dress = _dressed(lines, lambda d: -d.area, how)
     marks: list[Mark] = [Curve(np.array([0.0, 1.0]), np.array([0.0, 1.0]), MUTED, dash="dot", width=1)]
     marks += [
         Curve(d.fpr, d.tpr, worn.color, name, width=worn.width, label=worn.label)
@@ -304,14 +310,14 @@ def _roc(lines: Lines, how: How) -> Plate:
     finding = f"{who} under the curve {best.area:.4f}" if not np.isnan(best.area) else ""
     x = _share_axis(f"false alarms ({first.negative} accepted)")
     y = _share_axis(f"hits ({first.positive} accepted)")
-    return Plate(x, y, tuple(marks), finding, True, _key(dress, words) if len(lines) > 1 else ())
+    return Plate(x, y, tuple(marks), finding, True, _key(dress, words) if len(lines) > 1 or how.named else ())
 
 
 def _share_axis(title: str, high: float = 1.0) -> Axis:
-    return Axis(title, 0.0, high, _ticks(0.0, high, percent=True))
+    return Axis(title, 0.0, high, ticks(0.0, high, percent=True))
 
 
-def _ticks(low: float, high: float, percent: bool = False, most: int = 6) -> tuple[tuple[float, str], ...]:
+def ticks(low: float, high: float, percent: bool = False, most: int = 6) -> tuple[tuple[float, str], ...]:
     """Round places between two ends."""
     if not high > low:
         return ((low, f"{low:g}"),)
@@ -326,9 +332,8 @@ def _ticks(low: float, high: float, percent: bool = False, most: int = 6) -> tup
 
 
 def _pr(lines: Lines, how: How) -> Plate:
-    del how
     first: PrDisplay = lines[0][1]
-    dress = _dressed(lines, lambda d: -d.area)
+    dress = _dressed(lines, lambda d: -d.area, how)
     marks: list[Mark] = [Rule(first.prevalence, False, "accept everything")]
     marks += [
         Curve(d.recall, d.precision, worn.color, name, width=worn.width, label=worn.label)
@@ -343,7 +348,7 @@ def _pr(lines: Lines, how: How) -> Plate:
         else ""
     )
     x, y = _share_axis(f"recall ({first.positive} found)"), _share_axis(f"precision ({first.positive} among accepted)")
-    return Plate(x, y, tuple(marks), finding, key=_key(dress, words) if len(lines) > 1 else ())
+    return Plate(x, y, tuple(marks), finding, key=_key(dress, words) if len(lines) > 1 or how.named else ())
 
 
 def histogram_plate(d: HistogramDisplay, ends: tuple[float, float] | None = None) -> Plate:
@@ -356,7 +361,7 @@ def histogram_plate(d: HistogramDisplay, ends: tuple[float, float] | None = None
     ]
     low, high = ends or (float(d.edges[0]), float(d.edges[-1]))
     marks += [Rule(p.threshold, True, f"{p.label} {p.threshold:.3g}") for p in d.points if low <= p.threshold <= high]
-    x = Axis(f"score (higher = {d.positive})", low, high, _ticks(low, high))
+    x = Axis(f"score (higher = {d.positive})", low, high, ticks(low, high))
     key = ((1, "bar", f"{d.negative} ({d.n_negative:,})"), (0, "bar", f"{d.positive} ({d.n_positive:,})"))
     finding = f"{overlap:.0%} of the scores overlap"
     return Plate(
@@ -376,7 +381,7 @@ def _histogram(lines: Lines, how: How) -> Plate:
 
 def _reliability(lines: Lines, how: How) -> Plate:
     first: ReliabilityDisplay = lines[0][1]
-    dress = _dressed(lines, lambda d: float(np.abs(d.stated - d.happened).max(initial=0.0)))
+    dress = _dressed(lines, lambda d: float(np.abs(d.stated - d.happened).max(initial=0.0)), how)
     marks: list[Mark] = [Curve(np.array([0.0, 1.0]), np.array([0.0, 1.0]), MUTED, dash="dot", width=1)]
     for (name, d), worn in zip(lines, dress, strict=True):
         marks.append(Curve(d.stated, d.happened, worn.color, name, width=1.2))
@@ -400,7 +405,7 @@ def _reliability(lines: Lines, how: How) -> Plate:
         tuple(marks),
         _reliability_finding(lines),
         True,
-        _key(dress, [n for n, _ in lines]) if len(lines) > 1 else (),
+        _key(dress, [n for n, _ in lines]) if len(lines) > 1 or how.named else (),
         note,
     )
 
@@ -419,9 +424,8 @@ def _reliability_finding(lines: Lines) -> str:
 
 
 def _bayes_error(lines: Lines, how: How) -> Plate:
-    del how
     first: BayesErrorDisplay = lines[0][1]
-    dress = _dressed(lines, lambda d: float(d.actual.max()))
+    dress = _dressed(lines, lambda d: float(d.actual.max()), how)
     marks: list[Mark] = [Curve(first.prior, first.default, MUTED, "by the prior alone", "dot", 1.2)]
     for (name, d), worn in zip(lines, dress, strict=True):
         marks += [
@@ -432,20 +436,19 @@ def _bayes_error(lines: Lines, how: How) -> Plate:
     low, high = float(first.prior[0]), float(first.prior[-1])
     gap = max(float((d.actual - d.least).max()) for _, d in lines)
     key = ((0, "", "actual"), (0, "dash", "after the best recalibration (PAV)"), (MUTED, "dot", "by the prior alone"))
-    x = Axis(f"prior log-odds of {first.positive}", low, high, _ticks(low, high))
+    x = Axis(f"prior log-odds of {first.positive}", low, high, ticks(low, high))
     return Plate(
         x,
         _share_axis("error rate", top),
         tuple(marks),
         f"Miscalibration costs at most {gap:.1%} errors",
-        key=key if len(lines) == 1 else (*_key(dress, [n for n, _ in lines]), *key[1:]),
+        key=key if len(lines) == 1 and not how.named else (*_key(dress, [n for n, _ in lines]), *key[1:]),
     )
 
 
 def _tippett(lines: Lines, how: How) -> Plate:
-    del how
     shown: list[TippettDisplay] = [d for _, d in lines]
-    dress = _dressed(lines, lambda d: 0.0)
+    dress = _dressed(lines, lambda d: 0.0, how)
     marks: list[Mark] = [Rule(0.0)]
     for (name, d), worn in zip(lines, dress, strict=True):
         marks += [
@@ -456,21 +459,22 @@ def _tippett(lines: Lines, how: How) -> Plate:
     low, high = max(float(every.min()), -12.0), min(float(every.max()), 12.0)
     key = ((0, "", shown[0].positive), (0, "dash", shown[0].negative))
     misled = max(float(np.interp(0.0, d.negative_lr, d.negative_share, left=1.0, right=0.0)) for d in shown)
-    x = Axis("log₁₀ likelihood ratio, at least", low, high, _ticks(low, high))
+    x = Axis("log₁₀ likelihood ratio, at least", low, high, ticks(low, high))
     finding = f"For {misled:.1%} of {shown[0].negative} the evidence misleads"
     return Plate(
         x,
         _share_axis("share of the class"),
         tuple(marks),
         finding,
-        key=key if len(lines) == 1 else (*_key(dress, [n for n, _ in lines]), (MUTED, "dash", shown[0].negative)),
+        key=key
+        if len(lines) == 1 and not how.named
+        else (*_key(dress, [n for n, _ in lines]), (MUTED, "dash", shown[0].negative)),
     )
 
 
 def _risk_coverage(lines: Lines, how: How) -> Plate:
-    del how
     shown: list[RiskCoverageDisplay] = [d for _, d in lines]
-    dress = _dressed(lines, lambda d: float(d.risk[-1]))
+    dress = _dressed(lines, lambda d: float(d.risk[-1]), how)
     marks = tuple(
         Curve(d.coverage, d.risk, worn.color, name, width=worn.width, label=worn.label)
         for (name, d), worn in zip(lines, dress, strict=True)
@@ -488,7 +492,7 @@ def _risk_coverage(lines: Lines, how: How) -> Plate:
         _share_axis("share of them that is wrong", top),
         marks,
         finding,
-        key=_key(dress, [n for n, _ in lines]) if len(lines) > 1 else (),
+        key=_key(dress, [n for n, _ in lines]) if len(lines) > 1 or how.named else (),
     )
 
 
@@ -529,7 +533,7 @@ def _robustness(lines: Lines, how: How) -> Plate:
         explain(d.metric).title,
         low,
         high if high > low else low + 1.0,
-        _ticks(low, high if high > low else low + 1.0, percent=share),
+        ticks(low, high if high > low else low + 1.0, percent=share),
     )
     key = tuple((i, "", name) for name, i in shade.items())
     if len(runs) > 1:

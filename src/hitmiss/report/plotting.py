@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.results import Results
 from hitmiss.core.trials import Trials
-from hitmiss.report.matplots import FORMATS, save
+from hitmiss.report.matplots import FORMATS, save, together
 from hitmiss.report.notebook import Drawn
 from hitmiss.report.pictures import Picture, pictures, read_pictures
 from hitmiss.report.readings import READINGS
@@ -113,8 +113,5 @@ class Plots:
         ]
         if not found:
             raise DataError(f"there is no {kind} figure of these trials; there are {', '.join(self.kinds) or 'none'}")
-        given = ax
-        for name, display in found:
-            ax = display.plot(ax=ax, name=name if len(found) > 1 else None)
-        assert ax is not None
-        return ax if given is not None else Drawn(ax)
+        drawn = together(kind, found, ax)
+        return drawn if ax is not None else Drawn(drawn)

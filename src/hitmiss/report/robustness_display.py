@@ -111,9 +111,9 @@ class RobustnessDisplay:
 
     def plot(self, ax: Axes | None = None, *, name: str | None = None, color: str | None = None) -> Axes:
         """Draw into these axes, or into new ones of a paper's column width."""
-        from hitmiss.report.matplots import draw_robustness
+        from hitmiss.report.matplots import plot
 
-        return draw_robustness(self, ax, name, color)
+        return plot(self, ax, name, color)
 
 
 def attack_name(run: Mapping[str, str]) -> str:

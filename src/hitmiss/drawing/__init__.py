@@ -1,1 +1,0 @@
-"""Pictures with matplotlib, from numbers alone."""
