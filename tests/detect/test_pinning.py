@@ -121,3 +121,52 @@ def test_weights_beside_an_onnx_graph_are_pinned(tmp_path: Path) -> None:
     write(2.0)
     second = open_detector(str(tmp_path / "m.onnx")).identity  # type: ignore[attr-defined]
     assert first["onnx"] == second["onnx"] and first["external"] != second["external"]
+
+
+READING = """
+from pathlib import Path
+def score(paths):
+    texts = [Path(p).read_text() for p in paths]
+    if any(t == "broken" for t in texts):
+        raise ValueError("cannot read it")
+    return [float(len(t)) - 8.0 for t in texts]
+"""
+
+
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_a_run_does_not_go_on_over_other_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], workers: str
+) -> None:
+    """Each item's file is pinned by content when it is read, and compared when the run is resumed or retried."""
+    files = {f"f{i}.txt": "x" * (3 * i + 1) for i in range(6)}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "f3.txt").write_text("broken")
+    (tmp_path / "mine.py").write_text(READING)
+    rows = [f"{name},{('real', 'fake')[i % 2]}" for i, name in enumerate(files)]
+    (tmp_path / "d.csv").write_text("\n".join(["file,label", *rows]) + "\n")
+    words = [
+        "detect",
+        "--detector",
+        f"{tmp_path / 'mine.py'}:score",
+        "--data",
+        str(tmp_path / "d.csv"),
+        "--input",
+        "path",
+    ]
+    words += ["--file-column", "file", "--outputs", "logit", "--workers", workers, "-o", str(tmp_path / "run")]
+    assert run(words) == 0
+    table = pl.read_parquet(tmp_path / "run" / "trials.parquet")
+    assert table.height == 5
+    again = [*words, "--resume", "--retry"]
+    (tmp_path / "f3.txt").write_text(files["f3.txt"])  # what failed was not scored: it may be put right
+    (tmp_path / "f1.txt").write_text("other words")
+    capsys.readouterr()
+    assert run(again) == 4
+    said = capsys.readouterr().err
+    assert "f1.txt" in said and "1 files" in said
+    (tmp_path / "f1.txt").unlink()
+    assert run(again) == 4
+    (tmp_path / "f1.txt").write_text(files["f1.txt"])  # the same bytes at another time are the same file
+    assert run(again) == 0
+    assert pl.read_parquet(tmp_path / "run" / "trials.parquet").height == 6

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
+from hitmiss.detect.pinning import file_digest
 from hitmiss.io.manifest import Manifest, inside
 
 # ----------------------------------------------------------------------
@@ -50,6 +51,8 @@ class Prepared:
     length: int
     decode: float
     augment: float
+    pin: str = ""
+    """The file that it was made of, by content (see `file_pin`); empty where it was none."""
 
 
 class Loaded(NamedTuple):
@@ -76,7 +79,7 @@ class Preparation:
     """What is done to an item before the model sees it. For worker processes its parts must be importable functions.
 
     `load(row)` gives the clip; `transform(clip, row)` a changed one; `fit(clip)` one of the right length; `windows(clip)`
-    several.
+    several. A loader that reads files has a method `pin(row)` that says by what content (see `file_pin`).
     """
 
     load: Callable[[Row], Any]
@@ -89,6 +92,7 @@ class Preparation:
         start = time.perf_counter()
         try:
             clip = self.load(row)
+            pin = self.load.pin(row) if hasattr(self.load, "pin") else ""
             loaded = time.perf_counter()
             whole = clip.length if isinstance(clip, Loaded) else None
             clip = clip.clip if isinstance(clip, Loaded) else clip
@@ -100,7 +104,7 @@ class Preparation:
             raise
         except Exception as error:
             return Failed(at, reason(error))
-        return Prepared(at, parts, length, loaded - start, time.perf_counter() - loaded)
+        return Prepared(at, parts, length, loaded - start, time.perf_counter() - loaded, pin)
 
 
 def reason(error: BaseException) -> str:
@@ -254,7 +258,7 @@ def _send(pipe: Connection, result: Prepared | Failed, desk: Desk | None, slot: 
         pipe.send(result)
         return
     forms = desk.lay(slot, arrays)
-    pipe.send((Prepared(result.at, [], result.length, result.decode, result.augment), slot, forms))
+    pipe.send((Prepared(result.at, [], result.length, result.decode, result.augment, result.pin), slot, forms))
 
 
 def _receive(pipe: Connection, desk: Desk | None, buffer: Callable[[int], Array] | None) -> Any:
@@ -382,8 +386,38 @@ class Ahead(Generic[T]):
 INPUTS: Final = ("audio", "image", "text", "path")
 
 
+def file_pin(path: Path) -> str:
+    """A file by content: a short SHA-256, its size and the time of its last change."""
+    status = path.stat()
+    return f"{file_digest(path)}:{status.st_size}:{status.st_mtime_ns}"
+
+
+def is_pinned(path: Path, pin: str) -> bool:
+    """Whether a file still holds what a pin says; it is read only where its size or time has changed."""
+    digest, _, status = pin.partition(":")
+    try:
+        now = path.stat()
+        return f"{now.st_size}:{now.st_mtime_ns}" == status or file_digest(path) == digest
+    except OSError:
+        return False
+
+
+class ReadsFiles:
+    """A loader of the files that a manifest names, below its root."""
+
+    root: Path | None
+
+    def path(self, row: Mapping[str, Any]) -> Path:
+        """The file of a row."""
+        return inside(self.root, row["file"])
+
+    def pin(self, row: Mapping[str, Any]) -> str:
+        """What the file of a row holds."""
+        return file_pin(self.path(row))
+
+
 @dataclass(frozen=True)
-class AudioLoader:
+class AudioLoader(ReadsFiles):
     """The sound of a row's file: mono float32 at the detector's rate; of a long file no more than `first` samples."""
 
     root: Path | None
@@ -393,7 +427,7 @@ class AudioLoader:
     def __call__(self, row: Mapping[str, Any]) -> Any:
         from hitmiss.media.audio import length_of, load_audio
 
-        path = inside(self.root, row["file"])
+        path = self.path(row)
         if self.first is None:
             return load_audio(path, self.sample_rate)
         clip = load_audio(path, self.sample_rate, first_seconds=self.first / self.sample_rate)
@@ -401,7 +435,7 @@ class AudioLoader:
 
 
 @dataclass(frozen=True)
-class ImageLoader:
+class ImageLoader(ReadsFiles):
     """The picture of a row's file: height × width × red, green, blue, from 0 to 255."""
 
     root: Path | None
@@ -409,17 +443,17 @@ class ImageLoader:
     def __call__(self, row: Mapping[str, Any]) -> Any:
         from hitmiss.media.image import load_image
 
-        return load_image(inside(self.root, row["file"]))
+        return load_image(self.path(row))
 
 
 @dataclass(frozen=True)
-class PathLoader:
+class PathLoader(ReadsFiles):
     """The path of a row's file, for programs that read it themselves."""
 
     root: Path | None
 
     def __call__(self, row: Mapping[str, Any]) -> str:
-        return str(inside(self.root, row["file"]))
+        return str(self.path(row))
 
 
 @dataclass(frozen=True)

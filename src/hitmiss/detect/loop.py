@@ -17,16 +17,16 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
+from hitmiss.core.errors import DataError, EnvironmentFault, IncompleteRun, UsageError
 from hitmiss.core.trials import Trials
 from hitmiss.detect import scoring
 from hitmiss.detect.detector import Detector, as_detector
-from hitmiss.detect.loader import Failed, Piece, Pooling, Preparation, pool, windows
+from hitmiss.detect.loader import Failed, Piece, Pooling, Preparation, ReadsFiles, is_pinned, pool, windows
 from hitmiss.detect.outputs import OUTPUT_KINDS, Extraction, pick_output, to_probability
 from hitmiss.detect.scoring import Loop, Outcome, Report, Settings, gather
 from hitmiss.io.manifest import Manifest, has_files
 from hitmiss.io.reader import read
-from hitmiss.io.runs import FILES, MEDIA, replace_file, start
+from hitmiss.io.runs import FILES, MEDIA, Run, replace_file, start
 from hitmiss.io.write import parquet
 
 # ----------------------------------------------------------------------
@@ -36,6 +36,8 @@ Floats = NDArray[np.float64]
 WINDOWS: Final = "windows.parquet"
 FAILURES: Final = "failures.tsv"
 NUMBERS: Final = ("probability", "seconds")
+SHOWN: Final = 5
+"""Files that are named where many are not what they were."""
 
 
 @dataclass
@@ -297,11 +299,30 @@ def run_detector(
             output, kind="detect", config=config, items=manifest.items, resume=settings.resume, join=settings.join
         ) as run,
     ):
+        if settings.resume or settings.join:
+            _refuse_other_files(run, manifest, load)
         loop = getattr(model, "loop_class", Loop)(
             run, model, manifest, preparation, settings, report or (lambda clock: None)
         )
         loop.score_all()
         return finish(loop)
+
+
+def _refuse_other_files(run: Run, manifest: Manifest, load: object) -> None:
+    """Refuse to go on where a file that was scored holds something else now: the run would be about two sets of items."""
+    if not isinstance(load, ReadsFiles):
+        return
+    pins = ((at, record["file"]) for at, record in run.records() if "file" in record)
+    other = [at for at, pin in pins if not is_pinned(load.path(manifest.row(at)), str(pin))]
+    if not other:
+        return
+    names = ", ".join(manifest.row(at)["file"] for at in other[:SHOWN])
+    more = f" and {len(other) - SHOWN:,} more" if len(other) > SHOWN else ""
+    raise IncompleteRun(
+        f"{len(other):,} files are gone, or hold something else than when they were scored: {names}{more}; put back what "
+        f"was there, or begin a new run with another --output",
+        code="changed-files",
+    )
 
 
 def configuration(detector: Detector, manifest: Manifest, settings: Settings) -> dict[str, Any]:

@@ -369,6 +369,7 @@ class Loop:
         self.budget = self._budget()
         self._waiting: dict[int, list[Any]] = {}
         self._lengths: dict[int, int] = {}
+        self._pins: dict[int, str] = {}
         self._first_failure: str | None = None
         self._is_first_try = gives_up and bool(run.has_error.sum() == run.n_done)
         self._has_checked_width = False
@@ -448,6 +449,8 @@ class Loop:
             self.clock.decode += item.decode
             self.clock.augment += item.augment
             self._lengths[item.at] = item.length
+            if item.pin:
+                self._pins[item.at] = item.pin
             for part, clip in enumerate(item.parts):
                 yield from map(self.ready, pool.add(Piece(item.at, part, len(item.parts), clip)))
         while batch := pool.take():
@@ -541,6 +544,8 @@ class Loop:
         """Write down what an item got, its row of each layer first."""
         if self.keeper is not None:
             record |= self.keeper.add(layers)
+        if at in self._pins:
+            record["file"] = self._pins.pop(at)
         self.run.add(at, record)
         self.clock.count(sound=record.get("seconds", 0.0))
 
@@ -552,6 +557,7 @@ class Loop:
         """Write down that an item failed; many failures and no success stop the run."""
         self._waiting.pop(at, None)
         self._lengths.pop(at, None)
+        self._pins.pop(at, None)
         self._first_failure = self._first_failure or f"{self.run.items[at]}: {why}"
         self.run.add(at, {"error": why})
         self.clock.count(failed=1)

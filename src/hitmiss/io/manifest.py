@@ -162,7 +162,8 @@ def read_manifest(
         raise ledger.error() from None
     if ledger.findings:
         raise ledger.error()
-    frame = _with_files(frame, file_column, suffix)
+    is_id = file_column is not None and file_column == stack.title("item")  # the paths may be the ids
+    frame = _with_files(frame, "item" if is_id else file_column, suffix)
     base = Path(root) if root is not None else Path(source).parent if isinstance(source, str | Path) else None
     positive = reading.positive if reading else wanted.positive or "positive"
     negative = reading.negative if reading else wanted.negative or "negative"
