@@ -254,6 +254,9 @@ def test_the_public_names() -> None:
     assert hm.__all__ == sorted(hm.__all__)
     assert dir(hm) == hm.__all__
     assert set(hm.__all__) == {*hm._HOMES, "__version__"}
+    # A package of the same name would take the name's place as soon as somebody imports from it.
+    folders = {path.name for path in Path(hm.__file__).parent.iterdir() if path.is_dir()}
+    assert folders & set(hm.__all__) <= {"metrics"}
 
 
 @pytest.mark.parametrize("name", hm.__all__)

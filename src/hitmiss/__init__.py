@@ -1,6 +1,6 @@
 """hitmiss evaluates detectors: the official numbers, with honest intervals, per domain.
 
-Three levels, one call each:
+Three levels, one call each (docs/api.md lists every public name):
 
     hm.metrics.eer(label, score)                        arrays  -> a number
     hm.measure(trials, ["eer"], by=["codec"])           Trials  -> Results
@@ -12,74 +12,112 @@ Names are imported when first used, so that `import hitmiss` costs nothing.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hitmiss._version import __version__
 
 if TYPE_CHECKING:
     from hitmiss import metrics
+    from hitmiss.claims.open import open_run
     from hitmiss.claims.verify import verify
-    from hitmiss.core.errors import DataError, HitmissError, UsageError
+    from hitmiss.core.errors import DataError, EnvironmentFault, HitmissError, UsageError
     from hitmiss.core.question import Design, ReadSpec
     from hitmiss.core.registry import metric
     from hitmiss.core.results import Estimate, Results
     from hitmiss.core.tally import Tally
     from hitmiss.core.trials import Header, Trials
-    from hitmiss.derive.calibration import calibrate
-    from hitmiss.engine.compare import compare
+    from hitmiss.derive.bands import at_bands
+    from hitmiss.derive.calibration import calibrate, recalibrate
+    from hitmiss.derive.decisions import at_threshold as decide
+    from hitmiss.derive.decisions import best_threshold
+    from hitmiss.engine.compare import Comparison, compare
+    from hitmiss.engine.gate import gate
     from hitmiss.engine.measure import measure
+    from hitmiss.engine.rank import Ranking
+    from hitmiss.engine.rank import compare_all as rank
+    from hitmiss.engine.repeats import over_repeats
     from hitmiss.evaluation.protocol import evaluate
     from hitmiss.io import read
+    from hitmiss.probes.domain import probe
+    from hitmiss.robustness.manipulation import drift
 
 _HOMES = {
-    "metrics": "hitmiss.metrics",
-    "Tally": "hitmiss.core.tally",
-    "Trials": "hitmiss.core.trials",
-    "Header": "hitmiss.core.trials",
-    "Estimate": "hitmiss.core.results",
-    "Results": "hitmiss.core.results",
-    "calibrate": "hitmiss.derive.calibration",
-    "compare": "hitmiss.engine.compare",
-    "read": "hitmiss.io",
-    "Design": "hitmiss.core.question",
-    "ReadSpec": "hitmiss.core.question",
-    "verify": "hitmiss.claims.verify",
-    "measure": "hitmiss.engine.measure",
-    "evaluate": "hitmiss.evaluation.protocol",
-    "metric": "hitmiss.core.registry",
-    "DataError": "hitmiss.core.errors",
-    "HitmissError": "hitmiss.core.errors",
-    "UsageError": "hitmiss.core.errors",
+    "metrics": ("hitmiss.metrics", ""),
+    "DataError": ("hitmiss.core.errors", "DataError"),
+    "EnvironmentFault": ("hitmiss.core.errors", "EnvironmentFault"),
+    "HitmissError": ("hitmiss.core.errors", "HitmissError"),
+    "UsageError": ("hitmiss.core.errors", "UsageError"),
+    "Design": ("hitmiss.core.question", "Design"),
+    "ReadSpec": ("hitmiss.core.question", "ReadSpec"),
+    "metric": ("hitmiss.core.registry", "metric"),
+    "Estimate": ("hitmiss.core.results", "Estimate"),
+    "Results": ("hitmiss.core.results", "Results"),
+    "Tally": ("hitmiss.core.tally", "Tally"),
+    "Header": ("hitmiss.core.trials", "Header"),
+    "Trials": ("hitmiss.core.trials", "Trials"),
+    "read": ("hitmiss.io", "read"),
+    "decide": ("hitmiss.derive.decisions", "at_threshold"),
+    "best_threshold": ("hitmiss.derive.decisions", "best_threshold"),
+    "at_bands": ("hitmiss.derive.bands", "at_bands"),
+    "calibrate": ("hitmiss.derive.calibration", "calibrate"),
+    "recalibrate": ("hitmiss.derive.calibration", "recalibrate"),
+    "measure": ("hitmiss.engine.measure", "measure"),
+    "Comparison": ("hitmiss.engine.compare", "Comparison"),
+    "compare": ("hitmiss.engine.compare", "compare"),
+    "Ranking": ("hitmiss.engine.rank", "Ranking"),
+    "rank": ("hitmiss.engine.rank", "compare_all"),
+    "over_repeats": ("hitmiss.engine.repeats", "over_repeats"),
+    "gate": ("hitmiss.engine.gate", "gate"),
+    "drift": ("hitmiss.robustness.manipulation", "drift"),
+    "probe": ("hitmiss.probes.domain", "probe"),
+    "evaluate": ("hitmiss.evaluation.protocol", "evaluate"),
+    "open_run": ("hitmiss.claims.open", "open_run"),
+    "verify": ("hitmiss.claims.verify", "verify"),
 }
+"""Public name -> where it lives: module and name there."""
 
 __all__ = [
+    "Comparison",
     "DataError",
     "Design",
+    "EnvironmentFault",
     "Estimate",
     "Header",
     "HitmissError",
+    "Ranking",
     "ReadSpec",
     "Results",
     "Tally",
     "Trials",
     "UsageError",
     "__version__",
+    "at_bands",
+    "best_threshold",
     "calibrate",
     "compare",
+    "decide",
+    "drift",
     "evaluate",
+    "gate",
     "measure",
     "metric",
     "metrics",
+    "open_run",
+    "over_repeats",
+    "probe",
+    "rank",
     "read",
+    "recalibrate",
     "verify",
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'hitmiss' has no attribute {name!r}")
-    module = importlib.import_module(_HOMES[name])
-    value = module if _HOMES[name] == f"hitmiss.{name}" and name == "metrics" else getattr(module, name)
+    module, own = _HOMES[name]
+    loaded = importlib.import_module(module)
+    value: object = getattr(loaded, own) if own else loaded
     globals()[name] = value
     return value
 

@@ -226,6 +226,61 @@ def _number(found: re.Match[str]) -> float:
     return float(found["limit"]) * (0.01 if found["scale"] else 1.0)
 
 
+def gate(
+    results: Results,
+    fail_if: Sequence[str] = (),
+    *,
+    baseline: Results | None = None,
+    max_regression: Sequence[str] = (),
+    decide: str = POINT,
+) -> list[Check]:
+    """Put results to rules, as `hitmiss gate` does.
+
+    Parameters
+    ----------
+    results
+        What was measured.
+    fail_if
+        Rules such as `eer.high > 0.05` or `worst eer [codec=*] > 10%`.
+    baseline
+        Earlier results, for `max_regression`.
+    max_regression
+        How much worse than the baseline a figure may be, such as `eer=0.005`.
+    decide
+        `point`, `bound` or `shown`: what of a difference decides.
+
+    Returns
+    -------
+    list[Check]
+        One per rule and figure; the gate holds where every `passed` is true.
+
+    Raises
+    ------
+    UsageError
+        For a rule that cannot be read, a figure that the results do not have, or no rule at all.
+    DataError
+        Where the baseline is no baseline of these results.
+
+    >>> from hitmiss.core.trials import Trials
+    >>> from hitmiss.engine.measure import measure
+    >>> found = measure(Trials.of([1, 1, 0, 0], [4, 3, 2, 1]), ["roc_auc"])
+    >>> [check.passed for check in gate(found, ["roc_auc < 0.9"])]
+    [True]
+    """
+    if not fail_if and not max_regression:
+        raise UsageError("a gate needs a rule; say fail_if=[…] or max_regression=[…]", code="no-rule")
+    if max_regression and baseline is None:
+        raise UsageError("max_regression needs a baseline to be worse than", code="no-baseline")
+    checks = [check for text in fail_if for check in check_rule(parse_rule(text), results)]
+    rules = [parse_regression(text) for text in max_regression]
+    if baseline is not None and rules:
+        wrong = incomparable(results, baseline, rules)
+        if wrong:
+            raise DataError(f"the baseline is no baseline of these results: {'; '.join(wrong)}", code="not-comparable")
+        checks += [check for rule in rules for check in check_regression(rule, results, baseline, decide)]
+    return checks
+
+
 def check_rule(rule: Rule, results: Results) -> list[Check]:
     """The rule on every figure that it is about; `where defined` leaves out undefined ones, if others are left."""
     about = select(rule.target, results)

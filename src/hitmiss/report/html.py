@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, Any, Final
 from hitmiss._version import __version__
 from hitmiss.core import artifacts
 from hitmiss.core.errors import EnvironmentFault
+from hitmiss.core.question import Design, ReadSpec
 from hitmiss.core.values import verbatim, visible
 from hitmiss.report.evaluations import RunData
 from hitmiss.report.page import FigureView, Options, Page, compose
+from hitmiss.report.sources import Measuring, open_sources
 from hitmiss.report.svg import svg_of
 
 if TYPE_CHECKING:
@@ -27,6 +29,53 @@ if TYPE_CHECKING:
 
 HERE: Final = Path(__file__).parent
 CHROMIUMS: Final = ("chromium", "chromium-browser", "google-chrome")
+
+
+def report(
+    runs: Sequence[str | Path],
+    output: str | Path = "report.html",
+    *,
+    key: str | Path | None = None,
+    design: Design | None = None,
+    reading: ReadSpec | None = None,
+    names: Sequence[str] = (),
+    title: str = "",
+    static: bool = False,
+) -> Path:
+    """Write one HTML file about some runs, as `hitmiss report` does.
+
+    Parameters
+    ----------
+    runs
+        Results files, run folders or score files; `PROTOCOL=PATH` says by which protocol a file is measured.
+    output
+        The file to write.
+    key
+        The key of the score files.
+    design, reading
+        What is asked of score files and how they are read; results files carry both.
+    names
+        A name for each run, in order.
+    title
+        The title of the page.
+    static
+        No scripts, for mail and archives.
+
+    Returns
+    -------
+    Path
+        The file that was written.
+
+    Raises
+    ------
+    UsageError, DataError
+        Where a run cannot be read or measured.
+    """
+    asked = design or Design(bootstrap=1000)
+    measuring = Measuring(asked, reading or ReadSpec())
+    sources = open_sources([str(run) for run in runs], [str(key)] if key else [], measuring, names)
+    write_report(sources, output, Options(title, compare=asked), static=static)
+    return Path(output)
 
 
 def write_report(
