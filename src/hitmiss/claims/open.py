@@ -20,6 +20,7 @@ from hitmiss.core.question import ReadSpec, find, shown
 from hitmiss.core.trials import Trials
 from hitmiss.engine.pairing import REPEATS
 from hitmiss.evaluation.protocol import Protocol, read_trials
+from hitmiss.io.remote import said
 from hitmiss.protocols.toxicity import read_run
 
 CHOSEN: Final = re.compile(r"^(?P<path>.*?)\[(?P<cells>[^\[\]]*=[^\[\]]*)\]$", re.DOTALL)
@@ -30,9 +31,9 @@ def open_run(
 ) -> Trials:
     """The trials of one run."""
     path, cells = split_choice(text)
-    trials = choose(_open(path, key, protocol, languages, spec), cells, text)
+    trials = choose(_open(path, key, protocol, languages, spec), cells, said(text))
     if not len(trials):
-        raise DataError(f"{text}: no row has {', '.join(f'{k}={v}' for k, v in cells.items())}", code="no-rows")
+        raise DataError(f"{said(text)}: no row has {', '.join(f'{k}={v}' for k, v in cells.items())}", code="no-rows")
     return trials
 
 
@@ -102,7 +103,7 @@ def name_runs(texts: Sequence[str]) -> list[str]:
     >>> name_runs(["runs/a.tsv", "runs/b.tsv"])
     ['a.tsv', 'b.tsv']
     """
-    parts = [t.replace("\\", "/").split("/") for t in texts]
+    parts = [said(t).replace("\\", "/").split("/") for t in texts]
     names = []
     for own in parts:
         depth = next((d for d in range(1, len(own) + 1) if sum(p[-d:] == own[-d:] for p in parts) == 1), len(own))

@@ -100,6 +100,11 @@ def shown(address: str) -> str:
     return urlunsplit(SplitResult(parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
+def said(path: str) -> str:
+    """What may be said of a source: an address without its secrets, anything else as it is."""
+    return shown(path) if is_remote(path) else path
+
+
 def listed(pattern: str) -> list[str]:
     """The addresses that a pattern in a store stands for (`s3://bucket/run-*/part-?.parquet`), in order."""
     parts = urlsplit(pattern.replace("?", "%3F"))
