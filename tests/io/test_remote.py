@@ -104,11 +104,10 @@ def test_names_of_runs_hold_no_secret(web: str, tmp_path: Path, capsys: pytest.C
     runs = [f"{web}/{name}?token={SECRET}" for name in ("t.csv", "t.parquet")]
     assert run(["compare", *runs, "-m", "eer", "--bootstrap", "20", "-o", str(tmp_path / "c.json")]) == 0
     assert run(["report", *runs, "-m", "eer", "-o", str(tmp_path / "r.html")]) == 0
-    assert run(["score", *runs, "--seeds", "-m", "eer", "-o", str(tmp_path / "s.json")]) == 0
     assert run(["compare", f"{runs[0]}[codec=XX]", runs[1], "-m", "eer"]) == 2
     printed = capsys.readouterr()
     written = [path.read_text(encoding="utf-8") for path in tmp_path.iterdir()]
-    assert len(written) == 3 and "A = t.csv" in printed.out
+    assert len(written) == 2 and "A = t.csv" in printed.out
     assert not [text for text in (*written, printed.out, printed.err) if SECRET in text]
 
 
