@@ -131,12 +131,11 @@ def test_bins_and_second_passes_are_joined_too(tmp_path: Path, kind: str) -> Non
     ),
     cuts=st.lists(st.integers(0, 4), min_size=50, max_size=50),
     seed=st.integers(0, 2**16),
-    collide=st.booleans(),
     coarse=st.booleans(),
 )
 @settings(max_examples=30, deadline=None)
 def test_any_cut_of_the_scores_and_any_order_of_the_key_give_the_same_bits(
-    score: list[float], cuts: list[int], seed: int, collide: bool, coarse: bool
+    score: list[float], cuts: list[int], seed: int, coarse: bool
 ) -> None:
     assume(len(set(score)) > 1)
     rng, n = np.random.default_rng(seed), len(score)
@@ -155,9 +154,6 @@ def test_any_cut_of_the_scores_and_any_order_of_the_key_give_the_same_bits(
         if coarse:
             patch.setattr(sketch, "LARGE", 4)
             patch.setattr(streaming, "BYTES_A_TRIAL", 10**9)
-        if collide:  # three hashes for all ids: they must be told apart themselves
-            hashes = keyfile.id_hashes
-            patch.setattr(keyfile, "id_hashes", lambda frame, on: hashes(frame, on) % np.uint64(3))
         shards = []
         for k in sorted(set(cuts[:n])):
             part = whole.filter(pl.Series(cuts[:n]) == k)

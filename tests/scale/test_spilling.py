@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from tests.scale.conftest import simulated, write, write_shards
 
 from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
 from hitmiss.core.question import ReadSpec
 from hitmiss.evaluation.protocol import evaluate
 from hitmiss.scale import passing_by, repeats
-from hitmiss.scale.counters import KeepAll
+from hitmiss.scale.passing_by import scratch_folder
 from hitmiss.scale.running import Processes
-from hitmiss.scale.spilling import Parts, Writer, code_type, scratch_folder
 from hitmiss.scale.streaming import evaluate_streamed
-from hitmiss.stats.sketch import keys_of
 
 LITTLE = 10**7
-KEYS = st.integers(0, 2**64 - 1) | st.floats(-2, 2).map(lambda x: int(keys_of([x])[0]))
 ASKED: dict[str, Any] = {"metrics": ["eer", "min_dcf", "roc_auc", "min_cllr"], "by": ["codec"]}
 
 
@@ -38,41 +30,6 @@ def elsewhere(function: Any, arguments: Sequence[tuple[Any, ...]]) -> Iterator[A
     """An executor like a cluster's: what is given travels, and its disk is another one."""
     for values in arguments:
         yield pickle.loads(pickle.dumps(function(*pickle.loads(pickle.dumps(values)))))
-
-
-@given(first=st.sets(KEYS, max_size=30), keys=st.lists(KEYS, max_size=200), seed=st.integers(0, 99))
-def test_every_number_is_in_the_part_of_its_range(first: set[int], keys: list[int], seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    with scratch_folder(None, 10**4) as folder:
-        parts = Parts(folder, tuple(sorted({0, *first})), "u2")
-        given = np.array(keys, dtype=np.uint64)
-        codes = rng.integers(0, 1000, len(keys))
-        abandoned = Writer(parts, buffer=7)
-        for one in keys:
-            abandoned.add(np.array([one], dtype=np.uint64), np.array([7]))
-        abandoned.discard()
-        for writer in (Writer(parts), Writer(parts, buffer=5)):
-            writer.add(given[::2], codes[::2])
-            writer.add(given[1::2], codes[1::2])
-            writer.flush()
-        found = []
-        for part, low in enumerate(parts.first):
-            after = parts.first[part + 1] if part + 1 < len(parts) else 2**64
-            n = 0
-            for some, their in parts.read(part, 3):
-                found += list(zip(some.tolist(), their.tolist(), strict=True))
-                assert all(low <= key < after for key in some.tolist())
-                n += len(some)
-            assert parts.size(part) == n
-            parts.drop(part)
-        assert sorted(found) == sorted(2 * list(zip(keys, codes.tolist(), strict=True)))
-        assert not list(Path(folder).iterdir())
-    assert not Path(folder).exists()
-
-
-def test_the_smallest_type_holds_every_code() -> None:
-    for n in (2, 256, 257, 2**16, 2**16 + 1):
-        assert np.iinfo(np.dtype(code_type(n))).max >= n - 1
 
 
 def test_a_disk_without_room_is_said_before_anything_is_written(tmp_path: Path) -> None:
@@ -84,16 +41,6 @@ def test_a_disk_without_room_is_said_before_anything_is_written(tmp_path: Path) 
     with pytest.raises(UsageError, match="there is no such folder"), scratch_folder(str(tmp_path / "none"), 1):
         pass
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
-def test_a_disk_that_fills_up_is_said(tmp_path: Path) -> None:
-    parts = Parts(str(tmp_path), (0,))
-    (tmp_path / f"00000-{os.getpid()}-{threading.get_ident()}.keys").symlink_to("/dev/full")
-    writer = Writer(parts)
-    writer.add(np.arange(10, dtype=np.uint64))
-    with pytest.raises(EnvironmentFault, match="is full; name a folder with more room by --scratch"):
-        writer.flush()
 
 
 @pytest.mark.usefixtures("few_are_many")
@@ -130,16 +77,15 @@ def test_nothing_stays_when_it_is_interrupted(tmp_path: Path, number: signal.Sig
     (tmp_path / "scratch").mkdir()
     script = f"""
 import os
-from hitmiss.scale import passing_by, spilling, streaming
+from hitmiss.scale import passing_by, streaming
 from hitmiss.stats import condensing
 condensing.LARGE, streaming.BYTES_A_TRIAL, passing_by.STRETCH_BYTES = 4, 10**9, 10**4
-read = spilling.Parts.read
-def interrupted(self, part, most):
+read = passing_by.Stretches._read
+def interrupted(self, folders):
     assert os.listdir({str(tmp_path / "scratch")!r})
-    if part == 1:
-        os.kill(os.getpid(), {int(number)})
-    return read(self, part, most)
-spilling.Parts.read = interrupted
+    os.kill(os.getpid(), {int(number)})
+    return read(self, folders)
+passing_by.Stretches._read = interrupted
 from hitmiss.cli.main import run
 arguments = ["-p", "asvspoof5", "-m", "roc_auc", "--stream", "--memory", "10MB", "--scratch", {str(tmp_path / "scratch")!r}]
 raise SystemExit(run(["score", {str(tmp_path / "a.parquet")!r}, *arguments]))
@@ -153,13 +99,13 @@ raise SystemExit(run(["score", {str(tmp_path / "a.parquet")!r}, *arguments]))
 def test_nothing_stays_when_something_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(simulated(3000), tmp_path / "a.parquet")
     (tmp_path / "scratch").mkdir()
-    put = passing_by.Stretches._put
+    put = passing_by.put_pass
 
-    def rewritten(self: Any, parts: Parts) -> None:
+    def rewritten(*given: Any) -> int:
         write(simulated(2000), tmp_path / "a.parquet")
-        put(self, parts)
+        return put(*given)
 
-    monkeypatch.setattr(passing_by.Stretches, "_put", rewritten)
+    monkeypatch.setattr(passing_by, "put_pass", rewritten)
     with pytest.raises(DataError, match="the files changed while they were read"):
         evaluate_streamed(
             str(tmp_path / "a.parquet"), "asvspoof5", memory=LITTLE, scratch=str(tmp_path / "scratch"), **ASKED
@@ -203,19 +149,17 @@ def test_order_of_ids_excuses_no_repeat(tmp_path: Path, suffix: str, at: int) ->
         evaluate_streamed(str(tmp_path / f"*{suffix}"), "asvspoof5", memory=LITTLE, metrics=["eer"])
 
 
-def test_scores_that_many_share_are_counted_as_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    from hitmiss.scale import counters
-
-    monkeypatch.setattr(counters, "MANY", 1000)
-    kept, rng = KeepAll(), np.random.default_rng(0)
-    cell, score = rng.integers(0, 3, 50_000), rng.integers(0, 20, 50_000) / 8
-    for start in range(0, 50_000, 700):
-        kept.add(cell[start : start + 700], score[start : start + 700])
-        assert sum(len(part) for parts in kept._parts for part in parts) < 2000
-    for number, binned in enumerate(kept.result()):
-        distinct, counts = np.unique(score[cell == number], return_counts=True)
-        assert binned.bins.tolist() == keys_of(distinct).tolist()
-        assert binned.each.tolist() == counts.tolist()
+@pytest.mark.usefixtures("few_are_many")
+def test_scores_that_many_share_are_grouped_before_they_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stretch cannot be cut where one score is that of more trials than the memory holds: it comes as counts."""
+    monkeypatch.setattr(passing_by, "STRETCH_BYTES", 10**6)
+    write(simulated(3000).with_columns(score=(pl.int_range(pl.len()) % 7) / 8), tmp_path / "a.parquet")
+    whole = evaluate(str(tmp_path / "a.parquet"), None, "asvspoof5", **ASKED)
+    found = evaluate_streamed(str(tmp_path / "a.parquet"), "asvspoof5", memory=LITTLE, **ASKED).results
+    for x, y in zip(whole, found, strict=True):
+        assert y.value == pytest.approx(x.value, rel=1e-12)
 
 
 @pytest.mark.usefixtures("few_are_many")

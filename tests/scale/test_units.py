@@ -16,7 +16,7 @@ from tests.scale.test_key import assert_alike
 from hitmiss.cli.main import run
 from hitmiss.core.question import ReadSpec
 from hitmiss.evaluation.protocol import evaluate
-from hitmiss.scale import counting, streaming
+from hitmiss.scale import streaming, tallies
 from hitmiss.scale.counted import evaluate_counts
 from hitmiss.scale.streaming import evaluate_streamed
 from hitmiss.stats import sketch
@@ -130,7 +130,7 @@ def test_what_cannot_be_drawn_is_said(
     sentence: str,
 ) -> None:
     monkeypatch.setattr(sketch, "LARGE", 4)
-    monkeypatch.setattr(counting, "MOST_CELLS", 100)
+    monkeypatch.setattr(tallies, "MOST_CELLS", 100)
     monkeypatch.setattr(streaming, "UNIT_BYTES", 10**5)
     frame = spoken(300).with_columns(codec_seed=pl.lit("-"), one=pl.lit("x"), number=pl.col("item"))
     write(frame, tmp_path / "a.csv")

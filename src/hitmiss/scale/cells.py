@@ -10,9 +10,8 @@ import numpy as np
 
 from hitmiss.core.tally import Tally
 from hitmiss.engine.resample import Rows
-from hitmiss.scale.counters import NOTHING, truncated
-from hitmiss.scale.plan import KeyRanges
-from hitmiss.scale.tallies import Binned, Cell, Counts, ShardTally, counted, merge_binned
+from hitmiss.scale.plan import Window
+from hitmiss.scale.tallies import NOTHING, Binned, Cell, Counts, ShardTally, counted, merge_binned, truncated
 from hitmiss.stats.intervals import Steps
 from hitmiss.stats.sketch import COARSE, EXACT, Keys, keys_of, scores_of
 
@@ -60,22 +59,18 @@ class Resident:
     plan: str
     names: tuple[str, ...]
     cells: Mapping[Cell, Binned]
-    cuts: tuple[float, ...]
 
-    def __call__(self, window: KeyRanges) -> ShardTally:
+    def __call__(self, window: Window) -> ShardTally:
         """The trials in a window."""
-        chosen = self.cells if window.cells is None else window.cells
-        found = {}
-        for i, cell in enumerate(chosen):
-            at = 0 if window.cells is None else i
-            found[cell] = self._within(self.cells[cell], window.first[at], window.last[at], window.bits)
+        found = {cell: self._within(binned, window) for cell, binned in self.cells.items()}
         return ShardTally(self.plan, self.names, (), {cell: b for cell, b in found.items() if len(b.bins)})
 
-    def _within(self, binned: Binned, first: tuple[int, ...], last: tuple[int, ...], bits: int) -> Binned:
-        starts = np.searchsorted(binned.bins, np.array(first, dtype=np.uint64), side="left")
-        ends = np.searchsorted(binned.bins, np.array(last, dtype=np.uint64), side="right")
+    def _within(self, binned: Binned, window: Window) -> Binned:
+        first, last = (keys_of([ends[i] for ends in window.ranges or ()]) for i in (0, 1))
+        starts = np.searchsorted(binned.bins, first, side="left")
+        ends = np.searchsorted(binned.bins, last, side="right")
         where = np.concatenate([np.zeros(0, dtype=np.intp), *map(np.arange, starts, ends)])
-        keys = truncated(binned.bins[where], bits, self.cuts)
+        keys = truncated(binned.bins[where], window.bits, window.cuts)
         return summed(keys, None if binned.counts is None else binned.counts[where])
 
 

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
@@ -21,9 +21,9 @@ from hitmiss.core.tally import Tally
 from hitmiss.engine.measure import ties_differ
 from hitmiss.engine.resample import Rows
 from hitmiss.scale.cells import ExactCells
-from hitmiss.scale.plan import KeyRanges
+from hitmiss.scale.plan import Window
 from hitmiss.scale.sums import SampleKey
-from hitmiss.scale.tallies import Binned, Cell, ShardTally
+from hitmiss.scale.tallies import Binned, Cell, ShardTally, ranges_of
 from hitmiss.stats.forms import Form, ReadTally
 from hitmiss.stats.intervals import Steps
 from hitmiss.stats.sketch import (
@@ -41,10 +41,11 @@ from hitmiss.stats.sketch import (
     thresholds,
 )
 
-Fetch = Callable[[KeyRanges], ShardTally]
+Fetch = Callable[[Window], ShardTally]
 """Makes a second pass over all shards and merges what it finds."""
 TIED: Final = 32
 """A bin of so many bits that is still heavy is probably one score that many trials share: its scores are fetched."""
+NO_KEYS: Final[Keys] = np.zeros(0, dtype=np.uint64)
 ROW_BYTES: Final = 96
 """What a fetched score costs while it is worked on: its key, twice more while it is sorted, and its place in a tally."""
 
@@ -102,7 +103,11 @@ def _key(positive: Rows, negative: Rows) -> SampleKey:
 
 
 def refine(
-    binned: list[Binned], cells: Sequence[Cell], asked: Mapping[SampleKey, Tally], fetch: Fetch
+    binned: list[Binned],
+    cells: Sequence[Cell],
+    asked: Mapping[SampleKey, Tally],
+    fetch: Fetch,
+    cuts: tuple[float, ...] = (),
 ) -> tuple[list[Binned], Mapping[SampleKey, Tally]]:
     """Bins that are heavy in some sample counted again by finer bins, level by level; and the tallies of the samples."""
     for bits, finer in pairwise(LEVELS):
@@ -113,13 +118,12 @@ def refine(
                 wanted.setdefault(row, []).append(heavy)
         if not wanted:
             break
-        ranges = {row: np.unique(np.concatenate(keys)) for row, keys in wanted.items()}
         width = np.uint64((1 << (EXACT - bits)) - 1)
+        firsts = {row: np.unique(np.concatenate(keys)) for row, keys in wanted.items()}
+        ranges = {row: (keys, keys | width) for row, keys in firsts.items()}
         is_tied = bits >= TIED
-        window = _window(
-            cells, {row: (keys, keys | width) for row, keys in ranges.items()}, EXACT if is_tied else finer
-        )
-        binned = _replaced(binned, cells, ranges, bits, fetch(window))
+        every = ranges_of(*_union(list(ranges.values()), binned))
+        binned = _replaced(binned, cells, ranges, fetch(Window(EXACT if is_tied else finer, every, cuts)))
         asked = {key: _tally(ExactCells(binned), key) for key in asked}
         if is_tied:
             break
@@ -156,14 +160,27 @@ def fetch_open(
             f"about {rows:,} trials lie where the figures are decided, which is more than the memory allowed; "
             f"raise --memory to {rows * ROW_BYTES / 1e9 + 0.1:.1f}GB, or group by less"
         )
-    fetched = fetch(_window(cells, ranges, EXACT))
-    mixed = []
-    for row, cell in enumerate(cells):
-        first, last = ranges.get(row, (np.zeros(0, dtype=np.uint64),) * 2)
-        outside = ~_inside(binned[row].bins, first, last)
-        kept = Binned(binned[row].bins[outside], binned[row].each[outside])
-        mixed.append(_joined([kept, fetched.cells[cell]] if cell in fetched.cells else [kept]))
-    return mixed
+    for first, last in _in_turns(binned, list(ranges.values()), max(memory // ROW_BYTES, 1)):
+        inside = {row: _within(ends, first[0], last[-1]) for row, ends in ranges.items()}
+        binned = _replaced(binned, cells, inside, fetch(Window(EXACT, ranges_of(first, last))))
+    return binned
+
+
+def _in_turns(binned: Sequence[Binned], ranges: Sequence[tuple[Keys, Keys]], most: int) -> Iterator[tuple[Keys, Keys]]:
+    """All ranges together, cut into parts with about so many trials each: a pass fetches those of all cells alike."""
+    first, last = _union(ranges, binned)
+    if not len(first):
+        return
+    held = np.array([sum(_held(b, first[i : i + 1], last[i : i + 1]) for b in binned) for i in range(len(first))])
+    turn = (np.cumsum(held) - 1) // most
+    for number in np.unique(turn):
+        yield first[turn == number], last[turn == number]
+
+
+def _within(ends: tuple[Keys, Keys], low: np.uint64, high: np.uint64) -> tuple[Keys, Keys]:
+    """The ranges that lie between two keys: where they are fetched in turns, a range belongs to one turn."""
+    chosen = (ends[0] >= low) & (ends[1] <= high)
+    return ends[0][chosen], ends[1][chosen]
 
 
 def needs_whole(forms: Sequence[Form]) -> bool:
@@ -183,26 +200,20 @@ def needs_every_score(source: CoarseCells, samples: Iterable[SampleKey], forms: 
     return False
 
 
-def _window(cells: Sequence[Cell], ranges: Mapping[int, tuple[Keys, Keys]], bits: int) -> KeyRanges:
-    rows = sorted(ranges)
-    first, last = (tuple(tuple(ranges[row][i].tolist()) for row in rows) for i in (0, 1))
-    return KeyRanges(bits, tuple(cells[row] for row in rows), first, last)
-
-
 def _replaced(
-    binned: Sequence[Binned], cells: Sequence[Cell], ranges: Mapping[int, Keys], bits: int, finer: ShardTally
+    binned: Sequence[Binned], cells: Sequence[Cell], ranges: Mapping[int, tuple[Keys, Keys]], fetched: ShardTally
 ) -> list[Binned]:
-    """Bins of those cells taken out, and the finer ones put in their place."""
+    """What lies in the ranges of a cell taken out, and what was fetched of it put in its place."""
     out = []
     for row, cell in enumerate(cells):
-        own = binned[row]
-        taken = (
-            np.isin(bins_of(own.bins, bits), bins_of(ranges[row], bits))
-            if row in ranges
-            else np.zeros(len(own.bins), bool)
-        )
-        kept = Binned(own.bins[~taken], own.each[~taken])
-        out.append(_joined([kept, finer.cells[cell]] if cell in finer.cells else [kept]))
+        own, (first, last) = binned[row], ranges.get(row, (NO_KEYS, NO_KEYS))
+        outside = ~_inside(own.bins, first, last)
+        parts = [Binned(own.bins[outside], own.each[outside])]
+        if cell in fetched.cells:
+            new = fetched.cells[cell]
+            mine = _inside(new.bins, first, last)
+            parts.append(Binned(new.bins[mine], new.each[mine]))
+        out.append(_joined(parts))
     return out
 
 
@@ -217,12 +228,16 @@ def _end_of_bin(first: Keys) -> Keys:
     return first_key(bins_of(first, COARSE), COARSE) | np.uint64((1 << (EXACT - COARSE)) - 1)
 
 
-def _union(parts: Sequence[tuple[Keys, Keys]]) -> tuple[Keys, Keys]:
-    """Ranges that touch or overlap as one."""
-    first, last = (np.concatenate([p[i] for p in parts]) for i in (0, 1))
+def _union(parts: Sequence[tuple[Keys, Keys]], binned: Sequence[Binned] = ()) -> tuple[Keys, Keys]:
+    """Ranges that overlap as one; given the bins of all trials, also those with no trial between them."""
+    first, last = (np.concatenate([NO_KEYS, *(p[i] for p in parts)]) for i in (0, 1))
     order = np.argsort(first, kind="stable")
     first, last = first[order], np.maximum.accumulate(last[order])
     apart = np.append(True, first[1:] > last[:-1])[: len(first)]
+    if binned and len(first):
+        bins = np.unique(np.concatenate([b.bins for b in binned]))
+        before = np.searchsorted(bins, first[1:], side="left") > np.searchsorted(bins, last[:-1], side="right")
+        apart[1:] &= before
     ends = np.append(np.flatnonzero(apart)[1:], len(first)) - 1 if len(first) else np.zeros(0, dtype=np.intp)
     return first[apart], last[ends]
 

@@ -1,353 +1,479 @@
-"""One pass over a shard: read, check as the door does, count."""
+"""One pass over a shard: its table opened under our names, counted by an engine, and looked at row by row where it is odd.
+
+The engine groups; what is ours is which counts are asked for and whether they may be trusted. Nothing is looked at row
+by row unless the counts themselves show that something is odd (a score that is NaN, a label that is not understood): then
+the file is read again as the door reads it, and the door's own checks tell what is wrong and where.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from hitmiss.core import progress
-from hitmiss.core.errors import UsageError
 from hitmiss.core.question import SYSTEM, ReadSpec
-from hitmiss.core.tally import Floats
-from hitmiss.core.trials import combined
-from hitmiss.io.checks import ABSTAINED, check_ids, check_labels, check_scores
+from hitmiss.io import tables
+from hitmiss.io.checks import ABSTAINED, check_ids, check_labels, check_scores, to_numbers
 from hitmiss.io.columns import Reading, understand
 from hitmiss.io.diagnostics import Finding, Ledger, Place, Stop, quoted
+from hitmiss.io.parse import Table
 from hitmiss.io.tables import Stack
-from hitmiss.scale.counters import Codes, Counter, KeepAll, ToDisk, counter
-from hitmiss.scale.ids import EMPTY, hashes, identity
-from hitmiss.scale.joining import AT, UNLISTED, joined_pieces, open_joined
-from hitmiss.scale.plan import KeyRanges, Shard, ShardPlan
-from hitmiss.scale.quick import Odd, Quick, Unseen, is_sound, placed
-from hitmiss.scale.reading import Opened, Read, digest, trials_expected
-from hitmiss.scale.tallies import Binned, Cell, ShardFact, ShardTally
-from hitmiss.scale.windows import opening_of
-from hitmiss.stats.sketch import Keys
+from hitmiss.scale.keyfile import AT, UNLISTED, Joined, beside, conflicts, door_pieces, key_of
+from hitmiss.scale.plan import Shard, ShardPlan, Window
+from hitmiss.scale.reading import Opened, Read, damaged_parquet, digest, open_shard, pieces, rows_of_parquet
+from hitmiss.scale.tallies import Binned, Cell, ShardFact, ShardTally, cells_of_counts
+from hitmiss.stats.sketch import EXACT, Keys
 
-MOST_CELLS: Final = 200_000
-"""Combinations of slices (and units) that are counted apart; each costs a kilobyte or so, whatever it holds."""
 ENOUGH: Final = 1000
 """Faults after which a shard is not read any further."""
+EMPTY: Final = np.uint64(pl.Series([""]).hash()[0])
+ID, NOBODY = " id", " without an id"
+"""Names that no column of ours has."""
 
 
-def count(shard: Shard, plan: ShardPlan, window: KeyRanges | None, sink: ToDisk | None = None) -> ShardTally:
-    """Count a shard by a plan: all trials, or those in a window by their whole keys; or put all trials into a sink."""
-    ledger, read = Ledger(), Read()
-    names = ("label", *plan.keep)
-    is_first = window is None and sink is None
-    counting = _Counting(plan, window, ledger, sink)
-    facts: dict[str, object] = {}
-    try:
-        opened = open_joined(shard, plan, ledger)
-        facts = {
-            "layout": opened.match.layout,
-            "columns": dict(opened.match.theirs),
-            "has_ids": "item" in opened.match.picks,
-        }
-        if shard.system is not None:
-            facts[SYSTEM] = shard.system
-        wanted = needed(opened, plan, is_first, ledger)
-        try:
-            try:
-                counting.add_quickly(Quick.of(opened, plan), read)
-            except Unseen:
-                read, counting = Read(), counting.begun_again()
-                counting.add_quickly(Quick.of(opened, plan, is_all=True), read)
-        except Odd:
-            read, counting = Read(), counting.begun_again()
-            _carefully(counting, opened, wanted, read)
-        if not read.rows and not ledger.findings:
-            what = "there is a header and no row under it"
-            raise ledger.stop("empty-file", what, "give a file with rows", [Place(opened.name, 1)])
-        if is_first and not read.sha256:
-            read.sha256, read.bytes = digest(shard.path)
-    except Stop:
-        pass
-    if counting.is_ascending and counting.id_range is not None:
-        facts["ids"] = list(counting.id_range)
-    fact = ShardFact(_name(shard), read.sha256, read.rows, read.bytes, facts)
-    cells = {} if ledger.findings else counting.cells()
-    ids = counting.ids() if plan.ids and is_first and not ledger.findings else None
-    made_by = plan.fingerprint + (window.mark if window is not None else "")
-    return ShardTally(made_by, names, (fact,), cells, ids, joined(ledger.findings), counting.noted)
+@dataclass(frozen=True, eq=False)
+class Sheet:
+    """A shard as a table under our names: texts, never null; `score` a number, null where the file has none to read.
+
+    opened     what was recognised
+    lazy       the rows; with a key, its columns beside them, and `AT` (null where the key lacks the id)
+    read       what the last reading of the file found; a Parquet file is read by the engine and says nothing here
+    """
+
+    opened: Opened
+    plan: ShardPlan
+    lazy: pl.LazyFrame
+    read: Read
+    ids: Ids
+
+    @property
+    def identity(self) -> list[str]:
+        """The columns that name a trial."""
+        return [n for n in ("item", "target", *self.plan.options.runs) if n in self.opened.match.picks]
+
+    @property
+    def trials(self) -> pl.LazyFrame:
+        """The trials to be counted: values renamed, scores turned round, decisions at a threshold made."""
+        plan, lazy = self.plan, self.lazy
+        if plan.key is not None:
+            lazy = lazy.filter(pl.col(AT).is_not_null())
+        renamed = [pl.col(name).replace(dict(to)) for name, to in plan.options.rename.items() if name in plan.cells]
+        score = pl.col("score")
+        turned = {"": score, "sign": -score, "complement": 1 - score}[plan.turn]
+        lazy = lazy.with_columns(*renamed, turned.alias("score"))
+        if "decision" in plan.cells and plan.threshold is not None:
+            lazy = lazy.with_columns(decision=_decided(plan.threshold))
+        return lazy
 
 
-def _carefully(counting: _Counting, opened: Opened, wanted: dict[str, int], read: Read) -> None:
-    """Every row looked at, as the door does."""
-    ledger, expected = counting.ledger, trials_expected([opened])
-    for table in joined_pieces(opened, wanted, read, ledger, counting.plan.options, quick=True):
-        if not table.is_parsed or not counting.add_parsed(table.frame):
-            counting.add(Stack.of([table.careful(ledger)], opened.match.theirs))
-        progress.tell(f"rows of {opened.name}", min(read.rows, expected), expected)
-        if sum(len(f.places) for f in ledger.findings) >= ENOUGH:
-            break
+@dataclass
+class Ids:
+    """Ids as they pass by in the order of a file: whether they ascend, which proves that none of them repeats."""
+
+    wanted: bool = False
+    is_ascending: bool = True
+    first: str | None = None
+    last: str = ""
+
+    def note(self, items: pl.Series) -> None:
+        """The next ones."""
+        if not (self.wanted and self.is_ascending and len(items)):
+            return
+        follows = self.first is None or items[0] > self.last
+        self.is_ascending = follows and items[0] != "" and bool((items[1:] > items[:-1]).all())
+        self.first, self.last = items[0] if self.first is None else self.first, items[-1]
+
+    @property
+    def range(self) -> list[str] | None:
+        """The first and the last id, where all ascend."""
+        return [self.first, self.last] if self.wanted and self.is_ascending and self.first is not None else None
 
 
-def needed(opened: Opened, plan: ShardPlan, is_first: bool, ledger: Ledger) -> dict[str, int]:
-    """The columns that a pass reads (ids only the first); one that the plan keeps and the file lacks is a fault."""
+def open_sheet(shard: Shard, plan: ShardPlan, ledger: Ledger, columns: Sequence[str] | None = None) -> Sheet:
+    """Recognise the columns of a shard and make a table of it; `columns`: those to be read, where not all that are counted."""
+    own = open_shard(shard, plan.options, ledger, "both" if plan.key is None else "scores")
+    opened = own if plan.key is None else beside(own, plan.key)
+    wanted = columns if columns is not None else needed(opened, plan, ledger)
+    key = None if plan.key is None else key_of(plan.key, plan.options)
+    names = wanted if key is None else [*wanted, *key.files.on, *key.files.shared]
+    picks = {name: at for name, at in own.match.picks.items() if name in names}
+    read, ids = Read(), Ids()
+    lazy = _scanned(own, picks) if own.is_parquet else None
+    if lazy is None:
+        lazy = _streamed(own, picks, read, ids, plan.options, ledger)
+    if key is not None:
+        lazy = key.beside(lazy, key.first(shard.system, plan.options))
+    if "score" not in picks and "score" in wanted:
+        lazy = lazy.with_columns(score=pl.lit(0.0))  # decisions alone are counted as if all scores were the same
+    return Sheet(opened, plan, lazy, read, ids)
+
+
+def needed(opened: Opened, plan: ShardPlan, ledger: Ledger) -> list[str]:
+    """The columns that are counted; one that the plan keeps and the file lacks is a fault."""
     picks = opened.match.picks
     has_decision = plan.threshold is not None or "decision" in picks
     absent = [name for name in plan.keep if name not in picks and not (name == "decision" and has_decision)]
     if absent:
         there = ", ".join(map(quoted, picks))
         what = f"there is no column {quoted(absent[0])}; there are {there}"
-        raise ledger.stop(
-            "missing-column",
-            what,
-            f"say which one it is with --column {absent[0]}=NAME",
-            [Place(opened.name, 1)],
-            absent[0],
-        )
-    names = ["item", "target", "label", "score", *plan.keep, *plan.options.runs]
-    names = names[0 if is_first else 2 :]
-    return {name: picks[name] for name in dict.fromkeys(names) if name in picks}
+        fix = f"say which one it is with --column {absent[0]}=NAME"
+        raise ledger.stop("missing-column", what, fix, [Place(opened.name, 1)], absent[0])
+    names = ["item", "target", *plan.options.runs, "label", "score", *plan.keep]
+    return [name for name in dict.fromkeys(names) if name in picks or name == "score"]
 
 
-class _Counting:
-    """A pass under way."""
+def _scanned(opened: Opened, picks: Mapping[str, int]) -> pl.LazyFrame | None:
+    """A Parquet file as the engine reads it; None where a column is of a type that wants a closer look."""
+    names = opened.shape.names
+    assert names is not None
+    lazy = pl.scan_parquet(opened.shard.path, glob=False)
+    schema, columns = lazy.collect_schema(), []
+    for ours, at in picks.items():
+        if at < 0:  # the name of the system
+            columns.append(pl.lit(opened.shard.system).alias(ours))
+            continue
+        kind, column = schema[names[at]], pl.col(names[at])
+        if ours in opened.match.numeric:
+            if not tables.is_plain_number(kind):
+                return None  # dates, booleans and the like are no scores, long whole numbers may not fit
+            columns.append(column.cast(pl.Float64).alias(ours))
+        elif kind.is_nested() or kind in (pl.Object, pl.Duration, pl.Binary):
+            return None
+        else:
+            columns.append((column if kind == pl.String else column.cast(pl.String)).fill_null("").alias(ours))
+    return lazy.select(columns)
 
-    def __init__(self, plan: ShardPlan, window: KeyRanges | None, ledger: Ledger, sink: ToDisk | None = None) -> None:
-        self.plan, self.ledger = plan, ledger
-        self._given = window, sink
-        self._is_first = window is None and sink is None
-        self.noted: dict[str, int] = {}
-        self._window = opening_of(window) if window is not None else None
-        self._counter: Counter = counter(plan.bits, plan.cuts) if window is None else KeepAll(window.bits, plan.cuts)
-        self._columns: dict[str, list[str]] = {name: [] for name in ("label", *plan.keep)}
-        self._cells: dict[Cell, int] = {}
-        if sink is not None:
-            self._counter = sink.begun(self._cells)
-        self._raw: dict[str, list[str]] = {name: [] for name in ("label", *plan.keep)}
-        self._ids: list[Keys] = [] if plan.key is None else [np.zeros(0, dtype=np.uint64)]
-        self.is_ascending = True
-        self.has_gap = False
-        self.id_range: tuple[str, str] | None = None
 
-    def begun_again(self) -> _Counting:
-        """The same pass from its beginning, for a file that must be read in another way."""
-        return _Counting(self.plan, self._given[0], self.ledger, self._given[1])
+def _streamed(
+    opened: Opened, picks: Mapping[str, int], read: Read, ids: Ids, options: ReadSpec, ledger: Ledger
+) -> pl.LazyFrame:
+    """Any other file, read piece by piece by our own reader for an engine that takes the pieces as they come."""
+    from polars.io.plugins import register_io_source
 
-    def add(self, stack: Stack) -> None:
-        """Check and count some rows."""
-        options, ledger = self.plan.options, self.ledger
-        for name, values in options.rename.items():
+    def source(columns: list[str] | None, predicate: pl.Expr | None, *_: int | None) -> Iterator[pl.DataFrame]:
+        read.begin()
+        chosen = list(picks) if columns is None else columns
+        wanted = {name: at for name, at in picks.items() if name in chosen or name == "item"} or dict(picks)
+        for piece in pieces(opened, wanted, read, ledger, quick=True):
+            frame = piece.frame
+            if "score" in wanted:
+                frame = frame.with_columns(to_numbers(frame["score"], options.decimal_sign)[0].alias("score"))
+            if "item" in wanted:
+                ids.note(frame["item"])
+            frame = frame.select(chosen)
+            yield frame if predicate is None else frame.filter(predicate)
+            progress.tell(f"rows of {opened.name}", read.rows, None)
+
+    schema = {name: pl.Float64() if name == "score" else pl.String() for name in picks}
+    return register_io_source(source, schema=schema)
+
+
+def count(shard: Shard, plan: ShardPlan, window: Window | None = None) -> ShardTally:
+    """Count a shard by a plan: all trials, or those in a window. What is wrong with it is in the tally's findings."""
+    ledger, is_first = Ledger(), window is None
+    asked = Window(plan.bits, None, plan.cuts) if window is None else window
+    found = _Found()
+    facts: dict[str, Any] = {}
+    name, rows = shard.name, 0
+    sha, size = "", 0
+    try:
+        sheet = open_sheet(shard, plan, ledger)
+        opened = sheet.opened
+        facts = {"layout": opened.match.layout, "columns": dict(opened.match.theirs)}
+        facts["has_ids"] = "item" in opened.match.picks
+        if shard.system is not None:
+            facts[SYSTEM] = shard.system
+        found = _counted(sheet, asked, is_first, ledger)
+        if opened.is_parquet:
+            rows = rows_of_parquet(shard.path)
+            sha, size = digest(shard.path) if is_first else ("", 0)
+        else:
+            rows, sha, size = sheet.read.rows, sheet.read.sha256, sheet.read.bytes
+        if not rows and not ledger.findings:
+            what = "there is a header and no row under it"
+            raise ledger.stop("empty-file", what, "give a file with rows", [Place(opened.name, 1)])
+        if sheet.ids.range is not None:
+            facts["ids"] = sheet.ids.range
+    except Stop:
+        found = _Found()
+    fact = ShardFact(name, sha if is_first else "", rows, size, facts)
+    made_by = plan.fingerprint + ("" if window is None else window.mark)
+    return ShardTally(made_by, plan.cells, (fact,), found.cells, found.ids, joined(ledger.findings), found.noted)
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """What was counted: the cells, the hashes of ids where they were asked for, what was done to scores."""
+
+    cells: Mapping[Cell, Binned] = field(default_factory=dict)
+    ids: Keys | None = None
+    noted: Mapping[str, int] = field(default_factory=dict)
+
+
+def _counted(sheet: Sheet, window: Window, is_first: bool, ledger: Ledger) -> _Found:
+    plan = sheet.plan
+    with_ids = is_first and plan.ids and "item" in sheet.opened.match.picks
+    sheet.ids.wanted = is_first and not plan.ids and not plan.is_exact and sheet.identity == ["item"]
+    try:
+        answer, ids = ENGINES[plan.engine](sheet, window, with_ids)
+        if sheet.ids.wanted and sheet.ids.first is None:  # a Parquet file: nobody has seen the ids yet
+            for frame in sheet.lazy.select("item").collect_batches(maintain_order=True, engine="streaming"):
+                sheet.ids.note(frame["item"])
+                if not sheet.ids.is_ascending:
+                    break
+        if is_first and _is_odd(answer, ids, sheet):
+            look_closely(sheet, ledger)
+    except pl.exceptions.PolarsError as error:
+        raise damaged_parquet(sheet.opened.name, error, ledger) from None
+    if ledger.findings:
+        return _Found()
+    answer, noted = _settled(answer, sheet, window)
+    hashed = None if ids is None else ids.to_numpy()
+    return _Found(cells_of_counts(answer, plan.cells, window), hashed, noted if is_first else {})
+
+
+def by_polars(sheet: Sheet, window: Window, with_ids: bool) -> tuple[pl.DataFrame, pl.Series | None]:
+    """The counts of a window, and the hashes of all ids where they are asked for.
+
+    Whole scores come as they are, one row a trial: sorting them takes less than grouping them. Bins are grouped by
+    polars on all cores, a piece of the file at a time.
+    """
+    plan, cells = sheet.plan, list(sheet.plan.cells)
+    trials = sheet.trials
+    if window.ranges is not None:
+        inside = [pl.col("score").is_between(first, last) for first, last in window.ranges]
+        trials = trials.filter(pl.any_horizontal(pl.col("score").is_nan(), *inside))
+    texts = [pl.col(name).cast(pl.Categorical) for name in cells]
+    if window.bits == EXACT:
+        extra = [_hash(sheet).alias(ID)] if with_ids and plan.key is None else []
+        answer = trials.select(*texts, "score", *extra).collect(engine="streaming")
+        ids = answer[ID] if extra else None
+        return answer.select(*cells, "score"), ids if not with_ids or extra else all_hashes(sheet)
+    place = pl.col("score").map_batches(_places(window.bits), return_dtype=pl.Int64, is_elementwise=True)
+    keys = [*cells, place.alias("place")]
+    if window.cuts:
+        keys.append(pl.sum_horizontal(pl.col("score") >= cut for cut in sorted(window.cuts)).alias("part"))
+    ends = [pl.col("score").min().alias("low"), pl.col("score").max().alias("high")]
+    checked = ends if plan.options.score_kind == "probability" else []
+    answer = trials.group_by(keys).agg(pl.len().cast(pl.Int64).alias("n"), *checked).collect(engine="streaming")
+    return answer, all_hashes(sheet) if with_ids else None
+
+
+def all_hashes(sheet: Sheet) -> pl.Series:
+    """The hashes of all ids of a shard."""
+    return sheet.lazy.select(_hash(sheet).alias(ID)).collect(engine="streaming")[ID]
+
+
+ENGINES: Final[dict[str, Callable[[Sheet, Window, bool], tuple[pl.DataFrame, pl.Series | None]]]] = {
+    "polars": by_polars
+}
+
+
+def _hash(sheet: Sheet) -> pl.Expr:
+    """A hash of what must be there once: the id, with its target and run where there are any; or its row of the key."""
+    if sheet.plan.key is not None:
+        return pl.col(AT).fill_null(pl.lit(UNLISTED, dtype=pl.UInt64))
+    named = sheet.identity
+    return pl.col("item").hash() if named == ["item"] else pl.struct(named).hash()
+
+
+def _places(bits: int) -> Callable[[pl.Series], pl.Series]:
+    """The highest bits of scores as they are: a bin by another name (see `bins_from_places`)."""
+
+    def places(score: pl.Series) -> pl.Series:
+        values = score.to_numpy() + 0.0  # −0.0 + 0.0 is 0.0; null becomes NaN here and null again below
+        with np.errstate(invalid="ignore", over="ignore"):
+            is_odd = np.isnan(np.add.reduce(values))  # where a score is NaN, or where both infinities are
+        if is_odd:
+            values[np.isnan(values)] = np.nan  # NaN has many spellings, some with nothing in the highest bits
+        found = pl.Series(score.name, values.view(np.int64) >> np.int64(EXACT - bits) & np.int64((1 << bits) - 1))
+        return found.set(score.is_null(), None) if score.null_count() else found
+
+    return places
+
+
+def _decided(threshold: float) -> pl.Expr:
+    return pl.when(pl.col("score") >= threshold).then(pl.lit("1")).otherwise(pl.lit("0"))
+
+
+def _is_odd(answer: pl.DataFrame, ids: pl.Series | None, sheet: Sheet) -> bool:
+    """Whether the counts show something that the door would look at, or refuse."""
+    options = sheet.plan.options
+    column = answer["score"] if "score" in answer.columns else answer["place"]
+    if column.null_count() or (options.nan_rule == "refuse" and _is_nan(answer, sheet.plan.bits).any()):
+        return True
+    if options.score_kind == "probability" and answer.height:
+        low, high = ("low", "high") if "low" in answer.columns else ("score", "score")
+        if not (answer[low].fill_nan(None).min() or 0.0) >= 0.0 or (answer[high].fill_nan(None).max() or 0.0) > 1.0:  # type: ignore[operator]
+            return True
+    if ids is not None and sheet.plan.key is None and sheet.identity == ["item"] and bool((ids == EMPTY).any()):
+        return True
+    if ids is not None and sheet.identity != ["item"]:
+        return bool(sheet.lazy.select((pl.col("item") == "").any()).collect(engine="streaming").item())
+    return bool(_words(answer, options).problems) or conflicts(sheet.lazy, sheet.plan.key, options)
+
+
+def _words(answer: pl.DataFrame, options: ReadSpec) -> Reading:
+    words = [w for name in ("label", "decision") if name in answer.columns for w in answer[name].unique().to_list()]
+    labels = set(answer["label"].unique().to_list()) if "label" in answer.columns else set()
+    decided = {w for w in words if w not in ("", "0", "1", "-1", *ABSTAINED)}
+    return understand(sorted(labels | decided), options.positive, options.negative, options.positive_value)
+
+
+def _is_nan(answer: pl.DataFrame, bits: int) -> pl.Series:
+    if "score" in answer.columns:
+        return answer["score"].is_nan().fill_null(True)
+    return (answer["place"] & ((1 << (bits - 1)) - 1) > (0x7FF << (bits - 12))).fill_null(True)
+
+
+def look_closely(sheet: Sheet, ledger: Ledger) -> None:
+    """Read a shard as the door does, with the door's checks: what is wrong goes into the ledger, with its row."""
+    plan, opened, words = sheet.plan, sheet.opened, set[str]()
+    for table in _door_pieces(opened, needed(opened, plan, ledger), plan, ledger):
+        stack = Stack.of([table], opened.match.theirs)
+        for name, values in plan.options.rename.items():
             if name in stack.frame.columns:
                 stack = stack.put(pl.col(name).replace(dict(values)))
         if "item" in stack.frame.columns:
             check_ids(stack, ledger)
-        stack = check_scores(stack, options, ledger)
-        is_keyed = AT in stack.frame.columns
-        if is_keyed:
-            self._note_rows(stack.frame[AT])
-            stack = stack.keep(stack.frame[AT] != UNLISTED)
-            if not stack.frame.height:
-                return
-        reading = self._check_words(stack)
-        if ledger.findings:
-            return
-        if not is_keyed and self._is_first and "item" in stack.frame.columns:
-            self._leave_order()
-            if self.plan.ids:
-                self._ids.append(hashes(stack.frame, options))
-        frame = _settled(stack.frame, self.plan, reading, self.noted)
-        cell = self._codes(frame, self._columns)
-        self._count(cell, frame["score"].to_numpy() if "score" in frame.columns else np.zeros(frame.height))
-
-    def add_quickly(self, quick: Quick, read: Read) -> None:
-        """Count all rows of a sound file."""
-        cells = quick.cells
-        number = np.array([self._cells.setdefault(cell, len(self._cells)) for cell in cells], dtype=np.int64)
-        with_ids = self._is_first and "item" in quick.opened.match.picks and (self.plan.ids or quick.begins_in_order)
-        if not with_ids:
-            self._leave_order()
-        expected = trials_expected([quick.opened])
-        for piece in quick.pieces(with_ids):
-            read.rows += len(piece.score)
-            progress.tell(f"rows of {quick.opened.name}", min(read.rows, expected), expected)
-            if piece.items is not None and not self._note_ids(piece.items):
-                raise Odd
-            self._count(number[piece.code], piece.score)
-
-    def add_parsed(self, frame: pl.DataFrame) -> bool:
-        """Count rows whose scores are numbers already; False, and nothing counted, where something is odd about them."""
-        plan, score = self.plan, frame["score"].to_numpy()
-        is_keyed = AT in frame.columns
-        if is_keyed and (frame[AT] == UNLISTED).any():
-            return False
-        if (
-            "decision" in plan.keep
-            or any(c not in frame.columns for c in plan.keep)
-            or not is_sound(score, plan.options)
-        ):
-            return False
-        code = self._codes(frame, self._raw)
-        reading = understand(sorted(self._raw["label"]), *_declared(plan.options))
-        if reading.problems:
-            return False
-        ids = not is_keyed and "item" in frame.columns and self._is_first
-        if is_keyed:
-            self._note_rows(frame[AT])
-        is_plain = identity(frame, plan.options) == ["item"]
-        if ids and (not self._note_ids(frame["item"]) if is_plain else plan.ids):
-            return False
-        if ids and not is_plain:
-            self._leave_order()
-        if plan.turned:
-            score = 1 - score if plan.options.score_kind == "probability" else -score
-        self._count(code, score)
-        return True
-
-    def _note_rows(self, rows: pl.Series) -> None:
-        """Carry along which rows of the key were scored."""
-        if self._is_first:
-            self._ids.append(rows.to_numpy())
-
-    def _note_ids(self, items: pl.Series) -> bool:
-        """Note that ids go on in ascending order, or else carry their hashes along; False where one is empty.
-
-        Where the order breaks off after a while the hashes of what came before are missing: none are carried then.
-        """
-        if self.is_ascending and self._follows(items):
-            self.id_range = (items[0] if self.id_range is None else self.id_range[0], items[-1])
-            return self.id_range[0] != ""
-        self._leave_order()
-        if not self.plan.ids:
-            return True  # the hashes are collected later, and tell what is empty
-        hashed = items.hash().to_numpy()
-        self._ids.append(hashed)
-        return not (hashed == EMPTY).any()
-
-    def _leave_order(self) -> None:
-        self.has_gap |= self.is_ascending and self.id_range is not None
-        self.is_ascending = False
-
-    def _follows(self, items: pl.Series) -> bool:
-        is_after = self.id_range is None or items[0] > self.id_range[1]
-        return is_after and bool((items[1:] > items[:-1]).all())
-
-    def _count(self, cell: Codes, score: Floats) -> None:
-        if self._window is not None:
-            inside = self._window.places(cell, score, list(self._cells))
-            cell, score = cell[inside], score[inside]
-        if len(score):
-            self._counter.add(cell, score)
-
-    def _check_words(self, stack: Stack) -> Reading:
-        options = self.plan.options
+        stack = check_scores(stack, plan.options, ledger)
+        if AT in stack.frame.columns:
+            stack = stack.keep(stack.frame[AT].is_not_null())
         columns = [name for name in ("label", "decision") if name in stack.frame.columns]
-        words = [
-            *self._columns["label"],
-            *self._raw["label"],
-            *(w for name in columns for w in stack.frame[name].unique().to_list()),
-        ]
-        reading = understand(sorted(set(words)), *_declared(options))
-        if reading.problems:
-            for name in columns:
-                check_labels(stack, name, reading, self.ledger)
-        return reading
+        words |= {w for name in columns for w in stack.frame[name].unique().to_list()}
+        reading = understand(sorted(words), *_declared(plan.options))
+        for name in columns if reading.problems else ():
+            check_labels(stack, name, reading, ledger)
+        if sum(len(f.places) for f in ledger.findings) >= ENOUGH:
+            break
 
-    def _codes(self, frame: pl.DataFrame, columns: dict[str, list[str]]) -> Codes:
-        """The number of each row's cell; `columns` lists the values known so far, and learns."""
-        places: list[tuple[Codes, int]] = []
-        for name, known in columns.items():
-            try:
-                place = placed(frame[name], known)
-            except Unseen:
-                known += sorted(set(frame[name].unique().to_list()) - set(known))
-                place = placed(frame[name], known)
-            places.append((place, len(known)))
-        code, size = combined(places)
-        row_of, place_of = _distinct(code, size)
-        rename = self.plan.options.rename if columns is self._raw else {}
-        numbers = np.array([self._number(row, places, columns, rename) for row in row_of.tolist()], dtype=np.int64)
-        if len(self._cells) > MOST_CELLS:
-            raise UsageError(
-                f"{', '.join(self.plan.keep)} have more than {MOST_CELLS:,} combinations of values, too many to be counted apart; "
-                "leave one of them out, or --stream"
-            )
-        return numbers[place_of]
 
-    def _number(
-        self,
-        row: int,
-        places: list[tuple[Codes, int]],
-        columns: dict[str, list[str]],
-        rename: Mapping[str, Mapping[str, str]],
-    ) -> int:
-        """The number of the cell that a row lies in."""
-        found = [(name, known[place[row]]) for (name, known), (place, _) in zip(columns.items(), places, strict=True)]
-        values = tuple(rename.get(name, {}).get(value, value) for name, value in found)
-        return self._cells.setdefault(values, len(self._cells))
-
-    def cells(self) -> dict[Cell, Binned]:
-        """The bins of each cell."""
-        found = self._counter.result()
-        return {cell: found[i] for cell, i in self._cells.items() if i < len(found) and len(found[i].bins)}
-
-    def ids(self) -> Keys | None:
-        """The hashes of all ids; None where they were not carried along, or not all."""
-        parts, self._ids = self._ids, []
-        return np.concatenate(parts) if parts and not self.has_gap else None
+def _door_pieces(opened: Opened, names: Sequence[str], plan: ShardPlan, ledger: Ledger) -> Iterator[Table]:
+    """The rows of a shard as the door reads them."""
+    if plan.key is None:
+        picks = {name: at for name, at in opened.match.picks.items() if name in names}
+        yield from pieces(opened, picks, Read(), ledger)
+        return
+    assert isinstance(opened, Joined)
+    yield from door_pieces(opened, names, key_of(plan.key, plan.options), plan.options, ledger)
 
 
 def _declared(options: ReadSpec) -> tuple[str | None, str | None, str | None]:
     return options.positive, options.negative, options.positive_value
 
 
-def _settled(frame: pl.DataFrame, plan: ShardPlan, reading: Reading, noted: dict[str, int]) -> pl.DataFrame:
-    """What the door does to scores when told to: NaN settled, scores turned round; and decisions made."""
-    if "score" in frame.columns:
-        frame = _without_nan(frame, plan, reading, noted)
-        if plan.turned:
-            turned = 1 - pl.col("score") if plan.options.score_kind == "probability" else -pl.col("score")
-            frame = frame.with_columns(score=turned)
-    if "decision" in plan.keep:
-        frame = frame.with_columns(decision=_decision(plan, reading))
-    if "target" in plan.keep and "target" not in frame.columns:
-        frame = frame.with_columns(target=pl.lit(reading.positive))
-    return frame
+def _settled(answer: pl.DataFrame, sheet: Sheet, window: Window) -> tuple[pl.DataFrame, dict[str, int]]:
+    """What the door does when told to: trials without a score dropped or given the worst one; words of decisions read."""
+    plan = sheet.plan
+    reading = _words(answer, plan.options)
+    if "decision" in plan.cells and plan.threshold is None:
+        answer = answer.with_columns(decision=_said(reading))
+    nan, rule = _is_nan(answer, window.bits), plan.options.nan_rule
+    if not nan.any():
+        return answer, {}
+    n = int(answer.filter(nan)["n"].sum()) if "n" in answer.columns else int(nan.sum())
+    lost, answer = answer.filter(nan), answer.filter(~nan)
+    if rule == "worst":
+        answer = pl.concat([answer, _worst(lost, plan, window, reading)])
+    return answer, {f"on-nan:{rule}": n}
 
 
-def _without_nan(frame: pl.DataFrame, plan: ShardPlan, reading: Reading, noted: dict[str, int]) -> pl.DataFrame:
-    rule = plan.options.nan_rule
-    n = 0 if rule == "refuse" else int(frame["score"].is_nan().sum())
-    if not n:
-        return frame
-    noted[f"on-nan:{rule}"] = noted.get(f"on-nan:{rule}", 0) + n
-    nan = pl.col("score").is_nan()
-    if rule == "drop":
-        return frame.filter(~nan)
-    low_is_worst = pl.col("label").is_in(list(reading.positive_words))
-    if plan.turned:  # the worst score is still to be turned round
-        low_is_worst = ~low_is_worst
-    worst = pl.when(low_is_worst).then(-float("inf")).otherwise(float("inf"))
-    return frame.with_columns(score=pl.when(nan).then(worst).otherwise(pl.col("score")))
-
-
-def _decision(plan: ShardPlan, reading: Reading) -> pl.Expr:
-    """The decision as text: 1, 0, -1 where it was withheld, empty where the call failed."""
-    if plan.threshold is not None:
-        return pl.when(pl.col("score") >= plan.threshold).then(pl.lit("1")).otherwise(pl.lit("0"))
-    words = pl.col("decision")
+def _said(reading: Reading) -> pl.Expr:
+    """A decision as text: 1, 0, -1 where it was withheld, empty where the call failed."""
+    words = pl.col("decision").cast(pl.String)
     said = pl.when(words.is_in(list(reading.positive_words))).then(pl.lit("1")).otherwise(pl.lit("0"))
     return pl.when(words == "").then(words).when(words.is_in(list(ABSTAINED))).then(pl.lit("-1")).otherwise(said)
 
 
-def _distinct(code: Codes, size: int) -> tuple[Codes, Codes]:
-    """A row of each distinct code, and for each row the place of its code among them."""
-    if size > 1 << 20:
-        _, row, place = np.unique(code, return_index=True, return_inverse=True)
-        return row, place
-    row_of = np.full(size, -1, dtype=np.int64)
-    row_of[code] = np.arange(len(code))
-    held = np.flatnonzero(row_of >= 0)
-    at = np.zeros(size, dtype=np.int64)
-    at[held] = np.arange(len(held))
-    return row_of[held], at[code]
+def _worst(lost: pl.DataFrame, plan: ShardPlan, window: Window, reading: Reading) -> pl.DataFrame:
+    """Trials without a score with the worst one of their class, if that lies in the window."""
+    is_low = lost["label"].cast(pl.String).is_in(list(reading.positive_words))
+    ends = [e for e in (float("-inf"), float("inf")) if window.ranges is None or _covers(window, e)]
+    score = pl.select(pl.when(is_low).then(float("-inf")).otherwise(float("inf"))).to_series()
+    lost = lost.with_columns(score.alias("score")).filter(score.is_in(ends))
+    if "decision" in plan.cells and plan.threshold is not None:
+        lost = lost.with_columns(decision=_decided(plan.threshold).cast(lost.schema["decision"]))
+    if window.bits == EXACT:
+        return lost
+    place = _places(window.bits)(lost["score"]).alias("place")
+    if window.cuts:
+        lost = lost.with_columns(
+            part=pl.sum_horizontal(pl.col("score") >= c for c in window.cuts).cast(lost.schema["part"])
+        )
+    return lost.drop("score").with_columns(place)
+
+
+def _covers(window: Window, score: float) -> bool:
+    return any(first <= score <= last for first, last in window.ranges or ())
+
+
+def put(shard: Shard, plan: ShardPlan, cells: tuple[Cell, ...], firsts: tuple[float, ...], folder: str) -> int:
+    """Put every score of a shard on disk, in parts by its range, with the number of its cell; how many there were.
+
+    `firsts` are the lowest scores of the parts, ascending. Part k is `folder/…/part=k/*.parquet`.
+    """
+    ledger = Ledger()
+    sheet = open_sheet(shard, plan, ledger)
+    edges: NDArray[np.float64] = np.array(firsts)
+    part = pl.col("score").map_batches(
+        lambda s: pl.Series(s.name, (np.searchsorted(edges, s.to_numpy(), side="right") - 1).astype(np.int32)),
+        return_dtype=pl.Int32,
+        is_elementwise=True,
+    )
+    known = pl.DataFrame(dict(zip(plan.cells, zip(*cells, strict=True), strict=True))).with_row_index("code")
+    trials = sheet.trials
+    if "decision" in plan.cells and plan.threshold is None:
+        words = trials.select(pl.col("label", "decision").unique().implode()).collect(engine="streaming")
+        trials = trials.with_columns(decision=_said(_words(words.explode("label").explode("decision"), plan.options)))
+    if plan.options.nan_rule == "worst":
+        reading = understand(sorted({cell[0] for cell in cells}), *_declared(plan.options))
+        low = pl.col("label").is_in(list(reading.positive_words))
+        worst = pl.when(low).then(float("-inf")).otherwise(float("inf"))
+        lost = pl.col("score").fill_null(float("nan")).is_nan()
+        trials = trials.with_columns(score=pl.when(lost).then(worst).otherwise("score"))
+    trials = trials.filter(pl.col("score").is_not_nan())
+    lazy = trials.join(known.lazy(), on=list(plan.cells)).select("code", "score", part.alias("part"))
+    lazy.sink_parquet(
+        pl.PartitionBy(folder, key="part", include_key=False), mkdir=True, compression="lz4", engine="streaming"
+    )
+    return sheet.read.rows
+
+
+def hashes_of(shard: Shard, plan: ShardPlan, low: int = 0, high: int = 2**64 - 1) -> Keys:
+    """The hashes of a shard's ids that lie in a range; an empty id counts twice, so that it is looked up."""
+    ledger = Ledger()
+    try:
+        sheet = open_sheet(shard, plan, ledger, _naming(plan))
+        hashed = sheet.lazy.select(_hash(sheet).alias(ID), (pl.col("item") == "").alias(NOBODY))
+        found = hashed.filter(pl.col(ID).is_between(low, high)).collect(engine="streaming")
+    except pl.exceptions.PolarsError as error:
+        ledger.findings or damaged_parquet(shard.name, error, ledger)
+        raise ledger.error() from None
+    except Stop:
+        raise ledger.error() from None
+    return np.concatenate([found[ID].to_numpy(), found.filter(pl.col(NOBODY))[ID].to_numpy()])
+
+
+def locate(shard: Shard, plan: ShardPlan, wanted: frozenset[int]) -> list[tuple[int, Place]]:
+    """The rows of a shard whose ids have these hashes: (hash, place), in the order of the file."""
+    ledger, found = Ledger(), list[tuple[int, Place]]()
+    sheet = open_sheet(shard, plan, ledger, _naming(plan))
+    among = pl.Series(sorted(wanted), dtype=pl.UInt64).implode()
+    for table in _door_pieces(sheet.opened, _naming(plan), plan, ledger):
+        hashed = table.frame.select(_hash(sheet).alias(ID))[ID]
+        for row in hashed.is_in(among).arg_true().to_list():
+            found.append((int(hashed[row]), Place(table.name, table.line(row), item=table.frame["item"][row])))
+    return found
+
+
+def _naming(plan: ShardPlan) -> list[str]:
+    """The columns that may name a trial."""
+    return ["item", "target", *plan.options.runs]
 
 
 def joined(findings: Sequence[Finding]) -> tuple[Finding, ...]:
@@ -363,7 +489,3 @@ def joined(findings: Sequence[Finding]) -> tuple[Finding, ...]:
         known = groups.get(key)
         groups[key] = found if known is None else replace(known, places=(*known.places, *found.places))
     return tuple(groups.values())
-
-
-def _name(shard: Shard) -> str:
-    return shard.path.replace("\\", "/").rpartition("/")[2]

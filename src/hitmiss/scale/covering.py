@@ -14,10 +14,9 @@ from hitmiss.core.trials import Source
 from hitmiss.engine.counted import TalliedTrials
 from hitmiss.io.checks import no_common_id, note_missing, refuse_missing
 from hitmiss.io.diagnostics import Ledger, Place, Stop
-from hitmiss.scale.joining import AT, UNLISTED, joined_pieces, open_joined
-from hitmiss.scale.keyfile import Key, key_of
+from hitmiss.scale.counting import open_sheet
+from hitmiss.scale.keyfile import AT, UNLISTED, Joined, Key, door_pieces, key_of
 from hitmiss.scale.plan import Shard, ShardPlan
-from hitmiss.scale.reading import Read
 from hitmiss.scale.repeats import refuse_hashes, repeated
 from hitmiss.scale.running import Executor
 from hitmiss.scale.tallies import ShardTally, ordered
@@ -40,7 +39,7 @@ def settle_coverage(tally: ShardTally, shards: Sequence[Shard], plan: ShardPlan,
     assert plan.key is not None and tally.ids is not None
     key, ledger = key_of(plan.key, plan.options), Ledger()
     ids = ordered(tally.ids)
-    listed = ids[: int(np.searchsorted(ids, UNLISTED))]
+    listed = ids[: int(np.searchsorted(ids, np.uint64(UNLISTED)))]
     seen = np.zeros(key.height, dtype=bool)
     seen[listed.astype(np.int64) % key.height] = True
     # The scores of several systems stand in the same rows: what one lacks, all lack.
@@ -75,10 +74,11 @@ def _places_of_unlisted(shards: Sequence[Shard], plan: ShardPlan, run: Executor)
 def unlisted_of(shard: Shard, plan: ShardPlan) -> tuple[list[Place], str]:
     """The first rows of a shard whose ids the key lacks."""
     ledger, places = Ledger(), list[Place]()
-    opened = open_joined(shard, plan, ledger)
-    picks = {name: opened.match.picks[name] for name in ("item",)}
-    for piece in joined_pieces(opened, picks, Read(), ledger, plan.options):
-        rows = (piece.frame[AT] == UNLISTED).arg_true().to_list()
+    assert plan.key is not None
+    opened = open_sheet(shard, plan, ledger, ["item"]).opened
+    assert isinstance(opened, Joined)
+    for piece in door_pieces(opened, ["item"], key_of(plan.key, plan.options), plan.options, ledger):
+        rows = piece.frame[AT].is_null().arg_true().to_list()
         places += [
             Place(piece.name, piece.line(row), item=piece.frame["item"][row]) for row in rows[: MOST - len(places)]
         ]

@@ -12,8 +12,7 @@ from hitmiss.core.question import SYSTEM, ReadSpec, find, shown
 from hitmiss.core.trials import FIXED
 from hitmiss.io.columns import Reading, Role, refuse_undeclared, same_class, understand
 from hitmiss.io.diagnostics import Ledger, Place, Stop
-from hitmiss.scale.joining import beside, files_of, look_at_key
-from hitmiss.scale.keyfile import read_key
+from hitmiss.scale.keyfile import beside, files_of, look_at_key, read_key
 from hitmiss.scale.plan import KeyFiles, Shard
 from hitmiss.scale.reading import Opened, open_shard, trials_expected
 

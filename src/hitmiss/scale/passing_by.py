@@ -1,118 +1,142 @@
-"""Every score of all shards once more, in ascending order, a stretch at a time: two readings, however many there are.
+"""Every score of all shards once more, in ascending order, a stretch at a time.
 
-The first reading puts the keys on disk in parts by their range (`spilling`), each small enough for the memory; the
-second takes one part after the other.
+Where the passes share a disk with us, one of them puts the scores there in parts by their range, and each part is read
+once: two readings, however many trials there are. Elsewhere a pass a stretch brings its scores here.
 """
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import numpy as np
+import polars as pl
 
 from hitmiss.core import progress
-from hitmiss.core.errors import DataError
-from hitmiss.scale.counters import CHANGED
-from hitmiss.scale.passes import second_pass, spill_pass
-from hitmiss.scale.plan import KeyRanges, Shard, ShardPlan
+from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
+from hitmiss.scale.passes import put_pass, second_pass
+from hitmiss.scale.plan import Shard, ShardPlan, Window
 from hitmiss.scale.running import Executor, shares_disk
-from hitmiss.scale.spilling import Codes, Parts, Writer, code_type, scratch_folder
-from hitmiss.scale.tallies import Binned, Cell, counted, merge_binned, ordered
-from hitmiss.stats.sketch import Keys
+from hitmiss.scale.tallies import NOTHING, Binned, Cell, ShardTally, cells_of_counts, merge_tallies, ranges_of
+from hitmiss.stats.sketch import EXACT, Keys
 
-STRETCH_BYTES: Final = 128
+STRETCH_BYTES: Final = 96
 """What a score costs while its stretch is worked on: its key, copies of it while it is sorted, and its place in tallies."""
-MOST: Final = 60_000
-"""Parts; each is a file or two."""
+MOST: Final = 1000
+"""Parts; each is a file for every shard."""
+DISK_BYTES: Final = 13
+"""What a score takes on disk: itself, the number of its cell, and what the file says about them."""
+SPARE: Final = 1.05
+"""How much more than what will be written must be free."""
+CHANGED: Final = "the files changed while they were read; evaluate them again when nobody writes to them"
 
 
 @dataclass(frozen=True)
 class Stretches:
     """The scores of shards, stretch by stretch: `Stretches(…)(binned)` gives the scores of each cell, from low to high.
 
-    `rows` is how many rows the longest shard has, `scratch` the folder in which a folder for a while is made.
+    `scratch` is the folder in which a folder for a while is made.
     """
 
     shards: Sequence[Shard]
     plan: ShardPlan
     run: Executor
     cells: tuple[Cell, ...]
-    rows: int
     memory: int
     scratch: str | None = None
 
     def __call__(self, binned: Sequence[Binned]) -> Iterator[list[Binned]]:
-        """All stretches; `binned` tells about how many trials lie where. Close it where it is left before its end."""
+        """All stretches; `binned` tells how many trials lie where. Close it where it is left before its end."""
         n = sum(b.total for b in binned)
-        most = max(self.memory // STRETCH_BYTES, 1)
-        code = code_type(len(self.cells))
-        with scratch_folder(self.scratch, n * (8 + np.dtype(code or "V0").itemsize)) as folder:
-            parts = Parts(folder, firsts_of(binned, max(most, n // MOST)), code)
-            self._put(parts)
-            if sum(map(parts.size, range(len(parts)))) != n:
+        first = firsts_of(binned, max(self.memory // STRETCH_BYTES, n // MOST, 1))
+        found = self._from_disk(first, n) if shares_disk(self.run) else self._fetched(first)
+        held = 0
+        for part in progress.each(range(len(first)), "reading sums over all scores"):
+            cells = next(found)
+            held += sum(b.total for b in cells)
+            if held > n or (part + 1 == len(first) and held < n):
                 raise DataError(CHANGED)
-            for part in progress.each(range(len(parts)), "reading sums over all scores"):
-                yield cells_of(parts, part, len(self.cells), 2 * most)
-                parts.drop(part)
+            yield cells
 
-    def _put(self, parts: Parts) -> None:
-        rows = 0
-        for done, n in enumerate(self._written(parts), 1):
-            rows += n
-            progress.tell(f"scores put in order: {rows:,} rows", done, len(self.shards))
+    def _from_disk(self, first: Keys, n: int) -> Iterator[list[Binned]]:
+        with scratch_folder(self.scratch, n * DISK_BYTES) as folder:
+            lowest = tuple(ends[0] for ends in ranges_of(first, first))
+            names = [str(Path(folder) / str(at)) for at in range(len(self.shards))]
+            calls = [
+                (shard, self.plan, self.cells, lowest, name) for shard, name in zip(self.shards, names, strict=True)
+            ]
+            for done, _ in enumerate(self.run(put_pass, calls), 1):
+                progress.tell("scores put in order", done, len(calls))
+            for part in range(len(first)):
+                paths = [Path(name) / f"part={part}" for name in names]
+                yield self._read([path for path in paths if path.exists()])
+                for path in paths:
+                    shutil.rmtree(path, ignore_errors=True)
 
-    def _written(self, parts: Parts) -> Iterator[int]:
-        if shares_disk(self.run):
-            yield from self.run(spill_pass, [(shard, self.plan, parts, self.cells) for shard in self.shards])
-            return
-        # Others need not see the folder: they send their scores, as many at a time as the memory allows.
-        number = {cell: i for i, cell in enumerate(self.cells)}
-        calls = [call for shard in self.shards for call in self._calls(shard, parts)]
-        writer = Writer(parts)
-        for tally in self.run(second_pass, calls):
-            for cell, found in tally.cells.items():
-                keys = np.repeat(found.bins, found.each)
-                writer.add(keys, np.full(len(keys), number[cell]) if parts.code else None)
-            writer.flush()
-            yield tally.n
+    def _read(self, folders: Sequence[Path]) -> list[Binned]:
+        if not folders:
+            return [NOTHING] * len(self.cells)
+        lazy = pl.scan_parquet([path / "*.parquet" for path in folders])
+        if lazy.select(pl.len()).collect().item() * STRETCH_BYTES > 2 * self.memory:  # many trials share few scores
+            lazy = lazy.group_by("code", "score").agg(n=pl.len())
+        found = cells_of_counts(
+            lazy.collect(engine="streaming").with_columns(pl.col("code").cast(pl.String)), ["code"], Window()
+        )
+        return [found.get((str(code),), NOTHING) for code in range(len(self.cells))]
 
-    def _calls(self, shard: Shard, parts: Parts) -> Iterator[tuple[Shard, ShardPlan, KeyRanges]]:
-        n = min(-(-self.rows * STRETCH_BYTES // self.memory), len(parts))
-        starts = [parts.first[i * len(parts) // n] for i in range(n)]
-        for first, after in zip(starts, [*starts[1:], 2**64], strict=True):
-            yield shard, self.plan, KeyRanges.of_all(first, after - 1)
+    def _fetched(self, first: Keys) -> Iterator[list[Binned]]:
+        last = np.append(first[1:] - np.uint64(1), np.uint64(2**64 - 1))
+        for ends in ranges_of(first, last):
+            calls = [(shard, self.plan, Window(EXACT, (ends,))) for shard in self.shards]
+            tally: ShardTally = merge_tallies(self.run(second_pass, calls))
+            yield [tally.cells.get(cell, NOTHING) for cell in self.cells]
 
 
-def firsts_of(binned: Sequence[Binned], rows: int) -> tuple[int, ...]:
+def firsts_of(binned: Sequence[Binned], rows: int) -> Keys:
     """The lowest keys of stretches with about so many trials each; a stretch begins where a bin does.
 
     >>> b = Binned(np.array([5, 7, 9], dtype=np.uint64), np.array([4, 4, 4]))
-    >>> firsts_of([b], 8), firsts_of([b], 100)
-    ((0, 9), (0,))
+    >>> firsts_of([b], 8).tolist(), firsts_of([b], 100).tolist()
+    ([0, 9], [0])
     """
     keys = np.concatenate([b.bins for b in binned])
     bins, place = np.unique(keys, return_inverse=True)
     total = np.cumsum(np.bincount(place, weights=np.concatenate([b.each for b in binned]), minlength=len(bins)))
     number = (total - 1) // rows
     starts = np.flatnonzero(number[1:] != number[:-1]) + 1
-    return (0, *(int(key) for key in bins[starts]))
+    return np.append(np.uint64(0), bins[starts])
 
 
-def cells_of(parts: Parts, part: int, n_cells: int, most: int) -> list[Binned]:
-    """The scores of a part, cell by cell, ascending. Where more than fit share few values, they are counted as they come."""
-    found = [Binned(np.zeros(0, dtype=np.uint64))] * n_cells
-    for keys, codes in parts.read(part, most):
-        for cell, own in enumerate(_by_cell(keys, codes, n_cells)):
-            if len(own):
-                fresh = counted(ordered(own))
-                found[cell] = merge_binned([found[cell], fresh]) if len(found[cell].bins) else fresh
-    return found
+@contextmanager
+def scratch_folder(within: str | None, size: int) -> Iterator[str]:
+    """A new folder with room for so many bytes, gone afterwards, whatever happens (but for kill −9).
 
+    `within` is the folder that it is made in; None: the system's folder for temporary files (TMPDIR).
+    """
+    from hitmiss.detect.loop import stop_on_terminate
 
-def _by_cell(keys: Keys, codes: Codes, n_cells: int) -> list[Keys]:
-    if n_cells == 1:
-        return [keys]
-    grouped = keys[np.argsort(codes, kind="stable")]
-    return np.split(grouped, np.cumsum(np.bincount(codes, minlength=n_cells))[:-1])
+    base = within or tempfile.gettempdir()
+    if not Path(base).is_dir():
+        raise UsageError(f"--scratch {base}: there is no such folder; make it, or name another one")
+    free = shutil.disk_usage(base).free
+    if free < SPARE * size:
+        raise EnvironmentFault(
+            f"{SPARE * size / 1e9:.1f} GB of disk are needed for a while and {base} has {free / 1e9:.1f} GB; "
+            "name a folder with more room by --scratch, or allow more by --memory"
+        )
+    with stop_on_terminate():
+        try:
+            folder = tempfile.mkdtemp(prefix="hitmiss-", dir=base)
+        except OSError as error:
+            raise EnvironmentFault(
+                f"{base} cannot be written to ({error.strerror}); name another folder by --scratch"
+            ) from None
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)

@@ -161,29 +161,3 @@ class Window:
     def mark(self) -> str:
         """A hash of it, for the fingerprint of what it is counted by."""
         return "+" + hashlib.sha256(repr(self).encode()).hexdigest()[:8]
-
-
-@dataclass(frozen=True)
-class KeyRanges:
-    """The trials that a second pass over files fetches: those with a key in one of the ranges of their cell, ends included.
-
-    bits     of the keys that they are counted by: `EXACT`, or fewer for finer bins of a part of the scores
-    cells    the cells by their values (label first, then `ShardPlan.keep`); None: the ranges are for all cells alike
-    first    the lowest key of each range, ascending, for each cell (one list for all cells where `cells` is None)
-    last     the highest key of each
-    """
-
-    bits: int = EXACT
-    cells: tuple[tuple[str, ...], ...] | None = None
-    first: tuple[tuple[int, ...], ...] = ()
-    last: tuple[tuple[int, ...], ...] = ()
-
-    @cached_property
-    def mark(self) -> str:
-        """A hash of it, for the fingerprint of what it is counted by."""
-        return "+" + hashlib.sha256(repr(self).encode()).hexdigest()[:8]
-
-    @classmethod
-    def of_all(cls, first: int, last: int) -> KeyRanges:
-        """All trials with a key in one range."""
-        return cls(EXACT, None, ((first,),), ((last,),))

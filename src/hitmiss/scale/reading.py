@@ -155,7 +155,7 @@ def _look_at_parquet(shard: Shard, ledger: Ledger) -> Shape:
         tables.refuse_bomb(lazy, Path(shard.path).stat().st_size, name, ledger, is_streamed=True)
         head = lazy.head(tables.SAMPLE_ROWS).collect()
     except (pl.exceptions.PolarsError, OSError) as error:
-        raise _damaged_parquet(name, error, ledger) from None
+        raise damaged_parquet(name, error, ledger) from None
     if not head.height:
         raise ledger.stop("empty-file", "the file holds no rows", "give a file with rows", [Place(name)])
     return Shape(name, tables.head_of(head), tuple(head.columns))
@@ -184,7 +184,8 @@ def _unpacked(file: Meter, path: str) -> Meter | gzip.GzipFile:
     return gzip.GzipFile(fileobj=file) if is_packed else file  # type: ignore[call-overload]
 
 
-def _damaged_parquet(name: str, error: Exception, ledger: Ledger) -> Exception:
+def damaged_parquet(name: str, error: Exception, ledger: Ledger) -> Exception:
+    """The finding that a Parquet file cannot be read; to be raised."""
     what = f"the Parquet file is damaged ({str(error).splitlines()[0]})"
     return ledger.stop("unreadable-file", what, "make or fetch it again", [Place(name)])
 
@@ -224,6 +225,10 @@ class Read:
     rows: int = 0
     bytes: int = 0
     sha256: str = ""
+
+    def begin(self) -> None:
+        """From the beginning."""
+        self.rows, self.bytes, self.sha256 = 0, 0, ""
 
 
 @dataclass(frozen=True)
@@ -280,7 +285,7 @@ def _sound(frames: Iterator[pl.DataFrame], name: str, ledger: Ledger) -> Iterato
     try:
         yield from frames
     except pl.exceptions.PolarsError as error:
-        raise _damaged_parquet(name, error, ledger) from None
+        raise damaged_parquet(name, error, ledger) from None
 
 
 def _of_text(opened: Opened, picks: Mapping[str, int], read: Read, ledger: Ledger, quick: bool) -> Iterator[Piece]:

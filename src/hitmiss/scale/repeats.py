@@ -10,26 +10,23 @@ import numpy as np
 
 from hitmiss.core import progress
 from hitmiss.io.diagnostics import Ledger, Place
-from hitmiss.scale.passes import hashes_of, locate, spill_hashes
+from hitmiss.scale.counting import hashes_of, locate
 from hitmiss.scale.plan import Shard, ShardPlan
-from hitmiss.scale.running import Executor, shares_disk
-from hitmiss.scale.spilling import Parts, Writer, scratch_folder
+from hitmiss.scale.running import Executor
 from hitmiss.scale.tallies import ShardTally, ordered
 from hitmiss.stats.sketch import Keys
 
 T = TypeVar("T")
-HASH_BYTES = 40
+HASH_BYTES = 32
 """What a hash costs while it is looked at: itself, and copies of it while hashes are sorted."""
 MOST = 1000
 """Repeated ids that are looked up; more would say nothing new."""
 
 
-def refuse_repeats(
-    tally: ShardTally, shards: Sequence[Shard], plan: ShardPlan, run: Executor, memory: int, scratch: str | None = None
-) -> None:
+def refuse_repeats(tally: ShardTally, shards: Sequence[Shard], plan: ShardPlan, run: Executor, memory: int) -> None:
     """Refuse where an id occurs twice in all shards. Equal hashes prove nothing: the ids themselves are compared.
 
-    Hashes that were not carried along are collected now; more than fit are put on disk in parts, by their range.
+    Hashes that were not carried along are collected now, as many at a time as fit, by their range.
     """
     if are_ascending(tally):
         return
@@ -39,34 +36,17 @@ def refuse_repeats(
     if not all(shard.facts.get("has_ids") for shard in tally.shards):
         return
     rows = sum(shard.rows for shard in tally.shards)
-    for hashed in _collected(shards, plan, run, rows, memory, scratch):
+    for hashed in _collected(shards, plan, run, rows, memory):
         refuse_hashes(repeated(ordered(hashed)), shards, plan, run)
 
 
-def _collected(
-    shards: Sequence[Shard], plan: ShardPlan, run: Executor, rows: int, memory: int, scratch: str | None
-) -> Iterator[Keys]:
+def _collected(shards: Sequence[Shard], plan: ShardPlan, run: Executor, rows: int, memory: int) -> Iterator[Keys]:
     """The hashes of all ids, as many at a time as fit; equal ones come together."""
-    n = -(-rows * HASH_BYTES // memory)
-    calls = [(shard, plan) for shard in shards]
-    if n <= 1:
+    n = max(-(-rows * HASH_BYTES // memory), 1)
+    for part in range(n):
+        low, high = part * 2**64 // n, (part + 1) * 2**64 // n - 1
+        calls = [(shard, plan, low, high) for shard in shards]
         yield np.concatenate(list(_told(run(hashes_of, calls), len(calls))))
-        return
-    with scratch_folder(scratch, 8 * rows) as folder:
-        parts = Parts(folder, tuple(i * 2**64 // n for i in range(n)))
-        if shares_disk(run):
-            for _ in _told(run(spill_hashes, [(*call, parts) for call in calls]), len(calls)):
-                pass
-        else:
-            writer = Writer(parts)
-            for hashed in _told(run(hashes_of, calls), len(calls)):
-                writer.add(hashed)
-            writer.flush()
-        for part in range(n):
-            progress.tell("comparing ids", part, n)
-            found = [hashed for hashed, _ in parts.read(part, rows)]
-            parts.drop(part)
-            yield found[0] if len(found) == 1 else np.concatenate([np.zeros(0, dtype=np.uint64), *found])
 
 
 def _told(found: Iterator[T], total: int) -> Iterator[T]:

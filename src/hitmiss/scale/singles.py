@@ -7,15 +7,15 @@ from typing import Final
 
 import numpy as np
 
-from hitmiss.scale.plan import KeyRanges, ShardPlan
-from hitmiss.scale.tallies import Cell, ShardTally
+from hitmiss.scale.plan import ShardPlan, Window
+from hitmiss.scale.tallies import Cell, ShardTally, ranges_of
 from hitmiss.stats.sketch import COARSE, EXACT, bins_of, first_key, scores_of
 
 CLOSER: Final = 44
 """Bits that are looked at before all are: scores that agree in these have few values."""
 
 
-def single_scores(tally: ShardTally, plan: ShardPlan, fetch: Callable[[KeyRanges], ShardTally]) -> dict[Cell, float]:
+def single_scores(tally: ShardTally, plan: ShardPlan, fetch: Callable[[Window], ShardTally]) -> dict[Cell, float]:
     """The score of each run that has no other one, by the values of its run columns; `tally` holds bins."""
     runs: dict[Cell, list[Cell]] = {}
     for cell in sorted(tally.cells):
@@ -24,7 +24,7 @@ def single_scores(tally: ShardTally, plan: ShardPlan, fetch: Callable[[KeyRanges
     found: dict[Cell, float] = {}
     for run, key in ends.items():
         for bits in (CLOSER, EXACT):
-            key = None if key is None else _only(fetch(_bin(runs[run], key, bits)), runs[run])
+            key = None if key is None else _only(fetch(_bin(key, bits)), runs[run])
         if key is not None:
             found[run] = float(scores_of(np.array([key], dtype=np.uint64))[0])
     return found
@@ -37,7 +37,7 @@ def _only(tally: ShardTally, cells: Sequence[Cell]) -> int | None:
     return bins.pop() if len(bins) == 1 else None
 
 
-def _bin(cells: Sequence[Cell], key: int, bits: int) -> KeyRanges:
-    first = int(first_key(bins_of(np.array([key], dtype=np.uint64), COARSE), COARSE)[0])
-    last = first | ((1 << (EXACT - COARSE)) - 1)
-    return KeyRanges(bits, tuple(cells), ((first,),) * len(cells), ((last,),) * len(cells))
+def _bin(key: int, bits: int) -> Window:
+    first = first_key(bins_of(np.array([key], dtype=np.uint64), COARSE), COARSE)
+    last = first | np.uint64((1 << (EXACT - COARSE)) - 1)
+    return Window(bits, ranges_of(first, last))

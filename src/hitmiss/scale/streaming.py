@@ -37,7 +37,7 @@ from hitmiss.scale.covering import Covering, settle_coverage, with_key
 from hitmiss.scale.looking import look
 from hitmiss.scale.passes import first_pass, second_pass
 from hitmiss.scale.passing_by import Stretches
-from hitmiss.scale.plan import KeyRanges, Shard, ShardPlan
+from hitmiss.scale.plan import Shard, ShardPlan, Window
 from hitmiss.scale.plugged import Plugged, plugged
 from hitmiss.scale.reading import Opened
 from hitmiss.scale.repeats import refuse_repeats
@@ -126,26 +126,25 @@ def _evaluate(
     plan = ShardPlan(reads, keep, EXACT, turned=looked.turned, threshold=threshold, key=looked.key)
     if not is_exact:
         plan = replace(plan, bits=COARSE, cuts=sketch.thresholds(forms), ids=plan.key is not None)
-    tally, covering = _count(shards, plan, run, memory, scratch)
+    tally, covering = _count(shards, plan, run, memory)
     if not is_exact and tally.n <= sketch.LARGE:
         plan = replace(plan, bits=EXACT, cuts=(), ids=plan.key is not None)
-        tally, covering = _count(shards, plan, run, memory, scratch)
+        tally, covering = _count(shards, plan, run, memory)
     singles = {} if plan.is_exact else single_scores(tally, plan, _Fetching(shards, plan, run))
     trials = assemble(tally, plan, singles=singles)
     trials = trials if finished is None else _as_run_says(trials, finished)
     if covering is not None:
         trials = with_key(trials, plan, covering)
     trials = replace(trials, header=files.named(replace(trials.header, reading=said)))
-    fetch: Callable[[KeyRanges], ShardTally] | None = None
+    fetch: Callable[[Window], ShardTally] | None = None
     if not plan.is_exact:
         fetch = _Fetching(shards, plan, run)
     elif not units and tally.n > sketch.LARGE and not needs_whole(forms):
-        cuts = sketch.thresholds(forms)
-        fetch = Resident(tally.plan, tally.names, tally.cells, cuts)
+        fetch = Resident(tally.plan, tally.names, tally.cells)
     if fetch is not None:
         rehearse = _Rehearsing(replace(design, bootstrap=0))
-        cells, longest = tuple(sorted(tally.cells)), max(shard.rows for shard in tally.shards)
-        stretches = Stretches(shards, plan, run, cells, longest, memory, scratch)
+        cells = tuple(sorted(tally.cells))
+        stretches = Stretches(shards, plan, run, cells, memory, scratch)
         trials = _sharpened(trials, cells, forms, fetch, stretches, rehearse)
     unchanged.refuse_changes()
     return Streamed(measure_trials(trials, design), trials)
@@ -176,7 +175,7 @@ class _Fetching:
     plan: ShardPlan
     run: Executor
 
-    def __call__(self, window: KeyRanges) -> ShardTally:
+    def __call__(self, window: Window) -> ShardTally:
         calls = [(shard, self.plan, window) for shard in self.shards]
         return merge_tallies(_told(self.run(second_pass, calls), len(calls), "shards read again"))
 
@@ -185,7 +184,7 @@ def _sharpened(
     trials: TalliedTrials,
     cells: Sequence[Cell],
     forms: Sequence[Form],
-    fetch: Callable[[KeyRanges], ShardTally],
+    fetch: Callable[[Window], ShardTally],
     stretches: Stretches,
     rehearse: Callable[[TalliedTrials], None],
 ) -> TalliedTrials:
@@ -193,11 +192,12 @@ def _sharpened(
     assert isinstance(trials.scored, ExactCells)
     resident = trials.scored if isinstance(fetch, Resident) else None
     binned = list(trials.scored.binned)
-    if isinstance(fetch, Resident):
-        binned = [coarsened(b, fetch.cuts) for b in binned]
+    cuts = sketch.thresholds(forms)
+    if resident is not None:
+        binned = [coarsened(b, cuts) for b in binned]
     stage = Rehearsal(ExactCells(binned))
     rehearse(replace(trials, scored=stage))
-    binned, asked = refine(binned, cells, stage.asked, fetch)
+    binned, asked = refine(binned, cells, stage.asked, fetch, cuts)
     mixed = fetch_open(binned, cells, asked, forms, fetch, stretches.memory)
     source = CoarseCells(ExactCells(mixed), tuple(forms), resident=resident)
     if resident is not None or not needs_every_score(source, asked, forms):
@@ -311,9 +311,7 @@ def kept_columns(
     return tuple(dict.fromkeys((*options.runs, *others, *columns)))
 
 
-def _count(
-    shards: Sequence[Shard], plan: ShardPlan, run: Executor, memory: int, scratch: str | None
-) -> tuple[ShardTally, Covering | None]:
+def _count(shards: Sequence[Shard], plan: ShardPlan, run: Executor, memory: int) -> tuple[ShardTally, Covering | None]:
     """All shards counted, each id once; and what they cover of the key, where there is one."""
     tally = merge_tallies(_told(run(first_pass, [(shard, plan) for shard in shards]), len(shards), "shards counted"))
     if tally.findings:
@@ -321,7 +319,7 @@ def _count(
         raise ledger.error()
     covering = settle_coverage(tally, shards, plan, run) if plan.key is not None else None
     if covering is None:
-        refuse_repeats(tally, shards, plan, run, memory, scratch)
+        refuse_repeats(tally, shards, plan, run, memory)
     return replace(tally, ids=None), covering
 
 

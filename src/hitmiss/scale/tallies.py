@@ -24,7 +24,7 @@ from hitmiss.core.question import SYSTEM
 from hitmiss.core.trials import combined, text_codes
 from hitmiss.io.diagnostics import Finding
 from hitmiss.scale.plan import Window
-from hitmiss.stats.sketch import EXACT, Keys, first_key, keys_of
+from hitmiss.stats.sketch import EXACT, Keys, bins_of, first_key, keys_of, scores_of
 
 Cell = tuple[str, ...]
 Counts = NDArray[np.int64]
@@ -32,6 +32,7 @@ FORMAT: Final = 2
 MOST_CELLS: Final = 200_000
 """Combinations of slices (and units) that are counted apart; each costs a kilobyte or so, whatever it holds."""
 LOWEST: Final = keys_of([-np.inf])[0]
+ZERO: Final = keys_of([0.0])[0]
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,9 @@ class Binned:
     def each(self) -> Counts:
         """How many trials each bin holds."""
         return np.ones(len(self.bins), dtype=np.int64) if self.counts is None else self.counts
+
+
+NOTHING: Final = Binned(np.zeros(0, dtype=np.uint64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -343,6 +347,32 @@ def _cell_codes(answer: pl.DataFrame, cells: Sequence[str]) -> tuple[NDArray[np.
         )
     columns = [[texts[place] for place in codes[row].tolist()] for codes, texts in places]
     return code, list(zip(*columns, strict=True))
+
+
+def ranges_of(first: Keys, last: Keys) -> tuple[tuple[float, float], ...]:
+    """Ranges of keys as ranges of scores.
+
+    >>> ranges_of(keys_of([-1.0]), keys_of([0.0]) - np.uint64(1))  # nothing between the lowest number above 0 and 0
+    ((-1.0, -5e-324),)
+    """
+    lowest, highest = keys_of([-np.inf, np.inf])
+    last = np.where(last == ZERO - np.uint64(1), last - np.uint64(1), last)  # the key that −0.0 would have
+    ends = (scores_of(np.clip(keys, lowest, highest)) + 0.0 for keys in (first, last))
+    return tuple(zip(*(end.tolist() for end in ends), strict=True))
+
+
+def truncated(keys: Keys, bits: int, cuts: tuple[float, ...]) -> Keys:
+    """The lowest key of each key's bin; a cut begins a bin of its own.
+
+    >>> truncated(keys_of([1.0, 1.3, 1.4]), 14, (1.35,)) == keys_of([1.0, 1.25, 1.35])
+    array([ True,  True,  True])
+    """
+    if bits == EXACT:
+        return keys
+    lowest: Keys = np.maximum(first_key(bins_of(keys, bits), bits), LOWEST)
+    for cut in keys_of(sorted(cuts)) if cuts else ():
+        lowest[(keys >= cut) & (lowest < cut)] = cut
+    return lowest
 
 
 def counted(keys: Keys) -> Binned:
