@@ -78,8 +78,8 @@ def test_nothing_stays_when_it_is_interrupted(tmp_path: Path, number: signal.Sig
     script = f"""
 import os
 from hitmiss.scale import passing_by, streaming
-from hitmiss.stats import condensing
-condensing.LARGE, streaming.BYTES_A_TRIAL, passing_by.STRETCH_BYTES = 4, 10**9, 10**4
+from hitmiss.stats import sketch
+sketch.LARGE, streaming.BYTES_A_TRIAL, passing_by.STRETCH_BYTES = 4, 10**9, 10**4
 read = passing_by.Stretches._read
 def interrupted(self, folders):
     assert os.listdir({str(tmp_path / "scratch")!r})

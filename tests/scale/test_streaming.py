@@ -210,4 +210,4 @@ def test_very_many_slices_are_counted_as_few_are(tmp_path: Path) -> None:
     write(frame, tmp_path / "a.parquet")
     a, b, _ = both([tmp_path / "a.parquet"], 10**8, by=["codec"], metrics=["eer", "dcf_at(threshold=0.25)", "roc_auc"])
     assert_same(a, b, close=("roc_auc",))
-    assert len(b.estimates) > 2100
+    assert len(b.estimates) > 1400

@@ -37,6 +37,7 @@ class How:
     cluster: str | None = None
     memory: str = "1GB"
     scratch: str | None = None
+    engine: str | None = None
 
 
 def flag(counts: bool, cluster: str | None) -> str:
@@ -62,12 +63,18 @@ def _table(files: list[str]) -> TableAddress | None:
 
 def evaluated(files: list[str], reading: ReadSpec, asked: Design, how: How) -> tuple[Results, Trials]:
     """The figures of shards, counts or tallies, and what stands for their trials."""
+    from hitmiss.core.errors import UsageError
+
     table = _table(files)
     if table is not None:
         from hitmiss.scale.warehouse import evaluate_table
 
         refuse_key("a table", how.key)
         refuse_together(files[0], {"--counts": how.counts, "--cluster": how.cluster})
+        if how.engine is not None and how.engine != table.engine:
+            raise UsageError(
+                f"{files[0]} is counted by {table.engine}; leave --engine {how.engine} out", code="other-engine"
+            )
         counted = evaluate_table(table, reading=reading, design=asked, memory=size(how.memory))
         return counted.results, counted.trials
     are_tallies = all(name.endswith(".tally") for name in files)
@@ -75,6 +82,8 @@ def evaluated(files: list[str], reading: ReadSpec, asked: Design, how: How) -> t
         refuse_key("a file of counts" if how.counts else "a tally", how.key)
     if how.counts:
         refuse_together("--counts", {"--cluster": how.cluster})
+    if how.engine is not None and (how.counts or are_tallies):
+        raise UsageError("counts are counted already; leave --engine out", code="counted-already")
     if are_tallies:
         return measured_tallies(files, reading, asked)
     if how.counts:
@@ -88,6 +97,7 @@ def evaluated(files: list[str], reading: ReadSpec, asked: Design, how: How) -> t
         found = evaluate_streamed(
             files,
             run=run,
+            engine=how.engine or "polars",
             memory=size(how.memory),
             scratch=how.scratch,
             key=how.key,
@@ -168,6 +178,7 @@ def size(text: str) -> int:
 
 FILES = "Score file(s): shards of one run, or one file a run with --seeds. `-` is stdin; globs and .gz are understood."
 
+ENGINE = "Who counts the files where they need not fit into memory (as --stream); the figures are the same."
 CLUSTER = "Count the files on a Ray cluster: auto (this machine's cores), HOST:PORT or ray://HOST:PORT."
 
 
@@ -192,6 +203,7 @@ def score(
     scratch: Annotated[
         str | None, typer.Option(metavar="FOLDER", help="Where --stream puts for a while what --memory does not hold.")
     ] = None,
+    engine: Annotated[str | None, typer.Option(metavar="polars|duckdb", help=ENGINE)] = None,
     cluster: Annotated[str | None, typer.Option(metavar="auto|ADDRESS", help=CLUSTER)] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Reversed or constant scores are a failure.")] = False,
     output: Annotated[str | None, typer.Option("--output", "-o", help="Write the results (JSON) here too.")] = None,
@@ -203,9 +215,9 @@ def score(
     """Score files to figures: pooled, per domain, with intervals, averages, warnings and a signature."""
     asked = asked.changed(seeds=seeds, calibration=calibration if calibrate_on else None)
     development: Trials | None = None
-    if stream or counts or cluster or is_asked(scores):
+    if stream or counts or cluster or engine or is_asked(scores):
         refuse_together(flag(counts, cluster), {"--seeds": seeds, "--calibrate-on": calibrate_on})
-        how = How(key, counts, cluster, memory, scratch)
+        how = How(key, counts, cluster, memory, scratch, engine)
         results, trials = evaluated(scores, reading, asked, how)
     else:
         from hitmiss.evaluation.protocol import measure_files, read_side

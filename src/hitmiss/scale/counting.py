@@ -7,7 +7,7 @@ the file is read again as the door reads it, and the door's own checks tell what
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -15,162 +15,22 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from hitmiss.core import progress
 from hitmiss.core.question import SYSTEM, ReadSpec
-from hitmiss.io import tables
-from hitmiss.io.checks import ABSTAINED, check_ids, check_labels, check_scores, to_numbers
+from hitmiss.io.checks import ABSTAINED, check_ids, check_labels, check_scores
 from hitmiss.io.columns import Reading, understand
-from hitmiss.io.diagnostics import Finding, Ledger, Place, Stop, quoted
+from hitmiss.io.diagnostics import Finding, Ledger, Place, Stop
 from hitmiss.io.parse import Table
 from hitmiss.io.tables import Stack
-from hitmiss.scale.keyfile import AT, UNLISTED, Joined, beside, conflicts, door_pieces, key_of
+from hitmiss.scale.engines import find_engine, places_of
+from hitmiss.scale.keyfile import AT, Joined, conflicts, door_pieces, key_of
 from hitmiss.scale.plan import Shard, ShardPlan, Window
-from hitmiss.scale.reading import Opened, Read, damaged_parquet, digest, open_shard, pieces, rows_of_parquet
+from hitmiss.scale.reading import Opened, Read, damaged_parquet, digest, pieces, rows_of_parquet
+from hitmiss.scale.sheets import ID, LISTED, NOBODY, Sheet, decided, hashed_id, id_columns, needed, open_sheet
 from hitmiss.scale.tallies import Binned, Cell, ShardFact, ShardTally, cells_of_counts
 from hitmiss.stats.sketch import EXACT, Keys
 
 ENOUGH: Final = 1000
 """Faults after which a shard is not read any further."""
-EMPTY: Final = np.uint64(pl.Series([""]).hash()[0])
-ID, NOBODY = " id", " without an id"
-"""Names that no column of ours has."""
-
-
-@dataclass(frozen=True, eq=False)
-class Sheet:
-    """A shard as a table under our names: texts, never null; `score` a number, null where the file has none to read.
-
-    opened     what was recognised
-    lazy       the rows; with a key, its columns beside them, and `AT` (null where the key lacks the id)
-    read       what the last reading of the file found; a Parquet file is read by the engine and says nothing here
-    """
-
-    opened: Opened
-    plan: ShardPlan
-    lazy: pl.LazyFrame
-    read: Read
-    ids: Ids
-
-    @property
-    def identity(self) -> list[str]:
-        """The columns that name a trial."""
-        return [n for n in ("item", "target", *self.plan.options.runs) if n in self.opened.match.picks]
-
-    @property
-    def trials(self) -> pl.LazyFrame:
-        """The trials to be counted: values renamed, scores turned round, decisions at a threshold made."""
-        plan, lazy = self.plan, self.lazy
-        if plan.key is not None:
-            lazy = lazy.filter(pl.col(AT).is_not_null())
-        renamed = [pl.col(name).replace(dict(to)) for name, to in plan.options.rename.items() if name in plan.cells]
-        score = pl.col("score")
-        turned = {"": score, "sign": -score, "complement": 1 - score}[plan.turn]
-        lazy = lazy.with_columns(*renamed, turned.alias("score"))
-        if "decision" in plan.cells and plan.threshold is not None:
-            lazy = lazy.with_columns(decision=_decided(plan.threshold))
-        return lazy
-
-
-@dataclass
-class Ids:
-    """Ids as they pass by in the order of a file: whether they ascend, which proves that none of them repeats."""
-
-    wanted: bool = False
-    is_ascending: bool = True
-    first: str | None = None
-    last: str = ""
-
-    def note(self, items: pl.Series) -> None:
-        """The next ones."""
-        if not (self.wanted and self.is_ascending and len(items)):
-            return
-        follows = self.first is None or items[0] > self.last
-        self.is_ascending = follows and items[0] != "" and bool((items[1:] > items[:-1]).all())
-        self.first, self.last = items[0] if self.first is None else self.first, items[-1]
-
-    @property
-    def range(self) -> list[str] | None:
-        """The first and the last id, where all ascend."""
-        return [self.first, self.last] if self.wanted and self.is_ascending and self.first is not None else None
-
-
-def open_sheet(shard: Shard, plan: ShardPlan, ledger: Ledger, columns: Sequence[str] | None = None) -> Sheet:
-    """Recognise the columns of a shard and make a table of it; `columns`: those to be read, where not all that are counted."""
-    own = open_shard(shard, plan.options, ledger, "both" if plan.key is None else "scores")
-    opened = own if plan.key is None else beside(own, plan.key)
-    wanted = columns if columns is not None else needed(opened, plan, ledger)
-    key = None if plan.key is None else key_of(plan.key, plan.options)
-    names = wanted if key is None else [*wanted, *key.files.on, *key.files.shared]
-    picks = {name: at for name, at in own.match.picks.items() if name in names}
-    read, ids = Read(), Ids()
-    lazy = _scanned(own, picks) if own.is_parquet else None
-    if lazy is None:
-        lazy = _streamed(own, picks, read, ids, plan.options, ledger)
-    if key is not None:
-        lazy = key.beside(lazy, key.first(shard.system, plan.options))
-    if "score" not in picks and "score" in wanted:
-        lazy = lazy.with_columns(score=pl.lit(0.0))  # decisions alone are counted as if all scores were the same
-    return Sheet(opened, plan, lazy, read, ids)
-
-
-def needed(opened: Opened, plan: ShardPlan, ledger: Ledger) -> list[str]:
-    """The columns that are counted; one that the plan keeps and the file lacks is a fault."""
-    picks = opened.match.picks
-    has_decision = plan.threshold is not None or "decision" in picks
-    absent = [name for name in plan.keep if name not in picks and not (name == "decision" and has_decision)]
-    if absent:
-        there = ", ".join(map(quoted, picks))
-        what = f"there is no column {quoted(absent[0])}; there are {there}"
-        fix = f"say which one it is with --column {absent[0]}=NAME"
-        raise ledger.stop("missing-column", what, fix, [Place(opened.name, 1)], absent[0])
-    names = ["item", "target", *plan.options.runs, "label", "score", *plan.keep]
-    return [name for name in dict.fromkeys(names) if name in picks or name == "score"]
-
-
-def _scanned(opened: Opened, picks: Mapping[str, int]) -> pl.LazyFrame | None:
-    """A Parquet file as the engine reads it; None where a column is of a type that wants a closer look."""
-    names = opened.shape.names
-    assert names is not None
-    lazy = pl.scan_parquet(opened.shard.path, glob=False)
-    schema, columns = lazy.collect_schema(), []
-    for ours, at in picks.items():
-        if at < 0:  # the name of the system
-            columns.append(pl.lit(opened.shard.system).alias(ours))
-            continue
-        kind, column = schema[names[at]], pl.col(names[at])
-        if ours in opened.match.numeric:
-            if not tables.is_plain_number(kind):
-                return None  # dates, booleans and the like are no scores, long whole numbers may not fit
-            columns.append(column.cast(pl.Float64).alias(ours))
-        elif kind.is_nested() or kind in (pl.Object, pl.Duration, pl.Binary):
-            return None
-        else:
-            columns.append((column if kind == pl.String else column.cast(pl.String)).fill_null("").alias(ours))
-    return lazy.select(columns)
-
-
-def _streamed(
-    opened: Opened, picks: Mapping[str, int], read: Read, ids: Ids, options: ReadSpec, ledger: Ledger
-) -> pl.LazyFrame:
-    """Any other file, read piece by piece by our own reader for an engine that takes the pieces as they come."""
-    from polars.io.plugins import register_io_source
-
-    def source(columns: list[str] | None, predicate: pl.Expr | None, *_: int | None) -> Iterator[pl.DataFrame]:
-        read.begin()
-        chosen = list(picks) if columns is None else columns
-        wanted = {name: at for name, at in picks.items() if name in chosen or name == "item"} or dict(picks)
-        for piece in pieces(opened, wanted, read, ledger, quick=True):
-            frame = piece.frame
-            if "score" in wanted:
-                frame = frame.with_columns(to_numbers(frame["score"], options.decimal_sign)[0].alias("score"))
-            if "item" in wanted:
-                ids.note(frame["item"])
-            frame = frame.select(chosen)
-            yield frame if predicate is None else frame.filter(predicate)
-            progress.tell(f"rows of {opened.name}", read.rows, None)
-
-    schema = {name: pl.Float64() if name == "score" else pl.String() for name in picks}
-    return register_io_source(source, schema=schema)
 
 
 def count(shard: Shard, plan: ShardPlan, window: Window | None = None) -> ShardTally:
@@ -182,7 +42,7 @@ def count(shard: Shard, plan: ShardPlan, window: Window | None = None) -> ShardT
     name, rows = shard.name, 0
     sha, size = "", 0
     try:
-        sheet = open_sheet(shard, plan, ledger)
+        sheet = open_sheet(shard, plan, ledger, carry=is_first and plan.ids)
         opened = sheet.opened
         facts = {"layout": opened.match.layout, "columns": dict(opened.match.theirs)}
         facts["has_ids"] = "item" in opened.match.picks
@@ -216,92 +76,33 @@ class _Found:
 
 
 def _counted(sheet: Sheet, window: Window, is_first: bool, ledger: Ledger) -> _Found:
-    plan = sheet.plan
-    with_ids = is_first and plan.ids and "item" in sheet.opened.match.picks
+    plan, ids, is_odd = sheet.plan, None, False
     sheet.ids.wanted = is_first and not plan.ids and not plan.is_exact and sheet.identity == ["item"]
     try:
-        answer, ids = ENGINES[plan.engine](sheet, window, with_ids)
+        answer = find_engine(plan.engine)(sheet, window)
+        if sheet.carry:
+            carried = (
+                answer if ID in answer.columns else sheet.rows.select(id_columns(sheet)).collect(engine="streaming")
+            )
+            ids, is_odd = carried[ID].to_numpy(), bool(carried[NOBODY].any())
+            if ID in answer.columns:
+                answer = answer.filter(pl.col(LISTED)).drop(ID, NOBODY, LISTED)
         if sheet.ids.wanted and sheet.ids.first is None:  # a Parquet file: nobody has seen the ids yet
             for frame in sheet.lazy.select("item").collect_batches(maintain_order=True, engine="streaming"):
                 sheet.ids.note(frame["item"])
                 if not sheet.ids.is_ascending:
                     break
-        if is_first and _is_odd(answer, ids, sheet):
+        if is_first and (is_odd or _is_odd(answer, sheet)):
             look_closely(sheet, ledger)
     except pl.exceptions.PolarsError as error:
         raise damaged_parquet(sheet.opened.name, error, ledger) from None
     if ledger.findings:
         return _Found()
     answer, noted = _settled(answer, sheet, window)
-    hashed = None if ids is None else ids.to_numpy()
-    return _Found(cells_of_counts(answer, plan.cells, window), hashed, noted if is_first else {})
+    return _Found(cells_of_counts(answer, plan.cells, window), ids, noted if is_first else {})
 
 
-def by_polars(sheet: Sheet, window: Window, with_ids: bool) -> tuple[pl.DataFrame, pl.Series | None]:
-    """The counts of a window, and the hashes of all ids where they are asked for.
-
-    Whole scores come as they are, one row a trial: sorting them takes less than grouping them. Bins are grouped by
-    polars on all cores, a piece of the file at a time.
-    """
-    plan, cells = sheet.plan, list(sheet.plan.cells)
-    trials = sheet.trials
-    if window.ranges is not None:
-        inside = [pl.col("score").is_between(first, last) for first, last in window.ranges]
-        trials = trials.filter(pl.any_horizontal(pl.col("score").is_nan(), *inside))
-    texts = [pl.col(name).cast(pl.Categorical) for name in cells]
-    if window.bits == EXACT:
-        extra = [_hash(sheet).alias(ID)] if with_ids and plan.key is None else []
-        answer = trials.select(*texts, "score", *extra).collect(engine="streaming")
-        ids = answer[ID] if extra else None
-        return answer.select(*cells, "score"), ids if not with_ids or extra else all_hashes(sheet)
-    place = pl.col("score").map_batches(_places(window.bits), return_dtype=pl.Int64, is_elementwise=True)
-    keys = [*cells, place.alias("place")]
-    if window.cuts:
-        keys.append(pl.sum_horizontal(pl.col("score") >= cut for cut in sorted(window.cuts)).alias("part"))
-    ends = [pl.col("score").min().alias("low"), pl.col("score").max().alias("high")]
-    checked = ends if plan.options.score_kind == "probability" else []
-    answer = trials.group_by(keys).agg(pl.len().cast(pl.Int64).alias("n"), *checked).collect(engine="streaming")
-    return answer, all_hashes(sheet) if with_ids else None
-
-
-def all_hashes(sheet: Sheet) -> pl.Series:
-    """The hashes of all ids of a shard."""
-    return sheet.lazy.select(_hash(sheet).alias(ID)).collect(engine="streaming")[ID]
-
-
-ENGINES: Final[dict[str, Callable[[Sheet, Window, bool], tuple[pl.DataFrame, pl.Series | None]]]] = {
-    "polars": by_polars
-}
-
-
-def _hash(sheet: Sheet) -> pl.Expr:
-    """A hash of what must be there once: the id, with its target and run where there are any; or its row of the key."""
-    if sheet.plan.key is not None:
-        return pl.col(AT).fill_null(pl.lit(UNLISTED, dtype=pl.UInt64))
-    named = sheet.identity
-    return pl.col("item").hash() if named == ["item"] else pl.struct(named).hash()
-
-
-def _places(bits: int) -> Callable[[pl.Series], pl.Series]:
-    """The highest bits of scores as they are: a bin by another name (see `bins_from_places`)."""
-
-    def places(score: pl.Series) -> pl.Series:
-        values = score.to_numpy() + 0.0  # −0.0 + 0.0 is 0.0; null becomes NaN here and null again below
-        with np.errstate(invalid="ignore", over="ignore"):
-            is_odd = np.isnan(np.add.reduce(values))  # where a score is NaN, or where both infinities are
-        if is_odd:
-            values[np.isnan(values)] = np.nan  # NaN has many spellings, some with nothing in the highest bits
-        found = pl.Series(score.name, values.view(np.int64) >> np.int64(EXACT - bits) & np.int64((1 << bits) - 1))
-        return found.set(score.is_null(), None) if score.null_count() else found
-
-    return places
-
-
-def _decided(threshold: float) -> pl.Expr:
-    return pl.when(pl.col("score") >= threshold).then(pl.lit("1")).otherwise(pl.lit("0"))
-
-
-def _is_odd(answer: pl.DataFrame, ids: pl.Series | None, sheet: Sheet) -> bool:
+def _is_odd(answer: pl.DataFrame, sheet: Sheet) -> bool:
     """Whether the counts show something that the door would look at, or refuse."""
     options = sheet.plan.options
     column = answer["score"] if "score" in answer.columns else answer["place"]
@@ -311,10 +112,6 @@ def _is_odd(answer: pl.DataFrame, ids: pl.Series | None, sheet: Sheet) -> bool:
         low, high = ("low", "high") if "low" in answer.columns else ("score", "score")
         if not (answer[low].fill_nan(None).min() or 0.0) >= 0.0 or (answer[high].fill_nan(None).max() or 0.0) > 1.0:  # type: ignore[operator]
             return True
-    if ids is not None and sheet.plan.key is None and sheet.identity == ["item"] and bool((ids == EMPTY).any()):
-        return True
-    if ids is not None and sheet.identity != ["item"]:
-        return bool(sheet.lazy.select((pl.col("item") == "").any()).collect(engine="streaming").item())
     return bool(_words(answer, options).problems) or conflicts(sheet.lazy, sheet.plan.key, options)
 
 
@@ -397,10 +194,10 @@ def _worst(lost: pl.DataFrame, plan: ShardPlan, window: Window, reading: Reading
     score = pl.select(pl.when(is_low).then(float("-inf")).otherwise(float("inf"))).to_series()
     lost = lost.with_columns(score.alias("score")).filter(score.is_in(ends))
     if "decision" in plan.cells and plan.threshold is not None:
-        lost = lost.with_columns(decision=_decided(plan.threshold).cast(lost.schema["decision"]))
+        lost = lost.with_columns(decision=decided(plan.threshold).cast(lost.schema["decision"]))
     if window.bits == EXACT:
         return lost
-    place = _places(window.bits)(lost["score"]).alias("place")
+    place = places_of(window.bits)(lost["score"]).alias("place")
     if window.cuts:
         lost = lost.with_columns(
             part=pl.sum_horizontal(pl.col("score") >= c for c in window.cuts).cast(lost.schema["part"])
@@ -449,7 +246,7 @@ def hashes_of(shard: Shard, plan: ShardPlan, low: int = 0, high: int = 2**64 - 1
     ledger = Ledger()
     try:
         sheet = open_sheet(shard, plan, ledger, _naming(plan))
-        hashed = sheet.lazy.select(_hash(sheet).alias(ID), (pl.col("item") == "").alias(NOBODY))
+        hashed = sheet.lazy.select(hashed_id(sheet).alias(ID), (pl.col("item") == "").alias(NOBODY))
         found = hashed.filter(pl.col(ID).is_between(low, high)).collect(engine="streaming")
     except pl.exceptions.PolarsError as error:
         ledger.findings or damaged_parquet(shard.name, error, ledger)
@@ -465,7 +262,7 @@ def locate(shard: Shard, plan: ShardPlan, wanted: frozenset[int]) -> list[tuple[
     sheet = open_sheet(shard, plan, ledger, _naming(plan))
     among = pl.Series(sorted(wanted), dtype=pl.UInt64).implode()
     for table in _door_pieces(sheet.opened, _naming(plan), plan, ledger):
-        hashed = table.frame.select(_hash(sheet).alias(ID))[ID]
+        hashed = table.frame.select(hashed_id(sheet).alias(ID))[ID]
         for row in hashed.is_in(among).arg_true().to_list():
             found.append((int(hashed[row]), Place(table.name, table.line(row), item=table.frame["item"][row])))
     return found

@@ -14,11 +14,11 @@ from hitmiss.core.trials import Source
 from hitmiss.engine.counted import TalliedTrials
 from hitmiss.io.checks import no_common_id, note_missing, refuse_missing
 from hitmiss.io.diagnostics import Ledger, Place, Stop
-from hitmiss.scale.counting import open_sheet
 from hitmiss.scale.keyfile import AT, UNLISTED, Joined, Key, door_pieces, key_of
 from hitmiss.scale.plan import Shard, ShardPlan
 from hitmiss.scale.repeats import refuse_hashes, repeated
 from hitmiss.scale.running import Executor
+from hitmiss.scale.sheets import open_sheet
 from hitmiss.scale.tallies import ShardTally, ordered
 
 MOST: Final = 1000

@@ -117,14 +117,18 @@ def _decision(score: str, question: Question) -> str:
     if question.threshold is not None:
         return f"CASE WHEN {score} >= {number(question.threshold)} THEN '1' ELSE '0' END"
     word = _cell("decision", question)
+    if not question.positive:  # the words as they are: whoever asked knows what they mean
+        return word
     said = f"WHEN {word} IN ({', '.join(map(text, question.positive))}) THEN '1'"
     silent = ", ".join(map(text, ("abstain", "uncertain", "-1")))
     return f"CASE WHEN {word} = '' THEN '' WHEN {word} IN ({silent}) THEN '-1' {said} ELSE '0' END"
 
 
 def _place(bits: int) -> str:
-    """The highest bits of a double as they are; −0.0 is 0.0."""
-    plain = f"CASE WHEN {quoted(SCORE)} = 0 THEN CAST(0 AS DOUBLE) ELSE {quoted(SCORE)} END"
+    """The highest bits of a double as they are; −0.0 is 0.0, and NaN has one spelling."""
+    score = quoted(SCORE)
+    zero, nan = f"WHEN {score} = 0 THEN {number(0.0)}", f"WHEN ISNAN({score}) THEN {number(float('nan'))}"
+    plain = f"CASE {zero} {nan} ELSE {score} END"
     return f"(CAST(CAST({plain} AS BIT) AS UBIGINT) >> {EXACT - bits})"
 
 
@@ -134,9 +138,12 @@ def _part(cuts: Sequence[float]) -> str:
 
 
 def _inside(window: Window, question: Question) -> str:
-    conditions = [f"NOT ({_is_nan(quoted(SCORE))})"] if question.nan == "drop" else []
+    """Which trials are counted; those without a score always, unless they are dropped: whoever asked looks at them."""
+    lost = _is_nan(quoted(SCORE))
+    conditions = [f"NOT ({lost})"] if question.nan == "drop" else []
     if window.ranges is not None:
-        conditions.append(_any(f"{quoted(SCORE)} BETWEEN {number(a)} AND {number(b)}" for a, b in window.ranges))
+        inside = [f"{quoted(SCORE)} BETWEEN {number(a)} AND {number(b)}" for a, b in window.ranges]
+        conditions.append(_any([*inside, *([] if question.nan == "drop" else [lost])]))
     return " AND ".join(conditions)
 
 

@@ -34,6 +34,7 @@ from hitmiss.scale.coarse import (
 )
 from hitmiss.scale.counting import joined
 from hitmiss.scale.covering import Covering, settle_coverage, with_key
+from hitmiss.scale.engines import find_engine
 from hitmiss.scale.looking import look
 from hitmiss.scale.passes import first_pass, second_pass
 from hitmiss.scale.passing_by import Stretches
@@ -70,6 +71,7 @@ def evaluate_streamed(
     protocol: str | Path | Protocol | None = None,
     *,
     run: Executor = sequential,
+    engine: str = "polars",
     memory: int = MEMORY,
     scratch: str | None = None,
     key: str | Sequence[str] | None = None,
@@ -80,8 +82,9 @@ def evaluate_streamed(
     """As `evaluate`, for files that need not fit into memory.
 
     `scores` is a path, a pattern or a list of these; the files carry their labels, or `key` does. `memory` bounds (in
-    bytes) what is kept of them; what does not fit is put on disk for a while, in a folder made in `scratch`. `run` makes
-    the passes over the shards: here one after the other, or any executor of the same shape. `design` is what is asked;
+    bytes) what is kept of them; what does not fit is put on disk for a while, in a folder made in `scratch`. `engine`
+    counts a shard: polars or duckdb. `run` makes the passes over the shards: here one after the other, or any executor of
+    the same shape. Whoever counts, the figures are the same to the last bit. `design` is what is asked;
     keywords instead of it are those of `Design.of`: metrics, by, gap, threshold, bootstrap, unit, seed, level, interval.
     """
     design = design or asked_design(protocol, asked)
@@ -91,19 +94,24 @@ def evaluate_streamed(
         fetched(key, scratch) as labels,
         plugged(found, said, scratch) as files,
     ):
-        return _evaluate(files, said, design, labels, run, memory, scratch)
+        return _evaluate(files, said, design, labels, _Means(run, engine, memory, scratch))
+
+
+@dataclass(frozen=True)
+class _Means:
+    """What an evaluation is made with: who makes the passes, who counts, how much memory, which folder for a while."""
+
+    run: Executor
+    engine: str
+    memory: int
+    scratch: str | None
 
 
 def _evaluate(
-    files: Plugged,
-    said: ReadSpec,
-    design: Design,
-    key: str | Sequence[str] | None,
-    run: Executor,
-    memory: int,
-    scratch: str | None,
+    files: Plugged, said: ReadSpec, design: Design, key: str | Sequence[str] | None, means: _Means
 ) -> Streamed:
-    scores, reads = files.scores, files.options
+    find_engine(means.engine)
+    scores, reads, run, scratch = files.scores, files.options, means.run, means.scratch
     chosen, threshold = design.protocol, design.threshold
     wanted = list(design.metrics) or list(chosen.metrics if chosen else ())
     finished = open_finished(scores, reads)
@@ -115,7 +123,7 @@ def _evaluate(
     shards = [Shard(str(path), system) for path in expand(scores) for system in reads.score_columns or (None,)]
     reads = reads if not reads.score_columns else reads.changed(runs=(*reads.runs, SYSTEM))
     unchanged = Stamps.of(shards)
-    looked = look(shards, key, reads, columns, memory)
+    looked = look(shards, key, reads, columns, means.memory)
     opened, memory, columns = looked.opened, looked.memory, list(looked.columns)
     keep = kept_columns(opened[0], wanted, columns, threshold, reads)
     expected = looked.expected
@@ -123,7 +131,7 @@ def _evaluate(
     if units and not is_exact:
         raise too_many_for_units(units, expected)
     forms = asked_forms(wanted, chosen, reads)
-    plan = ShardPlan(reads, keep, EXACT, turned=looked.turned, threshold=threshold, key=looked.key)
+    plan = ShardPlan(reads, keep, EXACT, turned=looked.turned, threshold=threshold, key=looked.key, engine=means.engine)
     if not is_exact:
         plan = replace(plan, bits=COARSE, cuts=sketch.thresholds(forms), ids=plan.key is not None)
     tally, covering = _count(shards, plan, run, memory)
