@@ -210,6 +210,27 @@ def test_files(way: Callable[[Path, str], Figures], tmp_path: Path) -> None:
         assert served or may_refuse or name not in TAKEN, f"{way.__name__}: {name!r} is refused"
 
 
+@pytest.mark.parametrize("first", range(3))
+def test_reports_exports_and_claims_serve_every_name(tmp_path: Path, first: int) -> None:
+    """Each name through the verbs that take results: the report and the export show it, and the claim holds."""
+    for at, name in enumerate(dict.fromkeys((HARMLESS, *NAMES, *RUN_NAMES))):
+        if name in ("id", "item", "label", "score", "") or at % 3 != first:
+            continue
+        path, out, page = write_csv(tmp_path / "t.csv", table(name)), tmp_path / "r.json", tmp_path / "r.html"
+        # a name with a comma cannot be written after --by; a file may give it another
+        code = run(["score", str(path), "-m", "eer", "--by", name, "--bootstrap", "0", "-o", str(out)])
+        if code:
+            assert code in (2, 3) and name not in TAKEN, f"{name!r} is refused"
+            continue
+        found = Results.load(out)
+        assert {key for e in found for key in e.slice} <= {name}, name
+        assert run(["verify", str(out), str(path)]) == 0, f"verify: {name!r}"
+        assert run(["report", str(out), "-o", str(page)]) == 0, f"report: {name!r}"
+        assert run(["export", str(out), "--to", "csv", "-o", str(tmp_path / "r.csv")]) == 0, f"export: {name!r}"
+        rows = (tmp_path / "r.csv").read_text()
+        assert all(value in rows for value in "xyz"), name
+
+
 @pytest.mark.parametrize("name", ["target", "system", "seconds", "label_word"])
 def test_results_and_gates_know_the_users_name(tmp_path: Path, name: str) -> None:
     path, out = write_csv(tmp_path / "t.csv", table(name)), tmp_path / "r.json"
