@@ -276,7 +276,9 @@ def _languages(design: Design, asked: Languages, reading: ReadSpec, files: Files
             skip_missing=asked.skip_missing,
         )
     else:
-        run = load_any(words, asked.group, languages=list(asked.names) or None, spec=reading, deciding=deciding)
+        joined: dict[str, Any] = {"key": files.key, "label_cut": asked.label_cut}
+        names = list(asked.names) or None
+        run = load_any(words, asked.group, languages=names, spec=reading, deciding=deciding, **joined)
     plan: dict[str, Any] = {"bootstrap": design.bootstrap, "unit": design.unit, "seed": design.seed}
     return evaluate_run(run, level=design.level, undefined=design.undefined or "zero", **plan).results
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hitmiss.protocols.toxicity import Board, Run
 
 MOST_LISTED = 1000
+KEY = "File with the labels, by id; columns of the same names as in FILES are types of toxicity, each scored."
 FILES = "Instead of --pred_dir: file(s) in which a column, or else the name, tells the language (CSV, Parquet …); FOLDER:RUN_TAG."
 
 
@@ -33,6 +34,8 @@ class Where:
     group: str | None
     languages: list[str] | None
     skip_missing: bool
+    key: str | None = None
+    label_cut: float | None = None
 
 
 @grouped(reading=groups.reading, asked=partial(groups.drawing, bootstrap=1000))
@@ -54,6 +57,10 @@ def toxicity(
         bool, typer.Option("--spreadsheet-safe", help="Dumps whose cells no spreadsheet takes for a formula.")
     ] = False,
     group: Annotated[str | None, typer.Option(help="Column to go by in FILES, where it is not language.")] = None,
+    key: Annotated[str | None, typer.Option(help=KEY)] = None,
+    label_cut: Annotated[
+        float | None, typer.Option(help="Labels are shares of annotators: toxic from this share on, 0.5.")
+    ] = None,
     identity: Annotated[list[str] | None, typer.Option(help="Column(s) that mark identities: bias metrics.")] = None,
     threshold: Annotated[float | None, typer.Option(help="Decide at this threshold, whatever the files say.")] = None,
     threshold_rule: Annotated[str, typer.Option(help="same, first or per-row, where it differs in a file.")] = "same",
@@ -86,7 +93,7 @@ def toxicity(
     )
     settings = _config(config)
     _refuse_other_files(files, pred_dir, run_tag)
-    where = Where(pred_dir, run_tag, group, languages, missing_language == "skip")
+    where = Where(pred_dir, run_tag, group, languages, missing_language == "skip", key, label_cut)
     try:
         run = _load(files, where, settings, spec, threshold, dump_errors)
     except DataError as error:
@@ -186,7 +193,10 @@ def _load(
                 "--missing_language is about files named after languages; here a column tells them",
                 code="group-of-files",
             )
+        options |= {"key": where.key, "label_cut": where.label_cut}
         return load_any(printing.expanded(files), where.group, languages=where.languages, **options)
+    if where.key is not None or where.label_cut is not None:
+        raise UsageError("--key and --label-cut go with files given by name, not with --pred_dir", code="key-of-run")
     folder = where.pred_dir or settings.evaluation.output_dir
     if not folder or not where.run_tag:
         raise UsageError(

@@ -561,14 +561,15 @@ class Triage:
 
 @dataclass(frozen=True)
 class Languages:
-    """What a toxicity evaluation settles: the tag of the run, the column of the groups, which of them, and the threshold of
-    those that have none."""
+    """What a toxicity evaluation settles: the tag of the run, the column of the groups, which of them, the threshold of
+    those that have none, and from which share of annotators on a label counts."""
 
     run_tag: str | None = None
     group: str | None = None
     names: tuple[str, ...] = ()
     skip_missing: bool = False
     default_threshold: float | None = None
+    label_cut: float | None = None
 
 
 @dataclass(frozen=True)

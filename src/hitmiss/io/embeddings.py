@@ -59,8 +59,8 @@ class Embeddings:
 
         `by_stem`: without folder and ending, as `--match stem` says.
         """
-        items = pl.Series("item", self.column(ids or _item_name(self.columns, "the embeddings")), dtype=pl.String)
-        name = _item_name(key.columns, "the key")
+        items = pl.Series("item", self.column(ids or item_name(self.columns, "the embeddings")), dtype=pl.String)
+        name = item_name(key.columns, "the key")
         if by_stem:
             items, key = stems(items), key.with_columns(stems(key[name]))
         if key[name].is_duplicated().any():
@@ -193,7 +193,8 @@ def _in_order(layers: Mapping[str, Array]) -> dict[str, Array]:
     return {name: layers[name] for name in order}
 
 
-def _item_name(names: Any, where: str) -> str:
+def item_name(names: Any, where: str) -> str:
+    """The column of the ids among some, by the names that it usually has."""
     known = {str(name).lower(): str(name) for name in names}
     found = [known[name] for name in ITEM_NAMES if name in known]
     if not found:

@@ -28,6 +28,7 @@ from hitmiss.engine.signature import render
 from hitmiss.evaluation.protocol import find_protocol, measure_trials
 from hitmiss.io.columns import understand
 from hitmiss.io.diagnostics import Ledger
+from hitmiss.io.embeddings import item_name
 from hitmiss.io.predictions import (
     Predictions,
     any_scores,
@@ -37,7 +38,7 @@ from hitmiss.io.predictions import (
     read_predictions,
     without_own_outputs,
 )
-from hitmiss.io.reader import is_reversed, note_oddities, turn_round
+from hitmiss.io.reader import is_reversed, note_oddities, read_rows, turn_round
 from hitmiss.metrics.counts import Counts
 
 LANGUAGE: Final = "language"
@@ -234,11 +235,125 @@ def load_table(
 
 
 def load_any(
-    given: Sequence[str], group: str | None = None, *, languages: Sequence[str] | None = None, **options: Any
+    given: Sequence[str],
+    group: str | None = None,
+    *,
+    languages: Sequence[str] | None = None,
+    key: str | None = None,
+    label_cut: float | None = None,
+    **options: Any,
 ) -> Run:
-    """Files in which a column tells the language or, where none has such a column, their names; or `folder:run_tag`."""
-    run = _load_any(given, group, languages=languages, **options)
-    return replace(run, asked=replace(run.asked, group=group, names=tuple(languages or ())))
+    """Files in which a column tells the language or, where none has such a column, their names; or `folder:run_tag`.
+
+    Parameters
+    ----------
+    given
+        The files.
+    group
+        The column to go by, where it is not the language.
+    languages
+        Which groups, in the order of the table.
+    key
+        A file with the labels, joined by id. Where it has columns of the same names as the predictions (Kaggle's
+        `test_labels.csv` beside a submission), each of them is a type of toxicity with figures of its own.
+    label_cut
+        Labels are shares of annotators: positive from this share on.
+    """
+    if key is None and label_cut is None:
+        run = _load_any(given, group, languages=languages, **options)
+    else:
+        run = _load_joined(given, group, key, label_cut, languages=languages, **options)
+    return replace(run, asked=replace(run.asked, group=group, names=tuple(languages or ()), label_cut=label_cut))
+
+
+TYPE: Final = "type"
+"""The column of the types of toxicity that a table has side by side."""
+LABELS: Final = ("y_true", "label", "target", "toxicity", "toxic")
+"""What a column of shares of annotators may be called."""
+
+
+def _load_joined(
+    given: Sequence[str],
+    group: str | None,
+    key: str | None,
+    cut: float | None,
+    *,
+    languages: Sequence[str] | None,
+    spec: ReadSpec | None = None,
+    **options: Any,
+) -> Run:
+    """Files whose labels stand in another file, or are shares: joined and cut first, then read as any other."""
+    paths, chosen = without_own_outputs(files_of(given))[0], spec or ReadSpec()
+    frames = []
+    for path in paths:
+        frame = read_rows(path).frame
+        if key is not None:
+            frame, is_wide = _with_labels(frame, Path(path).name, key, chosen)
+            group = TYPE if is_wide and group is None else group
+        frame = frame if cut is None else _cut(frame, Path(path).name, cut, chosen)
+        language = language_of(path)
+        if group is None and language is not None and not {LANGUAGE, "lang"} & {*frame.columns}:
+            frame = frame.with_columns(pl.lit(language).alias(LANGUAGE))
+        frames.append(frame)
+    run = load_table(frames, group, languages=languages, spec=chosen, **options)
+    files = (*map(Path, paths), *([Path(key)] if key is not None else []))
+    told = (f"label-cut:{cut:g}",) if cut is not None else ()
+    header = run.measured.header
+    measured = run.measured.retitle(choices=_in_order(header.choices, told))
+    return replace(run, files=files, tag=files[0].name.split(".")[0], measured=measured)
+
+
+def _with_labels(frame: pl.DataFrame, file: str, key: str, spec: ReadSpec) -> tuple[pl.DataFrame, bool]:
+    """Predictions with the labels of their ids; whether there are several types, which then stand one below the other."""
+    truth, name = read_rows(key, is_key=True).frame, Path(key).name
+    ours, theirs = item_name(frame.columns, file), item_name(truth.columns, name)
+    if truth[theirs].is_duplicated().any():
+        twice = truth.filter(pl.col(theirs).is_duplicated())[theirs][0]
+        raise DataError(f"{name} names some ids more than once, the first is {twice!r}", code="duplicate-id")
+    for one, other, has, lacks in ((frame[ours], truth[theirs], file, name), (truth[theirs], frame[ours], name, file)):
+        gone = one.filter(~one.is_in(other.implode()))
+        if len(gone) and not spec.allow_missing:
+            raise DataError(
+                f"{len(gone):,} ids of {has} are not in {lacks}, the first is {gone[0]!r}; --allow-missing scores what both have",
+                code="missing-ids",
+            )
+    both = [c for c in frame.columns if c in truth.columns and c not in (ours, theirs)]
+    mark = f"{OWN}truth"
+    joined = frame.join(truth, left_on=ours, right_on=theirs, how="inner", suffix=mark, maintain_order="left")
+    if not both:
+        return joined, False
+    beside = [pl.col(c) for c in frame.columns if c not in (*both, ours)]
+    parts = [
+        joined.select(
+            pl.col(ours).alias("id"),
+            *beside,
+            pl.lit(c).alias(TYPE),
+            pl.col(f"{c}{mark}").alias("y_true"),
+            pl.col(c).alias("y_prob"),
+        )
+        for c in both
+    ]
+    return pl.concat(parts), True
+
+
+def _cut(frame: pl.DataFrame, file: str, cut: float, spec: ReadSpec) -> pl.DataFrame:
+    """Shares of annotators as labels; a share outside 0..1 is refused, a blank one stays blank."""
+    name = spec.columns.get("label") or next((c for c in LABELS if c in frame.columns), None)
+    if name is None or name not in frame.columns:
+        raise DataError(
+            f"{file} has no column {name or 'of labels'} to cut; it has {', '.join(frame.columns)}", code="no-label"
+        )
+    texts = frame[name].cast(pl.String).fill_null("")
+    shares = texts.cast(pl.Float64, strict=False)
+    wrong = (texts.str.strip_chars() != "") & ~shares.is_between(0.0, 1.0).fill_null(False)
+    if wrong.any():
+        at = int(wrong.arg_max() or 0)
+        raise DataError(
+            f"{file}, row {at + 2}, column {name}: {texts[at]!r} is no share of annotators from 0 to 1 ({wrong.sum():,} such)",
+            code="bad-share",
+        )
+    made = pl.when(shares.is_null()).then(pl.lit("")).when(shares >= cut).then(pl.lit("1")).otherwise(pl.lit("0"))
+    return frame.with_columns(made.alias(name))
 
 
 def _load_any(given: Sequence[str], group: str | None, *, languages: Sequence[str] | None, **options: Any) -> Run:
