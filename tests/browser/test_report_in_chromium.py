@@ -319,6 +319,28 @@ def test_errors_are_chosen_by_what_each_run_said_and_by_slice(tmp_path: Path) ->
         assert page.evaluate(shown) == []
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_to_complain_of(pages: dict[str, Path], tmp_path: Path, scheme: str) -> None:
+    """Names, roles, contrast, landmarks and order, by the rules of axe-core, with everything opened."""
+    from tests.report import stories
+
+    axe = pytest.importorskip("axe_core_python", reason="axe-core-python is not installed; make test-extras")
+    rules = (Path(axe.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
+    made = {"people": [stories.triage_with_people(tmp_path)], "two": stories.systems(2)}
+    files = [pages["whole"], pages["static"]]
+    for name, sources in made.items():
+        files.append(tmp_path / f"{name}.html")
+        files[-1].write_text(render(compose(sources, Options(compare=Design(bootstrap=50)))), encoding="utf-8")
+    with browser() as chromium:
+        for file in files:
+            page = chromium.new_context(color_scheme=scheme, bypass_csp=True).new_page()
+            page.goto(file.as_uri())
+            page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+            page.evaluate(rules)
+            found = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")["violations"]
+            assert [(v["id"], v["nodes"][0]["html"][:200]) for v in found] == [], file.name
+
+
 def test_tables_can_be_used_by_keyboard(pages: dict[str, Path]) -> None:
     with browser() as chromium:
         page, _, _ = opened(chromium.new_context(), pages["whole"])

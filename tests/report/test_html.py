@@ -266,3 +266,16 @@ def test_undefined_figures_are_dashes_with_a_reason() -> None:
     assert (
         'title="undefined: only positive here">–</td>' in made.replace("<b>–</b>", "–") or "only positive here" in made
     )
+
+
+def test_many_slices_and_many_systems_stay_small() -> None:
+    """The size of a page is that of its tables and thinned curves, whatever the number of trials."""
+    from tests.report import stories
+
+    label, codec = stories.layout(20_000, 200)
+    score = np.random.default_rng(0).normal(size=20_000) + 2 * label
+    asked = Measuring(Design.of(["eer", "roc_auc"], by="codec", bootstrap=20))
+    one = measured(stories.trials(label, score, codec), "one", asked)
+    assert len(render(compose([one])).encode()) <= 500_000
+    many = render(compose(stories.systems(30, size=300), Options(compare=Design(bootstrap=50))))
+    assert len(many.encode()) <= 1_000_000
