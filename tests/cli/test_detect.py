@@ -186,3 +186,33 @@ def test_progress_goes_to_stderr_in_plain_lines(
     lines = [line for line in command.errors.splitlines() if " of 80, " in line]
     assert len(lines) >= 8 and "decode" in lines[0] and "model" in lines[0] and "/s" in lines[0]
     assert "of 80" not in command.text.splitlines()[0]
+
+
+SHARED = """
+import os, time
+from pathlib import Path
+
+def score(batch):
+    (Path(__file__).parent / f"pid{os.getpid()}").touch()
+    for _ in range(600 if len(list(Path(__file__).parent.glob("pid*"))) < 2 else 0):  # until the other has come, or 30 s
+        if len(list(Path(__file__).parent.glob("pid*"))) > 1:
+            break
+        time.sleep(0.05)
+    return [text.count("!") - 0.5 for text in batch]
+"""
+
+
+def test_several_devices_have_a_process_each(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "scorer.py").write_text(SHARED)
+    rows = [{"id": f"t{i}", "text": "hey" + "!" * (i % 3), "label": "toxic" if i % 2 else "fine"} for i in range(400)]
+    pl.DataFrame(rows).write_csv(tmp_path / "texts.csv")
+    words = ["detect", "--detector", f"{tmp_path}/scorer.py:score", "--data", f"{tmp_path}/texts.csv", "--input", "text"]
+    words += ["--positive", "toxic", "--negative", "fine", "--batch-items", "4", "--outputs", "logit", "--check", "2"]
+    command(*words, "--device", "cpu,cpu", "-o", f"{tmp_path}/run")
+    assert len({p.name for p in tmp_path.glob("pid*")} - {f"pid{os.getpid()}"}) == 2
+    manifest = load_manifest(tmp_path / "run")
+    assert manifest["state"] == "complete"
+    scores = pl.read_parquet(tmp_path / "run" / "trials.parquet").sort("item")
+    wanted = {f"t{i}": i % 3 - 0.5 for i in range(400)}
+    assert scores.height == 400 and all(wanted[i] == s for i, s in scores.select("item", "score").iter_rows())
+    command(*words, "--device", "cpu,cpu", "-o", f"{tmp_path}/run", code=2)  # a run that is there is not begun again

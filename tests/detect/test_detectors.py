@@ -193,3 +193,47 @@ def test_no_option_is_ignored_in_silence(tmp_path: Path) -> None:
             with pytest.raises(UsageError) as refused:
                 open_detector(text, **given)
             assert refused.value.code == code, text
+
+
+def test_two_files_with_modules_of_one_name_do_not_share_them(tmp_path: Path) -> None:
+    for folder, sign in (("a", 1), ("b", -1)):
+        (tmp_path / folder / "models").mkdir(parents=True)
+        (tmp_path / folder / "models" / "net.py").write_text(f"SIGN = {sign}\n")
+        (tmp_path / folder / "detector.py").write_text(
+            "from models.net import SIGN\n\ndef score(batch):\n    return SIGN * batch.mean(axis=1)\n"
+        )
+    first = open_detector(f"{tmp_path}/a/detector.py:score")
+    second = open_detector(f"{tmp_path}/b/detector.py:score")
+    again = open_detector(f"{tmp_path}/a/detector.py:score")
+    batch = np.ones((1, 4), dtype=np.float32)
+    assert [d.outputs(batch)[0] for d in (first, second, again)] == [1.0, -1.0, 1.0]
+
+
+@pytest.mark.extras
+def test_a_network_that_gives_hidden_and_logits_takes_five_lines(tmp_path: Path) -> None:
+    """The shape of AASIST, RawNet2 and CLAD: a package `models`, settings in JSON, `(hidden, logits)`, weights in a file."""
+    torch = pytest.importorskip("torch")
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "AASIST.py").write_text(
+        "import torch\n\n\nclass Model(torch.nn.Module):\n    def __init__(self, d_args):\n        super().__init__()\n"
+        "        self.first = torch.nn.Linear(d_args['n'], 4)\n        self.out_layer = torch.nn.Linear(4, 2)\n\n"
+        "    def forward(self, x, Freq_aug=False):\n        hidden = torch.tanh(self.first(x))\n"
+        "        return hidden, self.out_layer(hidden)\n"
+    )
+    (tmp_path / "AASIST.conf").write_text('{"model_config": {"n": 64}}')
+    lines = [
+        "import json, pathlib",
+        "from models.AASIST import Model",
+        "def detector():",
+        f"    return Model(json.loads(pathlib.Path({str(tmp_path / 'AASIST.conf')!r}).read_text())['model_config'])",
+    ]
+    (tmp_path / "aasist.py").write_text("\n".join(lines) + "\n")
+    torch.manual_seed(0)
+    state = {"first": torch.nn.Linear(64, 4), "out_layer": torch.nn.Linear(4, 2)}
+    weights = {f"{k}.{n}": v for k, part in state.items() for n, v in part.state_dict().items()}
+    torch.save(weights, tmp_path / "AASIST.pth")
+    made = open_detector(f"{tmp_path}/aasist.py:detector", weights=tmp_path / "AASIST.pth", device="cpu")
+    x = np.random.default_rng(0).normal(size=(3, 64)).astype(np.float32)
+    wanted = state["out_layer"](torch.tanh(state["first"](torch.from_numpy(x)))).detach().numpy()
+    assert np.allclose(made.outputs(x), wanted, atol=1e-6) and len(lines) <= 5
+    assert made.output_kind == "logit"  # type: ignore[attr-defined]

@@ -346,3 +346,48 @@ def test_int8_is_on_request_and_leaves_the_head() -> None:
     with pytest.raises(UsageError) as nothing:
         TorchDetector(torch.nn.Linear(4, 2), device="cpu", precision="int8")
     assert nothing.value.code == "int8-nothing"
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "int8"])
+@pytest.mark.filterwarnings("ignore")
+def test_what_a_precision_changes_is_measured_and_reported(precision: str, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    from hitmiss.detect.torch import TorchDetector
+
+    class Net(torch.nn.Module):  # type: ignore[misc,name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            torch.manual_seed(0)
+            self.inner, self.head = torch.nn.Linear(40, 30), torch.nn.Linear(30, 2)
+
+        def forward(self, x: Any) -> Any:
+            return self.head(torch.tanh(self.inner(x[:, :40])))
+
+    manifest = corpus(8)
+    exact = TorchDetector(Net(), device="cpu")
+    rounded = TorchDetector(Net(), device="cpu", precision=precision)
+    outcome = run_detector(rounded, manifest, Settings(), output=tmp_path / "run", load=clip)
+    told = next(note for note in outcome.notes if note.startswith(f"{precision}: "))
+    rows = [clip(manifest.row(at))[None] for at in range(8)]
+    odds = [[float(np.diff(model.outputs(row)[0])[0]) for row in rows] for model in (exact, rounded)]
+    change = np.abs(np.subtract(*odds))
+    assert change.max() > 0 and f"of 8 clips differ from those in float32 by {change.mean():.2g} in the mean" in told
+    assert told.endswith(f"{change.max():.2g} at most")
+    plain = run_detector(exact, manifest, Settings(), output=tmp_path / "plain", load=clip)
+    assert not any("float32" in note for note in plain.notes)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_onnx_models_run_on_bound_memory(small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runtime = pytest.importorskip("onnxruntime")
+    path = exported(small, tmp_path / "model.onnx")
+    x = np.random.default_rng(0).normal(0, 0.1, (3, 4000)).astype(np.float32)
+    plain = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    wanted = plain.run(None, {plain.get_inputs()[0].name: x})[0]
+
+    def copying(*_: Any, **__: Any) -> Any:
+        raise AssertionError("a plain call copies more than is needed")
+
+    monkeypatch.setattr(runtime.InferenceSession, "run", copying)
+    detector = open_detector(str(path), sample_rate=16000, device="cpu")
+    assert np.array_equal(detector.outputs(x), wanted)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,12 +19,14 @@ if TYPE_CHECKING:
     from hitmiss.detect.detector import Detector
     from hitmiss.detect.scoring import Outcome
     from hitmiss.io.manifest import Manifest
+    from hitmiss.media.image import PictureInput
     from hitmiss.scale.at_once import Tallying
 
 DETECTOR = (
     "model.onnx, module:name, file.py:name, beats:checkpoint.pt, hf-audio:FOLDER, hf-text:…, hf-image:…, program:'cmd'."
 )
-DATA = "Manifest: a table with the file, the label and what else is known of each item."
+DATA = "Manifest: a table with the file, the label and what else is known of each item; or a folder with a folder per class."
+PICTURE = "How a network takes pictures: resize=256, crop=224, scale=imagenet|half|unit|raw, order=rgb|bgr (default: its own)."
 CLUSTER = "Score on a Ray cluster: auto (this machine's cores), HOST:PORT or ray://HOST:PORT."
 TALLY = "With --cluster: have the scores counted where they are made, by these columns, `codec,codec_q`."
 SHOWN_FAILURES = 5
@@ -45,6 +48,7 @@ def detect(
     input_: Annotated[
         str, typer.Option("--input", help="What an item is: audio, image, text (of a column) or path.")
     ] = "audio",
+    picture: Annotated[str | None, typer.Option(metavar="SETTINGS", help=PICTURE)] = None,
     text_column: Annotated[str, typer.Option(help="Column with the texts.")] = "text",
     sample_rate: Annotated[int | None, typer.Option(help="Rate that the detector wants (default: its own).")] = None,
     cut_length: Annotated[int | None, typer.Option(help="Tile or cut each clip to so many samples.")] = None,
@@ -70,7 +74,7 @@ def detect(
     cluster: Annotated[str | None, typer.Option(metavar="auto|ADDRESS", help=CLUSTER)] = None,
     actors: Annotated[int | None, typer.Option(help="With --cluster: processes that have the model.")] = None,
     tally: Annotated[str | None, typer.Option(metavar="COLUMNS", help=TALLY)] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, or several: cuda:0,cuda:1 (a process each).")] = "auto",
     precision: Annotated[str, typer.Option(help="auto (float32), tf32, bfloat16, float16, int8 (CPU).")] = "auto",
     compile_: Annotated[
         bool, typer.Option("--compile", help="Compile a torch module; worth it for long runs of clips of one length.")
@@ -84,6 +88,11 @@ def detect(
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:
     """Run a detector over files: crash-safe, resumable, the same scores for any batch size and worker count."""
+    given = dict(locals())
+    devices = [name.strip() for name in device.split(",") if name.strip()]
+    if len(devices) > 1:
+        _share(given, devices)
+        return
     from hitmiss.detect.loader import make_loader
     from hitmiss.detect.loop import run_detector
 
@@ -98,9 +107,11 @@ def detect(
             transform, manifest, coding = _manipulated(manipulate, only, codecs, manifest, rate, input_)
         running: dict[str, Any] = {"workers": workers, "resume": resume, "join": join, "retry": retry, "check": check}
         running |= {"batch_seconds": batch_seconds, "batch_items": batch_items, "pad": pad}
-        running |= {"are_pictures": input_ == "image"}
+        shown = _picture(picture, model, input_)
+        running |= {"are_pictures": input_ == "image", "number_bytes": 1 if shown is None else 4}
         fitting = {"cut_length": cut_length, "rule": length_rule} if cut_length is not None else None
         pinned = {"input": input_, "sample_rate": rate, "length": fitting, "codecs": coding}
+        pinned |= {} if shown is None else {"picture": asdict(shown)}
         windows = {"window": _samples(window, rate), "hop": _samples(hop, rate), "pooling": pooling}
         settings = _settings(positive_index, outputs, higher, manifest, {**running, **windows, "pinned": pinned})
         tallying = _tallying(model, tally, cluster, manifest, settings, protocol)
@@ -111,7 +122,7 @@ def detect(
             output=output,
             load=make_loader(input_, manifest, rate, text_column, None if transform or window else cut_length),
             transform=transform,
-            fit=_fit(fitting),
+            fit=shown or _fit(fitting),
             report=_progress(),
         )
     if tallying is not None and outcome.is_complete:
@@ -121,6 +132,58 @@ def detect(
     if scores is not None and outcome.is_complete:
         _export(output, scores, score_form)
     _emit(outcome, json)
+
+
+def _share(given: dict[str, Any], devices: list[str]) -> None:
+    """One process per device works on the run; then this one finishes it, and does what a process that died has left."""
+    import multiprocessing
+    import time
+
+    from hitmiss.core.errors import UsageError
+    from hitmiss.io.runs import MANIFEST
+
+    if given["cluster"] is not None:
+        raise UsageError("--cluster shares the work itself; say one --device", code="devices-cluster")
+    begun = given["output"] / MANIFEST
+    if begun.exists() and not (given["resume"] or given["join"]):
+        detect.verb(**given | {"device": devices[0]})  # refuses the folder in its own words
+        return
+    context = multiprocessing.get_context("spawn")
+    helpers = [
+        context.Process(target=_beside, args=(given | {"device": name}, at == 0, len(devices)))
+        for at, name in enumerate(devices)
+    ]
+    try:
+        helpers[0].start()
+        while not begun.exists() and helpers[0].is_alive():
+            time.sleep(0.05)
+        for helper in helpers[1:]:
+            helper.start()
+        for helper in helpers:
+            helper.join()
+    finally:
+        for helper in helpers:
+            if helper.is_alive():
+                helper.terminate()
+                helper.join()
+    detect.verb(**given | {"device": devices[0], "resume": begun.exists() or given["resume"]})
+
+
+def _beside(given: dict[str, Any], is_first: bool, n: int) -> None:
+    """One of several processes; the first alone shows how far it is."""
+    import os
+    import sys
+
+    from hitmiss.core.errors import HitmissError
+
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // n)))
+    quiet = Path(os.devnull).open("w")  # noqa: SIM115
+    sys.stdout = quiet
+    sys.stderr = sys.stderr if is_first else quiet
+    try:
+        detect.verb(**given | {"join": True, "scores": None, "check": 0})
+    except HitmissError:  # the process that finishes the run meets it too, and says it
+        sys.exit(1)
 
 
 def _manifest(
@@ -262,6 +325,25 @@ def _fit(fitting: dict[str, Any] | None) -> Any:
     from hitmiss.detect.loader import fit_length
 
     return partial(fit_length, **fitting)
+
+
+def _picture(text: str | None, model: Detector, input_: str) -> PictureInput | None:
+    """How pictures are brought to the network: as asked, as the model says of itself; None where it takes them as they are."""
+    from hitmiss.core.errors import UsageError
+    from hitmiss.media.image import PictureInput
+
+    if text is not None and input_ != "image":
+        raise UsageError("--picture goes with --input image", code="picture-unused")
+    if text is not None or input_ != "image":
+        return None if text is None else PictureInput.of(text)
+    module = getattr(model, "module", None)
+    found = None if module is None else PictureInput.of_model(module)
+    if module is not None and found is None:
+        raise UsageError(
+            f"{model.name} does not say how it takes pictures: --picture 'resize=256, crop=224, scale=imagenet'",
+            code="picture-unknown",
+        )
+    return found
 
 
 def _progress() -> Any:

@@ -36,7 +36,7 @@ from hitmiss.detect.beats_encoder import (
     product_type,
 )
 from hitmiss.detect.beats_packed import PACK, Packed, reason_against, seconds_of
-from hitmiss.detect.detector import Batch, need
+from hitmiss.detect.detector import Batch, Detector, need
 from hitmiss.detect.outputs import OutputKind
 from hitmiss.detect.pinning import file_digest
 from hitmiss.detect.torch import Launched, Placed, Staged, load_checkpoint
@@ -271,6 +271,13 @@ class BeatsDetector(Placed):
         """What to say about how it runs."""
         no_head = "the checkpoint has no head: every score is 0, and the embeddings alone say something"
         return [*self.network.notes, *([] if HEAD in self.network.weights else [no_head])]
+
+    def in_float32(self) -> Detector | None:
+        """The same network in float32."""
+        if self.precision == "float32":
+            return None
+        network = Beats(self.network.config, self.network.weights)
+        return BeatsDetector(network, labels=self.labels, digest=self._digest, device=self.device, layers=self.layers)
 
     def prepare(self, batch: Batch) -> Batch:
         """Padded clips on their way to the device, and their lengths."""

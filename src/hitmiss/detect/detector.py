@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import importlib.util
 import inspect
@@ -10,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Final, Protocol, runtime_checkable
 
 import numpy as np
@@ -128,6 +130,10 @@ class Base:
         """The outputs, and each layer asked for as clip × dimension."""
         del batch
         raise UsageError(f"{self.name} has no layers to take embeddings from; a torch or ONNX model has")
+
+    def in_float32(self) -> Detector | None:
+        """The same detector in float32, where it works in less; what the rounding changes is measured with it."""
+        return None
 
     def is_out_of_memory(self, error: BaseException) -> bool:
         """Whether an error says that the batch was too large."""
@@ -316,23 +322,7 @@ def find_object(text: str) -> Any:
 
 def _module_of(place: str) -> Any:
     if place.endswith(".py"):
-        spec = importlib.util.spec_from_file_location(f"hitmiss_user_{Path(place).stem}", place)
-        if spec is None or spec.loader is None or not Path(place).is_file():
-            raise UsageError(f"there is no file {place}")
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[spec.name] = module
-        # As `python file.py` does: what lies beside the file can be imported; and what lies where the user is.
-        _add_to_path(Path.cwd())
-        _add_to_path(Path(place).resolve().parent)
-        try:
-            spec.loader.exec_module(module)
-        except ModuleNotFoundError as error:
-            raise UsageError(
-                f"{place} imports something that is not there: {error}; modules are looked for in its own folder, in the "
-                f"current one and among installed packages",
-                code="missing-module",
-            ) from None
-        return module
+        return _loaded_file(Path(place))
     _add_to_path(Path.cwd())  # as `python -m` does, so that a file beside the user is found
     try:
         return importlib.import_module(place)
@@ -340,9 +330,56 @@ def _module_of(place: str) -> Any:
         raise UsageError(f"{place!r} cannot be imported: {error}; a detector is one of {_kinds()}") from None
 
 
+_BESIDE: Final[dict[Path, dict[str, ModuleType]]] = {}
+"""By folder of a user's file: the modules beside it that it imported. Two folders may each have a `models.py`."""
+
+
+def _loaded_file(path: Path) -> Any:
+    """The module of a user's file. What lies in its own folder is its own: not what another file imported by that name."""
+    full = path.resolve()
+    name = f"hitmiss_user_{hashlib.sha256(str(full).encode()).hexdigest()[:8]}_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise UsageError(f"there is no file {path}")
+    for folder, modules in _BESIDE.items():
+        for known in modules if folder != full.parent else ():
+            if sys.modules.get(known) is modules[known]:
+                del sys.modules[known]
+    sys.modules.update(_BESIDE.get(full.parent, {}))
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    # As `python file.py` does: what lies beside the file can be imported, before all else; and what lies where the user is.
+    _add_to_path(Path.cwd())
+    _add_to_path(full.parent)
+    before = set(sys.modules)
+    try:
+        spec.loader.exec_module(module)
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"{path} imports something that is not there: {error}; modules are looked for in its own folder, in the "
+            f"current one and among installed packages",
+            code="missing-module",
+        ) from None
+    beside = {known: sys.modules[known] for known in set(sys.modules) - before if _is_beside(sys.modules[known], full)}
+    _BESIDE.setdefault(full.parent, {}).update(beside)
+    return module
+
+
+def _is_beside(module: ModuleType, file: Path) -> bool:
+    """Whether a module lies in the folder of a file, and is no installed package there."""
+    places = [getattr(module, "__file__", None), *list(getattr(module, "__path__", []))[:1]]
+    found = [Path(place).resolve() for place in places if place]
+    return any(
+        place.is_relative_to(file.parent) and not {"site-packages", "dist-packages"} & set(place.parts)
+        for place in found
+    )
+
+
 def _add_to_path(folder: Path) -> None:
-    if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
+    """Put a folder first among those that modules are looked for in."""
+    if str(folder) in sys.path:
+        sys.path.remove(str(folder))
+    sys.path.insert(0, str(folder))
 
 
 def need(package: str, extra: str) -> Any:

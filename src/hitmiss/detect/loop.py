@@ -21,7 +21,7 @@ from hitmiss.core.errors import DataError, EnvironmentFault, IncompleteRun, Usag
 from hitmiss.core.trials import Trials
 from hitmiss.detect import scoring
 from hitmiss.detect.detector import Detector, as_detector
-from hitmiss.detect.loader import Failed, Piece, Pooling, Preparation, ReadsFiles, is_pinned, pool, windows
+from hitmiss.detect.loader import Failed, Piece, Pooling, Preparation, ReadsFiles, collate, is_pinned, pool, windows
 from hitmiss.detect.outputs import OUTPUT_KINDS, Extraction, pick_output, to_probability
 from hitmiss.detect.scoring import Loop, Outcome, Report, Settings, gather
 from hitmiss.io.manifest import Manifest, has_files
@@ -141,9 +141,11 @@ def finish(loop: Loop) -> Outcome:
     invariance = _invariance(loop, answers, rule) if clock.n_done else None
     if invariance is not None and not invariance.holds:
         found.append(str(invariance))
+    rounding = _rounding(loop, answers, rule) if clock.n_done else None
     if clock.n_done or run.manifest["state"] != "complete":
-        _save(loop, table, answers, rule, found, invariance)
-    notes = (str(invariance),) if invariance is not None and invariance.holds else ()
+        _save(loop, table, answers, rule, found, invariance, rounding)
+    notes: tuple[str, ...] = (str(invariance),) if invariance is not None and invariance.holds else ()
+    notes += (rounding,) if rounding is not None else ()
     notes += (*getattr(loop.detector, "notes", ()), *([clock.waited()] if clock.n_done else ()))
     return Outcome(run.folder, table.height, len(failures), True, clock, tuple(found), notes, failures)
 
@@ -162,23 +164,43 @@ def _alarms(loop: Loop, table: pl.DataFrame, n_failed: int) -> list[str]:
 
 
 def _invariance(loop: Loop, answers: Answers, rule: Extraction) -> scoring.Invariance | None:
-    """A sample of the clips scored again one by one; the rule that `auto` settled on holds for each of them."""
-    pooling = loop.settings.pooling
-    settled = Extraction(rule.positive_index, _kind(answers, rule), rule.is_reversed)
-
-    def alone(i: int) -> float:
-        at = answers.at[i]
-        item = loop.preparation(at, loop.manifest.row(at))
-        if isinstance(item, Failed):
-            return float("nan")
-        batches = [loop.ready([Piece(at, k, len(item.parts), clip)])[1] for k, clip in enumerate(item.parts)]
-        outputs = [pick_output(loop.detector.outputs(b)).reshape(1, -1)[0].tolist() for b in batches]
-        return float(Answers([at], outputs, [len(outputs)]).scores(settled, pooling)[0])
-
-    items, scores = [loop.run.items[at] for at in answers.at], answers.scores(rule, pooling)
+    """A sample of the clips scored again one by one."""
+    items, scores = [loop.run.items[at] for at in answers.at], answers.scores(rule, loop.settings.pooling)
     with suppress(EnvironmentFault):
-        return scoring.rescored(items, scores, alone, loop.settings.check)
+        return scoring.rescored(items, scores, partial(_alone, loop, answers, rule, loop.detector), loop.settings.check)
     return None
+
+
+def _alone(loop: Loop, answers: Answers, rule: Extraction, detector: Detector, i: int) -> float:
+    """The score of one clip by itself; the rule that `auto` settled on for the run holds for it."""
+    settled = Extraction(rule.positive_index, _kind(answers, rule), rule.is_reversed)
+    at = answers.at[i]
+    item = loop.preparation(at, loop.manifest.row(at))
+    if isinstance(item, Failed):
+        return float("nan")
+    prepare = getattr(detector, "prepare", lambda batch: batch)
+    batches = [prepare(collate([Piece(at, k, len(item.parts), clip)], False)) for k, clip in enumerate(item.parts)]
+    outputs = [pick_output(detector.outputs(b)).reshape(1, -1)[0].tolist() for b in batches]
+    return float(Answers([at], outputs, [len(outputs)]).scores(settled, loop.settings.pooling)[0])
+
+
+def _rounding(loop: Loop, answers: Answers, rule: Extraction) -> str | None:
+    """What a precision below float32 changes, on a sample of the clips; None where there is nothing to compare."""
+    make = getattr(loop.detector, "in_float32", None)
+    exact = make() if make is not None and loop.settings.check else None
+    if exact is None:
+        return None
+    scores = answers.scores(rule, loop.settings.pooling)
+    places = np.unique(np.linspace(0, len(scores) - 1, min(loop.settings.check, len(scores))).astype(int))
+    change = np.array([abs(_alone(loop, answers, rule, exact, int(i)) - scores[i]) for i in places])
+    change = change[np.isfinite(change)]
+    precision = getattr(loop.detector, "precision", "less than float32")
+    if not len(change):
+        return None
+    return (
+        f"{precision}: log-odds of {len(change)} clips differ from those in float32 by {change.mean():.2g} in the mean and "
+        f"{change.max():.2g} at most"
+    )
 
 
 def _kind(answers: Answers, rule: Extraction) -> Any:
@@ -197,6 +219,7 @@ def _save(
     rule: Extraction,
     found: list[str],
     invariance: scoring.Invariance | None,
+    rounding: str | None,
 ) -> None:
     about, clock = loop.manifest, loop.clock
     loop.run.finish(
@@ -213,6 +236,7 @@ def _save(
         pooling=loop.settings.pooling,
         notes=found,
         invariance=str(invariance) if invariance else None,
+        rounding=rounding,
         seconds={name: round(getattr(clock, name), 3) for name in ("decode", "augment", "model", "write", "wait")},
         **_media(loop),
     )

@@ -84,18 +84,41 @@ class OnnxDetector(Base):
         return isinstance(error, MemoryError) or "allocate memory" in str(error) or "bad_alloc" in str(error)
 
     def _run(self, array: Array, names: Sequence[str]) -> list[Any]:
-        return list(self._session.run(list(names), {self._input.name: array}))
+        """The outputs of these names. Numbers are bound to memory of the device, so that each is copied once, and no other is."""
+        if array.dtype.kind in "US" or not self._are_tensors(names):
+            return list(self._session.run(list(names), {self._input.name: array}))
+        binding = self._session.io_binding()
+        binding.bind_ortvalue_input(self._input.name, self._runtime.OrtValue.ortvalue_from_numpy(array, *self._place))
+        for name in names:
+            binding.bind_output(name, *self._place)
+        self._session.run_with_iobinding(binding)
+        return list(binding.copy_outputs_to_cpu())
+
+    def _are_tensors(self, names: Sequence[str]) -> bool:
+        """Whether outputs are tensors: scikit-learn exports have lists of mappings too."""
+        kinds = {o.name: str(o.type) for o in self._session.get_outputs()}
+        return all(kinds[name].startswith("tensor(") and "string" not in kinds[name] for name in names)
+
+    @property
+    def _place(self) -> tuple[str, int]:
+        """Where the session works: the device, and its number."""
+        first = self._session.get_providers()[0]
+        options = self._session.get_provider_options().get(first, {})
+        return ("cuda", int(options.get("device_id", 0))) if first == "CUDAExecutionProvider" else ("cpu", 0)
 
     def _open(self, device: str, threads: int | None) -> Any:
         options = self._runtime.SessionOptions()
         options.log_severity_level = 3
         options.intra_op_num_threads = threads or _limit() or _processors()
-        wanted = "CUDAExecutionProvider" if device in ("auto", "cuda") else "CPUExecutionProvider"
+        is_cuda = device == "auto" or device.startswith("cuda")
+        number = device.partition(":")[2] or "0"
         available = self._runtime.get_available_providers()
-        providers = [p for p in (wanted, "CPUExecutionProvider") if p in available]
+        providers: list[Any] = ["CPUExecutionProvider"]
+        if is_cuda and "CUDAExecutionProvider" in available:
+            providers.insert(0, ("CUDAExecutionProvider", {"device_id": number}))
         model = self._model()
         try:
-            return self._runtime.InferenceSession(model, options, providers=list(dict.fromkeys(providers)))
+            return self._runtime.InferenceSession(model, options, providers=providers)
         except Exception as error:  # onnxruntime raises its own kinds, one a status code
             raise DataError(
                 f"{self.path.name} is no model that onnxruntime can run: {str(error).splitlines()[0]}"

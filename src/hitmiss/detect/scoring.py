@@ -228,6 +228,8 @@ class Settings:
     pad: bool = False
     pinned: Mapping[str, Any] = field(default_factory=dict)
     are_pictures: bool = False
+    number_bytes: int = 1
+    """Bytes of a number of a picture, as the model takes it."""
     batch_seconds: float | None = None
     batch_items: int | None = None
     workers: int = 0
@@ -339,7 +341,7 @@ UNDER_WAY: Final = 3
 """Batches that a detector which works beside us has at once."""
 CPU_SECONDS: Final = 8.0
 PICTURE_UNITS: Final = 48e6
-"""Numbers in a batch of pictures: sixteen million pixels, which is one large photo or some three hundred small ones."""
+"""Bytes in a batch of pictures: sixteen million pixels, which is one large photo or some three hundred small ones."""
 BATCH_ITEMS: Final = 256
 
 
@@ -578,7 +580,7 @@ class Loop:
         most = getattr(self.detector, "max_batch", None) or BATCH_ITEMS
         items = min(self.settings.batch_items or BATCH_ITEMS, most)
         if self.settings.are_pictures:
-            return Budget(PICTURE_UNITS, items)
+            return Budget(PICTURE_UNITS / self.settings.number_bytes, items)
         return Budget(seconds * (self.detector.sample_rate or 16000), items)
 
     def extraction(self, width: int) -> Extraction:

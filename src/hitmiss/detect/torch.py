@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
-from hitmiss.detect.detector import Base, Batch, Settled, need
+from hitmiss.detect.detector import Base, Batch, Detector, Settled, need
 from hitmiss.detect.outputs import OUTPUT_KINDS, OutputKind, pick_output
 from hitmiss.detect.pinning import file_digest
 
@@ -232,7 +232,8 @@ class TorchDetector(Placed):
         self._pinned = dict(pinned or {})
         declared = str(getattr(module, "outputs", "auto"))
         self.output_kind: OutputKind = next((kind for kind in OUTPUT_KINDS if kind == declared), "auto")
-        self.module = in_precision(self.torch, module.to(self.device).eval(), self.precision)
+        self._given = module.to(self.device).eval()
+        self.module = in_precision(self.torch, self._given, self.precision)
         self._settled = Settled(self.module, self.output_kind)
         self._compiled = self.torch.compile(self.module) if compiled and not self.layers else None
 
@@ -241,6 +242,14 @@ class TorchDetector(Placed):
         """Its name, what was loaded into it, and the precision, which changes scores."""
         pinned = self._pinned or {"parameters": self._own_digest}
         return {"name": self.name, "precision": self.precision, "layers": list(self.layers), **pinned}
+
+    def in_float32(self) -> Detector | None:
+        """The module as it was given."""
+        if self.precision == "float32":
+            return None
+        return TorchDetector(
+            self._given, name=self.name, sample_rate=self.sample_rate, device=self.device, pinned=self._pinned
+        )
 
     def prepare(self, batch: Batch) -> Batch:
         """The batch as a tensor on its way to the device."""

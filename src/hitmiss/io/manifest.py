@@ -5,7 +5,7 @@
     a/2.flac    fake    S2       C01
 
 Read as keys are: text stays text, every fault has its place. The label may be lacking (a blind test
-set), all other columns travel into the trials as slices.
+set), all other columns travel into the trials as slices. A folder with a folder per class is a manifest too.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def read_manifest(
     file_column: str | None = None,
     options: ReadSpec | None = None,
 ) -> Manifest:
-    """A manifest from a file or a frame.
+    """A manifest from a file, a frame, or a folder in which every folder is a class (`real/1.jpg`, `fake/a/2.jpg`).
 
     Paths are relative to `root` (by default the manifest's folder); `suffix` is added to each (`.flac`). `file_column`
     names the column of paths where it is not the id. Labels are understood as everywhere (`options` declares classes).
@@ -152,6 +152,9 @@ def read_manifest(
     (['1.wav', '2.wav'], 'real', ('codec',))
     """
     wanted, ledger = options or ReadSpec(), Ledger()
+    if isinstance(source, str | Path) and Path(source).is_dir():
+        root = source if root is None else root
+        source = _of_folder(Path(source))
     try:
         side = open_side([look(source, "key", wanted, ledger)], "manifest", wanted, ledger)
         refuse_undeclared(wanted, tuple(side.names), side.shapes[0].name, ledger)
@@ -168,6 +171,23 @@ def read_manifest(
     positive = reading.positive if reading else wanted.positive or "positive"
     negative = reading.negative if reading else wanted.negative or "negative"
     return Manifest(frame, positive, negative, base)
+
+
+def _of_folder(folder: Path) -> pl.DataFrame:
+    """The files of a folder that has a folder per class; hidden ones are left out."""
+    classes = sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
+    rows = [
+        (file.relative_to(folder).as_posix(), one.name)
+        for one in classes
+        for file in sorted(one.rglob("*"))
+        if file.is_file() and not any(part.startswith(".") for part in file.relative_to(folder).parts)
+    ]
+    if not rows:
+        raise UsageError(
+            f"{folder} has no folder per class with files in it; a manifest is a table or such a folder",
+            code="no-classes",
+        )
+    return pl.DataFrame(rows, schema=["file", "label"], orient="row")
 
 
 def _labels(stack: tables.Stack, options: ReadSpec) -> Reading:

@@ -2,12 +2,97 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.core.errors import DataError, EnvironmentFault
+from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
+from hitmiss.core.schema import parse
+
+SCALES: Final[dict[str, tuple[tuple[float, ...], tuple[float, ...]]]] = {
+    "imagenet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+    "half": ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5)),
+    "unit": ((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)),
+    "raw": ((0.0, 0.0, 0.0), (1 / 255, 1 / 255, 1 / 255)),
+}
+"""Mean and deviation of red, green and blue that are taken off, of values from 0 to 1; `raw` leaves 0 to 255."""
+ORDERS: Final = ("rgb", "bgr")
+METHODS: Final = ("nearest", "bilinear", "bicubic", "lanczos")
+
+
+@dataclass(frozen=True)
+class PictureInput:
+    """What a network takes: the shorter side brought to `resize`, the middle `crop` × `crop`, numbers scaled; channel × y × x.
+
+    >>> PictureInput.of("resize=256, crop=224, order=bgr").resize
+    256
+    """
+
+    crop: int = 224
+    resize: int | None = None
+    """The shorter side before the crop; None: that of the crop."""
+    mean: tuple[float, ...] = SCALES["imagenet"][0]
+    deviation: tuple[float, ...] = SCALES["imagenet"][1]
+    order: str = "rgb"
+    method: str = "bilinear"
+
+    def __post_init__(self) -> None:
+        if self.crop < 1 or (self.resize or self.crop) < self.crop:
+            raise UsageError(f"a crop of {self.crop} does not fit a side of {self.resize}", code="picture-crop")
+        for what, value, known in (("order", self.order, ORDERS), ("method", self.method, METHODS)):
+            if value not in known:
+                raise UnknownName(what, value, known)
+
+    @classmethod
+    def of(cls, text: str) -> PictureInput:
+        """From words: `resize=256, crop=224, scale=imagenet, order=rgb, method=bicubic`."""
+        settings = dict(parse(f"picture({text})").settings)
+        scale = str(settings.pop("scale", "imagenet"))
+        known = ("crop", "resize", "order", "method", "scale")
+        for key in settings:
+            if key not in known:
+                raise UnknownName("setting of --picture", key, known)
+        if scale not in SCALES:
+            raise UnknownName("scale", scale, SCALES)
+        whole = {key: value for key, value in settings.items() if key in ("crop", "resize")}
+        if any(isinstance(v, bool) or not isinstance(v, int) for v in whole.values()):
+            raise UsageError(f"crop and resize are whole numbers of pixels; found {text!r}", code="picture-size")
+        mean, deviation = SCALES[scale]
+        return cls(**{**settings, "mean": mean, "deviation": deviation})  # type: ignore[arg-type]
+
+    @classmethod
+    def of_model(cls, module: Any) -> PictureInput | None:
+        """What a model of timm says of itself (`pretrained_cfg`); None where a model says nothing."""
+        found = getattr(module, "pretrained_cfg", None) or getattr(module, "default_cfg", None)
+        if not isinstance(found, Mapping) or "input_size" not in found:
+            return None
+        crop = int(found["input_size"][-1])
+        resize = int(crop / float(found.get("crop_pct") or 1.0))
+        mean, deviation = (
+            tuple(map(float, found.get(k, SCALES["imagenet"][i]))) for i, k in enumerate(("mean", "std"))
+        )
+        return cls(crop, resize, mean, deviation, "rgb", str(found.get("interpolation") or "bilinear"))
+
+    def __call__(self, picture: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """A picture (y × x × red, green, blue) as the network takes it."""
+        from PIL import Image
+
+        height, width = picture.shape[:2]
+        side = self.resize or self.crop
+        size = (side, int(side * height / width)) if width <= height else (int(side * width / height), side)
+        method = getattr(Image.Resampling, self.method.upper())
+        small = Image.fromarray(picture)
+        small = small if small.size == size else small.resize(size, method)
+        left, top = (round((length - self.crop) / 2) for length in small.size)
+        cut = np.asarray(small.crop((left, top, left + self.crop, top + self.crop)), dtype=np.float32)
+        mean, deviation = (np.asarray(values, dtype=np.float32) for values in (self.mean, self.deviation))
+        scaled = (cut / np.float32(255) - mean) / deviation
+        ordered = scaled[..., ::-1] if self.order == "bgr" else scaled
+        return np.ascontiguousarray(ordered.transpose(2, 0, 1))
 
 
 def load_image(path: str | Path) -> NDArray[np.uint8]:
