@@ -182,3 +182,40 @@ def test_drift_counts_its_units(tmp_path: Path, capsys: Capture) -> None:
     found = json.loads(said(capsys, "drift", str(path), "--unit", "speaker", "--json", "-o", kept, *FEW))
     assert {e["units"] for e in found["estimates"]} == {24} and "unit=speaker" in found["signature"]
     assert "|units:24" in found["signature"] and "verified" in said(capsys, "verify", kept, str(path))
+
+
+def scored(path: Path, speakers: int = 30) -> Path:
+    rng, n = np.random.default_rng(5), 900
+    speaker = rng.integers(0, speakers, n)
+    label = rng.random(n) < 0.4
+    score = 1.2 * rng.normal(size=speakers)[speaker] + rng.normal(size=n) + 2.0 * label
+    rows = [
+        f"t{i},{'real' if y else 'fake'},{s:.5f},s{k}"
+        for i, (y, s, k) in enumerate(zip(label, score, speaker, strict=True))
+    ]
+    path.write_text("id,label,score,speaker\n" + "\n".join(rows) + "\n")
+    return path
+
+
+def test_a_unit_that_was_not_used_is_said_with_what_it_would_change(tmp_path: Path, capsys: Capture) -> None:
+    """The factor is that of the two intervals, to within what 100 replicates can tell."""
+    data, kept = str(scored(tmp_path / "s.csv")), str(tmp_path / "r.json")
+    words = ["score", data, "--positive", "real", "-m", "roc_auc", *FEW, "--json"]
+    alone = json.loads(said(capsys, *words, "-o", kept))
+    (code,) = [c for c in alone["warning_codes"] if c]
+    (text,) = [w for w, c in zip(alone["warnings"], alone["warning_codes"], strict=True) if c == code]
+    assert code == "unit-not-used" and "--unit speaker" in text
+    whole = json.loads(said(capsys, *words, "--unit", "speaker"))
+    assert not any(whole["warning_codes"])
+    told = float(text.rsplit(" ", 1)[1])
+    assert told == pytest.approx(widths(whole, "roc_auc")[0] / widths(alone, "roc_auc")[0], rel=0.3) and told > 1.5
+    assert "verified" in said(capsys, "verify", kept, data)
+    shown = said(capsys, "score", data, "--positive", "real", "-m", "roc_auc", *FEW)
+    assert "not independent" in shown and "independence" in shown
+
+
+def test_data_without_units_get_no_such_word(tmp_path: Path, capsys: Capture) -> None:
+    data = scored(tmp_path / "s.csv", 900)
+    data.write_text(data.read_text().replace("speaker", "shade"))
+    found = json.loads(said(capsys, "score", str(data), "--positive", "real", "-m", "eer", *FEW, "--json"))
+    assert not any(found["warning_codes"])

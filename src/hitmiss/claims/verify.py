@@ -32,7 +32,7 @@ from hitmiss.core.question import (
     Sureness,
     Triage,
 )
-from hitmiss.core.results import Results
+from hitmiss.core.results import UNUSED, Results
 from hitmiss.core.trials import COUNTED, Trials
 from hitmiss.derive.decisions import Deciding, at_threshold
 from hitmiss.engine.compare import Comparison, with_contents
@@ -364,10 +364,19 @@ def _document_differences(claimed: Mapping[str, Any], found: Mapping[str, Any], 
     for name in VALUES:
         a, b = claimed.get(name), found.get(name)
         if name == "warnings":
-            yield from (f"warning not claimed: {text}" for text in b or () if text not in (a or ()))
-            yield from (f"warning claimed and not found: {text}" for text in a or () if text not in (b or ()))
+            advice = _advice(claimed) | _advice(found)  # what streams and older versions do not say changes no figure
+            yield from (f"warning not claimed: {t}" for t in b or () if t not in (a or ()) and t not in advice)
+            yield from (
+                f"warning claimed and not found: {t}" for t in a or () if t not in (b or ()) and t not in advice
+            )
         elif not _same(a, b):
             yield f"{name}: claimed {a}, found {b}"
+
+
+def _advice(document: Mapping[str, Any]) -> set[str]:
+    """The warnings that advise on what else to ask."""
+    pairs = zip(document.get("warnings") or (), document.get("warning_codes") or (), strict=False)
+    return {text for text, code in pairs if code == UNUSED}
 
 
 def _row_differences(
@@ -423,7 +432,7 @@ def _same(a: Any, b: Any) -> bool:
 def _unlike_known(protocol: Protocol | None) -> list[str]:
     """A protocol under a known name that settles other things is not that protocol."""
     known = protocols().get(protocol.name) if protocol is not None else None
-    if known is None or protocol is None or known == protocol:
+    if known is None or protocol is None or replace(known, natural=()) == replace(protocol, natural=()):
         return []
     return [f"protocol: the claim was made by a protocol called {protocol.name} that is not the one known here"]
 

@@ -339,6 +339,9 @@ class Protocol:
     by, unit, bootstrap, threshold
         What is asked where the caller does not say it: groupings, the columns drawn as wholes, replicates, and the
         threshold at which scores are decided.
+    natural
+        Units that such data have by nature, as `--unit` takes them, the widest first: `["speaker,attack", "speaker"]`. They
+        are not drawn unasked; where one is there and trials were drawn, a warning says what it would change.
     names
         What metrics and derived figures are called in tables: `fpr = "APCER"`.
     derived
@@ -383,6 +386,7 @@ class Protocol:
     compared_by: Literal["", "hitmiss.robustness.attacks:compare_attacks"] = ""
     by: tuple[str, ...] = ()
     unit: tuple[str, ...] = ()
+    natural: tuple[str, ...] = ()
     bootstrap: int = 0
     threshold: float | None = None
     names: Mapping[str, str] = field(default_factory=dict)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from importlib import import_module
 from pathlib import Path
@@ -75,6 +75,39 @@ class Estimate:
     def __str__(self) -> str:
         where = ", ".join(f"{k}={v}" for k, v in {**self.run, **self.slice}.items())
         return f"{self.metric}{f' [{where}]' if where else ''} = {number(self.value)}{interval(self)}"
+
+
+UNUSED = "unit-not-used"
+"""Code of the warning that data have a unit which was not drawn."""
+
+
+class Remark(str):
+    """A warning with a stable code; everywhere else a text like any other.
+
+    >>> Remark("speakers were not drawn", "unit-not-used").code
+    'unit-not-used'
+    """
+
+    code: str
+
+    def __new__(cls, text: str, code: str) -> Remark:
+        made = super().__new__(cls, text)
+        made.code = code
+        return made
+
+    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]
+        return str(self), self.code
+
+
+def code_of(warning: str) -> str | None:
+    """The code of a warning; None where it has none."""
+    return warning.code if isinstance(warning, Remark) else None
+
+
+def _coded(texts: Sequence[str], codes: Sequence[str | None]) -> tuple[str, ...]:
+    """Warnings with the codes that a file has beside them."""
+    known = [*codes, *[None] * (len(texts) - len(codes))]
+    return tuple(text if code is None else Remark(text, code) for text, code in zip(texts, known, strict=False))
 
 
 @dataclass(frozen=True)
@@ -160,7 +193,8 @@ class Results:
             "schema": SCHEMA,
             "signature": self.signature,
             "protocol": self.protocol,
-            "warnings": list(self.warnings),
+            "warnings": list(map(str, self.warnings)),
+            "warning_codes": list(map(code_of, self.warnings)),
             "reading": self.reading.to_plain() if self.reading is not None else None,
             "design": self.design.to_plain() if self.design is not None else None,
             "content": self._content(),
@@ -218,7 +252,7 @@ class Results:
         return cls(
             tuple(estimates),
             stored.signature,
-            stored.warnings,
+            _coded(stored.warnings, stored.warning_codes),
             stored.protocol,
             data.get("pictures"),
             stored.reading,
@@ -276,6 +310,7 @@ class _Stored:
     reading: ReadSpec | None = None
     design: Design | None = None
     content: str = ""
+    warning_codes: tuple[str | None, ...] = ()
     questions: str = ""
     facts: Mapping[str, str] = field(default_factory=dict)
 

@@ -9,12 +9,13 @@ from functools import cache
 from typing import Any, Final
 
 import numpy as np
+import polars as pl
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.progress import each, part, step
-from hitmiss.core.question import By, Design, Gap, Grouping, Method, Plan, Protocol
+from hitmiss.core.question import By, Design, Gap, Grouping, Method, Plan, Protocol, find, names_of
 from hitmiss.core.registry import Metric, resolve
-from hitmiss.core.results import Estimate, Results
+from hitmiss.core.results import UNUSED, Estimate, Remark, Results
 from hitmiss.core.schema import Derived, Setting, Spec, Term
 from hitmiss.core.tally import Floats, Tally
 from hitmiss.core.trials import Trials, demanded
@@ -37,7 +38,7 @@ from hitmiss.engine.signature import sign
 from hitmiss.io.columns import same_class
 from hitmiss.metrics.counts import Counts
 from hitmiss.stats import intervals
-from hitmiss.stats.forms import Functional, MinimumCost, OfColumns, OfConfidences, equal_error
+from hitmiss.stats.forms import Crossing, Form, Functional, MinimumCost, OfColumns, OfConfidences, equal_error
 from hitmiss.stats.intervals import quantile_interval, wilson
 
 # ----------------------------------------------------------------------
@@ -548,8 +549,20 @@ def _gap_row(work: Work, i: int, gap: Gap, sides: list[Sample], within: Estimate
     if not work.draws.plan.bootstrap:
         return row
     drawn = work.drawn(sides[1], i) - work.drawn(sides[0], i)
-    centre = work.corrected(sides[1], i) - work.corrected(sides[0], i)
-    return with_interval(row, drawn, work, sides, work.questions[i], centre)
+    inner, outer = (work.corrected(side, i) for side in sides)
+    plan = work.draws.plan
+    ends = [e for e in (within.low, within.high, beyond.low, beyond.high) if e is not None and math.isfinite(e)]
+    if plan.unit or plan.method != "auto" or len(ends) < 4:
+        return with_interval(row, drawn, work, sides, work.questions[i], outer - inner)
+    # The sides share no trial, so each keeps its own interval, which knows more than percentiles of the difference do; of
+    # sums of few errors, which move in steps, either may be too short, and the wider end counts.
+    low, high = intervals.of_difference((inner, ends[0], ends[1]), (outer, ends[2], ends[3]))
+    if not isinstance(work.questions[i].form, Crossing):
+        first, second = (work.replicates[side.name][i] for side in sides)
+        steps = intervals.percentile(second - first, plan.level)
+        low, high = min(low, steps[0]), max(high, steps[1])
+    row = replace(row, low=low, high=high, method=beyond.method if beyond.method == within.method else within.method)
+    return outside(row, outer - inner)
 
 
 # ----------------------------------------------------------------------
@@ -744,6 +757,8 @@ def measure_design(
                 estimates += work.estimates(whole)
                 estimates += derived_rows(work, whole, derived)
             warnings += alarms(whole, questions)
+            if whole is wholes[0]:
+                warnings += _unused_unit(work, whole, estimates)
             for grouping in groupings:
                 with part():
                     estimates += by_slices(narrow, whole, grouping, warnings)
@@ -754,6 +769,62 @@ def measure_design(
     results = Results(tuple(estimates), "", tuple(dict.fromkeys(warnings)), chosen.name or None, trials)
     results = replace(results, reading=trials.header.reading, design=design)
     return replace(results, signature=sign(results, trials, questions, plan, groupings, str(gap) if gap else None))
+
+
+USUAL_UNITS: Final = ("speaker", "patient", "patient_id", "subject", "author")
+"""Columns that hold several trials of one and the same, where no protocol names its own."""
+HINTED: Final = 100
+"""Replicates that say roughly how much wider an interval would be."""
+HINTED_METRICS: Final = 4
+
+
+def natural_unit(whole: Sample, candidates: Sequence[str]) -> tuple[str, ...]:
+    """The first of some units whose columns are there, vary, and hold several trials per value; empty where none does."""
+    known = whole.columns.trials.frame.columns
+    named = map(names_of, candidates)
+    return next((names for names in named if all(_repeats(whole, find(name, known)) for name in names)), ())
+
+
+def _repeats(whole: Sample, name: str | None) -> bool:
+    """Whether a column of texts has at least two values in a sample, and fewer than trials."""
+    frame = whole.columns.trials.frame
+    if name is None or frame[name].dtype != pl.String:
+        return False
+    return 1 < len(np.unique(whole.columns.codes(name)[0][whole.rows])) < whole.n
+
+
+def _unused_unit(work: Work, whole: Sample, found: Sequence[Estimate]) -> list[str]:
+    """What drawing the natural unit would change, where trials were drawn although the data have one."""
+    plan, trials = work.draws.plan, work.columns.trials
+    if plan.unit or not plan.bootstrap or plan.method == "bca" or isinstance(trials, TalliedTrials):
+        return []
+    unit = natural_unit(whole, work.protocol.natural or USUAL_UNITS)
+    cheap = [
+        q for q in work.questions if q.metric.interval and (isinstance(q.form, Form) or q.form.kind == "decisions")
+    ]
+    if not unit or not cheap:
+        return []
+    drawn = replace(plan, unit=unit, bootstrap=HINTED, stratify=None)
+    other = Work(work.columns, cheap[:HINTED_METRICS], Draws.prepare(drawn, work.columns), work.protocol)
+    now = {e.metric: e for e in found if not e.slice and e.average is None and dict(e.run) == dict(whole.run)}
+    name, option = " × ".join(unit), ",".join(unit)
+    head = f"trials were drawn one by one, and those of one {name} are not independent"
+    wider = other.estimates(whole)
+    ratios = {
+        e.metric: (e.high - e.low) / (own.high - own.low)
+        for e in wider
+        if e.low is not None
+        and e.high is not None
+        and (own := now.get(e.metric)) is not None
+        and own.low is not None
+        and own.high is not None
+        and own.high > own.low
+    }
+    if not ratios:
+        why = next((e.note for e in wider if e.note and "no interval" in e.note), None)
+        return [Remark(f"{head}; with --unit {option}: {why}", UNUSED)] if why else []
+    told = ", ".join(f"{metric} {ratio:.1f}" for metric, ratio in ratios.items())
+    return [Remark(f"{head}; with --unit {option} intervals would be wider by these factors: {told}", UNUSED)]
 
 
 def _undrawn(plan: Plan) -> list[str]:

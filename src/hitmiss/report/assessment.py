@@ -22,7 +22,7 @@ from scipy.special import ndtr, ndtri
 
 from hitmiss.core.errors import UsageError
 from hitmiss.core.registry import find_metric
-from hitmiss.core.results import Estimate, Results
+from hitmiss.core.results import UNUSED, Estimate, Results, code_of
 from hitmiss.core.schema import parse
 from hitmiss.engine.compare import A_BETTER, B_BETTER, IDENTICAL, Comparison, Difference, p_text
 from hitmiss.engine.gate import Check as GateCheck
@@ -470,7 +470,7 @@ def _signed(e: Estimate) -> str:
 def checks(results: Results, wholes: Sequence[Estimate]) -> tuple[list[Line], list[str]]:
     """The list of checks, and the warnings that no check speaks of."""
     signatures = [parts for line in results.signature.splitlines() if (parts := _parts(line)) is not None]
-    left = list(results.warnings)
+    left = [w for w in results.warnings if code_of(w) != UNUSED]
 
     def warned(*words: str) -> list[str]:
         found = [w for w in left if any(word in w for word in words)]
@@ -481,7 +481,7 @@ def checks(results: Results, wholes: Sequence[Estimate]) -> tuple[list[Line], li
         _direction(warned("REVERSED"), wholes),
         _informative(warned("every score is", "ties matter", "tied at the ends"), wholes),
         _sizes(wholes),
-        _independent(signatures, wholes),
+        _independent(signatures, wholes, [w for w in results.warnings if code_of(w) == UNUSED]),
         _thresholds(signatures, warned("optimistic", "same data")),
         *_calibrated(wholes),
         _complete(signatures, results),
@@ -535,8 +535,10 @@ def _is_labelled(e: Estimate) -> bool:
         return True
 
 
-def _independent(signatures: Sequence[Mapping[str, str]], wholes: Sequence[Estimate]) -> Line:
+def _independent(signatures: Sequence[Mapping[str, str]], wholes: Sequence[Estimate], unused: Sequence[str]) -> Line:
     name = "independence"
+    if unused:
+        return Line(FAILED, unused[0], name)
     if any("items repeat" in (e.note or "") for e in wholes):
         return Line(FAILED, "Items repeat and were not drawn as wholes: intervals would be too narrow.", name)
     units = {part.split("unit=")[1].split(",")[0] for s in signatures if "unit=" in (part := s.get("boot", ""))}

@@ -1,0 +1,208 @@
+"""`hitmiss plan`: how many trials or units an interval of some width needs, or showing some difference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hitmiss.cli import groups, printing
+from hitmiss.cli.groups import grouped, without
+from hitmiss.core.question import Contest, Design, ReadSpec
+
+if TYPE_CHECKING:
+    from hitmiss.core.results import Estimate
+    from hitmiss.stats.planning import Error
+
+MDD_POWER = 0.8
+"""The power that a comparison states its least detectable difference for."""
+PILOT = "A pilot: a score file, or results (.json); two score files to plan a comparison. None: plan from assumptions."
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a plan is for."""
+
+    width: float | None
+    difference: float | None
+    power: float
+    level: float
+
+
+@dataclass(frozen=True)
+class Assumed:
+    """What stands in for a pilot."""
+
+    value: float | None
+    positives: float
+    correlation: float
+    per_unit: float | None
+    alike: float
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One line of the plan."""
+
+    metric: str
+    wish: str
+    count: int
+    of: str
+    trials: int
+    reached: float
+    basis: str
+
+
+@grouped(
+    asked=partial(without(groups.design, "by", "matrix", "gap", "interval", "stratify"), bootstrap=1000),
+    reading=groups.reading,
+)
+def plan(
+    pilot: Annotated[list[str] | None, typer.Argument(help=PILOT)] = None,
+    key: Annotated[str | None, typer.Option(help="Key or protocol file with the labels of the pilot.")] = None,
+    width: Annotated[float | None, typer.Option(help="Width of the interval, end to end, as 0.02.")] = None,
+    difference: Annotated[float | None, typer.Option(help="Difference of two systems to be shown, as 0.01.")] = None,
+    power: Annotated[float, typer.Option(help="How often a true difference is to be shown.")] = 0.8,
+    value: Annotated[float | None, typer.Option(help="Without a pilot: the figure that is expected.")] = None,
+    positives: Annotated[float, typer.Option(help="Without a pilot: share of positive trials.")] = 0.5,
+    correlation: Annotated[
+        float, typer.Option(help="Without a pilot: of two systems over the same trials; 0 for other trials.")
+    ] = 0.5,
+    per_unit: Annotated[float | None, typer.Option(help="Without a pilot: trials per unit (speaker, patient).")] = None,
+    alike: Annotated[float, typer.Option(help="Without a pilot: correlation of the trials of one unit.")] = 0.1,
+    *,
+    asked: Design,
+    reading: ReadSpec,
+    json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of a table.")] = False,
+) -> None:
+    """How many trials or units are needed for an interval of a given width, or to show a given difference."""
+    from hitmiss.core.errors import UsageError
+
+    if (width is None) == (difference is None):
+        raise UsageError("say what to plan for: --width 0.02, or --difference 0.01", code="no-plan")
+    wish = Wish(width, difference, power, asked.level)
+    assumed = Assumed(value, positives, correlation, per_unit, alike)
+    found = _from_pilot(pilot, key, asked, reading, wish) if pilot else _from_assumptions(asked, wish, assumed)
+    if json:
+        printing.out_json({"schema": 1, "plan": printing.plain(wish), "needs": printing.plain(found)})
+        return
+    kind = "half width" if difference is None else "shown"
+    rows = [[p.metric, f"{p.count:,} {p.of}", f"{p.trials:,}", f"{p.reached:.4f}", p.basis] for p in found]
+    goal = (
+        f"an interval of width {width:g}" if difference is None else f"a difference of {difference:g}, power {power:g}"
+    )
+    printing.out(f"needed for {goal} at level {asked.level:g}")
+    printing.out_table(["metric", "needed", "trials", kind, "from"], rows)
+
+
+def _planned(metric: str, error: Error, wish: Wish, of: str, per: float, basis: str) -> Planned:
+    from hitmiss.stats.planning import needed
+
+    target = wish.difference if wish.width is None else wish.width / 2.0
+    assert target is not None
+    need = needed(error, target, wish.level, None if wish.difference is None else wish.power)
+    what = "width" if wish.difference is None else "difference"
+    return Planned(metric, what, need.count, of, round(need.count * per), need.reached, basis)
+
+
+def _from_assumptions(asked: Design, wish: Wish, assumed: Assumed) -> list[Planned]:
+    """A line per metric, from the value that is expected of it."""
+    from hitmiss.core.errors import UsageError
+    from hitmiss.stats.planning import Error, by_units, deviation, of_difference
+
+    if assumed.value is None or not asked.metrics:
+        raise UsageError(
+            "without a pilot, say the metric and the value that you expect: -m eer --value 0.05", code="no-pilot"
+        )
+    found = []
+    for metric in asked.metrics:
+        own, basis = deviation(metric, assumed.value, assumed.positives), f"{metric} = {assumed.value:g}"
+        if wish.difference is not None:
+            theirs = deviation(metric, assumed.value + wish.difference, assumed.positives)
+            own, basis = (
+                of_difference(own, theirs, assumed.correlation),
+                f"{basis}, correlation {assumed.correlation:g}",
+            )
+        if assumed.per_unit is None:
+            found.append(_planned(metric, Error(own, 1.0), wish, "trials", 1.0, basis))
+        else:
+            error = by_units(own, assumed.per_unit, assumed.alike)
+            basis = f"{basis}, {assumed.per_unit:g} trials per unit alike by {assumed.alike:g}"
+            name = " × ".join(asked.unit) or "units"
+            found.append(_planned(metric, error, wish, name, assumed.per_unit, basis))
+    return found
+
+
+def _from_pilot(pilot: list[str], key: str | None, asked: Design, reading: ReadSpec, wish: Wish) -> list[Planned]:
+    """A line per metric, from the intervals of a pilot, or the errors of the differences of two."""
+    from hitmiss.core.errors import DataError, UsageError
+
+    if len(pilot) > 2 or (wish.difference is not None) != (len(pilot) == 2):
+        raise UsageError(
+            "a width is planned from one pilot run, a difference from two on the same trials", code="pilot-runs"
+        )
+    found = (
+        _differences(pilot, key, asked, reading, wish)
+        if len(pilot) == 2
+        else _widths(pilot[0], key, asked, reading, wish)
+    )
+    if not found:
+        raise DataError(
+            "no figure of the pilot has an interval to plan from; add --bootstrap 1000, or give more trials",
+            code="bare-pilot",
+        )
+    return found
+
+
+def _widths(pilot: str, key: str | None, asked: Design, reading: ReadSpec, wish: Wish) -> list[Planned]:
+    from hitmiss.core.results import Results
+    from hitmiss.evaluation.protocol import measure_trials, read_trials
+
+    if Path(pilot).suffix == ".json":
+        results = Results.load(pilot)
+    else:
+        results = measure_trials(read_trials(pilot, key, asked.protocol, reading), asked.filled())
+    whole = [e for e in results if not e.slice and e.average is None and e.low is not None]
+    wanted = [e for e in whole if not asked.metrics or e.metric in asked.metrics]
+    unit = " × ".join(asked.unit or (results.design.unit if results.design is not None else ())) or "units"
+    return [_line(e, wish, unit, Path(pilot).name) for e in wanted]
+
+
+def _line(e: Estimate, wish: Wish, unit: str, name: str) -> Planned:
+    from hitmiss.stats.planning import Error, quantiles
+
+    assert e.low is not None and e.high is not None
+    drawn = e.units is not None
+    count = float(e.units or e.n)
+    spread = quantiles(e.units_effective or count, drawn, wish.level, None)
+    error = Error((e.high - e.low) / (2.0 * spread), count, drawn)
+    basis = f"{name}: {e.value:.4f} [{e.low:.4f}, {e.high:.4f}], {count:,.0f} {unit if drawn else 'trials'}"
+    return _planned(e.metric, error, wish, unit if drawn else "trials", e.n / count, basis)
+
+
+def _differences(pilot: list[str], key: str | None, asked: Design, reading: ReadSpec, wish: Wish) -> list[Planned]:
+    from hitmiss.core.errors import UsageError
+    from hitmiss.engine.compare import Comparison
+    from hitmiss.evaluation.protocol import compare_trials, read_trials
+    from hitmiss.stats.planning import Error, quantiles
+
+    runs = {Path(p).name: read_trials(p, key, asked.protocol, reading) for p in pilot}
+    contest = Contest(test="bootstrap", allow_missing=reading.allow_missing, force=True)
+    made = compare_trials(runs, replace(asked.filled(), contest=contest))
+    if not isinstance(made, Comparison):
+        raise UsageError("a difference is planned from two runs", code="pilot-runs")
+    trials = next(iter(runs.values()))
+    count = float(len(trials))
+    if asked.unit:
+        count = float(trials.frame.select(trials.own(name) for name in asked.unit[:1]).n_unique())
+    unit = " × ".join(asked.unit) or "trials"
+    found = []
+    for d in made:
+        if not d.slice and d.average is None and d.mdd is not None and d.delta is not None:
+            error = Error(d.mdd / quantiles(count, False, asked.level, MDD_POWER), count, bool(asked.unit))
+            basis = f"pilot: difference {d.delta:+.4f}, error {error.error:.4f}, {count:,.0f} {unit}"
+            found.append(_planned(d.metric, error, wish, unit, len(trials) / count, basis))
+    return found

@@ -1,0 +1,182 @@
+"""How many trials or units are needed: for an interval of a given width, or to show a given difference.
+
+Errors shrink with the square root of what is drawn. A pilot run gives the error at its own size; without one it comes from
+an assumed figure, by the variance of its metric. Trials of one unit (speaker, patient) that are alike by a correlation ρ
+count less: m of them are as good as m / (1 + (m − 1) ρ) independent ones (Kish 1965), and of few units Student's quantile
+takes the place of the normal one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from scipy.special import ndtri, stdtrit
+
+from hitmiss.core.errors import UnknownName, UsageError
+from hitmiss.stats.intervals import enough
+
+MOST = 10**12
+"""More than this is not planned for."""
+
+
+@dataclass(frozen=True)
+class Error:
+    """A standard error and the number of trials or units that it comes from."""
+
+    error: float
+    count: float
+    by_units: bool = False
+
+    def at(self, count: float) -> float:
+        """The error of another number."""
+        return self.error * math.sqrt(self.count / count)
+
+
+@dataclass(frozen=True)
+class Need:
+    """What is needed: how many trials or units, with the half width or the detectable difference that so many give."""
+
+    count: int
+    reached: float
+
+
+def quantiles(count: float, by_units: bool, level: float, power: float | None) -> float:
+    """How many standard errors a half width is, or a difference that is shown with this power."""
+    shares = [0.5 + level / 2.0, *([] if power is None else [power])]
+    if not by_units:
+        return float(sum(ndtri(share) for share in shares))
+    return float(sum(stdtrit(max(count - 1.0, 1.0), share) for share in shares))
+
+
+def needed(error: Error, target: float, level: float = 0.95, power: float | None = None) -> Need:
+    """The least number of trials (or units) whose half width, or detectable difference, is at most the target.
+
+    Parameters
+    ----------
+    error
+        The standard error of the figure, or of the difference, at some size.
+    target
+        Half the width of the interval; with `power` the difference that is to be shown.
+    level, power
+        The level of the interval or of the test (two-sided), and how often a true difference is to be shown.
+
+    Returns
+    -------
+    Need
+        The number, and what it gives.
+
+    Raises
+    ------
+    UsageError
+        For a target, level or power out of range, or one that no number reaches.
+
+    Examples
+    --------
+    >>> needed(Error(0.5, 1), 0.05).count  # a share of one half, to within ± 5 points
+    385
+    """
+    for name, value in (("level", level), ("power", 0.5 if power is None else power)):
+        if not 0.0 < value < 1.0:
+            raise UsageError(f"the {name} must lie between 0 and 1; found {value}", code="bad-plan")
+    if not (target > 0.0 and math.isfinite(target)) or not (error.error > 0.0 and math.isfinite(error.error)):
+        raise UsageError(
+            f"a plan needs a positive target and a positive error; found {target:g} and {error.error:g}",
+            code="bad-plan",
+        )
+    least = enough(level) if error.by_units else 2
+
+    def reached(count: int) -> float:
+        return quantiles(count, error.by_units, level, power) * error.at(count)
+
+    high = least
+    while reached(high) > target:
+        high *= 2
+        if high > MOST:
+            raise UsageError(f"no plan reaches {target:g}", code="bad-plan")
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if reached(middle) > target else (low, middle)
+    count = max(high, least)
+    return Need(count, reached(count))
+
+
+def deviation(metric: str, value: float, positives: float = 0.5) -> float:
+    """The standard error of a metric times √trials, where it has this value and this share of trials is positive.
+
+    | metric | variance per trial |
+    |---|---|
+    | a share of all trials (accuracy) or of one class (recall, fpr, …) | p (1 − p), over the share of trials it is of |
+    | balanced_accuracy | that of the mean of two shares of this value |
+    | eer | that of the mean of both error rates at the crossing, densities alike |
+    | roc_auc | Hanley & McNeil 1982, the same for both classes |
+
+    Examples
+    --------
+    >>> round(deviation("accuracy", 0.9), 4), round(deviation("recall", 0.9, positives=0.25), 4)
+    (0.3, 0.6)
+    """
+    if not 0.0 < value < 1.0:
+        raise UsageError(
+            f"without a pilot, the value of {metric} must lie between 0 and 1; found {value:g}", code="bad-plan"
+        )
+    if not 0.0 < positives < 1.0:
+        raise UsageError(f"the share of positives must lie between 0 and 1; found {positives:g}", code="bad-plan")
+    if metric not in VARIANCES:
+        raise UnknownName("metric to plan for without a pilot", metric, VARIANCES)
+    return math.sqrt(VARIANCES[metric](value, positives))
+
+
+def _share(of: Callable[[float], float]) -> Callable[[float, float], float]:
+    return lambda p, positives: p * (1.0 - p) / of(positives)
+
+
+def _area(a: float, positives: float) -> float:
+    """Hanley & McNeil's variance of the AUC times the number of trials, of many trials.
+
+    Theirs is of exponential scores, which treat the classes unlike; the mean over both roles is that of scores whose classes
+    spread alike.
+    """
+    q1, q2 = a / (2.0 - a), 2.0 * a * a / (1.0 + a)
+    return (0.5 * (q1 + q2) - a * a) * (1.0 / positives + 1.0 / (1.0 - positives))
+
+
+def _two_sides(p: float, positives: float) -> float:
+    """The mean of two shares of this value, one of each class."""
+    return 0.25 * p * (1.0 - p) * (1.0 / positives + 1.0 / (1.0 - positives))
+
+
+VARIANCES: dict[str, Callable[[float, float], float]] = {
+    **dict.fromkeys(("accuracy", "coverage", "abstain_rate"), _share(lambda positives: 1.0)),
+    **dict.fromkeys(("recall", "fnr", "fake_slip_rate", "fake_catch_rate"), _share(lambda positives: positives)),
+    **dict.fromkeys(
+        ("specificity", "fpr", "real_false_flag_rate", "real_pass_rate"), _share(lambda positives: 1.0 - positives)
+    ),
+    "balanced_accuracy": _two_sides,
+    "eer": _two_sides,
+    "roc_auc": _area,
+}
+"""Per metric its variance times the number of trials."""
+
+
+def of_difference(one: float, other: float, correlation: float) -> float:
+    """The standard error of a difference from those of its sides and their correlation over the same trials (0: other trials).
+
+    >>> of_difference(3.0, 4.0, 0.0)
+    5.0
+    """
+    if not -1.0 <= correlation < 1.0:
+        raise UsageError(f"a correlation lies between -1 and 1; found {correlation:g}", code="bad-plan")
+    return math.sqrt(one * one + other * other - 2.0 * correlation * one * other)
+
+
+def by_units(per_trial: float, each: float, alike: float) -> Error:
+    """The error of one unit with `each` trials that are alike by an intraclass correlation: √((1 + (m − 1) ρ) / m)."""
+    if not each >= 1.0 or not 0.0 <= alike <= 1.0:
+        raise UsageError(
+            f"a unit has at least one trial, and their correlation lies in 0..1; found {each:g} and {alike:g}",
+            code="bad-plan",
+        )
+    return Error(per_trial * math.sqrt((1.0 + (each - 1.0) * alike) / each), 1.0, True)
