@@ -36,8 +36,9 @@ adversary: $(READY)  ## damaged files, odd options, full disks, for so long (MIN
 	$(BIN)/python -m tests.adversary --minutes $(MINUTES)
 
 .PHONY: docs
-docs: $(READY)  ## the documentation as plain HTML in site/, for reading offline
-	$(BIN)/python docs/site.py
+docs: $(READY)  ## the documentation in site/ (installs mkdocs-material)
+	$(BIN)/python -m pip install -q "mkdocs-material>=9.6,<10" "mkdocstrings[python]>=0.29"
+	$(BIN)/python -m mkdocs build --strict
 
 .PHONY: lint
 lint: $(READY) types  ## style and types

@@ -1,14 +1,23 @@
-"""Writes docs/metrics.md from the metrics themselves: `python docs/reference.py`. A test keeps the two the same."""
+"""Writes docs/metrics.md, docs/cli.md and docs/api.md from the code: `python docs/reference.py`.
+
+A test keeps pages and code the same.
+"""
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
+import hitmiss
+from hitmiss.cli.main import VERBS
 from hitmiss.core.registry import Metric, all_metrics
 
-PAGE = Path(__file__).with_name("metrics.md")
+HERE = Path(__file__).parent
 HEAD = """# Metrics
 
 Written by `python docs/reference.py` from the docstrings; do not edit. Every metric takes arrays and gives a number
@@ -44,5 +53,60 @@ def section(metric: Metric) -> str:
     return f"\n## {metric.name}\n\n" + "\n".join(text).strip() + "\n" + code
 
 
+API = """# Python
+
+Written by `python docs/reference.py`; do not edit. These names are the public API: they follow semantic versioning. Until
+1.0 a minor version may change them, with an entry in the changelog and, where it can be done, a `DeprecationWarning` one
+version before. So do the names of the protocol modules (`hitmiss.protocols.*`), which the evaluation documents fix, the
+command line, and the JSON of results. Every other module path may change at any time.
+
+```python
+import hitmiss as hm
+```
+"""
+
+
+def api() -> str:
+    """Every public name, for mkdocstrings to fill in."""
+    names = [name for name in hitmiss.__all__ if name not in ("__version__", "metrics")]
+    groups = {"Functions": [n for n in names if n[0].islower()], "Classes": [n for n in names if n[0].isupper()]}
+    text = API
+    for title, own in groups.items():
+        text += f"\n## {title}\n"
+        for name in own:
+            module, there = hitmiss._HOMES[name]
+            home = getattr(importlib.import_module(module), there)
+            shown = f"{home.__module__}.{home.__qualname__}"
+            members = "\n    options:\n      members: true\n" if inspect.isclass(home) and name in WHOLE else "\n"
+            known = f" (in its module: `{there}`)" if there != name else ""
+            text += f"\n`hm.{name}`{known}\n\n::: {shown}{members}"
+    return text
+
+
+WHOLE = ("Trials", "Results", "Design", "ReadSpec", "Comparison", "Ranking")
+"""Classes whose methods are listed too."""
+CLI = """# Commands
+
+Written by `python docs/reference.py` from `hitmiss VERB --help`; do not edit.
+"""
+
+
+def cli() -> str:
+    """The help of every verb."""
+    return CLI + "".join(f"\n## hitmiss {verb}\n\n```text\n{shown_help(verb)}\n```\n" for verb in VERBS)
+
+
+def shown_help(verb: str) -> str:
+    """What `hitmiss VERB --help` prints where nobody looks at a terminal, 100 columns wide."""
+    plain = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "PYTHONIOENCODING": "utf-8"}
+    done = subprocess.run(
+        [sys.executable, "-m", "hitmiss", verb, "--help"], capture_output=True, encoding="utf-8", env=plain, check=True
+    )
+    return "\n".join(line.rstrip() for line in done.stdout.strip().splitlines())
+
+
+PAGES = {"metrics.md": page, "api.md": api, "cli.md": cli}
+
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+    for name, make in PAGES.items():
+        (HERE / name).write_text(make(), encoding="utf-8")
