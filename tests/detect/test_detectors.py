@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -237,3 +238,12 @@ def test_a_network_that_gives_hidden_and_logits_takes_five_lines(tmp_path: Path)
     wanted = state["out_layer"](torch.tanh(state["first"](torch.from_numpy(x)))).detach().numpy()
     assert np.allclose(made.outputs(x), wanted, atol=1e-6) and len(lines) <= 5
     assert made.output_kind == "logit"  # type: ignore[attr-defined]
+
+
+@pytest.mark.extras
+def test_a_file_may_be_the_first_to_import_torch(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    (tmp_path / "net.py").write_text("import torch\n\ndef net():\n    return torch.nn.Linear(4, 2)\n")
+    code = f"from hitmiss.detect.detector import open_detector; print(open_detector({str(tmp_path / 'net.py:net')!r}).name)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

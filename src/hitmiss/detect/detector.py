@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, Protocol, runtime_checkable
@@ -367,8 +368,10 @@ def _loaded_file(path: Path) -> Any:
 
 def _is_beside(module: ModuleType, file: Path) -> bool:
     """Whether a module lies in the folder of a file, and is no installed package there."""
-    places = [getattr(module, "__file__", None), *list(getattr(module, "__path__", []))[:1]]
-    found = [Path(place).resolve() for place in places if place]
+    spec = getattr(module, "__spec__", None)
+    if not isinstance(spec, ModuleSpec):  # some packages put objects of other kinds among the modules
+        return False
+    found = [Path(place).resolve() for place in (spec.origin, *(spec.submodule_search_locations or ())) if place]
     return any(
         place.is_relative_to(file.parent) and not {"site-packages", "dist-packages"} & set(place.parts)
         for place in found

@@ -235,7 +235,9 @@ class TorchDetector(Placed):
         self._given = module.to(self.device).eval()
         self.module = in_precision(self.torch, self._given, self.precision)
         self._settled = Settled(self.module, self.output_kind)
-        self._compiled = self.torch.compile(self.module) if compiled and not self.layers else None
+        # On CUDA a compiled module is recorded as a CUDA graph for each shape that comes: few, where clips have one length.
+        how = {"mode": "reduce-overhead"} if self.is_async else {}
+        self._compiled = self.torch.compile(self.module, **how) if compiled and not self.layers else None
 
     @property
     def identity(self) -> Mapping[str, Any]:
@@ -283,6 +285,8 @@ class TorchDetector(Placed):
                 self._settled.look(batch[:1])
                 # A compiled module ends in its own sigmoid or softmax: what it gives is a probability then.
                 self.output_kind = "probability" if self._settled.activation else self._settled.kind
+            if self.is_async:  # what the graph gave before is on its way to the processor already
+                self.torch.compiler.cudagraph_mark_step_begin()
             return self._compiled(batch)
         found = self._settled(batch)
         self.output_kind = self._settled.kind
