@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import re
 import shutil
 import subprocess
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +15,15 @@ from tests.report import stories
 
 import hitmiss as hm
 from hitmiss.cli.main import run
+from hitmiss.core.results import Estimate, Results
+from hitmiss.engine.rank import Standing, compare_all
 from hitmiss.report.evaluations import RunData, evaluations
 from hitmiss.report.paper_kit import paper_tables
+from hitmiss.report.papers import Style, latex, markdown
 from hitmiss.report.pictures import pictures, to_json
+from hitmiss.report.plates import Dots, ranks_plate
+from hitmiss.report.sheets import csv_text, xlsx_bytes
+from hitmiss.report.tables import grids
 
 
 def test_systems_are_rows_and_conditions_columns() -> None:
@@ -80,3 +88,55 @@ def test_the_tables_compile_without_overfull_boxes(tmp_path: Path) -> None:
         ["pdflatex", "-interaction=nonstopmode", "t.tex"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0 and "Overfull" not in done.stdout
+
+
+def test_the_kit_has_forest_heat_and_rank_figures_and_says_how_to_cite(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = stories.systems(3, size=240)
+    for source in made:
+        source.results.save(tmp_path / f"{source.name}.json")
+    ranked = compare_all({s.name: s.trials for s in made if s.trials is not None}, ["eer"], bootstrap=50)
+    (tmp_path / "ranks.json").write_text(ranked.to_json(), encoding="utf-8")
+    files = [str(tmp_path / f"{s.name}.json") for s in made]
+    asked = [
+        "export",
+        *files,
+        "--for",
+        "paper",
+        "--comparison",
+        str(tmp_path / "ranks.json"),
+        "-o",
+        str(tmp_path / "kit"),
+    ]
+    assert run(asked) == 0
+    names = {p.name for p in (tmp_path / "kit").iterdir()}
+    assert {"forest_codec_sys00.pdf", "ranks.pdf", "tables.tex"} <= names
+    said = capsys.readouterr().err
+    assert "cite: hitmiss" in said and said.count("signature: hitmiss:") == 3
+    shorts = [line.removeprefix("signature: ") for line in said.splitlines() if line.startswith("signature: ")]
+    text = (tmp_path / "kit" / "tables.tex").read_text(encoding="utf-8")
+    assert all(len(short) <= 60 and short in text for short in shorts)
+
+
+def test_exports_call_a_metric_as_its_protocol_does() -> None:
+    rows = tuple(
+        Estimate("fpr", v, n=50, n_positive=20, slice={"species": s} if s else {}, best="low", title="APCER")
+        for s, v in (("", 0.1), ("a", 0.2), ("b", 0.05))
+    )
+    results = Results(rows)
+    for made in (
+        latex(grids(results), Style()),
+        markdown(grids(results), Style()),
+        paper_tables(evaluations([RunData("r", results)])[0]),
+    ):
+        assert "APCER" in made and "fpr" not in made.replace("tab:fpr", "")
+    assert "APCER" in csv_text(results)
+    assert b"APCER" in zipfile.ZipFile(io.BytesIO(xlsx_bytes(results))).read("xl/sharedStrings.xml")
+
+
+def test_a_rank_figure_shows_intervals_that_hold_the_rank() -> None:
+    own = [Standing("eer", f"s{i}", 0.1 * i, "a", "low", rank_low=max(i - 1, 1), rank_high=i + 1) for i in (1, 2, 3)]
+    (dots,) = ranks_plate(own).marks
+    assert isinstance(dots, Dots) and dots.low is not None and dots.high is not None
+    assert (dots.low <= dots.x).all() and (dots.x <= dots.high).all() and dots.y[0] > dots.y[-1]

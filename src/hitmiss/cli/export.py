@@ -83,9 +83,11 @@ def _paper(
     """The kit for a paper: to a folder, or its tables alone to stdout."""
     from hitmiss.core import artifacts
     from hitmiss.core.errors import UnknownName
+    from hitmiss.engine.rank import Ranking
+    from hitmiss.report.contests import read_contest
     from hitmiss.report.evaluations import evaluations
     from hitmiss.report.marks import read_marks
-    from hitmiss.report.paper_kit import paper_tables, write_figures
+    from hitmiss.report.paper_kit import CITE, paper_tables, short_signatures, write_figures
 
     if purpose != "paper":
         raise UnknownName("purpose", purpose, ("paper",))
@@ -100,8 +102,12 @@ def _paper(
         target = Path(folder) if len(made) == 1 else Path(folder) / f"{i + 1}"
         target.mkdir(parents=True, exist_ok=True)
         artifacts.write(target / "tables.tex", text)
-        written = write_figures(evaluation, target)
-        printing.note(f"wrote {target / 'tables.tex'} and {len(written)} figures")
+        contest = read_contest(comparison) if comparison else None
+        written = write_figures(evaluation, target, ranked=contest if isinstance(contest, Ranking) else None)
+        printing.note(f"wrote {target / 'tables.tex'} and {len(written)} figures: {', '.join(p.name for p in written)}")
+        for line in short_signatures(evaluation.results):
+            printing.note(f"signature: {line}")
+        printing.note(f"cite: {CITE}")
 
 
 def _format(to: str | None, output: str | None) -> str:

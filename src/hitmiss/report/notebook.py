@@ -74,7 +74,7 @@ def html_of(results: Results) -> str:
 
 def _table(grid: Grid) -> str:
     digits = [places(grid.column(i)) for i in range(len(grid.metrics))]
-    heads = (*grid.names, "n", *grid.metrics) if grid.names else ("", "n", *grid.metrics)
+    heads = (*grid.names, "n", *grid.titles) if grid.names else ("", "n", *grid.titles)
     rows = list(grid.rows)
     left_out = len(rows) - MOST_ROWS
     if left_out > 0:

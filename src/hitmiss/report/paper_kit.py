@@ -7,19 +7,26 @@ longtable. A figure is bold only where a saved comparison shows it to be better.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from hitmiss.core.results import Estimate
+from hitmiss._version import __version__
+from hitmiss.core.results import Estimate, Results
+from hitmiss.core.values import visible
+from hitmiss.engine.rank import Ranking
 from hitmiss.report.evaluations import RUN, Evaluation
 from hitmiss.report.heat import heat_map
 from hitmiss.report.marks import Marks
 from hitmiss.report.papers import tex
-from hitmiss.report.tables import explain, figure, groupings, is_share, places
+from hitmiss.report.plates import Plate, forest_plate, heat_plate, ranks_plate
+from hitmiss.report.tables import explain, figure, groupings, is_share, places, runs
 
 MOST_ACROSS: Final = 8
 """Conditions side by side; this many figures of four digits fit one column of two."""
+MOST_FOREST: Final = 60
+"""Conditions of a forest plot; more do not fit a page."""
 MOST_DOWN: Final = 40
 """Systems in a float; of more a longtable is made, which may run over pages."""
 PACKAGES: Final = ("booktabs", "siunitx", "longtable", "colortbl", "xcolor", "adjustbox")
@@ -35,6 +42,14 @@ SYMBOLS: Final = {
 """What papers call our metrics."""
 
 
+CITE: Final = f"hitmiss {__version__} (CITATION.cff in its repository); give the short signature beside the figures"
+
+
+def short_signatures(results: Results) -> list[str]:
+    """The signature of each run in at most 60 characters."""
+    return [replace(results, signature=line).short_signature for line in results.signature.splitlines() if line]
+
+
 def paper_tables(evaluation: Evaluation, metrics: Sequence[str] = (), marks: Marks | None = None) -> str:
     """Every table of an evaluation, as LaTeX."""
     results = evaluation.results
@@ -43,7 +58,8 @@ def paper_tables(evaluation: Evaluation, metrics: Sequence[str] = (), marks: Mar
     wanted = [m for m in (metrics or (sliced or whole)) if m in (*sliced, *whole)]
     parts = ["% needs " + ", ".join(r"\usepackage{" + name + "}" for name in PACKAGES)]
     parts += [f"% {line}" for line in results.signature.splitlines()]
-    parts += ["% cite: hitmiss (see CITATION.cff); give the signature beside the figures"]
+    parts += [f"% short signature, for the caption: {visible(line)}" for line in short_signatures(results)]
+    parts += [f"% cite: {CITE}"]
     singles: list[tuple[str, ...]] = [names for names in groupings(results) if len(names) == 1]
     for metric in wanted:
         for names in singles or [()]:
@@ -53,9 +69,11 @@ def paper_tables(evaluation: Evaluation, metrics: Sequence[str] = (), marks: Mar
     return "\n\n".join(parts) + "\n"
 
 
-def write_figures(evaluation: Evaluation, folder: Path, ending: str = ".pdf") -> list[Path]:
+def write_figures(
+    evaluation: Evaluation, folder: Path, ending: str = ".pdf", ranked: Ranking | None = None
+) -> list[Path]:
     """Every figure of an evaluation in a paper's column width, all runs in the same axes."""
-    from hitmiss.report.matplots import save, together
+    from hitmiss.report.matplots import COLUMN, draw, save, together
     from hitmiss.report.readings import READINGS
 
     written = []
@@ -65,13 +83,38 @@ def write_figures(evaluation: Evaluation, folder: Path, ending: str = ".pdf") ->
             continue
         written.append(folder / f"{kind}{ending}")
         save(together(kind, lines), written[-1])
+    for name, plate, tall in _more_plates(evaluation, ranked):
+        written.append(folder / f"{name}{ending}")
+        save(draw(plate, size=(COLUMN[0], tall)), written[-1])
     return written
 
 
-def _named(metric: str) -> str:
-    name = metric.split("(")[0]
+def _more_plates(evaluation: Evaluation, ranked: Ranking | None) -> Iterator[tuple[str, Plate, float]]:
+    """A forest per grouping of the metric that counts most, maps of crossed conditions, and the ranks of many systems."""
+    results, metric = evaluation.results, evaluation.primary
+    for names in groupings(results):
+        for run in runs(results):
+            own = [e for e in results if e.metric == metric and dict(e.run) == run and e.average is None]
+            rows = [(" × ".join(e.slice.values()), e) for e in own if tuple(e.slice) == names and e.value is not None]
+            who = f"_{_slug(run[RUN])}" if RUN in run else ""
+            if len(names) == 1 and 1 < len(rows) <= MOST_FOREST:
+                rows.sort(key=lambda row: (row[1].value or 0.0) * (-1 if row[1].best == "low" else 1))
+                whole = next((e.value for e in own if not e.slice), None)
+                plate = forest_plate(rows, explain(metric).title, whole)
+                yield f"forest_{_slug(names[0])}{who}", plate, 0.8 + 0.17 * len(rows)
+            crossed = heat_map(results, (names[0], names[1]), metric, run) if len(names) == 2 else None
+            if crossed is not None and crossed.is_crossed:
+                yield f"heat_{_slug('-'.join(names))}{who}", heat_plate(crossed), 0.8 + 0.2 * len(crossed.rows)
+    if ranked is not None:
+        whole_ = [s for s in ranked.standings if s.metric == metric and not s.slice and not s.average]
+        yield "ranks", ranks_plate(whole_), 0.8 + 0.17 * len(whole_)
+
+
+def _named(metric: str, results: Results) -> str:
+    """A metric as papers call it: by the name that the protocol gives it, its symbol, or its title."""
+    called = next((e.title for e in results if e.metric == metric and e.title), "")
     unit = r", \%" if is_share(metric) else ""
-    return f"{SYMBOLS.get(name, tex(explain(metric).title))}{unit}"
+    return f"{tex(called) or SYMBOLS.get(metric.split('(')[0], tex(explain(metric).title))}{unit}"
 
 
 def _systems(evaluation: Evaluation, metric: str, names: tuple[str, ...], marks: Marks) -> list[str]:
@@ -98,7 +141,7 @@ def _systems(evaluation: Evaluation, metric: str, names: tuple[str, ...], marks:
         label = f"tab:{_slug(metric)}-{_slug(names[0] if names else 'all')}" + (
             f"-{part // MOST_ACROSS + 1}" if more else ""
         )
-        caption = f"{_named(metric)}{tex(of)}{more}."
+        caption = f"{_named(metric, evaluation.results)}{tex(of)}{more}."
         made.append(
             _table(
                 ["System", *(tex(c) or "pooled" for c in columns)], rows, caption, label, _format(own, digits, scale)
@@ -161,7 +204,7 @@ def _matrix(evaluation: Evaluation, metric: str, names: tuple[str, str]) -> list
             rows = [[tex(name), *(_shaded(c.text, c.shade) for c in cells[chosen])] for name, cells in found.rows]
             columns = "l" + "r" * (len(heads) - 1)
             who = f" of {tex(', '.join(v for _, v in run))}" if run else ""
-            caption = f"{_named(metric).split(',')[0]}{who} by {tex(names[0])} and {tex(names[1])}; darker is worse."
+            caption = f"{_named(metric, evaluation.results).split(',')[0]}{who} by {tex(names[0])} and {tex(names[1])}; darker is worse."
             label = f"tab:{_slug(metric)}-{_slug('-'.join(names))}-{len(made) + 1}"
             body = [" & ".join(row) + r" \\" for row in rows]
             made.append(_placed(columns, " & ".join(heads) + r" \\", body, caption, label))

@@ -129,7 +129,7 @@ def _line(cells: Sequence[str]) -> str:
 
 def _heads(grid: Grid, style: Style) -> list[str]:
     unit = ["" if style.scale(m) == 1.0 else ", %" for m in grid.metrics]
-    return [f"{m}{u} {ARROW[b]}" for m, u, b in zip(grid.metrics, unit, grid.best, strict=True)]
+    return [f"{title}{u} {ARROW[b]}" for title, u, b in zip(grid.titles, unit, grid.best, strict=True)]
 
 
 def _cells(

@@ -22,7 +22,10 @@ def frame_of(results: Results, *, raw: bool = False) -> pl.DataFrame:
     """
     settings = [", ".join(f"{k}={v}" for k, v in e.settings.items()) for e in results]
     frame = results.to_polars()
-    for name, values in (("settings", settings), ("best", [e.best for e in results])):
+    more = [("settings", settings), ("best", [e.best for e in results])]
+    if any(e.title for e in results):  # what the protocol calls a metric, as APCER for fpr
+        more.append(("title", [e.shown for e in results]))
+    for name, values in more:
         frame = frame.with_columns(pl.Series(f"{name}_" if name in frame.columns else name, values))
     if raw:
         return frame

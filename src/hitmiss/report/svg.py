@@ -164,7 +164,10 @@ def _dots(mark: Dots, frame: _Frame) -> str:
         if not (np.isfinite(a) and np.isfinite(b)):
             continue
         x, y = frame.across(float(a)), frame.down(float(b))
-        if mark.low is not None and mark.high is not None and np.isfinite(mark.low[i]):
+        if mark.is_sideways and mark.low is not None and mark.high is not None:
+            low, high = frame.across(float(mark.low[i])), frame.across(float(mark.high[i]))
+            parts.append(f'<path class="whisker {_class(mark.color)}" d="M{low:.1f} {y:.1f}H{high:.1f}"/>')
+        elif mark.low is not None and mark.high is not None and np.isfinite(mark.low[i]):
             low, high = frame.down(float(mark.low[i])), frame.down(float(mark.high[i]))
             parts.append(f'<path class="whisker {_class(mark.color)}" d="M{x:.1f} {low:.1f}V{high:.1f}"/>')
         title = f"<title>{_text(mark.about[i])}</title>" if i < len(mark.about) else ""

@@ -316,6 +316,11 @@ class Grid:
         return [e for row in self.rows if (e := row.cells[i]) is not None]
 
     @property
+    def titles(self) -> tuple[str, ...]:
+        """What the metrics are called: as the protocol calls them (APCER for fpr), else by their names."""
+        return tuple(own[0].shown if (own := self.column(i)) else m for i, m in enumerate(self.metrics))
+
+    @property
     def best(self) -> tuple[str, ...]:
         """Which direction is better, a metric."""
         return tuple(self.column(i)[0].best if self.column(i) else "low" for i in range(len(self.metrics)))

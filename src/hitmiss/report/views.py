@@ -98,7 +98,8 @@ def of_grid(
 
     heads = [(name, LABEL, "") for name in grid.names]
     heads += [("n", COUNT, "trials"), (positive, COUNT, f"trials that are {positive}")] if sized else []
-    heads += [(f"{m} {ARROW[b]}", FIGURE, explain(m).gist) for m, b in zip(grid.metrics, grid.best, strict=True)]
+    named = zip(grid.titles, grid.metrics, grid.best, strict=True)
+    heads += [(f"{title} {ARROW[b]}", FIGURE, explain(m).gist) for title, m, b in named]
     shown, left_out = _cut(tuple(map(view, grid.rows)))
     return TableView(_capital(grid.title), tuple(heads), shown, _joined(note, left_out), sortable=len(shown) > 3)
 
@@ -115,7 +116,7 @@ def turned(grid: Grid, positive: str, note: str = "") -> TableView:
     for i, metric in enumerate(grid.metrics):
         digits = places(grid.column(i))
         cells = [_figure(row.cells[i], row, digits, None, None) for row in grid.rows]
-        title = CellView(f"{metric}\u00a0{ARROW[grid.best[i]]}", about=explain(metric).gist)
+        title = CellView(f"{grid.titles[i]}\u00a0{ARROW[grid.best[i]]}", about=explain(metric).gist)
         lines.append(RowView("", (title, *cells)))
     return TableView(_capital(grid.title), tuple(heads), tuple(lines), note)
 
