@@ -271,7 +271,7 @@ def _emit(results: Results, trials: Trials, json: bool, asked: Design) -> None:
         printing.out(results.to_json())
         return
     from hitmiss.report import tables, text
-    from hitmiss.report.campaigns import assessed
+    from hitmiss.report.assessment import assessed
 
     head = trials.header
     printing.out(_title(trials, asked.protocol))

@@ -29,7 +29,7 @@ from hitmiss.engine.gate import Check as GateCheck
 from hitmiss.engine.rank import Ranking
 from hitmiss.engine.signature import read_signature
 from hitmiss.protocols.triage import Asides, repeats_of
-from hitmiss.report.tables import explain, figure, interval, is_share, places
+from hitmiss.report.tables import explain, figure, interval, is_campaign, is_share, places
 from hitmiss.stats.tests import Figure, Tested, against_others, holm, shift
 from hitmiss.verdicts.people import SYSTEM, TOGETHER, WHO, Teamwork
 
@@ -944,3 +944,12 @@ def _verdict(good: Sequence[Line], fails: Sequence[Line], trust: Sequence[Line])
     if bad:
         text = f"{text}; failed checks: {', '.join(dict.fromkeys(bad))}" if text else f"Failed checks: {', '.join(bad)}"
     return f"{text}."
+
+
+def assessed(results: Results, primary: str = "") -> Assessment:
+    """What results allow to conclude, whether they are of detectors or of attacks on one."""
+    if not is_campaign(results):
+        return assess(results, primary)
+    from hitmiss.report.campaigns import assess_attacks
+
+    return assess_attacks(results)

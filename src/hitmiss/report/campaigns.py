@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from hitmiss.core.results import Estimate, Results
 from hitmiss.core.tally import Floats
 from hitmiss.core.trials import Trials
-from hitmiss.report.assessment import ENOUGH, FAILED, OPEN, PASSED, Assessment, Line, Shown, assess, checks, shown, told
-from hitmiss.report.evaluations import RUN, Evaluation, is_campaign
+from hitmiss.report.assessment import ENOUGH, FAILED, OPEN, PASSED, Assessment, Line, Shown, checks, shown, told
+from hitmiss.report.evaluations import RUN, Evaluation
 from hitmiss.report.heat import HeatMap, heat_map
 from hitmiss.report.robustness_display import RobustnessDisplay, attack_name
 from hitmiss.report.shelves import Shelf
@@ -97,11 +97,6 @@ def _strength(e: Estimate) -> float:
         return float(e.run["strength"])
     except ValueError:
         return -1.0
-
-
-def assessed(results: Results, primary: str = "") -> Assessment:
-    """What results allow to conclude, whether they are of detectors or of attacks on one."""
-    return assess_attacks(results) if is_campaign(results) else assess(results, primary)
 
 
 def assess_attacks(results: Results) -> Assessment:

@@ -15,7 +15,7 @@ from hitmiss.protocols.triage import Asides
 from hitmiss.report.displays import Display
 from hitmiss.report.pictures import Picture, runs_of
 from hitmiss.report.shelves import Remarks, Shelf, Texts
-from hitmiss.report.tables import runs
+from hitmiss.report.tables import is_campaign, runs
 from hitmiss.verdicts.stability import TRIAL, pooled
 
 RUN: Final = "run"
@@ -111,12 +111,6 @@ def evaluations(sources: Sequence[RunData]) -> list[Evaluation]:
     for source in sources:
         groups.setdefault(_kin(source.results), []).append(source)
     return [_together(own) for own in groups.values()]
-
-
-def is_campaign(results: Results) -> bool:
-    """Whether the runs of some results are attacks at strengths."""
-    found = runs(results)
-    return bool(found) and all({"attack", "strength"} <= set(run) for run in found)
 
 
 def _kin(results: Results) -> tuple[object, ...]:

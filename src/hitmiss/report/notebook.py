@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hitmiss.core.results import Results
 from hitmiss.core.values import visible
-from hitmiss.report.campaigns import assessed
+from hitmiss.report.assessment import assessed
 from hitmiss.report.tables import Grid, Row, figure, grids, interval, places
 
 if TYPE_CHECKING:

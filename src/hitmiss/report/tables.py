@@ -446,3 +446,9 @@ def interval(e: Estimate, digits: int, scale: float = 1.0) -> str:
     if e.low is None or e.high is None:
         return ""
     return f"[{figure(e.low, digits, scale)}, {figure(e.high, digits, scale)}]"
+
+
+def is_campaign(results: Results) -> bool:
+    """Whether the runs of some results are attacks at strengths."""
+    found = runs(results)
+    return bool(found) and all({"attack", "strength"} <= set(run) for run in found)

@@ -12,12 +12,14 @@ import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, TextIO
+from typing import TYPE_CHECKING, Final, TextIO
 
 from hitmiss.core import progress
 from hitmiss.core.values import spelled, visible, wrapped
-from hitmiss.report.assessment import Assessment
 from hitmiss.report.tables import Cell, Table
+
+if TYPE_CHECKING:
+    from hitmiss.report.assessment import Assessment
 
 AVERAGES: Final = ("pooled", "macro")
 """The rows with which the averages begin."""
