@@ -18,11 +18,13 @@ import numpy as np
 import polars as pl
 import pytest
 
+import hitmiss as hm
 from hitmiss.cli.main import run
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, EnvironmentFault, HitmissError, UsageError
 from hitmiss.core.results import Estimate, Results
 from hitmiss.io.runs import require_complete, start
+from hitmiss.io.runs import sealed as sealed_run
 from hitmiss.scale.tallies import Binned, ShardFact, ShardTally
 
 
@@ -298,6 +300,33 @@ def a_run(folder: Path) -> Path:
         facts = {"positive": "bonafide", "negative": "spoof", "score_kind": "logit"}
         made.finish(frame, **facts)
     return folder
+
+
+@pytest.mark.parametrize("wrong", ["x", None, [], 1.5, {"a": 1}, True, -1])
+def test_a_field_of_another_type_in_a_run_is_a_sentence(tmp_path: Path, wrong: object) -> None:
+    """Anybody can make a new seal; what the fields are is checked all the same."""
+    folder = a_run(tmp_path / "run")
+    manifest = folder / "manifest.json"
+    data = json.loads(manifest.read_text())
+    data["facts"] |= {
+        "numbers": [],
+        "runs": [],
+        "n_failed": 0,
+        "n_scored": 40,
+        "notes": [],
+        "provenance": {},
+        "rows": "x",
+    }
+    for path in [(name,) for name in data if name != "seal"] + [("facts", name) for name in data["facts"]]:
+        changed = copy.deepcopy(data)
+        del changed["facts"]["rows"]
+        part = changed if len(path) == 1 else changed[path[0]]
+        part[path[-1]] = wrong
+        manifest.write_bytes(sealed_run(changed))
+        try:
+            assert len(hm.read(folder)) == 40
+        except HitmissError as error:
+            assert "bug" not in str(error)
 
 
 def test_every_edit_of_a_run_is_noticed(tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def open_finished(source: Any, options: ReadSpec) -> FinishedRun | None:
         return None
     folder = Path(source)
     facts = require_complete(folder)["facts"]
-    if "rows" in facts:  # verdicts, in a layout of their own
+    if facts.get("rows") is not None:  # verdicts, in a layout of their own
         known = {name: getattr(options, name) or facts[name] for name in ("layout", "positive", "negative")}
         return FinishedRun(folder / facts["rows"], options.changed(**known), None, ())
     declared: dict[str, Any] = {

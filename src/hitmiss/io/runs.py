@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
@@ -490,7 +490,56 @@ def load_manifest(folder: str | Path) -> dict[str, Any]:
         raise DataError(f"{folder}: the run has schema {schema!r}; this version of hitmiss reads schema {SCHEMA}")
     if data != sealed(manifest):
         raise DataError(f"{path} does not match its own seal: the run was edited or damaged")
+    _check_form(manifest)
     return dict(manifest)
+
+
+@dataclass(frozen=True)
+class _Manifest:
+    """The fields of a manifest."""
+
+    schema: int
+    kind: str
+    hitmiss: str
+    config: Mapping[str, Any]
+    n_items: int
+    items_digest: str
+    state: str
+    started: str
+    ended: str | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+    seal: str = ""
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """Those facts of a finished run that readers go by; a run may state others."""
+
+    positive: str | None = None
+    negative: str | None = None
+    has_labels: bool = False
+    score_kind: str = "raw"
+    numbers: tuple[str, ...] = ()
+    runs: tuple[str, ...] = ()
+    n_scored: int = 0
+    n_failed: int = 0
+    notes: tuple[str, ...] = ()
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    rows: str | None = None
+    layout: str | None = None
+    media: str | None = None
+
+
+def _check_form(manifest: Mapping[str, Any]) -> None:
+    """Refuse a manifest whose fields are not what this version writes: anybody can make a new seal."""
+    known = artifacts.check(_Manifest, manifest, "run facts")
+    own = {f.name for f in fields(_Facts)}
+    facts = artifacts.check(_Facts, {k: v for k, v in known.facts.items() if k in own}, "run facts", ("facts",))
+    if facts.rows is not None and facts.rows not in known.files:
+        raise DataError(f"the run names rows ({facts.rows}) that are none of its files", code="malformed-run-facts")
+    if facts.rows is not None and None in (facts.layout, facts.positive, facts.negative):
+        raise DataError("the run names rows and not how to read them", code="malformed-run-facts")
 
 
 def require_complete(folder: str | Path) -> dict[str, Any]:
@@ -502,6 +551,7 @@ def require_complete(folder: str | Path) -> dict[str, Any]:
             f"{folder}: the run is not finished ({manifest['state']}, {done:,} of {manifest['n_items']:,} items); "
             f"go on with the same command and --resume"
         )
+    manifest.setdefault("facts", {})
     wrong = verify(folder)
     if wrong:
         raise DataError(f"{folder}: the run was changed after it was finished: {'; '.join(wrong[:5])}")

@@ -79,7 +79,7 @@ def read_answered(run: str, wish: Wish) -> Answered:
     place, facts = Path(path), {}
     if (place / MANIFEST).is_file():
         facts = require_complete(place)["facts"]
-        table = place / facts.get("rows", TABLE)  # a run of `hitmiss llm` keeps its rows beside its table
+        table = place / (facts.get("rows") or TABLE)  # a run of `hitmiss llm` keeps its rows beside its table
     else:
         table = place
     texts = read_rows(table)
