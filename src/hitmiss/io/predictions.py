@@ -599,6 +599,9 @@ def _shares(stack: tables.Stack, name: str, spec: ReadSpec, ledger: Ledger) -> p
 
 def _numbers(stack: tables.Stack, ours: str, spec: ReadSpec, ledger: Ledger) -> tuple[pl.Series, pl.Series | None]:
     """A column as numbers, null where absent, and which cells are absent (None: not one)."""
+    cells = stack.frame.get_column(ours)
+    if cells.dtype == pl.Float64 and not cells.null_count() and (total := cells.sum()) == total:
+        return cells, None  # a sum that is a number has no NaN in it
     numbers, wrong = numbers_of(stack, ours, spec.decimal_sign, ledger, ABSENT)
     numbers = numbers.fill_nan(None)
     return numbers, numbers.is_null() & ~wrong if numbers.null_count() else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -47,7 +48,7 @@ from hitmiss.io.columns import (
     understand,
 )
 from hitmiss.io.diagnostics import Ledger, Place, Stop, quoted
-from hitmiss.io.parse import Content, Shape, expand, fetch
+from hitmiss.io.parse import Content, Shape, Table, expand, fetch
 from hitmiss.io.runs import FILES, MANIFEST, MEDIA, TABLE, load_manifest, require_complete
 from hitmiss.io.tables import TextRows, find_reshaping, reshape
 
@@ -280,6 +281,18 @@ class Side:
         )
 
     @property
+    def is_typed(self) -> bool:
+        """Whether numbers of a text were parsed at once, so that nobody knows how they stand there."""
+        return any(
+            shape.frame is None and any(kind.is_numeric() for kind in table.frame.dtypes)
+            for shape, table in zip(self.shapes, self.stack.tables, strict=True)
+        )
+
+    def as_text(self, ledger: Ledger) -> Side:
+        """The same side with every cell as it stands in its file."""
+        return replace(self, stack=tables.Stack.of(_loaded(self.shapes, self.matches, {}, ledger), self.match.theirs))
+
+    @property
     def names(self) -> list[str]:
         """The names of all its columns; where there is no header, positions in both spellings."""
         if self.match.has_header:
@@ -366,13 +379,26 @@ def _refuse_unread(options: ReadSpec) -> None:
 
 
 def _pass(given: Any, key_given: Any, visit: Visit) -> Trials | None:
-    ledger = visit.ledger
     has_key = key_given is not None
     visit.options = visit.options.with_own_names()
     visit.classes = (visit.options.positive, visit.options.negative)
     scores = _open(given, "scores" if has_key else "both", visit)
     key = _open(key_given, "key", visit) if has_key else None
-    options = visit.options  # a reshaping may have found runs and numbers
+    if not scores.is_typed:
+        return _checked(scores, key, visit)
+    trial = replace(visit, ledger=Ledger())
+    trial.ledger.take(visit.ledger)
+    with suppress(Stop):
+        found = _checked(scores, key, trial)
+        if not trial.ledger.findings:
+            visit.ledger = trial.ledger
+            return found
+    return _checked(scores.as_text(visit.ledger), key, visit)  # only the text knows what stands in a cell
+
+
+def _checked(scores: Side, key: Side | None, visit: Visit) -> Trials | None:
+    """Trials from opened sides: rows chosen, words understood, values checked, scores and key joined."""
+    ledger, options = visit.ledger, visit.options  # a reshaping may have found runs and numbers
     if _asks_about_targets([scores, key] if key else [scores], options):
         ledger.notes.append("items repeat with another target: each target is a question of its own, measured apart")
         scores, key = scores.with_targets(), key.with_targets() if key else None
@@ -406,7 +432,7 @@ def _open(given: Any, role: Role, visit: Visit) -> Side:
         visit.options = visit.options.changed(
             runs=options.runs, numbers=options.numbers, **classes, **{own: options.columns}
         )
-    side = open_side(shapes, role, options, ledger)
+    side = open_side(shapes, role, options, ledger, are_numbers_wanted=role != "key")
     for shape, match, table in zip(shapes, side.matches, side.stack.tables, strict=True):
         sha, layout = shape.content.sha256 if shape.content else None, reshaping.name if reshaping else None
         visit.sources.append(Source(shape.name, sha) if sha else None)
@@ -421,20 +447,34 @@ def _open(given: Any, role: Role, visit: Visit) -> Side:
     return side
 
 
-def open_side(shapes: Sequence[Shape], role: Role, options: ReadSpec, ledger: Ledger) -> Side:
-    """The columns of sources recognised, and their rows loaded: where every kind of table that has columns of ours begins."""
+def open_side(
+    shapes: Sequence[Shape], role: Role, options: ReadSpec, ledger: Ledger, *, are_numbers_wanted: bool = False
+) -> Side:
+    """The columns of sources recognised, and their rows loaded: where every kind of table that has columns of ours begins.
+
+    `are_numbers_wanted`: scores are parsed as numbers at once, where every one is; see `Side.as_text`.
+    """
     matches = [recognise(shape, role, options, ledger) for shape in shapes]
     for shape, match in zip(shapes, matches, strict=True):
         if set(match.picks) != set(matches[0].picks):
             what = f"its columns differ from those of {shapes[0].name}"
             raise ledger.stop("shards-differ", what, "give shards of one kind", [Place(shape.name, 1)])
+    scores = [name for name in matches[0].picks if name == "score" or name.startswith(SYSTEM_PREFIX)]
+    kinds = matches[0].kinds(dict.fromkeys(scores, pl.Float64), options) if are_numbers_wanted else {}
+    loaded = _loaded(shapes, matches, kinds, ledger)
+    stack = tables.Stack.of(loaded, matches[0].theirs)
+    if kinds:  # gathering rows from the many chunks that the parser leaves takes seven times as long
+        stack = replace(stack, frame=stack.frame.rechunk())
+    return Side(tuple(shapes), matches[0], stack, tuple(matches))
+
+
+def _loaded(shapes: Sequence[Shape], matches: Sequence[Match], kinds: Mapping[str, Any], ledger: Ledger) -> list[Table]:
     order = list(matches[0].picks)
     sizes = [len(shape.content.data) if shape.content else 0 for shape in shapes]
-    loaded = [
-        tables.load(s, m.has_header, {c: m.picks[c] for c in order}, m.numeric, ledger)
+    return [
+        tables.load(s, m.has_header, {c: m.picks[c] for c in order}, m.numeric, ledger, kinds)
         for s, m in each(list(zip(shapes, matches, strict=True)), "parsing files", sizes)
     ]
-    return Side(tuple(shapes), matches[0], tables.Stack.of(loaded, matches[0].theirs), tuple(matches))
 
 
 def _asks_about_targets(sides: Sequence[Side], options: ReadSpec) -> bool:
