@@ -140,6 +140,7 @@ TABLE: dict[str, tuple[str, tuple[str, ...]]] = {
             "detect/test_loop.py::test_a_resumed_run_must_be_the_same_run",
             "detect/test_pinning.py::test_a_resumed_run_refuses_changed_code_beside_the_detector",
             "detect/test_pinning.py::test_weights_beside_an_onnx_graph_are_pinned",
+            "detect/test_pinning.py::test_a_run_does_not_go_on_over_other_files",
         ),
     ),
     "C7": (
@@ -247,6 +248,7 @@ TABLE: dict[str, tuple[str, tuple[str, ...]]] = {
             "test_artifacts.py::test_every_edit_of_results_is_noticed",
             "test_artifacts.py::test_every_edit_of_a_comparison_is_noticed",
             "test_artifacts.py::test_every_edit_of_a_tally_is_noticed",
+            "test_artifacts.py::test_every_edit_of_a_run_is_noticed",
             "io/test_runs.py::test_every_changed_byte_of_a_finished_run_is_seen",
             "test_signatures.py::test_what_a_command_writes_is_signed_and_verified",
         ),

@@ -539,5 +539,5 @@ def _versions(parts: dict[str, str], found: dict[str, str]) -> str:
         return ""
     return (
         f"; the claim was made with hitmiss {parts.get('hitmiss')} and numpy {parts.get('numpy')}, "
-        f"this is hitmiss {__version__} and numpy {found.get('numpy')}, whose random streams may differ"
+        f"this is hitmiss {__version__} and numpy {found.get('numpy')}"
     )
