@@ -252,8 +252,7 @@ def _evaluate(
 
 def _print(board: Board, documented: bool, json: bool) -> None:
     from hitmiss.core.values import visible
-    from hitmiss.report import scoreboard, text
-    from hitmiss.report.assessment import assess
+    from hitmiss.report import scoreboard
 
     if json:
         printing.out_json(sealed({**board.results.to_dict(), "table": scoreboard.records(board)}))
@@ -263,6 +262,9 @@ def _print(board: Board, documented: bool, json: bool) -> None:
         for warning in board.results.warnings:
             printing.note(f"! {visible(warning)}")
         return
+    from hitmiss.report import text
+    from hitmiss.report.assessment import assess
+
     run = board.run
     n = len(run.measured)
     printing.out(f"{run.tag}: {n:,} texts, {run.measured.n_positive:,} toxic, {len(run.groups)} × {run.group}")

@@ -90,14 +90,18 @@ def combined(columns: Iterable[tuple[NDArray[np.integer], int]]) -> tuple[NDArra
     return (np.zeros(0, dtype=np.int64) if code is None else code), size
 
 
+FIRST_ROWS = 1 << 16
+
+
 def blocks(code: NDArray[np.integer], most: int) -> list[tuple[int, slice]] | None:
     """Where each code stands, in the order of the codes, if all rows of a code are together; None if they are not.
 
     >>> blocks(np.array([2, 2, 0]), 3)
     [(0, slice(2, 3, None)), (2, slice(0, 2, None))]
     """
-    if not len(code):
-        return None
+    first = code[:FIRST_ROWS]
+    if not len(code) or np.count_nonzero(first[1:] != first[:-1]) >= most:
+        return None  # rows in no order say so among the first, long before all were looked at
     starts = np.append(0, np.flatnonzero(code[1:] != code[:-1]) + 1)
     held = code[starts].tolist()
     if len(held) > most or len(set(held)) < len(held):
@@ -126,6 +130,8 @@ __all__ = ["ANSWERS", "FIXED", "Header", "Source", "Threshold", "Trials", "stack
 
 COUNTED: Final = "counted["
 """How hashes of counted trials begin; the names of the columns follow."""
+QUESTION = ("item", "target", "label")
+"""The columns that say what was asked."""
 CODES = {"label": (0, 1), "decision": (0, 1, ABSTAIN, None)}
 """What these columns may hold; a trial that failed has no decision."""
 
@@ -365,16 +371,7 @@ class Trials:
         >>> a.content == Trials.of([0, 1], [1.0, 2.0], item=["b", "a"]).content
         True
         """
-        key = ["item", *(["target"] if self.has_targets else []), *self.header.runs]
-        is_sorted = (
-            len(key) == 1 and self.frame["item"].is_sorted()
-        )  # as most files are; sorting takes most of the time
-        frame = self.frame if is_sorted else self.frame.sort(key)
-        sha = hashlib.sha256()
-        for name in sorted(frame.columns):
-            sha.update(name.encode() + b"\x1e")
-            sha.update(_bytes(frame[name]) + b"\x1e")
-        return sha.hexdigest()
+        return self._hashes[0]
 
     @property
     def questions(self) -> str:
@@ -384,8 +381,32 @@ class Trials:
         >>> a.questions == b.questions, a.questions == Trials.of([1, 1], [2.0, 1.0], item=["a", "b"]).questions
         (True, False)
         """
-        asked = self.frame.select("item", "target", "label").unique().sort("item", "target", "label")
-        return hashlib.sha256(b"\x1e".join(_bytes(asked[name]) for name in asked.columns)).hexdigest()
+        return self._hashes[1]
+
+    @cached_property
+    def _hashes(self) -> tuple[str, str]:
+        """The hashes of the rows and of the questions, of rows that are put in order once: that takes most of the time."""
+        key = ["item", *(["target"] if self.has_targets else []), *self.header.runs]
+        is_sorted = len(key) == 1 and self.frame["item"].is_sorted()  # as most files are
+        order = None if is_sorted else self.frame.select(pl.arg_sort_by(*key)).to_series()
+        content = hashlib.sha256()
+        asked: dict[str, bytes] = {}
+        for name in sorted(self.frame.columns):
+            if name == "target" and "target" not in key and len(self):
+                data = _repeated(self.frame[name][0], len(self))
+            else:
+                column = self.frame[name]
+                data = _bytes(column if order is None else column.gather(order))
+            content.update(name.encode() + b"\x1e")
+            content.update(data)
+            content.update(b"\x1e")
+            if name in QUESTION:
+                asked[name] = data
+        if not {*(self.unique_over or ("",))} <= {"item", "target"}:
+            once = self.frame.select(*QUESTION).unique().sort(*QUESTION)
+            asked = {name: _bytes(once[name]) for name in QUESTION}
+        questions = hashlib.sha256(b"\x1e".join(asked[name] for name in QUESTION))
+        return content.hexdigest(), questions.hexdigest()
 
     def content_like(self, content: str) -> str:
         """The hash of these trials in the form of another: of the rows, or of how often each score occurs.
@@ -472,6 +493,11 @@ def _with_target(frame: pl.DataFrame, target: str) -> pl.DataFrame:
         return frame.with_columns(target=pl.lit(target))
     alone = frame.to_series(0).to_frame().with_columns(pl.lit(target).alias("target")).select("target")
     return pl.concat([frame, alone], how="horizontal")
+
+
+def _repeated(text: str, times: int) -> bytes:
+    """What `_bytes` gives of a column that says the same everywhere."""
+    return b"\x1f".join([text.encode()] * times)
 
 
 def _bytes(values: pl.Series) -> bytes:

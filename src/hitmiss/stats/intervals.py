@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, stdtrit
 
 from hitmiss.core.tally import Array, Floats, Tally
 
@@ -143,6 +142,8 @@ def student(
     left = without[np.isfinite(without)] if without is not None else known[:0]
     if len(left) > 1:
         error = max(error, _spread(left, centre, scale) * (len(left) - 1.0) / math.sqrt(len(left)))
+    from scipy.special import stdtrit  # a fifth of a second that figures without such an interval need not pay
+
     half = float(stdtrit(degrees, 0.5 + level / 2.0)) * error
     ends = scale.back(scale.to(np.array([centre, centre])) + np.array([-half, half]))
     return float(ends[0]), float(ends[1])
@@ -169,6 +170,8 @@ class _Scale:
     def between(cls, low: float, high: float) -> _Scale:
         """Logit between two bounds, log above (or below) one, plain without."""
         if math.isfinite(low) and math.isfinite(high):
+            from scipy.special import expit
+
             width = high - low
             return cls(
                 lambda v: np.log(v - low) - np.log(high - v),

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr
 
 from hitmiss.core.progress import tell
 from hitmiss.core.tally import Array, Floats, Tally
@@ -638,6 +637,8 @@ def _tail(known: Floats, degrees: float) -> float:
         return 1.0
     t = abs(float(known.mean())) / error
     shrunk = 1.0 if math.isinf(degrees) else math.sqrt(max(degrees, 1.0) / (max(degrees, 1.0) + 1.0))
+    from scipy.special import stdtr  # a fifth of a second that figures without a test need not pay
+
     return 2.0 * float(stdtr(max(min(degrees, len(known) - 1.0), 1.0), -t * shrunk))
 
 
