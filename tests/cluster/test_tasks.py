@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import polars as pl
 import pytest
 from cluster_parts import Killed, half, suicide, where
 
+from hitmiss.cli.main import run
 from hitmiss.cluster.ray import Cluster, RayTasks
 from hitmiss.core.errors import DataError, EnvironmentFault
 from hitmiss.core.question import ReadSpec
@@ -131,3 +133,19 @@ def test_what_does_not_belong_together_is_refused(cluster: Cluster, shards: list
         refuse_missing(merge_tallies(sealed(tallies)[1:]))
     with pytest.raises(DataError, match="counted with other settings"):
         merge_tallies([tallies[0], counted(cluster, shards[1:2], ShardPlan(ReadSpec(), keep=()))])
+
+
+@pytest.mark.parametrize("engine", ["ray", "duckdb"])
+def test_engines_of_the_command_line_count_on_the_cluster(
+    engine: str, cluster: Cluster, shards: list[Shard], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cluster.machines == 1  # `auto` means the cluster that the process has joined
+    if engine == "duckdb":
+        pytest.importorskip("duckdb")
+    words = ["score", *(shard.path for shard in shards), "-m", "eer", "-m", "roc_auc", "--by", "codec", "--json"]
+    assert run(words) == 0
+    memory = json.loads(capsys.readouterr().out)
+    more = ["--engine", "duckdb", "--cluster", "auto"] if engine == "duckdb" else ["--engine", "ray"]
+    assert run([*words, *more]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["estimates"] == memory["estimates"] and f"cluster: {cluster}" in printed.err

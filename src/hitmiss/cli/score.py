@@ -50,12 +50,14 @@ def is_asked(files: list[str]) -> bool:
     return all(name.endswith(".tally") for name in files) or _table(files) is not None
 
 
-def _table(files: list[str]) -> TableAddress | None:
-    """The table of an engine that was given instead of files."""
+def _table(files: list[str], engine: str | None = None) -> TableAddress | None:
+    """The table of an engine that was given instead of files; Spark takes Parquet files for one."""
     from hitmiss.core.errors import UsageError
-    from hitmiss.io.remote import table_of
+    from hitmiss.io.remote import TableAddress, table_of
 
     found = [address for address in map(table_of, files) if address is not None]
+    if engine == "spark" and not found:
+        found = [TableAddress("spark", "", file) for file in files]
     if found and len(files) > 1:
         raise UsageError("one table is counted at a time; give it alone", code="several-tables")
     return found[0] if found else None
@@ -63,9 +65,13 @@ def _table(files: list[str]) -> TableAddress | None:
 
 def evaluated(files: list[str], reading: ReadSpec, asked: Design, how: How) -> tuple[Results, Trials]:
     """The figures of shards, counts or tallies, and what stands for their trials."""
-    from hitmiss.core.errors import UsageError
+    from hitmiss.core.errors import UnknownName, UsageError
 
-    table = _table(files)
+    if how.engine not in (None, *ENGINES):
+        raise UnknownName("engine", how.engine, ENGINES)
+    if how.engine == "ray":  # a cluster of this machine's cores; its tasks count by polars
+        how = replace(how, engine=None, cluster=how.cluster or "auto")
+    table = _table(files, how.engine)
     if table is not None:
         from hitmiss.scale.warehouse import evaluate_table
 
@@ -178,6 +184,7 @@ def size(text: str) -> int:
 
 FILES = "Score file(s): shards of one run, or one file a run with --seeds. `-` is stdin; globs and .gz are understood."
 
+ENGINES = ("polars", "duckdb", "spark", "ray")
 ENGINE = "Who counts the files where they need not fit into memory (as --stream); the figures are the same."
 CLUSTER = "Count the files on a Ray cluster: auto (this machine's cores), HOST:PORT or ray://HOST:PORT."
 
@@ -203,7 +210,7 @@ def score(
     scratch: Annotated[
         str | None, typer.Option(metavar="FOLDER", help="Where --stream puts for a while what --memory does not hold.")
     ] = None,
-    engine: Annotated[str | None, typer.Option(metavar="polars|duckdb", help=ENGINE)] = None,
+    engine: Annotated[str | None, typer.Option(metavar="|".join(ENGINES), help=ENGINE)] = None,
     cluster: Annotated[str | None, typer.Option(metavar="auto|ADDRESS", help=CLUSTER)] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Reversed or constant scores are a failure.")] = False,
     output: Annotated[str | None, typer.Option("--output", "-o", help="Write the results (JSON) here too.")] = None,
