@@ -16,7 +16,7 @@ from hitmiss.cli.main import run
 from hitmiss.core.errors import UnknownName, UsageError
 from hitmiss.core.question import Contest, Design, Gap, ReadSpec, Side
 from hitmiss.core.schema import plain
-from hitmiss.evaluation.protocol import find_protocol, protocols
+from hitmiss.evaluation.protocol import evaluate, find_protocol, protocols
 
 READING = ("score", "compare", "report", "gate", "verify", "validate", "toxicity", "triage", "drift", "detect")
 MEASURING = {"score": (), "report": ("matrix",), "gate": ("metric", "matrix")}
@@ -153,3 +153,18 @@ def test_attacks_have_a_gap_and_metrics_by_name(folder: Path) -> None:
     )
     inside = pl.col("patient") == patient
     assert gap["value"] == pytest.approx(own.filter(~inside)["right"].mean() - own.filter(inside)["right"].mean())
+
+
+def test_no_bootstrap_switches_that_of_a_protocol_off(folder: Path) -> None:
+    rule = folder / "drawn.toml"
+    rule.write_text(
+        'name = "drawn"\ntitle = "t"\nprimary = "f1"\nmetrics = ["eer"]\nbootstrap = 20\n[read]\n'
+        'positive = "fake"\nnegative = "real"\nhigher = "fake"\n'
+    )
+    words = ["score", "tilde.csv", "--separator", "~", "-p", "drawn.toml", "--json"]
+    drawn, undrawn = (json.loads(said([*words, *more], folder)[1]) for more in ([], ["--bootstrap", "0"]))
+    assert "boot:20," in drawn["signature"] and "boot:" not in undrawn["signature"]
+    assert undrawn["estimates"][0]["value"] == drawn["estimates"][0]["value"]
+    spec = {"separator": "~", "positive": "fake"}
+    assert "boot:" not in evaluate(str(folder / "tilde.csv"), protocol=rule, bootstrap=0, **spec).signature
+    assert "boot:20," in evaluate(str(folder / "tilde.csv"), protocol=rule, **spec).signature

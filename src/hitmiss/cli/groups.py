@@ -81,7 +81,7 @@ def design(
     metric: Annotated[list[str] | None, typer.Option("--metric", "-m", help="A metric; may be repeated.")] = None,
     by: Annotated[list[str] | None, typer.Option(help="Slice column(s), `codec` or `codec,codec_q`.")] = None,
     matrix: Annotated[str | None, typer.Option(help="Two slice columns as a matrix, `attack,codec`.")] = None,
-    bootstrap: Annotated[int, typer.Option(help="Replicates of the bootstrap; 0 for none.")] = 0,
+    bootstrap: Annotated[int | None, typer.Option(help="Replicates of the bootstrap; 0 for none.")] = None,
     unit: Annotated[str | None, typer.Option(help="Column drawn as a whole, `speaker` or `speaker,attack`.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
@@ -105,14 +105,15 @@ def design(
 
     if interval not in METHODS:
         raise UnknownName("kind of interval", interval, METHODS)
+    chosen = find_protocol(protocol) if protocol else None
     asked = Design().changed(
-        protocol=find_protocol(protocol) if protocol else None,
+        protocol=chosen.undrawn if chosen is not None and bootstrap == 0 else chosen,
         metrics=tuple(metric or ()),
         by=parse_by(by or ()),
         matrix=names_of(matrix),
         gap=gap if gap in ("auto", "none") else Gap.parse(gap),
         unit=names_of(unit),
-        bootstrap=bootstrap,
+        bootstrap=bootstrap or 0,
         seed=seed,
         level=level,
         interval=interval,

@@ -399,6 +399,11 @@ class Protocol:
     pooled: Mapping[str, str] = field(default_factory=dict)
     refuses: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def undrawn(self) -> Protocol:
+        """The same without a bootstrap of its own, for whoever says that none is wanted."""
+        return replace(self, bootstrap=0) if self.bootstrap else self
+
     def expressions(self, wanted: Sequence[str] = ()) -> tuple[Derived, ...]:
         """Its derived figures, or those of these names."""
         names = [name for name in wanted if name in self.derived] if wanted else list(self.derived)

@@ -75,7 +75,7 @@ def evaluate(
     *,
     metrics: Sequence[str] = (),
     by: By = (),
-    bootstrap: int = 0,
+    bootstrap: int | None = None,
     unit: str | Sequence[str] | None = None,
     seed: int = 0,
     level: float = 0.95,
@@ -94,7 +94,7 @@ def evaluate(
     metrics
         Metrics instead of those of the protocol.
     by, bootstrap, unit, seed, level, interval
-        As for `measure`.
+        As for `measure`. Without a word on `bootstrap` the protocol's own number of replicates is drawn; 0 draws none.
     gap
         None for the protocol's own where its column is asked for, False for none.
     **reading
@@ -106,12 +106,13 @@ def evaluate(
         One estimate per metric, run and slice.
     """
     chosen = find_protocol(protocol) if protocol is not None and not isinstance(protocol, Design) else None
+    chosen = chosen.undrawn if chosen is not None and bootstrap == 0 else chosen
     design = Design.of(
         metrics,
         by=by,
         gap=gap,
         unit=unit,
-        bootstrap=bootstrap,
+        bootstrap=bootstrap or 0,
         seed=seed,
         level=level,
         interval=interval,
