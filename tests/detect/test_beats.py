@@ -131,7 +131,7 @@ def test_the_network_is_the_described_one(checkpoint: Path) -> None:
     wave = np.random.default_rng(3).normal(0, 0.1, 9000)
     wanted = slow_beats(weights, wave)
     found = BeatsDetector.load(str(checkpoint)).outputs([wave.astype(np.float32)])[0]
-    assert found == pytest.approx(wanted, abs=2e-4)
+    assert found == pytest.approx(wanted, abs=1e-5)
 
 
 @pytest.mark.filterwarnings("ignore:At least one mel filter")

@@ -113,7 +113,7 @@ def mel(hertz: Any) -> Any:
 #
 # What is arranged, and what it rests on:
 #
-# - The convolution for positions (kernel 128, 16 groups) may run in the frequency domain, in float32, in blocks of one length, so
+# - The convolution for positions (kernel 128, 16 groups) runs in the frequency domain, in float32, in blocks of one length, so
 #   that its weights are transformed once for clips of all lengths. Blocks that overlap give the convolution itself, and a
 #   block holds the same samples whatever comes after the clip, so padding cannot change it.
 # - Queries, keys, values and the gates of the relative positions come from one product: a gate is a linear function of the
@@ -136,9 +136,8 @@ class Arrangement:
 
     @classmethod
     def best(cls, device: str) -> Arrangement:
-        """What was fastest on a device when it was measured (benchmarks/detect_gpu.py)."""
-        torch = need("torch", "torch")
-        return cls(fourier=device.startswith("cuda"), onednn=device == "cpu" and _packs(torch))
+        """What was fastest on a device when it was measured: positions in the frequency domain, on a processor oneDNN."""
+        return cls(fourier=True, onednn=device == "cpu" and _packs(need("torch", "torch")))
 
 
 PLAIN: Final = Arrangement()
