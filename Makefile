@@ -28,6 +28,9 @@ test-extras: $(EXTRAS_READY)  ## the tests that compare with heavy packages (ins
 	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && { echo "installing chromium"; \
 	    apt-get update -qq >/dev/null 2>&1; apt-get install -y -qq chromium >/dev/null 2>&1; }; } \
 	    || echo "there is no chromium here; the tests that open reports in it are skipped"
+	@command -v java >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && { echo "installing a Java"; \
+	    apt-get update -qq >/dev/null 2>&1; apt-get install -y -qq default-jre-headless >/dev/null 2>&1; }; } \
+	    || echo "there is no Java here; the tests that run Spark are skipped"
 	$(PYTEST) -m extras
 
 MINUTES ?= 5
