@@ -1,6 +1,6 @@
 """Files beyond memory: what counting, streaming and intervals cost as trials grow, against pandas, scikit-learn and DuckDB.
 
-    python benchmarks/scale.py [peers] [groupby] [stream] [ids] [growth] [billion]
+    python benchmarks/scale.py [peers] [groupby] [stream] [engines] [ids] [growth] [billion]
 
 Generated trials (12 codecs, a fifth bona fide, Gaussian scores in double precision, EER 6 to 7 %), in a folder that is
 removed. Each row is a process of its own: seconds of processor time (all threads, imports included), on the wall where the
@@ -12,7 +12,9 @@ the same; that they find the same counts is checked. "With ids": a column of ids
 and DuckDB does not read. "As they are": with ids, doubles, ours by bins of their highest 20 bits, DuckDB by
 floor(steps · score): 256 steps are coarser than our bins, with 768 it holds about as many groups as we do.
 `stream`: Parquet shards of a million rows, EER, minDCF and AUC by codec with 1,000 replicates, `--memory 500MB`; the
-figures are exact, so every score is put on disk once and read back. `ids`: 20 million rows whose ids are in no order, so
+figures are exact, so every score is put on disk once and read back. `engines`: ten million rows of the same, by every
+engine, and by the code of before engines counted where OLD names the `src` folder of a checkout of it; that all find the same
+figures, and the engines the same intervals, is checked. `ids`: 20 million rows whose ids are in no order, so
 that their hashes are compared. `growth`: the 1,000 replicates of EER and minDCF alone, the tally given.
 `billion`: only when asked for, a billion trials: our first pass, and EER and minDCF by codec, every id looked at.
 """
@@ -32,7 +34,8 @@ import polars as pl
 
 HERE = Path(__file__).resolve().parent
 CODECS = ("NONE", *(f"C{i:02d}" for i in range(1, 12)))
-PARTS = ("peers", "groupby", "stream", "ids", "growth")
+PARTS = ("peers", "groupby", "stream", "engines", "ids", "growth")
+ENGINES = ("polars", "duckdb")
 STEPS = (256, 768)
 BILLION = 1000
 SIZES = (10, 50, 100)
@@ -45,6 +48,17 @@ path, memory, bootstrap = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 metrics, reading = sys.argv[4:] or ["eer", "min_dcf", "roc_auc"], {"positive": "bonafide", "negative": "spoof"}
 found = evaluate_streamed(path, metrics=metrics, by=["codec"], memory=memory, bootstrap=bootstrap, reading=reading)
 print(len(found.trials), *(e.value for e in found.results.estimates[:3]))
+"""
+BY_ENGINE = """
+import sys
+from hashlib import sha256
+from hitmiss.scale.streaming import evaluate_streamed
+asked = {"metrics": ["eer", "min_dcf", "roc_auc"], "by": ["codec"], "memory": 500_000_000, "bootstrap": 1000}
+asked["reading"] = {"positive": "bonafide", "negative": "spoof"}
+engine = {"engine": sys.argv[2]} if sys.argv[2] else {}
+found = evaluate_streamed(sys.argv[1], **asked, **engine).results
+for ends in ([(e.low, e.high) for e in found], [(e.metric, e.slice, e.value) for e in found]):
+    print(sha256(repr(ends).encode()).hexdigest())
 """
 FIRST_PASS = """
 import sys, time
@@ -206,6 +220,23 @@ def stream(folder: Path) -> None:
         )
 
 
+def engines(folder: Path) -> None:
+    """Ten million rows by every engine, the figures compared."""
+    print("| 10 million rows, EER, minDCF and AUC by codec, 1,000 replicates | processor s | peak MB |\n|---|---|---|")
+    pattern, values, intervals = shards(folder, 10), set[str](), set[str]()
+    old = os.environ.get("OLD")
+    for engine in (*ENGINES, *([""] if old else [])):
+        if not engine:
+            os.environ["PYTHONPATH"] = str(old)
+        cost = measured("-c", BY_ENGINE, pattern, engine)
+        values.add(cost.out.split()[-1])
+        intervals |= {cost.out.split()[-2]} if engine else set()  # other versions may draw other replicates
+        print(f"| {engine or 'before engines counted'} | {cost.cpu:.1f} | {cost.memory:.0f} |", flush=True)
+    if len(values) > 1 or len(intervals) > 1:
+        raise SystemExit("the figures differ")
+    print("\nAll find the same figures to the last bit, and the engines the same intervals.")
+
+
 def ids(folder: Path) -> None:
     """Ids in order against ids in none, all compared."""
     print("| 20 million rows, EER and minDCF by codec, `--memory 200MB` | s | peak MB |\n|---|---|---|")
@@ -266,7 +297,14 @@ def main(parts: list[str]) -> None:
             if part == "growth":
                 growth()  # last: it fills the memory of this process
             else:
-                {"peers": peers, "groupby": groupby, "stream": stream, "ids": ids, "billion": billion}[part](folder)
+                {
+                    "peers": peers,
+                    "groupby": groupby,
+                    "stream": stream,
+                    "engines": engines,
+                    "ids": ids,
+                    "billion": billion,
+                }[part](folder)
             print(flush=True)
 
 

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -22,8 +23,8 @@ from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
 from hitmiss.scale.passes import put_pass, second_pass
 from hitmiss.scale.plan import Shard, ShardPlan, Window
 from hitmiss.scale.running import Executor, shares_disk
-from hitmiss.scale.tallies import NOTHING, Binned, Cell, ShardTally, cells_of_counts, merge_tallies, ranges_of
-from hitmiss.stats.sketch import EXACT, Keys
+from hitmiss.scale.tallies import NOTHING, Binned, Cell, ShardTally, binned_by, merge_tallies, ranges_of
+from hitmiss.stats.sketch import EXACT, Keys, keys_of
 
 STRETCH_BYTES: Final = 96
 """What a score costs while its stretch is worked on: its key, copies of it while it is sorted, and its place in tallies."""
@@ -84,16 +85,16 @@ class Stretches:
         lazy = pl.scan_parquet([path / "*.parquet" for path in folders])
         if lazy.select(pl.len()).collect().item() * STRETCH_BYTES > 2 * self.memory:  # many trials share few scores
             lazy = lazy.group_by("code", "score").agg(n=pl.len())
-        found = cells_of_counts(
-            lazy.collect(engine="streaming").with_columns(pl.col("code").cast(pl.String)), ["code"], Window()
-        )
-        return [found.get((str(code),), NOTHING) for code in range(len(self.cells))]
+        found = lazy.collect(engine="streaming")
+        counts = found["n"].cast(pl.Int64).to_numpy() if "n" in found.columns else None
+        return binned_by(found["code"].to_numpy(), keys_of(found["score"].to_numpy()), counts, len(self.cells))
 
     def _fetched(self, first: Keys) -> Iterator[list[Binned]]:
         last = np.append(first[1:] - np.uint64(1), np.uint64(2**64 - 1))
-        for ends in ranges_of(first, last):
-            calls = [(shard, self.plan, Window(EXACT, (ends,))) for shard in self.shards]
-            tally: ShardTally = merge_tallies(self.run(second_pass, calls))
+        calls = [(shard, self.plan, Window(EXACT, (ends,))) for ends in ranges_of(first, last) for shard in self.shards]
+        found = self.run(second_pass, calls)
+        for _ in first:
+            tally: ShardTally = merge_tallies(islice(found, len(self.shards)))
             yield [tally.cells.get(cell, NOTHING) for cell in self.cells]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import TypeVar
 
 import numpy as np
@@ -43,10 +43,11 @@ def refuse_repeats(tally: ShardTally, shards: Sequence[Shard], plan: ShardPlan, 
 def _collected(shards: Sequence[Shard], plan: ShardPlan, run: Executor, rows: int, memory: int) -> Iterator[Keys]:
     """The hashes of all ids, as many at a time as fit; equal ones come together."""
     n = max(-(-rows * HASH_BYTES // memory), 1)
-    for part in range(n):
-        low, high = part * 2**64 // n, (part + 1) * 2**64 // n - 1
-        calls = [(shard, plan, low, high) for shard in shards]
-        yield np.concatenate(list(_told(run(hashes_of, calls), len(calls))))
+    ranges = [(part * 2**64 // n, (part + 1) * 2**64 // n - 1) for part in range(n)]
+    calls = [(shard, plan, *ends) for ends in ranges for shard in shards]
+    found = _told(run(hashes_of, calls), len(calls))
+    for _ in ranges:
+        yield np.concatenate(list(islice(found, len(shards))))
 
 
 def _told(found: Iterator[T], total: int) -> Iterator[T]:

@@ -302,16 +302,21 @@ def cells_of_counts(answer: pl.DataFrame, cells: Sequence[str], window: Window) 
         keys = bins_from_places(answer["place"].to_numpy(), window, part)
     counts = answer["n"].cast(pl.Int64).to_numpy() if "n" in answer.columns else None
     code, values = _cell_codes(answer, cells)
-    order = np.argsort(code.astype(np.uint16) if len(values) < 2**16 else code, kind="stable")  # radix, for small ones
-    ends = np.cumsum(np.bincount(code, minlength=len(values)))
-    found: dict[Cell, Binned] = {}
-    for cell, at in zip(values, np.split(order, ends[:-1]), strict=True):
+    return dict(zip(values, binned_by(code, keys, counts, len(values)), strict=True))
+
+
+def binned_by(code: NDArray[Any], keys: Keys, counts: Counts | None, n: int) -> list[Binned]:
+    """Keys counted apart by a code from 0 to n − 1; `counts` says how many trials each stands for (None: one)."""
+    order = np.argsort(code.astype(np.uint16) if n < 2**16 else code, kind="stable")  # radix, for small ones
+    ends = np.cumsum(np.bincount(code, minlength=n))
+    found: list[Binned] = []
+    for at in np.split(order, ends[:-1]):
         if counts is None:
-            found[cell] = counted(ordered(keys[at]))
+            found.append(counted(ordered(keys[at])))
             continue
         at = at[np.argsort(keys[at], kind="stable")]
-        starts = np.flatnonzero(np.append(True, keys[at][1:] != keys[at][:-1]))
-        found[cell] = Binned(keys[at][starts], np.add.reduceat(counts[at], starts))
+        starts = np.flatnonzero(np.append(True, keys[at][1:] != keys[at][:-1])[: len(at)])
+        found.append(Binned(keys[at][starts], np.add.reduceat(counts[at], starts) if len(starts) else counts[at]))
     return found
 
 
