@@ -118,7 +118,7 @@ def _is_odd(answer: pl.DataFrame, sheet: Sheet) -> bool:
 def _words(answer: pl.DataFrame, options: ReadSpec) -> Reading:
     words = [w for name in ("label", "decision") if name in answer.columns for w in answer[name].unique().to_list()]
     labels = set(answer["label"].unique().to_list()) if "label" in answer.columns else set()
-    decided = {w for w in words if w not in ("", "0", "1", "-1", *ABSTAINED)}
+    decided = {w for w in words if w not in ("", "0", "1", "-1", *ABSTAINED, *options.abstain)}
     return understand(sorted(labels | decided), options.positive, options.negative, options.positive_value)
 
 
@@ -145,7 +145,7 @@ def look_closely(sheet: Sheet, ledger: Ledger) -> None:
         words |= {w for name in columns for w in stack.frame[name].unique().to_list()}
         reading = understand(sorted(words), *_declared(plan.options))
         for name in columns if reading.problems else ():
-            check_labels(stack, name, reading, ledger)
+            check_labels(stack, name, reading, ledger, plan.options.abstain)
         if sum(len(f.places) for f in ledger.findings) >= ENOUGH:
             break
 
@@ -169,7 +169,7 @@ def _settled(answer: pl.DataFrame, sheet: Sheet, window: Window) -> tuple[pl.Dat
     plan = sheet.plan
     reading = _words(answer, plan.options)
     if "decision" in plan.cells and plan.threshold is None:
-        answer = answer.with_columns(decision=_said(reading))
+        answer = answer.with_columns(decision=_said(reading, plan.options))
     nan, rule = _is_nan(answer, window.bits), plan.options.nan_rule
     if not nan.any():
         return answer, {}
@@ -180,11 +180,17 @@ def _settled(answer: pl.DataFrame, sheet: Sheet, window: Window) -> tuple[pl.Dat
     return answer, {f"on-nan:{rule}": n}
 
 
-def _said(reading: Reading) -> pl.Expr:
+def _said(reading: Reading, options: ReadSpec) -> pl.Expr:
     """A decision as text: 1, 0, -1 where it was withheld, empty where the call failed."""
     words = pl.col("decision").cast(pl.String)
     said = pl.when(words.is_in(list(reading.positive_words))).then(pl.lit("1")).otherwise(pl.lit("0"))
-    return pl.when(words == "").then(words).when(words.is_in(list(ABSTAINED))).then(pl.lit("-1")).otherwise(said)
+    return (
+        pl.when(words == "")
+        .then(words)
+        .when(words.is_in([*ABSTAINED, *options.abstain]))
+        .then(pl.lit("-1"))
+        .otherwise(said)
+    )
 
 
 def _worst(lost: pl.DataFrame, plan: ShardPlan, window: Window, reading: Reading) -> pl.DataFrame:
@@ -226,7 +232,8 @@ def put(shard: Shard, plan: ShardPlan, cells: tuple[Cell, ...], firsts: tuple[fl
     trials = sheet.trials
     if "decision" in plan.cells and plan.threshold is None:
         words = trials.select(pl.col("label", "decision").unique().implode()).collect(engine="streaming")
-        trials = trials.with_columns(decision=_said(_words(words.explode("label").explode("decision"), plan.options)))
+        reading = _words(words.explode("label").explode("decision"), plan.options)
+        trials = trials.with_columns(decision=_said(reading, plan.options))
     if plan.options.nan_rule == "worst":
         reading = understand(sorted({cell[0] for cell in cells}), *_declared(plan.options))
         low = pl.col("label").is_in(list(reading.positive_words))

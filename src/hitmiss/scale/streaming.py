@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from hitmiss.core import progress
-from hitmiss.core.errors import UsageError
-from hitmiss.core.question import OPTION, SYSTEM, Design, Gap, Protocol, ReadSpec
+from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.question import OPTION, SYSTEM, Design, Gap, Protocol, ReadSpec, find
 from hitmiss.core.registry import find_metric, resolve
 from hitmiss.core.results import Results
 from hitmiss.core.schema import Spec, parse
@@ -118,7 +118,7 @@ def _evaluate(
     if finished is not None:  # a run folder stands for the table inside it
         scores, reads = finished.table, finished.options
     units = design.unit if design.bootstrap else ()
-    columns = asked_columns(design)
+    columns = list(dict.fromkeys((*asked_columns(design), *reads.where)))
     refuse_what_needs_trials(design, wanted, columns, reads)
     shards = [Shard(str(path), system) for path in expand(scores) for system in reads.score_columns or (None,)]
     reads = reads if not reads.score_columns else reads.changed(runs=(*reads.runs, SYSTEM))
@@ -138,12 +138,14 @@ def _evaluate(
     if not is_exact and tally.n <= sketch.LARGE:
         plan = replace(plan, bits=EXACT, cuts=(), ids=plan.key is not None)
         tally, covering = _count(shards, plan, run, memory)
+    tally, kept = keep_cells(tally, reads)
     singles = {} if plan.is_exact else single_scores(tally, plan, _Fetching(shards, plan, run))
     trials = assemble(tally, plan, singles=singles)
     trials = trials if finished is None else _as_run_says(trials, finished)
     if covering is not None:
         trials = with_key(trials, plan, covering)
-    trials = replace(trials, header=files.named(replace(trials.header, reading=said)))
+    head = replace(trials.header, reading=said, choices=(*kept, *trials.header.choices))
+    trials = replace(trials, header=files.named(head))
     fetch: Callable[[Window], ShardTally] | None = None
     if not plan.is_exact:
         fetch = _Fetching(shards, plan, run)
@@ -185,7 +187,27 @@ class _Fetching:
 
     def __call__(self, window: Window) -> ShardTally:
         calls = [(shard, self.plan, window) for shard in self.shards]
-        return merge_tallies(_told(self.run(second_pass, calls), len(calls), "shards read again"))
+        tally = merge_tallies(_told(self.run(second_pass, calls), len(calls), "shards read again"))
+        return keep_cells(tally, self.plan.options, is_first=False)[0]
+
+
+def keep_cells(tally: ShardTally, options: ReadSpec, *, is_first: bool = True) -> tuple[ShardTally, list[str]]:
+    """The cells that `where` keeps, and what the signature says of it: trials are counted by its columns, then chosen."""
+    cells, said = tally.cells, list[str]()
+    for name, values in options.where.items():
+        column = find(name, tally.names) or name
+        at, renamed = tally.names.index(column), options.rename.get(column, {})
+        wanted, known = {*values, *(renamed.get(v, v) for v in values)}, {*(cell[at] for cell in cells), *renamed}
+        unknown = [value for value in values if value not in known] if is_first else []
+        if unknown:
+            raise UnknownName(f"value of {name}", unknown[0], sorted(known)[:20])
+        whole = sum(cell.total for cell in cells.values())
+        cells = {cell: own for cell, own in cells.items() if cell[at] in wanted}
+        n = sum(cell.total for cell in cells.values())
+        if is_first and not n:
+            raise DataError(f"no row has {name}={values[0]}; check --where", code="no-rows")
+        said.append(f"where:{name}={' & '.join(values)}({n}/{whole})")
+    return (replace(tally, cells=cells) if options.where else tally), said
 
 
 def _sharpened(
@@ -289,10 +311,14 @@ def refuse_what_needs_trials(design: Design, wanted: Sequence[str], columns: Seq
             f"{own[0]} has too many values to be counted by; leave --stream out, or {own[0]}",
             code="too-many-values",
         )
-    unread = [name for name in ("abstain", "where", "match") if name in options.said]
+    unread = ["match"] if options.match == "stem" else []
+    if options.where:  # what is left out is counted all the same, so that these would tell of it, too
+        unread += [name for name in ("allow_missing", "on_nan") if name in options.said]
     if unread:
         raise UsageError(
-            f"--{OPTION.get(unread[0], unread[0])} needs the whole table; leave --stream out", code="unread-option"
+            f"--{OPTION.get(unread[0], unread[0])} needs the whole table{' beside --where' if options.where else ''}; "
+            "leave --stream out",
+            code="unread-option",
         )
     if options.dedupe or find_reshaping(options) is not None:
         raise UsageError(
