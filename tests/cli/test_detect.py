@@ -206,7 +206,15 @@ def test_several_devices_have_a_process_each(command: Command, tmp_path: Path) -
     (tmp_path / "scorer.py").write_text(SHARED)
     rows = [{"id": f"t{i}", "text": "hey" + "!" * (i % 3), "label": "toxic" if i % 2 else "fine"} for i in range(400)]
     pl.DataFrame(rows).write_csv(tmp_path / "texts.csv")
-    words = ["detect", "--detector", f"{tmp_path}/scorer.py:score", "--data", f"{tmp_path}/texts.csv", "--input", "text"]
+    words = [
+        "detect",
+        "--detector",
+        f"{tmp_path}/scorer.py:score",
+        "--data",
+        f"{tmp_path}/texts.csv",
+        "--input",
+        "text",
+    ]
     words += ["--positive", "toxic", "--negative", "fine", "--batch-items", "4", "--outputs", "logit", "--check", "2"]
     command(*words, "--device", "cpu,cpu", "-o", f"{tmp_path}/run")
     assert len({p.name for p in tmp_path.glob("pid*")} - {f"pid{os.getpid()}"}) == 2

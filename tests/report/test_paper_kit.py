@@ -18,7 +18,7 @@ from hitmiss.cli.main import run
 from hitmiss.core.results import Estimate, Results
 from hitmiss.engine.rank import Standing, compare_all
 from hitmiss.report.evaluations import RunData, evaluations
-from hitmiss.report.paper_kit import paper_tables
+from hitmiss.report.paper_kit import PACKAGES, paper_tables
 from hitmiss.report.papers import Style, latex, markdown
 from hitmiss.report.pictures import pictures, to_json
 from hitmiss.report.plates import Dots, ranks_plate
@@ -76,18 +76,41 @@ def test_the_command_writes_tables_and_figures(tmp_path: Path) -> None:
     assert (kit / "tables.tex").read_text().startswith("% needs") and (kit / "det.pdf").read_bytes().startswith(b"%PDF")
 
 
-@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="there is no pdflatex on this machine")
-def test_the_tables_compile_without_overfull_boxes(tmp_path: Path) -> None:
-    text = paper_tables(evaluations(stories.systems(3))[0])
-    packages = "".join(
-        rf"\usepackage{{{p}}}" for p in ("booktabs", "siunitx", "longtable", "colortbl", "xcolor", "adjustbox")
-    )
-    body = rf"\documentclass[twocolumn]{{article}}{packages}\begin{{document}}{text}\end{{document}}"
+def has_latex() -> bool:
+    """Whether there is a LaTeX with the packages that the tables need."""
+    finder = shutil.which("kpsewhich")
+    if finder is None or shutil.which("pdflatex") is None:
+        return False
+    wanted = [f"{name}.sty" for name in PACKAGES]
+    found = subprocess.run([finder, *wanted], capture_output=True, text=True, check=False).stdout.split()
+    return len(found) == len(wanted)
+
+
+@pytest.mark.skipif(not has_latex(), reason="there is no pdflatex with siunitx, adjustbox, … on this machine")
+@pytest.mark.parametrize("columns", ["onecolumn", "twocolumn"])
+def test_the_tables_compile_and_nothing_is_overfull_or_lost(tmp_path: Path, columns: str) -> None:
+    """Few systems, and more than a page is long: every row is set, on paper of one column and of two."""
+    rng = np.random.default_rng(0)
+    label, codec = np.arange(240) % 2, [f"c{i}" for i in np.arange(240) // 2 % 4]
+    many = [
+        RunData(
+            f"s{i:02d}",
+            hm.measure(hm.Trials.of(label, rng.normal(size=240) + label, codec=codec), ["eer"], by=["codec"]),
+        )
+        for i in range(60)
+    ]
+    few, long = (paper_tables(evaluations(sources)[0]) for sources in (stories.systems(3), many))
+    assert "longtable}" in long and "begin{longtable" not in few
+    told = re.sub(r"^(s\d\d) &", r"\\typeout{SET-\1}\1 &", long, flags=re.MULTILINE)
+    packages = "".join(rf"\usepackage{{{p}}}" for p in PACKAGES)
+    body = rf"\documentclass[{columns}]{{article}}{packages}\begin{{document}}{few}{told}\end{{document}}"
     (tmp_path / "t.tex").write_text(body)
     done = subprocess.run(
         ["pdflatex", "-interaction=nonstopmode", "t.tex"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0 and "Overfull" not in done.stdout
+    assert done.returncode == 0, done.stdout[-1500:]
+    assert "Overfull" not in done.stdout and "Float too large" not in done.stdout
+    assert set(re.findall(r"SET-(s\d\d)", done.stdout)) == {f"s{i:02d}" for i in range(60)}
 
 
 def test_the_kit_has_forest_heat_and_rank_figures_and_says_how_to_cite(

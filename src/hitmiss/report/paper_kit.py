@@ -25,6 +25,10 @@ from hitmiss.report.tables import explain, figure, groupings, is_share, places, 
 
 MOST_ACROSS: Final = 8
 """Conditions side by side; this many figures of four digits fit one column of two."""
+ONE_COLUMN: Final = (
+    r"\makeatletter\if@twocolumn\onecolumn\def\hitmissback{\twocolumn}\else\let\hitmissback\relax\fi\makeatother"
+)
+"""A longtable runs over pages of one column alone; a paper of two gets a page of its own for it."""
 MOST_FOREST: Final = 60
 """Conditions of a forest plot; more do not fit a page."""
 MOST_DOWN: Final = 40
@@ -185,7 +189,7 @@ def _placed(columns: str, head: str, body: list[str], caption: str, label: str) 
     if len(body) > MOST_DOWN:
         title = rf"\caption{{{caption}}}\label{{{label}}}\\"
         first = [rf"\begin{{longtable}}{{{columns}}}", title, *ruled, r"\endfirsthead", *ruled, r"\endhead"]
-        return "\n".join([*first, *body, r"\bottomrule", r"\end{longtable}"])
+        return "\n".join([ONE_COLUMN, *first, *body, r"\bottomrule", r"\end{longtable}", r"\hitmissback"])
     top = [r"\begin{table}", r"\centering", rf"\caption{{{caption}}}", rf"\label{{{label}}}"]
     box = [r"\begin{adjustbox}{max width=\linewidth}", rf"\begin{{tabular}}{{{columns}}}", *ruled, *body]
     return "\n".join([*top, *box, r"\bottomrule", r"\end{tabular}", r"\end{adjustbox}", r"\end{table}"])
