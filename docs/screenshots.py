@@ -1,6 +1,8 @@
 """The pictures of the pages, made again: `python docs/screenshots.py` (needs Chromium and playwright).
 
-Writes docs/report.png from a report of simulated ASVspoof 5 scores.
+Runs the small demo into a temporary folder, writes a report of each part of it, and takes a picture of each:
+report.png (scores), report_attacks.png (attacks over strength), report_triage.png (verdicts and people) and
+report_errors.png (errors that can be heard and filtered).
 """
 
 from __future__ import annotations
@@ -13,25 +15,38 @@ from pathlib import Path
 
 DOCS = Path(__file__).parent
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+PICTURES = {
+    "report": (["{demo}/asvspoof5_small/results.json"], ""),
+    "report_attacks": (["ecg-attacks={demo}/ecg_small/run", "--media", "{demo}/ecg_small"], "#e1-curves"),
+    "report_triage": (
+        ["triage={demo}/triage_small/results.jsonl", "--human", "{demo}/triage_small/people.jsonl"],
+        "#e1-triage",
+    ),
+    "report_errors": (["deepfake-audio={demo}/voices_small/run", "--media", "{demo}/voices_small"], "#e1-errors"),
+}
+"""By name: what is reported on, and the part of the page that is shown; without one its beginning."""
 
 
 def main() -> None:
     """Simulate, report, take the pictures."""
     from playwright.sync_api import sync_playwright
 
-    from hitmiss.simulate.asvspoof5 import write
-
-    with tempfile.TemporaryDirectory() as folder:
-        data, page = write(Path(folder) / "data", share=0.02), Path(folder) / "report.html"
-        words = ["report", f"{data}/scores_a.tsv", "--key", f"{data}/ASVspoof5.eval.track_1.tsv", "-p", "asvspoof5"]
-        words += ["--score-kind", "llr", "--by", "codec", "--bootstrap", "200", "-o", str(page)]
-        subprocess.run([sys.executable, "-m", "hitmiss", *words], check=True)
-        with sync_playwright() as started:
-            browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-            tab = browser.new_page(viewport={"width": 1280, "height": 1100})
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as started:
+        demo = Path(folder) / "demo"
+        jobs = [word for name in ("asvspoof5", "voices", "triage", "ecg") for word in ("--only", name)]
+        subprocess.run([sys.executable, "-m", "hitmiss", "demo", "--small", *jobs, "-o", str(demo)], check=True)
+        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        for name, (words, part) in PICTURES.items():
+            page = Path(folder) / f"{name}.html"
+            asked = [word.format(demo=demo) for word in words]
+            command = [sys.executable, "-m", "hitmiss", "report", *asked, "--bootstrap", "200", "-o", str(page)]
+            subprocess.run(command, check=True)
+            tab = browser.new_page(viewport={"width": 1280, "height": 1000})
             tab.goto(page.as_uri())
-            tab.screenshot(path=DOCS / "report.png")
-            browser.close()
+            if part:
+                tab.locator(part).evaluate("e => e.scrollIntoView({block: 'start'})")
+            tab.screenshot(path=DOCS / f"{name}.png")
+        browser.close()
 
 
 if __name__ == "__main__":
