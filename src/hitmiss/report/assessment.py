@@ -16,22 +16,23 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
-
-from scipy.special import ndtr, ndtri
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Final
 
 from hitmiss.core.errors import UsageError
 from hitmiss.core.registry import find_metric
 from hitmiss.core.results import UNUSED, Estimate, Results, code_of
 from hitmiss.core.schema import parse
 from hitmiss.engine.compare import A_BETTER, B_BETTER, IDENTICAL, Comparison, Difference, p_text
-from hitmiss.engine.gate import Check as GateCheck
 from hitmiss.engine.rank import Ranking
 from hitmiss.engine.signature import read_signature
-from hitmiss.protocols.triage import Asides, repeats_of
 from hitmiss.report.tables import explain, figure, interval, is_campaign, is_share, places
 from hitmiss.stats.tests import Figure, Tested, against_others, holm, shift
-from hitmiss.verdicts.people import SYSTEM, TOGETHER, WHO, Teamwork
+
+if TYPE_CHECKING:
+    from hitmiss.engine.gate import Check as GateCheck
+    from hitmiss.protocols.triage import Asides
+    from hitmiss.verdicts.people import Teamwork
 
 PASSED, FAILED, OPEN = "passed", "failed", "not checked"
 MARKS: Final = {PASSED: "✓", FAILED: "✗", OPEN: "?"}
@@ -691,6 +692,9 @@ def assess(results: Results, primary: str = "", *, beside: Beside | None = None)
 
 def _with_people(work: Teamwork | None, metric: str, *, good: bool) -> list[Line]:
     """What people change in a figure of each run: better or worse where the two intervals lie apart."""
+    from hitmiss.protocols.triage import repeats_of
+    from hitmiss.verdicts.people import SYSTEM, TOGETHER, WHO
+
     whole = (
         {tuple(e.run.items()): e for e in repeats_of(work.figures) if e.metric == metric} if work is not None else {}
     )
@@ -794,8 +798,8 @@ def _p_of_zero(e: Estimate) -> float | None:
     width = (e.high - e.low) / 2
     if not width > 0 or not math.isfinite(width):
         return None
-    z = abs(e.value) / width * float(ndtri(0.5 + level_of(e) / 2))
-    return float(2 * ndtr(-z))
+    z = abs(e.value) / width * NormalDist().inv_cdf(0.5 + level_of(e) / 2)
+    return math.erfc(z / math.sqrt(2.0))
 
 
 def _points(e: Estimate) -> str:

@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import exp, log
+from statistics import NormalDist
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtr, expit, gammaln, log_ndtr, logit, ndtr, ndtri, stdtr, stdtrit
 
 from hitmiss.core.errors import UnknownName, UsageError
 from hitmiss.core.progress import tell
@@ -57,6 +57,8 @@ def _tail(only_a: int, only_b: int) -> tuple[float, float]:
         raise UsageError(f"counts of discordant pairs cannot be negative; found {only_a} and {only_b}")
     n, least = only_a + only_b, min(only_a, only_b)
     if n > EXACT_UP_TO:
+        from scipy.special import bdtr
+
         return float(bdtr(least, n, 0.5)), _mass(least, n)
     term = total = 1
     for k in range(1, least + 1):
@@ -67,7 +69,7 @@ def _tail(only_a: int, only_b: int) -> tuple[float, float]:
 
 def _mass(k: int, n: int) -> float:
     """P(X = k) by logarithms of factorials: a difference of two tails would lose digits."""
-    return exp(float(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)) - n * log(2.0))
+    return exp(math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1) - n * log(2.0))
 
 
 # ----------------------------------------------------------------------
@@ -326,7 +328,6 @@ def against_others(figures: Sequence[Figure], *, level: float = 0.95, bounded: b
     place, error = _placed(figures, level, bounded)
     error = _steadied(error, np.array([max(f.n, 1) for f in figures], dtype=np.float64))
     weight = 1.0 / error**2
-    back = expit if bounded else (lambda x: x)
     rest = (weight @ place - weight * place) / (weight.sum() - weight)
     rest_error = np.sqrt(1.0 / (weight.sum() - weight))
     z = (place - rest) / np.hypot(error, rest_error)
@@ -335,7 +336,7 @@ def against_others(figures: Sequence[Figure], *, level: float = 0.95, bounded: b
     centre = float(random @ place / random.sum())
     pulled = centre + spread / (spread + error**2) * (place - centre)
     return [
-        Tested(float(back(rest[i])), float(back(pulled[i])), float(2.0 * ndtr(-abs(z[i]))), bool(z[i] > 0))
+        Tested(_back(rest[i], bounded), _back(pulled[i], bounded), _two_tails(abs(z[i])), bool(z[i] > 0))
         for i in range(len(figures))
     ]
 
@@ -361,20 +362,20 @@ def shift(whole: Figure, slices: Sequence[Figure], sizes: Sequence[int], *, leve
     """
     if len(slices) < 2 or not sum(sizes):
         return None
-    half = float(ndtri(0.5 + level / 2))
+    half = NormalDist().inv_cdf(0.5 + level / 2)
     share = np.asarray(sizes, dtype=np.float64) / sum(sizes)
     values = np.array([f.value for f in slices])
     errors = np.array([(f.high - f.low) / (2 * half) for f in slices])
     within = float(share @ values)
     error = (whole.high - whole.low) / (2 * half) + float(np.sqrt(((share * errors) ** 2).sum()))
     distance = abs(whole.value - within)
-    p = 1.0 if distance == 0 else 0.0 if error == 0 else float(2.0 * ndtr(-distance / error))
+    p = 1.0 if distance == 0 else 0.0 if error == 0 else _two_tails(distance / error)
     return Shift(whole.value, within, p)
 
 
 def _placed(figures: Sequence[Figure], level: float, bounded: bool) -> tuple[Floats, Floats]:
     """Each figure on the scale of the test, and its standard error there."""
-    half = float(ndtri(0.5 + level / 2))
+    half = NormalDist().inv_cdf(0.5 + level / 2)
     places, errors = [], []
     for f in figures:
         edge = 0.5 / (f.n + 1) if bounded else 0.0
@@ -399,7 +400,18 @@ def _steadied(error: Floats, n: Floats) -> Floats:
 
 
 def _at(value: float, edge: float, bounded: bool) -> float:
-    return float(logit(min(max(value, edge), 1.0 - edge))) if bounded else value
+    kept = min(max(value, edge), 1.0 - edge)
+    return math.log(kept) - math.log1p(-kept) if bounded else value
+
+
+def _back(place: float, bounded: bool) -> float:
+    """A figure from its place on the scale of the test."""
+    return 0.5 + 0.5 * math.tanh(0.5 * place) if bounded else float(place)
+
+
+def _two_tails(z: float) -> float:
+    """The chance of a normal deviate at least that far from 0."""
+    return math.erfc(z / math.sqrt(2.0))
 
 
 def _spread(place: Floats, weight: Floats) -> float:
@@ -506,6 +518,8 @@ def _scores(estimates: Floats, errors: Floats, shrunk: Floats, degrees: Floats) 
     A difference that is the same in every replicate has no error to be divided by. It is judged as the sign test would
     judge units that all lean one way: p = 2^(1 − units).
     """
+    from scipy.special import ndtri  # a fifth of a second that figures alone need not pay
+
     with np.errstate(divide="ignore", invalid="ignore"):
         scores = normal_scores(np.where(errors > 0.0, np.abs(estimates) / errors * shrunk, np.nan), degrees)
     alike = (errors == 0.0) & (estimates != 0.0)
@@ -519,6 +533,8 @@ def _known(values: Floats) -> Floats:
 
 def normal_scores(t: Floats, degrees: Floats) -> Floats:
     """The normal deviate with the same tail as Student's t: what a t of few degrees says, on the scale of the replicates."""
+    from scipy.special import ndtri, stdtr
+
     plain = ~np.isfinite(degrees)
     out = t.copy()
     few = ~plain & np.isfinite(t)
@@ -529,6 +545,8 @@ def normal_scores(t: Floats, degrees: Floats) -> Floats:
 
 def _student(z: float, degrees: Floats) -> Floats:
     """Student's quantile with the tail of a normal deviate z; z itself for infinite degrees."""
+    from scipy.special import log_ndtr, stdtrit
+
     tail = math.exp(float(log_ndtr(-z)))
     out = np.full(len(degrees), z)
     few = np.isfinite(degrees)
@@ -537,17 +555,23 @@ def _student(z: float, degrees: Floats) -> Floats:
 
 
 def _two_sided(z: Floats) -> Floats:
+    from scipy.special import log_ndtr
+
     return np.asarray(np.minimum(1.0, 2.0 * np.exp(log_ndtr(-z))), dtype=np.float64)
 
 
 def _independent_tests(critical: float, alpha: float) -> float:
     """How many independent tests have this critical value at alpha: ln(1 − α) / ln(1 − p(critical)), at least 1."""
+    from scipy.special import log_ndtr
+
     p = min(2.0 * math.exp(float(log_ndtr(-critical))), 0.5)
     return max(1.0, math.log1p(-alpha) / math.log1p(-p)) if p > 0.0 else 1.0
 
 
 def _sidak(z: float, tests: float) -> float:
     """1 − (1 − p)^tests, exact for the smallest p."""
+    from scipy.special import log_ndtr
+
     p = min(1.0, 2.0 * math.exp(float(log_ndtr(-z))))
     return -math.expm1(tests * math.log1p(-p)) if p < 1.0 else 1.0
 
