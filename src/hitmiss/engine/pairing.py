@@ -55,8 +55,11 @@ def pair(
     names: tuple[str, str] = ("A", "B"),
     allow_missing: bool = False,
     scores: bool = True,
+    ordered: bool = True,
 ) -> Pair:
     """Match two runs by (item, target), and by repetition where runs were repeated (see `REPEATS`).
+
+    Pairs come in the order of their ids; without `ordered` in that of `a`, for a caller that orders many runs at once.
 
     Refused: files without ids; classes, direction or (where `scores` are to be compared) score kinds that differ;
     questions that one run lacks, with both lists (`allow_missing` leaves them out and counts them); labels that differ.
@@ -75,15 +78,17 @@ def pair(
     key = _key(a, b, names)
     first, second, left_out = _match(a, b, key, names, allow_missing)
     _refuse_labels(first, second, names)
-    return Pair(*_in_order(first, second, key), names, key, left_out)
+    first, second = in_order((first, second), key) if ordered else (first, second)
+    return Pair(first, second, names, key, left_out)
 
 
-def _in_order(a: Trials, b: Trials, key: tuple[str, ...]) -> tuple[Trials, Trials]:
-    """Both in the order of their ids: what is drawn from the pairs does not depend on the order of the rows in the files."""
-    if len(key) == 2 and not a.has_targets and a.frame["item"].is_sorted():
-        return a, b
-    order = a.frame.select(pl.arg_sort_by(*key)).to_series()
-    return Trials(a.frame[order], a.header), Trials(b.frame[order], b.header)
+def in_order(runs: Sequence[Trials], key: tuple[str, ...]) -> list[Trials]:
+    """Runs of the same rows in the order of their ids: what is drawn does not depend on the order of rows in the files."""
+    first = runs[0]
+    if len(key) == 2 and not first.has_targets and first.frame["item"].is_sorted():
+        return list(runs)
+    order = first.frame.select(pl.arg_sort_by(*key)).to_series()
+    return [Trials(run.frame[order], run.header) for run in runs]
 
 
 def _refuse_unpaired(trials: Trials, name: str) -> None:

@@ -43,7 +43,7 @@ from hitmiss.engine.compare import (
 )
 from hitmiss.engine.contrasts import TESTS, same_columns
 from hitmiss.engine.measure import alarms, ask
-from hitmiss.engine.pairing import REPEATS, breaches_of, facts, pair, unchecked_of
+from hitmiss.engine.pairing import REPEATS, breaches_of, facts, in_order, pair, unchecked_of
 from hitmiss.engine.resample import Columns, Draws, OneClass, Question, Sample, samples_of_runs, samples_of_slices
 from hitmiss.engine.signature import render
 from hitmiss.stats.bootstrap import draw_units, generator
@@ -303,7 +303,9 @@ class Field:
         for _ in range(2):  # the first round finds what every run has
             matched = []
             for name, own in zip(names[1:], given[1:], strict=True):
-                found = pair(base, own, names=(names[0], name), allow_missing=allow_missing, scores=on_scores)
+                found = pair(
+                    base, own, names=(names[0], name), allow_missing=allow_missing, scores=on_scores, ordered=False
+                )
                 base, key, repeats = found.a, found.key, found.repeats
                 matched.append(found.b)
             trials = [base, *matched]
@@ -311,6 +313,9 @@ class Field:
                 break
         if not len(base):
             raise DataError("there are no pairs to compare", code="no-pairs")
+        alike = all(t.frame[name].equals(base.frame[name]) for t in trials[1:] for name in key)
+        trials = in_order(trials, key) if alike else [own for t in trials for own in in_order([t], key)]
+        base = trials[0]
         lost = {n: len(all_) - len(base) for n, all_ in zip(names, given, strict=True) if len(all_) > len(base)}
         units = unit or (("item",) if repeats else ())
         shared = dict.fromkeys([c for g in groupings for c in g] + [u for u in units if u != "item"])
@@ -481,10 +486,6 @@ class Shared:
     def fill(self, k: int, samples: list[Sample], asked: list[int], values: Floats, drawn: Floats) -> None:
         """Figures and replicates of one run on one sample, the mean over repetitions."""
         questions = self.runs.questions[k]
-        for i in asked:
-            zero = self.runs.zero_undefined and isinstance(questions[i].form, OfCounts)
-            own = [float(questions[i].value(sample)) for sample in samples]
-            values[i] = math.fsum(0.0 if zero and math.isnan(v) else v for v in own) / len(own)
         for stream, kind in ((self.by_class, False), (self.free, True)):
             at = [i for i in asked if questions[i].metric.interval and questions[i].metric.prevalence == kind]
             if stream is None or not at:
@@ -495,6 +496,10 @@ class Shared:
                 drawn[i] = np.mean([p[j] for p in parts], axis=0)
                 if self.runs.zero_undefined and isinstance(questions[i].form, OfCounts):
                     np.nan_to_num(drawn[i], copy=False)
+        for i in asked:
+            zero = self.runs.zero_undefined and isinstance(questions[i].form, OfCounts)
+            own = [float(questions[i].value(sample)) for sample in samples]
+            values[i] = math.fsum(0.0 if zero and math.isnan(v) else v for v in own) / len(own)
 
 
 def _random_order(columns: Columns, key: Sequence[str], seed: int) -> NDArray[np.int64]:

@@ -210,8 +210,10 @@ class Sample:
         return pooled or self.columns.is_repeated
 
     def unit_sample(self, unit: NDArray[np.int64], n_units: int) -> UnitSample:
-        """Its trials with the unit of each."""
-        return UnitSample.of(self.positive, self.score, unit[self.rows], n_units)
+        """Its trials with the unit of each; they are sorted once for both where no tally was made before."""
+        made = UnitSample.of(self.positive, self.score, unit[self.rows], n_units)
+        self.__dict__.setdefault("tally", made.tally)
+        return made
 
     def unit_sizes(self, unit: NDArray[np.int64]) -> Sizes:
         """How many of its positives and negatives each unit holds."""
