@@ -141,6 +141,9 @@ def test_every_interval_holds_its_estimate(options: dict[str, str]) -> None:
     ]
     trials = simulated(1500).put(room=np.char.add("r", (np.arange(1500) % 13).astype(str)))
     for e in measure(trials, metrics, bootstrap=300, **options):
+        if e.metric == "eer(ties=hull)" and not options:  # a hull is fitted: draws of trials cover 90 % there
+            assert e.low is None and "fitted" in (e.note or "")
+            continue
         assert e.low is not None and e.low <= e.value <= e.high, e
 
 

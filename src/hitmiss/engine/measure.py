@@ -82,6 +82,10 @@ def why_no_interval(plan: Plan, question: Question, sample: Sample, value: float
     """Why nothing is said about how sure a figure is, where it would be said otherwise."""
     if not question.metric.interval:
         return f"no interval: resampling biases {question.metric.name}" if plan.bootstrap else None
+    if question.form.is_fitted and plan.bootstrap and not plan.unit and plan.method == "auto" and value > 0.0:
+        return (
+            f"no interval: {question.text} is fitted to these trials, and draws of them cover 90 % of truths, not 95 %"
+        )
     if plan.unit or not (plan.bootstrap or question.form.is_area or isinstance(value, Rate | Quantile)):
         return None
     return "no interval: items repeat; draw them as wholes (unit=item)" if sample.is_repeated else None

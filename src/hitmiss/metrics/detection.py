@@ -27,7 +27,7 @@ TieRule = Literal["grouped", "official", "interpolated", "hull"]
 def eer_form(ties: TieRule) -> Form:
     """The EER under a tie rule as the engine sees it."""
     if ties == "hull":
-        return Whole(hull_eer, equal_error_at_most, _passing_hull)
+        return Whole(hull_eer, equal_error_at_most, _passing_hull, is_fitted=True)
     return equal_error(ties)
 
 

@@ -137,6 +137,8 @@ class Functional(ABC):
     """A figure as a function of the trials of a sample."""
 
     kind: ClassVar[Kind]
+    is_fitted: bool = False
+    """Whether it is a minimum over something fitted to the sample, so that draws of trials do not say how sure it is."""
     is_area: ClassVar[bool] = False
     """Whether it is the ROC AUC, of which DeLong's variance is known."""
     needs_both: bool = False
@@ -797,6 +799,7 @@ class Whole(Form):
     function: Callable[[Tally], float]
     unseen: Callable[[int, int, float], float] | None = None
     passes: Callable[[int, int], Passing] | None = None
+    is_fitted: bool = False
     every_score = True
 
     def value(self, tally: Tally) -> float:
