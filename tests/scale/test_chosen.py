@@ -74,3 +74,21 @@ def test_a_word_for_no_answer_is_one_in_a_stream(tmp_path: Path) -> None:
     memory = hm.evaluate(str(path), metrics=["accuracy", "abstain_rate"], **said)
     streamed = evaluate_streamed(str(path), metrics=["accuracy", "abstain_rate"], reading=said).results
     assert [(e.metric, e.value) for e in streamed] == [(e.metric, e.value) for e in memory]
+
+
+@pytest.mark.parametrize("kind", ["raw", "probability"])
+@pytest.mark.parametrize("higher", [None, "spoof"])
+def test_the_worst_score_is_the_worst_whatever_a_higher_one_means(
+    tmp_path: Path, kind: str, higher: str | None
+) -> None:
+    path = tmp_path / "s.csv"
+    rows = ["a,0.2,spoof", "b,0.9,bonafide", "c,nan,bonafide", "d,nan,spoof", "e,0.7,bonafide", "f,0.1,spoof"]
+    if higher:  # the same scores the other way round
+        turned = [(r.split(",")[0], float(r.split(",")[1]), r.split(",")[2]) for r in rows]
+        rows = [f"{i},{1 - s if kind == 'probability' else -s},{t}" for i, s, t in turned]
+    path.write_text("id,score,label\n" + "\n".join(rows) + "\n")
+    said: dict[str, Any] = {"on_nan": "worst", "score_kind": kind, "higher": higher, "positive": "bonafide"}
+    # b and e beat a and f, and c and d are on the wrong side of everything: 4 of the 9 pairs are in order.
+    assert hm.evaluate(str(path), metrics=["roc_auc"], **said).one("roc_auc").value == pytest.approx(4 / 9)
+    streamed = evaluate_streamed(str(path), metrics=["roc_auc"], reading=said).results
+    assert streamed.one("roc_auc").value == pytest.approx(4 / 9)

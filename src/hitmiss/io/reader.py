@@ -139,17 +139,28 @@ SATURATED: Final = 0.01
 SHOWN_VALUES: Final = 20
 
 
-def settle_nan(frame: pl.DataFrame, rule: OnNan, kind: ScoreKind, ledger: Ledger) -> pl.DataFrame:
-    """Drop trials without a score, or give each the worst score for its own class, as the caller has chosen."""
+def settle_nan(
+    frame: pl.DataFrame, rule: OnNan, kind: ScoreKind, ledger: Ledger, *, is_turned: bool = False
+) -> pl.DataFrame:
+    """Drop trials without a score, or give each the worst score for its own class, as the caller has chosen.
+
+    `is_turned`: a higher score means the negative class here, and is turned round afterwards.
+    """
     if rule == "refuse" or not frame["score"].is_nan().any():
         return frame
     nan = pl.col("score").is_nan()
     ledger.choices.append(f"on-nan:{rule}({frame.select(nan.sum()).item()})")
     if rule == "drop":
         return frame.filter(~nan)
-    low, high = (0.0, 1.0) if kind == "probability" else (-float("inf"), float("inf"))
+    low, high = worst_scores(kind)
+    low, high = (high, low) if is_turned else (low, high)
     worst = pl.when(pl.col("label") == 1).then(low).otherwise(high)
     return frame.with_columns(score=pl.when(nan).then(worst).otherwise(pl.col("score")))
+
+
+def worst_scores(kind: ScoreKind | None) -> tuple[float, float]:
+    """The lowest and the highest score that a kind has."""
+    return (0.0, 1.0) if kind == "probability" else (-float("inf"), float("inf"))
 
 
 def turn_round(frame: pl.DataFrame, header: Header, ledger: Ledger) -> pl.DataFrame:
@@ -756,8 +767,9 @@ def _trials(frame: pl.DataFrame, header: Header, visit: Visit) -> Trials:
     if WORDS in frame.columns:
         header = replace(header, slices=(*header.slices, WORDS))
     if "score" in frame.columns:
-        frame = settle_nan(frame, visit.options.nan_rule, header.score_kind, ledger)
-        if visit.options.higher is not None and is_reversed(header, visit.options.higher):
+        is_turned = visit.options.higher is not None and is_reversed(header, visit.options.higher)
+        frame = settle_nan(frame, visit.options.nan_rule, header.score_kind, ledger, is_turned=is_turned)
+        if is_turned:
             frame = turn_round(frame, header, ledger)
     if "target" not in frame.columns:
         frame = frame.with_columns(target=pl.lit(header.positive))

@@ -20,6 +20,7 @@ from hitmiss.io.checks import ABSTAINED, check_ids, check_labels, check_scores
 from hitmiss.io.columns import Reading, understand
 from hitmiss.io.diagnostics import Finding, Ledger, Place, Stop
 from hitmiss.io.parse import Table
+from hitmiss.io.reader import worst_scores
 from hitmiss.io.tables import Stack
 from hitmiss.scale.engines import find_engine, places_of
 from hitmiss.scale.keyfile import AT, Joined, conflicts, door_pieces, key_of
@@ -196,8 +197,9 @@ def _said(reading: Reading, options: ReadSpec) -> pl.Expr:
 def _worst(lost: pl.DataFrame, plan: ShardPlan, window: Window, reading: Reading) -> pl.DataFrame:
     """Trials without a score with the worst one of their class, if that lies in the window."""
     is_low = lost["label"].cast(pl.String).is_in(list(reading.positive_words))
-    ends = [e for e in (float("-inf"), float("inf")) if window.ranges is None or _covers(window, e)]
-    score = pl.select(pl.when(is_low).then(float("-inf")).otherwise(float("inf"))).to_series()
+    low, high = worst_scores(plan.options.score_kind)
+    ends = [e for e in (low, high) if window.ranges is None or _covers(window, e)]
+    score = pl.select(pl.when(is_low).then(low).otherwise(high)).to_series()
     lost = lost.with_columns(score.alias("score")).filter(score.is_in(ends))
     if "decision" in plan.cells and plan.threshold is not None:
         lost = lost.with_columns(decision=decided(plan.threshold).cast(lost.schema["decision"]))
@@ -236,8 +238,8 @@ def put(shard: Shard, plan: ShardPlan, cells: tuple[Cell, ...], firsts: tuple[fl
         trials = trials.with_columns(decision=_said(reading, plan.options))
     if plan.options.nan_rule == "worst":
         reading = understand(sorted({cell[0] for cell in cells}), *_declared(plan.options))
-        low = pl.col("label").is_in(list(reading.positive_words))
-        worst = pl.when(low).then(float("-inf")).otherwise(float("inf"))
+        low, high = worst_scores(plan.options.score_kind)
+        worst = pl.when(pl.col("label").is_in(list(reading.positive_words))).then(low).otherwise(high)
         lost = pl.col("score").fill_null(float("nan")).is_nan()
         trials = trials.with_columns(score=pl.when(lost).then(worst).otherwise("score"))
     trials = trials.filter(pl.col("score").is_not_nan())
