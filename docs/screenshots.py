@@ -1,6 +1,6 @@
-"""The pictures of the pages, made again: `python docs/screenshots.py` (needs Chromium and playwright).
+"""The pictures of the pages, made again: `python docs/screenshots.py [DEMO]` (needs Chromium and playwright).
 
-Runs the small demo into a temporary folder, writes a report of each part of it, and takes a picture of each:
+Runs the small demo into a temporary folder (or takes the one that is named), writes a report of each part of it, and takes a picture of each:
 report.png (scores), report_attacks.png (attacks over strength), report_triage.png (verdicts and people) and
 report_errors.png (errors that can be heard and filtered).
 """
@@ -32,9 +32,10 @@ def main() -> None:
     from playwright.sync_api import sync_playwright
 
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as started:
-        demo = Path(folder) / "demo"
-        jobs = [word for name in ("asvspoof5", "voices", "triage", "ecg") for word in ("--only", name)]
-        subprocess.run([sys.executable, "-m", "hitmiss", "demo", "--small", *jobs, "-o", str(demo)], check=True)
+        demo = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(folder) / "demo"
+        if not demo.is_dir():
+            jobs = [word for name in ("asvspoof5", "voices", "triage", "ecg") for word in ("--only", name)]
+            subprocess.run([sys.executable, "-m", "hitmiss", "demo", "--small", *jobs, "-o", str(demo)], check=True)
         browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         for name, (words, part) in PICTURES.items():
             page = Path(folder) / f"{name}.html"
