@@ -86,6 +86,24 @@ def test_what_is_done_to_scores_is_done_alike(tmp_path: Path, engine: str, suffi
     assert "on-nan:worst(16)" in found.results.signature
 
 
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize("kind", ["raw", "probability"])
+def test_the_worst_score_is_the_worst_where_scores_point_the_other_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, large: bool
+) -> None:
+    """A trial without a score counts against the system, in memory and in the stream, whichever way scores point."""
+    if large:
+        monkeypatch.setattr(sketch, "LARGE", 4)
+        monkeypatch.setattr(streaming, "BYTES_A_TRIAL", 10**9)
+    label = ["bonafide"] * 4 + ["spoof"] * 4
+    score = [float("nan"), 0.2, 0.1, 0.3, 0.6, 0.7, 0.8, 0.9]  # a higher one means spoof
+    write(pl.DataFrame({"item": list("abcdefgh"), "label": label, "score": score}), tmp_path / "a.parquet")
+    reading = {"on_nan": "worst", "higher": "spoof", "score_kind": kind}
+    memory = evaluate(str(tmp_path / "a.parquet"), metrics=["roc_auc"], **reading)
+    found = evaluate_streamed(str(tmp_path / "a.parquet"), metrics=["roc_auc"], reading=ReadSpec(**reading)).results
+    assert memory.one("roc_auc").value == found.one("roc_auc").value == 12 / 16  # the one without a score beats nobody
+
+
 @pytest.mark.parametrize("engine", ENGINE)
 @pytest.mark.parametrize("column", ["score", "label", "item"])
 def test_faults_are_those_of_memory(tmp_path: Path, engine: str, column: str) -> None:
