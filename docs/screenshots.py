@@ -42,10 +42,12 @@ def main() -> None:
             asked = [word.format(demo=demo) for word in words]
             command = [sys.executable, "-m", "hitmiss", "report", *asked, "--bootstrap", "200", "-o", str(page)]
             subprocess.run(command, check=True)
-            tab = browser.new_page(viewport={"width": 1280, "height": 1000})
+            tab = browser.new_page(viewport={"width": 1280, "height": 1000}, reduced_motion="reduce")
             tab.goto(page.as_uri())
             if part:
-                tab.locator(part).evaluate("e => e.scrollIntoView({block: 'start'})")
+                tab.locator(part).evaluate("e => e.scrollIntoView({block: 'start', behavior: 'instant'})")
+                tab.mouse.wheel(0, -70)  # the heading is not to lie below the bar at the top
+                tab.wait_for_timeout(300)
             tab.screenshot(path=DOCS / f"{name}.png")
         browser.close()
 

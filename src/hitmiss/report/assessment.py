@@ -686,7 +686,7 @@ def assess(results: Results, primary: str = "", *, beside: Beside | None = None)
                 *fails,
             ],
         )
-        trust += _repetition(asides) + _agreement(asides.people)
+        trust = [_no_calls_lost(line, asides) for line in trust] + _repetition(asides) + _agreement(asides.people)
     return Assessment(_verdict(good, fails, trust), tuple(good), tuple(fails), tuple(trust), tuple(notes))
 
 
@@ -734,6 +734,14 @@ def _agreement(work: Teamwork | None) -> list[Line]:
     if a.high < ALPHA:
         return [Line(FAILED, f"{said}: below {ALPHA:g} answers of people carry no conclusion.", name)]
     return [Line(OPEN, f"{said}; whether it is above {ALPHA:g} was not shown.", name)]
+
+
+def _no_calls_lost(line: Line, asides: Asides) -> Line:
+    """The check of completeness, failed where calls of a triage failed: its figures count them, so no row is missing."""
+    failed = sum(int(c.counts.failed_positive + c.counts.failed_negative) for c in asides.confusions)
+    if line.name != "completeness" or line.status == FAILED or not failed:
+        return line
+    return Line(FAILED, f"{failed:,} calls failed; they count as wrong.", line.name)
 
 
 def _repetition(asides: Asides) -> list[Line]:

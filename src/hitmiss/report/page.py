@@ -303,7 +303,9 @@ def _strengths(id: str, evaluation: Evaluation) -> list[FigureView]:
     made = []
     for i, display in enumerate(campaigns.curves(evaluation.results)):
         entry = explain(display.metric)
-        reading = Reading(f"{entry.title} over strength", f"{entry.gist}. {ROBUSTNESS.text}")
+        reading = Reading(
+            f"{entry.title} over strength", f"{entry.gist[:1].upper()}{entry.gist[1:].rstrip('.')}. {ROBUSTNESS.text}"
+        )
         made.append(_robustness(f"{id}-robustness-{i}", display, reading))
     return made
 
