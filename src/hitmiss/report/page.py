@@ -286,14 +286,14 @@ def _counted(evaluation: Evaluation) -> str:
 
 
 def _figures(id: str, evaluation: Evaluation) -> list[FigureView]:
-    found = []
+    found, how = [], How(_is_independent(evaluation))
     for kind, reading in READINGS.items():
         lines = evaluation.lines(kind)
         alone = [(line,) for line in lines[:MOST_HISTOGRAMS]] if reading.single else [tuple(lines)] if lines else []
         for i, own in enumerate(alone):
             subtitle = own[0][0] if len(own) == 1 and len(evaluation.lanes) > 1 else ""
             numbers = views.of_table(numbers_of(kind, own))
-            plate = plate_of(kind, own, How(_is_independent(evaluation)))
+            plate = plate_of(kind, own, how)
             found.append(FigureView(f"{id}-{kind}-{i}", kind, reading, plate, numbers, subtitle))
     return found
 
