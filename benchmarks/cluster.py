@@ -122,8 +122,8 @@ def score_by_ray_data(_: str, laps: Laps) -> None:
 
 def count(cluster: str | None) -> Callable[[str, Laps], None]:
     def evaluate(folder: str, laps: Laps) -> None:
-        from hitmiss.scale.running import sequential
-        from hitmiss.scale.streaming import evaluate_streamed
+        from hitmiss.outofcore.plan import sequential
+        from hitmiss.outofcore.stream import evaluate_streamed
 
         with _executor(cluster) as run:
             laps.mark()

@@ -25,8 +25,8 @@ from hitmiss.core.question import Design
 from hitmiss.core.trials import Header, Trials
 from hitmiss.metrics.curves import det_curve
 from hitmiss.report.evaluations import RunData
+from hitmiss.report.evidence import Media, Refusal, open_media
 from hitmiss.report.html import render
-from hitmiss.report.media import Media, Refusal, open_media
 from hitmiss.report.page import compose
 from hitmiss.report.pictures import pictures
 from hitmiss.report.sources import Measuring, measured

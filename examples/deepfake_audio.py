@@ -18,8 +18,8 @@ from hitmiss.detect.loader import fit_length, make_loader
 from hitmiss.detect.loop import detect
 from hitmiss.evaluation.protocol import find_protocol, measure_trials
 from hitmiss.io.manifest import Manifest, read_manifest
-from hitmiss.report import tables, text
-from hitmiss.report.drift_table import drift_table
+from hitmiss.report import tabular
+from hitmiss.report.verb_tables import drift_table
 from hitmiss.robustness.manipulation import drift
 from hitmiss.simulate.voices import write
 
@@ -49,8 +49,8 @@ def main(folder: Path, corpus: Path | None = None, codecs: str = "mp3:2,gsm,ulaw
 
     design = Design.of(protocol=PROTOCOL, by=["codec", "attack"], bootstrap=1000, unit="speaker")
     results = measure_trials(trials, design)
-    text.write(
-        [*tables.tables(results, evaluation.positive), drift_table(drift(trials, "codec,codec_q", unit="speaker"))]
+    tabular.write(
+        [*tabular.tables(results, evaluation.positive), drift_table(drift(trials, "codec,codec_q", unit="speaker"))]
     )
 
 

@@ -25,7 +25,7 @@ from hitmiss.core.errors import DataError, EnvironmentFault, HitmissError, Usage
 from hitmiss.core.results import Estimate, Results
 from hitmiss.io.runs import require_complete, start
 from hitmiss.io.runs import sealed as sealed_run
-from hitmiss.scale.tallies import Binned, ShardFact, ShardTally
+from hitmiss.outofcore.plan import Binned, ShardFact, ShardTally
 
 
 @pytest.fixture

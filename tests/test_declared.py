@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import pytest
 
-from hitmiss.core.schema import Misdeclared, declare
+from hitmiss.core.registry import Misdeclared, declare
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ LAYERS = (
     ("derive",),
     ("engine", "testing", "verdicts", "robustness"),
     ("cluster", "detect", "attack", "simulate", "probes", "llm"),
-    ("evaluation", "protocols", "scale", "outofcore", "claims"),
+    ("evaluation", "protocols", "outofcore", "claims"),
     ("report", "review", "bridges"),
     ("cli",),
 )

@@ -15,8 +15,7 @@ import pytest
 import hitmiss as hm
 from hitmiss.core import registry
 from hitmiss.core.errors import UnknownName, UsageError
-from hitmiss.core.registry import all_metrics, find_metric, forget, load_plugin_file, metric, resolve
-from hitmiss.core.schema import Spec
+from hitmiss.core.registry import Spec, all_metrics, find_metric, forget, load_plugin_file, metric, resolve
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from hitmiss import Estimate, Results
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.values import Rate, steady
+from hitmiss.core.shared import Rate, steady
 
 numbers = st.one_of(st.none(), st.floats(allow_nan=False))
 words = st.one_of(st.text(max_size=8), st.sampled_from(["inf", "-inf", "nan", "None", "null", "é", "<b>"]))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitmiss.core.errors import UsageError
-from hitmiss.core.schema import Spec, parse
+from hitmiss.core.registry import Spec, parse
 
 names = st.from_regex(r"[a-z_][a-z0-9_]{0,8}", fullmatch=True).filter(lambda n: n not in RESERVED)
 values = st.one_of(

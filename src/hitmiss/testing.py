@@ -25,9 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import HitmissError, UnknownName, UsageError
-from hitmiss.core.registry import Metric, all_metrics, resolve
-from hitmiss.core.schema import Setting, Spec
-from hitmiss.core.values import FAILED
+from hitmiss.core.registry import Metric, Setting, Spec, all_metrics, resolve
+from hitmiss.core.shared import FAILED
 
 Array = NDArray[Any]
 Case = Mapping[str, Array]

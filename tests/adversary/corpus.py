@@ -14,9 +14,9 @@ from hitmiss.cli.main import run
 from hitmiss.detect.outputs import Extraction
 from hitmiss.detect.scoring import Settings
 from hitmiss.io.manifest import Manifest
+from hitmiss.outofcore.at_once import Tallying
+from hitmiss.outofcore.plan import sealed
 from hitmiss.review.store import Entry, Queue, begin
-from hitmiss.scale.at_once import Tallying
-from hitmiss.scale.sealing import sealed
 
 N = 60
 DETECTOR = """import numpy as np

@@ -45,8 +45,8 @@ def test_figures_from_bins_are_drawn(tmp_path: Path) -> None:
 @pytest.fixture
 def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every measurement counts as one of very many trials."""
-    from hitmiss.scale import streaming
+    from hitmiss.outofcore import stream
     from hitmiss.stats import sketch
 
     monkeypatch.setattr(sketch, "LARGE", 4)
-    monkeypatch.setattr(streaming, "BYTES_A_TRIAL", 10**9)
+    monkeypatch.setattr(stream, "BYTES_A_TRIAL", 10**9)

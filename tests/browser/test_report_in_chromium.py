@@ -15,9 +15,9 @@ from tests.report.media_files import HOSTILE_FILES, folder_of_files
 
 from hitmiss.core.question import Design
 from hitmiss.core.trials import Trials
+from hitmiss.report.evidence import FileShelf
 from hitmiss.report.html import render
 from hitmiss.report.page import Options, compose
-from hitmiss.report.shelves import FileShelf
 from hitmiss.report.sources import Measuring, measured
 
 pytestmark = pytest.mark.extras

@@ -20,9 +20,8 @@ from hitmiss.detect.outputs import Extraction
 from hitmiss.detect.scoring import Settings
 from hitmiss.evaluation.protocol import evaluate
 from hitmiss.io.manifest import Manifest, read_manifest
-from hitmiss.scale.at_once import Tallying, evaluate_tallies, settle
-from hitmiss.scale.sealing import sealed
-from hitmiss.scale.tallies import ShardTally
+from hitmiss.outofcore.at_once import Tallying, evaluate_tallies, settle
+from hitmiss.outofcore.plan import ShardTally, sealed
 
 LOGITS = Settings(extraction=Extraction(kind="logit"))
 ASKED = {"metrics": ["eer", "min_dcf", "roc_auc"], "by": ["codec"], "bootstrap": 50, "seed": 1}

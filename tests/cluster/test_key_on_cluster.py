@@ -12,7 +12,7 @@ from hitmiss.cluster.ray import Cluster, RayTasks
 from hitmiss.core.errors import DataError
 from hitmiss.core.question import ReadSpec
 from hitmiss.evaluation.protocol import evaluate
-from hitmiss.scale.streaming import evaluate_streamed
+from hitmiss.outofcore.stream import evaluate_streamed
 
 pytestmark = pytest.mark.extras
 ASKED: dict[str, Any] = {"metrics": ["eer", "min_dcf", "roc_auc"], "by": ["codec"], "bootstrap": 40, "unit": "speaker"}

@@ -17,11 +17,9 @@ from hitmiss.cluster.ray import Cluster, RayTasks
 from hitmiss.core.errors import DataError, EnvironmentFault
 from hitmiss.core.question import ReadSpec
 from hitmiss.evaluation.protocol import evaluate
-from hitmiss.scale.passes import first_pass
-from hitmiss.scale.plan import Shard, ShardPlan
-from hitmiss.scale.sealing import refuse_missing, sealed
-from hitmiss.scale.streaming import evaluate_streamed
-from hitmiss.scale.tallies import ShardTally, merge_tallies
+from hitmiss.outofcore.count import first_pass
+from hitmiss.outofcore.plan import Shard, ShardPlan, ShardTally, merge_tallies, refuse_missing, sealed
+from hitmiss.outofcore.stream import evaluate_streamed
 
 pytestmark = pytest.mark.extras
 METRICS = ["eer", "min_dcf", "roc_auc", "cllr"]
@@ -62,16 +60,16 @@ def test_scores_beyond_memory_give_the_digits_of_memory(
     cluster: Cluster, shards: list[Shard], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sums over all scores: the tasks send them, a few at a time, and whoever asked puts them on disk."""
-    from hitmiss.scale import passing_by, repeats, streaming
+    from hitmiss.outofcore import count, stream, sums
     from hitmiss.stats import sketch
 
     paths = [shard.path for shard in shards]
     asked = {"metrics": METRICS, "by": ["codec"], "bootstrap": 20, "score_kind": "llr"}
     monkeypatch.setattr(sketch, "LARGE", 4)
     expected = evaluate(paths, None, "asvspoof5", **asked)
-    monkeypatch.setattr(streaming, "BYTES_A_TRIAL", 10**9)
-    monkeypatch.setattr(passing_by, "STRETCH_BYTES", 10**5)
-    monkeypatch.setattr(repeats, "HASH_BYTES", 10**5)
+    monkeypatch.setattr(stream, "BYTES_A_TRIAL", 10**9)
+    monkeypatch.setattr(sums, "STRETCH_BYTES", 10**5)
+    monkeypatch.setattr(count, "HASH_BYTES", 10**5)
     asked["reading"] = {"score_kind": asked.pop("score_kind")}
     found = evaluate_streamed(paths, "asvspoof5", run=RayTasks(cluster), memory=10**7, **asked)
     assert found.results.estimates == expected.estimates

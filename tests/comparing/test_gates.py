@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.registry import Spec
 from hitmiss.core.results import Estimate, Results
-from hitmiss.core.schema import Spec
 from hitmiss.engine.gate import (
     Regression,
     Rule,

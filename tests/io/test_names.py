@@ -22,8 +22,8 @@ from hitmiss.core.question import FIXED, INNER, MADE, OWN, SCORES, ReadSpec, sto
 from hitmiss.core.results import Results
 from hitmiss.core.trials import Header, Trials
 from hitmiss.io.reader import read
+from hitmiss.outofcore.stream import evaluate_streamed
 from hitmiss.protocols import toxicity
-from hitmiss.scale.streaming import evaluate_streamed
 
 HARMLESS = "condition"
 INNER_NAMES = (

@@ -22,7 +22,7 @@ import pytest
 
 from hitmiss.cli.main import run
 from hitmiss.core.errors import DataError, EnvironmentFault, HitmissError, UsageError
-from hitmiss.io.remote import fetched, is_remote, pieces
+from hitmiss.io.parse import fetched, is_remote, pieces
 
 ASKED = ["-m", "eer", "-m", "min_dcf", "--by", "codec", "--bootstrap", "30", "--json"]
 SECRET = "s3cr3t-w0rd"

@@ -12,7 +12,7 @@ import hitmiss as hm
 from hitmiss.cli.main import run
 from hitmiss.core.errors import UsageError
 from hitmiss.core.question import Design, Protocol
-from hitmiss.core.schema import Derived
+from hitmiss.core.registry import Derived
 from hitmiss.core.trials import Trials
 from hitmiss.evaluation.protocol import load_protocol, measure_trials
 

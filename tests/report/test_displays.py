@@ -17,8 +17,8 @@ from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.results import Results
 from hitmiss.core.trials import Header, Trials, stack
 from hitmiss.report import figures as F
+from hitmiss.report.displays import read_display
 from hitmiss.report.pictures import load, pictures, save
-from hitmiss.report.score_displays import read_display
 
 
 @pytest.fixture(scope="module")

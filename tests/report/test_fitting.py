@@ -20,10 +20,9 @@ from tests.report.test_stories import attack_run
 from hitmiss.core.results import Results
 from hitmiss.engine.compare import compare
 from hitmiss.engine.rank import compare_all
-from hitmiss.report import comparison_tables, tables, text
+from hitmiss.report import tabular, verb_tables
 from hitmiss.report.assessment import assess
-from hitmiss.report.tables import Cell, Table
-from hitmiss.report.text import LEAST_TEXT
+from hitmiss.report.tabular import LEAST_TEXT, Cell, Table
 
 WIDTHS = (80, 100, 120)
 
@@ -51,7 +50,7 @@ def on_terminal(shown: Sequence[Table], width: int, monkeypatch: pytest.MonkeyPa
 
     stream: TextIO = Terminal()
     try:
-        text.write(list(shown), stream)
+        tabular.write(list(shown), stream)
     finally:
         os.close(master)
         os.close(slave)
@@ -63,18 +62,16 @@ def demo_tables() -> list[Table]:
     runs = stories.systems(3)
     a, b, c = (run.trials for run in runs)
     assert a is not None and b is not None and c is not None
-    found = tables.tables(runs[0].results, "bonafide")
-    found += comparison_tables.tables(
-        compare(a, b, ["eer", "roc_auc"], by=["codec"], bootstrap=50, seed=0, names=("a", "b"))
-    )
-    found += comparison_tables.ranking_tables(compare_all({"a": a, "b": b, "c": c}, ["roc_auc"]))
+    found = tabular.tables(runs[0].results, "bonafide")
+    found += verb_tables.tables(compare(a, b, ["eer", "roc_auc"], by=["codec"], bootstrap=50, seed=0, names=("a", "b")))
+    found += verb_tables.ranking_tables(compare_all({"a": a, "b": b, "c": c}, ["roc_auc"]))
     attacks = [attack_run(x, 0.05) for x in (0.2, 0.5)]
     rows = [e for own in attacks for e in own]
     moved = [
         type(e)(**{**vars(e), "run": {**e.run, "strength": f"{i / 10:g}", "aim": "force MI", "place": "whole"}})
         for i, e in enumerate(rows)
     ]
-    found += tables.tables(Results(tuple(moved)), "labels")
+    found += tabular.tables(Results(tuple(moved)), "labels")
     long = "a_run_with_a_very_long_name/of_a_folder/that_nobody_would_shorten"
     names = tuple((Cell(f"{long}_{i}"), *(Cell(f"{j / 7:.4f}", "[.1234, .5678]") for j in range(6))) for i in range(9))
     return [*found, Table("long names", ("run", *(f"metric_{j} ↓" for j in range(6))), names)]
@@ -86,10 +83,10 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> list[Table]:
     from hitmiss.cli import demo
     from hitmiss.cli.main import run
 
-    folder, found, write = tmp_path_factory.mktemp("demo"), list[Table](), text.write
+    folder, found, write = tmp_path_factory.mktemp("demo"), list[Table](), tabular.write
     few = ["--bootstrap", "20"]
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(text, "write", lambda shown, stream=None: found.extend(shown))
+        patched.setattr(tabular, "write", lambda shown, stream=None: found.extend(shown))
         for name, simulate, commands in (
             ("asvspoof5", demo.simulate_asvspoof5, demo.score_asvspoof5),
             ("toxicity", demo.simulate_toxicity, demo.score_toxicity),
@@ -97,7 +94,7 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> list[Table]:
         ):
             for words in commands(simulate(folder / name, 0.02)):
                 assert run([*words, *([] if words[0] == "toxicity" else few)]) == 0
-    assert text.write is write and len(found) > 15
+    assert tabular.write is write and len(found) > 15
     return found
 
 
@@ -134,7 +131,7 @@ def test_any_table_fits(figures: list[list[tuple[int, bool]]], width: int, label
         for i, row in enumerate(figures)
     )
     table = Table("t", ("name", *(f"m{i} ↓" for i in range(n))), rows)
-    drawn = [row.text for row in text.fitted(table, width)]
+    drawn = [row.text for row in tabular.fitted(table, width)]
     assert max(map(len, drawn)) <= width
     found = "\n".join(drawn)
     for row in rows:
@@ -147,8 +144,8 @@ def test_any_table_fits(figures: list[list[tuple[int, bool]]], width: int, label
 def test_a_narrow_encoding_gets_marks_in_ascii() -> None:
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding="cp1252", write_through=True)
-    text.write([Table("eer × codec", ("codec", "eer ↓"), ((Cell("C01"), Cell("–", "−0.1")),))], stream)
-    text.conclude(assess(stories.coin_flip().results), (), stream)
+    tabular.write([Table("eer × codec", ("codec", "eer ↓"), ((Cell("C01"), Cell("–", "−0.1")),))], stream)
+    tabular.conclude(assess(stories.coin_flip().results), (), stream)
     said = raw.getvalue().decode("cp1252")
     assert "eer v" in said and "×" in said and "! Not shown to be better than chance" in said and "\\u" not in said
 
@@ -156,6 +153,6 @@ def test_a_narrow_encoding_gets_marks_in_ascii() -> None:
 def test_a_pipe_gets_one_line_per_row_and_no_colour() -> None:
     stream = io.StringIO()
     (table,) = [t for t in demo_tables() if t.title == "long names"]
-    text.write([table], stream)
+    tabular.write([table], stream)
     lines = stream.getvalue().strip().splitlines()
     assert len(lines) == 2 + len(table.rows) and "\x1b" not in stream.getvalue()

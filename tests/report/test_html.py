@@ -18,8 +18,8 @@ from tests.report.hostile import HOSTILE, hostile_trials
 import hitmiss as hm
 from hitmiss.core.errors import UsageError
 from hitmiss.core.question import Design
+from hitmiss.core.shared import visible
 from hitmiss.core.trials import Header, Trials, stack
-from hitmiss.core.values import visible
 from hitmiss.report.evaluations import RunData, evaluations
 from hitmiss.report.html import render, write_report
 from hitmiss.report.page import Options, compose

@@ -19,12 +19,27 @@ from tests.report.media_files import HOSTILE_FILES, TAIL, folder_of_files, pictu
 
 from hitmiss.core.question import Design
 from hitmiss.core.trials import Header, Trials
+from hitmiss.report.evidence import (
+    SECONDS,
+    SIDE,
+    TRACE_HEIGHT,
+    TRACE_WIDTH,
+    FileShelf,
+    Media,
+    Refusal,
+    SignalShelf,
+    Witness,
+    evidence,
+    open_media,
+    open_shelf,
+    remarks_beside,
+    shelf_beside,
+    trace_of,
+    worst_errors,
+)
 from hitmiss.report.html import render
-from hitmiss.report.media import SECONDS, SIDE, TRACE_HEIGHT, TRACE_WIDTH, Media, Refusal, open_media, trace_of
 from hitmiss.report.page import Options, compose
-from hitmiss.report.shelves import FileShelf, SignalShelf, open_shelf, remarks_beside, shelf_beside
 from hitmiss.report.sources import Measuring, measured
-from hitmiss.report.worst_errors import Witness, evidence, worst_errors
 
 
 @pytest.fixture(scope="module")

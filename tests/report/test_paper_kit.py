@@ -18,12 +18,11 @@ from hitmiss.cli.main import run
 from hitmiss.core.results import Estimate, Results
 from hitmiss.engine.rank import Standing, compare_all
 from hitmiss.report.evaluations import RunData, evaluations
+from hitmiss.report.exports import Style, csv_text, latex, markdown, xlsx_bytes
 from hitmiss.report.paper_kit import PACKAGES, paper_tables
-from hitmiss.report.papers import Style, latex, markdown
 from hitmiss.report.pictures import pictures, to_json
 from hitmiss.report.plates import Dots, ranks_plate
-from hitmiss.report.sheets import csv_text, xlsx_bytes
-from hitmiss.report.tables import grids
+from hitmiss.report.tabular import grids
 
 
 def test_systems_are_rows_and_conditions_columns() -> None:

@@ -12,10 +12,9 @@ import pytest
 from tests.report.hostile import HOSTILE
 
 from hitmiss.core.results import Estimate, Results
-from hitmiss.core.values import visible
+from hitmiss.core.shared import visible
 from hitmiss.report.evaluations import RunData
-from hitmiss.report.exports import Export, export
-from hitmiss.report.papers import OTHERS
+from hitmiss.report.exports import OTHERS, Export, export
 
 NAMES = (
     *HOSTILE, "[2cm]", "*", "[", "]", '"quoted"', "é ü ß", "a--b---c", "``x''", "?`!`", "−5 ≤ x", "\\\\[1cm]", "%", "&&",

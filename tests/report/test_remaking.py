@@ -15,9 +15,7 @@ from hitmiss.cli.main import run
 from hitmiss.io import read
 from hitmiss.io.runs import sealed
 from hitmiss.media.audio import load_audio
-from hitmiss.report.media import Media
-from hitmiss.report.remaking import remaking_of
-from hitmiss.report.shelves import FileShelf, shelf_of
+from hitmiss.report.evidence import FileShelf, Media, remaking_of, shelf_of
 
 LISTENER = """
 import hashlib

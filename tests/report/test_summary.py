@@ -10,14 +10,14 @@ from hitmiss.core.results import Estimate, Results
 from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Trials
 from hitmiss.report import views
+from hitmiss.report.displays import TippettDisplay
 from hitmiss.report.evaluations import RunData, evaluations
 from hitmiss.report.heat import heat_map
 from hitmiss.report.page import compose
 from hitmiss.report.plates import plate_of
-from hitmiss.report.score_displays import TippettDisplay
 from hitmiss.report.sources import Measuring, measured
 from hitmiss.report.summary import Summary, summarize
-from hitmiss.report.tables import Grid, Row
+from hitmiss.report.tabular import Grid, Row
 
 
 def card(*rows: Estimate, warnings: tuple[str, ...] = ()) -> Summary:

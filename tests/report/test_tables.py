@@ -13,8 +13,8 @@ from hitmiss.core.question import Gap, Protocol
 from hitmiss.core.trials import stack
 from hitmiss.engine.measure import measure
 from hitmiss.engine.repeats import over_repeats
-from hitmiss.report import text
-from hitmiss.report.tables import Table, matrix, tables
+from hitmiss.report import tabular
+from hitmiss.report.tabular import Table, matrix, tables
 
 
 class Terminal(io.StringIO):
@@ -36,7 +36,7 @@ def trials(seed: int = 0, codecs: tuple[str, ...] = ("C01", "C02", "NONE")) -> h
 
 def plain(found: list[Table]) -> str:
     out = io.StringIO()
-    text.write(found, out)
+    tabular.write(found, out)
     return out.getvalue()
 
 
@@ -92,14 +92,14 @@ def test_runs_are_rows_and_seeds_are_summed_up() -> None:
 def test_values_from_files_cannot_steer_the_terminal(hostile: str) -> None:
     results = measure(trials(codecs=(hostile, "C01")), ["eer"], by=["codec"])
     for out in (io.StringIO(), Terminal()):
-        text.write(tables(results, "bonafide"), out)
+        tabular.write(tables(results, "bonafide"), out)
         shown = re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue()) if isinstance(out, Terminal) else out.getvalue()
         assert hostile not in shown and hostile.encode("unicode_escape").decode() in shown
 
 
 def test_a_terminal_gets_lines_and_bold_and_no_line_is_wider() -> None:
     out = Terminal()
-    text.write(tables(measure(trials(), ["eer", "min_dcf"], by=["codec"], bootstrap=50), "bonafide"), out)
+    tabular.write(tables(measure(trials(), ["eer", "min_dcf"], by=["codec"], bootstrap=50), "bonafide"), out)
     bare = re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue())
     assert "─" in bare and "\x1b[1m" in out.getvalue()
     assert max(map(len, bare.splitlines())) <= 100

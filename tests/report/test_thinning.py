@@ -12,8 +12,16 @@ from scipy.special import ndtri
 
 from hitmiss.core.tally import Floats, Tally
 from hitmiss.metrics.curves import det_curve
-from hitmiss.report.displays import PER_DEVIATE, DetDisplay, PrDisplay, RocDisplay
-from hitmiss.report.thinning import HALF_PIXEL, PIXELS, distance_to_segment, thin
+from hitmiss.report.displays import (
+    HALF_PIXEL,
+    PER_DEVIATE,
+    PIXELS,
+    DetDisplay,
+    PrDisplay,
+    RocDisplay,
+    distance_to_segment,
+    thin,
+)
 
 
 def farthest(x: Floats, y: Floats, kept: Floats) -> float:

@@ -11,7 +11,7 @@ import pytest
 import hitmiss as hm
 from hitmiss.core.errors import HitmissError
 from hitmiss.core.question import ReadSpec
-from hitmiss.scale.streaming import evaluate_streamed
+from hitmiss.outofcore.stream import evaluate_streamed
 
 
 @pytest.fixture

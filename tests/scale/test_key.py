@@ -19,10 +19,9 @@ from hitmiss.cli.main import run
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.question import ReadSpec
 from hitmiss.evaluation.protocol import evaluate
-from hitmiss.scale import keyfile, streaming
-from hitmiss.scale.coarse import CoarseCells
-from hitmiss.scale.running import Processes
-from hitmiss.scale.streaming import evaluate_streamed
+from hitmiss.outofcore import keyed, stream
+from hitmiss.outofcore.plan import Processes
+from hitmiss.outofcore.stream import CoarseCells, evaluate_streamed
 from hitmiss.stats import sketch
 
 LITTLE = 10**7
@@ -158,7 +157,7 @@ def test_any_cut_of_the_scores_and_any_order_of_the_key_give_the_same_bits(
         folder = Path(name)
         if coarse:
             patch.setattr(sketch, "LARGE", 4)
-            patch.setattr(streaming, "BYTES_A_TRIAL", 10**9)
+            patch.setattr(stream, "BYTES_A_TRIAL", 10**9)
         shards = []
         for k in sorted(set(cuts[:n])):
             part = whole.filter(pl.Series(cuts[:n]) == k)
@@ -301,7 +300,7 @@ def test_a_key_in_several_files_is_one(tmp_path: Path) -> None:
 def test_a_key_beyond_memory_is_refused_with_what_would_do(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keyfile, "INDEX_BYTES", 10**5)
+    monkeypatch.setattr(keyed, "INDEX_BYTES", 10**5)
     scores, key = two_sides(300)
     write(scores, tmp_path / "s.tsv")
     asked = ["score", str(tmp_path / "s.tsv"), "--key", write_key(key, tmp_path, "tsv"), "-p", "asvspoof5", "--stream"]
@@ -313,11 +312,11 @@ def test_a_key_beyond_memory_is_refused_with_what_would_do(
 
 def test_a_key_that_changes_while_it_is_used_is_refused(tmp_path: Path) -> None:
     from hitmiss.core.question import ReadSpec
-    from hitmiss.scale.plan import KeyFiles
+    from hitmiss.outofcore.plan import KeyFiles
 
     (tmp_path / "k.tsv").write_text("item\tlabel\na\tspoof\n")
     with pytest.raises(DataError, match=r"k\.tsv: the key has changed"):
-        keyfile.key_of(KeyFiles((str(tmp_path / "k.tsv"),), ("0" * 64,)), ReadSpec())
+        keyed.key_of(KeyFiles((str(tmp_path / "k.tsv"),), ("0" * 64,)), ReadSpec())
 
 
 @pytest.mark.parametrize("flag", ["--counts", "tally"])

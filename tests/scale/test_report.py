@@ -17,10 +17,9 @@ from hitmiss.core.question import ReadSpec
 from hitmiss.core.trials import Trials
 from hitmiss.evaluation.protocol import read_trials
 from hitmiss.metrics.curves import det_curve, roc_curve
-from hitmiss.report.displays import Costs, DetDisplay, PrDisplay, RocDisplay
+from hitmiss.outofcore.stream import Streamed, evaluate_streamed
+from hitmiss.report.displays import BINS, Costs, DetDisplay, HistogramDisplay, PrDisplay, RocDisplay
 from hitmiss.report.pictures import Picture, load, pictures
-from hitmiss.report.score_displays import BINS, HistogramDisplay
-from hitmiss.scale.streaming import Streamed, evaluate_streamed
 
 ASKED: dict[str, Any] = {"metrics": ["eer", "min_dcf", "roc_auc"], "reading": {"score_kind": "llr"}}
 

@@ -8,7 +8,7 @@ import polars as pl
 
 from hitmiss.core import registry
 from hitmiss.evaluation.protocol import evaluate
-from hitmiss.scale.streaming import evaluate_streamed
+from hitmiss.outofcore.stream import evaluate_streamed
 
 ROWS = [(f"u{i}", "real" if i % 3 else "fake", (i * 7) % 20 / 4, f"c{i % 2}") for i in range(40)]
 

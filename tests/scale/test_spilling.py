@@ -17,10 +17,10 @@ from tests.scale.conftest import simulated, write, write_shards
 from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
 from hitmiss.core.question import ReadSpec
 from hitmiss.evaluation.protocol import evaluate
-from hitmiss.scale import passing_by, repeats
-from hitmiss.scale.passing_by import scratch_folder
-from hitmiss.scale.running import Processes
-from hitmiss.scale.streaming import evaluate_streamed
+from hitmiss.outofcore import count, sums
+from hitmiss.outofcore.plan import Processes
+from hitmiss.outofcore.stream import evaluate_streamed
+from hitmiss.outofcore.sums import scratch_folder
 
 LITTLE = 10**7
 ASKED: dict[str, Any] = {"metrics": ["eer", "min_dcf", "roc_auc", "min_cllr"], "by": ["codec"]}
@@ -99,13 +99,13 @@ raise SystemExit(run(["score", {str(tmp_path / "a.parquet")!r}, *arguments]))
 def test_nothing_stays_when_something_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(simulated(3000), tmp_path / "a.parquet")
     (tmp_path / "scratch").mkdir()
-    put = passing_by.put_pass
+    put = sums.put_pass
 
     def rewritten(*given: Any) -> int:
         write(simulated(2000), tmp_path / "a.parquet")
         return put(*given)
 
-    monkeypatch.setattr(passing_by, "put_pass", rewritten)
+    monkeypatch.setattr(sums, "put_pass", rewritten)
     with pytest.raises(DataError, match="the files changed while they were read"):
         evaluate_streamed(
             str(tmp_path / "a.parquet"), "asvspoof5", memory=LITTLE, scratch=str(tmp_path / "scratch"), **ASKED
@@ -118,7 +118,7 @@ def test_nothing_stays_when_something_fails(tmp_path: Path, monkeypatch: pytest.
 def test_repeated_ids_are_found_part_by_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
     run: Any = {"here": None, "processes": Processes(2), "elsewhere": elsewhere}[where]
     asked: dict[str, Any] = {"memory": LITTLE, **({"run": run} if run else {}), "metrics": ["eer"]}
-    monkeypatch.setattr(repeats, "HASH_BYTES", 10**4)
+    monkeypatch.setattr(count, "HASH_BYTES", 10**4)
     frame = simulated(3000)
     paths = write_shards(frame, tmp_path, ".parquet", 3)
     evaluate_streamed(list(map(str, paths)), "asvspoof5", **asked)
@@ -154,7 +154,7 @@ def test_scores_that_many_share_are_grouped_before_they_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A stretch cannot be cut where one score is that of more trials than the memory holds: it comes as counts."""
-    monkeypatch.setattr(passing_by, "STRETCH_BYTES", 10**6)
+    monkeypatch.setattr(sums, "STRETCH_BYTES", 10**6)
     write(simulated(3000).with_columns(score=(pl.int_range(pl.len()) % 7) / 8), tmp_path / "a.parquet")
     whole = evaluate(str(tmp_path / "a.parquet"), None, "asvspoof5", **ASKED)
     found = evaluate_streamed(str(tmp_path / "a.parquet"), "asvspoof5", memory=LITTLE, **ASKED).results

@@ -15,8 +15,7 @@ from tests.scale.conftest import simulated, write
 from hitmiss.cli.main import run
 from hitmiss.core.errors import UsageError
 from hitmiss.evaluation.protocol import evaluate
-from hitmiss.scale.counted import evaluate_counts
-from hitmiss.scale.sql import DIALECTS, repeats_statement, statement
+from hitmiss.outofcore.warehouse import DIALECTS, evaluate_counts, repeats_statement, statement
 
 ASKED: dict[str, Any] = {"by": ["codec"], "bootstrap": 40}
 

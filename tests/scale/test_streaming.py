@@ -17,13 +17,10 @@ from tests.scale.conftest import simulated, write, write_shards
 from hitmiss.core.question import ReadSpec
 from hitmiss.core.results import Results
 from hitmiss.evaluation.protocol import evaluate, find_protocol
-from hitmiss.scale import streaming
-from hitmiss.scale.coarse import CoarseCells
-from hitmiss.scale.passes import first_pass
-from hitmiss.scale.plan import Shard, ShardPlan
-from hitmiss.scale.running import Processes
-from hitmiss.scale.streaming import evaluate_streamed
-from hitmiss.scale.tallies import merge_tallies
+from hitmiss.outofcore import stream
+from hitmiss.outofcore.count import first_pass
+from hitmiss.outofcore.plan import Processes, Shard, ShardPlan, merge_tallies
+from hitmiss.outofcore.stream import CoarseCells, evaluate_streamed
 from hitmiss.stats import sketch
 
 LITTLE = 10**7
@@ -38,7 +35,7 @@ COSTS = (
 SUMS = ("roc_auc", "min_cllr", "average_precision", "eer(ties=hull)", "tpr_at_fpr", "fpr_at_tpr")
 
 
-def both(paths: list[Path], memory: int, **asked: Any) -> tuple[Results, Results, streaming.Streamed]:
+def both(paths: list[Path], memory: int, **asked: Any) -> tuple[Results, Results, stream.Streamed]:
     """The results in memory and in the stream."""
     protocol, reading = asked.pop("protocol", "asvspoof5"), asked.pop("reading", {})
     in_memory = evaluate(list(map(str, paths)), None, protocol, **asked, **reading)
@@ -129,7 +126,7 @@ def test_any_sharding_in_any_order_gives_the_same_bits(score: list[float], cuts:
         whole = evaluate(str(one), None, "asvspoof5", **asked)
         exact = evaluate_streamed(list(map(str, parts)), "asvspoof5", **asked)
         assert whole.estimates == exact.results.estimates
-        patch.setattr(streaming, "BYTES_A_TRIAL", 10**9)
+        patch.setattr(stream, "BYTES_A_TRIAL", 10**9)
         coarse = evaluate_streamed(list(map(str, parts)), "asvspoof5", memory=LITTLE, **asked)
         assert isinstance(coarse.trials.scored, CoarseCells)
         assert whole.estimates == coarse.results.estimates

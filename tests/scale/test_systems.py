@@ -14,8 +14,7 @@ from tests.scale.test_key import assert_alike
 from hitmiss.cli.main import run
 from hitmiss.core.question import ReadSpec
 from hitmiss.evaluation.protocol import evaluate
-from hitmiss.scale.coarse import CoarseCells
-from hitmiss.scale.streaming import evaluate_streamed
+from hitmiss.outofcore.stream import CoarseCells, evaluate_streamed
 
 SYSTEMS = {"score_columns": ("weak", "good", "stuck")}
 

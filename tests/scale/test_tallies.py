@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 from hitmiss.core.errors import DataError, IncompleteRun
 from hitmiss.core.question import ReadSpec
 from hitmiss.io.diagnostics import Finding, Place
-from hitmiss.scale.plan import ShardPlan
-from hitmiss.scale.sealing import refuse_missing, sealed
-from hitmiss.scale.tallies import Binned, ShardFact, ShardTally, merge_tallies
+from hitmiss.outofcore.plan import Binned, ShardFact, ShardPlan, ShardTally, merge_tallies, refuse_missing, sealed
 from hitmiss.stats.sketch import bins_of, keys_of, scores_of
 
 CELLS = (("bonafide", "C01"), ("bonafide", "NONE"), ("spoof", "C01"))

@@ -16,9 +16,9 @@ from tests.scale.test_key import assert_alike
 from hitmiss.cli.main import run
 from hitmiss.core.question import ReadSpec
 from hitmiss.evaluation.protocol import evaluate
-from hitmiss.scale import streaming, tallies
-from hitmiss.scale.counted import evaluate_counts
-from hitmiss.scale.streaming import evaluate_streamed
+from hitmiss.outofcore import plan, stream
+from hitmiss.outofcore.stream import evaluate_streamed
+from hitmiss.outofcore.warehouse import evaluate_counts
 from hitmiss.stats import sketch
 
 
@@ -130,8 +130,8 @@ def test_what_cannot_be_drawn_is_said(
     sentence: str,
 ) -> None:
     monkeypatch.setattr(sketch, "LARGE", 4)
-    monkeypatch.setattr(tallies, "MOST_CELLS", 100)
-    monkeypatch.setattr(streaming, "UNIT_BYTES", 10**5)
+    monkeypatch.setattr(plan, "MOST_CELLS", 100)
+    monkeypatch.setattr(stream, "UNIT_BYTES", 10**5)
     frame = spoken(300).with_columns(codec_seed=pl.lit("-"), one=pl.lit("x"), number=pl.col("item"))
     write(frame, tmp_path / "a.csv")
     assert run(["score", str(tmp_path / "a.csv"), "-p", "asvspoof5", "--stream", "--bootstrap", "20", *arguments]) in (

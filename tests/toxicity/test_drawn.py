@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hitmiss.protocols.toxicity import Board, evaluate_run, load_run
-from hitmiss.report import scoreboard, text
+from hitmiss.report import scoreboard, tabular
 
 
 class Terminal(io.StringIO):
@@ -28,7 +28,7 @@ def drawn(board: Board, width: int, monkeypatch: pytest.MonkeyPatch) -> list[str
     monkeypatch.setenv("COLUMNS", str(width))
     monkeypatch.setenv("TERM", "xterm")
     out = Terminal()
-    text.write(scoreboard.tables(board), out)
+    tabular.write(scoreboard.tables(board), out)
     return [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in out.getvalue().splitlines()]
 
 

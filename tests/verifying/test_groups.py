@@ -11,11 +11,11 @@ import polars as pl
 import pytest
 from claims import said, write_files
 
-from hitmiss.cli import groups
+from hitmiss.cli import common
 from hitmiss.cli.main import run
 from hitmiss.core.errors import UnknownName, UsageError
 from hitmiss.core.question import Contest, Design, Gap, ReadSpec, Side
-from hitmiss.core.schema import plain
+from hitmiss.core.registry import plain
 from hitmiss.evaluation.protocol import evaluate, find_protocol, protocols
 
 READING = ("score", "compare", "report", "gate", "verify", "validate", "toxicity", "triage", "drift", "detect")
@@ -43,12 +43,12 @@ def options(verb: str) -> set[str]:
 
 @pytest.mark.parametrize("verb", READING)
 def test_every_verb_that_reads_has_every_reading_option(verb: str) -> None:
-    assert {*inspect.signature(groups.reading).parameters} <= options(verb)
+    assert {*inspect.signature(common.reading).parameters} <= options(verb)
 
 
 @pytest.mark.parametrize("verb", MEASURING)
 def test_every_verb_that_measures_has_every_option_of_a_question(verb: str) -> None:
-    assert {*inspect.signature(groups.design).parameters} - {*MEASURING[verb]} <= options(verb)
+    assert {*inspect.signature(common.design).parameters} - {*MEASURING[verb]} <= options(verb)
 
 
 @pytest.mark.parametrize("option", FILES)

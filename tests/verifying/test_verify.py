@@ -13,7 +13,7 @@ from claims import CLAIMS, claim, said, verify_words, write_files
 
 from hitmiss.core.artifacts import sealed
 from hitmiss.core.results import Results
-from hitmiss.engine.signature import read_signature, short
+from hitmiss.engine.measure import read_signature, short
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "results-1.json"
 Edit = Callable[[dict[str, Any]], None]

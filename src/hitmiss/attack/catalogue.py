@@ -9,7 +9,7 @@ from typing import Any, Final
 from hitmiss.attack import methods
 from hitmiss.attack.family import all_attacks, batched_families
 from hitmiss.attack.methods import FIXED, METHODS, SETTINGS, Method
-from hitmiss.core.schema import Spec
+from hitmiss.core.registry import Spec
 
 GRADIENT: Final = {
     "fgsm": "One step along the sign of the gradient; at strength 1 `eps_max` mV in every sample (needs gradients).",

@@ -14,7 +14,7 @@ from hitmiss.attack import methods
 from hitmiss.attack.family import all_attacks, batched_families, check_strength
 from hitmiss.attack.methods import FIXED, METHODS, SETTINGS, Criterion, Method, find_criterion, for_mode
 from hitmiss.core.errors import UnknownName, UsageError, nearest
-from hitmiss.core.schema import Spec
+from hitmiss.core.registry import Spec
 
 # ----------------------------------------------------------------------
 # One perturbation, as the ECG document configures it.

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.core import registry
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.schema import Setting, Spec, parse
+from hitmiss.core.registry import Setting, Spec, parse
 
 # ----------------------------------------------------------------------
 # Where in a record a perturbation acts: Hann windows, and windows where the model looks.

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
-from hitmiss.core.registry import Metric, resolve
-from hitmiss.core.schema import Setting, Spec
+from hitmiss.core.registry import Metric, Setting, Spec, resolve
 from hitmiss.core.tally import Tally, merge
 from hitmiss.detect.outputs import to_probability
 from hitmiss.stats.forms import Form

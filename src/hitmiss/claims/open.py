@@ -20,7 +20,7 @@ from hitmiss.core.question import ReadSpec, find, shown
 from hitmiss.core.trials import Trials
 from hitmiss.engine.pairing import REPEATS
 from hitmiss.evaluation.protocol import Protocol, read_trials
-from hitmiss.io.remote import said
+from hitmiss.io.parse import said
 from hitmiss.protocols.toxicity import read_run
 
 CHOSEN: Final = re.compile(r"^(?P<path>.*?)\[(?P<cells>[^\[\]]*=[^\[\]]*)\]$", re.DOTALL)

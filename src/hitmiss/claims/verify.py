@@ -36,8 +36,8 @@ from hitmiss.core.results import UNUSED, Results
 from hitmiss.core.trials import COUNTED, Trials
 from hitmiss.derive.decisions import Deciding, at_threshold
 from hitmiss.engine.compare import Comparison, with_contents
+from hitmiss.engine.measure import read_signature
 from hitmiss.engine.rank import Ranking
-from hitmiss.engine.signature import read_signature
 from hitmiss.evaluation.protocol import (
     compare_trials,
     find_protocol,
@@ -47,8 +47,7 @@ from hitmiss.evaluation.protocol import (
     read_side,
     read_trials,
 )
-from hitmiss.io.parse import expand
-from hitmiss.io.remote import table_of
+from hitmiss.io.parse import expand, table_of
 
 TOLERANCE: Final = 1e-9
 """Figures that differ by less are the same figure."""
@@ -197,7 +196,7 @@ def _replayed(
     told = {*parts.get("choices", "").split("+")}
     table = table_of(str(files.scores[0])) if len(files.scores) == 1 else None
     if table is not None:
-        from hitmiss.scale.warehouse import evaluate_table
+        from hitmiss.outofcore.warehouse import evaluate_table
 
         return evaluate_table(table, reading=reading, design=design).results
     if told & {"counts", "tallies"}:
@@ -285,8 +284,8 @@ def _languages(design: Design, asked: Languages, reading: ReadSpec, files: Files
 
 def _counted(design: Design, reading: ReadSpec, files: Files, are_tallies: bool) -> Results:
     """The figures of counts or tallies again, whose files hold no trials."""
-    from hitmiss.scale.at_once import evaluate_tallies
-    from hitmiss.scale.counted import evaluate_counts
+    from hitmiss.outofcore.at_once import evaluate_tallies
+    from hitmiss.outofcore.warehouse import evaluate_counts
 
     if files.keys:
         raise UsageError("counts and tallies have no ids to join a key with; leave --key out", code="key-of-counts")

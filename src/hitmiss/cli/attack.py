@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hitmiss.cli import printing
+from hitmiss.cli import common
 
 if TYPE_CHECKING:
     from hitmiss.attack.campaign import Campaigner, Plan, Recordings
@@ -75,7 +75,7 @@ def attack(
 ) -> None:
     """Perturb and attack a classifier of signals: batched, resumable, each attack beside noise of the same norm."""
     from hitmiss.attack.campaign import LEFT_OUT, Campaigner, read_recordings, run_campaign
-    from hitmiss.cli.printing import Progress
+    from hitmiss.cli.common import Progress
     from hitmiss.core.errors import UsageError
 
     recordings = read_recordings(data, layout=data_layout, fs=fs, labels=labels)
@@ -100,7 +100,7 @@ def attack(
     trials = run_campaign(campaigner, output, resume=resume, report=Progress().count, save_signals=save_signals)
     for note in trials.header.notes:
         if LEFT_OUT in note:
-            printing.note(f"! {note}")
+            common.note(f"! {note}")
     if figures is not None:
         _draw(figures, campaigner, trials, output if save_signals else None)
     _emit(output, len(recordings.ids), plan, model.n_forward, json)
@@ -136,7 +136,7 @@ def _draw(folder: Path, campaigner: Campaigner, trials: Trials, kept: Path | Non
     from hitmiss.robustness.attacks import measure_attacks
 
     drawn = save_figures(folder, trials, measure_attacks(trials, bootstrap=DRAWN), campaigner.examples(trials, kept))
-    printing.note(f"drew {len(drawn)} figures into {folder}")
+    common.note(f"drew {len(drawn)} figures into {folder}")
 
 
 def _model(
@@ -201,7 +201,7 @@ def _configs(
     from hitmiss.attack.config import families, refuse_other_media
     from hitmiss.attack.family import batched_families
     from hitmiss.core.errors import UnknownName
-    from hitmiss.core.schema import parse
+    from hitmiss.core.registry import parse
 
     spec = parse(text)
     name = spec.name.lower()
@@ -229,7 +229,7 @@ def _emit(folder: Path, n: int, plan: Plan, n_forward: int, json: bool) -> None:
     attacks = [name for name, _ in plan.steps]
     if json:
         about = {"records": n, "attacks": attacks, "forward_passes": n_forward, "control": plan.control}
-        printing.out(json_text.dumps({"schema": 1, "run": str(folder), **about}, indent=1))
+        common.out(json_text.dumps({"schema": 1, "run": str(folder), **about}, indent=1))
         return
-    printing.out(f"{n:,} records × {len(attacks)} conditions, {n_forward:,} records through the model: {folder}")
-    printing.out(f"score them: hitmiss score {folder} -p ecg-attacks")
+    common.out(f"{n:,} records × {len(attacks)} conditions, {n_forward:,} records through the model: {folder}")
+    common.out(f"score them: hitmiss score {folder} -p ecg-attacks")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from hitmiss.cli import groups, printing
-from hitmiss.cli.groups import grouped, without
+from hitmiss.cli import common
+from hitmiss.cli.common import grouped, without
 from hitmiss.core.question import Contest, Design, Languages, ReadSpec
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ class Each:
 
 
 @grouped(
-    asked=partial(without(groups.design, "matrix", "gap", "interval", "stratify", "threshold"), bootstrap=1000),
-    reading=groups.reading,
+    asked=partial(without(common.design, "matrix", "gap", "interval", "stratify", "threshold"), bootstrap=1000),
+    reading=common.reading,
 )
 def compare(
     runs: Annotated[list[str], typer.Argument(help=RUNS, metavar="A B…")],
@@ -121,14 +121,14 @@ def _emit(made: Comparison | Ranking, opened: dict[str, Trials], output: str | N
     if output:
         artifacts.write(output, made.to_json() + "\n")
     if json:
-        printing.out(made.to_json())
+        common.out(made.to_json())
     else:
         _show(made, opened)
 
 
 def _show(made: Comparison | Ranking, opened: dict[str, Trials]) -> None:
     from hitmiss.engine.compare import Comparison
-    from hitmiss.report import comparison_tables, text
+    from hitmiss.report import tabular, verb_tables
     from hitmiss.report.assessment import assess_comparison
 
     head = next(iter(opened.values())).header
@@ -137,11 +137,11 @@ def _show(made: Comparison | Ranking, opened: dict[str, Trials]) -> None:
         size = f"{row.n_pairs:,} pairs: {row.n_positive:,} {head.positive}, {row.n_pairs - row.n_positive:,} {head.negative}"
         if "attack" in head.runs:  # a pair is a record, which may have several labels
             size = f"{row.n_pairs:,} pairs (records) with {row.n_positive:,} {head.positive} labels"
-        printing.out(f"A = {made.names[0]}\nB = {made.names[1]}\n{size}")
-        text.write(comparison_tables.tables(made, head.positive))
-        printing.out(f"\n{comparison_tables.LEGEND}")
+        common.out(f"A = {made.names[0]}\nB = {made.names[1]}\n{size}")
+        tabular.write(verb_tables.tables(made, head.positive))
+        common.out(f"\n{verb_tables.LEGEND}")
     else:
-        printing.out(f"{len(made.names)} runs, every pair compared; runs that share a letter were not shown to differ")
-        text.write(comparison_tables.ranking_tables(made))
-    text.conclude(assess_comparison(made), made.warnings, brief=printing.is_quiet())
-    printing.out(f"\n{made.signature}")
+        common.out(f"{len(made.names)} runs, every pair compared; runs that share a letter were not shown to differ")
+        tabular.write(verb_tables.ranking_tables(made))
+    tabular.conclude(assess_comparison(made), made.warnings, brief=common.is_quiet())
+    common.out(f"\n{made.signature}")

@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from hitmiss.cli import printing
+from hitmiss.cli import common
 from hitmiss.core.errors import UnknownName
 
 SMALL = 0.02
@@ -163,11 +163,9 @@ def serve_standin() -> Iterator[str]:
     """The stand-in's server, where it will be asked; else one line about what is left out."""
     from hitmiss.llm.standin import NOTE, StandIn
 
-    printing.note(f"The model is {NOTE}.")
+    common.note(f"The model is {NOTE}.")
     if not has_inspect():
-        printing.note(
-            "Left out: asking it over the OpenAI protocol, with tools and retries: pip install 'hitmiss[llm]'"
-        )
+        common.note("Left out: asking it over the OpenAI protocol, with tools and retries: pip install 'hitmiss[llm]'")
         yield ""
         return
     with StandIn() as server:
@@ -279,15 +277,15 @@ def demo(
         if step.name not in only if only else short and step.brief is None:
             continue
         if step.lacks:
-            printing.note(f"\n{step.about}: left out, it needs {', '.join(step.lacks)}: pip install 'hitmiss[audio]'")
+            common.note(f"\n{step.about}: left out, it needs {', '.join(step.lacks)}: pip install 'hitmiss[audio]'")
             continue
-        printing.note(f"\n{step.about} (simulated data, see README.txt beside it)")
+        common.note(f"\n{step.about} (simulated data, see README.txt beside it)")
         data = step.simulate(output / (f"{step.name}_small" if small else step.name), SMALL if small else 1.0)
         with step.server() as address:
             for words in (step.brief if short and step.brief else step.commands)(data):
                 _run_as_typed([word.replace("{server}", address) for word in words])
         if not short:
-            printing.note(f"\nThe data is in {data}; change the command and run it again.")
+            common.note(f"\nThe data is in {data}; change the command and run it again.")
         reported += [step.reports.format(data=data)] if step.reports else []
         media += ["--media", str(data)] if step.name in WITH_FILES else []
         media += ["--human", str(data / "people.jsonl")] if step.name == "triage" else []
@@ -296,17 +294,17 @@ def demo(
     _run_as_typed(
         ["report", *reported, *media, *few, "--title", "hitmiss demo: simulated evaluations", "-o", str(report)]
     )
-    printing.note(f"\nThe report is {report}; open it in a browser.")
+    common.note(f"\nThe report is {report}; open it in a browser.")
     if short:
         rest = ", ".join(step.name for step in STEPS if step.brief is None)
-        printing.note(f"More jobs: hitmiss demo --small --only JOB ({rest}); everything at full size: hitmiss demo")
+        common.note(f"More jobs: hitmiss demo --small --only JOB ({rest}); everything at full size: hitmiss demo")
 
 
 def _run_as_typed(words: list[str]) -> None:
     """Show the command, run it, and stop the demo with its exit code where it fails."""
     from hitmiss.cli.main import run
 
-    printing.note(f"\n$ {shlex.join(['hitmiss', *words])}\n")
+    common.note(f"\n$ {shlex.join(['hitmiss', *words])}\n")
     code = run(words)
     if code != 0:
         raise typer.Exit(code)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hitmiss.cli import groups, printing
-from hitmiss.cli.groups import grouped
+from hitmiss.cli import common
+from hitmiss.cli.common import grouped
 from hitmiss.core.question import ReadSpec
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hitmiss.detect.scoring import Outcome
     from hitmiss.io.manifest import Manifest
     from hitmiss.media.image import PictureInput
-    from hitmiss.scale.at_once import Tallying
+    from hitmiss.outofcore.at_once import Tallying
 
 DETECTOR = (
     "model.onnx, module:name, file.py:name, beats:checkpoint.pt, hf-audio:FOLDER, hf-text:…, hf-image:…, program:'cmd'."
@@ -32,7 +32,7 @@ TALLY = "With --cluster: have the scores counted where they are made, by these c
 SHOWN_FAILURES = 5
 
 
-@grouped(reading=groups.reading)
+@grouped(reading=common.reading)
 def detect(
     detector: Annotated[str, typer.Option(help=DETECTOR)],
     data: Annotated[str, typer.Option(metavar="FILE", help=DATA)],
@@ -126,7 +126,7 @@ def detect(
             report=_progress(),
         )
     if tallying is not None and outcome.is_complete:
-        from hitmiss.scale.at_once import settle
+        from hitmiss.outofcore.at_once import settle
 
         settle(output, tallying)
     if scores is not None and outcome.is_complete:
@@ -199,7 +199,7 @@ def _manifest(
     from hitmiss.io.reader import refuse_unread
 
     refuse_unread(reading, OF_MANIFESTS, "is about scores, and a manifest has none")
-    options = reading.changed(where=groups.either(reading.where))
+    options = reading.changed(where=common.either(reading.where))
     if protocol is not None:
         from hitmiss.evaluation.protocol import find_protocol
 
@@ -226,10 +226,10 @@ def _opened(
     from hitmiss.detect.cluster import Fleet
 
     with joined(cluster) as found:
-        printing.note(f"cluster: {found}")
+        common.note(f"cluster: {found}")
         with Fleet(found, opening, actors=actors, decoders=decoders, device=placed["device"], most=n_items) as fleet:
             yield fleet
-        printing.note(fleet.words())
+        common.note(fleet.words())
 
 
 def _tallying(
@@ -242,7 +242,7 @@ def _tallying(
         return None
     if cluster is None:
         raise UsageError("--tally goes with --cluster; `hitmiss score` counts a run of one process as quickly")
-    from hitmiss.scale.at_once import Tallying
+    from hitmiss.outofcore.at_once import Tallying
 
     columns = [name.strip() for name in tally.split(",") if name.strip()]
     fleet.tallying = Tallying.of(manifest, settings, columns, protocol)
@@ -271,7 +271,7 @@ def _coded(codecs: str | None, manifest: Manifest, rate: int | None) -> tuple[An
     planned = read_codec_plan(codecs) if Path(codecs).is_file() else parse_conditions(codecs)
     conditions, missing = usable(planned)
     for name, why in missing.items():
-        printing.note(f"codec {name} left out: {why}")
+        common.note(f"codec {name} left out: {why}")
     coded = CodedRows(conditions, rate or 16000)
     return coded, manifest.crossed(coded.columns), coded.pinned
 
@@ -296,7 +296,7 @@ def _manipulated(
     asked = [text.strip() for text in manipulate.split(";") if text.strip()]
     given = [one for text in asked for one in (SUITES[input_] if text == "suite" else preset(text) or (text,))]
     if "clad" in asked:
-        printing.note("clad: its seven conditions of environmental noise need ESC-50: clad(FOLDER)")
+        common.note("clad: its seven conditions of environmental noise need ESC-50: clad(FOLDER)")
     changed = ManipulatedRows(given, medium=input_, sample_rate=rate or 16000, only=named)
     return changed, manifest.crossed(changed.columns), changed.pinned
 
@@ -347,7 +347,7 @@ def _picture(text: str | None, model: Detector, input_: str) -> PictureInput | N
 
 
 def _progress() -> Any:
-    from hitmiss.cli.printing import Progress
+    from hitmiss.cli.common import Progress
 
     return Progress()
 
@@ -357,26 +357,26 @@ def _export(folder: Path, path: Path, form: str) -> None:
     from hitmiss.io.write import write_scores
 
     write_scores(read(str(folder)), path, form)  # type: ignore[arg-type]
-    printing.note(f"wrote {path}" + ("; it has no ids, so it cannot be paired" if form == "unpaired" else ""))
+    common.note(f"wrote {path}" + ("; it has no ids, so it cannot be paired" if form == "unpaired" else ""))
 
 
 def _emit(outcome: Outcome, json: bool) -> None:
     clock = outcome.clock
     for item, why in outcome.failures[:SHOWN_FAILURES]:
-        printing.note(f"failed: {item}: {why}")
+        common.note(f"failed: {item}: {why}")
     for alarm in outcome.alarms:
-        printing.note(f"! {alarm}")
+        common.note(f"! {alarm}")
     if json:
         shown = {"complete": outcome.is_complete, "scored": outcome.n_scored, "failed": outcome.n_failed}
         about = {"alarms": outcome.alarms, "notes": outcome.notes, "shares": clock.shares(), "rate": clock.rate}
-        printing.out_json({"schema": 1, "run": str(outcome.folder), **shown, **printing.plain(about)})
+        common.out_json({"schema": 1, "run": str(outcome.folder), **shown, **common.plain(about)})
         return
-    printing.out(f"{outcome.n_scored:,} scored, {outcome.n_failed:,} failed: {outcome.folder}")
+    common.out(f"{outcome.n_scored:,} scored, {outcome.n_failed:,} failed: {outcome.folder}")
     if clock.n_done:
-        printing.out(clock.line())
+        common.out(clock.line())
     for note in outcome.notes:
-        printing.out(note)
+        common.out(note)
     if outcome.is_complete:
-        printing.out(f"score them: hitmiss score {outcome.folder} -m eer -m roc_auc")
+        common.out(f"score them: hitmiss score {outcome.folder} -m eer -m roc_auc")
     else:
-        printing.out("other processes still work on it; the last one to end finishes the run")
+        common.out("other processes still work on it; the last one to end finishes the run")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hitmiss._version import __version__
-from hitmiss.cli import printing
+from hitmiss.cli import common
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -36,10 +36,10 @@ def doctor(json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")]
     """Check versions, packages, threads and the clock; exit code 5 where something needed is missing."""
     findings = list(examine())
     if json:
-        printing.out_json({"schema": 1, "version": __version__, "findings": [asdict(f) for f in findings]})
+        common.out_json({"schema": 1, "version": __version__, "findings": [asdict(f) for f in findings]})
     else:
         rows = [[f.what, f.state, f.found, f.advice] for f in findings]
-        printing.out_table(["what", "state", "found", "advice"], rows)
+        common.out_table(["what", "state", "found", "advice"], rows)
     broken = [f.what for f in findings if f.state == "broken"]
     if broken:
         from hitmiss.core.errors import EnvironmentFault

@@ -8,16 +8,16 @@ from typing import Annotated
 
 import typer
 
-from hitmiss.cli import groups, printing
-from hitmiss.cli.groups import grouped, without
+from hitmiss.cli import common
+from hitmiss.cli.common import grouped, without
 from hitmiss.core.question import Design, Drift, ReadSpec, parse_by
 
 
 @grouped(
     asked=partial(
-        without(groups.design, "protocol", "metric", "by", "matrix", "interval", "stratify", "gap"), bootstrap=1000
+        without(common.design, "protocol", "metric", "by", "matrix", "interval", "stratify", "gap"), bootstrap=1000
     ),
-    reading=groups.reading,
+    reading=common.reading,
 )
 def drift(
     scores: Annotated[str, typer.Argument(help="A run folder of `hitmiss detect`, or a score file with labels.")],
@@ -42,9 +42,9 @@ def drift(
 ) -> None:
     """FAR and FRR per condition at one frozen threshold, their drift from clean, and how far each clip's score moved."""
     from hitmiss.evaluation.protocol import find_protocol, read_trials
-    from hitmiss.report import text
+    from hitmiss.report import tabular
     from hitmiss.report.assessment import assess
-    from hitmiss.report.drift_table import drift_table
+    from hitmiss.report.verb_tables import drift_table
     from hitmiss.robustness.manipulation import drift_of
 
     knows_itself = protocol is None and Path(scores).is_dir()
@@ -54,9 +54,9 @@ def drift(
     if output:
         results.save(output)
     if json:
-        printing.out(results.to_json())
+        common.out(results.to_json())
         return
-    text.write([drift_table(results)])
-    text.conclude(assess(results), results.warnings, brief=printing.is_quiet())
-    printing.sampled(results)
-    printing.out(f"\n{results.signature}")
+    tabular.write([drift_table(results)])
+    tabular.conclude(assess(results), results.warnings, brief=common.is_quiet())
+    common.sampled(results)
+    common.out(f"\n{results.signature}")

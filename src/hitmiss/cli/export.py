@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hitmiss.cli import printing
-from hitmiss.core import artifacts, progress
+from hitmiss.cli import common
+from hitmiss.core import artifacts, shared
 
 if TYPE_CHECKING:
     from hitmiss.report.evaluations import RunData
@@ -51,7 +51,7 @@ def export(
     if schema:
         from hitmiss.report.schema import results_schema
 
-        printing.out_json(results_schema())
+        common.out_json(results_schema())
         return
     if not results:
         raise UsageError("say which results to export: the file that `hitmiss score … -o FILE` wrote")
@@ -86,7 +86,7 @@ def _paper(
     from hitmiss.engine.rank import Ranking
     from hitmiss.report.contests import read_contest
     from hitmiss.report.evaluations import evaluations
-    from hitmiss.report.marks import read_marks
+    from hitmiss.report.exports import read_marks
     from hitmiss.report.paper_kit import CITE, paper_tables, short_signatures, write_figures
 
     if purpose != "paper":
@@ -96,7 +96,7 @@ def _paper(
         marks = read_marks(comparison, evaluation.results.estimates) if comparison else None
         made.append((evaluation, paper_tables(evaluation, metrics, marks)))
     if folder is None:
-        printing.out("\n".join(text for _, text in made).rstrip("\n"))
+        common.out("\n".join(text for _, text in made).rstrip("\n"))
         return
     for i, (evaluation, text) in enumerate(made):
         target = Path(folder) if len(made) == 1 else Path(folder) / f"{i + 1}"
@@ -104,10 +104,10 @@ def _paper(
         artifacts.write(target / "tables.tex", text)
         contest = read_contest(comparison) if comparison else None
         written = write_figures(evaluation, target, ranked=contest if isinstance(contest, Ranking) else None)
-        printing.note(f"wrote {target / 'tables.tex'} and {len(written)} figures: {', '.join(p.name for p in written)}")
+        common.note(f"wrote {target / 'tables.tex'} and {len(written)} figures: {', '.join(p.name for p in written)}")
         for line in short_signatures(evaluation.results):
-            printing.note(f"signature: {line}")
-        printing.note(f"cite: {CITE}")
+            common.note(f"signature: {line}")
+        common.note(f"cite: {CITE}")
 
 
 def _format(to: str | None, output: str | None) -> str:
@@ -131,10 +131,10 @@ def _write(made: str | bytes, output: str | None) -> None:
     elif output is not None:
         artifacts.write(output, made)
     elif sys.stdout.isatty():
-        printing.out(made.rstrip("\n"))  # a terminal obeys control characters, so they are shown
+        common.out(made.rstrip("\n"))  # a terminal obeys control characters, so they are shown
         return
     else:
-        progress.hush()
+        shared.hush()
         sys.stdout.write(made)
         return
-    printing.note(f"wrote {output}")
+    common.note(f"wrote {output}")

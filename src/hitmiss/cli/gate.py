@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hitmiss.cli import groups, printing
-from hitmiss.cli.groups import grouped, without
+from hitmiss.cli import common
+from hitmiss.cli.common import grouped, without
 from hitmiss.core.question import Contest, Design, ReadSpec, parse_by
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Scoring:
     design: Design
 
 
-@grouped(asked=without(groups.design, "metric", "matrix"), reading=groups.reading)
+@grouped(asked=without(common.design, "metric", "matrix"), reading=common.reading)
 def gate(
     run: Annotated[str, typer.Argument(help=RUN)],
     fail_if: Annotated[list[str] | None, typer.Option(help=FAIL_IF)] = None,
@@ -207,7 +207,7 @@ def _write(
     run: str, baseline: str | None, checks: list[Check], warnings: tuple[str, ...], junit: str | None, json: bool
 ) -> None:
     from hitmiss.core import artifacts
-    from hitmiss.report import gate_report, text
+    from hitmiss.report import gate_report, tabular
     from hitmiss.report.assessment import assess_gate
 
     if junit:
@@ -216,26 +216,24 @@ def _write(
         gate_report.append_summary(os.environ[SUMMARY], gate_report.markdown(run, checks, warnings))
     if os.environ.get("GITHUB_ACTIONS") == "true":
         for line in gate_report.error_lines(checks):
-            printing.note(line)
+            common.note(line)
     if json:
         passed = all(c.passed for c in checks)
-        printing.out_json(
+        common.out_json(
             {
                 "schema": 1,
                 "kind": "gate",
                 "run": run,
                 "passed": passed,
                 "warnings": list(warnings),
-                "checks": printing.plain(checks),
+                "checks": common.plain(checks),
             }
         )
         return
-    printing.out(f"run {run}" + (f" against baseline {baseline}" if baseline else ""))
-    text.write([gate_report.table(checks)])
+    common.out(f"run {run}" + (f" against baseline {baseline}" if baseline else ""))
+    tabular.write([gate_report.table(checks)])
     failed = sum(not c.passed for c in checks)
     noun = "check" if len(checks) == 1 else "checks"
-    printing.out(
-        f"\n{assess_gate(checks).verdict}\n{len(checks)} {noun}: {len(checks) - failed} passed, {failed} failed"
-    )
+    common.out(f"\n{assess_gate(checks).verdict}\n{len(checks)} {noun}: {len(checks) - failed} passed, {failed} failed")
     for warning in warnings:
-        printing.out(f"\n! {warning}")
+        common.out(f"\n! {warning}")

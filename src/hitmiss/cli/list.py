@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hitmiss.cli import printing
+from hitmiss.cli import common
 
 
 class Kind(StrEnum):
@@ -30,13 +30,13 @@ def list_(
     made = {Kind.metrics: metric_rows, Kind.attacks: attack_rows, Kind.codecs: codec_rows}
     rows = made[kind]() if kind in made else other_rows(kind.value.removesuffix("s"))
     if json:
-        printing.out_json({"schema": 1, kind.value: rows})
+        common.out_json({"schema": 1, kind.value: rows})
     elif not rows:
-        printing.note(f"there are no {kind.value}")
+        common.note(f"there are no {kind.value}")
     else:
         hidden = ("settings", "name" if kind is Kind.attacks else "")  # `show` has them, and a line has an end
         shown = [name for name in rows[0] if name not in hidden]
-        printing.out_table(shown, [[_cell(row[name]) for name in shown] for row in rows])
+        common.out_table(shown, [[_cell(row[name]) for name in shown] for row in rows])
 
 
 def metric_rows() -> list[dict[str, Any]]:
@@ -48,7 +48,7 @@ def metric_rows() -> list[dict[str, Any]]:
             "name": metric.name,
             "columns": list(metric.columns),
             "best": metric.best,
-            "settings": printing.plain(metric.defaults),
+            "settings": common.plain(metric.defaults),
             "about": first_line(metric.function),
         }
         for metric in all_metrics().values()
@@ -67,7 +67,7 @@ def attack_rows() -> list[dict[str, Any]]:
     from hitmiss.attack.catalogue import catalogue
 
     return [
-        {"name": f.name, "call": f.call, "for": f.medium, "settings": printing.plain(f.settings), "about": f.about}
+        {"name": f.name, "call": f.call, "for": f.medium, "settings": common.plain(f.settings), "about": f.about}
         for f in catalogue()
     ]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from hitmiss.cli import printing
+from hitmiss.cli import common
 
 if TYPE_CHECKING:
     from hitmiss.llm.items import Item
@@ -81,7 +81,7 @@ def llm(
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:
     """Ask language models (or functions, or detectors) whether items are real or fake; crash-safe, resumable."""
-    from hitmiss.cli.printing import Progress
+    from hitmiss.cli.common import Progress
     from hitmiss.llm.items import find_leaks, read_items
     from hitmiss.llm.plan import Settings, read_prices
     from hitmiss.llm.run import run_llm
@@ -99,11 +99,11 @@ def llm(
     absent: list[str] = []
     items = read_items(dataset, root=root, limit=limit, absent=absent if skip_missing_images else None)
     if absent:
-        printing.note(f"! {len(absent):,} items are left out, as their files are not there; the first is {absent[0]}")
+        common.note(f"! {len(absent):,} items are left out, as their files are not there; the first is {absent[0]}")
     if shuffle:
         random.Random(seed or 0).shuffle(items)
     for warning in (*doubts, *find_leaks(items)):
-        printing.note(f"! {warning}")
+        common.note(f"! {warning}")
     opened = _opened(models, weights, {"thresholds": bands, "image_size": image_size}, outputs, positive_index)
     plan = _plan(items, models, tools, trials, settings, prompt, canaries, opened)
     outcome = run_llm(
@@ -201,9 +201,9 @@ def _write_metrics(outcome: Outcome, path: Path) -> None:
 def _emit(outcome: Outcome, canaries: int, json: bool) -> None:
     cells = _cells(outcome)
     if json:
-        told = [printing.plain(o) for o in outcome.obedience]
+        told = [common.plain(o) for o in outcome.obedience]
         about = {"run": str(outcome.folder), "output": str(outcome.output), "canaries": told}
-        printing.out_json({"schema": 1, **about, "cells": list(cells)})
+        common.out_json({"schema": 1, **about, "cells": list(cells)})
         return
     header = [
         "model",
@@ -218,21 +218,19 @@ def _emit(outcome: Outcome, canaries: int, json: bool) -> None:
         "tool calls (cached)",
     ]
     rows = [[str(cell[name.split(" (")[0]]) for name in header[:-1]] for cell in cells]
-    printing.out_table(
-        header, [[*row, f"{c['tool calls']} ({c['cached']})"] for row, c in zip(rows, cells, strict=True)]
-    )
+    common.out_table(header, [[*row, f"{c['tool calls']} ({c['cached']})"] for row, c in zip(rows, cells, strict=True)])
     for reason in dict.fromkeys(row["cost_reason"] for row in outcome.rows if row["cost_reason"]):
-        printing.out(f"cost is undefined: {reason}")
+        common.out(f"cost is undefined: {reason}")
     for text in dict.fromkeys(map(_dropped, outcome.rows)):
         if text:
-            printing.note(text)
+            common.note(text)
     for error, n in Counter(row["error"] for row in outcome.rows if "error" in row).most_common(5):
-        printing.note(f"failed {n}×: {error}")
+        common.note(f"failed {n}×: {error}")
     for found in outcome.obedience:
-        printing.out(f"canaries: {found}")
+        common.out(f"canaries: {found}")
     if not canaries:
-        printing.note("whether orders inside items are followed was not measured; --canaries 20 does")
-    printing.out(f"{outcome.output}: {len(outcome.rows):,} rows; score them: hitmiss triage {outcome.output}")
+        common.note("whether orders inside items are followed was not measured; --canaries 20 does")
+    common.out(f"{outcome.output}: {len(outcome.rows):,} rows; score them: hitmiss triage {outcome.output}")
 
 
 def _dropped(row: dict[str, Any]) -> str:

@@ -25,10 +25,10 @@ from typer import Abort, TyperException
 from typer.core import TyperCommand, TyperGroup
 
 from hitmiss._version import __version__
-from hitmiss.cli import printing
+from hitmiss.cli import common
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, EnvironmentFault, Fault, HitmissError, UsageError
-from hitmiss.core.values import visible
+from hitmiss.core.shared import visible
 
 # ----------------------------------------------------------------------
 # Options as the documents write them: several values after one option, and underscores for dashes.
@@ -500,17 +500,17 @@ def hitmiss(
 ) -> None:
     """The options before the verb."""
     if version:
-        printing.out(f"hitmiss {__version__}")
+        common.out(f"hitmiss {__version__}")
         raise typer.Exit
     if context.invoked_subcommand is None:
-        printing.out(context.get_help())
+        common.out(context.get_help())
         raise typer.Exit
     del debug, quiet, verbose  # `run` takes them out wherever they stand; they are declared here for the help
     if sign is not None:
         from hitmiss.core import artifacts
 
         artifacts.require_key(sign)
-        artifacts.after_writing(lambda path: printing.note(f"signed {artifacts.sign(path, sign)}"))
+        artifacts.after_writing(lambda path: common.note(f"signed {artifacts.sign(path, sign)}"))
     if plugin:
         from hitmiss.core.registry import load_plugin_file
 
@@ -542,9 +542,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
         gc.set_threshold(SELDOM)
         atexit.register(gc.freeze)
     words = list(sys.argv[1:] if arguments is None else arguments)
-    printing.begin()
+    common.begin()
     if words == ["--version"]:
-        printing.out(f"hitmiss {__version__}")
+        common.out(f"hitmiss {__version__}")
         return 0
     debug, words = _taken(words, "--debug")
     quiet, words = _taken(words, "--quiet", "-q")
@@ -552,11 +552,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
     begun = time.perf_counter()
     try:
         with _plain_warnings():
-            with printing.quietly(quiet):
+            with common.quietly(quiet):
                 code = _dispatch(settle(words))
             sys.stdout.flush()
             if verbose:
-                printing.note(
+                common.note(
                     f"hitmiss {__version__}, Python {sys.version.split()[0]}: {time.perf_counter() - begun:.2f} s"
                 )
     except BrokenPipeError:
@@ -565,9 +565,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except (Exception, KeyboardInterrupt) as error:
         if debug:
             traceback.print_exc()
-        printing.note(f"hitmiss: {sentence(error)}")
-        if "--json" in words and not printing.has_result():  # a gate that failed has said so in its own object
-            printing.out_json(document(error))
+        common.note(f"hitmiss: {sentence(error)}")
+        if "--json" in words and not common.has_result():  # a gate that failed has said so in its own object
+            common.out_json(document(error))
         return exit_code(error)
     return code
 
@@ -583,7 +583,7 @@ def _dispatch(words: list[str]) -> int:
         complete_values(command)
     verb = next((word for word in words if word in VERBS), "")
     try:
-        with artifacts.guarded(), nullcontext() if verb in ("", *UNCOUNTED) else printing.shown(verb):
+        with artifacts.guarded(), nullcontext() if verb in ("", *UNCOUNTED) else common.shown(verb):
             code = command.main(words, prog_name="hitmiss", standalone_mode=False)
     except SystemExit as stop:
         if isinstance(stop.__context__, BrokenPipeError):
@@ -622,7 +622,7 @@ def _plain_warnings() -> Iterator[None]:
     """Warnings of libraries as one line on stderr instead of two with a place in the code."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        printing.note(f"hitmiss: warning: {visible(str(message))}")
+        common.note(f"hitmiss: warning: {visible(str(message))}")
 
     with warnings.catch_warnings():
         warnings.showwarning = show

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hitmiss.cli import groups, printing
-from hitmiss.cli.groups import grouped, without
+from hitmiss.cli import common
+from hitmiss.cli.common import grouped, without
 from hitmiss.core.question import Contest, Design, ReadSpec
 
 if TYPE_CHECKING:
@@ -57,8 +57,8 @@ class Planned:
 
 
 @grouped(
-    asked=partial(without(groups.design, "by", "matrix", "gap", "interval", "stratify"), bootstrap=1000),
-    reading=groups.reading,
+    asked=partial(without(common.design, "by", "matrix", "gap", "interval", "stratify"), bootstrap=1000),
+    reading=common.reading,
 )
 def plan(
     pilot: Annotated[list[str] | None, typer.Argument(help=PILOT)] = None,
@@ -87,15 +87,15 @@ def plan(
     assumed = Assumed(value, positives, correlation, per_unit, alike)
     found = _from_pilot(pilot, key, asked, reading, wish) if pilot else _from_assumptions(asked, wish, assumed)
     if json:
-        printing.out_json({"schema": 1, "plan": printing.plain(wish), "needs": printing.plain(found)})
+        common.out_json({"schema": 1, "plan": common.plain(wish), "needs": common.plain(found)})
         return
     kind = "half width" if difference is None else "shown"
     rows = [[p.metric, f"{p.count:,} {p.of}", f"{p.trials:,}", f"{p.reached:.4f}", p.basis] for p in found]
     goal = (
         f"an interval of width {width:g}" if difference is None else f"a difference of {difference:g}, power {power:g}"
     )
-    printing.out(f"needed for {goal} at level {asked.level:g}")
-    printing.out_table(["metric", "needed", "trials", kind, "from"], rows)
+    common.out(f"needed for {goal} at level {asked.level:g}")
+    common.out_table(["metric", "needed", "trials", kind, "from"], rows)
 
 
 def _planned(metric: str, error: Error, wish: Wish, of: str, per: float, basis: str) -> Planned:

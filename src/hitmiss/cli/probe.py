@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hitmiss.cli import printing
-from hitmiss.cli.groups import drawing, grouped, without
-from hitmiss.cli.groups import reading as reading_options
+from hitmiss.cli import common
+from hitmiss.cli.common import drawing, grouped, without
+from hitmiss.cli.common import reading as reading_options
 from hitmiss.core.question import Design, ReadSpec
 
 if TYPE_CHECKING:
@@ -72,9 +72,9 @@ def probe(
     )
     if plot is not None:
         plot_probe(results, plot)
-        printing.note(f"wrote {plot}")
+        common.note(f"wrote {plot}")
     if json:
-        printing.out(results.to_json())
+        common.out(results.to_json())
     else:
         _print(results, labels, groups, asked.level)
 
@@ -99,10 +99,10 @@ def _print(results: Results, labels: str, groups: str | None, level: float) -> N
         rows.append([row.slice["layer"], values[0], interval(row).strip(), *values[1:]])
     first = results.estimates[0]
     how = first.method or "no interval"
-    printing.out(f"probe of {labels}, {first.n} items, {first.settings['folds']} folds, {how}")
-    printing.out_table(["layer", "accuracy", f"{level:.0%}", *list(names)[1:]], rows)
+    common.out(f"probe of {labels}, {first.n} items, {first.settings['folds']} folds, {how}")
+    common.out_table(["layer", "accuracy", f"{level:.0%}", *list(names)[1:]], rows)
     if groups is None:
-        printing.note("no --groups: copies of one utterance, or one speaker, may stand in several folds")
+        common.note("no --groups: copies of one utterance, or one speaker, may stand in several folds")
     for warning in results.warnings:
-        printing.note(f"warning: {warning}")
-    printing.note(results.signature)
+        common.note(f"warning: {warning}")
+    common.note(results.signature)

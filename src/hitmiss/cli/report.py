@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from hitmiss.cli import groups, printing
-from hitmiss.cli.groups import grouped, without
+from hitmiss.cli import common
+from hitmiss.cli.common import grouped, without
 from hitmiss.core.question import Design, ReadSpec
 
 RUNS = (
@@ -23,7 +23,7 @@ MEDIA = (
 BUDGET = 300_000
 
 
-@grouped(asked=partial(without(groups.design, "matrix"), bootstrap=1000), reading=groups.reading)
+@grouped(asked=partial(without(common.design, "matrix"), bootstrap=1000), reading=common.reading)
 def report(
     runs: Annotated[list[str], typer.Argument(help=RUNS, metavar="RUN…")],
     output: Annotated[str, typer.Option("--output", "-o", help="The HTML file to write.")] = "report.html",
@@ -83,12 +83,12 @@ def _printed(path: str, pdf: str | None) -> None:
     from hitmiss.report.html import print_pdf
 
     print_pdf(path, pdf)
-    printing.note(f"wrote {pdf}")
+    common.note(f"wrote {pdf}")
 
 
 def tell(path: str, size: int, names: list[str], json: bool) -> None:
     """Say what was written."""
     if json:
-        printing.out_json({"schema": 1, "report": path, "bytes": size, "runs": names})
+        common.out_json({"schema": 1, "report": path, "bytes": size, "runs": names})
     else:
-        printing.note(f"wrote {path}: {size / 1e6:.2f} MB, {len(names)} run{'s' if len(names) != 1 else ''}")
+        common.note(f"wrote {path}: {size / 1e6:.2f} MB, {len(names)} run{'s' if len(names) != 1 else ''}")

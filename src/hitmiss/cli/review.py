@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hitmiss.cli import printing
+from hitmiss.cli import common
 
 if TYPE_CHECKING:
     from hitmiss.review.items import Library
@@ -120,9 +120,9 @@ def _begin(wish: dict[str, Any], adjudicators: list[str], **about: Any) -> Store
     left_out: list[Fault] = []
     opened, _ = open_review(wish=Wish(**wish), left_out=left_out, **about)
     for fault in left_out[:SHOWN_FAULTS]:
-        printing.note(f"left out: {fault}")
+        common.note(f"left out: {fault}")
     if len(left_out) > SHOWN_FAULTS:
-        printing.note(f"left out: {len(left_out) - SHOWN_FAULTS:,} more")
+        common.note(f"left out: {len(left_out) - SHOWN_FAULTS:,} more")
     for name in adjudicators:
         opened.appoint(name, time.time())
     return opened
@@ -135,17 +135,17 @@ def _serve(opened: Store, library: Library, network: dict[str, Any]) -> None:
 
     def ready(address: str) -> None:
         each = "a verdict" if opened.per_item == 1 else f"{opened.per_item} verdicts"
-        printing.out(f"{opened.n_items:,} items to judge, {each} each: {address}")
+        common.out(f"{opened.n_items:,} items to judge, {each} each: {address}")
         if network["allow_remote"] or network["token_file"] or network["names"]:
             token = network["token_file"] or opened.path.with_suffix(".token")
-            printing.out(f"the token is in {token.name}; others sign in with it")
-        printing.out("stop with Ctrl-C; every verdict is kept, and the same command goes on")
+            common.out(f"the token is in {token.name}; others sign in with it")
+        common.out("stop with Ctrl-C; every verdict is kept, and the same command goes on")
         sys.stdout.flush()
 
     try:
         serve(opened, library, ready=ready, **network)
     except KeyboardInterrupt:
-        printing.note("stopped")
+        common.note("stopped")
     finally:
         opened.close()
 
@@ -158,11 +158,11 @@ def _report(opened: Store, export: Path | None, json: bool) -> None:
     summary = summarise(opened)
     if export is not None:
         n = write_verdicts(opened, export)
-        printing.note(f"wrote {n:,} verdicts to {export}")
+        common.note(f"wrote {n:,} verdicts to {export}")
         if not summary.is_done:
-            printing.note(f"the review is not finished: {summary.done:,} of {summary.items:,} items have all verdicts")
+            common.note(f"the review is not finished: {summary.done:,} of {summary.items:,} items have all verdicts")
     if json:
-        printing.out_json({"schema": 1, **printing.plain(asdict(summary))})
+        common.out_json({"schema": 1, **common.plain(asdict(summary))})
     elif export is None:
         _show(summary, opened.config)
     opened.close()
@@ -172,16 +172,16 @@ def _show(summary: Summary, config: dict[str, Any]) -> None:
     said = {**summary.said}
     words = {"negative": config["negative"], "positive": config["positive"], "uncertain": "cannot tell"}
     counts = ", ".join(f"{n:,} {words[name]}" for name, n in said.items())
-    printing.out(f"{summary.done:,} of {summary.items:,} items have all verdicts ({summary.per_item} each)")
-    printing.out(f"{summary.verdicts:,} of {summary.wanted:,} verdicts: {counts}")
+    common.out(f"{summary.done:,} of {summary.items:,} items have all verdicts ({summary.per_item} each)")
+    common.out(f"{summary.verdicts:,} of {summary.wanted:,} verdicts: {counts}")
     if summary.per_item > 1:
-        printing.out(f"people disagree on {summary.disputed:,} items, {summary.decided:,} of them decided")
-        printing.out(f"Krippendorff's alpha: {_alpha(summary.agreement)}")
-        printing.out(f'… leaving out "cannot tell": {_alpha(summary.decided_agreement)}')
+        common.out(f"people disagree on {summary.disputed:,} items, {summary.decided:,} of them decided")
+        common.out(f"Krippendorff's alpha: {_alpha(summary.agreement)}")
+        common.out(f'… leaving out "cannot tell": {_alpha(summary.decided_agreement)}')
     if summary.reviewers:
         rows = [[p.name, p.role, f"{p.n:,}", _time(p.seconds)] for p in summary.reviewers]
-        printing.out()
-        printing.out_table(["name", "role", "verdicts", "median time"], rows)
+        common.out()
+        common.out_table(["name", "role", "verdicts", "median time"], rows)
 
 
 def _alpha(a: Agreement) -> str:

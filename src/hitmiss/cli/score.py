@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hitmiss.cli import groups, printing
-from hitmiss.cli.groups import grouped
+from hitmiss.cli import common
+from hitmiss.cli.common import grouped
 from hitmiss.core.question import Design, Protocol, ReadSpec
 
 if TYPE_CHECKING:
     from hitmiss.core.results import Results
     from hitmiss.core.trials import Trials
-    from hitmiss.io.remote import TableAddress
+    from hitmiss.io.parse import TableAddress
+    from hitmiss.outofcore.plan import Executor
     from hitmiss.report.pictures import Picture
-    from hitmiss.scale.running import Executor
 
 
 # ----------------------------------------------------------------------
@@ -53,7 +53,7 @@ def is_asked(files: list[str]) -> bool:
 def _table(files: list[str], engine: str | None = None) -> TableAddress | None:
     """The table of an engine that was given instead of files; Spark takes Parquet files for one."""
     from hitmiss.core.errors import UsageError
-    from hitmiss.io.remote import TableAddress, table_of
+    from hitmiss.io.parse import TableAddress, table_of
 
     found = [address for address in map(table_of, files) if address is not None]
     if engine == "spark" and not found:
@@ -73,7 +73,7 @@ def evaluated(files: list[str], reading: ReadSpec, asked: Design, how: How) -> t
         how = replace(how, engine=None, cluster=how.cluster or "auto")
     table = _table(files, how.engine)
     if table is not None:
-        from hitmiss.scale.warehouse import evaluate_table
+        from hitmiss.outofcore.warehouse import evaluate_table
 
         refuse_key("a table", how.key)
         refuse_together(files[0], {"--counts": how.counts, "--cluster": how.cluster})
@@ -93,11 +93,11 @@ def evaluated(files: list[str], reading: ReadSpec, asked: Design, how: How) -> t
     if are_tallies:
         return measured_tallies(files, reading, asked)
     if how.counts:
-        from hitmiss.scale.counted import evaluate_counts
+        from hitmiss.outofcore.warehouse import evaluate_counts
 
         found = evaluate_counts(files, reading=reading, design=asked)
         return found.results, found.trials
-    from hitmiss.scale.streaming import evaluate_streamed
+    from hitmiss.outofcore.stream import evaluate_streamed
 
     with _executor(how.cluster) as run:
         found = evaluate_streamed(
@@ -115,7 +115,7 @@ def evaluated(files: list[str], reading: ReadSpec, asked: Design, how: How) -> t
 
 @contextmanager
 def _executor(cluster: str | None) -> Iterator[Executor]:
-    from hitmiss.scale.running import sequential
+    from hitmiss.outofcore.plan import sequential
 
     if cluster is None:
         yield sequential
@@ -123,7 +123,7 @@ def _executor(cluster: str | None) -> Iterator[Executor]:
     from hitmiss.cluster.ray import RayTasks, joined
 
     with joined(cluster) as found:
-        printing.note(f"cluster: {found}")
+        common.note(f"cluster: {found}")
         yield RayTasks(found)
 
 
@@ -131,7 +131,7 @@ def measured_tallies(files: list[str], reading: ReadSpec, asked: Design) -> tupl
     """The figures of tallies that the processes of a cluster made while they scored."""
     from hitmiss.core.errors import UsageError
     from hitmiss.core.question import OPTION
-    from hitmiss.scale.at_once import evaluate_tallies
+    from hitmiss.outofcore.at_once import evaluate_tallies
 
     names = [*reading.said, *(["threshold"] if asked.threshold is not None else [])]
     given = [f"--{OPTION.get(name, name)}" for name in names]
@@ -189,7 +189,7 @@ ENGINE = "Who counts the files where they need not fit into memory (as --stream)
 CLUSTER = "Count the files on a Ray cluster: auto (this machine's cores), HOST:PORT or ray://HOST:PORT."
 
 
-@grouped(asked=groups.design, reading=groups.reading)
+@grouped(asked=common.design, reading=common.reading)
 def score(
     scores: Annotated[list[str], typer.Argument(help=FILES)],
     key: Annotated[str | None, typer.Option(help="Key or protocol file with the labels.")] = None,
@@ -229,7 +229,7 @@ def score(
     else:
         from hitmiss.evaluation.protocol import measure_files, read_side
 
-        trials = read_side(printing.expanded(scores) if seeds else scores, key, reading, asked)
+        trials = read_side(common.expanded(scores) if seeds else scores, key, reading, asked)
         if calibrate_on is not None:
             development = read_side([calibrate_on], calibrate_key, reading, replace(asked, seeds=False, threshold=None))
         results = measure_files(trials, development, asked)
@@ -260,41 +260,41 @@ def _keep(
     if output:
         artifacts.write(output, to_json(results, drawn) + "\n")
     if report:
-        from hitmiss.engine.counted import TalliedTrials
+        from hitmiss.engine.resample import TalliedTrials
         from hitmiss.report.evaluations import RunData
+        from hitmiss.report.evidence import shelf_beside
         from hitmiss.report.html import write_report
         from hitmiss.report.page import Options
-        from hitmiss.report.shelves import shelf_beside
 
         name = Path(trials.header.sources[0].name).stem if trials.header.sources else "scores"
         shelf = None if isinstance(trials, TalliedTrials) else shelf_beside(source, trials)
         run = RunData(name, results, tuple(drawn), trials, shelf)
         size = write_report([run], report, Options(compare=asked))
-        printing.note(f"wrote {report}: {size / 1e6:.2f} MB")
+        common.note(f"wrote {report}: {size / 1e6:.2f} MB")
 
 
 def _emit(results: Results, trials: Trials, json: bool, asked: Design) -> None:
     if json:
-        printing.out(results.to_json())
+        common.out(results.to_json())
         return
-    from hitmiss.report import tables, text
+    from hitmiss.report import tabular
     from hitmiss.report.assessment import assessed
 
     head = trials.header
-    printing.out(_title(trials, asked.protocol))
-    shown = tables.tables(results, head.positive)
+    common.out(_title(trials, asked.protocol))
+    shown = tabular.tables(results, head.positive)
     if asked.matrix:
         names = asked.matrix
         grouped = f"by {names[0]} × {names[1]}"
         metrics = dict.fromkeys(e.metric for e in results if tuple(e.slice) == names)
         shown = [t for t in shown if not t.title.startswith(grouped)]
-        shown += [tables.matrix(results, names[0], names[1], m, run) for run in tables.runs(results) for m in metrics]
-    text.write(shown)
-    text.conclude(
-        assessed(results, asked.protocol.primary if asked.protocol else ""), results.warnings, brief=printing.is_quiet()
+        shown += [tabular.matrix(results, names[0], names[1], m, run) for run in tabular.runs(results) for m in metrics]
+    tabular.write(shown)
+    tabular.conclude(
+        assessed(results, asked.protocol.primary if asked.protocol else ""), results.warnings, brief=common.is_quiet()
     )
-    printing.sampled(results)
-    printing.out(f"\n{results.signature}")
+    common.sampled(results)
+    common.out(f"\n{results.signature}")
 
 
 def _title(trials: Trials, protocol: Protocol | None) -> str:

@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from hitmiss.cli import groups, printing
-from hitmiss.cli.groups import grouped
+from hitmiss.cli import common
+from hitmiss.cli.common import grouped
 from hitmiss.core.question import ReadSpec
 
 
-@grouped(reading=groups.reading)
+@grouped(reading=common.reading)
 def shortcuts(
     data: Annotated[str, typer.Argument(help="Manifest: a table with the file and the label of each clip.")],
     by: Annotated[list[str] | None, typer.Option(help="Slice column, `attack`; may be repeated.")] = None,
@@ -31,20 +31,20 @@ def shortcuts(
     from hitmiss.io.manifest import OF_MANIFESTS, read_manifest
     from hitmiss.io.reader import refuse_unread
     from hitmiss.probes.shortcuts import read_features, shortcut_probe
-    from hitmiss.report import tables, text
-    from hitmiss.report.shortcut_table import shortcut_table
+    from hitmiss.report import tabular
+    from hitmiss.report.verb_tables import shortcut_table
 
     refuse_unread(reading, OF_MANIFESTS, "is about scores, and a manifest has none")
-    options = reading.changed(where=groups.either(reading.where)).over(find_protocol(protocol).read)
+    options = reading.changed(where=common.either(reading.where)).over(find_protocol(protocol).read)
     manifest = read_manifest(data, root=root, suffix=suffix, options=options)
     features = read_features(manifest)
     results = shortcut_probe(manifest, features, by=by or (), unit=unit, bootstrap=bootstrap, seed=seed)
     if json:
-        printing.out(results.to_json())
+        common.out(results.to_json())
         return
-    text.write(
-        [tables.overall_table(results, manifest.positive), *(shortcut_table(results, name) for name in by or ())]
+    tabular.write(
+        [tabular.overall_table(results, manifest.positive), *(shortcut_table(results, name) for name in by or ())]
     )
     for warning in results.warnings:
-        printing.out(f"\n! {warning}")
-    printing.out(f"\n{results.signature}")
+        common.out(f"\n! {warning}")
+    common.out(f"\n{results.signature}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from hitmiss.cli import printing
+from hitmiss.cli import common
 from hitmiss.core.registry import Kind
 
 if TYPE_CHECKING:
@@ -26,18 +26,17 @@ def show(
     """Show what a metric or an attack does and with which settings, or what a protocol or a reader declares."""
     entries = find_all(name)
     if json:
-        printing.out_json({"schema": 1, "name": name, "entries": entries})
+        common.out_json({"schema": 1, "name": name, "entries": entries})
         return
     for entry in entries:
         facts = [[key, _text(value)] for key, value in entry.items() if key != "doc"]
-        printing.out("\n".join(printing.aligned(facts)))
-        printing.out(f"\n{entry['doc']}" if entry["doc"] else "")
+        common.out("\n".join(common.aligned(facts)))
+        common.out(f"\n{entry['doc']}" if entry["doc"] else "")
 
 
 def find_all(text: str) -> list[dict[str, Any]]:
     """Everything of that name; an unknown name is an error with the nearest."""
-    from hitmiss.core.registry import all_metrics, all_of
-    from hitmiss.core.schema import parse
+    from hitmiss.core.registry import all_metrics, all_of, parse
 
     metrics, others = all_metrics(), {kind: all_of(kind) for kind in OTHERS}
     entries = [describe(kind, text, known[text]) for kind, known in others.items() if text in known]
@@ -58,7 +57,7 @@ def describe_attack(name: str, others: Iterable[str]) -> dict[str, Any]:
     if name not in known:
         raise UnknownName("name", name, {*others, *known})
     family = known[name]
-    return {"attack": name, "for": family.medium, "settings": printing.plain(family.settings), "doc": family.about}
+    return {"attack": name, "for": family.medium, "settings": common.plain(family.settings), "doc": family.about}
 
 
 def describe_metric(metric: Metric, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -66,9 +65,9 @@ def describe_metric(metric: Metric, settings: Mapping[str, Any]) -> dict[str, An
     return {
         "metric": metric.name,
         "columns": list(metric.columns),
-        "settings": printing.plain(settings),
+        "settings": common.plain(settings),
         "best": metric.best,
-        "range": printing.plain(metric.range),
+        "range": common.plain(metric.range),
         "score kinds": list(metric.kinds) or ["any"],
         "doc": inspect.getdoc(metric.function) or "",
     }
@@ -84,7 +83,7 @@ def describe(kind: str, name: str, value: Any) -> dict[str, Any]:
 
 def declared(value: Any) -> dict[str, Any]:
     """The fields of a declaration as plain values."""
-    facts = printing.plain(value)
+    facts = common.plain(value)
     return facts if isinstance(facts, dict) else {"value": facts}
 
 

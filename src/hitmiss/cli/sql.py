@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from hitmiss.cli import printing
+from hitmiss.cli import common
 
 
 def sql(
@@ -24,14 +24,14 @@ def sql(
     json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of text.")] = False,
 ) -> None:
     """Print the SQL that counts trials by slice, label and score; `hitmiss score --counts` takes what it gives."""
-    from hitmiss.scale.sql import repeats_statement, statement
+    from hitmiss.outofcore.warehouse import repeats_statement, statement
 
     columns = [name.strip() for given in by or [] for name in given.split(",")]
     counting = statement(table, columns, dialect=dialect, score=score, label=label, step=step)
     repeats = repeats_statement(table, item, dialect=dialect) if item else None
     if json:
-        printing.out_json({"dialect": dialect, "counts": counting, "repeats": repeats})
+        common.out_json({"dialect": dialect, "counts": counting, "repeats": repeats})
         return
     if repeats:
-        printing.out(f"-- must give no row: {repeats};")
-    printing.out(counting)
+        common.out(f"-- must give no row: {repeats};")
+    common.out(counting)

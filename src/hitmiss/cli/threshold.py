@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hitmiss.cli import groups, printing
-from hitmiss.cli.groups import drawing, grouped
+from hitmiss.cli import common
+from hitmiss.cli.common import drawing, grouped
 from hitmiss.core.question import Design, ReadSpec
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 VALIDATION = "Validation predictions: FOLDER:RUN_TAG, files named after languages, or files with a language column."
 
 
-@grouped(reading=groups.reading, asked=partial(drawing, bootstrap=1000))
+@grouped(reading=common.reading, asked=partial(drawing, bootstrap=1000))
 def threshold(
     validation: Annotated[list[str], typer.Argument(help=VALIDATION)],
     maximize: Annotated[str, typer.Option(help="A figure of decisions: f1, accuracy, mcc, balanced_accuracy …")] = "f1",
@@ -40,8 +40,8 @@ def threshold(
     if (write or output_dir) and not test:
         raise UsageError("say which files get the thresholds: --test FILE …")
     tuning = tune_files(
-        printing.expanded(validation),
-        printing.expanded(test or []),
+        common.expanded(validation),
+        common.expanded(test or []),
         maximize=maximize,
         search=search,
         group=group,
@@ -51,21 +51,21 @@ def threshold(
     written = write_thresholds(tuning, Path(output_dir) if output_dir else None) if write or output_dir else {}
     _print(tuning, json)
     for path, note in written.items():
-        printing.note(f"wrote {path}{note}")
+        common.note(f"wrote {path}{note}")
 
 
 def _print(tuning: Tuning, json: bool) -> None:
-    from hitmiss.report import text
-    from hitmiss.report.tuned import records, table
+    from hitmiss.report import tabular
+    from hitmiss.report.verb_tables import records, table
 
     if json:
         facts: dict[str, Any] = {"schema": 1, "maximize": tuning.maximize, "search": tuning.search}
         facts["drawn"] = str(tuning.plan) if tuning.plan is not None else "none"
-        printing.out_json({**facts, "warnings": list(tuning.warnings), "thresholds": records(tuning)})
+        common.out_json({**facts, "warnings": list(tuning.warnings), "thresholds": records(tuning)})
         return
-    text.write([table(tuning)])
+    tabular.write([table(tuning)])
     if tuning.plan is not None and tuning.plan.bootstrap and tuning.test is not None:
         drawn = " × ".join(tuning.plan.unit) or "texts"
-        printing.out(f"\nintervals on test: {tuning.plan.bootstrap:,} draws of {drawn}, level {tuning.plan.level:g}")
+        common.out(f"\nintervals on test: {tuning.plan.bootstrap:,} draws of {drawn}, level {tuning.plan.level:g}")
     for warning in tuning.warnings:
-        printing.out(f"\n! {warning}")
+        common.out(f"\n! {warning}")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hitmiss.cli import groups, printing
-from hitmiss.cli.groups import grouped
+from hitmiss.cli import common
+from hitmiss.cli.common import grouped
 from hitmiss.core.artifacts import sealed
 from hitmiss.core.question import Design, ReadSpec
 
@@ -38,7 +38,7 @@ class Where:
     label_cut: float | None = None
 
 
-@grouped(reading=groups.reading, asked=partial(groups.drawing, bootstrap=1000))
+@grouped(reading=common.reading, asked=partial(common.drawing, bootstrap=1000))
 def toxicity(
     files: Annotated[list[str] | None, typer.Argument(help=FILES)] = None,
     config: Annotated[str | None, typer.Option(help="YAML file; flags beat it, and none is needed.")] = None,
@@ -166,7 +166,7 @@ def _honour(settings: ToxicityConfig, run: Run) -> None:
     by_files = all("column" in str(rule) for rule in run.rules.values())
     if (asked.optimize_threshold or asked.threshold_metric) and not by_files:
         best = asked.threshold_metric or "f1"
-        printing.note(
+        common.note(
             "! the configuration asks for thresholds that were chosen, and the files bring none: nothing is chosen on the data "
             f"that is scored. Choose on development data: hitmiss threshold DEV_FILES --maximize {best}"
         )
@@ -194,7 +194,7 @@ def _load(
                 code="group-of-files",
             )
         options |= {"key": where.key, "label_cut": where.label_cut}
-        return load_any(printing.expanded(files), where.group, languages=where.languages, **options)
+        return load_any(common.expanded(files), where.group, languages=where.languages, **options)
     if where.key is not None or where.label_cut is not None:
         raise UsageError("--key and --label-cut go with files given by name, not with --pred_dir", code="key-of-run")
     folder = where.pred_dir or settings.evaluation.output_dir
@@ -216,15 +216,15 @@ def _listed(error: Any) -> Exception:
     """Every fault on a line of its own, then the sentence: a user mends all of them at once."""
     from hitmiss.cli.main import SHOWN_FAULTS
     from hitmiss.core.errors import DataError
-    from hitmiss.core.values import visible
+    from hitmiss.core.shared import visible
 
     if len(error.faults) <= SHOWN_FAULTS:
         return error  # type: ignore[no-any-return]
     for fault in error.faults[:MOST_LISTED]:
-        printing.note(f"  {visible(str(fault))}")
+        common.note(f"  {visible(str(fault))}")
     left = len(error.faults) - MOST_LISTED
     if left > 0:
-        printing.note(f"  … and {left:,} more")
+        common.note(f"  … and {left:,} more")
     return DataError(str(error), code=error.code)
 
 
@@ -241,40 +241,40 @@ def _evaluate(
         from hitmiss.report.scoreboard import csv_text
 
         artifacts.write(output, csv_text(board))
-        printing.note(f"wrote {output}")
+        common.note(f"wrote {output}")
     if results:
         from hitmiss.report.pictures import save
 
         save(board.results, run.trials, results)
-        printing.note(f"wrote {results}")
+        common.note(f"wrote {results}")
     _print(board, documented, json)
 
 
 def _print(board: Board, documented: bool, json: bool) -> None:
-    from hitmiss.core.values import visible
+    from hitmiss.core.shared import visible
     from hitmiss.report import scoreboard
 
     if json:
-        printing.out_json(sealed({**board.results.to_dict(), "table": scoreboard.records(board)}))
+        common.out_json(sealed({**board.results.to_dict(), "table": scoreboard.records(board)}))
         return
     if documented:
-        printing.out(scoreboard.documented_text(board).rstrip("\n"))
+        common.out(scoreboard.documented_text(board).rstrip("\n"))
         for warning in board.results.warnings:
-            printing.note(f"! {visible(warning)}")
+            common.note(f"! {visible(warning)}")
         return
-    from hitmiss.report import text
+    from hitmiss.report import tabular
     from hitmiss.report.assessment import assess
 
     run = board.run
     n = len(run.measured)
-    printing.out(f"{run.tag}: {n:,} texts, {run.measured.n_positive:,} toxic, {len(run.groups)} × {run.group}")
-    text.write(scoreboard.tables(board))
-    printing.out()
+    common.out(f"{run.tag}: {n:,} texts, {run.measured.n_positive:,} toxic, {len(run.groups)} × {run.group}")
+    tabular.write(scoreboard.tables(board))
+    common.out()
     for line in scoreboard.remarks(board):
-        printing.out(line)
-    text.conclude(assess(board.results, "roc_auc"), board.results.warnings, brief=printing.is_quiet())
-    printing.sampled(board.results)
-    printing.out(f"\n{board.results.signature}")
+        common.out(line)
+    tabular.conclude(assess(board.results, "roc_auc"), board.results.warnings, brief=common.is_quiet())
+    common.sampled(board.results)
+    common.out(f"\n{board.results.signature}")
 
 
 def _dump(run: Run, folder: str, most: int | None, safe: bool, texts: list[str] | None) -> None:
@@ -282,7 +282,7 @@ def _dump(run: Run, folder: str, most: int | None, safe: bool, texts: list[str] 
 
     written = dump_errors(run, folder, most=most, safe=safe, texts=_texts(texts))
     for path, (false_alarms, misses) in written.items():
-        printing.note(f"wrote {path}: {false_alarms:,} FP, {misses:,} FN")
+        common.note(f"wrote {path}: {false_alarms:,} FP, {misses:,} FN")
 
 
 def _texts(paths: list[str] | None) -> pl.DataFrame | None:
@@ -290,4 +290,4 @@ def _texts(paths: list[str] | None) -> pl.DataFrame | None:
         return None
     from hitmiss.io.predictions import read_texts
 
-    return read_texts(printing.expanded(paths))
+    return read_texts(common.expanded(paths))

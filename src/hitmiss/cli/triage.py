@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hitmiss.cli import groups, printing
-from hitmiss.cli.groups import grouped, without
+from hitmiss.cli import common
+from hitmiss.cli.common import grouped, without
 from hitmiss.core.artifacts import sealed
 from hitmiss.core.question import Bands, Design, ReadSpec, Sureness
 from hitmiss.core.question import Triage as TriageDesign
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hitmiss.core.trials import Trials
     from hitmiss.derive.bands import Answered, Choice
     from hitmiss.protocols.triage import Triage
-    from hitmiss.report.tables import Table
+    from hitmiss.report.tabular import Table
     from hitmiss.verdicts.people import Teamwork
 
 FILES = "Results (JSON lines of the document, or any table with id, label and a verdict or a score)."
@@ -48,9 +48,9 @@ class Choosing:
 
 @grouped(
     question=partial(
-        without(groups.design, "protocol", "matrix", "interval", "stratify", "gap", "threshold"), bootstrap=1000
+        without(common.design, "protocol", "matrix", "interval", "stratify", "gap", "threshold"), bootstrap=1000
     ),
-    reading=groups.reading,
+    reading=common.reading,
 )
 def triage(
     results: Annotated[list[str], typer.Argument(help=FILES)],
@@ -126,15 +126,15 @@ def triage(
     if output:
         from hitmiss.report.pictures import save
 
-        save(evaluation.figures, evaluation.trials, output, printing.plain(evaluation.asides_dict()))
+        save(evaluation.figures, evaluation.trials, output, common.plain(evaluation.asides_dict()))
     if json:
-        printing.out_json(sealed({**printing.plain(evaluation.to_dict()), "choice": printing.plain(choice)}))
+        common.out_json(sealed({**common.plain(evaluation.to_dict()), "choice": common.plain(choice)}))
         return
     if reliability:
         extra.append(_reliability(trials, rule, options))
     _show(evaluation, choice, asked, extra, rule)
     if team is not None:
-        printing.out(f"with people:\n{team.figures.signature}")
+        common.out(f"with people:\n{team.figures.signature}")
 
 
 def _read(results: list[str], dataset: str | None, reading: ReadSpec) -> Trials:
@@ -304,20 +304,20 @@ def _show(
     evaluation: Triage, choice: Choice | Answered | None, asked: Choosing, extra: list[Table], rule: dict[str, Any]
 ) -> None:
     from hitmiss.evaluation.protocol import find_protocol
-    from hitmiss.report import text
+    from hitmiss.report import tabular
     from hitmiss.report.assessment import Beside, assess
     from hitmiss.report.triage_tables import tables
 
-    printing.out(_title(evaluation, rule))
+    common.out(_title(evaluation, rule))
     if choice is not None:
-        printing.out(_judgement(evaluation, choice, asked))
-    text.write([*tables(evaluation), *extra])
+        common.out(_judgement(evaluation, choice, asked))
+    tabular.write([*tables(evaluation), *extra])
     warnings = dict.fromkeys((*evaluation.figures.warnings, *_notes(evaluation), *evaluation.latency.warnings))
     beside = Beside(asides=(evaluation,))
     found = assess(evaluation.figures, find_protocol("triage").primary, beside=beside)
-    text.conclude(found, warnings, brief=printing.is_quiet())
-    printing.sampled(evaluation.figures)
-    printing.out(f"\n{evaluation.figures.signature}")
+    tabular.conclude(found, warnings, brief=common.is_quiet())
+    common.sampled(evaluation.figures)
+    common.out(f"\n{evaluation.figures.signature}")
 
 
 def _title(evaluation: Triage, rule: dict[str, Any]) -> str:

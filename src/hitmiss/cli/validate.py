@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hitmiss.cli import groups, printing
-from hitmiss.cli.groups import grouped
+from hitmiss.cli import common
+from hitmiss.cli.common import grouped
 from hitmiss.core.question import ReadSpec
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ FILES = "Score file(s), shards of one run. `-` is stdin; globs and .gz are under
 SHOWN_VALUES = 8
 
 
-@grouped(reading=groups.reading)
+@grouped(reading=common.reading)
 def validate(
     scores: Annotated[list[str], typer.Argument(help=FILES)],
     key: Annotated[str | None, typer.Option(help="Key or protocol file with the labels.")] = None,
@@ -36,7 +36,7 @@ def validate(
         reading = reading.over(rules)
     seen = examine(scores, key, reading)
     if json:
-        printing.out_json({"schema": 1, "clean": seen.is_clean, **printing.plain(_report(seen))})
+        common.out_json({"schema": 1, "clean": seen.is_clean, **common.plain(_report(seen))})
     else:
         _print(seen)
     if not seen.is_clean:
@@ -51,18 +51,18 @@ def _print(seen: Examination) -> None:
     summary = seen.summary
     for file in summary["files"]:
         columns = ", ".join(f"{ours}={theirs}" for ours, theirs in file["columns"].items())
-        printing.out(f"{file['name']}: {file['rows']:,} rows, {file['layout']}, {file['encoding']} ({columns})")
+        common.out(f"{file['name']}: {file['rows']:,} rows, {file['layout']}, {file['encoding']} ({columns})")
     if seen.trials is not None:
         classes = ", ".join(f"{n:,} {name}" for name, n in summary["classes"].items())
-        printing.out(f"{summary['trials']:,} trials: {classes}; positive = {summary['positive']}")
+        common.out(f"{summary['trials']:,} trials: {classes}; positive = {summary['positive']}")
     for role in ("runs", "slices"):
         for name, found in summary.get(role, {}).items():
-            printing.out(f"{role[:-1]} {name}: {_values(found)}")
+            common.out(f"{role[:-1]} {name}: {_values(found)}")
     for note in summary["notes"]:
-        printing.out(f"note: {note}")
+        common.out(f"note: {note}")
     for fault in seen.faults:
-        printing.out(f"{fault.kind}: {fault}")
-    printing.out(f"{len(seen.faults):,} fault{'' if len(seen.faults) == 1 else 's'}" if seen.faults else "no faults")
+        common.out(f"{fault.kind}: {fault}")
+    common.out(f"{len(seen.faults):,} fault{'' if len(seen.faults) == 1 else 's'}" if seen.faults else "no faults")
 
 
 def _values(found: dict[str, Any]) -> str:

@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from hitmiss.cli import groups, printing
-from hitmiss.cli.groups import grouped
+from hitmiss.cli import common
+from hitmiss.cli.common import grouped
 from hitmiss.core.artifacts import sealed
 from hitmiss.core.question import ReadSpec
 
 
-@grouped(reading=groups.reading)
+@grouped(reading=common.reading)
 def verify(
     claim: Annotated[
         str, typer.Argument(help="A signature, or the JSON file of results, of a comparison or of a ranking.")
@@ -41,7 +41,7 @@ def verify(
     from hitmiss.core.errors import GateFailed, UsageError
 
     if signers is not None:
-        printing.note(f"signed by {_signer(claim, signers)}")
+        common.note(f"signed by {_signer(claim, signers)}")
     if not scores:
         if signers is None:
             raise UsageError("give the score files that the claim was made from, or --signers", code="no-scores")
@@ -49,12 +49,12 @@ def verify(
     checked = recompute(claim, scores, key, reading, calibrate_on=calibrate_on, calibrate_key=calibrate_key)
     if json:
         said = {"holds": checked.holds, "differences": list(checked.differences)}
-        printing.out_json(sealed({**checked.recomputed.to_dict(), **said}))
+        common.out_json(sealed({**checked.recomputed.to_dict(), **said}))
     elif checked.holds:
-        printing.out(f"verified: {checked.n_figures} figures come out as claimed\n{checked.recomputed.signature}")
+        common.out(f"verified: {checked.n_figures} figures come out as claimed\n{checked.recomputed.signature}")
     else:
         for line in checked.differences[:20]:
-            printing.out(f"differs: {line}")
+            common.out(f"differs: {line}")
     if not checked.holds:
         raise GateFailed(f"the claim does not hold: {len(checked.differences)} differences", code="claim-differs")
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from hitmiss.core.errors import DataError, EnvironmentFault, GateFailed, UsageError
-from hitmiss.core.schema import Misdeclared, declare
+from hitmiss.core.registry import Misdeclared, declare
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

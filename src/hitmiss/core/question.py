@@ -9,8 +9,8 @@ from functools import cache
 from typing import Final, Literal
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.schema import Derived, Misdeclared, Plain, Setting, Spec, declare, fit_field, parse, plain
-from hitmiss.core.values import SCORE_KINDS, ScoreKind
+from hitmiss.core.registry import Derived, Misdeclared, Plain, Setting, Spec, declare, fit_field, parse, plain
+from hitmiss.core.shared import SCORE_KINDS, ScoreKind
 
 # ----------------------------------------------------------------------
 # Names of columns: those that the engine owns, and how a user's column of the same name is kept apart from them.

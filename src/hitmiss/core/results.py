@@ -16,8 +16,8 @@ import polars as pl
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.question import Design, ReadSpec
+from hitmiss.core.shared import END_DIGITS, steady
 from hitmiss.core.trials import Trials
-from hitmiss.core.values import END_DIGITS, steady
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -174,7 +174,7 @@ class Results:
     @property
     def short_signature(self) -> str:
         """The signature in at most 60 characters, for a paper."""
-        return str(import_module("hitmiss.engine.signature").short(self.signature))
+        return str(import_module("hitmiss.engine.measure").short(self.signature))
 
     @property
     def plot(self) -> Any:

@@ -20,8 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 from hitmiss.core.artifacts import SHORT
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import ANSWERS, FIXED, ReadSpec, apart, find, shown, stored
+from hitmiss.core.shared import ABSTAIN, FAILED, SCORE_KINDS, ScoreKind
 from hitmiss.core.tally import Floats, check_label, digest_of_cells
-from hitmiss.core.values import ABSTAIN, FAILED, SCORE_KINDS, ScoreKind
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
 from hitmiss.core.question import Bands, Sureness
+from hitmiss.core.shared import ABSTAIN, FAILED, Rate
 from hitmiss.core.tally import Floats, Tally
 from hitmiss.core.trials import Trials
-from hitmiss.core.values import ABSTAIN, FAILED, Rate
 
 Guarantee = Literal["binomial", "mapie"]
 GUARANTEES: Final = ("binomial", "mapie")

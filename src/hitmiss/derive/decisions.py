@@ -11,8 +11,7 @@ import polars as pl
 from numpy.typing import ArrayLike
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.registry import resolve
-from hitmiss.core.schema import Spec
+from hitmiss.core.registry import Spec, resolve
 from hitmiss.core.tally import Array, Floats, Tally
 from hitmiss.core.trials import Threshold, Trials, stretches
 from hitmiss.metrics.counts import Counts, f1_of

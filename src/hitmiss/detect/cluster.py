@@ -126,7 +126,7 @@ def _pieces(positions: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
 Array = NDArray[Any]
 Ready = Sequence[Prepared | Failed]
 Tallying = Callable[[pl.DataFrame, Sequence[Mapping[str, Any]], Extraction], bytes]
-"""What makes a tally of the rows of a part, their records and the rule for scores (see `hitmiss.scale.at_once`)."""
+"""What makes a tally of the rows of a part, their records and the rule for scores (see `hitmiss.outofcore.at_once`)."""
 LAYERS = "layers"
 
 

@@ -20,14 +20,12 @@ from hitmiss._version import __version__
 from hitmiss.core import artifacts
 from hitmiss.core.artifacts import SHORT
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.progress import each, part, step
 from hitmiss.core.question import By, Contest, Design, Grouping, Plan, Protocol, ReadSpec, Side
-from hitmiss.core.registry import resolve
+from hitmiss.core.registry import Spec, resolve
 from hitmiss.core.results import SCHEMA, finite
-from hitmiss.core.schema import Spec
+from hitmiss.core.shared import DIGITS, END_DIGITS, each, part, steady, step
 from hitmiss.core.tally import Floats
 from hitmiss.core.trials import Trials, demanded
-from hitmiss.core.values import DIGITS, END_DIGITS, steady
 from hitmiss.engine.contrasts import (
     NO_TEST,
     NO_WIDTH,
@@ -46,10 +44,9 @@ from hitmiss.engine.contrasts import (
     slices,
     wholes,
 )
-from hitmiss.engine.measure import FEW, alarms, ask
+from hitmiss.engine.measure import FEW, alarms, ask, render
 from hitmiss.engine.pairing import Breach, Pair, breaches, pair, unchecked
 from hitmiss.engine.resample import OneClass, by_target
-from hitmiss.engine.signature import render
 from hitmiss.stats import tests
 from hitmiss.stats.intervals import auc_interval
 from hitmiss.stats.paired import detectable, p_of_replicates

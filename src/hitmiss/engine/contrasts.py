@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import OF_ALL, Grouping, Plan, find
+from hitmiss.core.shared import Rate
 from hitmiss.core.tally import Array, Floats
 from hitmiss.core.trials import Trials
-from hitmiss.core.values import Rate
 from hitmiss.engine.pairing import REPEATS, Pair
 from hitmiss.engine.resample import Columns, Draws, OneClass, Question, Sample, samples_of_runs, samples_of_slices
 from hitmiss.metrics.counts import Counts

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.registry import Spec, parse
 from hitmiss.core.results import Estimate, Results
-from hitmiss.core.schema import Spec, parse
 from hitmiss.engine.compare import Comparison, Difference
+from hitmiss.engine.measure import read_signature
 from hitmiss.engine.pairing import breaches_of
-from hitmiss.engine.signature import read_signature
 
 # ----------------------------------------------------------------------
 # How much worse a figure is than the baseline's, and how sure that is: what a regression gate decides on.

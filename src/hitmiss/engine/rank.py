@@ -23,11 +23,10 @@ from hitmiss._version import __version__
 from hitmiss.core import artifacts
 from hitmiss.core.artifacts import SHORT
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.progress import each
 from hitmiss.core.question import By, Contest, Design, Grouping, Plan, Protocol
-from hitmiss.core.registry import resolve
+from hitmiss.core.registry import Spec, resolve
 from hitmiss.core.results import SCHEMA
-from hitmiss.core.schema import Spec
+from hitmiss.core.shared import each
 from hitmiss.core.tally import Array, Floats
 from hitmiss.core.trials import Trials
 from hitmiss.engine.compare import (
@@ -42,10 +41,9 @@ from hitmiss.engine.compare import (
     with_sides,
 )
 from hitmiss.engine.contrasts import TESTS, same_columns
-from hitmiss.engine.measure import alarms, ask
+from hitmiss.engine.measure import alarms, ask, render
 from hitmiss.engine.pairing import REPEATS, breaches_of, facts, in_order, pair, unchecked_of
 from hitmiss.engine.resample import Columns, Draws, OneClass, Question, Sample, samples_of_runs, samples_of_slices
-from hitmiss.engine.signature import render
 from hitmiss.stats.bootstrap import draw_units, generator
 from hitmiss.stats.forms import OfCounts
 from hitmiss.stats.intervals import auc_interval, effective_units, enough, unit_sizes

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.question import By, Design, Gap, Method, Protocol, ReadSpec, declared
-from hitmiss.core.registry import all_of, find, find_metric
+from hitmiss.core.registry import Misdeclared, all_of, find, find_metric, parse
 from hitmiss.core.results import Results
-from hitmiss.core.schema import Misdeclared, parse
 from hitmiss.core.trials import Trials, stack
 from hitmiss.engine.measure import measure_design
 
@@ -301,9 +300,7 @@ def measure_files(trials: Trials, development: Trials | None, design: Design) ->
 
 def measure_calibrated(trials: Trials, development: Trials, design: Design) -> Results:
     """The figures before and after a calibration fitted on a development set, as two runs."""
-    from hitmiss.derive.calibration import (
-        calibrate,  # scipy.special takes a tenth of a second that scoring alone need not pay
-    )
+    from hitmiss.derive.calibration import calibrate
 
     method = design.calibration or "affine"
     calibrated = calibrate(development, trials, method)

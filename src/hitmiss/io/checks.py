@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from hitmiss.core.question import INNER, ReadSpec, shown
-from hitmiss.core.values import ABSTAIN
+from hitmiss.core.shared import ABSTAIN
 from hitmiss.io.columns import ABSENT, FALSE, SYSTEM_PREFIX, Problem, Reading
 from hitmiss.io.diagnostics import Ledger, Place, Stop, counted, quoted
 from hitmiss.io.tables import Stack

@@ -11,8 +11,8 @@ from typing import Any, Final, Literal
 
 from hitmiss.core.errors import DataError, UsageError, nearest
 from hitmiss.core.question import SCORES, ReadSpec, apart, find, stored
+from hitmiss.core.shared import ScoreKind
 from hitmiss.core.trials import ANSWERS, FIXED, Trials
-from hitmiss.core.values import ScoreKind
 from hitmiss.io.diagnostics import Ledger, Place, Stop, listed, quoted
 from hitmiss.io.parse import Row, Shape
 

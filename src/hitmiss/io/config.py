@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from hitmiss.core import artifacts
 from hitmiss.core.errors import UsageError, nearest
-from hitmiss.core.schema import Misdeclared, declare, fit
+from hitmiss.core.registry import Misdeclared, declare, fit
 
 MOST_BYTES: Final = 2**20
 DEEPEST: Final = 20

@@ -14,8 +14,8 @@ import polars as pl
 
 from hitmiss.core.errors import DataError, Fault, UnknownName, UsageError, nearest
 from hitmiss.core.question import INNER, ReadSpec, apart
+from hitmiss.core.shared import ABSTAIN
 from hitmiss.core.trials import Source
-from hitmiss.core.values import ABSTAIN
 from hitmiss.io import tables
 from hitmiss.io.checks import ABSTAINED, check_ids, check_numbers, check_repeats, numbers_of
 from hitmiss.io.columns import ABSENT, OURS, PREDICTED, TRUE, Match, no_column, plain, recognise, understand

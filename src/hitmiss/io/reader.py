@@ -12,10 +12,9 @@ import polars as pl
 
 from hitmiss.core import registry
 from hitmiss.core.errors import DataError, Fault, UnknownName, UsageError
-from hitmiss.core.progress import each
 from hitmiss.core.question import FIXED, INNER, OPTION, SYSTEM, OnNan, ReadSpec, apart, shown
+from hitmiss.core.shared import ScoreKind, each
 from hitmiss.core.trials import Header, Source, Trials
-from hitmiss.core.values import ScoreKind
 from hitmiss.io import tables
 from hitmiss.io.checks import (
     ABSTAINED,

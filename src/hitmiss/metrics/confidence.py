@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.registry import metric
+from hitmiss.core.shared import Over
 from hitmiss.core.tally import Array, Floats, Tally, check_weight
-from hitmiss.core.values import Over
 from hitmiss.metrics.counts import outcome
 from hitmiss.stats.bootstrap import Random
 

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 
 from hitmiss.core.errors import DataError
 from hitmiss.core.registry import metric
+from hitmiss.core.shared import ABSTAIN, FAILED, Rate
 from hitmiss.core.tally import check_label, check_weight
-from hitmiss.core.values import ABSTAIN, FAILED, Rate
 from hitmiss.stats.forms import OfCounts
 
 OUTCOMES = 8

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 
 from hitmiss.core.errors import DataError
 from hitmiss.core.registry import metric
+from hitmiss.core.shared import Quantile
 from hitmiss.core.tally import Array, Floats, check_weight
-from hitmiss.core.values import Quantile
 
 
 @metric(best="low", range=(0.0, math.inf))

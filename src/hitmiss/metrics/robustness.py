@@ -26,8 +26,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.core.errors import DataError
 from hitmiss.core.registry import metric
+from hitmiss.core.shared import Over, Quantile, Rate
 from hitmiss.core.tally import Array, Floats, check_weight
-from hitmiss.core.values import Over, Quantile, Rate
 from hitmiss.metrics.ranking import roc_auc
 from hitmiss.stats.forms import OfTerms, OfWeights
 

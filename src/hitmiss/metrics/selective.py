@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 
 from hitmiss.core.errors import UsageError
 from hitmiss.core.registry import metric
+from hitmiss.core.shared import Over
 from hitmiss.core.tally import Floats, check_weight
-from hitmiss.core.values import Over
 from hitmiss.metrics.confidence import Judged, judged, per_trial
 
 

@@ -21,8 +21,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from hitmiss._version import __version__
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.progress import each, tell
 from hitmiss.core.results import Estimate, Results, merged
+from hitmiss.core.shared import each, tell
 from hitmiss.stats.bootstrap import Random, generator, unit_share
 from hitmiss.stats.intervals import effective, wilson
 

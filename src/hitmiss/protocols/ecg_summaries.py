@@ -9,7 +9,7 @@ import numpy as np
 
 from hitmiss.attack.config import AttackResult
 from hitmiss.core.errors import UnknownName
-from hitmiss.core.values import Rate
+from hitmiss.core.shared import Rate
 from hitmiss.detect.detector import need
 
 if TYPE_CHECKING:

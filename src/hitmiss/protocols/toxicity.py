@@ -24,7 +24,7 @@ from hitmiss.core.results import Estimate, Results, merged
 from hitmiss.core.trials import Header, Trials
 from hitmiss.derive.decisions import Deciding, Rule, decide_groups, decided_trials
 from hitmiss.engine.bias import measure_bias
-from hitmiss.engine.signature import render
+from hitmiss.engine.measure import render
 from hitmiss.evaluation.protocol import find_protocol, measure_trials
 from hitmiss.io.columns import understand
 from hitmiss.io.diagnostics import Ledger

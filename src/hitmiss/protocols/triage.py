@@ -18,8 +18,8 @@ from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import Design, ReadSpec
 from hitmiss.core.question import Triage as TriageDesign
 from hitmiss.core.results import Estimate, Results, rows_of
+from hitmiss.core.shared import Rate
 from hitmiss.core.trials import Trials
-from hitmiss.core.values import Rate
 from hitmiss.derive.bands import at_bands, at_sureness, halves
 from hitmiss.derive.calibration import recalibrate
 from hitmiss.engine.measure import measure

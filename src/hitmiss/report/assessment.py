@@ -20,13 +20,12 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Final
 
 from hitmiss.core.errors import UsageError
-from hitmiss.core.registry import find_metric
+from hitmiss.core.registry import find_metric, parse
 from hitmiss.core.results import UNUSED, Estimate, Results, code_of
-from hitmiss.core.schema import parse
 from hitmiss.engine.compare import A_BETTER, B_BETTER, IDENTICAL, Comparison, Difference, p_text
+from hitmiss.engine.measure import read_signature
 from hitmiss.engine.rank import Ranking
-from hitmiss.engine.signature import read_signature
-from hitmiss.report.tables import explain, figure, interval, is_campaign, is_share, places
+from hitmiss.report.tabular import explain, figure, interval, is_campaign, is_share, places
 from hitmiss.stats.tests import Figure, Tested, against_others, holm, shift
 
 if TYPE_CHECKING:

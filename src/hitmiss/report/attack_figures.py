@@ -17,8 +17,8 @@ from hitmiss.core.results import Estimate, Results
 from hitmiss.core.tally import Floats
 from hitmiss.core.trials import Trials
 from hitmiss.metrics.robustness import surviving
+from hitmiss.report.displays import RobustnessDisplay, StrengthLine, attack_name
 from hitmiss.report.matplots import GREY, PALETTE, axes_for
-from hitmiss.report.robustness_display import RobustnessDisplay, StrengthLine, attack_name
 from hitmiss.robustness.attacks import aim_of, measure_attacks
 from hitmiss.robustness.campaign import CLEAN, Campaign, Cell
 from hitmiss.stats.intervals import wilson

@@ -14,13 +14,12 @@ from hitmiss.core.results import Estimate, Results
 from hitmiss.core.tally import Floats
 from hitmiss.core.trials import Trials
 from hitmiss.report.assessment import ENOUGH, FAILED, OPEN, PASSED, Assessment, Line, Shown, checks, shown, told
+from hitmiss.report.displays import RobustnessDisplay, attack_name
 from hitmiss.report.evaluations import RUN, Evaluation
+from hitmiss.report.evidence import Errors, Sample, Shelf, within
 from hitmiss.report.heat import HeatMap, heat_map
-from hitmiss.report.robustness_display import RobustnessDisplay, attack_name
-from hitmiss.report.shelves import Shelf
 from hitmiss.report.summary import Summary
-from hitmiss.report.tables import Grid, Row, explain, groupings
-from hitmiss.report.worst_errors import Errors, Sample, within
+from hitmiss.report.tabular import Grid, Row, explain, groupings
 from hitmiss.robustness.attacks import NORMS
 from hitmiss.robustness.campaign import CLEAN, CONTROL, Campaign, Cell
 

@@ -11,11 +11,11 @@ from hitmiss.core.errors import DataError
 from hitmiss.engine.compare import Comparison, Difference, Discordance
 from hitmiss.engine.gate import Check
 from hitmiss.engine.rank import Duel, Ranking, Standing
-from hitmiss.report import comparison_tables, gate_report, views
+from hitmiss.report import gate_report, verb_tables, views
 from hitmiss.report.assessment import Assessment, assess_comparison, assess_gate
 from hitmiss.report.page import OfCounts, Page, Part
 from hitmiss.report.summary import Summary
-from hitmiss.report.tables import Cell, Table, glossary
+from hitmiss.report.tabular import Cell, Table, glossary
 
 KINDS: Final = ("comparison", "ranking", "gate")
 
@@ -75,13 +75,13 @@ def contest_page(path: str | Path, title: str = "") -> Page:
         name = f"{found.names[0]} against {found.names[1]}"
         first = found.differences[0] if found.differences else None
         tested = f"{first.n_pairs:,} pairs ({first.n_positive:,} positive)" if first is not None else "no pairs"
-        tables = tuple(views.of_table(t) for t in comparison_tables.tables(found))
-        notes: tuple[str, ...] = (f"A = {found.names[0]}, B = {found.names[1]}.", comparison_tables.LEGEND)
+        tables = tuple(views.of_table(t) for t in verb_tables.tables(found))
+        notes: tuple[str, ...] = (f"A = {found.names[0]}, B = {found.names[1]}.", verb_tables.LEGEND)
         metrics = [d.metric for d in found]
         return _page(title or name, tested, assess_comparison(found), tables, notes, found.signature, metrics)
     if isinstance(found, Ranking):
         name, tested = f"{len(found.names)} runs", "every pair compared"
-        tables = tuple(views.of_table(t) for t in comparison_tables.ranking_tables(found))
+        tables = tuple(views.of_table(t) for t in verb_tables.ranking_tables(found))
         notes = ("Runs that share a letter were not shown to differ.",)
         metrics = [d.difference.metric for d in found.duels]
         return _page(title or name, tested, assess_comparison(found), tables, notes, found.signature, metrics)

@@ -9,7 +9,7 @@ from hitmiss.core.results import Estimate
 from hitmiss.engine.compare import A_BETTER, B_BETTER, Comparison, Difference
 from hitmiss.engine.rank import Ranking
 from hitmiss.report.evaluations import RUN, Evaluation
-from hitmiss.report.tables import explain, figure, groupings, places
+from hitmiss.report.tabular import explain, figure, groupings, places
 
 MARGIN: Final = 0.05
 UNTESTED: Final = "not tested"

@@ -9,13 +9,13 @@ from typing import Final
 from hitmiss.core.errors import UsageError
 from hitmiss.core.results import Estimate, Results
 from hitmiss.core.trials import Trials
-from hitmiss.engine.signature import read_signature
+from hitmiss.engine.measure import read_signature
 from hitmiss.evaluation.protocol import Protocol, find_protocol
 from hitmiss.protocols.triage import Asides
 from hitmiss.report.displays import Display
+from hitmiss.report.evidence import Remarks, Shelf, Texts
 from hitmiss.report.pictures import Picture, runs_of
-from hitmiss.report.shelves import Remarks, Shelf, Texts
-from hitmiss.report.tables import is_campaign, runs
+from hitmiss.report.tabular import is_campaign, runs
 from hitmiss.verdicts.stability import TRIAL, pooled
 
 RUN: Final = "run"

@@ -18,16 +18,22 @@ import numpy as np
 from hitmiss.core.errors import DataError
 from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Trials
-from hitmiss.report.displays import Costs, DetDisplay, Display, Point, PrDisplay, RocDisplay, operating_points
-from hitmiss.report.matplots import PALETTE, STYLE, save
-from hitmiss.report.robustness_display import RobustnessDisplay
-from hitmiss.report.score_displays import (
+from hitmiss.report.displays import (
     BayesErrorDisplay,
+    Costs,
+    DetDisplay,
+    Display,
     HistogramDisplay,
+    Point,
+    PrDisplay,
     ReliabilityDisplay,
     RiskCoverageDisplay,
+    RobustnessDisplay,
+    RocDisplay,
     TippettDisplay,
+    operating_points,
 )
+from hitmiss.report.matplots import PALETTE, STYLE, save
 
 __all__ = [
     "PALETTE",

@@ -9,7 +9,7 @@ from typing import Final
 from xml.etree import ElementTree
 
 from hitmiss.engine.gate import Check
-from hitmiss.report.tables import Cell, Table
+from hitmiss.report.tabular import Cell, Table
 
 SUMMARY_LIMIT: Final = 900_000
 """Bytes of a step summary; GitHub drops one above 1 MiB as a whole."""

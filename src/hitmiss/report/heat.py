@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hitmiss.core.results import Estimate, Results
-from hitmiss.report.tables import figure, interval, places
+from hitmiss.report.tabular import figure, interval, places
 
 SHADES: Final = 10
 NO_SHADE: Final = "none"

@@ -18,7 +18,7 @@ from hitmiss._version import __version__
 from hitmiss.core import artifacts
 from hitmiss.core.errors import EnvironmentFault
 from hitmiss.core.question import Design, ReadSpec
-from hitmiss.core.values import verbatim, visible
+from hitmiss.core.shared import verbatim, visible
 from hitmiss.report.evaluations import RunData
 from hitmiss.report.page import FigureView, Options, Page, compose
 from hitmiss.report.sources import Measuring, open_sources

@@ -14,7 +14,7 @@ import numpy as np
 
 from hitmiss.core import artifacts
 from hitmiss.core.errors import UsageError
-from hitmiss.core.values import visible
+from hitmiss.core.shared import visible
 from hitmiss.report.plates import MUTED, Bars, Block, Curve, Dots, How, Mark, Plate, Ribbon, plate_of
 
 if TYPE_CHECKING:

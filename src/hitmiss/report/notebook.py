@@ -10,9 +10,9 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
 from hitmiss.core.results import Results
-from hitmiss.core.values import visible
+from hitmiss.core.shared import visible
 from hitmiss.report.assessment import assessed
-from hitmiss.report.tables import Grid, Row, figure, grids, interval, places
+from hitmiss.report.tabular import Grid, Row, figure, grids, interval, places
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,30 +9,27 @@ from typing import Final
 import polars as pl
 
 from hitmiss.core.errors import DataError
-from hitmiss.core.progress import each
 from hitmiss.core.question import Design
 from hitmiss.core.results import Estimate, Results
+from hitmiss.core.shared import FAILED, each
 from hitmiss.core.trials import Trials
-from hitmiss.core.values import FAILED
-from hitmiss.engine.counted import TalliedTrials
+from hitmiss.engine.resample import TalliedTrials
 from hitmiss.metrics.counts import Counts
-from hitmiss.report import campaigns, tables, views
+from hitmiss.report import campaigns, tabular, views
 from hitmiss.report.assessment import told, weak_slices
-from hitmiss.report.displays import DetDisplay
+from hitmiss.report.displays import DetDisplay, HistogramDisplay, RobustnessDisplay
 from hitmiss.report.dumbbells import Dumbbells, dumbbells
 from hitmiss.report.evaluations import RUN, Evaluation, Lane, RunData, evaluations, signature_part
+from hitmiss.report.evidence import BUDGET, MOST, Errors, Witness, evidence
 from hitmiss.report.explorer import Explorer, explorer
 from hitmiss.report.heat import HeatMap, heat_map
 from hitmiss.report.pictures import costs_of
 from hitmiss.report.plates import How, Plate, Rule, Way, flow_plate, histogram_plate, plate_of
 from hitmiss.report.readings import FLOW, LEVELS, READINGS, ROBUSTNESS, Reading, numbers_of
-from hitmiss.report.robustness_display import RobustnessDisplay
-from hitmiss.report.score_displays import HistogramDisplay
 from hitmiss.report.summary import Summary, summarize
-from hitmiss.report.tables import Cell, Entry, Table, explain, glossary, groupings, runs
+from hitmiss.report.tabular import Cell, Entry, Table, explain, glossary, groupings, runs
 from hitmiss.report.triage_tables import beside_tables, confusion_table, flows, over_trials
 from hitmiss.report.versus import versus
-from hitmiss.report.worst_errors import BUDGET, MOST, Errors, Witness, evidence
 
 MOST_HISTOGRAMS: Final = 4
 MOST_MULTIPLES: Final = 12
@@ -180,10 +177,10 @@ def _named(part: Part, evaluation: Evaluation) -> Part:
 
 def _part(id: str, evaluation: Evaluation, errors: tuple[Errors, ...], options: Options) -> Part:
     results, positive = evaluation.results, _counted(evaluation)
-    whole = tables.overall(results)
+    whole = tabular.overall(results)
     compared = versus(evaluation, options.compare)
     campaign = evaluation.is_campaign
-    repeats, gaps = tables.repeats(results), tables.gaps(results)
+    repeats, gaps = tabular.repeats(results), tabular.gaps(results)
     return Part(
         id,
         campaigns.summarize(evaluation) if campaign else summarize(evaluation, compared.compared),
@@ -272,7 +269,7 @@ def _goodness(e: Estimate) -> float:
     return float("inf") if e.value is None else e.value if e.best == "low" else -e.value
 
 
-def _overall(whole: tables.Grid, positive: str) -> views.TableView | None:
+def _overall(whole: tabular.Grid, positive: str) -> views.TableView | None:
     if not whole.rows:
         return None
     return (
@@ -362,7 +359,7 @@ def _domains(id: str, evaluation: Evaluation) -> list[Domain]:
     weak = weak_slices(results, evaluation.primary).weak
     for names in groupings(results):
         for run in runs(results):
-            grid = tables.by_slice(results, names, run)
+            grid = tabular.by_slice(results, names, run)
             if not grid.rows:
                 continue
             named = f" · {run[RUN]}" if RUN in run else ""
@@ -381,11 +378,11 @@ def _domains(id: str, evaluation: Evaluation) -> list[Domain]:
     return found
 
 
-def _worst_first(grid: tables.Grid, primary: str) -> tables.Grid:
+def _worst_first(grid: tabular.Grid, primary: str) -> tabular.Grid:
     """The slices of a grid by the metric that counts most, undefined ones after the others, averages at the end."""
     at = grid.metrics.index(primary) if primary in grid.metrics else 0
 
-    def badness(row: tables.Row) -> tuple[bool, float]:
+    def badness(row: tabular.Row) -> tuple[bool, float]:
         e = row.cells[at]
         value = e.value if e is not None else None
         return value is None, -value if value is not None and e is not None and e.best == "low" else value or 0.0
@@ -395,7 +392,7 @@ def _worst_first(grid: tables.Grid, primary: str) -> tables.Grid:
 
 
 def _multiples(
-    id: str, evaluation: Evaluation, grid: tables.Grid, names: tuple[str, ...], run: Mapping[str, str]
+    id: str, evaluation: Evaluation, grid: tabular.Grid, names: tuple[str, ...], run: Mapping[str, str]
 ) -> list[FigureView]:
     """The scores of the worst slices, each in a small figure on one common axis."""
     lane = next((lane for lane in evaluation.lanes if lane.name == run.get(RUN, lane.name)), None)
@@ -431,7 +428,7 @@ def _multiples(
     return made
 
 
-def _mapped(evaluation: Evaluation, grid: tables.Grid) -> list[str]:
+def _mapped(evaluation: Evaluation, grid: tabular.Grid) -> list[str]:
     """The metrics that get a map: the one that counts most, then those that come first."""
     first = [evaluation.primary] if evaluation.primary in grid.metrics else []
     return [*first, *(m for m in grid.metrics if m not in first)][:MOST_MAPS]

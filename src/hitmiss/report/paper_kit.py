@@ -14,14 +14,13 @@ from typing import Final
 
 from hitmiss._version import __version__
 from hitmiss.core.results import Estimate, Results
-from hitmiss.core.values import visible
+from hitmiss.core.shared import visible
 from hitmiss.engine.rank import Ranking
 from hitmiss.report.evaluations import RUN, Evaluation
+from hitmiss.report.exports import Marks, tex
 from hitmiss.report.heat import heat_map
-from hitmiss.report.marks import Marks
-from hitmiss.report.papers import tex
 from hitmiss.report.plates import Plate, forest_plate, heat_plate, ranks_plate
-from hitmiss.report.tables import explain, figure, groupings, is_share, places, runs
+from hitmiss.report.tabular import explain, figure, groupings, is_share, places, runs
 
 MOST_ACROSS: Final = 8
 """Conditions side by side; this many figures of four digits fit one column of two."""

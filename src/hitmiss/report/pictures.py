@@ -20,10 +20,9 @@ from hitmiss.core.errors import DataError
 from hitmiss.core.question import shown
 from hitmiss.core.results import Results, load_results
 from hitmiss.core.trials import Trials
-from hitmiss.engine.counted import TalliedTrials
-from hitmiss.report.displays import Costs, Display, PrDisplay, RocDisplay
+from hitmiss.engine.resample import TalliedTrials
+from hitmiss.report.displays import Costs, Display, PrDisplay, RocDisplay, read_display
 from hitmiss.report.figures import displays
-from hitmiss.report.score_displays import read_display
 from hitmiss.verdicts.stability import is_repeated, pooled
 
 MOST_RUNS: Final = 12

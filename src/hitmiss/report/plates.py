@@ -16,17 +16,20 @@ from scipy.special import ndtri
 from hitmiss.core.results import Estimate
 from hitmiss.core.tally import Floats
 from hitmiss.engine.rank import Standing
-from hitmiss.report.displays import DetDisplay, Point, PrDisplay, area_text
-from hitmiss.report.heat import HeatMap
-from hitmiss.report.robustness_display import RobustnessDisplay
-from hitmiss.report.score_displays import (
+from hitmiss.report.displays import (
     BayesErrorDisplay,
+    DetDisplay,
     HistogramDisplay,
+    Point,
+    PrDisplay,
     ReliabilityDisplay,
     RiskCoverageDisplay,
+    RobustnessDisplay,
     TippettDisplay,
+    area_text,
 )
-from hitmiss.report.tables import explain, is_share
+from hitmiss.report.heat import HeatMap
+from hitmiss.report.tabular import explain, is_share
 from hitmiss.stats.intervals import wilson
 
 Lines = Sequence[tuple[str, Any]]

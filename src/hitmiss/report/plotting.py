@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.results import Results
 from hitmiss.core.trials import Trials
+from hitmiss.report.displays import RobustnessDisplay
 from hitmiss.report.matplots import FORMATS, save, together
 from hitmiss.report.notebook import Drawn
 from hitmiss.report.pictures import Picture, pictures, read_pictures
 from hitmiss.report.readings import READINGS
-from hitmiss.report.robustness_display import RobustnessDisplay
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from hitmiss.report.tables import Cell, Table
+from hitmiss.report.tabular import Cell, Table
 
 Lines = Sequence[tuple[str, Any]]
 

@@ -6,8 +6,8 @@ from dataclasses import MISSING, fields
 from typing import Any, Final
 
 from hitmiss.core.question import Design, ReadSpec
+from hitmiss.core.registry import Plain, schema_of
 from hitmiss.core.results import SCHEMA, Estimate
-from hitmiss.core.schema import Plain, schema_of
 from hitmiss.report.readings import READINGS
 
 NUMBER: Final = {"anyOf": [{"type": "number"}, {"enum": ["inf", "-inf"]}, {"type": "null"}]}

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from hitmiss.core.results import Estimate, number
 from hitmiss.protocols.toxicity import Board, Row
-from hitmiss.report.tables import ARROW, Cell, Table, short_interval
+from hitmiss.report.tabular import ARROW, Cell, Table, short_interval
 
 FIRST: Final = ("roc_auc", "f1", "precision", "recall", "accuracy")
 LATER: Final = ("specificity", "fpr", "fnr")

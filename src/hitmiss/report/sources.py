@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from hitmiss.claims.open import is_results, name_runs, open_run, split_choice
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.progress import each
 from hitmiss.core.question import Design, Protocol, ReadSpec, parse_by, shown
+from hitmiss.core.shared import each
 from hitmiss.core.trials import Trials
 from hitmiss.derive.decisions import at_threshold
 from hitmiss.evaluation.protocol import find_protocol, measure_trials, protocols
@@ -19,9 +19,17 @@ from hitmiss.io.triage import read_verdicts
 from hitmiss.protocols.triage import Asides, asides_of, evaluate_trials
 from hitmiss.report.dossier import dossier_of
 from hitmiss.report.evaluations import RunData
+from hitmiss.report.evidence import (
+    COLUMNS,
+    TEXTS,
+    Shelf,
+    Texts,
+    lossless,
+    remarks_beside,
+    shelf_of,
+    texts_of_predictions,
+)
 from hitmiss.report.pictures import load_whole, pictures
-from hitmiss.report.shelves import COLUMNS, Shelf, Texts, lossless, remarks_beside, shelf_of, texts_of_predictions
-from hitmiss.report.worst_errors import TEXTS
 from hitmiss.verdicts.people import evaluate_teamwork
 from hitmiss.verdicts.stability import is_repeated
 

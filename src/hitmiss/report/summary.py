@@ -10,7 +10,7 @@ from hitmiss.engine.compare import Comparison
 from hitmiss.engine.rank import Ranking
 from hitmiss.report.assessment import PER_CENT, Assessment, Beside, Shown, assess, shown
 from hitmiss.report.evaluations import RUN, Evaluation
-from hitmiss.report.tables import explain, is_share
+from hitmiss.report.tabular import explain, is_share
 
 TILES: Final = 5
 MOST_RANKS: Final = 6

@@ -10,8 +10,8 @@ from typing import Final
 
 import numpy as np
 
+from hitmiss.core.shared import visible
 from hitmiss.core.tally import Floats
-from hitmiss.core.values import visible
 from hitmiss.report.plates import MUTED, Axis, Bars, Block, Curve, Dots, Mark, Plate, Ribbon, Rule
 
 WIDTH, HEIGHT, SQUARE = 460, 330, 420

@@ -7,17 +7,16 @@ from dataclasses import dataclass, replace
 from hitmiss.claims.open import runs_inside
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.question import Design
-from hitmiss.core.registry import find_metric
-from hitmiss.core.schema import parse
+from hitmiss.core.registry import find_metric, parse
 from hitmiss.core.trials import Trials
 from hitmiss.engine.compare import A_BETTER, B_BETTER, IDENTICAL, NO_DIFFERENCE, Comparison
-from hitmiss.engine.counted import TalliedTrials
 from hitmiss.engine.rank import Ranking, compare_runs
+from hitmiss.engine.resample import TalliedTrials
 from hitmiss.evaluation.protocol import comparable
-from hitmiss.report import comparison_tables, views
-from hitmiss.report.comparison_tables import VERDICT
+from hitmiss.report import verb_tables, views
 from hitmiss.report.evaluations import Evaluation
-from hitmiss.report.tables import Table, groupings
+from hitmiss.report.tabular import Table, groupings
+from hitmiss.report.verb_tables import VERDICT
 
 UNTESTED = (
     "Two intervals that overlap do not show that two runs are alike, nor that they differ: these results hold figures "
@@ -58,11 +57,11 @@ def versus(evaluation: Evaluation, asked: Design) -> Versus:
     except (DataError, UsageError) as error:
         return Versus(notes=(f"These runs were not compared: {error}",))
     if isinstance(made, Comparison):
-        shown = comparison_tables.tables(made, evaluation.classes[0])
-        notes = (f"A = {made.names[0]}, B = {made.names[1]}.", comparison_tables.LEGEND, *made.warnings)
+        shown = verb_tables.tables(made, evaluation.classes[0])
+        notes = (f"A = {made.names[0]}, B = {made.names[1]}.", verb_tables.LEGEND, *made.warnings)
         drawn = tuple(views.of_table(_verdict_first(t)) for t in shown)
         return Versus(verdicts_of(made), drawn, notes, made.signature, made)
-    shown = comparison_tables.ranking_tables(made)
+    shown = verb_tables.ranking_tables(made)
     notes = ("Runs that share a letter were not shown to differ.", *made.warnings)
     return Versus((), tuple(map(views.of_table, shown)), notes, made.signature, made)
 

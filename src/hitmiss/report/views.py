@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hitmiss.core.results import Estimate
-from hitmiss.report.tables import ARROW, Grid, Row, Table, explain, figure, interval, places
+from hitmiss.report.tabular import ARROW, Grid, Row, Table, explain, figure, interval, places
 
 MOST_ROWS: Final = 400
 """Rows of a table on the page; of more the first and the last half are shown, and the number left out."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError, EnvironmentFault
-from hitmiss.core.values import visible
+from hitmiss.core.shared import visible
 
 # ----------------------------------------------------------------------
 # An ECG on ECG paper, as SVG: 25 mm a second, 10 mm a millivolt, every lead in full.

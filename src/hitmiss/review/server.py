@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl
 
 from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
-from hitmiss.core.values import verbatim, visible
+from hitmiss.core.shared import verbatim, visible
 from hitmiss.review import drawing, store
 from hitmiss.review.drawing import waveform
 from hitmiss.review.guard import MEDIA_POLICY, App, Guard, Hosts, is_loopback

@@ -16,15 +16,13 @@ import polars as pl
 
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.question import Contest, Design, Grouping, apart
-from hitmiss.core.registry import find_metric
+from hitmiss.core.registry import find_metric, parse
 from hitmiss.core.results import Estimate, Results
-from hitmiss.core.schema import parse
 from hitmiss.core.tally import Array, Floats
 from hitmiss.core.trials import Trials
 from hitmiss.engine.compare import Comparison, Difference, compare_design, digest_of, with_sides
-from hitmiss.engine.measure import measure_design
+from hitmiss.engine.measure import measure_design, read_signature, render, signed
 from hitmiss.engine.pairing import Breach, pair
-from hitmiss.engine.signature import read_signature, render, signed
 from hitmiss.robustness.campaign import CLEAN, CONTROL, Campaign, Cell
 from hitmiss.robustness.health import health
 

@@ -20,8 +20,7 @@ from hitmiss.core.question import Design, Drift, shown
 from hitmiss.core.results import Estimate, Results
 from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Threshold, Trials
-from hitmiss.engine.measure import measure_design
-from hitmiss.engine.signature import USUAL_LEVEL, signed
+from hitmiss.engine.measure import USUAL_LEVEL, measure_design, signed
 from hitmiss.metrics.detection import eer, eer_point
 
 CLEAN_NAMES: Final = ("clean", "NONE", "-")

@@ -14,7 +14,7 @@ from numpy.random import PCG64, BitGenerator, Generator, RandomState, SeedSequen
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError
-from hitmiss.core.progress import tell
+from hitmiss.core.shared import tell
 from hitmiss.core.tally import Array, Floats, Tally
 from hitmiss.stats.forms import FINE_GRID, ClassSums, Form, Located, Whole
 from hitmiss.stats.intervals import LEAST_EFFECTIVE, effective, enough, student, wilson

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.core.progress import tell
+from hitmiss.core.shared import tell
 from hitmiss.core.tally import Array, Floats, Tally
 from hitmiss.stats.bootstrap import PACK, Counts, Random, class_sizes, uniform_counts
 from hitmiss.stats.forms import Bound, Crossing, Form, MinimumCost, Summed

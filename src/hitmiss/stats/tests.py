@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import UnknownName, UsageError
-from hitmiss.core.progress import tell
+from hitmiss.core.shared import tell
 from hitmiss.core.tally import Floats
 from hitmiss.stats.bootstrap import Random
 

@@ -17,8 +17,8 @@ import polars as pl
 from hitmiss.core.errors import DataError, Fault, UnknownName
 from hitmiss.core.question import Protocol, names_of
 from hitmiss.core.results import Results, rows_of
+from hitmiss.core.shared import ABSTAIN, Rate
 from hitmiss.core.trials import Header, Trials, stack
-from hitmiss.core.values import ABSTAIN, Rate
 from hitmiss.engine.measure import measure
 from hitmiss.io.triage import HUMAN, PeoplesVerdicts
 from hitmiss.stats.agreement import Agreement, agreement, answer_counts

@@ -16,12 +16,11 @@ import polars as pl
 
 from hitmiss.core.errors import UsageError
 from hitmiss.core.question import Plan, Protocol, names_of, parse_by
+from hitmiss.core.registry import Spec
 from hitmiss.core.results import Estimate, Results, merged
-from hitmiss.core.schema import Spec
+from hitmiss.core.shared import ABSTAIN, FAILED, Rate
 from hitmiss.core.trials import Trials
-from hitmiss.core.values import ABSTAIN, FAILED, Rate
-from hitmiss.engine.measure import measure
-from hitmiss.engine.signature import digest_of, read_signature, render
+from hitmiss.engine.measure import digest_of, measure, read_signature, render
 from hitmiss.stats.bootstrap import generator, unit_share
 from hitmiss.stats.intervals import wilson
 

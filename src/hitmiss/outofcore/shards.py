@@ -1,21 +1,24 @@
-"""A shard read piece by piece: the same cells as the door reads, never more of them at a time than a few hundred thousand."""
+"""Shards read piece by piece: the same cells as the reader gives."""
 
 from __future__ import annotations
 
 import gzip
 import hashlib
 import io
+import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
 
-from hitmiss.core import artifacts
+from hitmiss.core import artifacts, registry
 from hitmiss.core.question import SYSTEM, ReadSpec
+from hitmiss.core.trials import Header, Source
 from hitmiss.io import tables
 from hitmiss.io.columns import SYSTEM_PREFIX, Match, Role, recognise
 from hitmiss.io.diagnostics import Ledger, Place
@@ -29,14 +32,54 @@ from hitmiss.io.parse import (
     Content,
     Shape,
     Table,
+    expand,
     one_line_end,
     read_plain,
     read_quoted,
     refuse_format,
 )
-from hitmiss.io.tables import look_at_text
-from hitmiss.scale.parsing import parsed_text
-from hitmiss.scale.plan import Shard
+from hitmiss.io.tables import frame_of, look_at_text
+from hitmiss.outofcore.plan import Shard
+
+# ----------------------------------------------------------------------
+# Even text with plain numbers, parsed at once: what nearly every score file is.
+
+
+def parsed_text(shape: Shape, data: bytes, has_header: bool, picks: Mapping[str, int]) -> pl.DataFrame | None:
+    """The columns of even text with scores that are plain numbers; None where the careful way must be gone."""
+    separator = shape.separator.encode()
+    if shape.names is not None or b'"' in data or "score" not in picks or data.endswith(b"\n\n"):
+        return None
+    last = shape.width - 1
+    positions = sorted({*picks.values(), last})
+    at = {name: positions.index(position) for name, position in picks.items()}
+    kinds = {f"column_{i}": pl.Float64 if i == picks["score"] else pl.String for i in range(shape.width)}
+    try:
+        frame = pl.read_csv(
+            data,
+            separator=shape.separator,
+            has_header=False,
+            skip_lines=int(has_header),
+            columns=positions,
+            quote_char=None,
+            schema=kinds,
+            empty_string_is_null=False,
+            raise_if_empty=False,
+        )
+    except pl.exceptions.PolarsError:
+        return None
+    # Where all columns are read polars refuses long rows itself, and short ones show as an empty last field.
+    is_even = len(positions) == shape.width or data.count(separator) == (frame.height + has_header) * (shape.width - 1)
+    if not frame.height or not is_even:
+        return None
+    named = frame.select(frame.to_series(i).alias(name) for name, i in at.items())
+    ends = frame.to_series(positions.index(last))
+    is_short = ends.null_count() > 0 if ends.dtype == pl.Float64 else bool((ends == "").any())
+    return None if is_short else named
+
+
+# ----------------------------------------------------------------------
+# A shard read piece by piece: the same cells as the door reads, never more of them at a time than a few hundred thousand.
 
 BLOCK: Final = 2**22
 """Bytes of text that are read at a time: more would not stay in the cache."""
@@ -402,3 +445,41 @@ def _moved(table: Table, lines: int) -> Table:
     if table.lines is not None:
         return replace(table, lines=np.asarray(table.lines + lines))
     return replace(table, first_line=table.first_line + lines)
+
+
+# ----------------------------------------------------------------------
+# Files that only a plug-in's reader understands, streamed: as Parquet files of the same names for as long as it takes.
+
+
+@dataclass(frozen=True)
+class Plugged:
+    """What is to be counted, how it is read, and which file each one was made from (by the hash of what was made)."""
+
+    scores: Any
+    options: ReadSpec
+    made_from: Mapping[str, Source] = field(default_factory=dict)
+
+    def named(self, header: Header) -> Header:
+        """A header whose sources are the files themselves."""
+        return replace(header, sources=tuple(self.made_from.get(s.sha256, s) for s in header.sources))
+
+
+@contextmanager
+def plugged(scores: Any, options: ReadSpec, scratch: str | None) -> Iterator[Plugged]:
+    """The files of a plug-in's reader as tables in a folder made in `scratch`; other files as they are."""
+    reader = registry.find("reader", options.layout) if options.layout is not None else None
+    if not callable(reader):
+        yield Plugged(scores, options)
+        return
+    with tempfile.TemporaryDirectory(prefix="hitmiss-", dir=scratch) as folder:
+        made = [_made(reader, path, Path(folder) / str(at)) for at, path in enumerate(expand(scores))]
+        yield Plugged(
+            [str(path) for path, _, _ in made], replace(options, layout=None), {sha: was for _, sha, was in made}
+        )
+
+
+def _made(reader: Callable[..., Any], path: str | Path, folder: Path) -> tuple[Path, str, Source]:
+    folder.mkdir()
+    table = folder / Path(path).name
+    frame_of(reader(path)).write_parquet(table)
+    return table, digest(str(table))[0], Source(table.name, digest(str(path))[0])

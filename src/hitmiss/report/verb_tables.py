@@ -1,13 +1,22 @@
-"""Comparisons arranged as tables of text; how they are drawn is the business of `text`."""
+"""Tables of single verbs: comparisons, drift, shortcuts, thresholds."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any, Final
 
 from hitmiss.core.question import Grouping
+from hitmiss.core.results import Estimate, Results, number
 from hitmiss.engine.compare import Comparison, Difference, Discordance, p_text
 from hitmiss.engine.rank import Duel, Ranking, Standing, is_sliced, title_of
-from hitmiss.report.tables import ARROW, Cell, Table
+from hitmiss.engine.tuning import DEFAULT, Tuned
+from hitmiss.protocols.tuning import Tuning
+from hitmiss.report.tabular import ARROW, Cell, Table, short_interval
+from hitmiss.robustness.manipulation import CHANGED
+
+# ----------------------------------------------------------------------
+# Comparisons arranged as tables of text; how they are drawn is the business of `text`.
 
 VERDICT = "verdict"
 MOST_IN_MATRIX = 10
@@ -203,3 +212,114 @@ def _against(run: str, other: str, duels: dict[frozenset[str], Duel]) -> Cell:
         return Cell("")
     delta = duel.difference.delta if duel.b == run else -duel.difference.delta
     return Cell(f"{delta:+.4f}", f"p {p_text(duel.difference.p_adjusted)}")
+
+
+# ----------------------------------------------------------------------
+# The drift table: a row a condition, FAR and FRR at the frozen threshold, their drift, and how scores moved.
+
+COLUMNS: Final = {
+    "far": "FAR ↓",
+    "far_drift": "drift",
+    "frr": "FRR ↓",
+    "frr_drift": "drift",
+    "shift_fake": "fake shift",
+    "shift_real": "real shift",
+    "eer": "EER ↓",
+}
+SIGNED: Final = ("far_drift", "frr_drift", "shift_fake", "shift_real")
+
+
+def drift_table(results: Results) -> Table:
+    """The results of `manipulation.drift` as a table; the clean row comes first."""
+    by = next(iter(results.estimates[0].slice))
+    values = list(dict.fromkeys(e.slice[by] for e in results))
+    at = {(e.slice[by], e.metric): e for e in results}
+    rows = [(Cell(v), *(_cell(at.get((v, metric))) for metric in COLUMNS)) for v in values]
+    return Table(f"drift by {by}, at the threshold of the first row", (by, *COLUMNS.values()), tuple(rows))
+
+
+def _cell(e: Estimate | None) -> Cell:
+    if e is None:
+        return Cell("")
+    if e.value is None:
+        return Cell("–")
+    text = f"{e.value:+.4f}" if e.metric in SIGNED else f"{e.value:.4f}"
+    return Cell(text + ("†" if e.note == CHANGED else ""), short_interval(e))
+
+
+# ----------------------------------------------------------------------
+# The shortcut table: what each shortcut alone reaches in each slice, as AUC.
+
+
+def shortcut_table(results: Results, by: str) -> Table:
+    """AUC of every shortcut (down) in every value of a slice column (across)."""
+    own = [e for e in results if e.metric == "roc_auc" and e.average is None and set(e.slice) == {by}]
+    at = {(e.run["shortcut"], e.slice[by]): e for e in own}
+    down = list(dict.fromkeys(name for name, _ in at))
+    across = sorted({value for _, value in at})
+    rows = [(Cell(name), *(_shortcut_table_cell(at.get((name, value))) for value in across)) for name in down]
+    return Table(f"roc_auc ↑ of shortcuts by {by}", ("shortcut", *across), tuple(rows))
+
+
+def _shortcut_table_cell(e: Estimate | None) -> Cell:
+    return Cell("") if e is None else Cell(number(e.value) if e.value is not None else "–", short_interval(e))
+
+
+# ----------------------------------------------------------------------
+# Thresholds and their figures as a table and as plain records.
+
+
+def records(tuning: Tuning) -> list[dict[str, Any]]:
+    """One mapping a group: both searches, and the figures on test where there are any."""
+    rows = []
+    for row in tuning.rows:
+        facts = asdict(row)
+        rows.append({**facts, "threshold": row.chosen.threshold, "drop": row.drop, "gain": row.gain})
+    return rows
+
+
+def table(tuning: Tuning) -> Table:
+    """One row a group: the chosen threshold, validation against test, and 0.5 on both."""
+    m, default = tuning.maximize, f"{DEFAULT:g}"
+    other = "grid" if tuning.search == "exact" else "exact"
+    header = [
+        tuning.group,
+        "n",
+        "toxic",
+        f"threshold ({tuning.search})",
+        f"{m} validation",
+        f"at {default}",
+        f"{other} ({m})",
+    ]
+    judged = tuning.test is not None
+    header += ["test n", f"{m} test", "drop", f"test at {default}", f"gain over {default}"] if judged else []
+    rows = tuple(_row(row, other, judged) for row in tuning.rows)
+    return Table(f"thresholds that maximise {m} on validation", tuple(header), rows)
+
+
+def _row(row: Tuned, other: str, judged: bool) -> tuple[Cell, ...]:
+    rival = row.choices[other]
+    cells = [
+        Cell(row.group),
+        Cell(f"{row.n:,}"),
+        Cell(f"{row.n_positive:,}"),
+        Cell(f"{row.chosen.threshold:.6g}", strong=True),
+        Cell(number(row.chosen.value)),
+        Cell(number(row.at_default)),
+        Cell(f"{rival.threshold:.4g} ({number(rival.value)})"),
+    ]
+    if judged:
+        drop = f"{row.drop:+.4f}" if row.drop is not None else ""
+        gain = f"{row.gain:+.4f}" if row.gain is not None else ""
+        cells += [
+            Cell(f"{row.test_n:,}"),
+            Cell(number(row.test), _ends(row.test_low, row.test_high)),
+            Cell(drop),
+            Cell(number(row.test_at_default)),
+            Cell(gain, _ends(row.gain_low, row.gain_high)),
+        ]
+    return tuple(cells)
+
+
+def _ends(low: float | None, high: float | None) -> str:
+    return "" if low is None or high is None else f"[{low:.4f}, {high:.4f}]"

@@ -32,12 +32,9 @@ from hitmiss.io.diagnostics import Ledger
 from hitmiss.io.manifest import Manifest
 from hitmiss.io.parse import expand
 from hitmiss.io.runs import TABLE, load_manifest, replace_file
-from hitmiss.scale.assembling import assemble
-from hitmiss.scale.passes import first_pass
-from hitmiss.scale.plan import Shard, ShardPlan
-from hitmiss.scale.sealing import refuse_missing, sealed
-from hitmiss.scale.streaming import Streamed, asked_columns, asked_design, refuse_what_needs_trials
-from hitmiss.scale.tallies import ShardTally, merge_tallies, ordered
+from hitmiss.outofcore.count import first_pass
+from hitmiss.outofcore.plan import Shard, ShardPlan, ShardTally, merge_tallies, ordered, refuse_missing, sealed
+from hitmiss.outofcore.stream import Streamed, asked_columns, asked_design, assemble, refuse_what_needs_trials
 from hitmiss.stats.sketch import Keys
 
 SUFFIX: Final = ".tally"

@@ -1,0 +1,809 @@
+"""One pass over a shard by an engine: read, check as the reader does, count; ids that repeat or have no partner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import Any, Final, Protocol, TypeVar
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from hitmiss.core import shared
+from hitmiss.core.errors import EnvironmentFault, UnknownName
+from hitmiss.core.question import SYSTEM, ReadSpec
+from hitmiss.core.trials import Source
+from hitmiss.engine.resample import TalliedTrials
+from hitmiss.io.checks import (
+    ABSTAINED,
+    check_ids,
+    check_labels,
+    check_scores,
+    no_common_id,
+    note_missing,
+    refuse_missing,
+)
+from hitmiss.io.columns import Reading, understand
+from hitmiss.io.diagnostics import Finding, Ledger, Place, Stop
+from hitmiss.io.parse import Table
+from hitmiss.io.reader import worst_scores
+from hitmiss.io.tables import Stack, is_plain_number
+from hitmiss.outofcore.keyed import (
+    AT,
+    ID,
+    LISTED,
+    NOBODY,
+    UNLISTED,
+    Joined,
+    Key,
+    Sheet,
+    conflicts,
+    decided,
+    door_pieces,
+    hashed_id,
+    id_columns,
+    key_of,
+    needed,
+    open_sheet,
+)
+from hitmiss.outofcore.plan import (
+    Binned,
+    Cell,
+    Executor,
+    Question,
+    Shard,
+    ShardFact,
+    ShardPlan,
+    ShardTally,
+    Window,
+    cells_of_counts,
+    ordered,
+)
+from hitmiss.outofcore.shards import Opened, Read, damaged_parquet, digest, pieces, rows_of_parquet
+from hitmiss.stats.sketch import EXACT, Keys
+
+# ----------------------------------------------------------------------
+# A counting question as SQL, in the dialect of DuckDB; other dialects are made of it by a compiler of dialects.
+
+SCORE: Final = "score"
+PLACE: Final = "place"
+PART: Final = "part"
+COUNT: Final = "n"
+TRIALS: Final = "hitmiss_trials"  # not the name of a table: Snowflake would take that for a recursion
+
+
+def counts(question: Question, source: str, window: Window) -> str:
+    """How many trials each cell has of each score, or of each bin of scores; `source` is a table in SQL.
+
+    >>> print(counts(Question({"label": "key", "score": "llr"}), '"t"', Window()))
+    WITH hitmiss_trials AS (SELECT COALESCE(CAST("key" AS VARCHAR), '') AS "label", CAST("llr" AS DOUBLE) AS "score" FROM "t")
+    SELECT "label", "score", COUNT(*) AS "n"
+    FROM hitmiss_trials
+    GROUP BY "label", "score"
+    """
+    groups = [quoted(name) for name in question.cells]
+    shown = list(groups)
+    if window.bits == EXACT:
+        groups, shown = [*groups, quoted(SCORE)], [*shown, quoted(SCORE)]
+    else:
+        made = [_place(window.bits), *([_part(window.cuts)] if window.cuts else [])]
+        names = [quoted(name) for name in (PLACE, PART)[: len(made)]]
+        shown += [f"{expression} AS {name}" for expression, name in zip(made, names, strict=True)]
+        groups += made
+    total = "COUNT(*)" if question.count is None else f"SUM({quoted(COUNT)})"
+    where = _inside(window, question)
+    lines = [
+        f"WITH {TRIALS} AS ({trials(question, source)})",
+        f"SELECT {', '.join(shown)}, {total} AS {quoted(COUNT)}",
+        f"FROM {TRIALS}",
+        *([f"WHERE {where}"] if where else []),
+        f"GROUP BY {', '.join(groups)}",
+    ]
+    return "\n".join(lines)
+
+
+def repeats(question: Question, source: str) -> str:
+    """The ids that are there more than once, or are empty: none, or the counts are of no use.
+
+    >>> print(repeats(Question({"item": "utt"}, identity=("item",)), '"t"'))
+    SELECT "utt" AS "item", COUNT(*) AS "n" FROM "t" GROUP BY "utt" HAVING COUNT(*) > 1 OR COALESCE(CAST("utt" AS VARCHAR), '') = ''
+    """
+    theirs = [quoted(question.columns[name]) for name in question.identity if name in question.columns]
+    shown = [f"{quoted(question.columns[n])} AS {quoted(n)}" for n in question.identity if n in question.columns]
+    empty = f"{_text(question.columns['item'])} = ''"
+    return (
+        f"SELECT {', '.join(shown)}, COUNT(*) AS {quoted(COUNT)} FROM {source} "
+        f"GROUP BY {', '.join(theirs)} HAVING COUNT(*) > 1 OR {empty}"
+    )
+
+
+def trials(question: Question, source: str) -> str:
+    """The trials of a table under our names: cells as texts, scores as doubles that point the right way."""
+    columns = [f"{_cell(name, question)} AS {quoted(name)}" for name in question.cells if name != "decision"]
+    score = _turned(f"CAST({quoted(question.columns[SCORE])} AS DOUBLE)", question)
+    if question.nan == "worst":
+        low = f"{_cell('label', question)} IN ({', '.join(map(text, question.positive))})"
+        score = f"CASE WHEN {_is_nan(score)} THEN CASE WHEN {low} THEN {number(float('-inf'))} ELSE {number(float('inf'))} END ELSE {score} END"
+    columns.append(f"{score} AS {quoted(SCORE)}")
+    if "decision" in question.cells:
+        columns.append(f"{_decision(score, question)} AS {quoted('decision')}")
+    if question.count is not None:
+        columns.append(f"{quoted(question.count)} AS {quoted(COUNT)}")
+    return f"SELECT {', '.join(columns)} FROM {source}"
+
+
+def quoted(name: str) -> str:
+    """A name in SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def text(value: str) -> str:
+    """A text in SQL."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+def number(value: float) -> str:
+    """A double in SQL, to the last bit: a bare literal would be a decimal number."""
+    return f"CAST('{value!r}' AS DOUBLE)"
+
+
+def _text(column: str) -> str:
+    return f"COALESCE(CAST({quoted(column)} AS VARCHAR), '')"
+
+
+def _cell(name: str, question: Question) -> str:
+    if name in question.constants:
+        return text(question.constants[name])
+    value = _text(question.columns[name])
+    renamed = question.rename.get(name, {})
+    if not renamed:
+        return value
+    cases = " ".join(f"WHEN {text(old)} THEN {text(new)}" for old, new in renamed.items())
+    return f"CASE {value} {cases} ELSE {value} END"
+
+
+def _turned(score: str, question: Question) -> str:
+    return {"": score, "sign": f"-{score}", "complement": f"1 - {score}"}[question.turn]
+
+
+def _is_nan(score: str) -> str:
+    return f"{score} IS NULL OR ISNAN({score})"
+
+
+def _decision(score: str, question: Question) -> str:
+    if question.threshold is not None:
+        return f"CASE WHEN {score} >= {number(question.threshold)} THEN '1' ELSE '0' END"
+    word = _cell("decision", question)
+    if not question.positive:  # the words as they are: whoever asked knows what they mean
+        return word
+    said = f"WHEN {word} IN ({', '.join(map(text, question.positive))}) THEN '1'"
+    silent = ", ".join(map(text, ("abstain", "uncertain", "-1")))
+    return f"CASE WHEN {word} = '' THEN '' WHEN {word} IN ({silent}) THEN '-1' {said} ELSE '0' END"
+
+
+def _place(bits: int) -> str:
+    """The highest bits of a double as they are; −0.0 is 0.0, and NaN has one spelling."""
+    score = quoted(SCORE)
+    zero, nan = f"WHEN {score} = 0 THEN {number(0.0)}", f"WHEN ISNAN({score}) THEN {number(float('nan'))}"
+    plain = f"CASE {zero} {nan} ELSE {score} END"
+    return f"(CAST(CAST({plain} AS BIT) AS UBIGINT) >> {EXACT - bits})"
+
+
+def _part(cuts: Sequence[float]) -> str:
+    """How many cuts a score has reached."""
+    return " + ".join(f"CASE WHEN {quoted(SCORE)} >= {number(cut)} THEN 1 ELSE 0 END" for cut in sorted(cuts))
+
+
+def _inside(window: Window, question: Question) -> str:
+    """Which trials are counted; those without a score always, unless they are dropped: whoever asked looks at them."""
+    lost = _is_nan(quoted(SCORE))
+    conditions = [f"NOT ({lost})"] if question.nan == "drop" else []
+    if window.ranges is not None:
+        inside = [f"{quoted(SCORE)} BETWEEN {number(a)} AND {number(b)}" for a, b in window.ranges]
+        conditions.append(_any([*inside, *([] if question.nan == "drop" else [lost])]))
+    return " AND ".join(conditions)
+
+
+def _any(conditions: Iterable[str]) -> str:
+    return "(" + (" OR ".join(conditions) or "FALSE") + ")"
+
+
+# ----------------------------------------------------------------------
+# Engines that answer counting questions: what trials of a shard have which score, or lie in which bin of scores.
+#
+# Each takes a sheet and a window and gives the same rows (see `cells_of_counts`), whoever it is: only the time differs.
+
+
+class Engine(Protocol):
+    """Counts the trials of a sheet."""
+
+    def __call__(self, sheet: Sheet, window: Window, /) -> pl.DataFrame:
+        """The rows: the cells, then `score`, or `place` (and `part` where there are cuts), and `n` where trials are grouped.
+
+        A score that is null or NaN is counted as such, in or out of the window. Of probabilities in bins, `low` and
+        `high` are the ends of the scores of each row.
+        """
+
+
+def by_polars(sheet: Sheet, window: Window) -> pl.DataFrame:
+    """In this process, on all cores, a piece of the file at a time.
+
+    Whole scores come as they are, one row per trial: sorting them takes less memory than grouping them. Bins are grouped.
+    """
+    plan, cells, score = sheet.plan, sheet.plan.cells, pl.col("score")
+    texts = [pl.col(name).cast(pl.Categorical) for name in cells]
+    if window.bits == EXACT and window.ranges is None and sheet.carry:
+        return sheet.rows.select(*texts, score, *id_columns(sheet)).collect(engine="streaming")
+    trials = sheet.trials
+    if window.ranges is not None:
+        lost = score.fill_null(float("nan")).is_nan()
+        trials = trials.filter(pl.any_horizontal(lost, *(score.is_between(a, b) for a, b in window.ranges)))
+    if window.bits == EXACT:
+        return trials.select(*texts, score).collect(engine="streaming")
+    place = score.map_batches(places_of(window.bits), return_dtype=pl.Int64, is_elementwise=True)
+    groups = [*(pl.col(name) for name in cells), place.alias("place")]
+    if window.cuts:
+        groups.append(pl.sum_horizontal(score >= cut for cut in sorted(window.cuts)).alias("part"))
+    ends = [score.min().alias("low"), score.max().alias("high")] if plan.options.score_kind == "probability" else []
+    return trials.group_by(groups).agg(pl.len().cast(pl.Int64).alias("n"), *ends).collect(engine="streaming")
+
+
+def by_duckdb(sheet: Sheet, window: Window) -> pl.DataFrame:
+    """In DuckDB, which puts on disk by itself what a grouping does not hold in memory."""
+    connection = _duckdb().connect()
+    try:
+        connection.execute(f"SET memory_limit = '{LIMIT}'")
+        asked = _direct(sheet)
+        source = f"read_parquet({text(sheet.opened.shard.path)})"
+        if asked is None:  # what DuckDB would read otherwise than we do comes as we read it
+            asked, source = Question({n: n for n in (*sheet.plan.cells, "score")}, sheet.plan.cells), '"sheet"'
+            _fill(connection, sheet)
+        answer = pl.DataFrame(connection.sql(counts(asked, source, window)).to_arrow_table())
+        whole = [name for name in ("place", "part", "n") if name in answer.columns]
+        answer = answer.with_columns(pl.col(whole).cast(pl.Int64))
+        if window.bits == EXACT or sheet.plan.options.score_kind != "probability":
+            return answer
+        ends = connection.execute(f'SELECT min("score"), max("score") FROM ({trials(asked, source)})').fetchone()
+        return answer.with_columns(low=pl.lit(ends[0], dtype=pl.Float64), high=pl.lit(ends[1], dtype=pl.Float64))
+    finally:
+        connection.close()
+
+
+def _direct(sheet: Sheet) -> Question | None:
+    """The question about a Parquet file as it is; None where its columns are not plainly texts and numbers, or a key is joined."""
+    opened, plan = sheet.opened, sheet.plan
+    names = opened.shape.names
+    if not opened.is_parquet or plan.key is not None or names is None or "score" not in opened.match.picks:
+        return None
+    schema = pl.read_parquet_schema(opened.shard.path)
+    columns = {n: names[at] for n, at in opened.match.picks.items() if n in (*plan.cells, "score") and at >= 0}
+    texts = [schema[theirs] for ours, theirs in columns.items() if ours != "score"]
+    if not is_plain_number(schema[columns["score"]]) or any(kind != pl.String for kind in texts):
+        return None
+    constants = {n: str(opened.shard.system) for n, at in opened.match.picks.items() if at < 0 and n in plan.cells}
+    return Question(
+        columns,
+        plan.cells,
+        constants=constants,
+        rename=plan.options.rename,
+        turn=plan.turn,
+        threshold=plan.threshold,
+    )
+
+
+def _fill(connection: Any, sheet: Sheet) -> None:
+    """A table of the trials as we read them."""
+    columns = [*sheet.plan.cells, "score"]
+    kinds = ", ".join(f"{quoted(name)} {'DOUBLE' if name == 'score' else 'VARCHAR'}" for name in columns)
+    connection.execute(f'CREATE TEMP TABLE "sheet" ({kinds})')
+    for piece in sheet.trials.select(columns).collect_batches(engine="streaming"):
+        connection.register("piece", piece)
+        connection.execute('INSERT INTO "sheet" SELECT * FROM piece')
+        connection.unregister("piece")
+
+
+def _duckdb() -> Any:
+    try:
+        import duckdb
+    except ImportError as error:
+        raise EnvironmentFault(f"--engine duckdb needs a package ({error}): pip install 'hitmiss[duckdb]'") from None
+    return duckdb
+
+
+ENGINES: Final[dict[str, Engine]] = {"polars": by_polars, "duckdb": by_duckdb}
+LIMIT: Final = "500MB"
+"""What DuckDB may hold; the rest of a grouping goes to its own files for a while."""
+
+
+def find_engine(name: str) -> Engine:
+    """The engine of a name."""
+    if name not in ENGINES:
+        raise UnknownName("engine", name, ENGINES)
+    return ENGINES[name]
+
+
+def places_of(bits: int) -> Callable[[pl.Series], pl.Series]:
+    """The highest bits of scores as they are: a bin by another name (see `bins_from_places`)."""
+
+    def places(score: pl.Series) -> pl.Series:
+        values = score.to_numpy() + 0.0  # −0.0 + 0.0 is 0.0; null becomes NaN here and null again below
+        with np.errstate(invalid="ignore", over="ignore"):
+            is_odd = np.isnan(np.add.reduce(values))  # where a score is NaN, or where both infinities are
+        if is_odd:
+            values[np.isnan(values)] = np.nan  # NaN has many spellings, some with nothing in the highest bits
+        found = pl.Series(score.name, values.view(np.int64) >> np.int64(EXACT - bits) & np.int64((1 << bits) - 1))
+        return found.set(score.is_null(), None) if score.null_count() else found
+
+    return places
+
+
+# ----------------------------------------------------------------------
+# One pass over a shard: its table opened under our names, counted by an engine, and looked at row by row where it is odd.
+#
+# The engine groups; what is ours is which counts are asked for and whether they may be trusted. Nothing is looked at row
+# by row unless the counts themselves show that something is odd (a score that is NaN, a label that is not understood): then
+# the file is read again as the door reads it, and the door's own checks tell what is wrong and where.
+
+ENOUGH: Final = 1000
+"""Faults after which a shard is not read any further."""
+
+
+def count(shard: Shard, plan: ShardPlan, window: Window | None = None) -> ShardTally:
+    """Count a shard by a plan: all trials, or those in a window. What is wrong with it is in the tally's findings."""
+    ledger, is_first = Ledger(), window is None
+    asked = Window(plan.bits, None, plan.cuts) if window is None else window
+    found = _Found()
+    facts: dict[str, Any] = {}
+    name, rows = shard.name, 0
+    sha, size = "", 0
+    try:
+        sheet = open_sheet(shard, plan, ledger, carry=is_first and plan.ids)
+        opened = sheet.opened
+        facts = {"layout": opened.match.layout, "columns": dict(opened.match.theirs)}
+        facts["has_ids"] = "item" in opened.match.picks
+        if shard.system is not None:
+            facts[SYSTEM] = shard.system
+        found = _counted(sheet, asked, is_first, ledger)
+        if opened.is_parquet:
+            rows = rows_of_parquet(shard.path)
+            sha, size = digest(shard.path) if is_first else ("", 0)
+        else:
+            rows, sha, size = sheet.read.rows, sheet.read.sha256, sheet.read.bytes
+        if not rows and not ledger.findings:
+            what = "there is a header and no row under it"
+            raise ledger.stop("empty-file", what, "give a file with rows", [Place(opened.name, 1)])
+        if sheet.ids.range is not None:
+            facts["ids"] = sheet.ids.range
+    except Stop:
+        found = _Found()
+    fact = ShardFact(name, sha if is_first else "", rows, size, facts)
+    made_by = plan.fingerprint + ("" if window is None else window.mark)
+    return ShardTally(made_by, plan.cells, (fact,), found.cells, found.ids, joined(ledger.findings), found.noted)
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """What was counted: the cells, the hashes of ids where they were asked for, what was done to scores."""
+
+    cells: Mapping[Cell, Binned] = field(default_factory=dict)
+    ids: Keys | None = None
+    noted: Mapping[str, int] = field(default_factory=dict)
+
+
+def _counted(sheet: Sheet, window: Window, is_first: bool, ledger: Ledger) -> _Found:
+    plan, ids, is_odd = sheet.plan, None, False
+    sheet.ids.wanted = is_first and not plan.ids and not plan.is_exact and sheet.identity == ["item"]
+    try:
+        answer = find_engine(plan.engine)(sheet, window)
+        if sheet.carry:
+            carried = (
+                answer if ID in answer.columns else sheet.rows.select(id_columns(sheet)).collect(engine="streaming")
+            )
+            ids, is_odd = carried[ID].to_numpy(), bool(carried[NOBODY].any())
+            if ID in answer.columns:
+                answer = answer.filter(pl.col(LISTED)).drop(ID, NOBODY, LISTED)
+        if sheet.ids.wanted and sheet.ids.first is None:  # a Parquet file: nobody has seen the ids yet
+            for frame in sheet.lazy.select("item").collect_batches(maintain_order=True, engine="streaming"):
+                sheet.ids.note(frame["item"])
+                if not sheet.ids.is_ascending:
+                    break
+        if is_first and (is_odd or _is_odd(answer, sheet)):
+            look_closely(sheet, ledger)
+    except pl.exceptions.PolarsError as error:
+        raise damaged_parquet(sheet.opened.name, error, ledger) from None
+    if ledger.findings:
+        return _Found()
+    answer, noted = _settled(answer, sheet, window)
+    return _Found(cells_of_counts(answer, plan.cells, window), ids, noted if is_first else {})
+
+
+def _is_odd(answer: pl.DataFrame, sheet: Sheet) -> bool:
+    """Whether the counts show something that the door would look at, or refuse."""
+    options = sheet.plan.options
+    column = answer["score"] if "score" in answer.columns else answer["place"]
+    if column.null_count() or (options.nan_rule == "refuse" and _counting_is_nan(answer, sheet.plan.bits).any()):
+        return True
+    if options.score_kind == "probability" and answer.height:
+        low, high = ("low", "high") if "low" in answer.columns else ("score", "score")
+        if not (answer[low].fill_nan(None).min() or 0.0) >= 0.0 or (answer[high].fill_nan(None).max() or 0.0) > 1.0:  # type: ignore[operator]
+            return True
+    return bool(_words(answer, options).problems) or conflicts(sheet.lazy, sheet.plan.key, options)
+
+
+def _words(answer: pl.DataFrame, options: ReadSpec) -> Reading:
+    words = [w for name in ("label", "decision") if name in answer.columns for w in answer[name].unique().to_list()]
+    labels = set(answer["label"].unique().to_list()) if "label" in answer.columns else set()
+    decided = {w for w in words if w not in ("", "0", "1", "-1", *ABSTAINED, *options.abstain)}
+    return understand(sorted(labels | decided), options.positive, options.negative, options.positive_value)
+
+
+def _counting_is_nan(answer: pl.DataFrame, bits: int) -> pl.Series:
+    if "score" in answer.columns:
+        return answer["score"].is_nan().fill_null(True)
+    return (answer["place"] & ((1 << (bits - 1)) - 1) > (0x7FF << (bits - 12))).fill_null(True)
+
+
+def look_closely(sheet: Sheet, ledger: Ledger) -> None:
+    """Read a shard as the door does, with the door's checks: what is wrong goes into the ledger, with its row."""
+    plan, opened, words = sheet.plan, sheet.opened, set[str]()
+    for table in _door_pieces(opened, needed(opened, plan, ledger), plan, ledger):
+        stack = Stack.of([table], opened.match.theirs)
+        for name, values in plan.options.rename.items():
+            if name in stack.frame.columns:
+                stack = stack.put(pl.col(name).replace(dict(values)))
+        if "item" in stack.frame.columns:
+            check_ids(stack, ledger)
+        stack = check_scores(stack, plan.options, ledger)
+        if AT in stack.frame.columns:
+            stack = stack.keep(stack.frame[AT].is_not_null())
+        columns = [name for name in ("label", "decision") if name in stack.frame.columns]
+        words |= {w for name in columns for w in stack.frame[name].unique().to_list()}
+        reading = understand(sorted(words), *_declared(plan.options))
+        for name in columns if reading.problems else ():
+            check_labels(stack, name, reading, ledger, plan.options.abstain)
+        if sum(len(f.places) for f in ledger.findings) >= ENOUGH:
+            break
+
+
+def _door_pieces(opened: Opened, names: Sequence[str], plan: ShardPlan, ledger: Ledger) -> Iterator[Table]:
+    """The rows of a shard as the door reads them."""
+    if plan.key is None:
+        picks = {name: at for name, at in opened.match.picks.items() if name in names}
+        yield from pieces(opened, picks, Read(), ledger)
+        return
+    assert isinstance(opened, Joined)
+    yield from door_pieces(opened, names, key_of(plan.key, plan.options), plan.options, ledger)
+
+
+def _declared(options: ReadSpec) -> tuple[str | None, str | None, str | None]:
+    return options.positive, options.negative, options.positive_value
+
+
+def _settled(answer: pl.DataFrame, sheet: Sheet, window: Window) -> tuple[pl.DataFrame, dict[str, int]]:
+    """What the door does when told to: trials without a score dropped or given the worst one; words of decisions read."""
+    plan = sheet.plan
+    reading = _words(answer, plan.options)
+    if "decision" in plan.cells and plan.threshold is None:
+        answer = answer.with_columns(decision=_said(reading, plan.options))
+    nan, rule = _counting_is_nan(answer, window.bits), plan.options.nan_rule
+    if not nan.any():
+        return answer, {}
+    n = int(answer.filter(nan)["n"].sum()) if "n" in answer.columns else int(nan.sum())
+    lost, answer = answer.filter(nan), answer.filter(~nan)
+    if rule == "worst":
+        answer = pl.concat([answer, _worst(lost, plan, window, reading)])
+    return answer, {f"on-nan:{rule}": n}
+
+
+def _said(reading: Reading, options: ReadSpec) -> pl.Expr:
+    """A decision as text: 1, 0, -1 where it was withheld, empty where the call failed."""
+    words = pl.col("decision").cast(pl.String)
+    said = pl.when(words.is_in(list(reading.positive_words))).then(pl.lit("1")).otherwise(pl.lit("0"))
+    return (
+        pl.when(words == "")
+        .then(words)
+        .when(words.is_in([*ABSTAINED, *options.abstain]))
+        .then(pl.lit("-1"))
+        .otherwise(said)
+    )
+
+
+def _worst(lost: pl.DataFrame, plan: ShardPlan, window: Window, reading: Reading) -> pl.DataFrame:
+    """Trials without a score with the worst one of their class, if that lies in the window."""
+    is_low = lost["label"].cast(pl.String).is_in(list(reading.positive_words))
+    low, high = worst_scores(plan.options.score_kind)
+    ends = [e for e in (low, high) if window.ranges is None or _covers(window, e)]
+    score = pl.select(pl.when(is_low).then(low).otherwise(high)).to_series()
+    lost = lost.with_columns(score.alias("score")).filter(score.is_in(ends))
+    if "decision" in plan.cells and plan.threshold is not None:
+        lost = lost.with_columns(decision=decided(plan.threshold).cast(lost.schema["decision"]))
+    if window.bits == EXACT:
+        return lost
+    place = places_of(window.bits)(lost["score"]).alias("place")
+    if window.cuts:
+        lost = lost.with_columns(
+            part=pl.sum_horizontal(pl.col("score") >= c for c in window.cuts).cast(lost.schema["part"])
+        )
+    return lost.drop("score").with_columns(place)
+
+
+def _covers(window: Window, score: float) -> bool:
+    return any(first <= score <= last for first, last in window.ranges or ())
+
+
+def put(shard: Shard, plan: ShardPlan, cells: tuple[Cell, ...], firsts: tuple[float, ...], folder: str) -> int:
+    """Put every score of a shard on disk, in parts by its range, with the number of its cell; how many there were.
+
+    `firsts` are the lowest scores of the parts, ascending. Part k is `folder/…/part=k/*.parquet`.
+    """
+    ledger = Ledger()
+    sheet = open_sheet(shard, plan, ledger)
+    edges: NDArray[np.float64] = np.array(firsts)
+    part = pl.col("score").map_batches(
+        lambda s: pl.Series(s.name, (np.searchsorted(edges, s.to_numpy(), side="right") - 1).astype(np.int32)),
+        return_dtype=pl.Int32,
+        is_elementwise=True,
+    )
+    known = pl.DataFrame(dict(zip(plan.cells, zip(*cells, strict=True), strict=True))).with_row_index("code")
+    trials = sheet.trials
+    if "decision" in plan.cells and plan.threshold is None:
+        words = trials.select(pl.col("label", "decision").unique().implode()).collect(engine="streaming")
+        reading = _words(words.explode("label").explode("decision"), plan.options)
+        trials = trials.with_columns(decision=_said(reading, plan.options))
+    if plan.options.nan_rule == "worst":
+        reading = understand(sorted({cell[0] for cell in cells}), *_declared(plan.options))
+        low, high = worst_scores(plan.options.score_kind)
+        worst = pl.when(pl.col("label").is_in(list(reading.positive_words))).then(low).otherwise(high)
+        lost = pl.col("score").fill_null(float("nan")).is_nan()
+        trials = trials.with_columns(score=pl.when(lost).then(worst).otherwise("score"))
+    trials = trials.filter(pl.col("score").is_not_nan())
+    lazy = trials.join(known.lazy(), on=list(plan.cells)).select("code", "score", part.alias("part"))
+    lazy.sink_parquet(
+        pl.PartitionBy(folder, key="part", include_key=False), mkdir=True, compression="lz4", engine="streaming"
+    )
+    return sheet.read.rows
+
+
+def hashes_of(shard: Shard, plan: ShardPlan, low: int = 0, high: int = 2**64 - 1) -> Keys:
+    """The hashes of a shard's ids that lie in a range; an empty id counts twice, so that it is looked up."""
+    ledger = Ledger()
+    try:
+        sheet = open_sheet(shard, plan, ledger, _naming(plan))
+        hashed = sheet.lazy.select(hashed_id(sheet).alias(ID), (pl.col("item") == "").alias(NOBODY))
+        found = hashed.filter(pl.col(ID).is_between(low, high)).collect(engine="streaming")
+    except pl.exceptions.PolarsError as error:
+        ledger.findings or damaged_parquet(shard.name, error, ledger)
+        raise ledger.error() from None
+    except Stop:
+        raise ledger.error() from None
+    return np.concatenate([found[ID].to_numpy(), found.filter(pl.col(NOBODY))[ID].to_numpy()])
+
+
+def locate(shard: Shard, plan: ShardPlan, wanted: frozenset[int]) -> list[tuple[int, Place]]:
+    """The rows of a shard whose ids have these hashes: (hash, place), in the order of the file."""
+    ledger, found = Ledger(), list[tuple[int, Place]]()
+    sheet = open_sheet(shard, plan, ledger, _naming(plan))
+    among = pl.Series(sorted(wanted), dtype=pl.UInt64).implode()
+    for table in _door_pieces(sheet.opened, _naming(plan), plan, ledger):
+        hashed = table.frame.select(hashed_id(sheet).alias(ID))[ID]
+        for row in hashed.is_in(among).arg_true().to_list():
+            found.append((int(hashed[row]), Place(table.name, table.line(row), item=table.frame["item"][row])))
+    return found
+
+
+def _naming(plan: ShardPlan) -> list[str]:
+    """The columns that may name a trial."""
+    return ["item", "target", *plan.options.runs]
+
+
+def joined(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Findings of one kind as one, with all their places.
+
+    >>> a, b = (Finding("nan-score", "{n} NaN score{s}", "mend", (Place("s.tsv", row),)) for row in (2, 9))
+    >>> [len(f.places) for f in joined([a, b])]
+    [2]
+    """
+    groups: dict[tuple[object, ...], Finding] = {}
+    for found in findings:
+        key = (found.kind, found.what, found.fix if found.kind != "not-a-number" else "", found.column, found.each)
+        known = groups.get(key)
+        groups[key] = found if known is None else replace(known, places=(*known.places, *found.places))
+    return tuple(groups.values())
+
+
+# ----------------------------------------------------------------------
+# The passes over a shard, as plain functions: whoever runs them, wherever, gets the same tallies.
+#
+# first_pass    every trial counted, by score or by bin of scores
+# second_pass   the trials of some scores again, each with its whole score or by finer bins
+# put_pass      every score put on disk, in parts by their range
+# hashes_of     the hashes of ids, where the tallies do not carry them
+# locate        where ids are, given their hashes: for telling what is repeated
+
+
+def first_pass(shard: Shard, plan: ShardPlan) -> ShardTally:
+    """Count every trial of a shard: cell by cell, how many have which key (or bin). Faults are in the tally's findings."""
+    return count(shard, plan)
+
+
+def second_pass(shard: Shard, plan: ShardPlan, window: Window) -> ShardTally:
+    """The trials of a shard that lie in a window, counted as it says."""
+    return count(shard, plan, window)
+
+
+# ----------------------------------------------------------------------
+# Ids that stand in the shards more than once: found by their hashes, told with file and row.
+
+T = TypeVar("T")
+HASH_BYTES = 32
+"""What a hash costs while it is looked at: itself, and copies of it while hashes are sorted."""
+MOST = 1000
+"""Repeated ids that are looked up; more would say nothing new."""
+
+
+def refuse_repeats(tally: ShardTally, shards: Sequence[Shard], plan: ShardPlan, run: Executor, memory: int) -> None:
+    """Refuse where an id occurs twice in all shards. Equal hashes prove nothing: the ids themselves are compared.
+
+    Hashes that were not carried along are collected now, as many at a time as fit, by their range.
+    """
+    if are_ascending(tally):
+        return
+    if tally.ids is not None:
+        refuse_hashes(repeated(ordered(tally.ids)), shards, plan, run)
+        return
+    if not all(shard.facts.get("has_ids") for shard in tally.shards):
+        return
+    rows = sum(shard.rows for shard in tally.shards)
+    for hashed in _collected(shards, plan, run, rows, memory):
+        refuse_hashes(repeated(ordered(hashed)), shards, plan, run)
+
+
+def _collected(shards: Sequence[Shard], plan: ShardPlan, run: Executor, rows: int, memory: int) -> Iterator[Keys]:
+    """The hashes of all ids, as many at a time as fit; equal ones come together."""
+    n = max(-(-rows * HASH_BYTES // memory), 1)
+    ranges = [(part * 2**64 // n, (part + 1) * 2**64 // n - 1) for part in range(n)]
+    calls = [(shard, plan, *ends) for ends in ranges for shard in shards]
+    found = _told(run(hashes_of, calls), len(calls))
+    for _ in ranges:
+        yield np.concatenate(list(islice(found, len(shards))))
+
+
+def _told(found: Iterator[T], total: int) -> Iterator[T]:
+    for done, one in enumerate(found, 1):
+        shared.tell("looking for repeated ids", done, total)
+        yield one
+
+
+def are_ascending(tally: ShardTally) -> bool:
+    """Whether the ids of every shard stand in strictly ascending order, and the shards' stretches apart: none repeats."""
+    ranges = sorted(tuple(shard.facts["ids"]) for shard in tally.shards if shard.facts.get("ids"))
+    if len(ranges) != len(tally.shards):
+        return False
+    return all(a[1] < b[0] for a, b in pairwise(ranges))
+
+
+def repeated(hashes: Keys) -> Keys:
+    """The hashes that occur more than once, of hashes in ascending order.
+
+    >>> repeated(np.array([1, 4, 4, 4, 9], dtype=np.uint64)).tolist()
+    [4]
+    """
+    return np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
+
+
+def refuse_hashes(twice: Keys, shards: Sequence[Shard], plan: ShardPlan, run: Executor) -> None:
+    """Look repeated hashes up in the shards, and refuse the ids that really are repeated."""
+    if not len(twice):
+        return
+    wanted = frozenset(twice[:MOST].tolist())
+    groups: dict[tuple[int, str], list[Place]] = {}
+    for found in run(locate, [(shard, plan, wanted) for shard in shards]):
+        for hashed, place in found:
+            groups.setdefault((hashed, place.item or ""), []).append(place)
+    empty = [Place(p.file, p.row) for (_, item), group in groups.items() if not item for p in group]
+    places = [place for (_, item), group in groups.items() if item and len(group) > 1 for place in group]
+    if empty or places:
+        ledger = Ledger()
+        ledger.add("empty-id", "{n} row{s} without an id", "give every row its id", empty, "item", "the id is empty")
+        ledger.add(
+            "duplicate-id",
+            "{n} row{s} of repeated ids",
+            "each trial must be there once: take the others out, or merge identical rows without --stream and with --dedupe",
+            places,
+            "item",
+            "the id stands there more than once",
+        )
+        raise ledger.error()
+
+
+# ----------------------------------------------------------------------
+# Which trials of a key have a score, over all shards: ids of one side alone, and ids that are scored twice.
+
+COVERING_MOST: Final = 1000
+"""Ids of one side alone that are listed, of a shard and of the key; beyond that they are counted."""
+
+
+@dataclass(frozen=True)
+class Covering:
+    """How much of a key is scored."""
+
+    scored: int
+    listed: int
+    unlisted: int
+
+
+def settle_coverage(tally: ShardTally, shards: Sequence[Shard], plan: ShardPlan, run: Executor) -> Covering:
+    """Refuse ids that are scored twice and, unless the caller allows it, those of one side alone."""
+    assert plan.key is not None and tally.ids is not None
+    key, ledger = key_of(plan.key, plan.options), Ledger()
+    ids = ordered(tally.ids)
+    listed = ids[: int(np.searchsorted(ids, np.uint64(UNLISTED)))]
+    seen = np.zeros(key.height, dtype=bool)
+    seen[listed.astype(np.int64) % key.height] = True
+    # The scores of several systems stand in the same rows: what one lacks, all lack.
+    systems = max(len(plan.options.score_columns), 1)
+    unlisted, absent = (len(ids) - len(listed)) // systems, np.flatnonzero(~seen)
+    if not len(listed):
+        raise _nothing_common(key, shards, plan, run, ledger)
+    refuse_hashes(repeated(listed), shards, plan, run)
+    if not plan.options.allow_missing and (unlisted or len(absent)):
+        extra, column = _places_of_unlisted(shards, plan, run) if unlisted else ([], "item")
+        places = key.stack.at(pl.Series(absent[:COVERING_MOST]))
+        refuse_missing(extra, places, column, ledger, (unlisted, len(absent)))
+        raise ledger.error()
+    return Covering(key.height - len(absent), key.height, unlisted)
+
+
+def _nothing_common(key: Key, shards: Sequence[Shard], plan: ShardPlan, run: Executor, ledger: Ledger) -> Exception:
+    extra, _ = _places_of_unlisted(shards, plan, run)
+    try:
+        scored = [place.item or "" for place in extra]
+        raise no_common_id(scored, key.stack.frame["item"].to_list(), [extra[0], key.stack.place(0)], ledger)
+    except Stop:
+        return ledger.error()
+
+
+def _places_of_unlisted(shards: Sequence[Shard], plan: ShardPlan, run: Executor) -> tuple[list[Place], str]:
+    """Where ids stand that the key lacks, the first of each shard; and what the files call their ids."""
+    found = list(run(unlisted_of, [(shard, plan) for shard in shards if shard.system == shards[0].system]))
+    return [place for places, _ in found for place in places], found[0][1]
+
+
+def unlisted_of(shard: Shard, plan: ShardPlan) -> tuple[list[Place], str]:
+    """The first rows of a shard whose ids the key lacks."""
+    ledger, places = Ledger(), list[Place]()
+    assert plan.key is not None
+    opened = open_sheet(shard, plan, ledger, ["item"]).opened
+    assert isinstance(opened, Joined)
+    for piece in door_pieces(opened, ["item"], key_of(plan.key, plan.options), plan.options, ledger):
+        rows = piece.frame[AT].is_null().arg_true().to_list()
+        places += [
+            Place(piece.name, piece.line(row), item=piece.frame["item"][row])
+            for row in rows[: COVERING_MOST - len(places)]
+        ]
+        if len(places) >= COVERING_MOST:
+            break
+    return places, opened.match.theirs["item"]
+
+
+def with_key(trials: TalliedTrials, plan: ShardPlan, covering: Covering) -> TalliedTrials:
+    """Counted trials whose header tells of the key: its files, and what the scores cover of it."""
+    assert plan.key is not None
+    ledger, head = Ledger(), trials.header
+    absent = covering.listed - covering.scored
+    note_missing(covering.unlisted, absent, covering.listed, ledger)
+    named = [(Path(path).name, sha) for path, sha in zip(plan.key.paths, plan.key.sha256, strict=True)]
+    provenance: dict[str, Any] = dict(head.provenance)
+    provenance["files"] = [*provenance["files"], *({"name": name, "sha256": sha, "role": "key"} for name, sha in named)]
+    header = replace(
+        head,
+        sources=(*head.sources, *(Source(name, sha) for name, sha in named)),
+        notes=(*ledger.notes, *head.notes),
+        choices=(*ledger.choices, *head.choices),
+        coverage=(covering.scored, covering.listed) if absent else None,
+        provenance=provenance,
+    )
+    return replace(trials, header=header)

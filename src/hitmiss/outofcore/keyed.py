@@ -1,0 +1,561 @@
+"""The first look at shards and their key: what the columns are, and each shard as a table that an engine can count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import polars as pl
+
+from hitmiss.core import shared
+from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.question import SYSTEM, ReadSpec, find, shown
+from hitmiss.core.trials import FIXED
+from hitmiss.io.checks import check_ids, check_labels, check_repeats, to_numbers
+from hitmiss.io.columns import Match, Reading, Role, refuse_undeclared, same_class, understand
+from hitmiss.io.diagnostics import Ledger, Place, Stop, quoted
+from hitmiss.io.parse import Table, expand
+from hitmiss.io.tables import Stack, is_plain_number
+from hitmiss.outofcore.plan import KeyFiles, Shard, ShardPlan
+from hitmiss.outofcore.shards import Opened, Read, digest, open_shard, pieces, trials_expected
+from hitmiss.stats import sketch
+
+# ----------------------------------------------------------------------
+# The key of streamed scores: read piece by piece as the door reads it, checked, kept small, and joined with the scores.
+#
+# Ids stay texts, all other columns are codes. Scores get the columns that are taken from the key and `AT`, the row of the key
+# that their id is in. That row names a trial exactly, so by it repeated ids are found, ids that the key lacks, and ids
+# without a score.
+
+INDEX_BYTES: Final = 40
+"""A row while it is joined (its place among the ids), and the row once more where it is scored."""
+AT: Final = "row of the key"
+UNLISTED: Final = 2**64 - 1
+FROM_KEY: Final = -1
+"""The position of a column that the file of scores does not have."""
+BESIDE: Final = "of the key: "
+"""Before the name of a column that both sides have."""
+
+
+@dataclass(frozen=True)
+class Joined(Opened):
+    """A file of scores and the key: `match` tells of the columns of both, `own` of those of the scores."""
+
+    own: Match
+    key: KeyFiles
+
+
+@dataclass(frozen=True, eq=False)
+class Key:
+    """A key that was read."""
+
+    files: KeyFiles
+    stack: Stack
+    reading: Reading
+
+    @property
+    def height(self) -> int:
+        """How many trials it lists."""
+        return self.stack.frame.height
+
+    @property
+    def bytes(self) -> int:
+        """What it takes in memory."""
+        return _size(self.stack.frame)
+
+    def beside(self, lazy: pl.LazyFrame, first: int = 0) -> pl.LazyFrame:
+        """Scores with the columns of the key beside them; `first`: what its first row counts as."""
+        taken = [pl.col(name).cast(pl.String) for name in self.files.columns]
+        shared = [pl.col(name).cast(pl.String).alias(BESIDE + name) for name in self.files.shared]
+        at = pl.int_range(first, first + pl.len(), dtype=pl.UInt64).alias(AT)
+        key = self.stack.frame.lazy().select(*self.files.on, *taken, *shared, at)
+        mine = pl.exclude([name for name in self.files.columns if name not in self.files.on])
+        said = [pl.col(name).alias(f"{BESIDE}{name}, as scored") for name in self.files.shared]
+        return lazy.select(mine, *said).join(key, on=list(self.files.on), how="left", maintain_order="left")
+
+    def first(self, system: str | None, options: ReadSpec) -> int:
+        """What the first row counts as: the rows of a further system follow on."""
+        return 0 if system is None else options.score_columns.index(system) * self.height
+
+
+def conflicts(lazy: pl.LazyFrame, key: KeyFiles | None, options: ReadSpec) -> bool:
+    """Whether scores and key seem to say different things in a column that both have."""
+    if key is None or not key.shared:
+        return False
+    differ = []
+    for name in key.shared:
+        renamed = dict(options.rename.get(name, {}))
+        mine, theirs = (pl.col(c).replace(renamed) for c in (f"{BESIDE}{name}, as scored", BESIDE + name))
+        differ.append(((mine != theirs) & pl.col(AT).is_not_null()).any().alias(name))
+    return any(lazy.select(differ).collect(engine="streaming").row(0))
+
+
+def door_pieces(opened: Joined, names: Sequence[str], key: Key, options: ReadSpec, ledger: Ledger) -> Iterator[Table]:
+    """A file of scores as the door reads it, with its rows of the key; what the two say differently is found."""
+    wanted = (*names, *key.files.on, *key.files.shared)
+    picks = {name: at for name, at in opened.own.picks.items() if name in wanted}
+    first = key.first(opened.shard.system, options)
+    for piece in pieces(Opened(opened.shard, opened.shape, opened.own), picks, Read(), ledger):
+        frame = key.beside(piece.frame.lazy(), first).collect()
+        _refuse_conflicts(replace(piece, frame=frame), opened.own.theirs, key, options, ledger)
+        yield Table(piece.name, frame, piece.first_line, piece.lines)
+
+
+def _refuse_conflicts(table: Table, theirs: Mapping[str, str], key: Key, options: ReadSpec, ledger: Ledger) -> None:
+    for name in key.files.shared:
+        stack = Stack.of([table], theirs)
+        renamed = dict(options.rename.get(name, {}))
+        ours, other = (table.frame[column].replace(renamed) for column in (f"{BESIDE}{name}, as scored", BESIDE + name))
+        stack = stack.put(ours.alias(name))
+        listed = table.frame[AT].is_not_null()
+        if name == "label":
+            words = {*ours.unique(), *(w for w in other.unique() if w is not None)}
+            reading = understand(sorted(words), options.positive, options.negative, options.positive_value)
+            check_labels(stack, name, reading, ledger)
+            ours, other = (values.is_in(list(reading.positive_words)) for values in (ours, other))
+        differ = ((ours != other) & listed).fill_null(False)
+        if differ.any():
+            kind = "label-conflict" if name == "label" else "column-conflict"
+            what = f"{{n}} row{{s}} with another {name} than in the key"
+            fix = "make both files say the same, or take the column out of one"
+            ledger.add(kind, what, fix, stack.places(differ, name), stack.title(name), f"the key says another {name}")
+
+
+def beside(opened: Opened, key: KeyFiles) -> Joined:
+    """A file of scores with the columns that are taken from the key."""
+    picks = {**opened.match.picks, **dict.fromkeys(key.columns, FROM_KEY)}
+    theirs = {**{name: name for name in key.columns}, **opened.match.theirs}
+    slices = tuple(dict.fromkeys((*opened.match.slices, *(name for name in key.columns if name != "label"))))
+    match = replace(opened.match, picks=picks, theirs=theirs, slices=slices)
+    return Joined(opened.shard, opened.shape, match, opened.match, key)
+
+
+def look_at_key(given: str | Sequence[str], options: ReadSpec, ledger: Ledger) -> list[Opened]:
+    """The files of a key, recognised; all must be of one kind."""
+    opened = [open_shard(Shard(str(path)), options, ledger, "key") for path in expand(given)]
+    for one in opened[1:]:
+        if set(one.match.picks) != set(opened[0].match.picks):
+            what = f"its columns differ from those of {opened[0].name}"
+            raise ledger.stop("shards-differ", what, "give shards of one kind", [Place(one.name, 1)])
+    return opened
+
+
+def files_of(key: Sequence[Opened], scores: Opened, keep: Sequence[str]) -> KeyFiles:
+    """What is taken from a key: the label, and the columns to be kept that it has."""
+    theirs, ours = key[0].match.picks, scores.match.picks
+    on = tuple(name for name in ("item", "target") if name in theirs and name in ours)
+    shared = tuple(name for name in theirs if name in ours and name not in ("item", SYSTEM, *on))
+    columns = tuple(
+        dict.fromkeys(("label", *(name for name in ("target", *keep) if name in theirs and name not in on)))
+    )
+    paths = tuple(one.shard.path for one in key)
+    return KeyFiles(paths, tuple(digest(path)[0] for path in paths), on, columns, shared)
+
+
+_read: dict[tuple[KeyFiles, str], Key] = {}
+"""The last key that this process has read: a pass over a shard needs it again and again."""
+
+
+def key_of(files: KeyFiles, options: ReadSpec) -> Key:
+    """The key, read where this process has not read it before."""
+    if (files, repr(options)) not in _read:
+        for path, sha in zip(files.paths, files.sha256, strict=True):
+            if digest(path)[0] != sha:
+                raise DataError(f"{Shard(path).name}: the key has changed since it was first read; begin again")
+        read_key(files, options, Ledger(), None)
+    return _read[files, repr(options)]
+
+
+def read_key(files: KeyFiles, options: ReadSpec, ledger: Ledger, memory: int | None) -> Key:
+    """Read a key, with every fault that the door would find in the ledger; one that memory cannot hold is refused."""
+    _read.clear()
+    tables: list[Table] = []
+    theirs: dict[str, str] = {}
+    rows = size = 0
+    sides = [open_shard(Shard(path), options, ledger, "key") for path in files.paths]
+    for opened in sides:
+        theirs = dict(opened.match.theirs)
+        picks = {
+            name: opened.match.picks[name] for name in dict.fromkeys((*files.on, "item", *files.columns, *files.shared))
+        }
+        read, expected = Read(), trials_expected([opened])
+        for piece in pieces(opened, picks, read, ledger):
+            tables.append(_checked(piece, files, theirs, ledger))
+            rows, size = rows + piece.frame.height, size + _size(tables[-1].frame)
+            shared.tell(f"rows of the key {opened.name}", min(read.rows, expected), expected)
+            _refuse_large(rows, size, memory, sides)
+        if not read.rows:
+            what = "there is a header and no row under it"
+            raise ledger.stop("empty-file", what, "give a file with rows", [Place(opened.name, 1)])
+    stack = Stack.of(tables, theirs)
+    stack = replace(stack, frame=stack.frame.rechunk())
+    reading = _read_words(stack, options, ledger)
+    _check_repeats(stack, files, options, ledger)
+    key = Key(files, stack, reading)
+    if not ledger.findings:
+        _read[files, repr(options)] = key
+    return key
+
+
+def _checked(piece: Table, files: KeyFiles, theirs: dict[str, str], ledger: Ledger) -> Table:
+    """Some rows of a key: ids as texts, all else as codes; only what tells their lines is kept beside them."""
+    check_ids(Stack.of([piece], theirs), ledger)
+    coded = [name for name in piece.frame.columns if name not in (*files.on, "item")]
+    return Table(
+        piece.name, piece.frame.with_columns(pl.col(coded).cast(pl.Categorical)), piece.first_line, piece.lines
+    )
+
+
+def _size(frame: pl.DataFrame) -> int:
+    return int(frame.estimated_size()) + INDEX_BYTES * frame.height
+
+
+def _refuse_large(rows: int, size: int, memory: int | None, sides: Sequence[Opened]) -> None:
+    if memory is not None and rows > sketch.LARGE and size > memory // 2:
+        expected = max(rows, trials_expected(sides))
+        enough = 2 * size / rows * expected / 1e9 + 0.1
+        raise UsageError(
+            f"a key of about {expected:,} rows does not fit into half of --memory, and every piece of the scores is joined with "
+            f"it; raise --memory to {enough:.1f}GB, or write the labels into the score files"
+        )
+
+
+def _read_words(stack: Stack, options: ReadSpec, ledger: Ledger) -> Reading:
+    renamed = dict(options.rename.get("label", {}))
+    labels = stack.frame["label"]
+    words = [renamed.get(word, word) for word in labels.unique().cast(pl.String).to_list()]
+    reading = understand(sorted(set(words)), options.positive, options.negative, options.positive_value)
+    if reading.problems:
+        check_labels(stack.put(labels.cast(pl.String).replace(renamed).alias("label")), "label", reading, ledger)
+    return reading
+
+
+def _check_repeats(stack: Stack, files: KeyFiles, options: ReadSpec, ledger: Ledger) -> None:
+    """Ids that are in the key more than once, told as the door tells them: by all columns of their rows."""
+    ids = stack.frame.select(files.on)
+    named = ids["item"] if files.on == ("item",) else ids.to_struct("id")
+    if named.n_unique() == len(named):
+        return
+    suspects = stack.frame["item"].filter(named.is_duplicated()).unique()
+    tables: list[Table] = []
+    theirs: dict[str, str] = {}
+    for path in files.paths:
+        opened = open_shard(Shard(path), options, Ledger(), "key")
+        theirs = dict(opened.match.theirs)
+        tables += _rows_of(opened, suspects)
+    every = Stack.of(tables, theirs)
+    for name, values in options.rename.items():
+        if name in every.frame.columns:
+            every = every.put(pl.col(name).replace(dict(values)))
+    names = [name for name in ("item", "target") if name in every.frame.columns]
+    check_repeats(every, names, True, options, ledger)
+    if "target" in names and "target" not in files.on and not ledger.findings:
+        # The key lists an item once a target, and the scores do not say which of them they are about.
+        fix = "say which one it is with --column target=NAME"
+        raise ledger.stop("missing-column", "there is no column for the target", fix, [every.place(0)], "target")
+
+
+def _rows_of(opened: Opened, items: pl.Series) -> list[Table]:
+    """The whole rows of some ids."""
+    found = []
+    for piece in pieces(opened, opened.match.picks, Read(), Ledger()):
+        where = piece.frame["item"].is_in(items.implode())
+        lines = np.array([piece.line(row) for row in where.arg_true().to_list()], dtype=np.int64)
+        found.append(Table(piece.name, piece.frame.filter(where), lines=lines))
+    return found
+
+
+# ----------------------------------------------------------------------
+# The first look at shards and their key: what the columns are, how many trials to expect, which way scores point.
+
+LEAST: Final = 10**7
+"""What is left of the memory for the scores, however large the key is."""
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What a first look tells.
+
+    opened     the shards with their columns, those of the key included
+    key        the key, where there is one; it was read and checked
+    expected   about how many trials there are
+    turned     whether a higher score means the negative class
+    memory     what the key leaves of it
+    columns    the wanted columns, by the names that they are stored under
+    """
+
+    opened: Sequence[Opened]
+    key: KeyFiles | None
+    expected: int
+    turned: bool
+    memory: int
+    columns: Sequence[str]
+
+
+def look(
+    shards: Sequence[Shard], key: str | Sequence[str] | None, options: ReadSpec, columns: Sequence[str], memory: int
+) -> Looked:
+    """Recognise the columns of every shard and of the key, which is read; `columns` are wanted from either."""
+    opened = look_at_shards(shards, options, "both" if key is None else "scores")
+    ledger = Ledger()
+    try:
+        if key is None:
+            refuse_undeclared(options, _names(opened), opened[0].name, ledger)
+            columns = found_columns(columns, opened[0])
+            return Looked(opened, None, trials_expected(opened), is_turned(opened, options), memory, columns)
+        return _with_key(opened, key, options, columns, memory, ledger)
+    except Stop:
+        raise ledger.error() from None
+
+
+def _with_key(
+    opened: Sequence[Opened],
+    given: str | Sequence[str],
+    options: ReadSpec,
+    columns: Sequence[str],
+    memory: int,
+    ledger: Ledger,
+) -> Looked:
+    if set(options.runs) - {SYSTEM}:
+        raise UsageError("a key is not joined with several runs at a time; leave --stream out")
+    sides = look_at_key(given, options, ledger)
+    refuse_undeclared(options, (*_names(opened), *_names(sides)), opened[0].name, ledger)
+    columns = found_columns(columns, opened[0], sides[0])
+    files = files_of(sides, opened[0], columns)
+    key = read_key(files, options, ledger, memory)
+    if ledger.findings:
+        raise ledger.error()
+    joined = [beside(one, files) for one in opened]
+    expected = min(trials_expected(opened), key.height)
+    return Looked(joined, files, expected, _is_reversed(key.reading, options), max(memory - key.bytes, LEAST), columns)
+
+
+def found_columns(columns: Sequence[str], *sides: Opened) -> list[str]:
+    """Columns to group or draw by, as they are stored; one that no file has is refused."""
+    there = list(dict.fromkeys(name for side in sides for name in side.match.picks))
+    found = {name: find(name, there) for name in columns}
+    for name, column in found.items():
+        if column is None:
+            raise UnknownName("column", name, [shown(c) for c in there if c not in FIXED])
+    return [column for column in found.values() if column is not None]
+
+
+def look_at_shards(shards: Sequence[Shard], options: ReadSpec, role: Role = "both") -> list[Opened]:
+    """Recognise the columns of every shard; all must be of one kind."""
+    ledger = Ledger()
+    found: list[Opened] = []
+    for shard in shared.each(shards, "looking at the shards"):
+        try:
+            found.append(open_shard(shard, options, ledger, role))
+            first = next(one for one in found if one.shard.system == shard.system)
+            if set(found[-1].match.picks) != set(first.match.picks):
+                what = f"its columns differ from those of {first.name}"
+                ledger.add("shards-differ", what, "give shards of one kind", [Place(found[-1].name, 1)])
+        except Stop:
+            continue
+    if ledger.findings:
+        raise ledger.error()
+    return found
+
+
+def _names(opened: Sequence[Opened]) -> tuple[str, ...]:
+    """The names of all columns; where there is no header, positions in both spellings."""
+    found: dict[str, None] = {}
+    for one in opened:
+        if one.match.has_header:
+            found |= dict.fromkeys(one.shape.names or one.shape.first[0])
+        else:
+            found |= dict.fromkeys(said.format(i + 1) for i in range(one.shape.width) for said in ("{}", "column_{}"))
+    return tuple(found)
+
+
+def is_turned(opened: Sequence[Opened], options: ReadSpec) -> bool:
+    """Whether a higher score means the negative class, as far as the caller and the first rows tell."""
+    if options.higher is None:
+        return False
+    rows = {
+        row[o.match.picks["label"]]
+        for o in opened
+        for row in o.shape.first[o.match.has_header and o.shape.names is None :]
+    }
+    return _is_reversed(understand(sorted(rows), options.positive, options.negative, options.positive_value), options)
+
+
+def _is_reversed(reading: Reading, options: ReadSpec) -> bool:
+    higher = options.higher
+    return higher is not None and same_class(higher, reading.negative) and not same_class(higher, reading.positive)
+
+
+# ----------------------------------------------------------------------
+# A shard as a table under our names that an engine can query, however it is stored.
+#
+# A Parquet file is scanned by the engine. Every other file (text, JSON lines, archives, columns of odd types) is read by our
+# own reader, piece by piece, as a source that the engine takes the pieces from: memory holds one piece of it.
+
+ID, NOBODY, LISTED = " id", " without an id", " listed"
+"""Names that no column of ours has."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sheet:
+    """A shard as a table under our names: texts, never null; `score` a number, null where the file has none to read.
+
+    opened     what was recognised
+    lazy       the rows; with a key, its columns beside them, and `AT` (null where the key lacks the id)
+    read       what the last reading of the file found; a Parquet file is read by the engine and says nothing here
+    ids        what is noted of ids on the way
+    carry      whether whoever counts whole scores shall bring the hashes of ids along, to spare a second reading
+    """
+
+    opened: Opened
+    plan: ShardPlan
+    lazy: pl.LazyFrame
+    read: Read
+    ids: Ids
+    carry: bool = False
+
+    @property
+    def identity(self) -> list[str]:
+        """The columns that name a trial."""
+        return [n for n in ("item", "target", *self.plan.options.runs) if n in self.opened.match.picks]
+
+    @property
+    def rows(self) -> pl.LazyFrame:
+        """The rows as they are counted: values renamed, scores turned round, decisions at a threshold made."""
+        plan, score = self.plan, pl.col("score")
+        renamed = [pl.col(name).replace(dict(to)) for name, to in plan.options.rename.items() if name in plan.cells]
+        turned = {"": score, "sign": -score, "complement": 1 - score}[plan.turn]
+        lazy = self.lazy.with_columns(*renamed, turned.alias("score"))
+        if "decision" in plan.cells and plan.threshold is not None:
+            lazy = lazy.with_columns(decision=decided(plan.threshold))
+        return lazy
+
+    @property
+    def trials(self) -> pl.LazyFrame:
+        """The rows that are trials: those that the key lists, where there is one."""
+        return self.rows if self.plan.key is None else self.rows.filter(pl.col(AT).is_not_null())
+
+
+@dataclass
+class Ids:
+    """Ids as they pass by in the order of a file: whether they ascend, which proves that none of them repeats."""
+
+    wanted: bool = False
+    is_ascending: bool = True
+    first: str | None = None
+    last: str = ""
+
+    def note(self, items: pl.Series) -> None:
+        """The next ones."""
+        if not (self.wanted and self.is_ascending and len(items)):
+            return
+        follows = self.first is None or items[0] > self.last
+        self.is_ascending = follows and items[0] != "" and bool((items[1:] > items[:-1]).all())
+        self.first, self.last = items[0] if self.first is None else self.first, items[-1]
+
+    @property
+    def range(self) -> list[str] | None:
+        """The first and the last id, where all ascend."""
+        return [self.first, self.last] if self.wanted and self.is_ascending and self.first is not None else None
+
+
+def open_sheet(
+    shard: Shard, plan: ShardPlan, ledger: Ledger, columns: Sequence[str] | None = None, carry: bool = False
+) -> Sheet:
+    """Recognise the columns of a shard and make a table of it; `columns`: those to be read, where not all that are counted."""
+    own = open_shard(shard, plan.options, ledger, "both" if plan.key is None else "scores")
+    opened = own if plan.key is None else beside(own, plan.key)
+    wanted = columns if columns is not None else needed(opened, plan, ledger)
+    key = None if plan.key is None else key_of(plan.key, plan.options)
+    names = wanted if key is None else [*wanted, *key.files.on, *key.files.shared]
+    picks = {name: at for name, at in own.match.picks.items() if name in names}
+    read, ids = Read(), Ids()
+    lazy = _scanned(own, picks) if own.is_parquet else None
+    if lazy is None:
+        lazy = _streamed(own, picks, read, ids, plan.options, ledger)
+    if key is not None:
+        lazy = key.beside(lazy, key.first(shard.system, plan.options))
+    if "score" not in picks and "score" in wanted:
+        lazy = lazy.with_columns(score=pl.lit(0.0))  # decisions alone are counted as if all scores were the same
+    return Sheet(opened, plan, lazy, read, ids, carry and "item" in opened.match.picks)
+
+
+def needed(opened: Opened, plan: ShardPlan, ledger: Ledger) -> list[str]:
+    """The columns that are counted; one that the plan keeps and the file lacks is a fault."""
+    picks = opened.match.picks
+    has_decision = plan.threshold is not None or "decision" in picks
+    absent = [name for name in plan.keep if name not in picks and not (name == "decision" and has_decision)]
+    if absent:
+        there = ", ".join(map(quoted, picks))
+        what = f"there is no column {quoted(absent[0])}; there are {there}"
+        fix = f"say which one it is with --column {absent[0]}=NAME"
+        raise ledger.stop("missing-column", what, fix, [Place(opened.name, 1)], absent[0])
+    names = ["item", "target", *plan.options.runs, "label", "score", *plan.keep]
+    return [name for name in dict.fromkeys(names) if name in picks or name == "score"]
+
+
+def _scanned(opened: Opened, picks: Mapping[str, int]) -> pl.LazyFrame | None:
+    """A Parquet file as the engine reads it; None where a column is of a type that wants a closer look."""
+    names = opened.shape.names
+    assert names is not None
+    lazy = pl.scan_parquet(opened.shard.path, glob=False)
+    schema, columns = lazy.collect_schema(), []
+    for ours, at in picks.items():
+        if at < 0:  # the name of the system
+            columns.append(pl.lit(opened.shard.system).alias(ours))
+            continue
+        kind, column = schema[names[at]], pl.col(names[at])
+        if ours in opened.match.numeric:
+            if not is_plain_number(kind):
+                return None  # dates, booleans and the like are no scores, long whole numbers may not fit
+            columns.append(column.cast(pl.Float64).alias(ours))
+        elif kind.is_nested() or kind in (pl.Object, pl.Duration, pl.Binary):
+            return None
+        else:
+            columns.append((column if kind == pl.String else column.cast(pl.String)).fill_null("").alias(ours))
+    return lazy.select(columns)
+
+
+def _streamed(
+    opened: Opened, picks: Mapping[str, int], read: Read, ids: Ids, options: ReadSpec, ledger: Ledger
+) -> pl.LazyFrame:
+    """Any other file, read piece by piece by our own reader for an engine that takes the pieces as they come."""
+    from polars.io.plugins import register_io_source
+
+    def source(columns: list[str] | None, predicate: pl.Expr | None, *_: int | None) -> Iterator[pl.DataFrame]:
+        read.begin()
+        chosen = list(picks) if columns is None else columns
+        wanted = {name: at for name, at in picks.items() if name in chosen or name == "item"} or dict(picks)
+        for piece in pieces(opened, wanted, read, ledger, quick=True):
+            frame = piece.frame
+            if "score" in wanted:
+                frame = frame.with_columns(to_numbers(frame["score"], options.decimal_sign)[0].alias("score"))
+            if "item" in wanted:
+                ids.note(frame["item"])
+            frame = frame.select(chosen)
+            yield frame if predicate is None else frame.filter(predicate)
+            shared.tell(f"rows of {opened.name}", read.rows, None)
+
+    schema = {name: pl.Float64() if name == "score" else pl.String() for name in picks}
+    return register_io_source(source, schema=schema)
+
+
+def id_columns(sheet: Sheet) -> list[pl.Expr]:
+    """The hash of each row's id, whether the id is empty, and whether the row is a trial."""
+    listed = pl.lit(True) if sheet.plan.key is None else pl.col(AT).is_not_null()
+    return [hashed_id(sheet).alias(ID), (pl.col("item") == "").alias(NOBODY), listed.alias(LISTED)]
+
+
+def hashed_id(sheet: Sheet) -> pl.Expr:
+    """A hash of what must be there once: the id, with its target and run where there are any; or its row of the key."""
+    if sheet.plan.key is not None:
+        return pl.col(AT).fill_null(pl.lit(UNLISTED, dtype=pl.UInt64))
+    named = sheet.identity
+    return pl.col("item").hash() if named == ["item"] else pl.struct(named).hash()
+
+
+def decided(threshold: float) -> pl.Expr:
+    """The decision at a threshold, as text."""
+    return pl.when(pl.col("score") >= threshold).then(pl.lit("1")).otherwise(pl.lit("0"))

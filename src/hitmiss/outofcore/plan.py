@@ -1,0 +1,819 @@
+"""The counting plan, and the tallies that come of it: how many trials have which score, cell by cell; they serialise, seal and merge exactly."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, Final, Literal, Protocol, TypeVar
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from hitmiss.core import artifacts
+from hitmiss.core.errors import DataError, IncompleteRun, UsageError
+from hitmiss.core.question import SYSTEM, OnNan, ReadSpec
+from hitmiss.core.tally import Tally
+from hitmiss.core.trials import combined, text_codes
+from hitmiss.engine.resample import Rows
+from hitmiss.io.diagnostics import Finding
+from hitmiss.stats.intervals import Steps
+from hitmiss.stats.sketch import COARSE, EXACT, Keys, bins_of, first_key, keys_of, scores_of
+
+# ----------------------------------------------------------------------
+# What is counted, settled once and for whoever counts: polars, DuckDB, a warehouse, the tasks of a cluster.
+#
+#     ShardPlan    how shards are read and what their trials are told apart by: one for an evaluation
+#     Question     the same for one table whose columns are known: what an engine compiles
+#     Window       the scores that a pass is about (all of them in a first one), and how finely they are counted
+#
+# An engine answers a question with counts: a row for each cell and score (or bin of scores) and how many trials it holds.
+# Counts are whole numbers, so tables may be cut and merged in any way. Scores are counted by an integer key in their order
+# (`stats.keys`); a bin is a prefix of its bits, so bins of any engine are the same bins. Pass one counts bins; pass two the
+# exact scores inside the windows where a figure is decided; figures that need every score read them all, window by window.
+
+Turn = Literal["", "sign", "complement"]
+"""What makes a higher score mean the positive class: nothing, −score, or 1 − score."""
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One file of trials; of a file with the scores of several systems, those of one. Told apart by content, never by place."""
+
+    path: str
+    system: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The file's name, without its folder."""
+        return self.path.replace("\\", "/").rpartition("/")[2]
+
+
+@dataclass(frozen=True)
+class KeyFiles:
+    """The key of the scores, which travels as the paths of its files: whoever makes a pass reads it once.
+
+    sha256    of each file
+    on        the columns that name a trial on both sides
+    columns   what is taken from the key: the label, slices
+    shared    columns of both sides, which must agree
+    """
+
+    paths: tuple[str, ...]
+    sha256: tuple[str, ...]
+    on: tuple[str, ...] = ("item",)
+    columns: tuple[str, ...] = ("label",)
+    shared: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:  # what a plan is told by: the content of the files, not where they lie
+        return f"KeyFiles({sorted(self.sha256)}, {self.on}, {self.columns}, {self.shared})"
+
+
+@dataclass(frozen=True)
+class ShardPlan:
+    """How shards are read and counted. Tallies made by different plans do not merge.
+
+    options      how files are read, as at the door
+    keep         the columns that cells are told apart by, besides the label: runs, slices of the groupings, `decision`
+    bits         of the key that scores are counted by: `EXACT`, or fewer (bins)
+    cuts         keys at which bins are cut in two: fixed thresholds, so that counts at them are exact
+    turned       whether a higher score means the negative class in the file
+    threshold    decide at it (score >= threshold), where `decision` is kept and no column has it
+    ids          whether the hash of every id (with a key: its row there) is carried along, for finding repeats
+    key          the key that the shards are joined with; None where they hold their labels
+    engine       who counts: `polars` or `duckdb`; the counts are the same
+    """
+
+    options: ReadSpec
+    keep: tuple[str, ...] = ()
+    bits: int = EXACT
+    cuts: tuple[float, ...] = ()
+    turned: bool = False
+    threshold: float | None = None
+    ids: bool = True
+    key: KeyFiles | None = None
+    engine: str = "polars"
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether every score is kept."""
+        return self.bits == EXACT
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The columns that trials are told apart by."""
+        return ("label", *self.keep)
+
+    @property
+    def turn(self) -> Turn:
+        """What is done to every score."""
+        if not self.turned:
+            return ""
+        return "complement" if self.options.score_kind == "probability" else "sign"
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of every setting: tallies with the same one are of one kind, whoever counted them.
+
+        >>> ShardPlan(ReadSpec()).fingerprint == ShardPlan(ReadSpec(), engine="duckdb").fingerprint
+        True
+        >>> ShardPlan(ReadSpec()).fingerprint == ShardPlan(ReadSpec(), bits=20).fingerprint
+        False
+        """
+        told = [f.name for f in fields(self) if f.name not in ("ids", "engine", "key")]
+        told += ["key"] if self.key is not None else []
+        settings = [(name, getattr(self, name)) for name in told]
+        return hashlib.sha256(repr(settings).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is counted of one table whose columns are known. An engine compiles it (`to polars`, `to SQL`).
+
+    columns      our names and those of the table: `score`, what the cells and the ids need
+    cells        what trials are told apart by, `label` first; texts, and empty text where there is no value
+    identity     the columns that name a trial; none where the table has no ids
+    constants    cells that no column tells: the name of a system, the target
+    rename       values of cells put in other words: (column, ((from, to), …))
+    turn         what makes a higher score mean the positive class; done before anything below
+    nan          scores that are NaN or null: `refuse` (counted as NaN, so that whoever asked finds them), `drop`, or
+                 `worst`: −inf for labels in `positive`, inf for others
+    positive     the words of the positive class, where `nan` or decisions need them
+    threshold    where `decision` is a cell and this is given: '1' where score >= threshold, else '0'
+    count        the column that says how many trials a row stands for; None: one
+    """
+
+    columns: Mapping[str, str]
+    cells: tuple[str, ...] = ("label",)
+    identity: tuple[str, ...] = ()
+    constants: Mapping[str, str] = field(default_factory=dict)
+    rename: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    turn: Turn = ""
+    nan: OnNan = "refuse"
+    positive: tuple[str, ...] = ()
+    threshold: float | None = None
+    count: str | None = None
+
+
+@dataclass(frozen=True)
+class Window:
+    """The trials that a pass counts, and how finely.
+
+    bits     of the keys that they are counted by: `EXACT`, or fewer for bins
+    ranges   the scores, as ascending ranges (first, last) with both ends included; None: all
+    cuts     scores at which bins are cut in two
+    """
+
+    bits: int = EXACT
+    ranges: tuple[tuple[float, float], ...] | None = None
+    cuts: tuple[float, ...] = ()
+
+    @cached_property
+    def mark(self) -> str:
+        """A hash of it, for the fingerprint of what it is counted by."""
+        return "+" + hashlib.sha256(repr(self).encode()).hexdigest()[:8]
+
+
+# ----------------------------------------------------------------------
+# Who makes the passes: an executor is any callable `run(function, arguments) -> results, in the order of the arguments`.
+#
+# `function` is a module-level function and each entry of `arguments` a tuple of picklable values, so that a pass may be
+# made in another process or on another machine. Results must come in order, and each as soon as it and those before it
+# are there: the caller merges and forgets them, and that is what keeps the memory bounded.
+
+T = TypeVar("T")
+
+
+class Executor(Protocol):
+    """Calls a function with each of several tuples of arguments."""
+
+    def __call__(self, function: Callable[..., T], arguments: Sequence[tuple[Any, ...]], /) -> Iterator[T]:
+        """The results, in the order of the arguments."""
+
+
+def sequential(function: Callable[..., T], arguments: Sequence[tuple[Any, ...]]) -> Iterator[T]:
+    """One call after the other, here. Polars uses every core inside a call, so this is the way on one machine.
+
+    >>> list(sequential(divmod, [(7, 2), (9, 4)]))
+    [(3, 1), (2, 1)]
+    """
+    for given in arguments:
+        yield function(*given)
+
+
+def shares_disk(run: Executor) -> bool:
+    """Whether what a pass writes into a folder is there for whoever asked for the pass: not so on a cluster."""
+    return run is sequential or isinstance(run, Processes)
+
+
+class Processes:
+    """Calls in processes of their own: for many small shards, whose reading one process cannot spread over the cores."""
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+
+    def __call__(self, function: Callable[..., T], arguments: Sequence[tuple[Any, ...]]) -> Iterator[T]:
+        """The results in order; no more calls are under way than there are workers, so few results wait."""
+        # A fork of a process in which polars has started its threads can hang: processes begin afresh.
+        with ProcessPoolExecutor(self.workers, mp_context=get_context("spawn")) as pool:
+            waiting: deque[Future[T]] = deque()
+            for given in arguments:
+                waiting.append(pool.submit(function, *given))
+                if len(waiting) > self.workers:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+
+
+# ----------------------------------------------------------------------
+# Files that are read several times must be the same each time.
+
+
+@dataclass(frozen=True)
+class Stamps:
+    """Sizes and times of files, as they were when the work began."""
+
+    noted: dict[str, tuple[int, int] | None]
+
+    @classmethod
+    def of(cls, shards: Sequence[Shard]) -> Stamps:
+        """As they are now."""
+        return cls({shard.path: _stamp(shard.path) for shard in shards})
+
+    def refuse_changes(self) -> None:
+        """Refuse where a file was written to since."""
+        changed = [path for path, stamp in self.noted.items() if _stamp(path) != stamp]
+        if changed:
+            raise DataError(f"{changed[0]} changed while it was read; evaluate again when nobody writes to it")
+
+
+def _stamp(path: str) -> tuple[int, int] | None:
+    try:
+        status = Path(path).stat()
+    except OSError:
+        return None
+    return status.st_size, status.st_mtime_ns
+
+
+# ----------------------------------------------------------------------
+# The tally of a shard: how many of its trials have which score, cell by cell. It serialises, and merges exactly.
+#
+# A cell is a combination of the label's word and the values of the columns that are kept (codec, decision …). Counts are
+# whole numbers, so merging is exact and in any order the same; a tally knows which shards and which settings it is of, so
+# that a shard counted twice, or in another way than the others, is found.
+
+Cell = tuple[str, ...]
+Counts = NDArray[np.int64]
+FORMAT: Final = 2
+MOST_CELLS: Final = 200_000
+"""Combinations of slices (and units) that are counted apart; each costs a kilobyte or so, whatever it holds."""
+LOWEST: Final = keys_of([-np.inf])[0]
+ZERO: Final = keys_of([0.0])[0]
+
+
+@dataclass(frozen=True)
+class ShardFact:
+    """A file that was counted: its name, the hash of its bytes (empty in a second pass), its size, and what was recognised."""
+
+    name: str
+    sha256: str
+    rows: int
+    bytes: int
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Binned:
+    """Bins (or whole keys), ascending, and how many trials each holds; None: one each."""
+
+    bins: Keys
+    counts: Counts | None = None
+
+    @property
+    def total(self) -> int:
+        """How many trials."""
+        return len(self.bins) if self.counts is None else int(self.counts.sum())
+
+    @property
+    def each(self) -> Counts:
+        """How many trials each bin holds."""
+        return np.ones(len(self.bins), dtype=np.int64) if self.counts is None else self.counts
+
+
+NOTHING: Final = Binned(np.zeros(0, dtype=np.uint64))
+
+
+@dataclass(frozen=True, eq=False)
+class ShardTally:
+    """What one pass over some shards found.
+
+    plan        fingerprint of the plan that it was made by (`ShardPlan.fingerprint`, and the window of a second pass)
+    names       the columns that cells are told apart by, `label` first
+    shards      the files that were counted
+    cells       bins and counts of each cell
+    ids         hashes of all ids, in any order, where the plan asks for them and they are not in ascending order anyway
+    findings    what the door found wrong; where there are any, the counts are of no use
+    noted       what the door counted: trials dropped or given a score (`on-nan`)
+    """
+
+    plan: str
+    names: tuple[str, ...]
+    shards: tuple[ShardFact, ...]
+    cells: Mapping[Cell, Binned]
+    ids: Keys | None = None
+    findings: tuple[Finding, ...] = ()
+    noted: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def n(self) -> int:
+        """How many trials."""
+        return sum(cell.total for cell in self.cells.values())
+
+    @property
+    def content(self) -> str:
+        """SHA-256 over what was counted: cells, counts and what was noted, but neither names nor places of files."""
+        about = {"names": self.names, "cells": sorted(self.cells), "noted": dict(self.noted)}
+        return hashlib.sha256(
+            (artifacts.digest(about) + artifacts.digest_of_arrays(self._arrays())).encode()
+        ).hexdigest()
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        arrays: dict[str, NDArray[Any]] = {}
+        for i, cell in enumerate(sorted(self.cells)):
+            arrays[f"bins{i}"] = self.cells[cell].bins
+            counts = self.cells[cell].counts
+            if counts is not None:
+                arrays[f"counts{i}"] = counts
+        if self.ids is not None:
+            arrays["ids"] = self.ids
+        return arrays
+
+    def to_bytes(self) -> bytes:
+        """The tally as a file holds it: a zip of arrays and a JSON header with a digest over everything."""
+        arrays = self._arrays()
+        header = {
+            "format": FORMAT,
+            "plan": self.plan,
+            "names": list(self.names),
+            "shards": [vars(shard) | {"facts": dict(shard.facts)} for shard in self.shards],
+            "cells": [list(cell) for cell in sorted(self.cells)],
+            "findings": [vars(f) | {"places": [vars(p) for p in f.places]} for f in self.findings],
+            "noted": dict(self.noted),
+            "arrays": artifacts.digest_of_arrays(arrays),
+        }
+        text = json.dumps(artifacts.sealed(header)).encode()
+        out = io.BytesIO()
+        np.savez(out, allow_pickle=False, header=np.frombuffer(text, dtype=np.uint8), **arrays)
+        return out.getvalue()
+
+    @classmethod
+    def from_bytes(cls, data: bytes, file: str = "the tally") -> ShardTally:
+        """A tally from its bytes.
+
+        Raises
+        ------
+        DataError
+            `tally-format`: another version; `malformed-tally`: a field or an array is not of the form;
+            `edited-artifact`: the content is not what was counted; `oversized-archive`, `unreadable-file`: no archive.
+        """
+        arrays = artifacts.load_arrays(data, "tally", file)
+        try:
+            plain = json.loads(arrays.pop("header").tobytes())
+            version = plain["format"]
+        except (KeyError, ValueError, TypeError, RecursionError):
+            raise DataError(
+                f"{file} is damaged, or is no tally; count its shard again", code="malformed-tally"
+            ) from None
+        if version != FORMAT:
+            raise DataError(
+                f"{file} has format {version!r}, this version reads {FORMAT}; count again", code="tally-format"
+            )
+        header = artifacts.check(_Header, plain, "tally")
+        if not artifacts.check_seal(plain, file) or header.arrays != artifacts.digest_of_arrays(arrays):
+            raise DataError(
+                f"{file} does not match its own digest: it was edited or damaged; count its shard again",
+                code="edited-artifact",
+            )
+        cells = {tuple(cell): _binned(arrays, i, file) for i, cell in enumerate(header.cells)}
+        if (
+            len(cells) != len(header.cells)
+            or any(len(cell) != len(header.names) for cell in cells)
+            or not header.shards
+        ):
+            raise DataError(f"{file}: its cells do not fit its columns; count its shard again", code="malformed-tally")
+        ids = _whole(arrays.get("ids"), np.uint64, file)
+        return cls(header.plan, header.names, header.shards, cells, ids, header.findings, header.noted)
+
+
+@dataclass(frozen=True)
+class _Header:
+    """What the header of a tally says."""
+
+    format: int
+    plan: str
+    names: tuple[str, ...]
+    shards: tuple[ShardFact, ...]
+    cells: tuple[tuple[str, ...], ...]
+    findings: tuple[Finding, ...]
+    noted: dict[str, int]
+    arrays: str
+    digest: str
+
+
+def _whole(array: NDArray[Any] | None, kind: type[Any], file: str) -> Any:
+    """An array of a tally, flat and of its type."""
+    if array is not None and (array.ndim != 1 or array.dtype != kind):
+        raise DataError(
+            f"{file} holds {array.dtype} of shape {array.shape} where flat {np.dtype(kind)} belong; count its shard again",
+            code="malformed-tally",
+        )
+    return array
+
+
+def _binned(arrays: Mapping[str, NDArray[Any]], i: int, file: str) -> Binned:
+    """Bins and counts of a cell: bins ascending, counts of at least one trial each."""
+    bins = _whole(arrays.get(f"bins{i}"), np.uint64, file)
+    counts = _whole(arrays.get(f"counts{i}"), np.int64, file)
+    sound = bins is not None and bool((bins[1:] > bins[:-1]).all())
+    if not sound or (counts is not None and (len(counts) != len(bins) or (counts < 1).any())):
+        raise DataError(f"{file}: the counts of cell {i} are none; count its shard again", code="malformed-tally")
+    return Binned(bins, counts)
+
+
+def merge_tallies(tallies: Iterable[ShardTally]) -> ShardTally:
+    """One tally of all shards. Different settings and a shard that is there twice are refused.
+
+    Two files with the same bytes are one shard given twice: their trials would count double.
+    """
+    merged: ShardTally | None = None
+    waiting: list[ShardTally] = []
+    held = 0
+    for tally in tallies:
+        _refuse_mixture(merged or (waiting[0] if waiting else None), tally)
+        waiting.append(tally)
+        held += sum(len(cell.bins) for cell in tally.cells.values())
+        # Merging sorts: it is put off until there is as much to merge as there is already.
+        if held > 2 * (0 if merged is None else sum(len(cell.bins) for cell in merged.cells.values())):
+            merged, waiting, held = _merge([merged, *waiting] if merged else waiting), [], 0
+    if waiting:
+        merged = _merge([merged, *waiting] if merged else waiting)
+    if merged is None:
+        raise DataError("there is no tally to merge; count at least one shard")
+    _refuse_twice(merged)
+    return merged
+
+
+def _refuse_mixture(first: ShardTally | None, other: ShardTally) -> None:
+    if first is not None and (first.plan, first.names) != (other.plan, other.names):
+        raise DataError(
+            f"{other.shards[0].name} was counted with other settings than {first.shards[0].name}; "
+            "tallies merge only where every setting is the same, so count them again alike"
+        )
+
+
+def _refuse_twice(merged: ShardTally) -> None:
+    seen: dict[tuple[str, Any], str] = {}
+    for shard in merged.shards:
+        content = shard.sha256, shard.facts.get(SYSTEM)
+        if shard.sha256 and content in seen:
+            raise DataError(
+                f"{shard.name} has the same content as {seen[content]}: the shard was given twice; leave one out"
+            )
+        seen[content] = shard.name
+
+
+def _merge(parts: list[ShardTally]) -> ShardTally:
+    if len(parts) == 1:
+        return parts[0]
+    keys = sorted({cell for part in parts for cell in part.cells})
+    cells = {cell: merge_binned([part.cells[cell] for part in parts if cell in part.cells]) for cell in keys}
+    ids = [part.ids for part in parts if part.ids is not None]
+    ids = ids if len(ids) == len(parts) else []  # hashes of some are of no use
+    noted: dict[str, int] = {}
+    for part in parts:
+        for name, count in part.noted.items():
+            noted[name] = noted.get(name, 0) + count
+    shards = sorted((s for part in parts for s in part.shards), key=lambda s: (s.name, s.sha256))
+    findings = tuple(f for part in parts for f in part.findings)
+    joined = np.concatenate(ids) if ids else None
+    return ShardTally(parts[0].plan, parts[0].names, tuple(shards), cells, joined, findings, noted)
+
+
+def merge_binned(parts: list[Binned]) -> Binned:
+    """The same bins counted together.
+
+    >>> a, b = Binned(np.array([1, 4], dtype=np.uint64)), Binned(np.array([4, 9], dtype=np.uint64))
+    >>> merge_binned([a, b]).bins.tolist(), merge_binned([a, b]).each.tolist()
+    ([1, 4, 9], [1, 2, 1])
+    """
+    parts = [part for part in parts if len(part.bins)] or parts[:1]  # a combination of slices may have no trial
+    if len(parts) == 1:
+        return parts[0]
+    if all(part.counts is None for part in parts):
+        return counted(ordered(np.concatenate([part.bins for part in parts])))
+    bins = np.concatenate([part.bins for part in parts])
+    counts = np.concatenate([part.each for part in parts])
+    order = np.argsort(bins, kind="stable")
+    bins, counts = bins[order], counts[order]
+    first = np.append(True, bins[1:] != bins[:-1])
+    return Binned(bins[first], np.add.reduceat(counts, np.flatnonzero(first)))
+
+
+def cells_of_counts(answer: pl.DataFrame, cells: Sequence[str], window: Window) -> dict[Cell, Binned]:
+    """What an engine has counted, as the cells of a tally. Rows may come in any order, and rows of one group add up.
+
+    `answer` has the columns `cells`, then `score` or, of bins, `place` (and `part` where there are cuts); and `n`, or
+    none where each row is one trial.
+
+    >>> answer = pl.DataFrame({"label": ["a", "b", "a"], "score": [1.0, -0.0, 0.5], "n": [2, 1, 3]})
+    >>> {cell: binned.each.tolist() for cell, binned in cells_of_counts(answer, ["label"], Window()).items()}
+    {('a',): [3, 2], ('b',): [1]}
+    """
+    if not answer.height:
+        return {}
+    if window.bits == EXACT:
+        keys = keys_of(answer["score"].to_numpy())
+    else:
+        part = answer["part"].to_numpy() if window.cuts else None
+        keys = bins_from_places(answer["place"].to_numpy(), window, part)
+    counts = answer["n"].cast(pl.Int64).to_numpy() if "n" in answer.columns else None
+    code, values = _cell_codes(answer, cells)
+    return dict(zip(values, binned_by(code, keys, counts, len(values)), strict=True))
+
+
+def binned_by(code: NDArray[Any], keys: Keys, counts: Counts | None, n: int) -> list[Binned]:
+    """Keys counted apart by a code from 0 to n − 1; `counts` says how many trials each stands for (None: one)."""
+    order = np.argsort(code.astype(np.uint16) if n < 2**16 else code, kind="stable")  # radix, for small ones
+    ends = np.cumsum(np.bincount(code, minlength=n))
+    found: list[Binned] = []
+    for at in np.split(order, ends[:-1]):
+        if counts is None:
+            found.append(counted(ordered(keys[at])))
+            continue
+        at = at[np.argsort(keys[at], kind="stable")]
+        starts = np.flatnonzero(np.append(True, keys[at][1:] != keys[at][:-1])[: len(at)])
+        found.append(Binned(keys[at][starts], np.add.reduceat(counts[at], starts) if len(starts) else counts[at]))
+    return found
+
+
+def bins_from_places(place: NDArray[Any], window: Window, part: NDArray[Any] | None = None) -> Keys:
+    """The lowest key of each bin, told by the highest bits of its scores as they are, and by how many cuts it has passed."""
+    raw, sign = place.astype(np.uint64), np.uint64(1 << (window.bits - 1))
+    bins = np.where(raw < sign, raw | sign, ~raw & np.uint64((1 << window.bits) - 1))
+    lowest: Keys = np.maximum(first_key(bins, window.bits), LOWEST)  # below −inf there are only NaNs
+    if part is not None:
+        cuts = np.append(np.uint64(0), keys_of(sorted(window.cuts)))
+        lowest = np.maximum(lowest, cuts[part.astype(np.int64)])
+    return lowest
+
+
+def _cell_codes(answer: pl.DataFrame, cells: Sequence[str]) -> tuple[NDArray[np.int64], list[Cell]]:
+    """The number of each row's cell, and the cells."""
+    places = [(codes, texts) for codes, texts in (text_codes(answer[name].cast(pl.String)) for name in cells)]
+    code, size = combined((codes, len(texts)) for codes, texts in places)
+    if size <= 1 << 20:
+        row = np.full(size, -1, dtype=np.int64)
+        row[code] = np.arange(len(code))  # of the rows of a cell the last one
+        held = np.flatnonzero(row >= 0)
+        number = np.zeros(size, dtype=np.int64)
+        number[held] = np.arange(len(held))
+        row, code = row[held], number[code]
+    else:
+        _, row, code = np.unique(code, return_index=True, return_inverse=True)
+    if len(row) > MOST_CELLS:
+        raise UsageError(
+            f"{', '.join(cells[1:])} have more than {MOST_CELLS:,} combinations of values, too many to be counted apart; "
+            "leave one of them out, or --stream",
+            code="too-many-values",
+        )
+    columns = [[texts[place] for place in codes[row].tolist()] for codes, texts in places]
+    return code, list(zip(*columns, strict=True))
+
+
+def ranges_of(first: Keys, last: Keys) -> tuple[tuple[float, float], ...]:
+    """Ranges of keys as ranges of scores.
+
+    >>> ranges_of(keys_of([-1.0]), keys_of([0.0]) - np.uint64(1))  # nothing between the lowest number above 0 and 0
+    ((-1.0, -5e-324),)
+    """
+    lowest, highest = keys_of([-np.inf, np.inf])
+    last = np.where(last == ZERO - np.uint64(1), last - np.uint64(1), last)  # the key that −0.0 would have
+    ends = (scores_of(np.clip(keys, lowest, highest)) + 0.0 for keys in (first, last))
+    return tuple(zip(*(end.tolist() for end in ends), strict=True))
+
+
+def truncated(keys: Keys, bits: int, cuts: tuple[float, ...]) -> Keys:
+    """The lowest key of each key's bin; a cut begins a bin of its own.
+
+    >>> truncated(keys_of([1.0, 1.3, 1.4]), 14, (1.35,)) == keys_of([1.0, 1.25, 1.35])
+    array([ True,  True,  True])
+    """
+    if bits == EXACT:
+        return keys
+    lowest: Keys = np.maximum(first_key(bins_of(keys, bits), bits), LOWEST)
+    for cut in keys_of(sorted(cuts)) if cuts else ():
+        lowest[(keys >= cut) & (lowest < cut)] = cut
+    return lowest
+
+
+def counted(keys: Keys) -> Binned:
+    """Ascending keys with repeats, counted."""
+    if len(keys) < 2:
+        return Binned(keys)
+    first = np.append(True, keys[1:] != keys[:-1])
+    if first.all():
+        return Binned(keys)
+    starts = np.flatnonzero(first)
+    return Binned(keys[starts], np.diff(np.append(starts, len(keys))).astype(np.int64))
+
+
+def ordered(keys: Keys) -> Keys:
+    """Keys in ascending order; polars sorts long arrays in half the time."""
+    if len(keys) < 2**16:
+        return np.sort(keys)
+    return pl.Series(keys).sort().to_numpy()
+
+
+# ----------------------------------------------------------------------
+# The seal on the tallies of one run: each knows how many they are, so that none can be left out unnoticed.
+
+RUN: Final = "run"
+PARTS: Final = "parts"
+
+
+def sealed(tallies: Sequence[ShardTally]) -> list[ShardTally]:
+    """The tallies of one finished run, each with the run's digest and how many shards it has."""
+    shards = sorted(shard.sha256 for tally in tallies for shard in tally.shards)
+    seal = {RUN: _digest(shards), PARTS: len(shards)}
+    return [
+        replace(tally, shards=tuple(replace(shard, facts={**shard.facts, **seal}) for shard in tally.shards))
+        for tally in tallies
+    ]
+
+
+def refuse_missing(merged: ShardTally) -> None:
+    """Refuse what lacks a part of a run, and what was never sealed since its run has not ended."""
+    for shard in merged.shards:
+        if RUN not in shard.facts:
+            raise IncompleteRun(
+                f"the tally {shard.name} is of a run that has not ended, so others may be missing; end it first, with "
+                "`hitmiss detect … --resume` or, from Python, with `hitmiss.outofcore.at_once.settle`"
+            )
+    runs: dict[tuple[str, int], list[str]] = {}
+    for shard in merged.shards:
+        runs.setdefault((str(shard.facts[RUN]), shard.facts.get(PARTS, 0)), []).append(shard.sha256)
+    for (run, parts), shards in runs.items():
+        if len(shards) != parts:
+            raise DataError(
+                f"{parts - len(shards)} of the {parts} tallies of run {run[:12]} are missing; "
+                "give all that are in its folder `tallies`",
+                code="missing-tally",
+            )
+        if _digest(shards) != run:
+            raise DataError(
+                f"the tallies of run {run[:12]} are not those that it was sealed with: one was edited or exchanged; "
+                "count the run again",
+                code="edited-artifact",
+            )
+
+
+def _digest(shards: Sequence[str]) -> str:
+    """SHA-256 over the digests of all shards of a run, in whatever order."""
+    return hashlib.sha256("".join(sorted(shards)).encode()).hexdigest()
+
+
+# ----------------------------------------------------------------------
+# The scores of cells, all of them in memory as keys: what `measure` reads its tallies from where everything was kept.
+
+SPARSE = 4
+"""Scores with fewer repeats than this on average are written out one by one: sorting them is the quicker way."""
+
+
+@dataclass(frozen=True, eq=False)
+class ExactCells:
+    """Cells of which every score is known."""
+
+    binned: Sequence[Binned]
+
+    def tally(self, positive: Rows, negative: Rows) -> Tally:
+        """The scores of some positive and some negative cells, counted together."""
+        classes = self.classes(positive, negative)
+        if classes is not None:
+            return Tally.of_sorted(scores_of(classes[0]), scores_of(classes[1]))
+        sides = [merge_binned(side) if side else NOTHING for side in self._sides(positive, negative)]
+        keys = np.sort(np.concatenate([side.bins for side in sides]), kind="stable")
+        keys = keys[np.append(True, keys[1:] != keys[:-1])[: len(keys)]]
+        return Tally(scores_of(keys), *(_below(keys, side) for side in sides))
+
+    def steps(self, positive: Rows, negative: Rows) -> Steps:
+        """What the AUC of some cells and its variance need."""
+        classes: Any = self.classes(
+            positive, negative
+        )  # keys stand in the order of the scores, and that is all it needs
+        return Steps.of_tally(self.tally(positive, negative)) if classes is None else Steps.of_classes(*classes)
+
+    def classes(self, positive: Rows, negative: Rows) -> tuple[Keys, Keys] | None:
+        """The keys of both classes, ascending, each as often as it occurs; None where they repeat much."""
+        sides = self._sides(positive, negative)
+        total, held = (sum(f(b) for side in sides for b in side) for f in (lambda b: b.total, lambda b: len(b.bins)))
+        return (_in_order(sides[0]), _in_order(sides[1])) if total <= SPARSE * held else None
+
+    def _sides(self, positive: Rows, negative: Rows) -> list[list[Binned]]:
+        return [[self.binned[row] for row in rows] for rows in (positive, negative)]
+
+
+@dataclass(frozen=True, eq=False)
+class Resident:
+    """Cells of which every score is known, asked for windows of them as if they had to be fetched."""
+
+    plan: str
+    names: tuple[str, ...]
+    cells: Mapping[Cell, Binned]
+
+    def __call__(self, window: Window) -> ShardTally:
+        """The trials in a window."""
+        found = {cell: self._within(binned, window) for cell, binned in self.cells.items()}
+        return ShardTally(self.plan, self.names, (), {cell: b for cell, b in found.items() if len(b.bins)})
+
+    def _within(self, binned: Binned, window: Window) -> Binned:
+        first, last = (keys_of([ends[i] for ends in window.ranges or ()]) for i in (0, 1))
+        starts = np.searchsorted(binned.bins, first, side="left")
+        ends = np.searchsorted(binned.bins, last, side="right")
+        where = np.concatenate([np.zeros(0, dtype=np.intp), *map(np.arange, starts, ends)])
+        keys = truncated(binned.bins[where], window.bits, window.cuts)
+        return summed(keys, None if binned.counts is None else binned.counts[where])
+
+
+def coarsened(binned: Binned, cuts: tuple[float, ...]) -> Binned:
+    """The same trials by the coarsest bins."""
+    starts = np.append(0, np.flatnonzero(np.diff(binned.bins >> np.uint64(EXACT - COARSE))) + 1)
+    starts = np.unique(np.append(starts, np.searchsorted(binned.bins, keys_of(list(cuts))) if cuts else []))
+    starts = starts[starts < len(binned.bins)].astype(np.intp)
+    counts = np.add.reduceat(binned.each, starts) if len(starts) else np.zeros(0, dtype=np.int64)
+    return Binned(truncated(binned.bins[starts], COARSE, cuts), counts)
+
+
+def summed(keys: Keys, counts: Counts | None) -> Binned:
+    """Ascending keys with repeats, their counts added up."""
+    if counts is None or not len(keys):
+        return counted(keys)
+    starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
+    return Binned(keys[starts], np.add.reduceat(counts, starts))
+
+
+def _below(keys: Keys, side: Binned) -> Counts:
+    """How many trials of a side have one of the `i` lowest keys, for every i."""
+    counts = np.zeros(len(keys) + 1, dtype=np.int64)
+    np.add.at(counts, 1 + np.searchsorted(keys, side.bins), side.each)
+    return np.cumsum(counts, out=counts)
+
+
+def _in_order(side: Sequence[Binned]) -> Keys:
+    """Every key as often as it occurs, ascending."""
+    keys = [b.bins if b.counts is None else np.repeat(b.bins, b.counts) for b in side]
+    if len(keys) < 2:
+        return keys[0] if keys else np.zeros(0, dtype=np.uint64)
+    return np.sort(np.concatenate(keys), kind="stable")  # it finds the runs that are in order already, and merges them
+
+
+# ----------------------------------------------------------------------
+# Runs whose trials all have one and the same score: bins cannot tell, so it is looked up where one bin holds all.
+
+CLOSER: Final = 44
+"""Bits that are looked at before all are: scores that agree in these have few values."""
+
+
+def single_scores(tally: ShardTally, plan: ShardPlan, fetch: Callable[[Window], ShardTally]) -> dict[Cell, float]:
+    """The score of each run that has no other one, by the values of its run columns; `tally` holds bins."""
+    runs: dict[Cell, list[Cell]] = {}
+    for cell in sorted(tally.cells):
+        runs.setdefault(cell[1 : 1 + len(plan.options.runs)], []).append(cell)
+    ends = {run: _only(tally, cells) for run, cells in runs.items()}
+    found: dict[Cell, float] = {}
+    for run, key in ends.items():
+        for bits in (CLOSER, EXACT):
+            key = None if key is None else _only(fetch(_bin(key, bits)), runs[run])
+        if key is not None:
+            found[run] = float(scores_of(np.array([key], dtype=np.uint64))[0])
+    return found
+
+
+def _only(tally: ShardTally, cells: Sequence[Cell]) -> int | None:
+    """The one bin of some cells; None where there are several."""
+    held: Mapping[Cell, object] = tally.cells
+    bins = {int(key) for cell in cells if cell in held for key in tally.cells[cell].bins[:2]}
+    return bins.pop() if len(bins) == 1 else None
+
+
+def _bin(key: int, bits: int) -> Window:
+    first = first_key(bins_of(np.array([key], dtype=np.uint64), COARSE), COARSE)
+    last = first | np.uint64((1 << (EXACT - COARSE)) - 1)
+    return Window(bits, ranges_of(first, last))

@@ -1,0 +1,307 @@
+"""Figures that need every score, read while the scores pass by in ascending order."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+
+from hitmiss.core import shared
+from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
+from hitmiss.core.tally import Floats, Tally
+from hitmiss.outofcore.count import put as put_pass
+from hitmiss.outofcore.count import second_pass
+from hitmiss.outofcore.plan import (
+    NOTHING,
+    Binned,
+    Cell,
+    ExactCells,
+    Executor,
+    Shard,
+    ShardPlan,
+    ShardTally,
+    Window,
+    binned_by,
+    merge_tallies,
+    ranges_of,
+    shares_disk,
+)
+from hitmiss.stats.forms import Form, Passing
+from hitmiss.stats.intervals import Steps, standing, whole_sum
+from hitmiss.stats.sketch import EXACT, Keys, keys_of
+
+# ----------------------------------------------------------------------
+# The AUC and its variance, read while the scores pass by in ascending order (other figures: `stats.forms.Passing`).
+#
+# The scores of a sample come as tallies of one stretch after the other. Sums are added in the very order in which they are
+# added in memory, so that the figures are the same to the last bit.
+
+
+@dataclass(eq=False)
+class Pairs:
+    """Pairs in the right order, counted in whole numbers; and the spread of the shares around a guess of their mean."""
+
+    n_positive: int
+    n_negative: int
+    guess: float
+    below: tuple[int, int] = (0, 0)
+    twice: int = 0
+    tied: int = 0
+    moments: Floats = field(default_factory=lambda: np.zeros(4))
+
+    def add(self, part: Tally) -> None:
+        """The next stretch of scores."""
+        p0, q0 = self.below
+        p, q = part.positives.astype(np.int64) + p0, part.negatives.astype(np.int64) + q0
+        gained, lost = part.positive_counts, part.negative_counts
+        under, over = q[:-1] + q[1:], p[:-1] + p[1:]
+        self.twice += int(whole_sum(gained.astype(np.int64), under))
+        self.tied += int((gained + lost)[(gained > 0) & (lost > 0)].sum())
+        right = (0.5 / max(self.n_negative, 1)) * under - self.guess
+        wrong = (1.0 - self.guess) - (0.5 / max(self.n_positive, 1)) * over
+        for i, (counts, share) in enumerate(((gained, right), (lost, wrong))):
+            self.moments[2 * i] += float(np.sum(counts * share))
+            self.moments[2 * i + 1] += float(np.sum(counts * share * share))
+        self.below = int(p[-1]), int(q[-1])
+
+    def add_classes(self, positive: Keys, negative: Keys) -> None:
+        """The next stretch, given as the keys of each class, ascending: only the positives are gone through."""
+        p0, q0 = self.below
+        held, below, upto = standing(positive, negative)
+        under, tied = below + upto + 2 * q0, upto - below
+        self.twice += int(whole_sum(held, under))
+        self.tied += int(np.sum((held + tied)[tied > 0]))
+        own = (0.5 / max(self.n_negative, 1)) * under - self.guess
+        passed = np.append(0, np.cumsum(held)) + p0  # positives before each step and after the last
+        between = np.append(below, len(negative)) - np.append(0, upto)
+        apart, level = ((1.0 - self.guess) - p / max(self.n_positive, 1) for p in (passed, passed[:-1] + 0.5 * held))
+        self.moments[0] += float(np.sum(held * own))
+        self.moments[1] += float(np.sum(held * own * own))
+        self.moments[2] += float(np.sum(between * apart)) + float(np.sum(tied * level))
+        self.moments[3] += float(np.sum(between * apart * apart)) + float(np.sum(tied * level * level))
+        self.below = p0 + len(positive), q0 + len(negative)
+
+    @property
+    def tied_mass(self) -> float:
+        """Share of trials whose score both classes have."""
+        return self.tied / max(self.n_positive + self.n_negative, 1)
+
+    def steps(self) -> Steps:
+        """What is asked of an AUC: its value to the last bit, and its variance."""
+        return KnownSteps.of(self)
+
+
+@dataclass(frozen=True, eq=False)
+class KnownSteps(Steps):
+    """An AUC whose area and variance are known."""
+
+    @classmethod
+    def of(cls, pairs: Pairs) -> KnownSteps:
+        """From counted pairs."""
+        nothing = np.zeros(0, dtype=np.int64)
+        made = cls(nothing, nothing, nothing, pairs.n_positive, pairs.n_negative, True)
+        total = pairs.n_positive * pairs.n_negative
+        made.__dict__["area"] = pairs.twice / (2 * total) if total else math.nan
+        made.__dict__["variance"] = _variance(pairs)
+        return made
+
+
+def _variance(pairs: Pairs) -> float:
+    if pairs.n_positive < 2 or pairs.n_negative < 2:
+        return math.nan
+    found = 0.0
+    for n, (first, second) in zip(
+        (pairs.n_positive, pairs.n_negative), pairs.moments.reshape(2, 2).tolist(), strict=True
+    ):
+        found += (second - first * first / n) / (n - 1) / n
+    return found
+
+
+# ----------------------------------------------------------------------
+# Figures that need every score (AUC, Cllr, Brier, PAV), for all samples of a measurement while the scores pass by.
+
+SampleKey = tuple[tuple[int, ...], tuple[int, ...]]
+"""A sample by its cells: the positive ones, and the negative ones."""
+PIECE: Final = 1 << 18
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """What needed every score, sample by sample."""
+
+    figures: Mapping[SampleKey, Mapping[Form, float]] = field(default_factory=dict)
+    areas: Mapping[SampleKey, Steps] = field(default_factory=dict)
+    tied: Mapping[SampleKey, float] = field(default_factory=dict)
+
+
+def read_sums(
+    binned: Sequence[Binned],
+    asked: Mapping[SampleKey, Tally],
+    forms: Sequence[Form],
+    stretches: Callable[[Sequence[Binned]], Iterator[list[Binned]]],
+) -> Sums:
+    """The figures of all samples. `stretches` gives the scores of all cells, a stretch of them after the other."""
+    readers: dict[SampleKey, tuple[dict[Form, Passing], Pairs]] = {}
+    for key, tally in asked.items():
+        n1, n0 = int(tally.n_positive), int(tally.n_negative)
+        own = {form: found for form in forms if (found := form.passing(n1, n0)) is not None}
+        readers[key] = own, Pairs(n1, n0, Steps.of_tally(tally).area if n1 and n0 else 0.5)
+    passes: Any = stretches(binned)
+    with closing(passes):
+        for part in passes:
+            for key, (own, pairs) in readers.items():
+                _read(ExactCells(part), key, own, pairs)
+    figures = {key: {form: reader.value() for form, reader in own.items()} for key, (own, _) in readers.items()}
+    counted = {key: pairs for key, (_, pairs) in readers.items()}
+    return Sums(figures, {k: p.steps() for k, p in counted.items()}, {k: p.tied_mass for k, p in counted.items()})
+
+
+def _read(part: ExactCells, key: SampleKey, own: Mapping[Form, Passing], pairs: Pairs) -> None:
+    positive, negative = (np.array(rows, dtype=np.intp) for rows in key)
+    classes = None if own else part.classes(positive, negative)
+    if classes is not None:
+        pairs.add_classes(*classes)
+        return
+    for piece in _in_pieces(part.tally(positive, negative)):
+        pairs.add(piece)
+        for reader in own.values():
+            reader.add(piece)
+
+
+def _in_pieces(tally: Tally) -> Iterator[Tally]:
+    """A tally as several, from low to high, so that what is computed from it stays small."""
+    for start in range(0, len(tally.score), PIECE):
+        p, q = (c[start : start + PIECE + 1] for c in (tally.positives, tally.negatives))
+        yield Tally(tally.score[start : start + PIECE], p - p[0], q - q[0])
+
+
+# ----------------------------------------------------------------------
+# Every score of all shards once more, in ascending order, a stretch at a time.
+#
+# Where the passes share a disk with us, one of them puts the scores there in parts by their range, and each part is read
+# once: two readings, however many trials there are. Elsewhere a pass a stretch brings its scores here.
+
+STRETCH_BYTES: Final = 96
+"""What a score costs while its stretch is worked on: its key, copies of it while it is sorted, and its place in tallies."""
+MOST: Final = 1000
+"""Parts; each is a file for every shard."""
+DISK_BYTES: Final = 13
+"""What a score takes on disk: itself, the number of its cell, and what the file says about them."""
+SPARE: Final = 1.05
+"""How much more than what will be written must be free."""
+CHANGED: Final = "the files changed while they were read; evaluate them again when nobody writes to them"
+
+
+@dataclass(frozen=True)
+class Stretches:
+    """The scores of shards, stretch by stretch: `Stretches(…)(binned)` gives the scores of each cell, from low to high.
+
+    `scratch` is the folder in which a folder for a while is made.
+    """
+
+    shards: Sequence[Shard]
+    plan: ShardPlan
+    run: Executor
+    cells: tuple[Cell, ...]
+    memory: int
+    scratch: str | None = None
+
+    def __call__(self, binned: Sequence[Binned]) -> Iterator[list[Binned]]:
+        """All stretches; `binned` tells how many trials lie where. Close it where it is left before its end."""
+        n = sum(b.total for b in binned)
+        first = firsts_of(binned, max(self.memory // STRETCH_BYTES, n // MOST, 1))
+        found = self._from_disk(first, n) if shares_disk(self.run) else self._fetched(first)
+        held = 0
+        for part in shared.each(range(len(first)), "reading sums over all scores"):
+            cells = next(found)
+            held += sum(b.total for b in cells)
+            if held > n or (part + 1 == len(first) and held < n):
+                raise DataError(CHANGED)
+            yield cells
+
+    def _from_disk(self, first: Keys, n: int) -> Iterator[list[Binned]]:
+        with scratch_folder(self.scratch, n * DISK_BYTES) as folder:
+            lowest = tuple(ends[0] for ends in ranges_of(first, first))
+            names = [str(Path(folder) / str(at)) for at in range(len(self.shards))]
+            calls = [
+                (shard, self.plan, self.cells, lowest, name) for shard, name in zip(self.shards, names, strict=True)
+            ]
+            for done, _ in enumerate(self.run(put_pass, calls), 1):
+                shared.tell("scores put in order", done, len(calls))
+            for part in range(len(first)):
+                paths = [Path(name) / f"part={part}" for name in names]
+                yield self._read([path for path in paths if path.exists()])
+                for path in paths:
+                    shutil.rmtree(path, ignore_errors=True)
+
+    def _read(self, folders: Sequence[Path]) -> list[Binned]:
+        if not folders:
+            return [NOTHING] * len(self.cells)
+        lazy = pl.scan_parquet([path / "*.parquet" for path in folders])
+        if lazy.select(pl.len()).collect().item() * STRETCH_BYTES > 2 * self.memory:  # many trials share few scores
+            lazy = lazy.group_by("code", "score").agg(n=pl.len())
+        found = lazy.collect(engine="streaming")
+        counts = found["n"].cast(pl.Int64).to_numpy() if "n" in found.columns else None
+        return binned_by(found["code"].to_numpy(), keys_of(found["score"].to_numpy()), counts, len(self.cells))
+
+    def _fetched(self, first: Keys) -> Iterator[list[Binned]]:
+        last = np.append(first[1:] - np.uint64(1), np.uint64(2**64 - 1))
+        calls = [(shard, self.plan, Window(EXACT, (ends,))) for ends in ranges_of(first, last) for shard in self.shards]
+        found = self.run(second_pass, calls)
+        for _ in first:
+            tally: ShardTally = merge_tallies(islice(found, len(self.shards)))
+            yield [tally.cells.get(cell, NOTHING) for cell in self.cells]
+
+
+def firsts_of(binned: Sequence[Binned], rows: int) -> Keys:
+    """The lowest keys of stretches with about so many trials each; a stretch begins where a bin does.
+
+    >>> b = Binned(np.array([5, 7, 9], dtype=np.uint64), np.array([4, 4, 4]))
+    >>> firsts_of([b], 8).tolist(), firsts_of([b], 100).tolist()
+    ([0, 9], [0])
+    """
+    keys = np.concatenate([b.bins for b in binned])
+    bins, place = np.unique(keys, return_inverse=True)
+    total = np.cumsum(np.bincount(place, weights=np.concatenate([b.each for b in binned]), minlength=len(bins)))
+    number = (total - 1) // rows
+    starts = np.flatnonzero(number[1:] != number[:-1]) + 1
+    return np.append(np.uint64(0), bins[starts])
+
+
+@contextmanager
+def scratch_folder(within: str | None, size: int) -> Iterator[str]:
+    """A new folder with room for so many bytes, gone afterwards, whatever happens (but for kill −9).
+
+    `within` is the folder that it is made in; None: the system's folder for temporary files (TMPDIR).
+    """
+    from hitmiss.detect.loop import stop_on_terminate
+
+    base = within or tempfile.gettempdir()
+    if not Path(base).is_dir():
+        raise UsageError(f"--scratch {base}: there is no such folder; make it, or name another one")
+    free = shutil.disk_usage(base).free
+    if free < SPARE * size:
+        raise EnvironmentFault(
+            f"{SPARE * size / 1e9:.1f} GB of disk are needed for a while and {base} has {free / 1e9:.1f} GB; "
+            "name a folder with more room by --scratch, or allow more by --memory"
+        )
+    with stop_on_terminate():
+        try:
+            folder = tempfile.mkdtemp(prefix="hitmiss-", dir=base)
+        except OSError as error:
+            raise EnvironmentFault(
+                f"{base} cannot be written to ({error.strerror}); name another folder by --scratch"
+            ) from None
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)

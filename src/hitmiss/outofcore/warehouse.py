@@ -1,0 +1,606 @@
+"""Tables that live in a warehouse: the counts as SQL for many dialects, asked of Spark, DuckDB and others."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+from typing import Protocol as WarehouseProtocol
+
+import numpy as np
+import polars as pl
+
+from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
+from hitmiss.core.question import Design, Protocol, ReadSpec
+from hitmiss.evaluation.protocol import measure_trials
+from hitmiss.io.checks import check_labels, check_scores
+from hitmiss.io.columns import Match, recognise, refuse_undeclared, understand
+from hitmiss.io.diagnostics import Finding, Ledger, Place, Stop
+from hitmiss.io.diagnostics import quoted as shown
+from hitmiss.io.parse import Shape, Table, TableAddress, expand
+from hitmiss.io.tables import Stack, head_of, settle
+from hitmiss.outofcore.count import COUNT, SCORE, counts, number, quoted, repeats, text
+from hitmiss.outofcore.keyed import found_columns, is_turned
+from hitmiss.outofcore.plan import (
+    Binned,
+    Cell,
+    Question,
+    Shard,
+    ShardFact,
+    ShardPlan,
+    ShardTally,
+    Window,
+    merge_binned,
+    merge_tallies,
+)
+from hitmiss.outofcore.shards import Opened, Read, digest, open_shard, pieces
+from hitmiss.outofcore.stream import (
+    BYTES_A_TRIAL,
+    MEMORY,
+    Streamed,
+    asked_columns,
+    asked_design,
+    assemble,
+    kept_columns,
+    read_options,
+    refuse_what_needs_trials,
+)
+from hitmiss.stats.sketch import EXACT, keys_of
+
+# ----------------------------------------------------------------------
+# The counting question as one SQL statement, for tables that live in a warehouse and need not leave it.
+#
+# The statement is made once (`statements`, in the dialect of DuckDB); sqlglot, a compiler of SQL dialects, writes it for
+# the others. Names are quoted in all of them, so any name of a column does.
+
+PLAIN: Final = "duckdb"
+DIALECTS: Final = (PLAIN, "bigquery", "databricks", "postgres", "snowflake", "spark", "trino")
+FILES: Final = ("databricks", "spark")
+"""Dialects beside DuckDB's in which a statement can read files by their path."""
+
+
+def statement(
+    table: str,
+    by: Sequence[str] = (),
+    *,
+    dialect: str = PLAIN,
+    score: str = "score",
+    label: str = "label",
+    step: int | None = None,
+) -> str:
+    """Count the trials of a table by slice, label and score.
+
+    Parameters
+    ----------
+    table
+        A name (`schema.table`), or for DuckDB and Spark the path or pattern of Parquet files.
+    by
+        The slice columns.
+    dialect
+        One of `DIALECTS`.
+    score, label
+        The table's columns with the score and the label.
+    step
+        Count scores rounded down to multiples of 1/step (a power of two, so that rounding is exact), for tables with
+        more distinct scores than one wants to carry away.
+
+    Returns
+    -------
+    str
+        The statement. Its columns are `label`, the slices, `score` and `n`.
+
+    Raises
+    ------
+    UsageError
+        For an unknown dialect, a step that is no power of two, files where the dialect reads tables alone.
+
+    Examples
+    --------
+    >>> print(statement("lake.trials", ["codec"], score="llr"))
+    WITH hitmiss_trials AS (SELECT COALESCE(CAST("label" AS VARCHAR), '') AS "label", COALESCE(CAST("codec" AS VARCHAR), '') AS "codec", CAST("llr" AS DOUBLE) AS "score" FROM "lake"."trials")
+    SELECT "label", "codec", "score", COUNT(*) AS "n"
+    FROM hitmiss_trials
+    GROUP BY "label", "codec", "score"
+    """
+    _refuse_unknown(dialect)
+    if step is not None and (step < 1 or step & (step - 1)):
+        raise UsageError(f"--step must be a power of two, so that rounding is exact; found {step}", code="inexact-step")
+    slices = tuple(dict.fromkeys(by))
+    taken = [name for name in slices if name in ("label", SCORE, COUNT)]
+    if taken:
+        raise UsageError(
+            f"a slice cannot be called {taken[0]!r}: the counts have a column of that name", code="taken-name"
+        )
+    question = Question({"label": label, SCORE: score, **{n: n for n in slices}}, ("label", *slices))
+    return compiled(counts(question, source_of(table, dialect), Window()), dialect, step, pretty=True)
+
+
+def repeats_statement(table: str, item: str, *, dialect: str = PLAIN) -> str:
+    """The ids that a table has more than once, or that are empty: none, or the counts are of no use.
+
+    >>> print(repeats_statement("trials", "utt"))
+    SELECT "utt" AS "item", COUNT(*) AS "n" FROM "trials" GROUP BY "utt" HAVING COUNT(*) > 1 OR COALESCE(CAST("utt" AS VARCHAR), '') = ''
+    """
+    _refuse_unknown(dialect)
+    return compiled(repeats(Question({"item": item}, identity=("item",)), source_of(table, dialect)), dialect)
+
+
+def compiled(plain: str, dialect: str, step: int | None = None, *, pretty: bool = False) -> str:
+    """A statement of DuckDB's in another dialect, and about rounded scores where there is a step."""
+    if dialect == PLAIN and step is None:
+        return plain
+    sqlglot = _sqlglot()
+    tree = sqlglot.parse_one(plain, read=PLAIN)
+    if step is not None:
+        _round(sqlglot, tree, step)
+    return str(tree.sql(dialect=dialect, identify=True, pretty=pretty))
+
+
+def source_of(table: str, dialect: str = PLAIN) -> str:
+    """A table by its name (`schema.table` too), or files by their path, in DuckDB's SQL."""
+    is_path = "/" in table or table.endswith(".parquet")
+    if not is_path:
+        return ".".join(quoted(part) for part in table.split("."))
+    if dialect == PLAIN:
+        return text(table)
+    if dialect not in FILES:
+        raise UsageError(f"{table}: {dialect} counts tables, not files; give the name of one", code="table-name")
+    return f"{quoted('parquet')}.{quoted(table)}"
+
+
+def _round(sqlglot: ModuleType, tree: Any, step: int) -> None:
+    """Put the scores of a statement on a grid. From 2⁵³ steps on a double lies on it by itself (and Spark's FLOOR, which
+    gives a 64-bit number, would not)."""
+    [score] = [one for one in tree.find_all(sqlglot.exp.Alias) if one.alias == SCORE]
+    value = score.this.sql(dialect=PLAIN)
+    scaled = f"({value} * {number(float(step))})"
+    rounded = f"CAST(FLOOR({scaled}) AS DOUBLE) * {number(1 / step)}"
+    case = f"CASE WHEN ABS{scaled} < {number(2.0**53)} THEN {rounded} ELSE {value} END"
+    score.set("this", sqlglot.parse_one(case, read=PLAIN))
+
+
+def _refuse_unknown(dialect: str) -> None:
+    if dialect not in DIALECTS:
+        raise UnknownName("SQL dialect", dialect, DIALECTS)
+
+
+def _sqlglot() -> ModuleType:
+    try:
+        import sqlglot
+    except ImportError as error:
+        raise EnvironmentFault(
+            f"SQL of other dialects than {PLAIN}, and --step, need the package 'sqlglot' ({error}): "
+            f"pip install 'hitmiss[sql]'"
+        ) from None
+    return sqlglot  # type: ignore[no-any-return]
+
+
+# ----------------------------------------------------------------------
+# Counts by score that another program made (see `sql`): read, checked, measured as trials are.
+
+
+def evaluate_counts(
+    files: Any,
+    protocol: str | Path | Protocol | None = None,
+    *,
+    reading: ReadSpec | Mapping[str, object] | None = None,
+    design: Design | None = None,
+    **asked: object,
+) -> Streamed:
+    """As `evaluate_streamed`, for tables with a row a (slice, label, score) and a column `n` that counts its trials."""
+    design = design or asked_design(protocol, asked)
+    chosen, threshold = design.protocol, design.threshold
+    wanted = list(design.metrics) or list(chosen.metrics if chosen else ())
+    reads = read_options(chosen, reading)
+    columns = asked_columns(design)
+    refuse_what_needs_trials(design, wanted, columns, reads)
+    if reads.score_columns:
+        raise UsageError(
+            "a file of counts has one column of scores; name it with --column score=NAME", code="several-scores"
+        )
+    ledger = Ledger()
+    try:
+        opened = [open_shard(Shard(str(path)), reads, ledger) for path in expand(files)]
+    except Stop:
+        raise ledger.error() from None
+    keep = kept_columns(opened[0], wanted, found_columns(columns, opened[0]), threshold, reads)
+    plan = ShardPlan(reads, keep, EXACT, turned=is_turned(opened, reads), threshold=threshold, ids=False)
+    tally = merge_tallies(_read(one, plan, ledger) for one in opened)
+    trials = assemble(tally, plan, "counts").retitle(reading=reads)
+    return Streamed(measure_trials(trials, design), trials)
+
+
+def _read(opened: Opened, plan: ShardPlan, ledger: Ledger) -> ShardTally:
+    """One file of counts as a tally."""
+    picks = opened.match.picks
+    has_decision = plan.threshold is not None
+    needed = ["label", "score", COUNT, *(name for name in plan.keep if not (name == "decision" and has_decision))]
+    absent = [name for name in needed if name not in picks]
+    if absent:
+        raise UsageError(
+            f"{opened.name} has no column {absent[0]!r}; a file of counts has the label, the score, the slices and n (see hitmiss sql)",
+            code="missing-column",
+        )
+    parts: dict[Cell, list[Binned]] = {}
+    read = Read()
+    try:
+        groups = _Groups(opened.name)
+        for table in pieces(opened, picks, read, ledger):  # every column: rows may differ in one that is not asked for
+            groups.add(table)
+            frame = checked_counts(Stack.of([table], opened.match.theirs), plan.options, ledger)
+            if not ledger.findings:
+                add_counts(frame, plan, parts)
+        groups.refuse_repeated(ledger)
+    except Stop:
+        pass
+    if ledger.findings:
+        raise ledger.error()
+    sha, size = digest(opened.shard.path)
+    fact = ShardFact(opened.name, sha, read.rows, size, {"layout": "counts", "columns": dict(opened.match.theirs)})
+    cells = {cell: merge_binned(binned) for cell, binned in parts.items()}
+    return ShardTally(plan.fingerprint, ("label", *plan.keep), (fact,), cells)
+
+
+class _Groups:
+    """The groups that were counted: a GROUP BY has each of them in one row."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._hashes: list[pl.Series] = []
+        self._tables: list[Table] = []
+
+    def add(self, table: Table) -> None:
+        """Note the groups of some rows."""
+        self._hashes.append(table.frame.drop(COUNT).hash_rows())
+        self._tables.append(replace(table, frame=table.frame.select(COUNT)))
+
+    def refuse_repeated(self, ledger: Ledger) -> None:
+        """Two rows for one group: counts were put together twice, or never added up."""
+        hashes = pl.concat(self._hashes)
+        if hashes.n_unique() == len(hashes):
+            return
+        lines = [table.line(row) for table in self._tables for row in range(table.frame.height)]
+        places = [Place(self._file, lines[row]) for row in hashes.is_duplicated().arg_true()]
+        what = "{n} row{s} of groups that are counted in another row too"
+        ledger.add(
+            "repeated-group", what, "take out what is there twice, or add up the counts of each group first", places
+        )
+
+
+def checked_counts(stack: Stack, options: ReadSpec, ledger: Ledger) -> pl.DataFrame:
+    """Rows of counts with faults found, and values put in other words where that is asked for."""
+    for name, values in options.rename.items():
+        if name in stack.frame.columns:
+            stack = stack.put(pl.col(name).replace(dict(values)))
+    stack = check_scores(stack, options, ledger)
+    words = sorted(stack.frame["label"].unique().to_list())
+    reading = understand(words, options.positive, options.negative, options.positive_value)
+    if reading.problems:
+        check_labels(stack, "label", reading, ledger)
+    counts = stack.frame[COUNT].cast(pl.Float64, strict=False)
+    wrong = counts.is_null() | (counts <= 0) | (counts != counts.floor()) | (counts >= 2**53)
+    if wrong.any():
+        places = [Place(p.file, p.row, p.value) for p in stack.places(wrong, COUNT)]
+        ledger.add(
+            "bad-count",
+            "{n} row{s} with a count that is no whole number above 0",
+            "fix them",
+            places,
+            stack.title(COUNT),
+        )
+    return stack.frame.with_columns(counts.alias(COUNT))
+
+
+def add_counts(frame: pl.DataFrame, plan: ShardPlan, parts: dict[Cell, list[Binned]]) -> None:
+    """Put rows of counts into the cells that they belong to."""
+    if plan.options.nan_rule != "refuse":
+        frame = frame.filter(pl.col("score").is_not_nan())
+    if plan.turned:
+        is_probability = plan.options.score_kind == "probability"
+        frame = frame.with_columns(score=1 - pl.col("score") if is_probability else -pl.col("score"))
+    if "decision" in plan.keep and plan.threshold is not None:
+        said = pl.when(pl.col("score") >= plan.threshold).then(pl.lit("1")).otherwise(pl.lit("0"))
+        frame = frame.with_columns(decision=said)
+    for key, group in frame.group_by(["label", *plan.keep], maintain_order=True):
+        keys = keys_of(group["score"].to_numpy())
+        order = np.argsort(keys, kind="stable")
+        counts = group[COUNT].to_numpy().astype(np.int64)[order]
+        first = np.append(True, keys[order][1:] != keys[order][:-1])
+        binned = Binned(keys[order][first], np.add.reduceat(counts, np.flatnonzero(first)))
+        parts.setdefault(tuple(str(v) for v in key), []).append(binned)
+
+
+# ----------------------------------------------------------------------
+# Trials that live in a table of Spark or DuckDB: the engine counts them there, the counts come here.
+#
+#     hitmiss score "spark:lake.trials" ...         a table of the session's catalogue (or the path of Parquet files)
+#     hitmiss score "duckdb:results.db#trials" ...  a table of a database file
+#
+# The table's columns are recognised as those of a file are. One statement asks for ids that repeat, one for the counts of
+# each cell and score: these are the trials as far as any figure can tell, so the figures are those of memory to the bit.
+
+LOOK: Final = 100
+"""Rows that are looked at before anything is counted."""
+FAULTS: Final = 1000
+"""Rows with a fault that are fetched; more would say nothing new."""
+
+
+class Warehouse(WarehouseProtocol):
+    """What runs statements. `dialect` is one of `sql.DIALECTS`."""
+
+    dialect: str
+
+    def query(self, statement: str) -> pl.DataFrame:
+        """The answer to a statement in its dialect."""
+
+
+def evaluate_table(
+    address: TableAddress,
+    *,
+    reading: ReadSpec | Mapping[str, object] | None = None,
+    design: Design | None = None,
+    memory: int = MEMORY,
+    **asked: object,
+) -> Streamed:
+    """As `evaluate_streamed`, for a table that Spark or DuckDB counts.
+
+    Parameters
+    ----------
+    address
+        Where the table is, from `table_of`.
+    reading, design, asked
+        As in `evaluate_streamed`.
+    memory
+        Bounds (in bytes) the counts that are brought here.
+
+    Returns
+    -------
+    Streamed
+        The figures, and the counted trials behind them.
+
+    Raises
+    ------
+    DataError
+        For NaN scores, unknown labels and repeated ids, with the ids; for what the engine refuses to read.
+    UsageError
+        For what cannot be told from counts.
+    """
+    design = design or asked_design(None, asked)
+    wanted = list(design.metrics) or list(design.protocol.metrics if design.protocol else ())
+    reads = read_options(design.protocol, reading)
+    columns = asked_columns(design)
+    refuse_what_needs_trials(design, wanted, columns, reads)
+    if reads.score_columns:
+        raise UsageError(
+            "a table is counted for one column of scores; name it with --column score=NAME", code="several-scores"
+        )
+    with opened_warehouse(address) as warehouse:
+        asking = _Asking(warehouse, address, source_of(address.table, warehouse.dialect))
+        ledger = Ledger()
+        try:
+            opened = asking.look(reads, ledger)
+        except Stop:
+            raise ledger.error() from None
+        keep = kept_columns(opened, wanted, found_columns(columns, opened), design.threshold, reads)
+        plan = ShardPlan(reads, keep, EXACT, turned=is_turned([opened], reads), threshold=design.threshold, ids=False)
+        tally = asking.tally(opened.match, plan, memory)
+    trials = assemble(tally, plan, "stream").retitle(reading=reads)
+    return Streamed(measure_trials(trials, design), trials)
+
+
+@dataclass(frozen=True)
+class _Asking:
+    """The questions that are put to a table."""
+
+    warehouse: Warehouse
+    address: TableAddress
+    source: str
+
+    def look(self, options: ReadSpec, ledger: Ledger) -> Opened:
+        """What its columns are, as the reader of files recognises them."""
+        frame = self._answer(f"SELECT * FROM {self.source} LIMIT {LOOK}")
+        name = self.address.name
+        if not frame.height:
+            raise ledger.stop("empty-file", "the table holds no rows", "give a table with rows", [Place(name)])
+        shape = Shape(name, head_of(frame), tuple(frame.columns), frame=frame)
+        match = recognise(shape, "both", options, ledger)
+        refuse_undeclared(options, tuple(frame.columns), name, ledger)
+        names = {ours: frame.columns[at] for ours, at in match.picks.items()}
+        return Opened(Shard(name), shape, replace(match, theirs=names))
+
+    def tally(self, match: Match, plan: ShardPlan, memory: int) -> ShardTally:
+        """The counts, checked."""
+        has_decision = plan.threshold is not None
+        cells = ("label", *(name for name in plan.keep if not (name == "decision" and has_decision)))
+        identity = tuple(name for name in ("item", "target", *plan.options.runs) if name in match.picks)
+        question = Question(match.theirs, cells, identity if "item" in identity else ())
+        self._refuse_repeats(question)
+        most = max(memory // BYTES_A_TRIAL, 10**6)
+        frame = self._answer(f"{counts(question, self.source, Window())}\nLIMIT {most + 1}")
+        if frame.height > most:
+            raise UsageError(
+                f"{self.address.table} has more than {most:,} different scores; give more --memory, or count scores that are "
+                f"rounded (hitmiss sql --step, then --counts)",
+                code="needs-more-memory",
+            )
+        frame = _plain(frame, cells)
+        self._refuse_faults(frame, question, plan.options)
+        ledger = Ledger()
+        stack = Stack.of([Table(self.address.name, frame)], match.theirs)
+        parts: dict[Cell, list[Binned]] = {}
+        add_counts(checked_counts(stack, plan.options, ledger), plan, parts)
+        if ledger.findings:
+            raise ledger.error()
+        facts = {"layout": self.address.engine, "columns": dict(match.theirs), "has_ids": bool(question.identity)}
+        rows = int(frame[COUNT].sum())
+        fact = ShardFact(self.address.name, _digest(frame), rows, 0, facts)
+        merged = {cell: merge_binned(binned) for cell, binned in parts.items()}
+        return ShardTally(plan.fingerprint, plan.cells, (fact,), merged)
+
+    def _refuse_repeats(self, question: Question) -> None:
+        if not question.identity:
+            return
+        found = self._answer(f"{repeats(question, self.source)} LIMIT {FAULTS}")
+        if found.height:
+            first = found["item"][0]
+            what = "{n} id{s} that the table has more than once" if first else "{n} id{s} repeated or empty"
+            places = [Place(self.address.name, item=str(item or "")) for item in found["item"]]
+            ledger = Ledger()
+            ledger.add("repeated-id", what, "take out the rows that are there twice", places, question.columns["item"])
+            raise ledger.error()
+
+    def _refuse_faults(self, frame: pl.DataFrame, question: Question, options: ReadSpec) -> None:
+        """NaN scores and unknown labels, with the ids of their trials."""
+        told = understand(sorted(frame["label"].unique()), options.positive, options.negative, options.positive_value)
+        words = [problem.word for problem in told.problems]
+        has_nan = options.nan_rule == "refuse" and frame[SCORE].is_nan().any()
+        if not (words or has_nan):
+            return
+        names = dict.fromkeys(("item", "label", SCORE))
+        shown_columns = {n: question.columns[n] for n in names if n in question.columns}
+        score = f"CAST({quoted(question.columns[SCORE])} AS DOUBLE)"
+        bad = [f"{score} IS NULL OR ISNAN({score})"] if has_nan else []
+        bad += (
+            [f"COALESCE(CAST({quoted(question.columns['label'])} AS VARCHAR), '') IN ({', '.join(map(text, words))})"]
+            if words
+            else []
+        )
+        selected = ", ".join(f"{quoted(theirs)} AS {quoted(ours)}" for ours, theirs in shown_columns.items())
+        found = self._answer(f"SELECT {selected} FROM {self.source} WHERE {' OR '.join(bad)} LIMIT {FAULTS}")
+        found = pl.DataFrame([settle(column, column.name == SCORE) for column in found])
+        ledger = Ledger()
+        stack = check_scores(Stack.of([Table(self.address.name, found)], shown_columns), options, ledger)
+        if words:
+            check_labels(stack, "label", told, ledger)
+        ledger.findings = [_without_rows(finding) for finding in ledger.findings]
+        raise ledger.error()
+
+    def _answer(self, plain: str) -> pl.DataFrame:
+        return self.warehouse.query(compiled(plain, self.warehouse.dialect))
+
+
+def _without_rows(finding: Finding) -> Finding:
+    """A table has no rows by number."""
+    return replace(finding, places=tuple(replace(place, row=None) for place in finding.places))
+
+
+def _plain(frame: pl.DataFrame, cells: Sequence[str]) -> pl.DataFrame:
+    """An answer in order, with the types of counts; −0.0 is 0.0, and NULL scores are NaN."""
+    score = pl.col(SCORE).cast(pl.Float64).fill_null(float("nan")) + 0.0
+    frame = frame.select(
+        *(pl.col(name).cast(pl.String).fill_null("") for name in cells), score, pl.col(COUNT).cast(pl.Int64)
+    )
+    return frame.group_by([*cells, SCORE]).agg(pl.col(COUNT).sum()).sort([*cells, SCORE])
+
+
+def _digest(frame: pl.DataFrame) -> str:
+    """A hash of counts in order, which depends on nothing but them."""
+    sha = hashlib.sha256()
+    for column in frame:
+        if column.dtype == pl.String:
+            data = "\0".join(column.to_list()).encode()
+        else:
+            data = column.to_numpy().astype(np.dtype(column.to_numpy().dtype).newbyteorder("<")).tobytes()
+        sha.update(f"{column.name}\0{len(data)}\0".encode() + data)
+    return sha.hexdigest()
+
+
+@contextmanager
+def opened_warehouse(address: TableAddress) -> Iterator[Warehouse]:
+    """The engine of an address, for a while."""
+    with _spark() if address.engine == "spark" else _duckdb(address.place) as found:
+        yield found
+
+
+class _DuckDB:
+    dialect = PLAIN
+
+    def __init__(self, module: ModuleType, connection: Any) -> None:
+        self._module, self._connection = module, connection
+
+    def query(self, statement: str) -> pl.DataFrame:
+        try:
+            found = pl.DataFrame(self._connection.sql(statement))
+        except self._module.Error as error:
+            raise _refusal("DuckDB", error) from None
+        return found
+
+
+@contextmanager
+def _duckdb(place: str) -> Iterator[Warehouse]:
+    try:
+        import duckdb
+    except ImportError as error:
+        raise EnvironmentFault(f"duckdb: needs the package 'duckdb' ({error}): pip install 'hitmiss[duckdb]'") from None
+    if not Path(place).is_file():
+        raise DataError(f"{place} is not there", code="missing-file")
+    try:
+        connection = duckdb.connect(place, read_only=True)
+    except duckdb.Error as error:
+        raise _refusal("DuckDB", error) from None
+    try:
+        yield _DuckDB(duckdb, connection)
+    finally:
+        connection.close()
+
+
+class _Spark:
+    dialect = "spark"
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+
+    def query(self, statement: str) -> pl.DataFrame:
+        from pyspark.errors import PySparkException
+
+        try:
+            table = self._session.sql(statement).toArrow()
+        except PySparkException as error:
+            raise _refusal("Spark", error) from None
+        except Exception as error:  # what its Java side raises has no class of its own
+            if type(error).__module__.partition(".")[0] not in ("py4j", "pyspark", "grpc"):
+                raise
+            raise _refusal("Spark", error) from None
+        found = pl.from_arrow(table)
+        assert isinstance(found, pl.DataFrame)  # a table is a frame
+        return found
+
+
+@contextmanager
+def _spark() -> Iterator[Warehouse]:
+    """The session that is there, or one as the settings of Spark on this machine have it; that is ended afterwards."""
+    try:
+        import pyarrow  # noqa: F401  # what answers travel in
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise EnvironmentFault(f"spark: needs the package 'pyspark' ({error}): pip install 'hitmiss[spark]'") from None
+    there = SparkSession.getActiveSession()
+    if there is not None:
+        yield _Spark(there)
+        return
+    quiet = {"spark.ui.showConsoleProgress": "false", "spark.log.level": "FATAL", "spark.ui.enabled": "false"}
+    try:
+        session = SparkSession.builder.appName("hitmiss").config(map=quiet).getOrCreate()
+    except Exception as error:
+        raise EnvironmentFault(
+            f"no session of Spark can be had ({_first_line(error)}); it needs Java, or SPARK_REMOTE, and its master is "
+            f"that of its own settings (spark-defaults.conf, PYSPARK_SUBMIT_ARGS)",
+            code="no-spark",
+        ) from None
+    try:
+        yield _Spark(session)
+    finally:
+        session.stop()
+
+
+def _refusal(engine: str, error: BaseException) -> DataError:
+    return DataError(f"{engine} does not answer: {shown(_first_line(error))}", code="engine-refused")
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__
