@@ -43,7 +43,7 @@ SIZES = (10, 50, 100)
 
 STREAM = """
 import sys
-from hitmiss.scale.streaming import evaluate_streamed
+from hitmiss.outofcore.stream import evaluate_streamed
 path, memory, bootstrap = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 metrics, reading = sys.argv[4:] or ["eer", "min_dcf", "roc_auc"], {"positive": "bonafide", "negative": "spoof"}
 found = evaluate_streamed(path, metrics=metrics, by=["codec"], memory=memory, bootstrap=bootstrap, reading=reading)
@@ -52,7 +52,7 @@ print(len(found.trials), *(e.value for e in found.results.estimates[:3]))
 BY_ENGINE = """
 import sys
 from hashlib import sha256
-from hitmiss.scale.streaming import evaluate_streamed
+from hitmiss.outofcore.stream import evaluate_streamed
 asked = {"metrics": ["eer", "min_dcf", "roc_auc"], "by": ["codec"], "memory": 500_000_000, "bootstrap": 1000}
 asked["reading"] = {"positive": "bonafide", "negative": "spoof"}
 engine = {"engine": sys.argv[2]} if sys.argv[2] else {}
@@ -66,10 +66,10 @@ from glob import glob
 from hashlib import sha256
 import numpy as np
 from hitmiss.evaluation.protocol import find_protocol
-from hitmiss.scale.passes import first_pass
-from hitmiss.scale.plan import Shard, ShardPlan
-from hitmiss.scale.tallies import merge_tallies
-from hitmiss.stats.sketch import scores_of
+from hitmiss.outofcore.count import first_pass
+from hitmiss.outofcore.plan import Shard, ShardPlan
+from hitmiss.outofcore.plan import merge_tallies
+from hitmiss.core.tally import scores_of
 bits = int(sys.argv[2])
 plan = ShardPlan(find_protocol("asvspoof5").read, keep=("codec",), bits=bits, ids=False)
 best = 9e9

@@ -77,15 +77,15 @@ def test_nothing_stays_when_it_is_interrupted(tmp_path: Path, number: signal.Sig
     (tmp_path / "scratch").mkdir()
     script = f"""
 import os
-from hitmiss.scale import passing_by, streaming
+from hitmiss.outofcore import stream, sums
 from hitmiss.stats import sketch
-sketch.LARGE, streaming.BYTES_A_TRIAL, passing_by.STRETCH_BYTES = 4, 10**9, 10**4
-read = passing_by.Stretches._read
+sketch.LARGE, stream.BYTES_A_TRIAL, sums.STRETCH_BYTES = 4, 10**9, 10**4
+read = sums.Stretches._read
 def interrupted(self, folders):
     assert os.listdir({str(tmp_path / "scratch")!r})
     os.kill(os.getpid(), {int(number)})
     return read(self, folders)
-passing_by.Stretches._read = interrupted
+sums.Stretches._read = interrupted
 from hitmiss.cli.main import run
 arguments = ["-p", "asvspoof5", "-m", "roc_auc", "--stream", "--memory", "10MB", "--scratch", {str(tmp_path / "scratch")!r}]
 raise SystemExit(run(["score", {str(tmp_path / "a.parquet")!r}, *arguments]))

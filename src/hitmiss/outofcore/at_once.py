@@ -22,6 +22,7 @@ import polars as pl
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import Design, Protocol, ReadSpec
+from hitmiss.core.tally import Keys
 from hitmiss.detect.cluster import TALLIES
 from hitmiss.detect.loader import Pooling
 from hitmiss.detect.loop import Answers, make_table
@@ -35,7 +36,6 @@ from hitmiss.io.runs import TABLE, load_manifest, replace_file
 from hitmiss.outofcore.count import first_pass
 from hitmiss.outofcore.plan import Shard, ShardPlan, ShardTally, merge_tallies, ordered, refuse_missing, sealed
 from hitmiss.outofcore.stream import Streamed, asked_columns, asked_design, assemble, refuse_what_needs_trials
-from hitmiss.stats.sketch import Keys
 
 SUFFIX: Final = ".tally"
 FAILED: Final = "failed"

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from hitmiss.core import shared
 from hitmiss.core.errors import EnvironmentFault, UnknownName
 from hitmiss.core.question import SYSTEM, ReadSpec
+from hitmiss.core.tally import EXACT, Keys
 from hitmiss.core.trials import Source
 from hitmiss.engine.resample import TalliedTrials
 from hitmiss.io.checks import (
@@ -63,7 +64,6 @@ from hitmiss.outofcore.plan import (
     ordered,
 )
 from hitmiss.outofcore.shards import Opened, Read, damaged_parquet, digest, pieces, rows_of_parquet
-from hitmiss.stats.sketch import EXACT, Keys
 
 # ----------------------------------------------------------------------
 # A counting question as SQL, in the dialect of DuckDB; other dialects are made of it by a compiler of dialects.

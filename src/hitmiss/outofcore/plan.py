@@ -21,12 +21,11 @@ from numpy.typing import NDArray
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, IncompleteRun, UsageError
 from hitmiss.core.question import SYSTEM, OnNan, ReadSpec
-from hitmiss.core.tally import Tally
+from hitmiss.core.tally import COARSE, EXACT, Keys, Tally, bins_of, first_key, keys_of, scores_of
 from hitmiss.core.trials import combined, text_codes
 from hitmiss.engine.resample import Rows
 from hitmiss.io.diagnostics import Finding
 from hitmiss.stats.intervals import Steps
-from hitmiss.stats.sketch import COARSE, EXACT, Keys, bins_of, first_key, keys_of, scores_of
 
 # ----------------------------------------------------------------------
 # What is counted, settled once and for whoever counts: polars, DuckDB, a warehouse, the tasks of a cluster.

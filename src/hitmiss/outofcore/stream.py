@@ -18,7 +18,7 @@ from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import OPTION, SYSTEM, Design, Gap, Protocol, ReadSpec, find
 from hitmiss.core.registry import Spec, find_metric, parse, resolve
 from hitmiss.core.results import Results
-from hitmiss.core.tally import Tally
+from hitmiss.core.tally import COARSE, EXACT, Keys, Tally, bins_of, first_key, keys_of, scores_of
 from hitmiss.core.trials import ANSWERS, Header, Source, Threshold
 from hitmiss.engine.measure import form_of, ties_differ
 from hitmiss.engine.resample import Rows, TalliedTrials
@@ -61,21 +61,7 @@ from hitmiss.outofcore.sums import SampleKey, Stretches, read_sums
 from hitmiss.stats import sketch
 from hitmiss.stats.forms import Form, ReadTally
 from hitmiss.stats.intervals import Steps
-from hitmiss.stats.sketch import (
-    COARSE,
-    EXACT,
-    LEVELS,
-    Keys,
-    bins_of,
-    condense,
-    first_key,
-    heavy_bins,
-    keys_of,
-    leaves,
-    opened,
-    scores_of,
-    thresholds,
-)
+from hitmiss.stats.sketch import LEVELS, condense, heavy_bins, leaves, opened, thresholds
 
 # ----------------------------------------------------------------------
 # Counted shards to trials as `measure` takes them: labels understood, the header written, oddities noted.

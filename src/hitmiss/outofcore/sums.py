@@ -17,7 +17,7 @@ import polars as pl
 
 from hitmiss.core import shared
 from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
-from hitmiss.core.tally import Floats, Tally
+from hitmiss.core.tally import EXACT, Floats, Keys, Tally, keys_of
 from hitmiss.outofcore.count import put as put_pass
 from hitmiss.outofcore.count import second_pass
 from hitmiss.outofcore.plan import (
@@ -37,7 +37,6 @@ from hitmiss.outofcore.plan import (
 )
 from hitmiss.stats.forms import Form, Passing
 from hitmiss.stats.intervals import Steps, standing, whole_sum
-from hitmiss.stats.sketch import EXACT, Keys, keys_of
 
 # ----------------------------------------------------------------------
 # The AUC and its variance, read while the scores pass by in ascending order (other figures: `stats.forms.Passing`).

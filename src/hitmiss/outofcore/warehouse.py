@@ -16,6 +16,7 @@ import polars as pl
 
 from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
 from hitmiss.core.question import Design, Protocol, ReadSpec
+from hitmiss.core.tally import EXACT, keys_of
 from hitmiss.evaluation.protocol import measure_trials
 from hitmiss.io.checks import check_labels, check_scores
 from hitmiss.io.columns import Match, recognise, refuse_undeclared, understand
@@ -49,7 +50,6 @@ from hitmiss.outofcore.stream import (
     read_options,
     refuse_what_needs_trials,
 )
-from hitmiss.stats.sketch import EXACT, keys_of
 
 # ----------------------------------------------------------------------
 # The counting question as one SQL statement, for tables that live in a warehouse and need not leave it.

@@ -15,7 +15,7 @@ from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.registry import Spec, parse
 from hitmiss.core.results import Estimate, Results
 from hitmiss.core.shared import FAILED
-from hitmiss.core.tally import Floats, Tally
+from hitmiss.core.tally import COARSE, Floats, Tally, bins_of, first_key, keys_of, scores_of
 from hitmiss.core.trials import Trials
 from hitmiss.engine.resample import TalliedTrials
 from hitmiss.metrics.confidence import binned, judged
@@ -27,7 +27,6 @@ from hitmiss.robustness.campaign import CLEAN, CONTROL
 from hitmiss.robustness.manipulation import CLEAN_NAMES
 from hitmiss.stats.forms import MinimumCost
 from hitmiss.stats.intervals import wilson
-from hitmiss.stats.sketch import COARSE, bins_of, first_key, keys_of, scores_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

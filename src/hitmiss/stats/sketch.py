@@ -8,60 +8,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hitmiss.core.tally import Floats, Tally, check_trials
+from hitmiss.core.tally import COARSE, EXACT, Floats, Keys, Tally, check_trials, keys_of, scores_of
 from hitmiss.stats.forms import Form, Located
-
-# ----------------------------------------------------------------------
-# Scores as whole numbers in the same order, so that a prefix of the bits is a bin.
-#
-# A double's bits, read as an integer, stand in the order of the doubles once the sign is settled: positive numbers get
-# their highest bit set, negative ones are inverted. The highest `bits` of such a key name a bin: with 20 of them (sign,
-# exponent, 8 bits of the mantissa) there are 256 bins between any power of two and the next, wherever the scores lie.
-
-Keys = NDArray[np.uint64]
-
-EXACT: Final = 64
-"""Bits of a whole key."""
-COARSE: Final = 20
-"""Bits of the bins into which scores are counted where there are too many trials to keep each."""
-_SIGN: Final = np.uint64(1 << 63)
-
-
-def keys_of(score: ArrayLike) -> Keys:
-    """The keys of scores; −0.0 and 0.0 are one score. NaN has no place in the order and must not come here.
-
-    >>> keys = keys_of([-np.inf, -1.0, -0.0, 0.0, 5e-324, 1.0, np.inf])
-    >>> bool((np.diff(keys.astype(object)) >= 0).all()), int(keys[3] - keys[2])
-    (True, 0)
-    """
-    values = np.asarray(score, dtype=np.float64) + 0.0  # −0.0 + 0.0 is 0.0
-    bits = values.view(np.int64)
-    return values.view(np.uint64) ^ ((bits >> 63).view(np.uint64) | _SIGN)
-
-
-def scores_of(keys: Keys) -> Floats:
-    """The scores that have these keys.
-
-    >>> scores_of(keys_of([-2.5, 0.1, np.inf]))
-    array([-2.5,  0.1,  inf])
-    """
-    negative = keys < _SIGN
-    return (keys ^ np.where(negative, ~np.uint64(0), _SIGN)).view(np.float64)
-
-
-def bins_of(keys: Keys, bits: int) -> Keys:
-    """The bins of keys: their highest bits.
-
-    >>> bins_of(keys_of([1.0, 1.001, 1.01]), COARSE).tolist()
-    [786176, 786176, 786178]
-    """
-    return keys if bits == EXACT else keys >> np.uint64(EXACT - bits)
-
-
-def first_key(bins: Keys, bits: int) -> Keys:
-    """The lowest key of each bin."""
-    return bins if bits == EXACT else bins << np.uint64(EXACT - bits)
-
 
 # ----------------------------------------------------------------------
 # A tally of very many trials made short: exact where replicates look at single trials, bins of scores elsewhere.
