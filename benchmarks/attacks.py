@@ -21,7 +21,7 @@ import numpy as np
 
 from ecg_parts import printed, recordings, train
 from hitmiss.attack.config import PerturbationConfig, describe
-from hitmiss.attack.family import BATCHED, detect_all
+from hitmiss.attack.family import batched_families, detect_all
 from hitmiss.attack.model import as_classifier, binarize
 from hitmiss.attack.perform import Records, least_strengths, perform
 from hitmiss.stats.bootstrap import generator
@@ -231,7 +231,12 @@ def corruption(bench: Bench, family: str) -> dict[str, object]:
 
 def measured(bench: Bench) -> list[dict[str, object]]:
     """The table."""
-    return [fixed(bench), early(bench), least(bench), *(corruption(bench, family) for family in sorted(BATCHED))]
+    return [
+        fixed(bench),
+        early(bench),
+        least(bench),
+        *(corruption(bench, family) for family in sorted(batched_families())),
+    ]
 
 
 def main() -> None:

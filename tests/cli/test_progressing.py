@@ -22,7 +22,7 @@ from hitmiss.cli.common import AFTER_SECONDS, Bar
 from hitmiss.cli.main import run
 from hitmiss.core import shared
 from hitmiss.io import parse
-from hitmiss.io.diagnostics import Ledger
+from hitmiss.io.parse import Ledger
 
 SCORES = "item\tlabel\tscore\na\tbonafide\t2\nb\tbonafide\t1\nc\tspoof\t0\nd\tspoof\t1.5\n"
 HITMISS = [sys.executable, "-m", "hitmiss"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hitmiss.core.errors import DataError, IncompleteRun
 from hitmiss.core.question import ReadSpec
 from hitmiss.core.tally import bins_of, keys_of, scores_of
-from hitmiss.io.diagnostics import Finding, Place
+from hitmiss.io.parse import Finding, Place
 from hitmiss.outofcore.plan import Binned, ShardFact, ShardPlan, ShardTally, merge_tallies, refuse_missing, sealed
 
 CELLS = (("bonafide", "C01"), ("bonafide", "NONE"), ("spoof", "C01"))

@@ -761,7 +761,7 @@ def _said(e: Estimate) -> str:
 # Everything that `measure` does with trials it does with these, so a figure of counted shards is computed by the very code
 # that computes it in memory.
 
-CountedCounts = NDArray[np.int64]
+CellCounts = NDArray[np.int64]
 
 
 class Scored(Protocol):
@@ -778,11 +778,11 @@ class Scored(Protocol):
 class TalliedTrials(Trials):
     """Trials as a table of cells: `size` tells how many trials each row stands for, `scored` what scores they have."""
 
-    size: CountedCounts = None  # type: ignore[assignment]  # a field after fields with defaults
+    size: CellCounts = None  # type: ignore[assignment]  # a field after fields with defaults
     scored: Scored = None  # type: ignore[assignment]
 
     @classmethod
-    def of_cells(cls, cells: pl.DataFrame, header: Header, size: CountedCounts, scored: Scored) -> TalliedTrials:
+    def of_cells(cls, cells: pl.DataFrame, header: Header, size: CellCounts, scored: Scored) -> TalliedTrials:
         """From a frame with one row a cell: label, and whatever the cells are told apart by."""
         named = cells.with_columns(item=pl.int_range(pl.len()).cast(pl.String))
         base = Trials.from_frame(named, header, is_unique=True)
@@ -805,7 +805,7 @@ class TalliedTrials(Trials):
         told = (*fixed, *self.header.runs, *self.header.slices)
         return self.counted([name for name in told if name in self.frame.columns])
 
-    def _cells(self, columns: Sequence[str]) -> Iterator[tuple[list[str], Floats, CountedCounts]]:
+    def _cells(self, columns: Sequence[str]) -> Iterator[tuple[list[str], Floats, CellCounts]]:
         values = self.frame.select(pl.col(columns).cast(pl.String)).rows()
         for own, tally in zip(values, self._tallies, strict=True):
             yield list(map(str, own)), tally.score, tally.positive_counts
@@ -885,7 +885,7 @@ class TalliedSample(Sample):
     columns: TalliedColumns
 
     @cached_property
-    def size(self) -> CountedCounts:
+    def size(self) -> CellCounts:
         """How many trials each of its cells stands for."""
         return self.columns.trials.size[self.rows]
 
@@ -915,12 +915,12 @@ class TalliedSample(Sample):
         return self.tally.score
 
     @cached_property
-    def outcomes(self) -> CountedCounts:
+    def outcomes(self) -> CellCounts:
         """How often each outcome of a decision happened."""
         found: NDArray[Any] = np.bincount(self.columns.outcome[self.rows], weights=self.size, minlength=OUTCOMES)
         return found.astype(np.int64)
 
-    def unit_sample(self, unit: CountedCounts, n_units: int) -> UnitSample:
+    def unit_sample(self, unit: CellCounts, n_units: int) -> UnitSample:
         """Its trials with the unit of each, which every trial of a cell shares."""
         scored, nobody = self.columns.trials.scored, np.zeros(0, dtype=np.intp)
         tallies = [scored.tally(self.rows[i : i + 1], nobody) for i in range(len(self.rows))]
@@ -931,13 +931,13 @@ class TalliedSample(Sample):
         positive, units = np.repeat(self.positive, sizes), np.repeat(unit[self.rows], sizes)
         return UnitSample.of(positive, np.concatenate([np.zeros(0), *scores]), units, n_units)
 
-    def unit_sizes(self, unit: CountedCounts) -> Sizes:
+    def unit_sizes(self, unit: CellCounts) -> Sizes:
         """How many trials of each class each unit holds."""
         own, n = unit[self.rows], int(unit.max(initial=-1)) + 1
         found = [np.bincount(own[m], weights=self.size[m], minlength=n) for m in (self.positive, ~self.positive)]
         return found[0], found[1]
 
-    def unit_outcomes(self, unit: CountedCounts, n_units: int) -> CountedCounts:
+    def unit_outcomes(self, unit: CellCounts, n_units: int) -> CellCounts:
         """How often each outcome of a decision happened to each unit (unit × outcome)."""
         place = unit[self.rows] * OUTCOMES + self.columns.outcome[self.rows]
         found: NDArray[Any] = np.bincount(place, weights=self.size, minlength=n_units * OUTCOMES)

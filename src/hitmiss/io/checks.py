@@ -14,7 +14,7 @@ import polars as pl
 from hitmiss.core.question import INNER, ReadSpec, shown
 from hitmiss.core.shared import ABSTAIN
 from hitmiss.io.columns import ABSENT, FALSE, SYSTEM_PREFIX, Problem, Reading
-from hitmiss.io.diagnostics import Ledger, Place, Stop, counted, quoted
+from hitmiss.io.parse import Ledger, Place, Stop, counted, quoted
 from hitmiss.io.tables import Stack
 
 # ----------------------------------------------------------------------

@@ -13,8 +13,7 @@ from hitmiss.core.errors import DataError, UsageError, nearest
 from hitmiss.core.question import SCORES, ReadSpec, apart, find, stored
 from hitmiss.core.shared import ScoreKind
 from hitmiss.core.trials import ANSWERS, FIXED, Trials
-from hitmiss.io.diagnostics import Ledger, Place, Stop, listed, quoted
-from hitmiss.io.parse import Row, Shape
+from hitmiss.io.parse import Ledger, Place, Row, Shape, Stop, listed, quoted
 
 # ----------------------------------------------------------------------
 # The words that name classes, and what a column of labels says; and what a text says that is yes, no or nothing.

@@ -23,7 +23,7 @@ from hitmiss.core.question import ReadSpec
 from hitmiss.io import tables
 from hitmiss.io.checks import check_ids, check_labels, check_repeats
 from hitmiss.io.columns import FILES, Reading, refuse_undeclared, understand
-from hitmiss.io.diagnostics import Ledger, Place, Stop
+from hitmiss.io.parse import Ledger, Place, Stop
 from hitmiss.io.reader import keep_rows, look, open_side
 
 RESERVED: Final = ("score", "probability", "decision", "confidence", "error", "target", "seconds", "windows")

@@ -1,4 +1,4 @@
-"""Paths and addresses to bytes, bytes to settled text, text to cells."""
+"""Paths and addresses to bytes, bytes to settled text, text to cells; and what is found wrong on the way, with its place."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ import tempfile
 import urllib.error
 import urllib.request
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -31,8 +31,170 @@ from numpy.typing import NDArray
 
 from hitmiss._version import __version__
 from hitmiss.core import artifacts, shared
-from hitmiss.core.errors import DataError, EnvironmentFault, HitmissError, UsageError
-from hitmiss.io.diagnostics import Ledger, Place, Stop, quoted
+from hitmiss.core.errors import DataError, EnvironmentFault, Fault, HitmissError, UsageError
+
+# ----------------------------------------------------------------------
+# What the door finds wrong: groups of places, told in one sentence, listed one by one.
+
+SHOWN: Final = 5
+LONGEST: Final = 60
+LISTED: Final = 12
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where: file, line of the file from 1, the value found there and the id of its row."""
+
+    file: str | None = None
+    row: int | None = None
+    value: str | None = None
+    item: str | None = None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One kind of fault at all its places. `what` may use {n} and {s} (the plural s); `fix` tells what to do."""
+
+    kind: str
+    what: str
+    fix: str
+    places: tuple[Place, ...]
+    column: str | None = None
+    each: str = ""
+
+    @property
+    def count(self) -> str:
+        """What is wrong, how often, and the first ids."""
+        n = len(self.places)
+        return counted(self.what, n) + _ids(self.places)
+
+    @property
+    def sentence(self) -> str:
+        """Where, what, how often, the first ids, how to mend it."""
+        return f"{_where(self.places)}{self.count}; {self.fix}"
+
+    def faults(self) -> Iterable[Fault]:
+        """One fault a place."""
+        message = self.each or counted(self.what, 1)
+        for p in self.places:
+            about = f"{message}, id {quoted(p.item)}" if p.item is not None else message
+            yield Fault(self.kind, about, p.file, p.row, self.column, p.value)
+
+
+@dataclass
+class Ledger:
+    """Findings, notes and choices, as reading goes on."""
+
+    findings: list[Finding] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    choices: list[str] = field(default_factory=list)
+
+    def add(
+        self,
+        kind: str,
+        what: str,
+        fix: str,
+        places: Sequence[Place],
+        column: str | None = None,
+        each: str = "",
+    ) -> None:
+        """Write a finding down; one without places is none."""
+        if places:
+            self.findings.append(Finding(kind, what, fix, tuple(places), column, each))
+
+    def stop(
+        self,
+        kind: str,
+        what: str,
+        fix: str,
+        places: Sequence[Place],
+        column: str | None = None,
+        each: str = "",
+    ) -> Stop:
+        """Write down a finding after which nothing further can be read; to be raised."""
+        self.add(kind, what, fix, places, column, each)
+        return Stop()
+
+    def take(self, other: Ledger) -> None:
+        """Put what another ledger holds behind what this one has."""
+        self.findings += other.findings
+        self.notes += other.notes
+        self.choices += other.choices
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """Every fault at every place."""
+        return tuple(fault for finding in self.findings for fault in finding.faults())
+
+    def error(self) -> DataError:
+        """All findings as one error: the sentence of the first, then what else there is."""
+        first, *others = self.findings
+        more = "".join(f"; also {f.count}" for f in others)
+        return DataError(first.sentence + more, self.faults)
+
+
+class Stop(Exception):
+    """Reading cannot go on; the ledger says why. Never leaves the package."""
+
+
+def counted(what: str, n: int) -> str:
+    """The text with its number filled in. Not `str.format`: the text may quote a file that has braces.
+
+    >>> counted("{n} label{s} '{x}'", 2)
+    "2 labels '{x}'"
+    """
+    return what.replace("{n}", f"{n:,}").replace("{s}", "" if n == 1 else "s")
+
+
+def quoted(text: str | None) -> str:
+    r"""Text from a file as a message may show it: quoted, controls escaped, not too long.
+
+    >>> print(quoted("E_01\x1b[31m\u202e"))
+    'E_01\x1b[31m\u202e'
+    >>> quoted("x" * 100)[-4:]
+    "xx…'"
+    """
+    text = text or ""
+    return repr(text if len(text) <= LONGEST else text[: LONGEST - 1] + "…")
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first names of a list, quoted, and how many more there are.
+
+    >>> listed(["id", "score"]), listed([str(i) for i in range(99)])[-11:]
+    ("'id', 'score'", 'and 87 more')
+    """
+    rest = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+    return ", ".join(map(quoted, names[:LISTED])) + rest
+
+
+def shown(name: str) -> str:
+    r"""A file's name with its controls escaped.
+
+    >>> print(shown("a\x1b[2J.tsv"), shown("scores.tsv"))
+    a\x1b[2J.tsv scores.tsv
+    """
+    return name if name.isprintable() else repr(name)[1:-1]
+
+
+def _where(places: Sequence[Place]) -> str:
+    first = places[0]
+    file = f"{shown(first.file)}" if first.file else ""
+    row = f"row {first.row}" if first.row is not None else ""
+    place = ", ".join(filter(None, (file, row)))
+    return f"{place}: " if place else ""
+
+
+def _ids(places: Sequence[Place]) -> str:
+    ids = list(dict.fromkeys(p.item for p in places if p.item is not None))
+    if not ids:
+        return ""
+    dots = ", …" if len(ids) > SHOWN else ""
+    return f" (id{'s' if len(ids) > 1 else ''} {', '.join(map(quoted, ids[:SHOWN]))}{dots})"
+
+
+# ----------------------------------------------------------------------
+# Paths and addresses to bytes, bytes to settled text, text to cells.
 
 # ----------------------------------------------------------------------
 # Addresses: files in buckets and on the web (`s3://`, `gs://`, `az://`, `https://`), and tables of engines.
@@ -46,7 +208,7 @@ ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://\S")
 TABLE: Final = re.compile(r"(spark|duckdb):(?!//)(.+)", re.DOTALL)
 WEB: Final = ("http", "https")
 STORES: Final = ("s3", "gs", "az")
-REMOTE_PIECE: Final = 4 * 2**20
+DOWNLOAD_PIECE: Final = 4 * 2**20
 SECONDS: Final = 30
 """How long a server may be silent."""
 
@@ -105,7 +267,7 @@ def name_of(address: str) -> str:
     return unquote(urlsplit(address).path).rstrip("/").rpartition("/")[2] or "index"
 
 
-def shown(address: str) -> str:
+def address_shown(address: str) -> str:
     """An address without what may be secret: its user, password, query and fragment.
 
     >>> shown("https://me:word@host:8080/a.csv?token=1#x")
@@ -117,10 +279,10 @@ def shown(address: str) -> str:
 
 def said(path: str) -> str:
     """What may be said of a source: an address without its secrets, anything else as it is."""
-    return shown(path) if is_remote(path) else path
+    return address_shown(path) if is_remote(path) else path
 
 
-def listed(pattern: str) -> list[str]:
+def addresses_in(pattern: str) -> list[str]:
     """The addresses that a pattern in a store stands for (`s3://bucket/run-*/part-?.parquet`), in order."""
     parts = urlsplit(pattern.replace("?", "%3F"))
     if parts.scheme not in STORES:
@@ -135,7 +297,7 @@ def listed(pattern: str) -> list[str]:
     depth = path.count("/")  # as in a shell, * does not go into folders
     hits = sorted(one for one in found if fnmatch.fnmatchcase(one, path) and one.count("/") == depth)
     if not hits:
-        raise UsageError(f"no file matches {shown(pattern)!r}", code="no-match")
+        raise UsageError(f"no file matches {address_shown(pattern)!r}", code="no-match")
     return [f"{parts.scheme}://{parts.netloc}/{one}" for one in hits]
 
 
@@ -144,7 +306,7 @@ def pieces(address: str) -> Iterator[bytes]:
     parts = urlsplit(address)
     if parts.scheme not in (*WEB, *STORES):
         raise UsageError(
-            f"{shown(address)}: files are read from this machine, from {', '.join(f'{s}://' for s in STORES)} and "
+            f"{address_shown(address)}: files are read from this machine, from {', '.join(f'{s}://' for s in STORES)} and "
             f"https://; fetch it first and give its path",
             code="remote-file",
         )
@@ -163,7 +325,7 @@ def fetched(given: Any, scratch: str | None) -> Iterator[Any]:
     if not any(map(is_remote, sources)):
         yield given
         return
-    sources = [one for source in sources for one in (listed(source) if is_remote(source) else [source])]
+    sources = [one for source in sources for one in (addresses_in(source) if is_remote(source) else [source])]
     with tempfile.TemporaryDirectory(prefix="hitmiss-", dir=scratch) as folder:
         yield [_kept(one, Path(folder) / str(at)) if is_remote(one) else one for at, one in enumerate(sources)]
 
@@ -179,23 +341,23 @@ def _kept(address: str, folder: Path) -> str:
 def _of_web(address: str, parts: SplitResult) -> Iterator[bytes]:
     if "@" in parts.netloc:
         raise UsageError(
-            f"{shown(address)}: an address with a password in it is not read, since addresses are kept in shells and "
+            f"{address_shown(address)}: an address with a password in it is not read, since addresses are kept in shells and "
             f"logs; use a signed link, or fetch the file first",
             code="password-in-address",
         )
     request = urllib.request.Request(address, headers={"User-Agent": f"hitmiss/{__version__}"})
     with urllib.request.urlopen(request, timeout=SECONDS) as answer:
         length, done = answer.headers.get("Content-Length"), 0
-        while piece := answer.read(REMOTE_PIECE):
+        while piece := answer.read(DOWNLOAD_PIECE):
             done += len(piece)
             yield piece
     if length is not None and done != int(length):  # reading piece by piece, Python does not notice
-        raise DataError(f"{shown(address)}: {done:,} of {length} bytes came; try again", code="cut-short")
+        raise DataError(f"{address_shown(address)}: {done:,} of {length} bytes came; try again", code="cut-short")
 
 
 def _of_store(parts: SplitResult) -> Iterator[bytes]:
     path = unquote(parts.path).lstrip("/")
-    for piece in _store(parts).get(path).stream(min_chunk_size=REMOTE_PIECE):
+    for piece in _store(parts).get(path).stream(min_chunk_size=DOWNLOAD_PIECE):
         yield bytes(piece)
 
 
@@ -261,13 +423,13 @@ def _refused(address: str, status: int) -> DataError:
         what = (
             "may not be read with the credentials that are set here (AWS_ACCESS_KEY_ID and the like), or is not there"
         )
-        return DataError(f"{shown(address)} {what}", code="forbidden-file")
+        return DataError(f"{address_shown(address)} {what}", code="forbidden-file")
     what = "is not there" if status in (404, 410) else f"is not given out (HTTP status {status})"
-    return DataError(f"{shown(address)} {what}", code="missing-file")
+    return DataError(f"{address_shown(address)} {what}", code="missing-file")
 
 
 def _unreachable(address: str, why: object) -> EnvironmentFault:
-    return EnvironmentFault(f"{shown(address)} cannot be reached ({why})", code="unreachable")
+    return EnvironmentFault(f"{address_shown(address)} cannot be reached ({why})", code="unreachable")
 
 
 # ----------------------------------------------------------------------
@@ -323,7 +485,7 @@ def expand(given: Any) -> list[Any]:
             raise UsageError("no file was given")
         return found
     if is_remote(given):
-        return [*listed(given)]
+        return [*addresses_in(given)]
     if isinstance(given, str) and given != STDIN and glob.has_magic(given) and not Path(given).exists():
         matches = sorted(glob.glob(given))  # noqa: PTH207  # patterns may be absolute, which Path.glob refuses
         if not matches:

@@ -46,8 +46,7 @@ from hitmiss.io.columns import (
     same_class,
     understand,
 )
-from hitmiss.io.diagnostics import Ledger, Place, Stop, quoted
-from hitmiss.io.parse import Content, Shape, Table, expand, fetch
+from hitmiss.io.parse import Content, Ledger, Place, Shape, Stop, Table, expand, fetch, quoted
 from hitmiss.io.runs import FILES, MANIFEST, MEDIA, TABLE, load_manifest, require_complete
 from hitmiss.io.tables import TextRows, find_reshaping, reshape
 

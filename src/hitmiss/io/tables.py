@@ -21,8 +21,7 @@ from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.question import ReadSpec, apart
 from hitmiss.core.trials import FIXED
 from hitmiss.io.columns import is_number, looks_headed
-from hitmiss.io.diagnostics import Ledger, Place, Stop
-from hitmiss.io.parse import Content, Row, Shape, Table, fetch, read_plain, read_quoted
+from hitmiss.io.parse import Content, Ledger, Place, Row, Shape, Stop, Table, fetch, read_plain, read_quoted
 
 # ----------------------------------------------------------------------
 # Sources that know their columns: JSON lines, Parquet files, and frames of polars and pandas.

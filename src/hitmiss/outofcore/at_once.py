@@ -29,9 +29,8 @@ from hitmiss.detect.loop import Answers, make_table
 from hitmiss.detect.outputs import Extraction
 from hitmiss.detect.scoring import Settings
 from hitmiss.evaluation.protocol import find_protocol, measure_trials
-from hitmiss.io.diagnostics import Ledger
 from hitmiss.io.manifest import Manifest
-from hitmiss.io.parse import expand
+from hitmiss.io.parse import Ledger, expand
 from hitmiss.io.runs import TABLE, load_manifest, replace_file
 from hitmiss.outofcore.count import first_pass
 from hitmiss.outofcore.plan import Shard, ShardPlan, ShardTally, merge_tallies, ordered, refuse_missing, sealed

@@ -28,8 +28,7 @@ from hitmiss.io.checks import (
     refuse_missing,
 )
 from hitmiss.io.columns import Reading, understand
-from hitmiss.io.diagnostics import Finding, Ledger, Place, Stop
-from hitmiss.io.parse import Table
+from hitmiss.io.parse import Finding, Ledger, Place, Stop, Table
 from hitmiss.io.reader import worst_scores
 from hitmiss.io.tables import Stack, is_plain_number
 from hitmiss.outofcore.keyed import (
@@ -424,7 +423,7 @@ def _is_odd(answer: pl.DataFrame, sheet: Sheet) -> bool:
     """Whether the counts show something that the door would look at, or refuse."""
     options = sheet.plan.options
     column = answer["score"] if "score" in answer.columns else answer["place"]
-    if column.null_count() or (options.nan_rule == "refuse" and _counting_is_nan(answer, sheet.plan.bits).any()):
+    if column.null_count() or (options.nan_rule == "refuse" and _is_nan_text(answer, sheet.plan.bits).any()):
         return True
     if options.score_kind == "probability" and answer.height:
         low, high = ("low", "high") if "low" in answer.columns else ("score", "score")
@@ -440,7 +439,7 @@ def _words(answer: pl.DataFrame, options: ReadSpec) -> Reading:
     return understand(sorted(labels | decided), options.positive, options.negative, options.positive_value)
 
 
-def _counting_is_nan(answer: pl.DataFrame, bits: int) -> pl.Series:
+def _is_nan_text(answer: pl.DataFrame, bits: int) -> pl.Series:
     if "score" in answer.columns:
         return answer["score"].is_nan().fill_null(True)
     return (answer["place"] & ((1 << (bits - 1)) - 1) > (0x7FF << (bits - 12))).fill_null(True)
@@ -488,7 +487,7 @@ def _settled(answer: pl.DataFrame, sheet: Sheet, window: Window) -> tuple[pl.Dat
     reading = _words(answer, plan.options)
     if "decision" in plan.cells and plan.threshold is None:
         answer = answer.with_columns(decision=_said(reading, plan.options))
-    nan, rule = _counting_is_nan(answer, window.bits), plan.options.nan_rule
+    nan, rule = _is_nan_text(answer, window.bits), plan.options.nan_rule
     if not nan.any():
         return answer, {}
     n = int(answer.filter(nan)["n"].sum()) if "n" in answer.columns else int(nan.sum())
@@ -722,7 +721,7 @@ def refuse_hashes(twice: Keys, shards: Sequence[Shard], plan: ShardPlan, run: Ex
 # ----------------------------------------------------------------------
 # Which trials of a key have a score, over all shards: ids of one side alone, and ids that are scored twice.
 
-COVERING_MOST: Final = 1000
+MOST_TOLD: Final = 1000
 """Ids of one side alone that are listed, of a shard and of the key; beyond that they are counted."""
 
 
@@ -751,7 +750,7 @@ def settle_coverage(tally: ShardTally, shards: Sequence[Shard], plan: ShardPlan,
     refuse_hashes(repeated(listed), shards, plan, run)
     if not plan.options.allow_missing and (unlisted or len(absent)):
         extra, column = _places_of_unlisted(shards, plan, run) if unlisted else ([], "item")
-        places = key.stack.at(pl.Series(absent[:COVERING_MOST]))
+        places = key.stack.at(pl.Series(absent[:MOST_TOLD]))
         refuse_missing(extra, places, column, ledger, (unlisted, len(absent)))
         raise ledger.error()
     return Covering(key.height - len(absent), key.height, unlisted)
@@ -781,10 +780,9 @@ def unlisted_of(shard: Shard, plan: ShardPlan) -> tuple[list[Place], str]:
     for piece in door_pieces(opened, ["item"], key_of(plan.key, plan.options), plan.options, ledger):
         rows = piece.frame[AT].is_null().arg_true().to_list()
         places += [
-            Place(piece.name, piece.line(row), item=piece.frame["item"][row])
-            for row in rows[: COVERING_MOST - len(places)]
+            Place(piece.name, piece.line(row), item=piece.frame["item"][row]) for row in rows[: MOST_TOLD - len(places)]
         ]
-        if len(places) >= COVERING_MOST:
+        if len(places) >= MOST_TOLD:
             break
     return places, opened.match.theirs["item"]
 

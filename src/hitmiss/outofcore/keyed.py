@@ -15,8 +15,7 @@ from hitmiss.core.question import SYSTEM, ReadSpec, find, shown
 from hitmiss.core.trials import FIXED
 from hitmiss.io.checks import check_ids, check_labels, check_repeats, to_numbers
 from hitmiss.io.columns import Match, Reading, Role, refuse_undeclared, same_class, understand
-from hitmiss.io.diagnostics import Ledger, Place, Stop, quoted
-from hitmiss.io.parse import Table, expand
+from hitmiss.io.parse import Ledger, Place, Stop, Table, expand, quoted
 from hitmiss.io.tables import Stack, is_plain_number
 from hitmiss.outofcore.plan import KeyFiles, Shard, ShardPlan
 from hitmiss.outofcore.shards import Opened, Read, digest, open_shard, pieces, trials_expected

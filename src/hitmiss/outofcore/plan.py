@@ -24,7 +24,7 @@ from hitmiss.core.question import SYSTEM, OnNan, ReadSpec
 from hitmiss.core.tally import COARSE, EXACT, Keys, Tally, bins_of, first_key, keys_of, scores_of
 from hitmiss.core.trials import combined, text_codes
 from hitmiss.engine.resample import Rows
-from hitmiss.io.diagnostics import Finding
+from hitmiss.io.parse import Finding
 from hitmiss.stats.intervals import Steps
 
 # ----------------------------------------------------------------------

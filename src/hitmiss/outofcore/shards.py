@@ -21,7 +21,6 @@ from hitmiss.core.question import SYSTEM, ReadSpec
 from hitmiss.core.trials import Header, Source
 from hitmiss.io import tables
 from hitmiss.io.columns import SYSTEM_PREFIX, Match, Role, recognise
-from hitmiss.io.diagnostics import Ledger, Place
 from hitmiss.io.parse import (
     GZIP,
     HEAD_BYTES,
@@ -30,6 +29,8 @@ from hitmiss.io.parse import (
     PARQUET,
     STDIN,
     Content,
+    Ledger,
+    Place,
     Shape,
     Table,
     expand,

@@ -24,8 +24,7 @@ from hitmiss.engine.measure import form_of, ties_differ
 from hitmiss.engine.resample import Rows, TalliedTrials
 from hitmiss.evaluation.protocol import find_protocol, measure_trials
 from hitmiss.io.columns import Reading, same_class, understand
-from hitmiss.io.diagnostics import Ledger, quoted
-from hitmiss.io.parse import expand, fetched
+from hitmiss.io.parse import Ledger, expand, fetched, quoted
 from hitmiss.io.reader import SATURATED, FinishedRun, open_finished
 from hitmiss.io.tables import find_reshaping
 from hitmiss.outofcore.count import (

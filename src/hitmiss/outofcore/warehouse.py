@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
-from typing import Protocol as WarehouseProtocol
+from typing import Protocol as TypingProtocol
 
 import numpy as np
 import polars as pl
@@ -20,9 +20,8 @@ from hitmiss.core.tally import EXACT, keys_of
 from hitmiss.evaluation.protocol import measure_trials
 from hitmiss.io.checks import check_labels, check_scores
 from hitmiss.io.columns import Match, recognise, refuse_undeclared, understand
-from hitmiss.io.diagnostics import Finding, Ledger, Place, Stop
-from hitmiss.io.diagnostics import quoted as shown
-from hitmiss.io.parse import Shape, Table, TableAddress, expand
+from hitmiss.io.parse import Finding, Ledger, Place, Shape, Stop, Table, TableAddress, expand
+from hitmiss.io.parse import quoted as shown
 from hitmiss.io.tables import Stack, head_of, settle
 from hitmiss.outofcore.count import COUNT, SCORE, counts, number, quoted, repeats, text
 from hitmiss.outofcore.keyed import found_columns, is_turned
@@ -329,7 +328,7 @@ FAULTS: Final = 1000
 """Rows with a fault that are fetched; more would say nothing new."""
 
 
-class Warehouse(WarehouseProtocol):
+class Warehouse(TypingProtocol):
     """What runs statements. `dialect` is one of `sql.DIALECTS`."""
 
     dialect: str

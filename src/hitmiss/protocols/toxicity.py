@@ -27,8 +27,8 @@ from hitmiss.engine.bias import measure_bias
 from hitmiss.engine.measure import render
 from hitmiss.evaluation.protocol import find_protocol, measure_trials
 from hitmiss.io.columns import understand
-from hitmiss.io.diagnostics import Ledger
 from hitmiss.io.embeddings import item_name
+from hitmiss.io.parse import Ledger
 from hitmiss.io.predictions import (
     Predictions,
     any_scores,

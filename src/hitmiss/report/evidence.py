@@ -630,7 +630,7 @@ MOST: Final = 30
 """Errors of each kind and run that are shown."""
 BUDGET: Final = 300_000
 """Bytes that all samples of a report may take together."""
-WORST_ERRORS_LONGEST: Final = 600
+LONGEST_TEXT: Final = 600
 """Characters of a text that are shown; a longer one is cut, and says so."""
 TEXTS: Final = ("text", "comment_text", "comment", "sentence", "transcript")
 SHOWN_SLICES: Final = 4
@@ -839,7 +839,7 @@ def _numbers(row: Row) -> tuple[float | None, float | None]:
 
 
 def _cut(text: str) -> str:
-    return f"{text[:WORST_ERRORS_LONGEST]}… ({len(text):,} characters)" if len(text) > WORST_ERRORS_LONGEST else text
+    return f"{text[:LONGEST_TEXT]}… ({len(text):,} characters)" if len(text) > LONGEST_TEXT else text
 
 
 def _sample(witness: Witness, row: Row, texts: bool, answers: tuple[Answer, ...]) -> Sample:

@@ -471,7 +471,7 @@ def is_campaign(results: Results) -> bool:
 # this order: intervals below their figures; turned round, where it has few rows; in parts below each other, each with the
 # labels of the rows; and where not even one column fits beside the labels, one block per row. Texts are wrapped at words.
 
-TEXT_AVERAGES: Final = ("pooled", "macro")
+AVERAGE_ROWS: Final = ("pooled", "macro")
 """The rows with which the averages begin."""
 GAP: Final = 2
 """Spaces between columns."""
@@ -726,5 +726,5 @@ def _ruled(plain: Sequence[str], table: Table) -> list[TextRow]:
 def _last_slice(table: Table) -> int | None:
     """The place of the row before the averages, where a line is drawn."""
     names = [row[0].text for row in table.rows]
-    first = next((i for i, name in enumerate(names) if name in TEXT_AVERAGES), 0)
+    first = next((i for i, name in enumerate(names) if name in AVERAGE_ROWS), 0)
     return first - 1 if first > 0 else None

@@ -47,7 +47,7 @@ def figures_table(work: Teamwork) -> Table:
     counts = [next(e for (_, run), e in at.items() if run == wanted).n for wanted in runs]
     rows.append((Cell("n"), *(Cell(f"{n:,}") for n in counts)))
     title = "the system alone, people alone, and the two together"
-    return Table(title, ("metric", *(_people_tables_named(dict(run)) for run in runs)), tuple(rows))
+    return Table(title, ("metric", *(_named_people(dict(run)) for run in runs)), tuple(rows))
 
 
 def load_table(work: Teamwork) -> Table:
@@ -74,7 +74,7 @@ def summary(work: Teamwork) -> str:
     return f"{people}{decided}" + (f", {work.seconds / 60:.1f} minutes of looking" if work.seconds is not None else "")
 
 
-def _people_tables_named(run: dict[str, str]) -> str:
+def _named_people(run: dict[str, str]) -> str:
     rest = "|".join(v for k, v in run.items() if k != WHO and v != "-")
     return f"{run[WHO]} {rest}".strip()
 

@@ -257,11 +257,11 @@ def shortcut_table(results: Results, by: str) -> Table:
     at = {(e.run["shortcut"], e.slice[by]): e for e in own}
     down = list(dict.fromkeys(name for name, _ in at))
     across = sorted({value for _, value in at})
-    rows = [(Cell(name), *(_shortcut_table_cell(at.get((name, value))) for value in across)) for name in down]
+    rows = [(Cell(name), *(_shortcut_cell(at.get((name, value))) for value in across)) for name in down]
     return Table(f"roc_auc ↑ of shortcuts by {by}", ("shortcut", *across), tuple(rows))
 
 
-def _shortcut_table_cell(e: Estimate | None) -> Cell:
+def _shortcut_cell(e: Estimate | None) -> Cell:
     return Cell("") if e is None else Cell(number(e.value) if e.value is not None else "–", short_interval(e))
 
 
