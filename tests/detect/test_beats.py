@@ -258,8 +258,8 @@ def test_checkpoints_that_do_not_fit_are_refused(checkpoint: Path, tmp_path: Pat
     head = {k: v for k, v in whole["model"].items() if "predictor" in k}
     torch.save(head, tmp_path / "head.pt")
     wave = [np.ones(5000, dtype=np.float32)]
-    mended = open_detector(f"beats:{tmp_path / 'headless.pt'}", weights=tmp_path / "head.pt")
-    assert np.array_equal(mended.outputs(wave), open_detector(f"beats:{checkpoint}").outputs(wave))
+    fixed = open_detector(f"beats:{tmp_path / 'headless.pt'}", weights=tmp_path / "head.pt")
+    assert np.array_equal(fixed.outputs(wave), open_detector(f"beats:{checkpoint}").outputs(wave))
     whole["model"]["encoder.layers.1.fc1.weight"] = torch.zeros(3, 3)
     torch.save(whole, tmp_path / "odd.pt")
     with pytest.raises(DataError, match=r"encoder\.layers\.1\.fc1\.weight: \(48, 32\) expected, \(3, 3\) found"):

@@ -128,8 +128,8 @@ def test_failed_items_are_tried_again_on_request(tmp_path: Path) -> None:
     run_detector(two_logits, corpus(40), settings, output=tmp_path / "run", load=broken_clip)
     again = run_detector(two_logits, corpus(40), Settings(resume=True), output=tmp_path / "run", load=clip)
     assert again.n_failed == 4, "a failure is an answer until somebody asks again"
-    mended = run_detector(two_logits, corpus(40), Settings(resume=True, retry=True), output=tmp_path / "run", load=clip)
-    assert (mended.n_scored, mended.n_failed) == (40, 0)
+    fixed = run_detector(two_logits, corpus(40), Settings(resume=True, retry=True), output=tmp_path / "run", load=clip)
+    assert (fixed.n_scored, fixed.n_failed) == (40, 0)
     assert hm.read(str(tmp_path / "run")).header.coverage is None
 
 

@@ -332,7 +332,7 @@ class TestResuming:
             run_llm(plan_of(items, models), output=tmp_path / "r.jsonl", models=models)
 
     def test_failed_calls_are_asked_again_only_on_request(self, pictures: Path, tmp_path: Path) -> None:
-        flag, path = tmp_path / "mended", tmp_path / "flaky.py"
+        flag, path = tmp_path / "fixed", tmp_path / "flaky.py"
         path.write_text(
             f"import os\ndef f(item):\n    if not os.path.exists({str(flag)!r}) and item.id.endswith('1'):\n        raise ValueError('no')\n    return 0.9\n"
         )

@@ -213,7 +213,7 @@ def _load(
 
 
 def _listed(error: Any) -> Exception:
-    """Every fault on a line of its own, then the sentence: a user mends all of them at once."""
+    """Every fault on a line of its own, then the sentence: a user fixes all of them at once."""
     from hitmiss.cli.main import SHOWN_FAULTS
     from hitmiss.core.errors import DataError
     from hitmiss.core.shared import visible

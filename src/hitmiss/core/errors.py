@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing that is wrong with the data: what, where and how to mend it.
+    """One thing that is wrong with the data: what, where and how to fix it.
 
     >>> print(Fault("nan-score", "the score is not a number", file="s.tsv", row=7, column="score", value="nan"))
     s.tsv, row 7, column score: the score is not a number (found 'nan')

@@ -103,7 +103,7 @@ class Tally:
             shapes = f"{values.shape}, {pos.shape} and {neg.shape}"
             raise DataError(f"score and counts must be flat and equally long; found {shapes}")
         if np.isnan(values).any():
-            raise DataError(f"{int(np.isnan(values).sum())} of {len(values)} scores are NaN; drop or mend them")
+            raise DataError(f"{int(np.isnan(values).sum())} of {len(values)} scores are NaN; drop or fix them")
         if any(not np.isfinite(c).all() or (c < 0).any() for c in (pos, neg)):
             raise DataError("counts must be finite and not negative")
         distinct, place = np.unique(values, return_inverse=True)
@@ -264,7 +264,7 @@ def check_trials(
     if np.isnan(values).any():
         places = np.flatnonzero(np.isnan(values))
         raise DataError(
-            f"{len(places)} of {len(values)} scores are NaN, the first at position {places[0]}; drop or mend them"
+            f"{len(places)} of {len(values)} scores are NaN, the first at position {places[0]}; drop or fix them"
         )
     return positive, values, check_weight(weight, len(values))
 

@@ -25,7 +25,7 @@ PERCENT: Final = re.compile(r"percent|per_cent|pct|%")
 DECIMAL_COMMA: Final = re.compile(r"\s*[-+]?\d+,\d+([eE][-+]?\d+)?\s*")
 ABSTAINED: Final = ("abstain", "uncertain", str(ABSTAIN))
 FIRST: Final = 1000
-NAN_FIX: Final = "mend them, or choose --on-nan drop, or --on-nan worst (the worst score for the trial's own class)"
+NAN_FIX: Final = "fix them, or choose --on-nan drop, or --on-nan worst (the worst score for the trial's own class)"
 
 
 def score_names(frame: pl.DataFrame) -> list[str]:
@@ -77,7 +77,7 @@ def numbers_of(
     if wrong.any():
         places = stack.places(wrong, name)
         has_comma = all(DECIMAL_COMMA.fullmatch(p.value or "") for p in places)
-        first = f"mend them (the first is {quoted(places[0].value)})"
+        first = f"fix them (the first is {quoted(places[0].value)})"
         fix = "they have a decimal comma: say --decimal ," if has_comma else first
         what = what or f"{shown(name)}{{s}}"
         ledger.add("not-a-number", f"{{n}} unreadable {what}", fix, places, stack.title(name), "it is no number")
@@ -112,7 +112,7 @@ def _refuse_beyond(stack: Stack, name: str, numbers: pl.Series, column: str, led
     if beyond.any():
         is_score = name != "confidence"
         percent = f"if they are in per cent, say --column confidence_percent={column}"
-        fix = "declare another score kind (raw, logit or llr), or mend them" if is_score else percent
+        fix = "declare another score kind (raw, logit or llr), or fix them" if is_score else percent
         what = f"{{n}} {'score' if is_score else name}{{s}} outside 0..1"
         ledger.add("not-a-probability", what, fix, stack.places(beyond, name), column)
 

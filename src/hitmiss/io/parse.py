@@ -70,7 +70,7 @@ class Finding:
 
     @property
     def sentence(self) -> str:
-        """Where, what, how often, the first ids, how to mend it."""
+        """Where, what, how often, the first ids, how to fix it."""
         return f"{_where(self.places)}{self.count}; {self.fix}"
 
     def faults(self) -> Iterable[Fault]:
@@ -447,7 +447,7 @@ BOMS: Final = (  # UTF-32 before UTF-16, whose little-endian mark it begins with
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 NUL: Final = "a NUL byte stands in the text"
-NUL_FIX: Final = "mend the file, or say --encoding"
+NUL_FIX: Final = "fix the file, or say --encoding"
 BLANK: Final = b" \t\r\n\0"
 GZIP: Final = b"\x1f\x8b"
 PARQUET: Final = b"PAR1"
@@ -656,7 +656,7 @@ def _decode(data: bytes, encoding: str, name: str, ledger: Ledger) -> bytes:
         raise _unreadable(f"the text is not {encoding}", data, error.start, name, ledger, "say --encoding") from None
     except UnicodeEncodeError:
         raise _unreadable(
-            f"the {encoding} text holds half a character", data, 0, name, ledger, "mend the file"
+            f"the {encoding} text holds half a character", data, 0, name, ledger, "fix the file"
         ) from None
     if b"\0" in text:
         raise _unreadable(NUL, text, text.index(b"\0"), name, ledger, NUL_FIX)
@@ -738,7 +738,7 @@ def refuse_ragged(shape: Shape, wrong: Sequence[tuple[int, int]], ledger: Ledger
     if wrong:
         places = [Place(shape.name, line, f"{fields} field{'s' if fields != 1 else ''}") for line, fields in wrong]
         what = f"{{n}} row{{s}} with another number of fields than the {shape.width} of the first row"
-        fix = f"mend them, or say --separator (it was taken to be {quoted(shape.separator)})"
+        fix = f"fix them, or say --separator (it was taken to be {quoted(shape.separator)})"
         raise ledger.stop("ragged-row", what, fix, places, each=f"{shape.width} fields were expected")
 
 

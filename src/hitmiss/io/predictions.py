@@ -239,7 +239,7 @@ KINDS: Final[Mapping[str, Any]] = {
 """What the cells are of a file in which nothing is odd."""
 AT_ONCE: Final = 4
 """Files that are read side by side, where polars has as many threads: hashing and parsing leave the interpreter to others."""
-DROP: Final = "mend them, or leave such rows out with --missing drop"
+DROP: Final = "fix them, or leave such rows out with --missing drop"
 OUTSIDE: Final = "it is outside 0..1"
 
 
@@ -473,7 +473,7 @@ def _labels(stack: tables.Stack, spec: ReadSpec, ledger: Ledger) -> pl.Series:
     """1 and 0, null where missing."""
     values, where = _classes(stack, "label", spec)
     column = stack.title("label")
-    fix, each = "a label is 1 or toxic, 0 or non-toxic; mend them", "it is neither 1 nor 0"
+    fix, each = "a label is 1 or toxic, 0 or non-toxic; fix them", "it is neither 1 nor 0"
     ledger.add("bad-label", "{n} label{s} neither 1 nor 0", fix, _among(stack, where, WRONG, "label"), column, each)
     if spec.missing != "drop":
         places = _among(stack, where, MISSING, "label")
@@ -488,7 +488,7 @@ def _decisions(stack: tables.Stack, spec: ReadSpec, ledger: Ledger) -> pl.Series
     values, where = _classes(stack, "decision", spec)
     column = stack.title("decision")
     what, each = "{n} decision{s} neither 1 nor 0", "it is neither 1 nor 0"
-    fix = "a decision is 1 or toxic, 0 or non-toxic; mend them, or say which word means no answer with --abstain"
+    fix = "a decision is 1 or toxic, 0 or non-toxic; fix them, or say which word means no answer with --abstain"
     ledger.add("bad-decision", what, fix, _among(stack, where, WRONG, "decision"), column, each)
     absent = _among(stack, where, MISSING, "decision")
     if absent and len(absent) == stack.frame.height:
@@ -584,7 +584,7 @@ def _thresholds(stack: tables.Stack, spec: ReadSpec, ledger: Ledger) -> pl.Serie
     """The threshold that stands in each row, null where blank."""
     numbers, _ = _numbers(stack, "threshold", spec, ledger)
     if not any_scores(spec):
-        _refuse_outside(stack, "threshold", numbers, "bad-threshold", "threshold", "mend them", ledger)
+        _refuse_outside(stack, "threshold", numbers, "bad-threshold", "threshold", "fix them", ledger)
     return numbers
 
 
@@ -592,7 +592,7 @@ def _shares(stack: tables.Stack, name: str, spec: ReadSpec, ledger: Ledger) -> p
     """A column of the user's with shares from 0 to 1, null where blank."""
     numbers, _ = _numbers(stack, apart(name), spec, ledger)
     what = f"value{{s}} of {name}"
-    _refuse_outside(stack, apart(name), numbers, "share-outside", what, "mend them", ledger)
+    _refuse_outside(stack, apart(name), numbers, "share-outside", what, "fix them", ledger)
     return numbers
 
 

@@ -409,7 +409,7 @@ class Recorder:
     def hopeless(self, what: str) -> EnvironmentFault:
         """What happened, why, and how to go on."""
         then = "go on with --resume --retry" if self.has_answer else "give the command again; nothing was kept"
-        return EnvironmentFault(f"{what}: {self.first_failure}; mend it and {then}")
+        return EnvironmentFault(f"{what}: {self.first_failure}; fix it and {then}")
 
 
 def failure(error: BaseException, kind: str = "exception") -> dict[str, Any]:

@@ -170,7 +170,7 @@ def _target_base(aim_open: ArrayLike) -> Terms:
 def target_base(aim_open: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Already as aimed: share of the records that needed no attack.
 
-    It describes the records, and says how much of the targeted success is none of the attack's. Range: 0..1.
+    Best: high. It describes the records, and says how much of the targeted success is none of the attack's. Range: 0..1.
 
     >>> target_base([1, 0])
     Rate(1/2 = 0.5)
@@ -317,7 +317,7 @@ def _norm(column: str, factor: float = 1.0) -> Callable[[], OfTerms]:
 def l2_mv(delta_l2: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Size of the change (L2): mean Euclidean norm of the change, in mV.
 
-    It describes the attack. Undefined (NaN) where no norm was recorded.
+    Best: low. It describes the attack. Undefined (NaN) where no norm was recorded.
 
     >>> float(l2_mv([1.0, 2.0]))
     1.5
@@ -329,7 +329,7 @@ def l2_mv(delta_l2: ArrayLike, weight: ArrayLike | None = None) -> float:
 def linf_uv(delta_linf: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Greatest change of a sample: mean largest change of any sample, in µV (the column is in mV).
 
-    It describes the attack. Undefined (NaN) where no norm was recorded.
+    Best: low. It describes the attack. Undefined (NaN) where no norm was recorded.
 
     >>> float(linf_uv([0.001, 0.003]))
     2.0
@@ -341,7 +341,7 @@ def linf_uv(delta_linf: ArrayLike, weight: ArrayLike | None = None) -> float:
 def snr_db(snr_db: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Signal to noise: mean ratio of signal to change, in dB.
 
-    It describes the attack. Undefined (NaN) where none was recorded.
+    Best: high. It describes the attack. Undefined (NaN) where none was recorded.
 
     >>> float(snr_db([10.0, 20.0]))
     15.0
@@ -353,7 +353,7 @@ def snr_db(snr_db: ArrayLike, weight: ArrayLike | None = None) -> float:
 def smoothness_uv2(smoothness: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Roughness: mean squared difference of neighbouring samples of the change, in µV² (the column is in mV²).
 
-    It describes the attack. A low one is hard to see. Undefined (NaN) where none was recorded.
+    Best: low. It describes the attack. A low one is hard to see. Undefined (NaN) where none was recorded.
 
     >>> float(smoothness_uv2([1e-6, 3e-6]))
     2.0

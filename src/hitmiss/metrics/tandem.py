@@ -330,7 +330,7 @@ def _check_scores(score: ArrayLike) -> Floats:
     if values.ndim != 1:
         raise DataError(f"scores must be flat; found shape {values.shape}")
     if np.isnan(values).any():
-        raise DataError(f"{int(np.isnan(values).sum())} of {len(values)} scores are NaN; drop or mend them")
+        raise DataError(f"{int(np.isnan(values).sum())} of {len(values)} scores are NaN; drop or fix them")
     return values
 
 

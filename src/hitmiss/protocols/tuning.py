@@ -156,7 +156,7 @@ def write_thresholds(tuning: Tuning, folder: Path | None = None) -> dict[Path, s
         rows = run.predictions.frame.filter(pl.col("file") == at)
         raw = run.predictions.raw[at]
         if rows.height != raw.height:
-            raise UsageError(f"{path.name}: rows without a label or score would be lost; mend them before writing")
+            raise UsageError(f"{path.name}: rows without a label or score would be lost; fix them before writing")
         frame, note = _with_threshold(raw, rows, thresholds, run.predictions.titles[at])
         target = folder / path.name if folder is not None else path
         write_csv(frame, target)

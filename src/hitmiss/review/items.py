@@ -334,7 +334,7 @@ def choose(run: str, wish: Wish, library: Library, dataset: str | None = None) -
     entries, faults = _entries(ids, rows, wish, library)
     if faults and not wish.allow_missing:
         raise DataError(
-            f"{len(faults)} of {len(ids)} items cannot be shown; mend them, or leave them out with --allow-missing",
+            f"{len(faults)} of {len(ids)} items cannot be shown; fix them, or leave them out with --allow-missing",
             faults,
         )
     if not entries:
