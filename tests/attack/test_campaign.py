@@ -22,7 +22,7 @@ from hitmiss.evaluation.protocol import evaluate
 from hitmiss.robustness.attacks import measure_attacks
 from hitmiss.robustness.campaign import Campaign
 from hitmiss.simulate.ecg import CLASSES, ConvBaseline, simulate
-from hitmiss.stats.bootstrap import generator
+from hitmiss.stats.bootstrap import noise_generator
 
 CONFIGS = sweep(
     ["band_noise", "morph_amp", "random_search"],
@@ -180,7 +180,7 @@ def test_random_search_keeps_its_budget_and_stops() -> None:
         return aim[rows] - (changed - x[rows]).mean(axis=(1, 2))
 
     delta, n = random_search(
-        x, margin, np.full(3, 0.1), np.ones((3, 60, 1)), [generator(0, i) for i in range(3)], queries=80
+        x, margin, np.full(3, 0.1), np.ones((3, 60, 1)), [noise_generator(0, i) for i in range(3)], queries=80
     )
     assert np.abs(delta).max() <= 0.1 + 1e-12 and n == sum(asked) < 3 * 80
     assert delta[0].mean() >= 0.001 and delta[1].mean() >= 0.01

@@ -21,7 +21,7 @@ from hitmiss.attack.family import (
     violation,
 )
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.stats.bootstrap import generator
+from hitmiss.stats.bootstrap import noise_generator
 
 BATCHED = batched_families()
 FAMILIES = (
@@ -43,7 +43,7 @@ X = heart()
 
 
 def rngs(ids: range | list[int], name: str = "a") -> list[np.random.Generator]:
-    return [generator(0, name, i) for i in ids]
+    return [noise_generator(0, name, i) for i in ids]
 
 
 @each_family

@@ -72,13 +72,12 @@ Arrays = dict[str, Callable[[dict[str, Any]], Any] | Any]
 ODD: dict[str, tuple[Arrays, int, str]] = {
     "turned round": ({"x": lambda a: a["x"].transpose(0, 2, 1)}, 3, "--data-layout lead_sample"),
     "whole numbers": ({"x": lambda a: (1000 * a["x"]).astype(np.int16)}, 3, "x_uv"),
-    "NaN": ({"x": with_hole}, 3, "odd.npz: 1 records hold values that are NaN"),
     "label 2": ({"y": lambda a: 2 * a["y"]}, 3, "y holds 0 and 1; record 'test-0000"),
     "no rate": ({"fs": None}, 2, "--fs"),
     "rate 0": ({"fs": np.float64(0)}, 2, "sample rate"),
     "an id twice": ({"record": np.array(["a"] * N)}, 3, "two records are called 'a'"),
     "a class twice": ({"classes": np.array(list("AABCD"))}, 3, "one name"),
-    "three leads": ({"x": lambda a: a["x"][:, :, :3]}, 3, f"did not take signals of {N} × 1000 × 3"),
+    "three leads": ({"x": lambda a: a["x"][:, :, :3]}, 3, "× 1000 × 3 (record × sample × lead)"),
     "no records": (
         {
             name: (lambda a, name=name: a[name][:0])  # type: ignore[misc]
@@ -98,6 +97,17 @@ def test_odd_data(name: str, folder: Path, tmp_path: Path, capsys: pytest.Captur
     assert attack(folder, changed(folder, **arrays), tmp_path / "run") == code
     said = capsys.readouterr().err
     assert words in said and "bug in hitmiss" not in said and not (tmp_path / "run" / "trials.parquet").exists()
+
+
+def test_a_record_with_a_hole_is_left_out_and_named(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from hitmiss.io import read
+
+    assert attack(folder, changed(folder, x=with_hole), tmp_path / "run") == 0
+    said = capsys.readouterr().err
+    assert f"1 of {N} records left out: test-00003: its signal holds values that are NaN" in said
+    assert read(str(tmp_path / "run")).frame["item"].n_unique() == N - 1
 
 
 def test_the_same_records_however_they_are_stored(folder: Path, tmp_path: Path) -> None:
