@@ -512,3 +512,15 @@ def test_archives_that_unfold_beyond_reason_are_not_unfolded() -> None:
     with pytest.raises(DataError) as refused:
         ShardTally.from_bytes(packed.getvalue())
     assert refused.value.code == "oversized-archive"
+
+
+@pytest.mark.parametrize("wrong", ["x", None, -1, 1.5, True, 10**400, {"model": 1}])
+def test_a_confusion_of_another_form_is_a_sentence(wrong: object) -> None:
+    from hitmiss.protocols.triage import OUTCOMES, Asides
+
+    sound = {"run": {"model": "m"}, **{name: dict.fromkeys(OUTCOMES, 1) for name in ("fake", "real")}}
+    assert Asides.from_dict({"confusion": [sound]}) is not None
+    for change in ({"run": wrong}, {"fake": {**dict.fromkeys(OUTCOMES, 1), "real": wrong}}):
+        with pytest.raises(DataError) as refused:
+            Asides.from_dict({"confusion": [{**sound, **change}]})
+        assert refused.value.code == "malformed-results"

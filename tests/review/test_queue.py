@@ -386,3 +386,18 @@ def test_export_is_exact_and_safe_for_spreadsheets(tmp_path: Path) -> None:
     assert pl.read_parquet(tmp_path / "v.parquet")["note"].to_list() == [note]
     with pytest.raises(UnknownName, match="ending"):
         write_verdicts(queue.store, tmp_path / "v.html")
+
+
+def test_a_store_with_a_damaged_page_is_a_sentence(tmp_path: Path) -> None:
+    """SQLite opens such a file and finds out only when it reads the page."""
+    path = tmp_path / "r.sqlite"
+    store = a_store(path, 300, 2)
+    store.close()
+    data = bytearray(path.read_bytes())
+    for place in range(4096, len(data), 4096):
+        data[place : place + 64] = b"\xff" * 64
+    path.write_bytes(data)
+    with pytest.raises(DataError):
+        opened = open_store(path)
+        opened.rows("SELECT * FROM items")
+        opened.rows("SELECT * FROM verdicts")

@@ -189,3 +189,11 @@ def test_signatures_escape_what_users_write_and_have_a_short_form(folder: Path) 
     assert short(other) != results.short_signature
     old = "hitmiss:0.1.0|protocol:asvspoof5|metrics:eer(ties=official)|pos:bonafide|n:5/3|out:abc"
     assert read_signature(old)["metrics"] == "eer(ties=official)"
+
+
+def test_a_number_beyond_every_float_is_a_difference(folder: Path) -> None:
+    document = json.loads(claim("score-separator", folder).read_text(encoding="utf-8"))
+    document["estimates"][0]["n"] = 10**400
+    (folder / "huge.json").write_text(json.dumps(sealed(document)), encoding="utf-8")
+    code, text = said(["verify", "huge.json", *verify_words("score-separator")], folder)
+    assert code in (1, 3) and "bug" not in text

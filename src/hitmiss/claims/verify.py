@@ -420,7 +420,10 @@ def _same(a: Any, b: Any) -> bool:
     if isinstance(a, bool) or isinstance(b, bool):
         return a is b
     if isinstance(a, int | float) and isinstance(b, int | float):
-        return a == b or (math.isfinite(a) and math.isfinite(b) and abs(a - b) <= TOLERANCE * max(1.0, abs(a)))
+        try:
+            return a == b or (math.isfinite(a) and math.isfinite(b) and abs(a - b) <= TOLERANCE * max(1.0, abs(a)))
+        except OverflowError:  # a whole number beyond every float
+            return False
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         return {*a} == {*b} and all(_same(a[k], b[k]) for k in a)
     if isinstance(a, list) and isinstance(b, list):

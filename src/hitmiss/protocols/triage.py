@@ -259,10 +259,18 @@ class Confusion:
     def from_dict(cls, data: Mapping[str, Any]) -> Confusion:
         """From the JSON form."""
         positive, negative = (name for name in data if name != "run")
-        yes, no = (tuple(data[name][k] for k in OUTCOMES) for name in (positive, negative))
+        yes, no = (tuple(_counted(data[name][k]) for k in OUTCOMES) for name in (positive, negative))
+        if not all(isinstance(text, str) for pair in data["run"].items() for text in pair):
+            raise ValueError("a run is told by texts")
         counts = Counts(tp=yes[0], fn=yes[1], abstained_positive=yes[2], failed_positive=yes[4],
                         fp=no[0], tn=no[1], abstained_negative=no[2], failed_negative=no[4])  # fmt: skip
         return cls(data["run"], counts, (yes[3], no[3]), (positive, negative))
+
+
+def _counted(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**53:
+        raise ValueError(f"{str(value)[:40]!r} is no number of trials")
+    return value
 
 
 OUTCOMES: Final = ("fake", "real", "uncertain", "unparsed", "error")

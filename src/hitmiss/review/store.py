@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from hitmiss._version import __version__
-from hitmiss.core.errors import DataError, EnvironmentFault, IncompleteRun, UnknownName, UsageError
+from hitmiss.core.errors import DataError, EnvironmentFault, HitmissError, IncompleteRun, UnknownName, UsageError
 from hitmiss.io.runs import differences
 
 # ----------------------------------------------------------------------
@@ -96,7 +96,10 @@ class Store:
     def rows(self, question: str, *values: Any) -> list[Any]:
         """What a question gives."""
         with self._lock:
-            return _run(self._connection, question, values).fetchall()
+            try:
+                return _run(self._connection, question, values).fetchall()
+            except sqlite3.DatabaseError as error:  # a page that is read late
+                raise _broken(error) from None
 
     def meta(self, name: str) -> str:
         """One fact about the review."""
@@ -174,8 +177,15 @@ def cleaned(name: str) -> str:
 def _run(connection: sqlite3.Connection, statement: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
     try:
         return connection.execute(statement, values)
-    except sqlite3.OperationalError as error:
-        raise _unwritten(error) from None
+    except sqlite3.DatabaseError as error:
+        raise _broken(error) from None
+
+
+def _broken(error: sqlite3.DatabaseError) -> HitmissError:
+    """Why the store failed: the machine, or a file that is damaged."""
+    if isinstance(error, sqlite3.OperationalError):
+        return _unwritten(error)
+    return DataError(f"the review is damaged ({error}); take a copy of it that is whole", code="damaged-review")
 
 
 def _unwritten(error: sqlite3.OperationalError) -> EnvironmentFault:
