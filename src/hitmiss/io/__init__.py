@@ -1,6 +1,6 @@
-"""Files to trials and back. `read` is the way in, `examine` the same way with a report instead of an error.
+"""Read files into trials and write them back. `read` is the entry point; `examine` reports faults instead of raising.
 
-Names are imported when first used: whoever reads one kind of file need not wait for the others.
+Names are imported on first use, so that reading one kind of file does not load the code for the others.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Labels understood, columns checked, scores joined with their key."""
+"""Interpret labels, check columns, and join scores with their key."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from hitmiss.io.parse import Ledger, Place, Stop, counted, quoted
 from hitmiss.io.tables import Stack
 
 # ----------------------------------------------------------------------
-# The checks of one side: ids, scores, labels, repeats. They go over whole columns; rows are looked at on a fault.
+# The checks of one side: ids, scores, labels, repeats. They work on whole columns; single rows are only inspected on a
+# fault.
 
 PERCENT: Final = re.compile(r"percent|per_cent|pct|%")
 """What the name of a column says whose numbers go to 100."""
@@ -29,12 +30,12 @@ NAN_FIX: Final = "fix them, or choose --on-nan drop, or --on-nan worst (the wors
 
 
 def score_names(frame: pl.DataFrame) -> list[str]:
-    """The columns with scores: one, or one a system."""
+    """Return the columns with scores: one, or one per system."""
     return [name for name in frame.columns if name == "score" or name.startswith(SYSTEM_PREFIX)]
 
 
 def check_ids(stack: Stack, ledger: Ledger) -> None:
-    """Every row needs an id."""
+    """Check that every row has an id."""
     empty = stack.frame["item"].str.len_bytes() == 0
     if empty.any():
         what = "{n} row{s} without an id"
@@ -43,7 +44,7 @@ def check_ids(stack: Stack, ledger: Ledger) -> None:
 
 
 def to_numbers(texts: pl.Series, decimal: str = ".") -> tuple[pl.Series, pl.Series]:
-    """A column as float64, as Python's `float` to the last bit, and which rows hold no number; empty is null.
+    """Convert a column to float64, bit for bit as Python's `float`, and mark rows that hold no number; empty is null.
 
     >>> numbers, wrong = to_numbers(pl.Series(["0.1", " -Infinity", "1_0", "nan", ""]))
     >>> numbers.to_list(), wrong.to_list()
@@ -64,9 +65,10 @@ def to_numbers(texts: pl.Series, decimal: str = ".") -> tuple[pl.Series, pl.Seri
 def numbers_of(
     stack: Stack, name: str, decimal: str, ledger: Ledger, absent: Sequence[str] = ("",), what: str = ""
 ) -> tuple[pl.Series, pl.Series]:
-    """A column as numbers, null where it says nothing (the texts `absent`, in small letters), and which cells are words.
+    """Convert a column to numbers, null where absent (the texts in `absent`, lower case), and mark cells that are
+    words.
 
-    Words are found, and a decimal comma among them is named.
+    Words are recorded as findings; a decimal comma is named as such.
     """
     cells = stack.frame[name]
     numbers, wrong = to_numbers(cells, decimal)
@@ -85,7 +87,7 @@ def numbers_of(
 
 
 def check_scores(stack: Stack, options: ReadSpec, ledger: Ledger) -> Stack:
-    """Scores as numbers; NaN, empty and impossible ones found. Where they are allowed, empty ones become NaN."""
+    """Convert scores to numbers; report NaN, empty and impossible ones. If they are allowed, empty ones become NaN."""
     for name in score_names(stack.frame):
         column = stack.title(name)
         numbers, wrong = numbers_of(stack, name, options.decimal_sign, ledger, what="score{s}")
@@ -118,7 +120,7 @@ def _refuse_beyond(stack: Stack, name: str, numbers: pl.Series, column: str, led
 
 
 def check_numbers(stack: Stack, names: Sequence[str], options: ReadSpec, ledger: Ledger) -> Stack:
-    """Further columns of numbers; empty and `-` are absent."""
+    """Check further numeric columns; empty and `-` count as absent."""
     for name in names:
         if name == "confidence":
             stack = stack.put(_confidences(stack, options, ledger))
@@ -130,7 +132,7 @@ def check_numbers(stack: Stack, names: Sequence[str], options: ReadSpec, ledger:
 
 
 def _confidences(stack: Stack, options: ReadSpec, ledger: Ledger) -> pl.Series:
-    """Confidences from 0 to 1, null where there is none: a verdict without one counts, and is left out of calibration."""
+    """Return confidences from 0 to 1, null if absent: such a verdict counts, but is left out of calibration."""
     column, title = stack.frame["confidence"], stack.title("confidence")
     if column.dtype == pl.String:
         column = column.str.strip_chars()
@@ -154,7 +156,7 @@ def _confidences(stack: Stack, options: ReadSpec, ledger: Ledger) -> pl.Series:
 
 
 def without_false(errors: pl.Series) -> pl.Series:
-    """Errors as text, empty where the column says that there was none, in whatever spelling.
+    """Return errors as text, empty if the column says, in any spelling, that there was no error.
 
     >>> without_false(pl.Series("error", ["", "False", "none", "0", "timeout", "true"])).to_list()
     ['', '', '', '', 'timeout', 'true']
@@ -164,7 +166,7 @@ def without_false(errors: pl.Series) -> pl.Series:
 
 
 def plain_numbers(texts: pl.Series) -> pl.Series:
-    """Whole numbers in one spelling; other texts as they are.
+    """Return whole numbers in one spelling; other texts unchanged.
 
     >>> plain_numbers(pl.Series("trial", ["0", "00", "0.0", "1e0", "a", ""])).to_list()
     ['0', '0', '0', '1', 'a', '']
@@ -176,7 +178,7 @@ def plain_numbers(texts: pl.Series) -> pl.Series:
 
 
 def check_labels(stack: Stack, column: str, reading: Reading, ledger: Ledger, abstain: Sequence[str] = ()) -> Stack:
-    """Words as 1 and 0 (and -1 for a decision withheld); words that are not understood found."""
+    """Convert words to 1 and 0 (and -1 for an abstention); report words that are not understood."""
     words, silent = stack.frame[column], [*ABSTAINED, *abstain]
     for problem in reading.problems:
         where = words == problem.word
@@ -208,9 +210,9 @@ def _refuse_word(
 def check_repeats(
     stack: Stack, key: Sequence[str], is_key: bool, options: ReadSpec, ledger: Ledger, twin: Stack | None = None
 ) -> Stack:
-    """Ids that stand there more than once. Identical rows merge where the caller says so; rows that differ never do.
+    """Report ids that occur more than once. Identical rows are merged if the caller allows it, different ones never.
 
-    `twin` is the other side: where it has the same ids in the same order, what was found there holds here.
+    `twin` is the other side: if it has the same ids in the same order, its result also holds here.
     """
     frame = stack.frame
     if _has_unique_items(frame, twin):
@@ -231,14 +233,16 @@ def _has_unique_items(frame: pl.DataFrame, twin: Stack | None) -> bool:
     items = frame["item"]
     if twin is not None and twin.is_unique and items.equals(twin.frame["item"]):
         return True
-    # As many hashes as rows prove as many ids, for less than comparing the ids; equal hashes prove nothing.
+    # As many distinct hashes as rows prove that all ids differ, at less cost than comparing ids; equal hashes prove
+    # nothing.
     return _ascend(items) or items.hash().n_unique() == len(items)
 
 
 def _ascend(items: pl.Series) -> bool:
-    """Whether each id is longer than the one before it, or as long and greater, as row numbers are: none is there twice.
+    """Return whether each id is longer than the previous one, or equally long and greater, as with row numbers.
 
-    Chunk by chunk: where the neighbours of all rows are looked at together, polars copies the column first.
+    If so, no id occurs twice. Works chunk by chunk: comparing all neighbours at once makes polars copy the column
+    first.
 
     >>> _ascend(pl.Series(["8", "9", "10", "11"])), _ascend(pl.Series(["8", "9", "9"]))
     (True, False)
@@ -287,7 +291,7 @@ def _merge(stack: Stack, identical: pl.Series, is_key: bool, options: ReadSpec, 
 
 
 # ----------------------------------------------------------------------
-# Scores and key become one table: every id once on each side, or a finding that lists those that are not.
+# Join scores and key into one table: each id must be on both sides, and a finding lists the ids that are not.
 
 MENDS: Final[tuple[tuple[str, Callable[[str], str]], ...]] = (
     ("without the spaces around them", str.strip),
@@ -303,7 +307,7 @@ AT: Final = f"{INNER}at"
 
 
 def stems(items: pl.Series) -> pl.Series:
-    """Ids without their folder and file ending.
+    """Return ids without their folder and file suffix.
 
     >>> stems(pl.Series("item", ["a/E_1.flac", r"c:\\x\\E_2.wav", "E_3", "v1.5"])).to_list()
     ['E_1', 'E_2', 'E_3', 'v1.5']
@@ -314,16 +318,16 @@ def stems(items: pl.Series) -> pl.Series:
 def join(
     scores: Stack, key: Stack, runs: Sequence[str], options: ReadSpec, ledger: Ledger
 ) -> tuple[pl.DataFrame, Coverage | None]:
-    """Scores with the columns of the key beside them, in the order of the scores; the coverage where ids are missing.
+    """Join the columns of the key to the scores, in the order of the scores; return the coverage if ids are missing.
 
-    Columns that both sides have must agree. The frame has the rows that matched: it is of use only where the ledger
-    is clean.
+    Columns that both sides have must agree. The frame holds the rows that matched: use it only if the ledger has no
+    finding.
     """
     on = _shared_key(scores, key, ledger)
     if not runs and _same_order(scores.frame, key.frame, on):
         return _beside(scores, key.frame, on, ledger), None
     listed = key.frame.select(on).with_row_index(AT)
-    if not key.is_unique:  # a repeated id is a fault by now: it counts once here
+    if not key.is_unique:  # a repeated id has already been reported; here it counts once
         listed = listed.unique(on, keep="first", maintain_order=True)
     at = scores.frame.select(on).join(listed, on=on, how="left", maintain_order="left")[AT]
     if at.null_count() == len(at):
@@ -341,7 +345,7 @@ def join(
 
 
 def _shared_key(scores: Stack, key: Stack, ledger: Ledger) -> list[str]:
-    """The columns that name a question. An item that is asked about several targets needs them on both sides."""
+    """Return the columns that identify a question. An item asked about several targets needs them on both sides."""
     has_target = ["target" in side.frame.columns for side in (scores, key)]
     if all(has_target):
         return ["item", "target"]
@@ -358,7 +362,7 @@ def _same_order(scores: pl.DataFrame, key: pl.DataFrame, on: Sequence[str]) -> b
 
 
 def _absent(runs: pl.DataFrame, listed: pl.Series, at: pl.Series, height: int) -> pl.Series:
-    """The rows of the key that have no score, once for each run that lacks them."""
+    """Return the rows of the key without a score, once for each run that lacks them."""
     if not runs.width:
         seen = np.zeros(height, dtype=np.bool_)
         seen[at.drop_nulls().to_numpy()] = True
@@ -369,7 +373,7 @@ def _absent(runs: pl.DataFrame, listed: pl.Series, at: pl.Series, height: int) -
 
 
 def note_missing(unlisted: int, absent: int, total: int, ledger: Ledger) -> None:
-    """Write down how much of the key is scored, and how many scores it does not list."""
+    """Note how much of the key is scored, and how many scores the key does not list."""
     if absent:
         ledger.choices.append(f"coverage:{total - absent}/{total}")
     if unlisted:
@@ -378,7 +382,7 @@ def note_missing(unlisted: int, absent: int, total: int, ledger: Ledger) -> None
 
 
 def no_common_id(scored: list[str], listed: list[str], places: list[Place], ledger: Ledger) -> Stop:
-    """The finding that nothing matches; to be raised."""
+    """Return the finding that no id matches, to be raised."""
     hint = _hint(scored, listed)
     if "folder" in hint or "suffix" in hint:
         hint += ": say --match stem"
@@ -388,7 +392,7 @@ def no_common_id(scored: list[str], listed: list[str], places: list[Place], ledg
 def refuse_missing(
     extra: list[Place], absent: list[Place], column: str, ledger: Ledger, sizes: tuple[int, int] | None = None
 ) -> None:
-    """Find the ids of one side alone; `sizes` tells how many there are where not all places are given."""
+    """Report ids that only one side has; `sizes` gives their numbers if not all places are given."""
     n_extra, n_absent = sizes or (len(extra), len(absent))
     hint = _hint([p.item or "" for p in extra], [p.item or "" for p in absent])
     if "folder" in hint or "suffix" in hint:
@@ -413,7 +417,7 @@ def _numbered(what: str, n: int, places: list[Place]) -> str:
 
 
 def _hint(extra: list[str], absent: list[str]) -> str:
-    """Whether ids that do not match would, but for something that files often differ in.
+    """Say whether unmatched ids would match after a common difference between files is removed.
 
     >>> _hint(["E_1.flac"], ["E_1"])
     '1 would match without their file suffix'
@@ -426,7 +430,7 @@ def _hint(extra: list[str], absent: list[str]) -> str:
 
 
 def _beside(scores: Stack, key: pl.DataFrame, on: list[str], ledger: Ledger) -> pl.DataFrame:
-    """The columns of the key beside the scores. What both say must be the same."""
+    """Return the columns of the key beside the scores. Facts that both sides state must agree."""
     for name in [c for c in key.columns if c in scores.frame.columns and c not in on]:
         differ = scores.frame[name].ne_missing(key[name])
         if differ.any():

@@ -1,4 +1,4 @@
-"""Which column of a file is which (by name, by position, by layout), and what a column of labels says."""
+"""Decide which column of a file is which (by name, position or layout), and what a column of labels says."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from hitmiss.core.trials import ANSWERS, FIXED, Trials
 from hitmiss.io.parse import Ledger, Place, Row, Shape, Stop, listed, quoted
 
 # ----------------------------------------------------------------------
-# The words that name classes, and what a column of labels says; and what a text says that is yes, no or nothing.
+# The words that name classes and the meaning of a column of labels; also which texts mean yes, no or nothing.
 #
-# `Real`, `FAKE` and `bona-fide` are the known words in another spelling: case, hyphen, underscore and space inside a word
-# do not matter. Anything else that is near a known word is refused with that word: a scorer that guesses there is a scorer
-# that drops a class in silence.
+# `Real`, `FAKE` and `bona-fide` are known words in another spelling: case, hyphen, underscore and inner space do not
+# matter. Any other word that is close to a known word is refused, with that word as a suggestion: guessing here could
+# silently drop a class.
 
 Words = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Family:
-    """Two classes and the words for each, the usual name first. The positive one is so by custom of its field."""
+    """Two classes and the words for each, the usual name first. Which one is positive follows the field's custom."""
 
     positive: Words
     negative: Words
@@ -38,13 +38,13 @@ class Family:
         return self.positive + self.negative
 
     def sides(self, positive: str | None) -> tuple[Words, Words]:
-        """The words of the positive class and of the other, where `positive` names one (None: the custom)."""
+        """Return the words of the positive class and of the other class; `positive` names one (None: the custom)."""
         return (self.negative, self.positive) if positive in self.negative else (self.positive, self.negative)
 
 
 FAMILIES: Final = (
     Family(("bonafide", "real", "genuine", "human"), ("spoof", "spoofed", "fake", "deepfake")),
-    Family(("target",), ("nontarget", "spoof")),  # speaker verification with spoofing: both count as impostors
+    Family(("target",), ("nontarget", "spoof")),  # speaker verification with spoofing: both count as non-target
     Family(("toxic",), ("non-toxic", "nontoxic", "not-toxic", "non_toxic", "not_toxic")),
     Family(("hateful",), ("non-hateful", "nonhateful", "not-hateful")),
     Family(("offensive",), ("not-offensive", "non-offensive")),
@@ -70,7 +70,7 @@ FALSE: Final = ("false", "0", "0.0", "no", "n", "off", "f")
 
 
 def flag(value: object) -> bool | None:
-    """What a text or a value says that means yes or no; None where it says neither.
+    """Return whether a text or a value means yes or no; None if it means neither.
 
     >>> flag("True"), flag("false"), flag(0), flag("1.0"), flag("none"), flag(None), flag("timeout")
     (True, False, False, True, None, None, None)
@@ -80,7 +80,7 @@ def flag(value: object) -> bool | None:
 
 
 def is_absent(value: object) -> bool:
-    """Whether a text or a value says nothing.
+    """Return whether a text or a value means "missing".
 
     >>> is_absent(None), is_absent(" NaN"), is_absent("0"), is_absent("no")
     (True, True, False, False)
@@ -90,7 +90,7 @@ def is_absent(value: object) -> bool:
 
 @dataclass(frozen=True)
 class Problem:
-    """A word that a label column must not hold: how it fails, and what was probably meant."""
+    """A word that a label column must not hold: what is wrong with it, and which word was probably meant."""
 
     kind: str
     word: str
@@ -99,7 +99,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Reading:
-    """How the words of a label column are understood."""
+    """How the words of a label column are interpreted."""
 
     positive: str
     negative: str
@@ -111,7 +111,7 @@ class Reading:
 def understand(
     found: Sequence[str], positive: str | None = None, negative: str | None = None, value: str | None = None
 ) -> Reading:
-    """What the distinct words of a label column mean, given what the caller has declared.
+    """Interpret the distinct words of a label column, given what the caller has declared.
 
     >>> r = understand(["spoof", "bonafide"])
     >>> r.positive, r.negative
@@ -134,7 +134,7 @@ def understand(
 
 
 def family_of(found: Iterable[str], positive: str | None = None) -> Family | None:
-    """The family that the declared class belongs to, else the one that most of the words belong to.
+    """Return the family of the declared class, or else the family of most of the words.
 
     >>> family_of(["target", "nontarget", "spoof"]).positive
     ('target',)
@@ -150,7 +150,7 @@ def family_of(found: Iterable[str], positive: str | None = None) -> Family | Non
 
 
 def is_word(text: str) -> bool:
-    """Whether the text names a class in any family, whatever its case: what recognition of a column looks at.
+    """Return whether the text names a class in any family, ignoring case; used to recognise a label column.
 
     >>> is_word("Bonafide"), is_word("A17")
     (True, False)
@@ -159,7 +159,7 @@ def is_word(text: str) -> bool:
 
 
 def same_class(one: str, other: str) -> bool:
-    """Whether two words name the same class of one family.
+    """Return whether two words name the same class of one family.
 
     >>> same_class("real", "bonafide"), same_class("real", "fake"), same_class("cat", "cat")
     (True, False, True)
@@ -174,7 +174,7 @@ def _all_words() -> set[str]:
 def _by_value(found: Sequence[str], positive: str, negative: str, value: str) -> Reading:
     ours = next((pair for pair in (("1", "1.0"), ("0", "0.0")) if value in pair), (value,))
     others = [w for w in found if w not in ours]
-    # An unknown value with several others around it is a typo somewhere: only a lone counterpart can be the negative.
+    # An unknown value among several others is a typo somewhere: only a single other value can be the negative class.
     allowed = tuple(CODES[w] for w in ours) if value in CODES else tuple(others) if len(others) == 1 else ()
     wrong = tuple(_problem(w, (*ours, *allowed)) for w in others if w not in allowed)
     return Reading(positive, negative, ours, allowed, wrong)
@@ -201,7 +201,7 @@ def _by_declaration(found: Sequence[str], positive: str, negative: str | None) -
 
 
 def _spelt(word: str) -> str:
-    """A word without case, hyphen, underscore and inner space; one with space around it stays what it is."""
+    """Return a word without case, hyphen, underscore and inner space; a word with outer space stays unchanged."""
     return word.lower().translate({ord(c): None for c in "-_ "}) if word == word.strip() else word
 
 
@@ -210,13 +210,13 @@ def _spellings(words: Iterable[str]) -> set[str]:
 
 
 def _respelt(found: Sequence[str], side: Words) -> Words:
-    """The words of a file that are words of a class in another spelling."""
+    """Return the words of a file that are words of a class in another spelling."""
     known = _spellings(side)
     return tuple(word for word in found if word not in side and _spelt(word) in known)
 
 
 def _name(side: Words, found: Sequence[str]) -> str:
-    """The file's own word where it uses one alone, else the usual name."""
+    """Return the file's own word if it uses only one for the class, else the usual name."""
     used = [w for w in side if w in found]
     return used[0] if len(used) == 1 else side[0]
 
@@ -236,7 +236,7 @@ def _problem(word: str, known: Iterable[str]) -> Problem:
 
 
 # ----------------------------------------------------------------------
-# What a three-way verdict says: fake, real, uncertain, or nothing that can be understood.
+# The meaning of a three-way verdict: fake, real, uncertain, or not understood.
 
 UNCERTAIN: Final = "uncertain"
 WORDS: Final = {
@@ -251,7 +251,7 @@ WORDS: Final = {
 
 
 def verdict(text: str | None) -> str | None:
-    """`fake`, `real` or `uncertain`; None where the text is empty or says none of them.
+    """Return `fake`, `real` or `uncertain`; None if the text is empty or means none of these.
 
     >>> verdict("AI-Generated."), verdict(" authentic"), verdict("can't determine"), verdict("purple"), verdict("")
     ('fake', 'real', 'uncertain', None, None)
@@ -261,7 +261,7 @@ def verdict(text: str | None) -> str | None:
 
 
 # ----------------------------------------------------------------------
-# The layouts of files that need no words from the caller: by position where there is no header, else by name.
+# File layouts that are recognised without options: by position if there is no header, else by name.
 
 NUMBER: Final = re.compile(r"[-+]?(\.?\d[\d.,]*(e[-+]?\d+)?|nan|inf(inity)?)", re.IGNORECASE)
 UNPAIRED: Final = "unpaired"
@@ -269,7 +269,7 @@ UNPAIRED: Final = "unpaired"
 
 @dataclass(frozen=True)
 class Layout:
-    """A layout: its name, one line about it, and our names of its columns in order ("" for one that says nothing)."""
+    """A layout: its name, a one-line description, and our names of its columns in order ("" for an unused column)."""
 
     name: str
     title: str
@@ -277,7 +277,7 @@ class Layout:
     has_header: bool = False
 
     def fits(self, rows: Sequence[Row], need: str) -> bool:
-        """Whether rows without a header have this layout; `need` (score or label) must be among its columns."""
+        """Return whether rows without a header have this layout; `need` (score or label) must be among its columns."""
         if self.has_header or need not in self.columns or len(rows[0]) != len(self.columns):
             return False
         cells = [[row[i] for row in rows if len(row) > i] for i in range(len(self.columns))]
@@ -353,7 +353,7 @@ LAYOUTS: Final = (
 
 
 def find_positional(rows: Sequence[Row], need: str) -> Layout | None:
-    """The first layout without a header that the rows have.
+    """Return the first layout without a header that fits the rows.
 
     >>> find_positional([("-", "-", "real", "0.85"), ("-", "-", "fake", "0.2")], "score").name
     'unpaired'
@@ -364,7 +364,7 @@ def find_positional(rows: Sequence[Row], need: str) -> Layout | None:
 
 
 def is_number(text: str) -> bool:
-    """Whether a cell was meant as a number: also `0,5` and `1.2.3`, which the door will refuse by name.
+    """Return whether a cell is meant as a number; includes `0,5` and `1.2.3`, which are refused later by name.
 
     >>> is_number("-0.5e-3"), is_number("NaN"), is_number("info"), is_number("2nd")
     (True, True, False, False)
@@ -373,9 +373,9 @@ def is_number(text: str) -> bool:
 
 
 def _looks_like(ours: str, cells: Sequence[str], need: str) -> bool:
-    """Whether most cells of a column can be what the layout says; the door judges each of them later.
+    """Return whether most cells of a column fit the layout; each cell is checked later.
 
-    Beside a score, 0 and 1 could be labels or scores: only words tell which.
+    Beside a score, 0 and 1 could be labels or scores: only words are accepted as labels there.
     """
     if ours == "score":
         return 2 * sum(map(is_number, cells)) > len(cells)
@@ -428,7 +428,7 @@ KNOWN: Final = {alias for aliases in ALIASES.values() for alias in aliases} | se
 
 
 def plain(name: str) -> str:
-    """A column's name as it is compared.
+    """Return a column name in the form used for comparison.
 
     >>> plain("CM-Label "), plain("y true")
     ('cm_label', 'y_true')
@@ -437,7 +437,7 @@ def plain(name: str) -> str:
 
 
 def is_known(name: str) -> bool:
-    """Whether a column of this name would be taken for one of ours.
+    """Return whether a column of this name would be recognised as one of ours.
 
     >>> is_known("y_true"), is_known("codec")
     (True, False)
@@ -454,10 +454,12 @@ def resolve(
     is_settled: bool = False,
     aliases: Mapping[str, Row] = ALIASES,
 ) -> dict[str, int]:
-    """Our name -> position, for every column. `wanted` are the fixed columns that this file may hold.
+    """Map our name to the position of every column. `wanted` are the fixed columns that this file may hold.
 
-    What the caller declares comes first (where this file has it: another may), then the known names; all other
-    columns keep their own, or one apart where the engine owns that. `is_settled`: a layout has seen to that already.
+    Columns that the caller declares come first (if this file has them: another file may), then the known names. All
+    other
+    columns keep their own names, or get a modified one if the name is reserved. `is_settled`: a layout has already done
+    so.
     """
     found = {OURS.get(ours, ours): names.index(theirs) for ours, theirs in options.columns.items() if theirs in names}
     found |= {apart(name): names.index(name) for name in options.identities if name in names}
@@ -493,7 +495,7 @@ def _claim(
     ledger: Ledger,
     first_wins: bool = False,
 ) -> int | None:
-    """The column that answers to one of the names of ours; two that do are an error, unless the first name beats them."""
+    """Return the column that has one of the names of ours; two such columns are an error unless the first name wins."""
     hits = {plain(name): at for at, name in enumerate(names) if at not in taken and plain(name) in aliases}
     if first_wins and aliases[0] in hits:
         return hits[aliases[0]]
@@ -509,23 +511,28 @@ def _claim(
 
 
 def _track_two(ours: str, names: Row, options: ReadSpec) -> str:
-    """Of the columns of ASVspoof 5 track 2, those for the class asked for: spoofing alone, or the whole system."""
+    """Choose the ASVspoof 5 track 2 columns for the class asked for: spoofing alone, or the whole system."""
     if is_about_spoofing(names, options):
         return "cm_label" if ours == "label" else "cm_score"
     return "asv_label" if ours == "label" else "sasv_score"
 
 
 def is_about_spoofing(names: Row, options: ReadSpec) -> bool:
-    """Whether the question is bonafide or spoof, and not target or not; full keys are mostly used for the former."""
+    """Return whether the classes are bonafide and spoof rather than target and non-target.
+
+    Full keys are mostly used for the former.
+    """
     if options.positive is None:
         return "trial_anon" in map(plain, names)
     return options.positive in FAMILIES[0].words
 
 
 def _target_names(names: Row, options: ReadSpec) -> Row:
-    """In track 2 the speaker who is claimed is what is looked for; a full key names it, but track 1 does not ask.
+    """Return the names of the target column.
 
-    Elsewhere a column `target` is like any other until items repeat (see `door`), or the caller says what it is.
+    In track 2 it is the claimed speaker; a full key has it too, but track 1 does not use it. Elsewhere a column
+    `target` is
+    an ordinary column until items repeat (see the reader), or the caller declares it.
     """
     known = set(map(plain, names))
     if "trial_anon" in known:
@@ -534,7 +541,7 @@ def _target_names(names: Row, options: ReadSpec) -> Row:
 
 
 def refuse_undeclared(options: ReadSpec, columns: Row, file: str, ledger: Ledger) -> None:
-    """Stop where the caller names a column that no file has."""
+    """Stop if the caller names a column that no file has."""
     for theirs in (*options.columns.values(), *options.key_columns.values(), *options.score_columns):
         if theirs not in columns:
             near = nearest(theirs, columns)
@@ -543,9 +550,9 @@ def refuse_undeclared(options: ReadSpec, columns: Row, file: str, ledger: Ledger
 
 
 # ----------------------------------------------------------------------
-# What the columns of a file are: recognised by their names or by their content, or as the caller says.
+# Identify the columns of a file: by name, by content, or as the caller declares.
 #
-# Also the one file that we write in somebody else's format: the official score file.
+# Also writes the official ASVspoof 5 score file, whose column names belong to that format.
 
 Role = Literal["scores", "key", "both", "manifest", "predictions"]
 """A file with scores, one with labels, one that must hold both because there is no other; a key whose labels may be lacking
@@ -564,7 +571,7 @@ IDS: Final = ("item", "id", "utt", "utt_id")
 
 @dataclass(frozen=True)
 class Match:
-    """What was recognised: the layout, where our columns are, and which of them are slices and numbers."""
+    """The result of recognition: the layout, the positions of our columns, and which of them are slices and numbers."""
 
     layout: str
     has_header: bool
@@ -575,16 +582,16 @@ class Match:
 
     @property
     def numeric(self) -> frozenset[str]:
-        """The columns that hold numbers: in a typed source they stay the numbers that they are."""
+        """The columns that hold numbers; a typed source keeps them as numbers."""
         systems = [name for name in self.picks if name.startswith(SYSTEM_PREFIX)]
         return frozenset((*systems, *self.numbers, "score", "confidence", "threshold"))
 
     def own(self, name: str) -> str | None:
-        """Our name of the column that a caller means: by the name that tables show, or by the one in the file."""
+        """Return our name of the column that a caller means, given as shown in tables or as in the file."""
         return find(name, self.picks) or next((ours for ours, theirs in self.theirs.items() if theirs == name), None)
 
     def kinds(self, known: Mapping[str, Any], options: ReadSpec) -> dict[str, Any]:
-        """The types that columns may be read as at once, without those whose texts the caller asks about."""
+        """Return the types that columns may be parsed as directly, except columns whose original text is needed."""
         if options.decimal_sign != ".":
             return {}
         asked = {*options.rename, *(self.own(name) for name in options.where)}
@@ -592,7 +599,7 @@ class Match:
 
 
 def recognise(shape: Shape, role: Role, options: ReadSpec, ledger: Ledger) -> Match:
-    """Decide what the columns of a source are; stops where a needed one is missing or could be two."""
+    """Decide what the columns of a source are; stop if a needed column is missing or ambiguous."""
     layout = _forced(shape, role, options, ledger)
     if role == "manifest":
         options = _with_id(shape, options)
@@ -611,7 +618,7 @@ def recognise(shape: Shape, role: Role, options: ReadSpec, ledger: Ledger) -> Ma
 
 
 def _with_id(shape: Shape, options: ReadSpec) -> ReadSpec:
-    """Where a manifest has an id beside the file, the id is the item; alone, either is."""
+    """If a manifest has both an id and a file column, use the id as the item; if it has only one, use that one."""
     known = {name.strip().lower(): name for name in shape.names or shape.first[0]}
     ids = [known[name] for name in IDS if name in known]
     if "item" in options.columns or not ids or not any(name in known for name in FILES):
@@ -620,7 +627,7 @@ def _with_id(shape: Shape, options: ReadSpec) -> ReadSpec:
 
 
 def refuse_twins(names: Sequence[str], file: str, ledger: Ledger) -> None:
-    """Stop where two columns have one name."""
+    """Stop if two columns have the same name."""
     twice = [name for name in dict.fromkeys(names) if name.strip() and names.count(name) > 1]
     if twice:
         what, fix = f"two columns are called {quoted(twice[0])}", "give each column a name of its own"
@@ -628,7 +635,7 @@ def refuse_twins(names: Sequence[str], file: str, ledger: Ledger) -> None:
 
 
 def _forced(shape: Shape, role: Role, options: ReadSpec, ledger: Ledger) -> Layout | None:
-    """The layout that the caller names, for the file that it is about: scores, or a key where it has no score."""
+    """Return the layout that the caller names, if it applies to this file: scores, or a key if it has no score."""
     layout = next((known for known in LAYOUTS if known.name == options.layout), None)
     if layout is None or (role != "both" and (role == "scores") != ("score" in layout.columns)):
         return None
@@ -639,7 +646,7 @@ def _forced(shape: Shape, role: Role, options: ReadSpec, ledger: Ledger) -> Layo
 
 
 def looks_headed(shape: Shape, options: ReadSpec) -> bool:
-    """Whether the first row of a source names its columns."""
+    """Return whether the first row of a source names its columns."""
     first, *others = shape.first
     declared = {name for name in (*options.columns.values(), *options.score_columns) if not name.isdigit()}
     if declared & set(first):
@@ -648,7 +655,7 @@ def looks_headed(shape: Shape, options: ReadSpec) -> bool:
         return False
     if any(plain(cell) in KNOWN for cell in first):
         return True
-    # Names that nobody knows, over a column of numbers. What holds a place for nothing is no name.
+    # Unknown names above a column of numbers are a header. A placeholder for an empty value is not a name.
     columns = [[row[i] for row in others if len(row) > i] for i in range(len(first))]
     return not {"-", ""} & set(first) and any(column and all(map(is_number, column)) for column in columns)
 
@@ -658,7 +665,7 @@ def _by_position(
 ) -> tuple[str, dict[str, int]]:
     need = "label" if role in ("key", "manifest") else "score"
     layout = layout or find_positional(shape.first, need)
-    # Positions are told of one file, and a key that is recognised needs no telling.
+    # Declared positions apply to one file; a key that is recognised needs no declaration.
     declared = options.columns if need == "score" or layout is None else {}
     declared = options.key_columns if role == "key" and options.key_columns else declared
     found = {OURS.get(ours, ours): _position(theirs, shape, ledger) for ours, theirs in declared.items()}
@@ -698,13 +705,13 @@ def _layout_of(names: Row, role: Role) -> str:
 
 
 def _match(layout: str, has_header: bool, names: Row, found: Mapping[str, int], role: Role, options: ReadSpec) -> Match:
-    """The columns to be read of those found, and what they are for."""
+    """Select the columns to read among those found, and their roles."""
     systems = [name for name in found if name.startswith(SYSTEM_PREFIX)]
     fixed = [name for name in dict.fromkeys((*FIXED, *PREDICTED)) if name in found and name in WANTED[role]]
     runs = [name for name in options.runs if name in found]
     own = {*options.numbers, *map(apart, options.identities), *(SASV_SCORES if role in ("scores", "both") else ())}
     numbers = [name for name in found if name in own]
-    # A column without a name is the row number that pandas writes, or follows a comma at the end of lines.
+    # A column without a name is the row number that pandas writes, or comes from a comma at the end of the lines.
     named = [name for name in found if name.strip()]
     others = [name for name in named if name not in {*fixed, *runs, *numbers, *systems, *FIXED, *SASV_SCORES}]
     asked = {find(name, others) for name in options.where} | {n for n in others if names[found[n]] in options.where}
@@ -716,7 +723,7 @@ def _match(layout: str, has_header: bool, names: Row, found: Mapping[str, int], 
 
 
 def _refuse_missing(found: Mapping[str, int], names: Row, role: Role, file: str, ledger: Ledger) -> None:
-    """Stop where the file lacks what it must hold. Ids may be lacking in a file that needs no other."""
+    """Stop if the file lacks a required column. Ids may be absent if the file is not joined with another."""
     has_answer = any(name.startswith(SYSTEM_PREFIX) or name in ("score", "decision") for name in found)
     is_prediction = role == "predictions"
     needs = {
@@ -733,7 +740,7 @@ def _refuse_missing(found: Mapping[str, int], names: Row, role: Role, file: str,
 
 
 def no_column(ours: str, names: Row, role: Role, file: str, ledger: Ledger, otherwise: str = "") -> Stop:
-    """The finding that no column is what must be there; to be raised."""
+    """Return the finding that a required column is missing, to be raised."""
     what = f"no column is the {ours}; there are {listed(names)}"
     if role == "predictions":
         what = f"there is no {ours} column; it may be called {', '.join(PREDICTED[ours])} and there are {listed(names)}"
@@ -743,9 +750,9 @@ def no_column(ours: str, names: Row, role: Role, file: str, ledger: Ledger, othe
 
 
 def write_official_scores(trials: Trials, path: str | Path) -> None:
-    """Write the score file of the ASVspoof 5 package: TAB, header `filename cm-score`, every score to the last bit.
+    """Write the score file of the ASVspoof 5 package: tab-separated, header `filename cm-score`, exact scores.
 
-    The package takes a higher score to mean bonafide, once an id: trials that say otherwise are refused.
+    The package expects a higher score to mean bonafide, and each id once; other trials are refused.
     """
     positive = trials.header.positive
     if any(same_class(positive, word) for word in ("spoof", "nontarget")):

@@ -1,4 +1,4 @@
-"""YAML configuration, read safely: YAML 1.2 (`no` is Norwegian), no tags, no aliases, no repeated key, no huge file."""
+"""Read YAML configuration safely: YAML 1.2 (`no` is a text), no tags, no aliases, no repeated key, no huge file."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ DEEPEST: Final = 20
 
 @dataclass(frozen=True)
 class DataSection:
-    """What is read of `data`; its other keys are about training and are let be."""
+    """The keys read from `data`; its other keys concern training and are ignored."""
 
     languages: list[str] | None = None
 
 
 @dataclass(frozen=True)
 class EvaluationSection:
-    """The section `evaluation`; an unknown key is an error, as a mistyped one would change figures in silence."""
+    """The section `evaluation`; an unknown key is an error, because a mistyped key would silently change figures."""
 
     output_dir: str | None = None
     metrics: list[str] | None = None
@@ -34,14 +34,14 @@ class EvaluationSection:
 
 @dataclass(frozen=True)
 class ToxicityConfig:
-    """What scoring reads of a project's configuration; sections about models and training are let be."""
+    """The parts of a project's configuration used for scoring; sections about models and training are ignored."""
 
     data: DataSection = DataSection()
     evaluation: EvaluationSection = EvaluationSection()
 
 
 def read_config(path: str | Path) -> ToxicityConfig:
-    """The configuration in a YAML file; one sentence says what is wrong with it."""
+    """Read the configuration in a YAML file; an error says in one sentence what is wrong."""
     content = read_yaml(path)
     name = Path(path).name
     known = ("data", "evaluation")
@@ -81,7 +81,7 @@ def _told(fault: Misdeclared) -> str:
 
 
 def read_yaml(path: str | Path) -> dict[str, Any]:
-    """A YAML file as plain mappings, lists, texts and numbers."""
+    """Read a YAML file as plain mappings, lists, texts and numbers."""
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 
@@ -107,7 +107,7 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
 
 
 def _refuse_aliases(text: str, name: str) -> None:
-    """Walk the events before anything is built: aliases can stand for more than any memory holds."""
+    """Check the parser events before anything is built: aliases can expand to more than the memory holds."""
     from ruamel.yaml import YAML
     from ruamel.yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent
 

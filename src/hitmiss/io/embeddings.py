@@ -1,4 +1,4 @@
-"""Embeddings from files: one or several layers of item × dimension, with what the file says about each item.
+"""Read embeddings from files: one or several layers of item × dimension, with columns about the items.
 
 | file           | layers                                                          | about the items                 |
 |----------------|-----------------------------------------------------------------|---------------------------------|
@@ -6,9 +6,10 @@
 | `.safetensors` | the same                                                        | the same (numbers only)         |
 | `.parquet`     | each list column by its name, or all float columns as one layer | every other column by its name  |
 
-Labels and groups may also stand in a key: any table with a header, or a known layout without one (an ASVspoof
-protocol), joined on the item ids. Nothing is unpickled. What is about the items is text, or None where
-it is missing; nothing else is taken for missing.
+Labels and groups may also come from a key: any table with a header, or a known layout without one (an ASVspoof
+protocol), joined on the item ids. Nothing is unpickled. Columns about the items are text, or None where missing; no
+other
+value is treated as missing.
 """
 
 from __future__ import annotations
@@ -48,16 +49,16 @@ class Embeddings:
     digest: str = ""
 
     def column(self, name: str) -> Array:
-        """One column about the items; case does not matter. An unknown name is an error that lists the known ones."""
+        """Return one column about the items, ignoring case. An unknown name is an error that lists the known ones."""
         found = {known.lower(): values for known, values in self.columns.items()}
         if name.lower() not in found:
             raise UnknownName("column of the embeddings or the key", name, self.columns)
         return found[name.lower()]
 
     def joined(self, key: pl.DataFrame, ids: str | None = None, *, by_stem: bool = False) -> Embeddings:
-        """The same embeddings with the columns of a key beside them, matched on the item ids.
+        """Return the same embeddings with the columns of a key added, matched on the item ids.
 
-        `by_stem`: without folder and ending, as `--match stem` says.
+        `by_stem`: match ids without folder and suffix, as with `--match stem`.
         """
         items = pl.Series("item", self.column(ids or item_name(self.columns, "the embeddings")), dtype=pl.String)
         name = item_name(key.columns, "the key")
@@ -73,7 +74,7 @@ class Embeddings:
         return replace(self, columns={**self.columns, **{c: found[c].to_numpy() for c in found.columns}})
 
     def where(self, wanted: Mapping[str, Sequence[str]]) -> Embeddings:
-        """The items whose columns have one of these values each."""
+        """Return the items whose columns each have one of the given values."""
         kept = np.ones(len(next(iter(self.layers.values()))), dtype=np.bool_)
         for name, values in wanted.items():
             own = self.column(name)
@@ -88,7 +89,7 @@ class Embeddings:
 
 
 def load_embeddings(path: str | Path) -> Embeddings:
-    """Read embeddings from an `.npz`, `.safetensors` or `.parquet` file; see the table of this module."""
+    """Read embeddings from an `.npz`, `.safetensors` or `.parquet` file; see the table in this module's docstring."""
     path = Path(path)
     readers = {".npz": _read_npz, ".safetensors": _read_safetensors, ".parquet": _read_parquet}
     if path.suffix.lower() not in readers:
@@ -101,9 +102,9 @@ def load_embeddings(path: str | Path) -> Embeddings:
 
 
 def read_key(path: str | Path, options: ReadSpec | None = None) -> pl.DataFrame:
-    """A table about items, all text, read as every key is: with a header, or in a known layout without one.
+    """Read a table about items, all as text, like every key: with a header, or in a known layout without one.
 
-    The label of such a layout is there as `label` and as `key`, which ASVspoof calls it.
+    The label of such a layout is available as `label` and as `key`, the name that ASVspoof uses.
     """
     frame = read_rows(path, options, is_key=True).frame
     is_by_layout = "label" in frame.columns and "key" not in frame.columns
@@ -156,7 +157,7 @@ def _stacked(column: pl.Series, file: str) -> Array:
 
 
 def _sorted_out(arrays: Mapping[str, Array], file: str) -> tuple[dict[str, Array], dict[str, Array]]:
-    """Layers and columns among named arrays, told apart by their dimensions."""
+    """Separate named arrays into layers and columns by their number of dimensions."""
     layers: dict[str, Array] = {}
     columns: dict[str, Array] = {}
     several = sum(a.ndim == 3 for a in arrays.values()) > 1
@@ -185,7 +186,7 @@ def _check_lengths(layers: Mapping[str, Array], columns: Mapping[str, Array], fi
 
 
 def _in_order(layers: Mapping[str, Array]) -> dict[str, Array]:
-    """Layers by number where all names end in one (layer_2 before layer_10), else as the file has them."""
+    """Sort layers by number if all names end in one (layer_2 before layer_10), else keep the order of the file."""
     numbers = {name: re.search(r"(\d+)$", name) for name in layers}
     if not all(numbers.values()):
         return dict(layers)
@@ -194,7 +195,7 @@ def _in_order(layers: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def item_name(names: Any, where: str) -> str:
-    """The column of the ids among some, by the names that it usually has."""
+    """Return the column of ids, by its usual names."""
     known = {str(name).lower(): str(name) for name in names}
     found = [known[name] for name in ITEM_NAMES if name in known]
     if not found:

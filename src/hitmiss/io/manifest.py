@@ -1,11 +1,11 @@
-"""Manifests: what a detector is run over. A table with the file of each item, its class, and what else is known of it.
+"""Manifests list what a detector is run on: the file of each item, its class, and further columns.
 
     file        label   speaker  codec
     a/1.flac    real    S1       -
     a/2.flac    fake    S2       C01
 
-Read as keys are: text stays text, every fault has its place. The label may be lacking (a blind test
-set), all other columns travel into the trials as slices. A folder with a folder per class is a manifest too.
+Manifests are read like keys: text stays text, every fault has its place. The label may be absent (a blind test set);
+all other columns become slices of the trials. A folder with one subfolder per class is a manifest too.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ OF_MANIFESTS: Final = (
 
 @dataclass(frozen=True, eq=False)
 class Manifest:
-    """Rows with `item`, `file`, perhaps `label` (the class by name), and further text columns."""
+    """Rows with `item`, `file`, optionally `label` (the class by name), and further text columns."""
 
     frame: pl.DataFrame
     positive: str = "positive"
@@ -55,7 +55,7 @@ class Manifest:
 
     @property
     def slices(self) -> tuple[str, ...]:
-        """The columns that say something about the items beside the label."""
+        """The columns about the items other than the label."""
         return tuple(c for c in self.frame.columns if c not in ("item", "file", "label"))
 
     @property
@@ -65,18 +65,18 @@ class Manifest:
 
     @property
     def digest(self) -> str:
-        """Short hash of everything that the manifest says."""
+        """A short hash of the whole content of the manifest."""
         sha = hashlib.sha256(repr((self.frame.columns, self.positive, self.negative)).encode())
         for row in self.frame.iter_rows():
             sha.update("\x1f".join(map(str, row)).encode("utf-8", "surrogatepass") + b"\x1e")
         return sha.hexdigest()[:16]
 
     def row(self, at: int) -> dict[str, str]:
-        """One row as a mapping."""
+        """Return one row as a mapping."""
         return self.frame.row(at, named=True)
 
     def where(self, **values: str) -> Manifest:
-        """The rows whose columns have these values (several are separated by commas)."""
+        """Return the rows whose columns have these values (separate several values by commas)."""
         for name in values:
             if name not in self.frame.columns:
                 raise UnknownName("column of the manifest", name, self.frame.columns)
@@ -86,11 +86,13 @@ class Manifest:
         return replace(self, frame=kept)
 
     def first(self, n: int) -> Manifest:
-        """The first n rows."""
+        """Return the first n rows."""
         return replace(self, frame=self.frame.head(n))
 
     def crossed(self, conditions: Sequence[Mapping[str, str]]) -> Manifest:
-        """Every item under every condition, as codec × quality. Ids become `item@values`; `source` keeps the item.
+        """Return every item under every condition, such as codec × quality.
+
+        Ids become `item@values`; `source` keeps the original item.
 
         >>> m = Manifest(pl.DataFrame({"item": ["a"], "file": ["a.wav"], "codec": ["-"]}))
         >>> m.crossed([{"codec": "NONE"}, {"codec": "C01", "codec_q": "3"}]).frame["item"].to_list()
@@ -110,7 +112,7 @@ class Manifest:
 
 
 def inside(root: Path | None, file: str) -> Path:
-    """A file of a manifest, inside its folder: a path that leads out of it, as `../x` or a link may, is refused.
+    """Return the path of a manifest's file inside its folder; refuse a path that leads out of it (`../x` or a link).
 
     >>> inside(None, "a.wav").name
     'a.wav'
@@ -125,7 +127,7 @@ def inside(root: Path | None, file: str) -> Path:
 
 
 def has_files(manifest: Manifest) -> bool:
-    """Whether the rows name files that are there (texts of a column have none): the first one tells."""
+    """Return whether the rows name existing files, judged by the first row; rows with texts in a column have none."""
     if manifest.root is None or not len(manifest):
         return False
     try:
@@ -142,10 +144,10 @@ def read_manifest(
     file_column: str | None = None,
     options: ReadSpec | None = None,
 ) -> Manifest:
-    """A manifest from a file, a frame, or a folder in which every folder is a class (`real/1.jpg`, `fake/a/2.jpg`).
+    """Read a manifest from a file, a frame, or a folder with one subfolder per class (`real/1.jpg`, `fake/a/2.jpg`).
 
     Paths are relative to `root` (by default the manifest's folder); `suffix` is added to each (`.flac`). `file_column`
-    names the column of paths where it is not the id. Labels are understood as everywhere (`options` declares classes).
+    names the column of paths if it is not the id. Labels are interpreted as everywhere (`options` declares classes).
 
     >>> m = read_manifest(pl.DataFrame({"file": ["1.wav", "2.wav"], "label": ["real", "fake"], "codec": ["-", "C01"]}))
     >>> m.items, m.positive, m.slices
@@ -174,7 +176,7 @@ def read_manifest(
 
 
 def _of_folder(folder: Path) -> pl.DataFrame:
-    """The files of a folder that has a folder per class; hidden ones are left out."""
+    """List the files of a folder with one subfolder per class; hidden files are left out."""
     classes = sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
     rows = [
         (file.relative_to(folder).as_posix(), one.name)

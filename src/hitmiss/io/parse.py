@@ -1,4 +1,4 @@
-"""Paths and addresses to bytes, bytes to settled text, text to cells; and what is found wrong on the way, with its place."""
+"""Turn paths and addresses into bytes, bytes into UTF-8 text, text into cells; collect faults with their places."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from hitmiss.core import artifacts, shared
 from hitmiss.core.errors import DataError, EnvironmentFault, Fault, HitmissError, UsageError
 
 # ----------------------------------------------------------------------
-# What the door finds wrong: groups of places, told in one sentence, listed one by one.
+# What the reader finds wrong: findings group places, are reported in one sentence, and can be listed one by one.
 
 SHOWN: Final = 5
 LONGEST: Final = 60
@@ -43,7 +43,7 @@ LISTED: Final = 12
 
 @dataclass(frozen=True)
 class Place:
-    """Where: file, line of the file from 1, the value found there and the id of its row."""
+    """The place of a fault: file, line (from 1), the value found there and the id of its row."""
 
     file: str | None = None
     row: int | None = None
@@ -53,7 +53,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Finding:
-    """One kind of fault at all its places. `what` may use {n} and {s} (the plural s); `fix` tells what to do."""
+    """One kind of fault with all its places. `what` may use {n} and {s} (the plural s); `fix` says what to do."""
 
     kind: str
     what: str
@@ -64,17 +64,17 @@ class Finding:
 
     @property
     def count(self) -> str:
-        """What is wrong, how often, and the first ids."""
+        """Return what is wrong, how often, and the first ids."""
         n = len(self.places)
         return counted(self.what, n) + _ids(self.places)
 
     @property
     def sentence(self) -> str:
-        """Where, what, how often, the first ids, how to fix it."""
+        """Return one sentence: where, what, how often, the first ids, and how to fix it."""
         return f"{_where(self.places)}{self.count}; {self.fix}"
 
     def faults(self) -> Iterable[Fault]:
-        """One fault a place."""
+        """Yield one fault per place."""
         message = self.each or counted(self.what, 1)
         for p in self.places:
             about = f"{message}, id {quoted(p.item)}" if p.item is not None else message
@@ -83,7 +83,7 @@ class Finding:
 
 @dataclass
 class Ledger:
-    """Findings, notes and choices, as reading goes on."""
+    """The findings, notes and choices collected while reading."""
 
     findings: list[Finding] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -98,7 +98,7 @@ class Ledger:
         column: str | None = None,
         each: str = "",
     ) -> None:
-        """Write a finding down; one without places is none."""
+        """Record a finding; a finding without places is ignored."""
         if places:
             self.findings.append(Finding(kind, what, fix, tuple(places), column, each))
 
@@ -111,34 +111,34 @@ class Ledger:
         column: str | None = None,
         each: str = "",
     ) -> Stop:
-        """Write down a finding after which nothing further can be read; to be raised."""
+        """Record a finding after which reading cannot continue, and return the exception to raise."""
         self.add(kind, what, fix, places, column, each)
         return Stop()
 
     def take(self, other: Ledger) -> None:
-        """Put what another ledger holds behind what this one has."""
+        """Append the contents of another ledger to this one."""
         self.findings += other.findings
         self.notes += other.notes
         self.choices += other.choices
 
     @property
     def faults(self) -> tuple[Fault, ...]:
-        """Every fault at every place."""
+        """Return every fault at every place."""
         return tuple(fault for finding in self.findings for fault in finding.faults())
 
     def error(self) -> DataError:
-        """All findings as one error: the sentence of the first, then what else there is."""
+        """Return all findings as one error: the sentence of the first, then a summary of the others."""
         first, *others = self.findings
         more = "".join(f"; also {f.count}" for f in others)
         return DataError(first.sentence + more, self.faults)
 
 
 class Stop(Exception):
-    """Reading cannot go on; the ledger says why. Never leaves the package."""
+    """Reading cannot continue; the ledger says why. This exception never leaves the package."""
 
 
 def counted(what: str, n: int) -> str:
-    """The text with its number filled in. Not `str.format`: the text may quote a file that has braces.
+    """Fill in the number. `str.format` cannot be used: the text may quote a file that contains braces.
 
     >>> counted("{n} label{s} '{x}'", 2)
     "2 labels '{x}'"
@@ -147,7 +147,7 @@ def counted(what: str, n: int) -> str:
 
 
 def quoted(text: str | None) -> str:
-    r"""Text from a file as a message may show it: quoted, controls escaped, not too long.
+    r"""Return text from a file in the form shown in messages: quoted, control characters escaped, shortened if long.
 
     >>> print(quoted("E_01\x1b[31m\u202e"))
     'E_01\x1b[31m\u202e'
@@ -159,7 +159,7 @@ def quoted(text: str | None) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """The first names of a list, quoted, and how many more there are.
+    """Return the first names of a list, quoted, and how many more there are.
 
     >>> listed(["id", "score"]), listed([str(i) for i in range(99)])[-11:]
     ("'id', 'score'", 'and 87 more')
@@ -169,7 +169,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def shown(name: str) -> str:
-    r"""A file's name with its controls escaped.
+    r"""Return a file's name with its control characters escaped.
 
     >>> print(shown("a\x1b[2J.tsv"), shown("scores.tsv"))
     a\x1b[2J.tsv scores.tsv
@@ -194,15 +194,15 @@ def _ids(places: Sequence[Place]) -> str:
 
 
 # ----------------------------------------------------------------------
-# Paths and addresses to bytes, bytes to settled text, text to cells.
+# Paths and addresses to bytes, bytes to UTF-8 text, text to cells.
 
 # ----------------------------------------------------------------------
-# Addresses: files in buckets and on the web (`s3://`, `gs://`, `az://`, `https://`), and tables of engines.
+# Addresses: files in object stores and on the web (`s3://`, `gs://`, `az://`, `https://`), and tables of engines.
 #
-# The bytes of a file at an address are read as those of a file on this machine.
+# The bytes of a remote file are read in the same way as those of a local file.
 #
-# Every byte is read, since every byte is in the digest of the data. Only the name of a file goes further than this module:
-# users, passwords and queries of an address (which may hold a signature) are in no result, message or log.
+# Every byte is read, because the digest of the data covers every byte. Only the name of a file leaves this module: the
+# users, passwords and queries of an address (which may hold a signature) never appear in a result, message or log.
 
 ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://\S")
 TABLE: Final = re.compile(r"(spark|duckdb):(?!//)(.+)", re.DOTALL)
@@ -214,7 +214,7 @@ SECONDS: Final = 30
 
 
 def is_remote(path: object) -> bool:
-    """Whether a path is an address of a network; a file that is called like one is a file.
+    """Return whether a path is a network address; an existing local file with such a name counts as a file.
 
     >>> is_remote("s3://bucket/scores.parquet"), is_remote("scores.parquet"), is_remote("C:/scores.parquet")
     (True, False, False)
@@ -224,7 +224,7 @@ def is_remote(path: object) -> bool:
 
 @dataclass(frozen=True)
 class TableAddress:
-    """Where a table is: `engine:table`, for DuckDB `duckdb:FILE#table`."""
+    """The address of a table: `engine:table`, for DuckDB `duckdb:FILE#table`."""
 
     engine: str
     place: str
@@ -232,12 +232,12 @@ class TableAddress:
 
     @property
     def name(self) -> str:
-        """What results call it."""
+        """The name of the table in results."""
         return self.table.rstrip("/").rpartition("/")[2]
 
 
 def table_of(given: str) -> TableAddress | None:
-    """The table that an argument names, or None where it is a file.
+    """Return the table that an argument names, or None if it is a file.
 
     >>> table_of("spark:lake.trials")
     TableAddress(engine='spark', place='', table='lake.trials')
@@ -259,7 +259,7 @@ def table_of(given: str) -> TableAddress | None:
 
 
 def name_of(address: str) -> str:
-    """The name of the file at an address.
+    """Return the name of the file at an address.
 
     >>> name_of("https://host/a/scores%201.csv?X-Amz-Signature=secret")
     'scores 1.csv'
@@ -268,7 +268,7 @@ def name_of(address: str) -> str:
 
 
 def address_shown(address: str) -> str:
-    """An address without what may be secret: its user, password, query and fragment.
+    """Return an address without the parts that may be secret: user, password, query and fragment.
 
     >>> shown("https://me:word@host:8080/a.csv?token=1#x")
     'https://host:8080/a.csv'
@@ -278,12 +278,12 @@ def address_shown(address: str) -> str:
 
 
 def said(path: str) -> str:
-    """What may be said of a source: an address without its secrets, anything else as it is."""
+    """Return a source as messages may show it: an address without its secrets, anything else unchanged."""
     return address_shown(path) if is_remote(path) else path
 
 
 def addresses_in(pattern: str) -> list[str]:
-    """The addresses that a pattern in a store stands for (`s3://bucket/run-*/part-?.parquet`), in order."""
+    """Return the addresses that match a pattern in a store (`s3://bucket/run-*/part-?.parquet`), in order."""
     parts = urlsplit(pattern.replace("?", "%3F"))
     if parts.scheme not in STORES:
         return [pattern]
@@ -294,7 +294,7 @@ def addresses_in(pattern: str) -> list[str]:
     with _told(pattern):
         store = _store(parts)
         found = [str(one["path"]) for batch in store.list(fixed or None) for one in batch]
-    depth = path.count("/")  # as in a shell, * does not go into folders
+    depth = path.count("/")  # as in a shell, * does not match across folders
     hits = sorted(one for one in found if fnmatch.fnmatchcase(one, path) and one.count("/") == depth)
     if not hits:
         raise UsageError(f"no file matches {address_shown(pattern)!r}", code="no-match")
@@ -302,7 +302,7 @@ def addresses_in(pattern: str) -> list[str]:
 
 
 def pieces(address: str) -> Iterator[bytes]:
-    """The bytes of the file at an address, a few megabytes at a time."""
+    """Yield the bytes of the file at an address, a few megabytes at a time."""
     parts = urlsplit(address)
     if parts.scheme not in (*WEB, *STORES):
         raise UsageError(
@@ -320,7 +320,10 @@ def pieces(address: str) -> Iterator[bytes]:
 
 @contextmanager
 def fetched(given: Any, scratch: str | None) -> Iterator[Any]:
-    """What was given; sources at an address as files of the same names in a folder made in `scratch`, for the block."""
+    """Yield what was given, with remote sources downloaded for the block.
+
+    They become files of the same names in a temporary folder inside `scratch`.
+    """
     sources = list(given) if isinstance(given, list | tuple) else [given]
     if not any(map(is_remote, sources)):
         yield given
@@ -351,7 +354,8 @@ def _of_web(address: str, parts: SplitResult) -> Iterator[bytes]:
         while piece := answer.read(DOWNLOAD_PIECE):
             done += len(piece)
             yield piece
-    if length is not None and done != int(length):  # reading piece by piece, Python does not notice
+    # when reading in pieces, Python does not notice a truncated response
+    if length is not None and done != int(length):
         raise DataError(f"{address_shown(address)}: {done:,} of {length} bytes came; try again", code="cut-short")
 
 
@@ -362,7 +366,7 @@ def _of_store(parts: SplitResult) -> Iterator[bytes]:
 
 
 def _store(parts: SplitResult) -> Any:
-    """The bucket of an address. Who may read it is found where the store's own tools find it."""
+    """Open the bucket of an address. Credentials are found where the store's own tools look for them."""
     try:
         from obstore.store import from_url
     except ImportError as error:
@@ -382,18 +386,18 @@ def _client() -> dict[str, Any]:
 
 
 def _profile() -> dict[str, Any]:
-    """The profiles of ~/.aws, where the package is there that reads them."""
+    """Return the credentials of the profiles in ~/.aws, if boto3 is installed to read them."""
     try:
         from obstore.auth.boto3 import Boto3CredentialProvider
 
         return {"credential_provider": Boto3CredentialProvider()}
-    except (ImportError, ValueError):  # no boto3, or it knows of no credentials: a public bucket, or the machine's role
+    except (ImportError, ValueError):  # no boto3, or it finds no credentials: a public bucket, or the machine's role
         return {}
 
 
 @contextmanager
 def _told(address: str) -> Iterator[None]:
-    """What goes wrong on the way, as one sentence without the secrets that libraries put into theirs."""
+    """Turn errors on the way into one sentence, without the secrets that libraries put into their messages."""
     try:
         yield
     except HitmissError:
@@ -433,13 +437,13 @@ def _unreachable(address: str, why: object) -> EnvironmentFault:
 
 
 # ----------------------------------------------------------------------
-# Paths to bytes, bytes to settled text, text to cells: encodings, separators, quotes.
+# Paths to bytes, bytes to UTF-8 text, text to cells: encodings, separators, quotes.
 
 # ----------------------------------------------------------------------
-# Paths to bytes, and bytes to settled text: UTF-8 with `\n` line ends, or a finding that says where it fails.
+# Paths to bytes, and bytes to UTF-8 text with `\n` line ends, or a finding that says where decoding fails.
 
 STDIN: Final = "-"
-BOMS: Final = (  # UTF-32 before UTF-16, whose little-endian mark it begins with
+BOMS: Final = (  # UTF-32 comes before UTF-16: its little-endian mark begins with that of UTF-16
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
     (codecs.BOM_UTF32_BE, "utf-32-be"),
@@ -459,7 +463,7 @@ PIECE: Final = 16 * 2**20
 
 @dataclass(frozen=True)
 class Content:
-    """A file's bytes, unpacked and settled, with the hash of what lies on the disk."""
+    """A file's bytes, decompressed and converted to UTF-8, with the hash of the file as it is on disk."""
 
     name: str
     sha256: str
@@ -468,7 +472,7 @@ class Content:
 
     @property
     def is_parquet(self) -> bool:
-        """Whether the bytes are a table of typed columns, Parquet or Arrow, and not text."""
+        """Whether the bytes are a table of typed columns (Parquet or Arrow) rather than text."""
         return self.encoding in ("parquet", "arrow")
 
     @property
@@ -478,7 +482,7 @@ class Content:
 
 
 def expand(given: Any) -> list[Any]:
-    """The single sources that an argument stands for: lists flattened, patterns expanded, frames left alone."""
+    """Return the single sources that an argument names: lists flattened, patterns expanded, frames unchanged."""
     if isinstance(given, list | tuple):
         found = [source for part in given for source in expand(part)]
         if not found:
@@ -495,7 +499,7 @@ def expand(given: Any) -> list[Any]:
 
 
 def fetch(path: str | Path, encoding: str | None, ledger: Ledger) -> Content:
-    """A file's content, read once."""
+    """Read a file's content, once."""
     name = "stdin" if str(path) == STDIN else name_of(str(path)) if is_remote(path) else Path(path).name
     raw = _read(path, name, ledger)
     sha = hashlib.sha256(raw).hexdigest()
@@ -510,12 +514,12 @@ def fetch(path: str | Path, encoding: str | None, ledger: Ledger) -> Content:
         what = "it begins as a Parquet file and does not end as one"
         raise ledger.stop("unreadable-file", what, "make or fetch it again", [Place(name)])
     text, used = _settle(data, name, encoding, ledger)
-    _refuse_empty(text, name, ledger)  # a byte-order mark may have been all there was
+    _refuse_empty(text, name, ledger)  # the file may have held only a byte-order mark
     return Content(name, sha, one_line_end(text, name, ledger), used)
 
 
 def _read(path: str | Path, name: str, ledger: Ledger) -> bytes:
-    """The bytes of a source as they are."""
+    """Read the bytes of a source unchanged."""
     if str(path) == STDIN:
         return sys.stdin.buffer.read()
     if is_remote(path):
@@ -553,7 +557,7 @@ BINARY: Final = (
 
 
 def refuse_format(start: bytes, name: str, ledger: Ledger, *, is_streamed: bool = False) -> None:
-    """Stop at a file whose first bytes say that it is no table that is read here."""
+    """Stop at a file whose first bytes show a format that is not read here."""
     if is_streamed and start.startswith(ARROW):
         what, fix = "it is an Arrow file, which is read whole", "write it as Parquet, or leave --stream out"
         raise ledger.stop("binary-file", what, fix, [Place(name)])
@@ -570,7 +574,7 @@ def _refuse_empty(data: bytes, name: str, ledger: Ledger) -> None:
 
 
 def _read_whole(path: Path) -> bytes:
-    """The bytes of a file; how far it is is told where it is large."""
+    """Read the bytes of a file, with progress reports if it is large."""
     size = path.stat().st_size
     if size <= PIECE:
         return path.read_bytes()
@@ -584,7 +588,7 @@ def _read_whole(path: Path) -> bytes:
 
 
 def _unpack(raw: bytes, name: str, ledger: Ledger) -> bytes:
-    """Gunzip, giving up on what unfolds beyond reason before it fills the memory."""
+    """Decompress gzip; stop at a file that expands beyond reason before it fills the memory."""
     out = io.BytesIO()
     limit = artifacts.unfolded(len(raw))
     try:
@@ -605,7 +609,7 @@ def _unpack(raw: bytes, name: str, ledger: Ledger) -> bytes:
 
 
 def _settle(data: bytes, name: str, encoding: str | None, ledger: Ledger) -> tuple[bytes, str]:
-    """UTF-8 bytes without a byte-order mark, and the encoding that the file had."""
+    """Return UTF-8 bytes without a byte-order mark, and the original encoding of the file."""
     if encoding is not None:
         return _decode(data, encoding, name, ledger), encoding
     for mark, used in BOMS:
@@ -623,7 +627,7 @@ def _settle(data: bytes, name: str, encoding: str | None, ledger: Ledger) -> tup
 
 
 def _settle_nul(data: bytes, name: str, ledger: Ledger) -> tuple[bytes, str]:
-    """Text with NUL bytes is UTF-16 without its mark where every second byte of the start is NUL, else damaged."""
+    """Decode text with NUL bytes: UTF-16 without a mark if every second byte at the start is NUL, else damaged."""
     head = data[:4096]
     even, odd = head[::2].count(0), head[1::2].count(0)
     if len(data) % 2 == 0 and min(even, odd) == 0 and max(even, odd) * 2.5 >= len(head) / 2:
@@ -634,7 +638,8 @@ def _settle_nul(data: bytes, name: str, ledger: Ledger) -> tuple[bytes, str]:
 
 
 def _settle_latin(data: bytes, start: int, name: str, ledger: Ledger) -> tuple[bytes, str]:
-    # In latin-1 these bytes are invisible controls: the file is something else, and guessing would misread ids.
+    # In latin-1 these bytes are invisible control characters: the file has another encoding, and guessing would misread
+    # ids.
     if any(bytes((code,)) in data for code in range(0x80, 0xA0)):
         raise _unreadable(
             "the text is neither UTF-8 nor latin-1", data, start, name, ledger, "say --encoding, as cp1252"
@@ -670,7 +675,7 @@ def _unreadable(what: str, data: bytes, at: int, name: str, ledger: Ledger, fix:
 
 
 def one_line_end(text: bytes, name: str, ledger: Ledger) -> bytes:
-    """`\\r\\n` and the lone `\\r` of old files become `\\n`; quoted fields may hold either, so those files stay."""
+    """Convert `\\r\\n` and a lone `\\r` to `\\n`; keep files with quotes, as quoted fields may hold either."""
     if b"\r" not in text or b'"' in text:
         return text
     text = text.replace(b"\r\n", b"\n")
@@ -685,14 +690,14 @@ def one_line_end(text: bytes, name: str, ledger: Ledger) -> bytes:
 
 
 # ----------------------------------------------------------------------
-# What a source looks like before it is read (`Shape`) and after (`Table`).
+# A source before it is read (`Shape`) and after (`Table`).
 
 Row = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What a source shows at first sight: its first rows, and its column names where its format has them."""
+    """The first look at a source: its first rows, and its column names if its format has them."""
 
     name: str
     first: tuple[Row, ...]
@@ -706,18 +711,18 @@ class Shape:
 
     @property
     def encoding(self) -> str:
-        """How the bytes were read; `memory` for tables that came from no file."""
+        """The encoding of the bytes; `memory` for tables that do not come from a file."""
         return self.content.encoding if self.content else "memory"
 
     @property
     def width(self) -> int:
-        """How many columns there are."""
+        """The number of columns."""
         return len(self.names) if self.names is not None else len(self.first[0])
 
 
 @dataclass(frozen=True)
 class Table:
-    """The wanted columns of one source, and the line of the file that each row stands on.
+    """The requested columns of one source, and the line of the file on which each row begins.
 
     >>> Table("s.tsv", pl.DataFrame({"item": ["a"]}), first_line=2).line(0)
     2
@@ -729,12 +734,12 @@ class Table:
     lines: NDArray[np.int64] | None = None
 
     def line(self, row: int) -> int:
-        """The line of the file, from 1, that a row (from 0) begins on."""
+        """Return the line of the file (from 1) on which a row (from 0) begins."""
         return int(self.lines[row]) if self.lines is not None else self.first_line + row
 
 
 def refuse_ragged(shape: Shape, wrong: Sequence[tuple[int, int]], ledger: Ledger) -> None:
-    """Stop where rows, given as (line, number of fields), differ in length from the first row."""
+    """Stop if rows, given as (line, number of fields), differ in length from the first row."""
     if wrong:
         places = [Place(shape.name, line, f"{fields} field{'s' if fields != 1 else ''}") for line, fields in wrong]
         what = f"{{n}} row{{s}} with another number of fields than the {shape.width} of the first row"
@@ -743,7 +748,7 @@ def refuse_ragged(shape: Shape, wrong: Sequence[tuple[int, int]], ledger: Ledger
 
 
 # ----------------------------------------------------------------------
-# Separated text without quotes: the way of almost every score file, so the quick one.
+# Separated text without quotes: the form of almost every score file, so it gets the fast path.
 
 PLAIN_PIECE: Final = 2**20
 
@@ -756,9 +761,9 @@ def read_plain(
     ledger: Ledger,
     kinds: Mapping[str, Any] | None = None,
 ) -> Table:
-    """The columns `picks` (our name -> position), every row: as text, or those in `kinds` as the types that it says.
+    """Read the columns `picks` (our name -> position) of every row, as text or as the types in `kinds`.
 
-    Types are a wish: where some cell is not of its type, everything is text.
+    The types are only a request: if any cell does not have its type, all columns are returned as text.
     """
     if data.endswith(b"\n\n"):
         data = data.rstrip(b"\n") + b"\n"
@@ -772,14 +777,16 @@ def read_plain(
 def read_even(
     shape: Shape, data: bytes, has_header: bool, picks: Mapping[str, int], kinds: Mapping[str, Any] | None = None
 ) -> pl.DataFrame | None:
-    """The quick way, or None where some row is longer or shorter than the others, or a cell is not of its type.
+    """Read with the fast path; return None if rows differ in length or a cell does not have its type.
 
     An empty cell of a typed column is null; numbers are exact, as Python's `float` reads them.
 
-    Polars fills short rows and, where not all columns are asked for, cuts long ones, without a word. A short row
-    shows as an empty last field, so that column is always read: where it has no empty field no row is short, and the
-    count of the separators shows that none is long. Where text has empty ones, whole rows are read, which refuses long
-    ones, and the count shows that none is short.
+    Polars silently pads short rows and, if not all columns are requested, cuts long ones. A short row shows as an empty
+    last field, so the last column is always read: if it has no empty field, no row is short, and the number of
+    separators
+    shows that no row is long. If the last column has empty fields, whole rows are read: the parser then refuses long
+    rows,
+    and the number of separators shows that no row is short.
     """
     last = shape.width - 1
     wanted = {picks[ours]: kind for ours, kind in (kinds or {}).items() if ours in picks}
@@ -795,16 +802,16 @@ def read_even(
             frame = parse(data, shape.separator, has_header, everything)
     except pl.exceptions.PolarsError:
         return None
-    # With a schema, and where every column is read, the parser has refused long rows itself.
+    # With a schema, and if every column is read, the parser has already refused long rows.
     is_even = wanted and len(positions) == shape.width
     if not is_even and _count(data, shape.separator) != (frame.height + has_header) * last:
         return None
-    # Text becomes one chunk: gathering rows from the many that the parser leaves takes seven times as long.
+    # Merge the text into one chunk: gathering rows from the parser's many chunks takes seven times as long.
     return _picked(frame, picks) if wanted else _picked(frame, picks).rechunk()
 
 
 def _count(data: bytes, separator: str) -> int:
-    """How often the separator stands in the text: `bytes.count`, at a fifth of the time."""
+    """Count the separator in the text, like `bytes.count` but in a fifth of the time."""
     if len(separator.encode()) != 1:
         return data.count(separator.encode())
     view, sought = np.frombuffer(data, dtype=np.uint8), ord(separator)
@@ -814,7 +821,7 @@ def _count(data: bytes, separator: str) -> int:
 def parse(
     data: bytes, separator: str, has_header: bool, positions: list[int], schema: Mapping[str, Any] | None = None
 ) -> pl.DataFrame:
-    """Columns of even text, named by their positions; everything stays text unless a schema of all columns is given."""
+    """Parse the columns of even text, named by position; all stay text unless a schema for all columns is given."""
     frame = pl.read_csv(
         data,
         separator=separator,
@@ -836,7 +843,7 @@ def _picked(frame: pl.DataFrame, picks: Mapping[str, int]) -> pl.DataFrame:
 
 
 def _read_uneven(shape: Shape, data: bytes, has_header: bool, picks: Mapping[str, int], ledger: Ledger) -> Table:
-    """The careful way: blank lines left out, runs of spaces taken as one, rows of another length found."""
+    """Read with the careful path: skip blank lines, treat runs of spaces as one, find rows of a different length."""
     separator = shape.separator.encode()
     rows = [(n, line) for n, line in enumerate(data.split(b"\n"), 1) if line.strip(b" ")]
     if separator == b" ":
@@ -851,14 +858,18 @@ def _read_uneven(shape: Shape, data: bytes, has_header: bool, picks: Mapping[str
 
 
 # ----------------------------------------------------------------------
-# Separated text whose fields may stand in double quotes, over several lines.
+# Separated text whose fields may be in double quotes, and may span several lines.
 
 LONGEST_FIELD: Final = 2**27
 CHUNK: Final = 50_000
 
 
 def read_quoted(shape: Shape, data: bytes, has_header: bool, picks: Mapping[str, int], ledger: Ledger) -> Table:
-    """Read by the rules of CSV. Outside CSV, where they fail and quotes as ordinary characters do not: so, with a note."""
+    """Read by the rules of CSV.
+
+    If a file that is not CSV fails these rules but can be read with quotes as ordinary characters, read it that way and
+    add a note.
+    """
     trial = Ledger()
     plain = _try_plain(shape, data, has_header, picks) if shape.separator != "," else None
     try:
@@ -869,7 +880,7 @@ def read_quoted(shape: Shape, data: bytes, has_header: bool, picks: Mapping[str,
             raise
         ledger.notes.append(f"{shape.name}: its quote characters enclose no fields and were read as text")
         return plain
-    # Text with stray quotes can also pass for CSV, by swallowing the lines between two of them.
+    # Text with stray quotes can also parse as CSV, by swallowing the lines between two quotes.
     if spans_lines and plain is not None:
         what = "the quote characters can be read in two ways: round fields of several lines, or as ordinary characters"
         raise ledger.stop("ambiguous-quotes", what, "write the file as CSV with commas", [Place(shape.name)])
@@ -879,7 +890,7 @@ def read_quoted(shape: Shape, data: bytes, has_header: bool, picks: Mapping[str,
 def _read_records(
     shape: Shape, data: bytes, has_header: bool, picks: Mapping[str, int], ledger: Ledger
 ) -> tuple[Table, bool]:
-    """The table, and whether any record goes over several lines."""
+    """Return the table, and whether any record spans several lines."""
     reader = csv.reader(io.StringIO(data.decode("utf-8"), newline=""), delimiter=shape.separator, strict=True)
     records = _numbered(reader, shape, ledger)
     lines: list[int] = []
@@ -900,7 +911,7 @@ def _read_records(
 
 
 def _numbered(reader: Any, shape: Shape, ledger: Ledger) -> Iterator[tuple[int, int, list[str]]]:
-    """Records with the lines that each begins and ends on; blank lines are none."""
+    """Yield records with the lines on which each begins and ends; blank lines are skipped."""
     first = 1
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Prediction files of a text classifier, one per language: found, read, checked."""
+"""Find, read and check the prediction files of a text classifier, one file per language."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from hitmiss.io.reader import Choice, choose, look, read_rows, settle, settle_na
 from hitmiss.io.tables import TextRows
 
 # ----------------------------------------------------------------------
-# The files of one run: `{run_tag}_{language}.csv`, found by name in a folder.
+# The files of one run, `{run_tag}_{language}.csv`, are found by name in a folder.
 
 SUFFIXES: Final = (".csv", ".csv.gz", ".tsv", ".jsonl", ".parquet")
 SHOWN: Final = 8
@@ -52,7 +52,7 @@ PLAIN_NAME: Final = re.compile(r"[^/\\\0]+")
 
 
 def is_language_tag(text: str) -> bool:
-    """Whether a text is shaped like a language tag: a language, perhaps a script and a region.
+    """Return whether a text has the shape of a language tag: a language, optionally with a script and a region.
 
     >>> [is_language_tag(t) for t in ("en", "pt-BR", "zh_Hant", "fil", "metrics", "errors_en", "xl_en", "val", "v2")]
     [True, True, True, True, False, False, False, False, False]
@@ -65,7 +65,7 @@ def is_language_tag(text: str) -> bool:
 
 
 def one_spelling(language: str) -> str:
-    """A language as it is compared: EN, en and En are one, and so are pt-BR and pt_BR.
+    """Return the spelling of a language used for comparison: EN, en and En are equal, and so are pt-BR and pt_BR.
 
     >>> one_spelling("pt_BR") == one_spelling("PT-br")
     True
@@ -74,7 +74,7 @@ def one_spelling(language: str) -> str:
 
 
 def without_own_outputs(paths: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Files of predictions, and files that hitmiss wrote beside them: a pattern such as `baseline_*.csv` catches both.
+    """Split paths into prediction files and files that hitmiss wrote: a pattern like `baseline_*.csv` matches both.
 
     >>> without_own_outputs(["p/base_en.csv", "p/base_metrics.csv", "p/base_errors_en.csv"])
     (['p/base_en.csv'], ['p/base_metrics.csv', 'p/base_errors_en.csv'])
@@ -84,7 +84,7 @@ def without_own_outputs(paths: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def files_of(given: Sequence[str]) -> list[str]:
-    """The files that arguments stand for: `folder:run_tag` is those of a run."""
+    """Return the files that the arguments name; `folder:run_tag` means all files of that run."""
     found: list[str] = []
     for path in given:
         folder, colon, tag = path.rpartition(":")
@@ -96,7 +96,9 @@ def files_of(given: Sequence[str]) -> list[str]:
 
 
 def language_of(path: str | Path) -> str | None:
-    """The language at the end of a file's name, after `_`; one of two letters also after a dot, or as the whole name.
+    """Return the language at the end of a file name.
+
+    It follows `_`; a two-letter language may also follow a dot, or be the whole name.
 
     >>> language_of("val/baseline_en.csv"), language_of("run_pt_BR.csv"), language_of("all.parquet")
     ('en', 'pt_BR', None)
@@ -114,12 +116,12 @@ def language_of(path: str | Path) -> str | None:
 
 
 def one_form(name: str) -> str:
-    """A name as it is compared: an accent may be written as a sign of its own (NFD, as macOS has it) or not (NFC)."""
+    """Return the form of a name used for comparison: accents may be decomposed (NFD, as on macOS) or not (NFC)."""
     return unicodedata.normalize("NFC", name)
 
 
 def stem_of(path: str | Path) -> str:
-    """A file's name without the suffix of its format."""
+    """Return a file's name without the suffix of its format."""
     name = Path(path).name
     return name.removesuffix(next((s for s in sorted(SUFFIXES, key=len, reverse=True) if name.endswith(s)), ""))
 
@@ -127,9 +129,11 @@ def stem_of(path: str | Path) -> str:
 def find_run(
     folder: str | Path, run_tag: str, languages: Sequence[str] | None = None, *, skip: bool = False
 ) -> tuple[dict[str, Path], list[str]]:
-    """The file of each language, in the order asked, and what to say about it. Without `languages` names tell.
+    """Return the file of each language, in the order asked for, and the notes to report about them.
 
-    A language without a file is an error unless `skip`, and so it is where none has one.
+    Without `languages`, the languages are taken from the file names. A requested language without a file is an error
+    unless
+    `skip` is set; it is always an error when no requested language has a file.
     """
     directory = Path(folder)
     if not directory.is_dir():
@@ -152,7 +156,7 @@ def find_run(
 
 
 def _named(directory: Path, run_tag: str) -> dict[str, list[Path]]:
-    """What stands after the run tag in the names of a folder's files, and the files."""
+    """Map the part of each file name after the run tag to the files that have it."""
     found: dict[str, list[Path]] = {}
     for path in sorted(directory.iterdir()):
         name = one_form(path.name)
@@ -197,7 +201,7 @@ def _absent(missing: list[str], found: dict[str, list[Path]], directory: Path, r
 
 
 def _there(found: dict[str, list[Path]], directory: Path) -> str:
-    """What there is instead: the files of the run, or else of the folder."""
+    """Describe what was found instead: the files of the run, or else the files of the folder."""
     own = [p.name for name, paths in found.items() if not OWN_OUTPUTS.fullmatch(name) for p in paths]
     if own:
         return f"of this run it has {_listed(own)}"
@@ -217,14 +221,16 @@ def _only(paths: list[Path]) -> Path:
 
 
 # ----------------------------------------------------------------------
-# Prediction files of a text classifier: `id, y_true, y_prob` and perhaps `y_pred, best_threshold, text, …`.
+# Prediction files of a text classifier: `id, y_true, y_prob` and optionally `y_pred, best_threshold, text, …`.
 #
-# They go the way of every table (source, columns, rows, values, checks), a file at a time and several side by side; every
-# fault of every file is found before anything is said. What is their own is here: what a cell may say, that a file is of a
-# language, and that a row may bring its decision or its threshold.
+# They pass the same steps as every table (source, columns, rows, values, checks), one file at a time, several in
+# parallel. All faults of all files are collected before an error is raised. This part holds what is specific to
+# predictions: which values a cell may have, that a file belongs to a language, and that a row may carry its own
+# decision or threshold.
 #
-# Missing is blank, `NA` and the like, and -1 as a label (unlabelled); a caller may drop such rows. Wrong is 0.7 as a label,
-# 1.7 as a probability, a word as a number; nobody may drop those.
+# Missing values are blank cells, `NA` and the like, and -1 as a label (unlabelled); the caller may drop such rows.
+# Wrong values are, for example, 0.7 as a label, 1.7 as a probability, or a word where a number belongs; these are
+# always an error.
 
 TEXTS: Final = ("text", "comment_text", "comment")
 TEXT: Final = f"{INNER}text"
@@ -247,8 +253,10 @@ OUTSIDE: Final = "it is outside 0..1"
 class Predictions:
     """Checked rows: item, group, label, score; decision and threshold are null where the files have none.
 
-    `file` and `row` (from 0) lead back to the file; `titles` tells what each file calls our columns; `raw` holds each
-    file as text where the caller wants it whole. `slices`, `numbers` and `runs` are the further columns that were asked for.
+    `file` and `row` (from 0) identify the source of each row; `titles` maps our column names to those of each file;
+    `raw`
+    holds each file as text if the caller asked for whole files. `slices`, `numbers` and `runs` are the further columns
+    that the caller asked for.
     """
 
     frame: pl.DataFrame
@@ -265,21 +273,26 @@ class Predictions:
 def read_predictions(
     sources: Sequence[tuple[str | None, Any]], spec: ReadSpec | None = None, *, whole: bool = False
 ) -> Predictions:
-    """Read files, each of one group (its name given) or of several (None: a column tells).
+    """Read prediction files, each with one group (its name is given) or several (None: a column names the group).
 
     Parameters
     ----------
     sources
-        The group of each file, or None, and the file (or a frame).
+        Pairs of group (or None) and file (a path or a frame).
     spec
-        How to read; every field of it counts.
+        How to read the files; every field is respected.
     whole
         Keep all columns as text, for error dumps.
+
+        Returns
+        -------
+        Predictions
+            The checked rows of all files.
 
     Raises
     ------
     DataError
-        One, with every fault of every file.
+        A single error that carries every fault of every file.
     """
     said, ledger = _understood(spec or ReadSpec()), Ledger()
     files = _read_all(sources, said, whole, ledger)
@@ -318,7 +331,7 @@ def read_predictions(
 
 
 def _understood(spec: ReadSpec) -> ReadSpec:
-    """The spec as prediction files understand it: one score column is the score, and columns are ours or asked for."""
+    """Adapt the spec to prediction files: a single score column is the score; other columns are ours or requested."""
     if len(spec.score_columns) > 1:
         raise UsageError(
             "a table of predictions is of one system: give one --score-column, or score the systems one by one",
@@ -340,14 +353,17 @@ def _understood(spec: ReadSpec) -> ReadSpec:
 
 
 def any_scores(spec: ReadSpec) -> bool:
-    """Whether scores need not be probabilities; a threshold must then be given."""
+    """Return whether scores may be other than probabilities; a threshold must then be given."""
     return spec.score_kind not in (None, "probability")
 
 
 @dataclass(frozen=True)
 class _File:
-    """One file, read and checked: `stack` tells where rows stand in it, `raw` is all of it as text where that is wanted,
-    `texts` its texts hashed."""
+    """One file, read and checked.
+
+    `stack` maps rows to their lines in the file, `raw` is the whole file as text if requested, `texts` holds hashed
+    texts.
+    """
 
     frame: pl.DataFrame
     match: Match
@@ -363,7 +379,7 @@ def _are_alike(files: Sequence[_File]) -> bool:
 
 
 def _read_all(sources: Sequence[tuple[str | None, Any]], spec: ReadSpec, whole: bool, ledger: Ledger) -> list[_File]:
-    """Files read side by side; what is found about them comes into the ledger in their order."""
+    """Read files in parallel; findings enter the ledger in the order of the files."""
 
     def one(at: int) -> tuple[_File | None, Ledger]:
         own = Ledger()
@@ -396,7 +412,7 @@ def _read(at: int, group: str | None, source: Any, spec: ReadSpec, whole: bool, 
 
 
 def _columns(shape: Shape, group: str | None, spec: ReadSpec, ledger: Ledger) -> Match:
-    """What the columns are: those that every prediction file has, those that were asked for, and the texts."""
+    """Identify the columns: those that every prediction file has, those that the caller asked for, and the texts."""
     names = shape.names or shape.first[0]
     declared = [theirs for ours, theirs in spec.columns.items() if theirs not in names]
     for name in (*declared, *(name for name in spec.identities if name not in names)):
@@ -415,7 +431,7 @@ def _columns(shape: Shape, group: str | None, spec: ReadSpec, ledger: Ledger) ->
 def _checked(
     at: int, group: str | None, shape: Shape, match: Match, spec: ReadSpec, ledger: Ledger, kinds: Mapping[str, Any]
 ) -> _File:
-    """The rows of one file, chosen and checked, as numbers where nothing is odd."""
+    """Return the rows of one file, filtered and checked, parsed as numbers where no value is irregular."""
     table = tables.load(shape, True, match.picks, match.numeric, ledger, kinds)
     stack = tables.Stack.of([table], match.theirs)
     stack, choices = choose(stack, match, spec)
@@ -439,7 +455,7 @@ def _checked(
 
 
 def _clean(stack: tables.Stack, group: str | None, match: Match, spec: ReadSpec, ledger: Ledger) -> pl.DataFrame:
-    """The values of one file, each as what it is; missing ones are null, impossible ones are in the ledger."""
+    """Return the values of one file in their types; missing ones are null, impossible ones are in the ledger."""
     has, height = stack.frame.columns, stack.frame.height
     columns = [
         stack.frame.get_column("item"),
@@ -452,7 +468,7 @@ def _clean(stack: tables.Stack, group: str | None, match: Match, spec: ReadSpec,
     ]
     stack = check_numbers(stack, [n for n in match.numbers if n in spec.numbers], spec, ledger)
     further = dict.fromkeys((*match.slices, *spec.runs, *spec.numbers))
-    # Not `select`: on frames of many chunks it copies every column.
+    # Not `select`: on frames with many chunks it copies every column.
     return pl.DataFrame([*columns, *(stack.frame.get_column(n) for n in further if n in has and n not in (TEXT, TOLD))])
 
 
@@ -461,7 +477,7 @@ def _repeated(name: str, value: Any, kind: Any, height: int) -> pl.Series:
 
 
 def _numbered(frame: pl.DataFrame, at: int) -> pl.DataFrame:
-    """Rows that know the file and the row that they come from."""
+    """Add to each row the number of its file and its row number there."""
     rows = pl.int_range(frame.height, dtype=pl.UInt32, eager=True).alias("row")
     return frame.hstack([_repeated("file", at, pl.Int32, frame.height), rows])
 
@@ -470,7 +486,7 @@ MISSING, WRONG, UNLABELLED = "missing", "wrong", "unlabelled"
 
 
 def _labels(stack: tables.Stack, spec: ReadSpec, ledger: Ledger) -> pl.Series:
-    """1 and 0, null where missing."""
+    """Return labels as 1 and 0, null where missing."""
     values, where = _classes(stack, "label", spec)
     column = stack.title("label")
     fix, each = "a label is 1 or toxic, 0 or non-toxic; fix them", "it is neither 1 nor 0"
@@ -484,7 +500,7 @@ def _labels(stack: tables.Stack, spec: ReadSpec, ledger: Ledger) -> pl.Series:
 
 
 def _decisions(stack: tables.Stack, spec: ReadSpec, ledger: Ledger) -> pl.Series:
-    """1 and 0, -1 where the answer was withheld; null where missing. A column that is all blank is none."""
+    """Return decisions as 1 and 0, -1 for an abstention, null where missing. An all-blank column counts as absent."""
     values, where = _classes(stack, "decision", spec)
     column = stack.title("decision")
     what, each = "{n} decision{s} neither 1 nor 0", "it is neither 1 nor 0"
@@ -499,14 +515,14 @@ def _decisions(stack: tables.Stack, spec: ReadSpec, ledger: Ledger) -> pl.Series
 
 
 def _among(stack: tables.Stack, where: Mapping[str, list[str]], what: str, column: str) -> list[Place]:
-    """The places of the words with which something is the matter."""
+    """Return the places of the words that have the given problem."""
     if what not in where:
         return []
     return stack.places(stack.frame[column].cast(pl.String).fill_null("").is_in(where[what]), column)
 
 
 def _classes(stack: tables.Stack, column: str, spec: ReadSpec) -> tuple[pl.Series, Mapping[str, list[str]]]:
-    """The classes that words name, and the words that name none, by what is the matter with them."""
+    """Return the classes that the words name, and the words that name no class, grouped by what is wrong with them."""
     cells = stack.frame.get_column(column)
     if cells.dtype != pl.String and _is_usual(spec) and not cells.null_count() and _lies_between(cells, 0, 1):
         return cells.cast(pl.Int8), {}
@@ -521,7 +537,9 @@ def _classes(stack: tables.Stack, column: str, spec: ReadSpec) -> tuple[pl.Serie
 
 
 def _meanings(words: Sequence[str], is_decision: bool, spec: ReadSpec) -> dict[str, int | str]:
-    """What each word means: a class, no answer, or nothing that counts. 1 is positive unless the caller says otherwise."""
+    """Map each word to its meaning: a class, an abstention, or unusable. 1 is positive unless the caller says
+    otherwise.
+    """
     found: dict[str, int | str] = {}
     others: dict[str, str] = {}
     silent = {word.lower() for word in (*ABSTAINED[:2], *spec.abstain)} if is_decision else set()
@@ -550,12 +568,12 @@ def _meanings(words: Sequence[str], is_decision: bool, spec: ReadSpec) -> dict[s
 
 
 def _is_usual(spec: ReadSpec) -> bool:
-    """Whether 1 is the positive class."""
+    """Return whether 1 is the positive class."""
     return spec.positive_value in (None, *TRUE)
 
 
 def _number(text: str) -> float | None:
-    """The number that a text writes in plain digits: Python would also take full-width ones and 1_0."""
+    """Parse a number written in plain ASCII digits: Python's `float` would also accept full-width digits and 1_0."""
     try:
         return float(text) if text.isascii() and "_" not in text else None
     except ValueError:
@@ -568,7 +586,7 @@ def _lies_between(values: pl.Series, low: float, high: float) -> bool:
 
 
 def _scores(stack: tables.Stack, spec: ReadSpec, ledger: Ledger) -> pl.Series:
-    """Exact float64, null where missing; probabilities unless the caller allows any number."""
+    """Return scores as exact float64, null where missing; they must be probabilities unless any number is allowed."""
     numbers, absent = _numbers(stack, "score", spec, ledger)
     if spec.missing != "drop" and spec.nan_rule == "refuse":
         places = stack.places(absent, "score") if absent is not None else []
@@ -581,7 +599,7 @@ def _scores(stack: tables.Stack, spec: ReadSpec, ledger: Ledger) -> pl.Series:
 
 
 def _thresholds(stack: tables.Stack, spec: ReadSpec, ledger: Ledger) -> pl.Series:
-    """The threshold that stands in each row, null where blank."""
+    """Return the threshold given in each row, null where blank."""
     numbers, _ = _numbers(stack, "threshold", spec, ledger)
     if not any_scores(spec):
         _refuse_outside(stack, "threshold", numbers, "bad-threshold", "threshold", "fix them", ledger)
@@ -589,7 +607,7 @@ def _thresholds(stack: tables.Stack, spec: ReadSpec, ledger: Ledger) -> pl.Serie
 
 
 def _shares(stack: tables.Stack, name: str, spec: ReadSpec, ledger: Ledger) -> pl.Series:
-    """A column of the user's with shares from 0 to 1, null where blank."""
+    """Return a user's column of shares from 0 to 1, null where blank."""
     numbers, _ = _numbers(stack, apart(name), spec, ledger)
     what = f"value{{s}} of {name}"
     _refuse_outside(stack, apart(name), numbers, "share-outside", what, "fix them", ledger)
@@ -597,10 +615,10 @@ def _shares(stack: tables.Stack, name: str, spec: ReadSpec, ledger: Ledger) -> p
 
 
 def _numbers(stack: tables.Stack, ours: str, spec: ReadSpec, ledger: Ledger) -> tuple[pl.Series, pl.Series | None]:
-    """A column as numbers, null where absent, and which cells are absent (None: not one)."""
+    """Return a column as numbers, null where absent, and a mask of the absent cells (None if there are none)."""
     cells = stack.frame.get_column(ours)
     if cells.dtype == pl.Float64 and not cells.null_count() and (total := cells.sum()) == total:
-        return cells, None  # a sum that is a number has no NaN in it
+        return cells, None  # a finite sum proves that the column has no NaN
     numbers, wrong = numbers_of(stack, ours, spec.decimal_sign, ledger, ABSENT)
     numbers = numbers.fill_nan(None)
     return numbers, numbers.is_null() & ~wrong if numbers.null_count() else None
@@ -617,9 +635,9 @@ def _refuse_outside(
 
 
 def _check_thresholds(frame: pl.DataFrame, stack: tables.Stack, spec: ReadSpec, ledger: Ledger) -> None:
-    """One threshold a group, compared as numbers, unless the rule says otherwise; some blank ones are noted.
+    """Check that each group has one threshold, compared as numbers, unless the rule allows more; note blank ones.
 
-    Where each row has its own and scores may be any number, nothing can stand in for a blank one.
+    Where each row has its own threshold and scores may be any number, there is no default for a blank one.
     """
     rule = spec.threshold_rule or "same"
     bound, column = frame["threshold"], stack.title("threshold")
@@ -654,7 +672,7 @@ def _check_thresholds(frame: pl.DataFrame, stack: tables.Stack, spec: ReadSpec, 
 
 
 def _refuse_other_language(stack: tables.Stack, file: str, group: str | None, spec: ReadSpec, ledger: Ledger) -> None:
-    """The name of a file and its column of languages are two sources of one fact: they must say the same."""
+    """Check that the language in a file's name agrees with its language column."""
     by_name = group or (None if "group" in spec.columns else language_of(file))
     column = TOLD if group is not None else "group"
     if by_name is None or column not in stack.frame.columns:
@@ -670,7 +688,7 @@ def _refuse_other_language(stack: tables.Stack, file: str, group: str | None, sp
 
 
 def _refuse_spellings(groups: Iterable[str], spec: ReadSpec, ledger: Ledger) -> None:
-    """EN and en, pt-BR and pt_BR: two spellings of one language would be two languages in every mean."""
+    """Refuse two spellings of one language (EN and en, pt-BR and pt_BR): means would count them as two languages."""
     if spec.columns.get("group", "language") not in PREDICTED["group"]:
         return
     found: dict[str, list[str]] = {}
@@ -683,7 +701,7 @@ def _refuse_spellings(groups: Iterable[str], spec: ReadSpec, ledger: Ledger) -> 
 
 
 def _refuse_shared_ids(frame: pl.DataFrame, files: Sequence[_File], ledger: Ledger) -> None:
-    """An id that stands in two files of the same group would count twice."""
+    """Refuse an id that occurs in two files of the same group: it would be counted twice."""
     if frame["item"].n_unique() == frame.height or not (twice := frame.select("group", "item").is_duplicated()).any():
         return
     places = [
@@ -697,7 +715,7 @@ def _refuse_shared_ids(frame: pl.DataFrame, files: Sequence[_File], ledger: Ledg
 
 
 def _sum_up(files: Sequence[_File], spec: ReadSpec, ledger: Ledger) -> None:
-    """What `where` has kept of all files together."""
+    """Report how many rows `where` has kept, over all files together."""
     for at, (name, values) in enumerate(spec.where.items()):
         own = [file.choices[at] for file in files]
         unknown = [v for v in values if not any(v in choice.known for choice in own)]
@@ -726,11 +744,11 @@ def _refuse_runs(frame: pl.DataFrame, spec: ReadSpec) -> None:
 
 
 def _without_missing(frame: pl.DataFrame, spec: ReadSpec, ledger: Ledger) -> pl.DataFrame:
-    """Rows with label, score and, where the group has decisions, a decision; the others are counted."""
+    """Keep the rows with a label, a score and, where the group has decisions, a decision; count the others."""
     if spec.missing != "drop" and spec.nan_rule != "drop":
         return frame
     has_score = pl.col("score").is_not_null()
-    if spec.missing == "drop":  # who wants the worst score for a missing one keeps its row
+    if spec.missing == "drop":  # with the rule "worst score for a missing one" the row is kept
         decided = pl.col("decision").is_not_null().any().over("group")
         has_score = has_score if spec.nan_rule != "worst" else pl.lit(True)
         kept = frame.filter(pl.col("label").is_not_null() & has_score & (pl.col("decision").is_not_null() | ~decided))
@@ -749,13 +767,13 @@ def _without_missing(frame: pl.DataFrame, spec: ReadSpec, ledger: Ledger) -> pl.
 
 
 def hashed(texts: pl.Series) -> pl.Series:
-    """A number for each text, null for a blank one: all that is kept of texts that nobody asked for."""
+    """Return a hash of each text, null for a blank one; only hashes are kept of texts that were not requested."""
     trimmed = texts.str.strip_chars()
     return pl.select(pl.when(trimmed != "").then(trimmed.hash())).to_series().alias("text")
 
 
 def note_shared(rows: pl.DataFrame) -> str | None:
-    """What to say about texts that several groups have; `rows` has item, group and text (hashed).
+    """Return the note about texts that occur in several groups, if any; `rows` has item, group and text (hashed).
 
     >>> note_shared(pl.DataFrame({"item": ["1", "2", "7"], "group": ["en", "en", "es"], "text": [5, 6, 5]}))
     "1 text stands in more than one group, the first as id '1' of en and id '7' of es; each counts in every one of them"
@@ -773,7 +791,7 @@ def note_shared(rows: pl.DataFrame) -> str | None:
 
 
 def read_texts(paths: Sequence[str]) -> pl.DataFrame:
-    """Texts by id, for files that have none: item, text and group (empty where a file has no language column)."""
+    """Read texts by id, for prediction files without texts: item, text and group (empty without a language column)."""
     return pl.concat([_texts_of(read_rows(path)) for path in paths])
 
 

@@ -1,4 +1,4 @@
-"""The reader: files in, checked trials out. Nothing that could make a wrong number passes in silence."""
+"""The reader: files in, checked trials out. Anything that could make a number wrong is reported."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from hitmiss.io.runs import FILES, MANIFEST, MEDIA, TABLE, load_manifest, requir
 from hitmiss.io.tables import TextRows, find_reshaping, reshape
 
 # ----------------------------------------------------------------------
-# A finished run as the door sees it: the table inside, what the run says about its own scores, and where its files lay.
+# A finished run as a source: the table inside it, what the run says about its own scores, and where its files were.
 
 
 @dataclass(frozen=True)
@@ -67,15 +67,16 @@ class FinishedRun:
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """What the signature must say: how many items failed."""
+        """What the signature must state: how many items failed."""
         return (f"failed({self.coverage[1] - self.coverage[0]})",) if self.coverage else ()
 
 
 def open_finished(source: Any, options: ReadSpec) -> FinishedRun | None:
-    """A run folder's table; None for anything else. An unfinished or a changed run is refused.
+    """Open the table of a run folder; return None for any other source. Unfinished or changed runs are refused.
 
-    The run knows the kind of its scores, the names of its classes and which of its columns are numbers; a caller who has
-    calibrated them may still declare them LLRs.
+    The run records the kind of its scores, the names of its classes and its numeric columns; a caller who has
+    calibrated
+    the scores may still declare them to be LLRs.
     """
     if isinstance(source, list) and len(source) == 1:
         source = source[0]
@@ -83,7 +84,7 @@ def open_finished(source: Any, options: ReadSpec) -> FinishedRun | None:
         return None
     folder = Path(source)
     facts = require_complete(folder)["facts"]
-    if facts.get("rows") is not None:  # verdicts, in a layout of their own
+    if facts.get("rows") is not None:  # verdicts, which have their own layout
         known = {name: getattr(options, name) or facts[name] for name in ("layout", "positive", "negative")}
         return FinishedRun(folder / facts["rows"], options.changed(**known), None, ())
     declared: dict[str, Any] = {
@@ -105,7 +106,7 @@ def open_finished(source: Any, options: ReadSpec) -> FinishedRun | None:
 
 
 def run_behind(source: str | Path) -> Path | None:
-    """The run of a source: the folder itself, or for `results.jsonl` the `results.run` beside it that wrote it.
+    """Return the run of a source: the folder itself, or for `results.jsonl` the `results.run` beside it that wrote it.
 
     >>> run_behind(".") is run_behind("no-such.jsonl") is None
     True
@@ -116,13 +117,13 @@ def run_behind(source: str | Path) -> Path | None:
 
 
 def media_folder(run: Path) -> Path | None:
-    """Where the files (or the one file of signals) of a run lay, as the run has written it down; None where it has not."""
+    """Return the folder (or the single signal file) that the run recorded for its inputs; None if not recorded."""
     told = load_manifest(run).get("facts", {}).get(MEDIA)
     return run / told if isinstance(told, str) else None
 
 
 def files_of(run: Path) -> dict[str, str]:
-    """The file of each item, below the folder of the files."""
+    """Return the file of each item, relative to the folder of the files."""
     if not (run / FILES).is_file():
         return {}
     table = pl.read_parquet(run / FILES)
@@ -130,7 +131,7 @@ def files_of(run: Path) -> dict[str, str]:
 
 
 # ----------------------------------------------------------------------
-# What the door does to scores when told to, and what it says about trials that are sound but odd.
+# Changes to scores that the caller asks for, and notes about trials that are valid but unusual.
 
 SATURATED: Final = 0.01
 """Share of scores at exactly 0 or 1 above which a note is due."""
@@ -142,7 +143,7 @@ def settle_nan(
 ) -> pl.DataFrame:
     """Drop trials without a score, or give each the worst score for its own class, as the caller has chosen.
 
-    `is_turned`: a higher score means the negative class here, and is turned round afterwards.
+    `is_turned`: here a higher score means the negative class; the scores are reversed later.
     """
     if rule == "refuse" or not frame["score"].is_nan().any():
         return frame
@@ -157,12 +158,12 @@ def settle_nan(
 
 
 def worst_scores(kind: ScoreKind | None) -> tuple[float, float]:
-    """The lowest and the highest score that a kind has."""
+    """Return the lowest and the highest possible score of a kind."""
     return (0.0, 1.0) if kind == "probability" else (-float("inf"), float("inf"))
 
 
 def turn_round(frame: pl.DataFrame, header: Header, ledger: Ledger) -> pl.DataFrame:
-    """Make higher mean positive: the sign changes, or p becomes 1 - p, and a note says so."""
+    """Make a higher score mean positive (change the sign, or replace p by 1 - p) and add a note."""
     is_probability = header.score_kind == "probability"
     score = frame["score"]
     turned = 1 - score if is_probability else -score
@@ -177,7 +178,7 @@ def turn_round(frame: pl.DataFrame, header: Header, ledger: Ledger) -> pl.DataFr
 
 
 def note_oddities(frame: pl.DataFrame, header: Header, ledger: Ledger) -> None:
-    """One class only, infinite scores, a constant score, probabilities that stick to the ends."""
+    """Note a single class, infinite scores, a constant score, and probabilities that cluster at 0 or 1."""
     positive = int(frame["label"].sum())
     if frame.height and positive in (0, frame.height):
         name = header.positive if positive else header.negative
@@ -215,12 +216,12 @@ def _score_notes(row: dict[str, Any], header: Header) -> list[str]:
 
 
 def sealed(header: Header, ledger: Ledger) -> Header:
-    """The header with everything that was noted and chosen on the way."""
+    """Return the header with all notes and choices made while reading."""
     return replace(header, notes=tuple(dict.fromkeys(ledger.notes)), choices=tuple(ledger.choices))
 
 
 def describe_trials(trials: Trials) -> dict[str, Any]:
-    """Counts for a person to check: trials, classes, runs, slices with their commonest values."""
+    """Return counts for a person to check: trials, classes, runs, and slices with their most common values."""
     head, frame = trials.header, trials.frame
     counted = {name: frame[name].value_counts(sort=True, name=":n") for name in (*head.runs, *head.slices)}
     values = {name: dict(zip(c[name].to_list(), c[":n"].to_list(), strict=True)) for name, c in counted.items()}
@@ -238,9 +239,9 @@ def describe_trials(trials: Trials) -> dict[str, Any]:
 
 
 # ----------------------------------------------------------------------
-# The door: files in, checked trials out. Nothing that could make a wrong number passes in silence.
+# The reader: files in, checked trials out. Anything that could make a number wrong is reported.
 #
-# `read` raises one `DataError` with every fault; `examine` lists them and raises nothing for the data's sake.
+# `read` raises one `DataError` with every fault; `examine` lists the faults and does not raise because of the data.
 
 WORDS: Final = "label_word"
 REPEATS: Final = ("trial", "seed", "repeat")
@@ -251,7 +252,7 @@ Words = Mapping[str, Reading]
 
 @dataclass(frozen=True)
 class Examination:
-    """What the door saw: every fault, the trials where there is none, and what was recognised."""
+    """The result of `examine`: every fault, the trials if there is no fault, and what was recognised."""
 
     faults: tuple[Fault, ...]
     trials: Trials | None
@@ -265,7 +266,7 @@ class Examination:
 
 @dataclass(frozen=True)
 class Side:
-    """One side of the door, opened: its files, what was recognised, its rows."""
+    """One side of the input (scores or key) after opening: its files, what was recognised, its rows."""
 
     shapes: tuple[Shape, ...]
     match: Match
@@ -274,7 +275,7 @@ class Side:
     """What was recognised in each of its files; `match` is that of the first."""
 
     def with_targets(self) -> Side:
-        """The same side, whose column `target` tells what each row asks about."""
+        """Return this side with a column `target` that says what each row asks about."""
         own = apart("target")
         if own not in self.match.picks:
             return self
@@ -291,19 +292,19 @@ class Side:
 
     @property
     def is_typed(self) -> bool:
-        """Whether numbers of a text were parsed at once, so that nobody knows how they stand there."""
+        """Whether numbers were parsed directly, so that their original text is not available."""
         return any(
             shape.frame is None and any(kind.is_numeric() for kind in table.frame.dtypes)
             for shape, table in zip(self.shapes, self.stack.tables, strict=True)
         )
 
     def as_text(self, ledger: Ledger) -> Side:
-        """The same side with every cell as it stands in its file."""
+        """Return this side with every cell as the text in its file."""
         return replace(self, stack=tables.Stack.of(_loaded(self.shapes, self.matches, {}, ledger), self.match.theirs))
 
     @property
     def names(self) -> list[str]:
-        """The names of all its columns; where there is no header, positions in both spellings."""
+        """The names of all columns; without a header, their positions in both spellings."""
         if self.match.has_header:
             return [name for shape in self.shapes for name in shape.names or shape.first[0]]
         return [spelling.format(i + 1) for i in range(self.shapes[0].width) for spelling in ("{}", "column_{}")]
@@ -311,7 +312,7 @@ class Side:
 
 @dataclass
 class Visit:
-    """One passage through the door: what was asked, what has been found so far."""
+    """One pass through the reader: what was requested, and what has been found so far."""
 
     options: ReadSpec
     ledger: Ledger = field(default_factory=Ledger)
@@ -325,11 +326,31 @@ class Visit:
 
 
 def read(scores: Any, key: Any = None, options: ReadSpec | None = None, **changes: object) -> Trials:
-    """Trials from score files and, where those have no labels, a key; keywords change single options.
+    """Read trials from score files and, if those have no labels, a key.
 
-    `scores` and `key` are each a path, `-` for stdin, a pattern, a list of these (shards of one run), or a polars or
-    pandas frame. What cannot be scored raises one `DataError` that carries every fault.
+    Parameters
+    ----------
+    scores
+        A path, `-` for stdin, a pattern, a list of these (shards of one run), or a polars or pandas frame.
+    key
+        The labels, given in the same ways; None if the score files hold them.
+    options
+        How to read (columns, classes, score kind, …); None for the defaults.
+    **changes
+        Single options, by name, that replace those in `options`.
 
+    Returns
+    -------
+    Trials
+        One row per trial; a higher score means the positive class.
+
+    Raises
+    ------
+    DataError
+        If the data cannot be scored: a single error that carries every fault.
+
+    Examples
+    --------
     >>> import polars as pl
     >>> scores = pl.DataFrame({"utt": ["a", "b"], "score": [1.5, -0.5]})
     >>> read(scores, key=pl.DataFrame({"filename": ["b", "a"], "cm-label": ["spoof", "bonafide"]}))
@@ -342,7 +363,7 @@ def read(scores: Any, key: Any = None, options: ReadSpec | None = None, **change
 
 
 def examine(scores: Any, key: Any = None, options: ReadSpec | None = None, **changes: object) -> Examination:
-    """Go through the door alone: what was recognised, and every fault with its place.
+    """Read without raising for faults in the data: return what was recognised, and every fault with its place.
 
     >>> import polars as pl
     >>> seen = examine(pl.DataFrame({"id": ["a", "b"], "label": ["real", "fakee"], "score": ["1", "nan"]}))
@@ -363,7 +384,7 @@ def _visit(
     _refuse_unknown_layout(visit.options)
     _refuse_unread(visit.options)
     run = open_finished(scores, visit.options)
-    if run is not None:  # a run folder stands for the table inside it
+    if run is not None:  # a run folder is read through the table inside it
         scores, visit.options, visit.coverage = run.table, run.options, run.coverage
         visit.facts = {**run.provenance, **visit.facts}
         visit.ledger.notes += run.notes
@@ -381,7 +402,7 @@ def _refuse_unknown_layout(options: ReadSpec) -> None:
 
 
 def _refuse_unread(options: ReadSpec) -> None:
-    """What a spec may say about predictions, and says nothing to this reader."""
+    """Refuse options for prediction files, which have no effect in this reader."""
     for name in ("missing", "threshold_rule", "identities"):
         if getattr(options, name):
             raise UsageError(f"{name} is read of predictions (-p toxicity) alone", code="unread-option")
@@ -402,12 +423,12 @@ def _pass(given: Any, key_given: Any, visit: Visit) -> Trials | None:
         if not trial.ledger.findings:
             visit.ledger = trial.ledger
             return found
-    return _checked(scores.as_text(visit.ledger), key, visit)  # only the text knows what stands in a cell
+    return _checked(scores.as_text(visit.ledger), key, visit)  # only the text shows the exact content of a cell
 
 
 def _checked(scores: Side, key: Side | None, visit: Visit) -> Trials | None:
-    """Trials from opened sides: rows chosen, words understood, values checked, scores and key joined."""
-    ledger, options = visit.ledger, visit.options  # a reshaping may have found runs and numbers
+    """Return trials from opened sides: select rows, interpret words, check values, join scores and key."""
+    ledger, options = visit.ledger, visit.options  # flattening nested rows may have added runs and numbers
     if _asks_about_targets([scores, key] if key else [scores], options):
         ledger.notes.append("items repeat with another target: each target is a question of its own, measured apart")
         scores, key = scores.with_targets(), key.with_targets() if key else None
@@ -427,7 +448,7 @@ def _checked(scores: Side, key: Side | None, visit: Visit) -> Trials | None:
 
 
 def _open(given: Any, role: Role, visit: Visit) -> Side:
-    """Look at, recognise and load every source of a side."""
+    """Inspect, recognise and load every source of a side."""
     ledger = visit.ledger
     options = visit.options.for_key if role == "key" else visit.options
     options = options.changed(positive=visit.classes[0], negative=visit.classes[1])
@@ -459,9 +480,9 @@ def _open(given: Any, role: Role, visit: Visit) -> Side:
 def open_side(
     shapes: Sequence[Shape], role: Role, options: ReadSpec, ledger: Ledger, *, are_numbers_wanted: bool = False
 ) -> Side:
-    """The columns of sources recognised, and their rows loaded: where every kind of table that has columns of ours begins.
+    """Recognise the columns of the sources and load their rows: the common start for every kind of table.
 
-    `are_numbers_wanted`: scores are parsed as numbers at once, where every one is; see `Side.as_text`.
+    `are_numbers_wanted`: parse scores directly as numbers if every one of them is a number; see `Side.as_text`.
     """
     matches = [recognise(shape, role, options, ledger) for shape in shapes]
     for shape, match in zip(shapes, matches, strict=True):
@@ -472,7 +493,7 @@ def open_side(
     kinds = matches[0].kinds(dict.fromkeys(scores, pl.Float64), options) if are_numbers_wanted else {}
     loaded = _loaded(shapes, matches, kinds, ledger)
     stack = tables.Stack.of(loaded, matches[0].theirs)
-    if kinds:  # gathering rows from the many chunks that the parser leaves takes seven times as long
+    if kinds:  # one chunk: gathering rows from the parser's many chunks takes seven times as long
         stack = replace(stack, frame=stack.frame.rechunk())
     return Side(tuple(shapes), matches[0], stack, tuple(matches))
 
@@ -487,7 +508,7 @@ def _loaded(shapes: Sequence[Shape], matches: Sequence[Match], kinds: Mapping[st
 
 
 def _asks_about_targets(sides: Sequence[Side], options: ReadSpec) -> bool:
-    """Whether a column `target` is needed to tell rows apart; where each item is there once, it is a property of it."""
+    """Return whether `target` is needed to identify rows; if each item occurs once, it is a property of the item."""
     if any("target" in side.match.picks for side in sides):
         return False
     return any(_repeats(side.stack.frame, options) for side in sides if apart("target") in side.match.slices)
@@ -500,7 +521,7 @@ def _repeats(frame: pl.DataFrame, options: ReadSpec) -> bool:
 
 @dataclass(frozen=True)
 class Choice:
-    """What a column said of which rows to keep: its values, how many rows were kept, and of how many."""
+    """The effect of `where` on one column: its values, how many rows were kept, and out of how many."""
 
     known: frozenset[str]
     kept: int
@@ -508,7 +529,7 @@ class Choice:
 
 
 def choose(stack: tables.Stack, match: Match, options: ReadSpec) -> tuple[tables.Stack, list[Choice]]:
-    """The rows of a table that `where` keeps, and for each of its columns what it found."""
+    """Return the rows of a table that `where` keeps, and for each column used the choice that was made."""
     choices = []
     for name, values in options.where.items():
         column = match.own(name)
@@ -522,7 +543,7 @@ def choose(stack: tables.Stack, match: Match, options: ReadSpec) -> tuple[tables
 
 
 def keep_rows(stack: tables.Stack, match: Match, options: ReadSpec) -> tables.Stack:
-    """The rows of one table that `where` keeps; a value that no row has is an error with the nearest."""
+    """Return the rows that `where` keeps; a value that no row has is an error that suggests the nearest value."""
     stack, choices = choose(stack, match, options)
     for (name, values), choice in zip(options.where.items(), choices, strict=True):
         for value in values:
@@ -534,16 +555,16 @@ def keep_rows(stack: tables.Stack, match: Match, options: ReadSpec) -> tables.St
 
 
 def read_rows(source: Any, options: ReadSpec | None = None, *, is_key: bool = False) -> TextRows:
-    """Read a table as it stands in its file: every column as text under its own name, nothing taken for missing.
+    """Read a table without interpretation: every column as text under its own name; no value is treated as missing.
 
     Parameters
     ----------
     source
         A path to CSV, TSV, JSON lines or Parquet, or a frame.
     options
-        How to read; columns that the caller names are called as he says.
+        How to read; columns that the caller declares get the declared names.
     is_key
-        A file without a header may be a key of a known layout, which then names the columns.
+        Whether a file without a header may be a key in a known layout, which then names the columns.
 
     >>> read_rows(pl.DataFrame({"id": ["007"], "text": ["NA"]})).frame.row(0)
     ('007', 'NA')
@@ -569,14 +590,14 @@ def read_rows(source: Any, options: ReadSpec | None = None, *, is_key: bool = Fa
 
 
 def refuse_unread(options: ReadSpec, honoured: Collection[str], why: str) -> None:
-    """Refuse what a caller says about files that these files have not."""
+    """Refuse options that do not apply to this kind of file."""
     other = [name for name in options.said if name not in honoured]
     if other:
         raise UsageError(f"--{OPTION.get(other[0], other[0])} {why}; leave it out", code="unread-option")
 
 
 def _among(column: pl.Series, name: str, values: Sequence[str], options: ReadSpec) -> tuple[pl.Series, frozenset[str]]:
-    """Which rows say one of the values, as the file or as a table says it (a protocol may rename them), and all values."""
+    """Return which rows have one of the values, as spelt in the file or after renaming, and all values."""
     texts = column.cast(pl.String)
     renamed = texts.replace(dict(options.rename.get(column.name, options.rename.get(name, {}))))
     wanted = list(values)
@@ -589,7 +610,7 @@ def _no_such_column(name: str, matches: Sequence[Match]) -> UnknownName:
 
 
 def _chosen_rows(scores: Side, key: Side | None, options: ReadSpec, ledger: Ledger) -> tuple[Side, Side | None]:
-    """The rows that `where` keeps: of each side by its own columns, and of the scores by what the key says of their ids."""
+    """Return the rows that `where` keeps: each side by its own columns, and scores also by the key's columns."""
     for name, values in options.where.items():
         sides = [scores, key] if key else [scores]
         columns = [side.match.own(name) for side in sides]
@@ -604,7 +625,7 @@ def _chosen_rows(scores: Side, key: Side | None, options: ReadSpec, ledger: Ledg
             if value not in known:
                 raise UnknownName(f"value of {name}", value, sorted(known)[:20])
         kept = [one[0] if one else None for one in told]
-        if kept[0] is None and key is not None and kept[1] is not None:  # what the key leaves out needs no score
+        if kept[0] is None and key is not None and kept[1] is not None:  # ids that the key filter removes need no score
             mine, theirs = scores.stack.frame["item"], key.stack.frame["item"]
             dropped = theirs.filter(~kept[1])
             still = dropped.filter(~dropped.is_in(theirs.filter(kept[1]).implode()))
@@ -622,7 +643,7 @@ def _chosen_rows(scores: Side, key: Side | None, options: ReadSpec, ledger: Ledg
 
 
 def look(source: Any, role: Role, options: ReadSpec, ledger: Ledger) -> Shape:
-    """The first sight of a source; a plug-in's reader, where the layout names one, makes a frame of a score file."""
+    """Take a first look at a source; if the layout names a plug-in's reader, it turns a score file into a frame."""
     reader = registry.find("reader", options.layout) if options.layout is not None else None
     if role == "key" or not callable(reader) or not isinstance(source, str | Path):
         return tables.look(source, options, ledger)
@@ -636,7 +657,7 @@ def _by_plugin(reader: Callable[..., Any], path: str | Path, options: ReadSpec, 
 
 
 def _refuse_absent(scores: Side, key: Side | None, visit: Visit) -> None:
-    """Stop where the caller has named columns, runs or numbers that no file has; absent slices are noted."""
+    """Stop if the caller names columns, runs or numbers that no file has; absent slices are only noted."""
     options, ledger, file = visit.options, visit.ledger, scores.shapes[0].name
     sides = [scores, key] if key else [scores]
     refuse_undeclared(options, tuple(dict.fromkeys(name for side in sides for name in side.names)), file, ledger)
@@ -652,12 +673,12 @@ def _refuse_absent(scores: Side, key: Side | None, visit: Visit) -> None:
 
 
 def settle(stack: tables.Stack, options: ReadSpec) -> tables.Stack:
-    """Values in the one spelling that tables show: renamed, numbered, ids without folder and ending where that was asked."""
+    """Bring values to the spelling shown in tables: renamed, numbered, ids without folder and suffix if requested."""
     for name, values in options.rename.items():
         if name in stack.frame.columns:
             stack = stack.put(pl.col(name).replace(dict(values)))
     for name in stack.frame.columns:
-        if name in REPEATS and name in options.runs:  # a trial 0 is that of 00 and 0.0
+        if name in REPEATS and name in options.runs:  # trial 00 or 0.0 is the same as trial 0
             stack = stack.put(plain_numbers(stack.frame[name]))
     if "item" in stack.frame.columns and options.matching == "stem":
         stack = stack.put(stems(stack.frame["item"]))
@@ -665,7 +686,7 @@ def settle(stack: tables.Stack, options: ReadSpec) -> tables.Stack:
 
 
 def _settle(side: Side, options: ReadSpec, ledger: Ledger) -> tables.Stack:
-    """The same, with ids for files without any."""
+    """Do the same as `settle`, and make ids for files without any."""
     stack = settle(side.stack, options)
     if "item" not in stack.frame.columns:
         ledger.notes.append(
@@ -677,7 +698,7 @@ def _settle(side: Side, options: ReadSpec, ledger: Ledger) -> tables.Stack:
 
 
 def _read_words(scores: Side, key: Side | None, options: ReadSpec) -> Words:
-    """What the labels of both sides and the decisions mean: understood together, or apart where only labels are codes."""
+    """Interpret the labels of both sides and the decisions: together, or separately if only the labels are codes."""
     frames = [side.stack.frame for side in (scores, key) if side is not None]
     found = {
         column: [w for frame in frames if column in frame.columns for w in _distinct(frame[column], options)]
@@ -720,7 +741,7 @@ def _check_key(stack: tables.Stack, side: Side, answers: tables.Stack, reading: 
 
 
 def _keep_words(stack: tables.Stack, options: ReadSpec) -> tables.Stack:
-    """Where a class has several words, as nontarget and spoof, they stay as a slice: they tell more than 1 and 0."""
+    """Keep the original words as a slice if a class has several (nontarget and spoof): they say more than 1 and 0."""
     is_wanted = options.slices is None or WORDS in options.slices
     if is_wanted and "label" in stack.frame.columns and stack.frame["label"].n_unique() > 2:
         return stack.put(pl.col("label").alias(WORDS))
@@ -736,7 +757,7 @@ def _header(scores: Side, key: Side | None, reading: Reading, coverage: Coverage
     sides = [scores, key] if key else [scores]
     slices = tuple(dict.fromkeys(name for side in sides for name in side.match.slices))
     numbers = tuple(dict.fromkeys(name for side in sides for name in side.match.numbers))
-    # A frame in memory has no hash of its own: without one for every source the trials hash their columns instead.
+    # A frame in memory has no file hash: unless every source has one, the trials hash their columns instead.
     sources = tuple(s for s in visit.sources if s) if all(visit.sources) else ()
     runs = (*options.runs, *((SYSTEM,) if options.score_columns else ()))
     provenance = {
@@ -759,7 +780,7 @@ def _header(scores: Side, key: Side | None, reading: Reading, coverage: Coverage
 
 
 def _trials(frame: pl.DataFrame, header: Header, visit: Visit) -> Trials:
-    """One row a trial, higher = positive, without NaN; what was done to get there is written down."""
+    """Return one row per trial, higher = positive, without NaN; record every change made on the way."""
     ledger = visit.ledger
     frame = _one_row_a_system(frame)
     if WORDS in frame.columns:
@@ -779,7 +800,7 @@ def _trials(frame: pl.DataFrame, header: Header, visit: Visit) -> Trials:
 
 
 def _name_themselves(frame: pl.DataFrame, itself: Mapping[str, str]) -> pl.DataFrame:
-    """Columns that name another trial, where a value means "this one": the trial's own id takes its place."""
+    """In columns that refer to another trial, replace the value that means "this trial" by the trial's own id."""
     present = {c: v for c, v in itself.items() if c in frame.columns}
     return frame.with_columns(
         **{c: pl.when(pl.col(c) == v).then(pl.col("item")).otherwise(pl.col(c)) for c, v in present.items()}
@@ -799,7 +820,7 @@ def _one_row_a_system(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def is_reversed(header: Header, higher: str) -> bool:
-    """Whether a higher score means the negative class."""
+    """Return whether a higher score means the negative class."""
     if same_class(higher, header.positive):
         return False
     if same_class(higher, header.negative):

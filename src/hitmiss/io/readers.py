@@ -1,4 +1,4 @@
-"""The layouts of files that are known by name, in the registry: imported when a reader is first asked for by its name."""
+"""The file layouts known by name, for the registry; imported when a reader is first requested by name."""
 
 from __future__ import annotations
 

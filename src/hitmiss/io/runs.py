@@ -1,4 +1,4 @@
-"""The run store: a folder of append-only segments that survives whatever happens to the processes that write it."""
+"""The run store: a folder of append-only segments that survives crashes of the processes that write it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from hitmiss.core.errors import DataError, EnvironmentFault, Fault, HitmissError
 from hitmiss.io.write import parquet
 
 # ----------------------------------------------------------------------
-# Who works on a run: an owner with a heartbeat, and claims on parts of the work that die with their process.
+# Who works on a run: an owner with a heartbeat, and claims on parts of the work that end with their process.
 
 BEAT_SECONDS: Final = 2.0
 EXPIRY_SECONDS: Final = 30.0
@@ -35,14 +35,14 @@ GUARD: Final = 2**40
 
 
 class Owner:
-    """The one process that owns a run. Others are turned away with its name, or join."""
+    """The one process that owns a run. Other processes are refused with a message that names it, or join it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.is_held = False
 
     def take(self, can_join: bool = True) -> None:
-        """Become the owner; an owner that is gone is replaced."""
+        """Become the owner; an owner that no longer runs is replaced."""
         standing = self.standing()
         if standing is not None:
             beside = ", or work beside it with --join" if can_join else ""
@@ -54,7 +54,7 @@ class Owner:
         self.is_held = True
 
     def standing(self) -> tuple[int, str] | None:
-        """Process id and host of the living owner, or None."""
+        """Return the process id and host of the running owner, or None."""
         try:
             known = json.loads(self.path.read_bytes())
             pid, host = int(known["pid"]), str(known["host"])
@@ -66,26 +66,26 @@ class Owner:
         return pid, host
 
     def beat(self) -> None:
-        """Show that the owner lives."""
+        """Update the heartbeat, which shows that the owner still runs."""
         if self.is_held:
             with suppress(OSError):
                 os.utime(self.path)
 
     def leave(self) -> None:
-        """Stop being the owner."""
+        """Give up ownership."""
         if self.is_held:
             self.path.unlink(missing_ok=True)
             self.is_held = False
 
 
 class Claims:
-    """Parts of the work, each a byte of a file that one process locks. The system frees them when it dies."""
+    """Parts of the work, each a byte of a file that one process locks. The system frees the locks when it ends."""
 
     def __init__(self, path: Path) -> None:
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
 
     def take(self, part: int) -> bool:
-        """Claim a part; False where another living process has it."""
+        """Claim a part; return False if another running process holds it."""
         fcntl = _needed_locks()
         try:
             fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, part)
@@ -95,7 +95,7 @@ class Claims:
 
     @contextmanager
     def guard(self) -> Iterator[None]:
-        """A step that one process at a time may take."""
+        """Enter a section that only one process at a time may run."""
         fcntl = _needed_locks()
         fcntl.lockf(self._fd, fcntl.LOCK_EX, 1, GUARD)
         try:
@@ -104,7 +104,7 @@ class Claims:
             fcntl.lockf(self._fd, fcntl.LOCK_UN, 1, GUARD)
 
     def close(self) -> None:
-        """Free all claims."""
+        """Release all claims."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -121,7 +121,7 @@ def _is_alive(pid: int) -> bool:
 
 
 def file_locks() -> Any:
-    """The system's locks on files; None where it has none (Windows)."""
+    """Return the system's file locks; None if it has none (Windows)."""
     try:
         import fcntl
     except ImportError:
@@ -141,10 +141,10 @@ def _needed_locks() -> Any:
 
 
 # ----------------------------------------------------------------------
-# Append-only segments: one file a writer, one JSON object a line, each line written by one call.
+# Append-only segments: one file per writer, one JSON object per line, each line written by one call.
 #
-# A process that is killed loses nothing that `append` has returned from; a machine that loses power loses at most what was
-# written since the last fsync (0.5 s or 64 lines). A torn last line is recognised and cut off.
+# If a process is killed, every record whose `append` has returned is kept; if the machine loses power, at most the
+# records since the last fsync (0.5 s or 64 lines) are lost. An incomplete last line is recognised and cut off.
 
 SYNC_SECONDS: Final = 0.5
 SYNC_LINES: Final = 64
@@ -152,7 +152,7 @@ SAFE: Final = "what was written before is safe: make room and run again with --r
 
 
 class SegmentWriter:
-    """Writes one segment of its own. While it lives it holds a lock on the file; others can see that it does."""
+    """Writes one segment. While open it holds a lock on the file, which other processes can see."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -162,7 +162,7 @@ class SegmentWriter:
         artifacts.sync_folder(folder)
 
     def append(self, record: Mapping[str, Any]) -> None:
-        """Write one record. When this returns, killing the process cannot lose it."""
+        """Write one record. Once this returns, killing the process cannot lose it."""
         line = json.dumps(record, allow_nan=False, separators=(",", ":")).encode() + b"\n"
         write_whole(self._fd, line, self._size)
         self._size += len(line)
@@ -171,7 +171,7 @@ class SegmentWriter:
             self.sync()
 
     def sync(self) -> None:
-        """Have the disk hold what was written."""
+        """Flush the written records to disk."""
         if self._unsynced and self._fd >= 0:
             self._unsynced = 0
             self._synced_at = time.monotonic()
@@ -192,14 +192,14 @@ class SegmentWriter:
 
 @dataclass
 class SegmentReader:
-    """Reads a segment as far as it is whole, and goes on from there when asked again."""
+    """Reads the complete records of a segment, and continues from there on the next call."""
 
     path: Path
     offset: int = 0
     line: int = 0
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """The whole records since the last call. What follows the last whole one is left for later."""
+        """Yield the complete records since the last call. Anything after the last complete one is left for later."""
         with self.path.open("rb") as file:
             file.seek(self.offset)
             for raw in file:
@@ -212,14 +212,14 @@ class SegmentReader:
                 yield record
 
     def _refuse_damage(self, raw: bytes, rest: bytes) -> None:
-        """A line that is no record is a torn tail only where no whole record follows it."""
+        """Refuse a line that is not a record, unless it is an incomplete tail: no complete record follows it."""
         if any(_record(line) is not None for line in rest.splitlines(keepends=True)):
             fault = Fault("damaged-run", "the line is no record", self.path.name, self.line + 1, value=repr(raw[:60]))
             raise DataError(f"the run is damaged: {fault}; the lines after it are whole", [fault])
 
 
 def cut_torn_tail(path: Path) -> int:
-    """Cut off what follows the last whole record of a segment whose writer is gone; how many bytes that was."""
+    """Cut off what follows the last complete record of a segment without a running writer; return the bytes removed."""
     if is_live(path):
         return 0
     reader = SegmentReader(path)
@@ -234,7 +234,7 @@ def cut_torn_tail(path: Path) -> int:
 
 
 def is_live(path: Path) -> bool:
-    """Whether a living process holds the file."""
+    """Return whether a running process holds the file."""
     fd = os.open(path, os.O_RDWR)
     try:
         return not _lock(fd)
@@ -243,7 +243,7 @@ def is_live(path: Path) -> bool:
 
 
 def write_whole(fd: int, data: bytes, size: int) -> None:
-    """One write call for all of `data`; where the disk takes less, the file is cut back to `size` and the disk is blamed."""
+    """Write all of `data` in one call; if the disk takes less, cut the file back to `size` and report a disk error."""
     try:
         if artifacts.push(fd, data) == len(data):
             return
@@ -258,7 +258,7 @@ def write_whole(fd: int, data: bytes, size: int) -> None:
 
 
 def replace_file(path: Path, data: bytes, *, is_final: bool = False) -> None:
-    """Put a file of a run in place whole or not at all."""
+    """Replace a file of a run atomically: completely or not at all."""
     artifacts.write(path, data, then=SAFE, is_state=True, is_final=is_final)
 
 
@@ -273,7 +273,7 @@ def _record(raw: bytes) -> dict[str, Any] | None:
 
 
 def _create(folder: Path) -> tuple[Path, int]:
-    """The next free number as a new file, held by this process."""
+    """Create a file with the next free number, locked by this process."""
     number = 1 + max((int(p.stem) for p in folder.glob("*.jsonl") if p.stem.isdigit()), default=0)
     while True:
         path = folder / f"{number:06d}.jsonl"
@@ -289,7 +289,7 @@ def _create(folder: Path) -> tuple[Path, int]:
 def _lock(fd: int) -> bool:
     fcntl = file_locks()
     if fcntl is None:
-        return True  # nobody else can hold it, as a run that several processes share needs locks (see `Claims`)
+        return True  # no other process can hold it: sharing a run between processes requires locks (see `Claims`)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -298,21 +298,22 @@ def _lock(fd: int) -> bool:
 
 
 # ----------------------------------------------------------------------
-# The run store: a folder that survives whatever happens to the processes that write it.
+# The run store: a folder that survives crashes of the processes that write it.
 #
 #     run/manifest.json      what was asked (the configuration), the state, and at the end the digest of every file
-#     run/items/*.jsonl      one append-only segment a writer, one line an item
-#     run/trials.parquet     the finished table, put in place whole
-#     run/owner.json         who works on it now
+#     run/items/*.jsonl      one append-only segment per writer, one line per item
+#     run/trials.parquet     the finished table, put in place atomically
+#     run/owner.json         which process works on it now
 #
 #     with start("run", kind="detect", config={...}, items=ids) as run:
-#         for at in run.todo():                       # positions of items that nobody has done
+#         for at in run.todo():                       # positions of items that are not done yet
 #             run.add(at, {"score": 0.5})             # or {"error": "cannot be decoded"}
 #         if run.is_done:
 #             run.finish(table)
 #
-# Started again with `resume=True` it goes on where it stopped; another configuration is refused with the difference. With
-# `join=True` several processes share the work. Detection, attacks and the export of LLM runs all use it.
+# Started again with `resume=True`, it continues where it stopped; a different configuration is refused with the
+# differences. With `join=True` several processes share the work. Detection, attacks and the export of LLM runs all use
+# it.
 
 SCHEMA: Final = 1
 PART: Final = 64
@@ -349,36 +350,36 @@ class Run:
 
     @property
     def n_done(self) -> int:
-        """How many items are done, by anybody, as far as is known."""
+        """How many items are known to be done, by any process."""
         return int(self._done.sum())
 
     @property
     def is_done(self) -> bool:
-        """Whether every item is done; what other processes have written is looked up."""
+        """Whether every item is done, including what other processes have written."""
         if not self._done.all():
             self._look()
         return bool(self._done.all())
 
     def todo(self, retry: bool = False) -> Iterator[int]:
-        """Positions of the items that nobody has done or works on, claimed part by part. `retry`: failed ones too."""
+        """Yield positions of items neither done nor claimed, claiming part by part. `retry`: failed ones too."""
         again = self.has_error.copy() if retry else None
         for start in range(0, len(self.items), PART):
             part = slice(start, start + PART)
             open_ = ~self._done[part] if again is None else ~self._done[part] | again[part]
             if not open_.any() or not self._claims.take(start // PART):
                 continue
-            self._look()  # its last owner may have done some of it since
+            self._look()  # the previous holder of this part may have done some of it since
             open_ = ~self._done[part] if again is None else ~self._done[part] | (again[part] & self.has_error[part])
             yield from (start + np.flatnonzero(open_)).tolist()
 
     def add(self, at: int, record: Mapping[str, Any]) -> None:
-        """Write what came of an item. When this returns, it is safe. An `error` in it marks the item as failed."""
+        """Record the result of an item. Once this returns, it is safe. An `error` in it marks the item as failed."""
         self._writer.append({"at": at, "item": self.items[at], **record})
         self._done[at] = True
         self.has_error[at] = "error" in record
 
     def records(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Position and record of every item done, each once: a success beats a failure, the first success the others."""
+        """Yield position and record of every item done, once each: its first success, else a failure."""
         yield from chosen(self.folder, self.items, len(self.items))
 
     @property
@@ -387,13 +388,13 @@ class Run:
         return self._writer.path.stem
 
     def sync(self) -> None:
-        """Have the disk hold what was written."""
+        """Flush the written records to disk."""
         self._writer.sync()
 
     def finish(self, table: pl.DataFrame, files: Sequence[str] = (), **facts: Any) -> None:
-        """Put the table in place, write down the digest of every file, and call the run complete.
+        """Put the table in place, record the digest of every file, and mark the run complete.
 
-        `files` are further files of the folder to be pinned; `facts` go into the manifest.
+        `files` are further files of the folder to include in the digests; `facts` go into the manifest.
         """
         self.sync()
         with self._claims.guard():
@@ -403,7 +404,7 @@ class Run:
             self._save("complete")
 
     def close(self, error: BaseException | None = None) -> None:
-        """Sync, leave, and write down how it ended unless the run is complete."""
+        """Sync, leave, and record how the run ended unless it is complete."""
         if self._end.is_set():
             return
         self._end.set()
@@ -420,7 +421,7 @@ class Run:
         replace_file(self.folder / MANIFEST, sealed(self.manifest), is_final=state == "complete")
 
     def _look(self) -> None:
-        """Take note of what the segments say that was not known yet."""
+        """Read what the segments have gained since the last look."""
         for path in segments(self.folder):
             if path == self._writer.path:
                 continue
@@ -447,10 +448,10 @@ def start(
     join: bool = False,
     can_join: bool = True,
 ) -> Run:
-    """Begin a run, go on with one (`resume`), or work beside its owner (`join`, where the verb has it: `can_join`).
+    """Begin a run, continue one (`resume`), or work beside its owner (`join`, if the verb supports it: `can_join`).
 
-    `config` pins everything that could change a result; a resumed run must have the same. A folder that holds a run
-    already, and is neither resumed nor joined, is refused.
+    `config` pins everything that could change a result; a resumed run must have the same configuration. A folder that
+    already holds a run is refused unless the run is resumed or joined.
     """
     folder = Path(folder)
     wanted = json.loads(json.dumps(config))
@@ -474,7 +475,7 @@ def start(
 
 
 def load_manifest(folder: str | Path) -> dict[str, Any]:
-    """The manifest of a run; a folder without one, of another schema, or whose seal is broken, is refused."""
+    """Read the manifest of a run; refuse a folder without one, with another schema, or with a broken seal."""
     path = Path(folder) / MANIFEST
     for name in (MANIFEST, TABLE):
         artifacts.note_input(Path(folder) / name)
@@ -514,7 +515,7 @@ class _Manifest:
 
 @dataclass(frozen=True)
 class _Facts:
-    """Those facts of a finished run that readers go by; a run may state others."""
+    """The facts of a finished run that readers use; a run may record others."""
 
     positive: str | None = None
     negative: str | None = None
@@ -532,7 +533,7 @@ class _Facts:
 
 
 def _check_form(manifest: Mapping[str, Any]) -> None:
-    """Refuse a manifest whose fields are not what this version writes: anybody can make a new seal."""
+    """Refuse a manifest whose fields differ from what this version writes: anyone can make a valid seal."""
     known = artifacts.check(_Manifest, manifest, "run facts")
     own = {f.name for f in fields(_Facts)}
     facts = artifacts.check(_Facts, {k: v for k, v in known.facts.items() if k in own}, "run facts", ("facts",))
@@ -543,7 +544,7 @@ def _check_form(manifest: Mapping[str, Any]) -> None:
 
 
 def require_complete(folder: str | Path) -> dict[str, Any]:
-    """The manifest of a finished run whose files are what they were; an unfinished one is exit code 4."""
+    """Return the manifest of a finished run with unchanged files; an unfinished run is exit code 4."""
     manifest = load_manifest(folder)
     if manifest["state"] != "complete":
         done = len({at for at, _ in _all(Path(folder), None)})
@@ -559,7 +560,10 @@ def require_complete(folder: str | Path) -> dict[str, Any]:
 
 
 def verify(folder: str | Path) -> list[str]:
-    """What differs from the digests that a finished run wrote down; empty where nothing does. Tamper-evident, no proof."""
+    """Return the differences from the digests of a finished run, if any.
+
+    This makes changes evident; it is not a proof against a deliberate forgery.
+    """
     folder = Path(folder)
     wrong: list[str] = []
     known = load_manifest(folder).get("files", {})
@@ -575,12 +579,15 @@ def verify(folder: str | Path) -> list[str]:
 
 
 def segments(folder: Path) -> list[Path]:
-    """The segments of a run that hold anything, in order."""
+    """Return the non-empty segments of a run, in order."""
     return [p for p in sorted((folder / ITEMS).glob("*.jsonl")) if p.stat().st_size]
 
 
 def chosen(folder: Path, items: Sequence[str] | None, n: int) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Position and record of each of `n` items: its first success, else its last failure. With `items`, ids are checked."""
+    """Yield position and record of each of `n` items: its first success, else its last failure.
+
+    With `items`, the ids are checked.
+    """
     best, is_good = np.full(n, -1, dtype=np.int64), np.zeros(n, dtype=bool)
     for line, (at, record) in enumerate(_all(folder, items)):
         if not is_good[at]:
@@ -589,12 +596,12 @@ def chosen(folder: Path, items: Sequence[str] | None, n: int) -> Iterator[tuple[
 
 
 def sealed(manifest: Mapping[str, Any]) -> bytes:
-    """The bytes of a manifest, with a seal over all its other fields."""
+    """Return the bytes of a manifest, with a seal over all its other fields."""
     return json.dumps(artifacts.sealed(manifest, "seal"), indent=1, sort_keys=True).encode() + b"\n"
 
 
 def differences(one: Any, other: Any, name: str = "") -> list[str]:
-    """Where two configurations differ, in words.
+    """Describe where two configurations differ.
 
     >>> differences({"cut": 4, "model": {"sha": "a"}}, {"cut": 5, "model": {"sha": "a"}})
     ['cut: 4 before, 5 now']
@@ -649,7 +656,7 @@ def _continue(folder: Path, kind: str, config: dict[str, Any], items: Sequence[s
 
 
 def items_digest(items: Sequence[str]) -> str:
-    """Short hash of ids in their order."""
+    """Return a short hash of ids in their order."""
     return _hash("\x1f".join(items).encode("utf-8", "surrogatepass"))[:16]
 
 

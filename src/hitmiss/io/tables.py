@@ -1,4 +1,4 @@
-"""Sources to tables of text: separated text, JSON lines, Parquet, frames, nested rows. No type is inferred."""
+"""Turn sources into tables of text: separated text, JSON lines, Parquet, frames, nested rows. No type is inferred."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from hitmiss.io.columns import is_number, looks_headed
 from hitmiss.io.parse import Content, Ledger, Place, Row, Shape, Stop, Table, fetch, read_plain, read_quoted
 
 # ----------------------------------------------------------------------
-# Sources that know their columns: JSON lines, Parquet files, and frames of polars and pandas.
+# Sources with named columns: JSON lines, Parquet files, and frames of polars and pandas.
 
 SAMPLE_ROWS = 50
 LACKING = "lack some of the names"
 
 
 def look_at_frame(source: Any, ledger: Ledger) -> Shape:
-    """A polars or pandas frame."""
+    """Take a first look at a polars or pandas frame."""
     frame = frame_of(source)
     if not frame.height:
         raise ledger.stop("empty-file", "the table holds no rows", "give a table with rows", [Place("table")])
@@ -39,7 +39,7 @@ def look_at_frame(source: Any, ledger: Ledger) -> Shape:
 
 
 def look_at_parquet(content: Content, ledger: Ledger) -> Shape:
-    """A Parquet file."""
+    """Take a first look at a Parquet file."""
     try:
         if content.is_arrow:
             frame = pl.read_ipc(io.BytesIO(content.data))
@@ -55,7 +55,7 @@ def look_at_parquet(content: Content, ledger: Ledger) -> Shape:
 
 
 def refuse_bomb(lazy: pl.LazyFrame, packed: int, name: str, ledger: Ledger, *, is_streamed: bool = False) -> None:
-    """Stop before a Parquet file is unfolded that says it has more rows than so many bytes can reasonably hold."""
+    """Stop before decompressing a Parquet file that claims more rows than its size can reasonably hold."""
     rows, width = int(lazy.select(pl.len()).collect().item()), len(lazy.collect_schema())
     limit = artifacts.unfolded(packed, is_streamed)
     if rows * width * 8 > limit:
@@ -64,9 +64,9 @@ def refuse_bomb(lazy: pl.LazyFrame, packed: int, name: str, ledger: Ledger, *, i
 
 
 def look_at_json(content: Content, ledger: Ledger) -> Shape:
-    """A file of JSON: an object per line, an array of objects, or one object of id -> score.
+    """Take a first look at a JSON file: one object per line, an array of objects, or one object of id -> score.
 
-    Numbers stay the text that stands there; an absent key is empty text.
+    Numbers are kept as their original text; an absent key becomes empty text.
     """
     rows = _array(content, ledger) if content.data.lstrip()[:1] == b"[" else _lines(content, ledger)
     names = tuple(dict.fromkeys(name for _, row in rows for name in row))
@@ -111,7 +111,7 @@ def _lines(content: Content, ledger: Ledger) -> Rows:
 
 
 def _one_object(content: Content) -> Rows | None:
-    """The rows of a file that is one object of id -> score; None where it is anything else."""
+    """Return the rows of a file that is one object of id -> score; None for any other content."""
     try:
         whole = strict_json(content.data)
     except (ValueError, RecursionError):
@@ -124,7 +124,7 @@ def _one_object(content: Content) -> Rows | None:
 
 
 def _array(content: Content, ledger: Ledger) -> Rows:
-    """The objects of an array, each at the line on which it begins."""
+    """Return the objects of an array, each with the line on which it begins."""
     fix = "write an array of objects, or one object per line"
     try:
         found = strict_json(content.data)
@@ -146,7 +146,7 @@ def _array(content: Content, ledger: Ledger) -> Rows:
 
 
 def _starts(data: bytes, n: int) -> list[int]:
-    """The lines on which the objects of an array begin."""
+    """Return the lines on which the objects of an array begin."""
     text, decoder, lines = data.decode(), json.JSONDecoder(), []
     at, line, seen = text.index("[") + 1, 1, 0
     for _ in range(n):
@@ -159,7 +159,7 @@ def _starts(data: bytes, n: int) -> list[int]:
 
 
 def strict_json(text: bytes | str) -> Any:
-    """JSON with numbers as the texts that stand there; a name that occurs twice in an object is refused, with both values.
+    """Parse JSON, keeping numbers as their original text; refuse a repeated name in an object, showing both values.
 
     >>> strict_json('{"a": 0.10, "b": [1]}')
     {'a': '0.10', 'b': ['1']}
@@ -168,7 +168,7 @@ def strict_json(text: bytes | str) -> Any:
 
 
 def _why(line: bytes, error: Exception) -> str:
-    """Why a text is no JSON, in words that help."""
+    """Explain why a text is not JSON, in words that help to fix it."""
     if isinstance(error, json.JSONDecodeError):
         for python, meant in (
             ("nan", "null"),
@@ -185,7 +185,7 @@ def _why(line: bytes, error: Exception) -> str:
 
 
 def frame_of(source: Any) -> pl.DataFrame:
-    """A polars frame from what the caller has: a polars or a pandas frame."""
+    """Return a polars frame from a polars or pandas frame."""
     if isinstance(source, pl.LazyFrame):
         return source.collect()
     if isinstance(source, pl.DataFrame):
@@ -196,7 +196,7 @@ def frame_of(source: Any) -> pl.DataFrame:
 
 
 def settle(column: pl.Series, is_number: bool) -> pl.Series:
-    """A column as the door wants it: text, save for numbers where a number is wanted. Nothing becomes null but scores."""
+    """Return a column as text, or as numbers where a number is expected. Only scores may become null."""
     kind = column.dtype
     if is_number and kind.is_numeric():
         return _exact(column)
@@ -213,12 +213,12 @@ def settle(column: pl.Series, is_number: bool) -> pl.Series:
 
 
 def is_plain_number(kind: pl.DataType) -> bool:
-    """Whether every value of a type is a number that a float holds exactly."""
+    """Return whether every value of a type is a number that a float holds exactly."""
     return kind.is_numeric() and kind not in (pl.Int64, pl.UInt64, pl.Int128)
 
 
 def _exact(column: pl.Series) -> pl.Series:
-    """Numbers as floats; whole numbers that would lose their last digits, and so tie, are refused."""
+    """Return numbers as floats; refuse integers that would lose digits, because distinct values could then tie."""
     floats = column.cast(pl.Float64)
     if column.dtype.is_integer() and not is_plain_number(column.dtype):
         lost = (floats.cast(pl.Int128) != column.cast(pl.Int128)).fill_null(False)
@@ -242,7 +242,7 @@ def _json_text(value: Any) -> str:
 
 
 class Repeated(ValueError):
-    """A JSON object that has a name twice."""
+    """A JSON object that has the same name twice."""
 
     def __init__(self, name: str, one: str, other: str) -> None:
         self.name, self.one, self.other = name[:40], one[:40], other[:40]
@@ -268,15 +268,15 @@ def _from_pandas(name: str, column: Any) -> pl.Series:
 
 
 def head_of(frame: pl.DataFrame) -> tuple[Row, ...]:
-    """The first rows of a frame as text."""
+    """Return the first rows of a frame as text."""
     return tuple(tuple("" if v is None else str(v) for v in row) for row in frame.head(SAMPLE_ROWS).iter_rows())
 
 
 # ----------------------------------------------------------------------
-# Sources to tables of text: no type is inferred, no value taken for missing, no row lost.
+# Sources to tables of text: no type is inferred, no value is treated as missing, no row is lost.
 #
-# A source is first looked at (`look`: its first rows and its separator), then read (`load`: the wanted columns under
-# our names). In between, `scorefiles.recognise` decides what the columns are.
+# A source is first inspected (`look`: its first rows and its separator), then read (`load`: the requested columns under
+# our names). In between, `columns.recognise` decides what the columns are.
 
 SEPARATORS: Final = ("\t", ";", ",", "|", " ")
 SAMPLE_BYTES: Final = 2**17
@@ -284,7 +284,7 @@ T = TypeVar("T")
 
 
 def look(source: Any, options: ReadSpec, ledger: Ledger) -> Shape:
-    """Open a path or a frame and see what it shows."""
+    """Open a path or a frame and take a first look."""
     if not isinstance(source, str | Path):
         return look_at_frame(source, ledger)
     content = fetch(source, options.encoding, ledger)
@@ -292,7 +292,7 @@ def look(source: Any, options: ReadSpec, ledger: Ledger) -> Shape:
 
 
 def look_at_text(content: Content, options: ReadSpec, ledger: Ledger) -> Shape:
-    """What a text shows at first sight."""
+    """Take a first look at a text."""
     start = content.data.lstrip()[:2]
     if start[:1] == b"{" or (start[:1] == b"[" and content.data.lstrip()[1:].lstrip()[:1] in (b"{", b"]")):
         return look_at_json(content, ledger)
@@ -309,15 +309,17 @@ def load(
     ledger: Ledger,
     kinds: Mapping[str, Any] | None = None,
 ) -> Table:
-    """The columns `picks` (our name -> position) of a source. Those in `numeric` keep the numbers of typed sources.
+    """Read the columns `picks` (our name -> position) of a source; those in `numeric` keep the numbers of typed
+    sources.
 
-    `kinds` are the types that columns of text have where nothing is odd: who gives them must read again without them
-    before he tells what a cell says (see `quick_or_careful`).
+    `kinds` are the types of text columns if no value is irregular. A caller that passes them must read again without
+    them
+    before it reports the content of a cell (see `quick_or_careful`).
     """
     if shape.frame is not None:
         series = [shape.frame.to_series(at).alias(ours) for ours, at in picks.items()]
         return Table(shape.name, pl.DataFrame([settle(s, s.name in numeric) for s in series]), lines=shape.lines)
-    assert shape.content is not None  # a shape has a frame or a content
+    assert shape.content is not None  # a shape has either a frame or a content
     data = shape.content.data
     if b'"' in data:
         table = read_quoted(shape, data, has_header, picks, ledger)
@@ -330,10 +332,11 @@ def load(
 
 
 def quick_or_careful(read: Callable[[Ledger, Mapping[str, Any]], T], kinds: Mapping[str, Any], ledger: Ledger) -> T:
-    """What `read` makes of a source: the one quick way, and the one careful one.
+    """Apply `read` to a source: first the fast path, then the careful path if needed.
 
-    First with the types that columns have where nothing is odd. Where anything is found there, all is read again as
-    text: only the text knows what stands in a cell, so faults are told from there alone.
+    The first attempt uses the types that columns have if no value is irregular. If it finds any fault, everything is
+    read
+    again as text: only the text shows the exact content of a cell, so faults are always reported from that second pass.
     """
     if kinds:
         trial = Ledger()
@@ -346,7 +349,7 @@ def quick_or_careful(read: Callable[[Ledger, Mapping[str, Any]], T], kinds: Mapp
 
 
 def load_all(shape: Shape, ledger: Ledger, has_header: bool = True, names: Sequence[str] | None = None) -> Table:
-    """Every column of a source as text: under its own name, or under `names`, of which empty ones are left out."""
+    """Read all columns of a source as text, under their own names or `names` (columns with an empty name are dropped)."""
     called = names or shape.names or shape.first[0]
     picks = {name: at for at, name in enumerate(called) if name or names is None}
     return load(shape, has_header, picks, frozenset(), ledger)
@@ -354,9 +357,9 @@ def load_all(shape: Shape, ledger: Ledger, has_header: bool = True, names: Seque
 
 @dataclass(frozen=True)
 class Stack:
-    """The tables of several sources one upon the other: the shards of one run.
+    """The tables of several sources concatenated: the shards of one run.
 
-    `rows` leads back to the files after filtering; `is_unique` remembers that no item occurs twice.
+    `rows` maps rows back to the files after filtering; `is_unique` records that no item occurs twice.
     """
 
     tables: tuple[Table, ...]
@@ -367,29 +370,29 @@ class Stack:
 
     @classmethod
     def of(cls, tables: Sequence[Table], theirs: Mapping[str, str]) -> Stack:
-        """Stack tables that have the same columns, of which `theirs` tells the names in the file."""
+        """Concatenate tables that have the same columns; `theirs` maps our names to those in the file."""
         frames = [t.frame for t in tables]
         if any(
             frame.schema != frames[0].schema for frame in frames
-        ):  # Parquet beside text: numbers as the texts that name them
+        ):  # Parquet together with text: numbers become their text form
             frames = [frame.with_columns(pl.all().cast(pl.String).fill_null("")) for frame in frames]
         frame = pl.concat(frames) if len(tables) > 1 else frames[0]
         return cls(tuple(tables), frame, theirs=theirs)
 
     def title(self, name: str) -> str:
-        """What the file calls one of our columns: what a message should call it."""
+        """Return the file's own name for one of our columns, for use in messages."""
         return self.theirs.get(name, name)
 
     def place(self, row: int) -> Place:
-        """Where one row of the frame stands in the files."""
+        """Return the place of one row of the frame in the files."""
         return self.at(pl.Series([row]))[0]
 
     def places(self, where: pl.Series, column: str | None = None) -> list[Place]:
-        """The places of all rows for which `where` is true, with the values of a column."""
+        """Return the places of all rows for which `where` is true, with the values of a column."""
         return self.at(where.arg_true(), column)
 
     def at(self, rows: pl.Series, column: str | None = None) -> list[Place]:
-        """The places of rows given by their positions in the frame, with their ids and the values of a column."""
+        """Return the places of rows given by position in the frame, with their ids and the values of a column."""
         frame = self.frame[rows]
         nothing = [None] * len(rows)
         values = [None if v is None else str(v) for v in frame[column]] if column else nothing
@@ -398,7 +401,7 @@ class Stack:
         return [Place(*line, value, item) for line, value, item in zip(lines, values, items, strict=True)]
 
     def _lines(self, rows: NDArray[np.int64]) -> list[tuple[str, int]]:
-        """File and line of rows of the whole stack."""
+        """Return the file and line of rows of the whole stack."""
         ends = np.cumsum([table.frame.height for table in self.tables])
         which = np.searchsorted(ends, rows, side="right")
         starts = np.concatenate([[0], ends])
@@ -406,23 +409,24 @@ class Stack:
         return [(self.tables[t].name, self.tables[t].line(row)) for t, row in pairs]
 
     def keep(self, where: pl.Series) -> Stack:
-        """The rows for which `where` is true; they still know their lines."""
+        """Return the rows for which `where` is true; their line numbers are kept."""
         rows = where.arg_true().to_numpy().astype(np.int64)
         return replace(self, frame=self.frame.filter(where), rows=rows if self.rows is None else self.rows[rows])
 
     def renamed(self, names: Mapping[str, str]) -> Stack:
-        """The same rows with other names for some columns."""
+        """Return the same rows with some columns renamed."""
         theirs = {names.get(ours, ours): theirs for ours, theirs in self.theirs.items()}
         tables = tuple(replace(t, frame=t.frame.rename(dict(names), strict=False)) for t in self.tables)
         return replace(self, tables=tables, frame=self.frame.rename(dict(names), strict=False), theirs=theirs)
 
     def put(self, *columns: pl.Series | pl.Expr) -> Stack:
-        """The same rows with columns added or replaced."""
+        """Return the same rows with columns added or replaced."""
         return replace(self, frame=self.frame.with_columns(*columns))
 
 
 def guess_separator(lines: Sequence[str]) -> str:
-    """The separator that cuts every line into the same number of fields; tab before `;` before `,` before space.
+    """Return the separator that splits every line into the same number of fields; tab before `;` before `,` before
+    space.
 
     >>> guess_separator(["a b 0.5", "c d 0.6"]), guess_separator(["filename,score", "a b,1"])
     (' ', ',')
@@ -430,7 +434,7 @@ def guess_separator(lines: Sequence[str]) -> str:
     ' '
     """
     if any('"' in line for line in lines):
-        lines = [_outside_quotes(lines[0])]  # further lines may begin inside a quoted field
+        lines = [_outside_quotes(lines[0])]  # later lines may begin inside a quoted field
     fields = {sep: _count_fields(lines[0], sep) for sep in SEPARATORS}
     steady = [s for s, n in fields.items() if n > 1 and all(_count_fields(line, s) == n for line in lines)]
     if "," in steady and " " in steady and _are_decimal_commas(lines):
@@ -469,7 +473,7 @@ def _sample_rows(lines: Sequence[str], separator: str) -> tuple[Row, ...]:
 
 
 # ----------------------------------------------------------------------
-# A table as it stands in its file: every column as text under its own name, with the lines it came from.
+# A table exactly as in its file: every column as text under its own name, with the line numbers.
 
 
 @dataclass(frozen=True, eq=False)
@@ -482,21 +486,21 @@ class TextRows:
 
     @property
     def frame(self) -> pl.DataFrame:
-        """Text columns."""
+        """The columns, as text."""
         return self.stack.frame
 
     def line(self, row: int) -> int:
-        """The line of the file that a row stands on."""
+        """Return the line of the file on which a row begins."""
         return self.stack.place(row).row or 0
 
 
 # ----------------------------------------------------------------------
-# Files whose rows are nested: a layout may flatten them before the door recognises their columns.
+# Files with nested rows: a layout may flatten them before the reader recognises their columns.
 
 
 @dataclass(frozen=True)
 class Conflict:
-    """A row (from 0) that says one fact twice: by its own field `name` and in a nested field, or twice in one."""
+    """A row (from 0) with two values for one fact: in its own field `name` and in a nested field, or twice in one."""
 
     row: int
     name: str
@@ -508,7 +512,7 @@ class Conflict:
 
 @dataclass(frozen=True)
 class Reshaped:
-    """A flat table, which of its columns name the run and which are numbers, and facts for the header's provenance."""
+    """A flat table, its run columns and numeric columns, and facts for the provenance in the header."""
 
     frame: pl.DataFrame
     runs: tuple[str, ...] = ()
@@ -522,7 +526,7 @@ class Reshaped:
 
 @dataclass(frozen=True)
 class Reshaping:
-    """A layout for files with nested rows: `flatten` makes a flat table of one with a text column a name."""
+    """A layout for files with nested rows: `flatten` turns a table of text columns into a flat table."""
 
     name: str
     title: str
@@ -532,7 +536,7 @@ class Reshaping:
 
 
 def find_reshaping(options: ReadSpec) -> Reshaping | None:
-    """The reshaping that the options name as their layout, if it is one."""
+    """Return the reshaping that the options name as their layout, if it is one."""
     reader = registry.find("reader", options.layout) if options.layout is not None else None
     return reader if isinstance(reader, Reshaping) else None
 
@@ -540,7 +544,7 @@ def find_reshaping(options: ReadSpec) -> Reshaping | None:
 def reshape(
     shapes: Sequence[Shape], reshaping: Reshaping, options: ReadSpec, ledger: Ledger
 ) -> tuple[list[Shape], ReadSpec, dict[str, Any]]:
-    """Flat shapes, the options with the runs and numbers that were found, and the facts of all files together."""
+    """Return flat shapes, the options with the runs and numbers that were found, and the merged facts of all files."""
     if not all(shape.names is not None or looks_headed(shape, options) for shape in shapes):
         return list(shapes), options, {}
     texts = [_texts(shape, ledger) for shape in shapes]
@@ -550,7 +554,8 @@ def reshape(
     flat = [_flat(*parts) for parts in zip(shapes, texts, made, strict=True)]
     runs = dict.fromkeys((*options.runs, *(name for table in made for name in table.runs)))
     numbers = dict.fromkeys((*options.numbers, *(name for table in made for name in table.numbers)))
-    ledger.notes[:] = [note for note in ledger.notes if LACKING not in note]  # the layout knows what may be lacking
+    # the layout knows which columns may be absent
+    ledger.notes[:] = [note for note in ledger.notes if LACKING not in note]
     ledger.notes += [f"{shape.name}: {note}" for shape, t in zip(shapes, made, strict=True) for note in t.notes]
     known = {name for table in texts for name in table.frame.columns}
     unknown = {ours: theirs for ours, theirs in options.columns.items() if theirs not in known}
@@ -564,13 +569,13 @@ def reshape(
 
 
 def _texts(shape: Shape, ledger: Ledger) -> Table:
-    """Every column of a source as text under its own name."""
+    """Read every column of a source as text under its own name."""
     names = shape.names or shape.first[0]
     return load(shape, True, {name: at for at, name in enumerate(names)}, frozenset(), ledger)
 
 
 def _called(frame: pl.DataFrame, reshaping: Reshaping, options: ReadSpec) -> pl.DataFrame:
-    """A table with the columns that the caller has named called as the layout calls them; what was called so is put aside."""
+    """Rename declared columns to the layout's names; columns that already had those names are put aside."""
     told = {
         theirs: reshaping.names.get(ours, ours) for ours, theirs in options.columns.items() if theirs in frame.columns
     }
@@ -581,7 +586,7 @@ def _called(frame: pl.DataFrame, reshaping: Reshaping, options: ReadSpec) -> pl.
 def _refuse_conflicts(
     shapes: Sequence[Shape], texts: Sequence[Table], made: Sequence[Reshaped], ledger: Ledger
 ) -> None:
-    """Rows that say one thing twice, and differently."""
+    """Refuse rows that state the same fact twice with different values."""
     for shape, table, flat in zip(shapes, texts, made, strict=True):
         for name in dict.fromkeys(conflict.name for conflict in flat.conflicts):
             own = [c for c in flat.conflicts if c.name == name]
@@ -594,7 +599,7 @@ def _refuse_conflicts(
 
 
 def _aligned(made: Sequence[Reshaped]) -> list[Reshaped]:
-    """The same slices and numbers in all tables: empty numbers and `-` where a file has none."""
+    """Give all tables the same slices and numbers: null numbers and `-` where a file has none."""
     extra = {name: kind for t in made for name, kind in t.frame.schema.items() if name not in FIXED}
     fills = {name: pl.lit(None if kind.is_numeric() else "-", kind).alias(name) for name, kind in extra.items()}
     return [
@@ -616,7 +621,7 @@ def _flat(shape: Shape, texts: Table, made: Reshaped) -> Shape:
 
 
 def merged(facts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Facts of several files: what they agree on stays, what they do not becomes a list of all values.
+    """Merge facts of several files: equal values stay, different values become a list of all values.
 
     >>> merged([{"cache": "on", "models": {"agent": "a"}}, {"cache": "off", "models": {"agent": "a"}}])
     {'cache': ['on', 'off'], 'models': {'agent': 'a'}}

@@ -1,4 +1,4 @@
-"""The triage document's files: a dataset, result rows, and what people said of them."""
+"""Read the files of the triage evaluation document: a dataset, result rows, and people's verdicts on them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hitmiss.io.reader import read, read_rows
 from hitmiss.io.tables import Conflict, Repeated, Reshaped, Reshaping, TextRows, strict_json
 
 # ----------------------------------------------------------------------
-# What people said about items, from the file that `hitmiss review --export` writes.
+# People's verdicts on items, from the file that `hitmiss review --export` writes.
 
 HUMAN: Final = "human"
 ADJUDICATION: Final = "adjudication"
@@ -30,9 +30,9 @@ NEEDED: Final = ("id", "model", "trial", "prediction")
 
 @dataclass(frozen=True, eq=False)
 class PeoplesVerdicts:
-    """Columns item, reviewer, decision (1, 0, or -1 for "cannot tell"), seconds, adjudicated; and how many were asked for.
+    """People's verdicts: item, reviewer, decision (1, 0, or -1 for "cannot tell"), seconds, adjudicated.
 
-    `per_item` is how many verdicts each item was to have; one with fewer is not finished.
+    `per_item` is the number of verdicts that each item should have; an item with fewer is not finished.
     """
 
     frame: pl.DataFrame
@@ -51,7 +51,7 @@ class PeoplesVerdicts:
 
 
 def read_verdicts(source: Any, positive: str = "fake", negative: str = "real") -> PeoplesVerdicts:
-    """The verdicts in a file; a word that is no verdict, or one person's second verdict on an item, is refused."""
+    """Read the verdicts in a file; refuse an unknown word, or a second verdict of one person on an item."""
     rows = read_rows(source)
     missing = [name for name in NEEDED if name not in rows.frame.columns]
     if missing:
@@ -101,7 +101,7 @@ def _numbers(texts: pl.DataFrame, name: str) -> pl.Series:
 
 
 def _per_item(rows: TextRows) -> int:
-    """How many verdicts an item was to have; where the file does not say, as many as the most that one has."""
+    """Return how many verdicts an item should have; if the file does not say, the largest number that any item has."""
     if "per_item" not in rows.frame.columns:
         people = rows.frame.filter(pl.col("model") == HUMAN)
         return int(people.group_by("id").len()["len"].max() or 1)  # type: ignore[arg-type]
@@ -123,13 +123,15 @@ def _refuse(rows: TextRows, wrong: pl.Series, column: str, message: str) -> None
 
 
 # ----------------------------------------------------------------------
-# The triage document's files: a dataset (`id, image, label, meta`) and results, one JSON object a line.
+# The files of the triage evaluation document: a dataset (`id, image, label, meta`) and results, one JSON object per
+# line.
 #
-# A result row becomes one trial. Its verdict (`prediction`) becomes the decision: fake, real, uncertain; a row with an
-# `error` has none; a verdict that is empty or not understood is an abstention, marked `unparsed`. `model`, `use_tools` and
-# `trial` name the run, the fields of `meta` are slices, `timings`, `latency_seconds`, the tools' seconds, `tokens` and `cost`
-# are numbers.
-# How the run was made (models by role, prompt hashes, settings, cache, times, the dataset's digest) goes into the header.
+# A result row becomes one trial. Its verdict (`prediction`) becomes the decision: fake, real or uncertain. A row with
+# an `error` has no decision; a verdict that is empty or not understood is an abstention, marked `unparsed`. `model`,
+# `use_tools` and `trial` identify the run; the fields of `meta` are slices; `timings`, `latency_seconds`, the tools'
+# seconds, `tokens` and `cost` are numbers.
+# How the run was made (models by role, prompt hashes, settings, cache, times, the dataset's digest) goes into the
+# header.
 
 Row = Mapping[str, Any]
 RUNS: Final = ("model", "tools", "trial")
@@ -179,7 +181,7 @@ MADE_HERE: Final = ("cache", "tool_count", f"tools{SECONDS}", "served", "compone
 
 
 def flatten(texts: pl.DataFrame, options: ReadSpec) -> Reshaped:
-    """The flat table of a dataset or of results, each column of which is text."""
+    """Return the flat table of a dataset or of results, given as text columns."""
     rows = [_parsed(row) for row in texts.iter_rows(named=True)]
     words = Verdicts.of(options)
     columns = _question(rows, words)
@@ -210,9 +212,11 @@ LAYOUT: Final = Reshaping(
 
 @dataclass(frozen=True)
 class Verdicts:
-    """The words of labels and verdicts that the caller has declared, before those that detectors use.
+    """The words for labels and verdicts: those that the caller has declared come before the ones that detectors use.
 
-    Words that no family knows, as `machine` and `person`, stand for fake and real: the document's figures are about those.
+    Words outside the known families, such as `machine` and `person`, are mapped to fake and real, because the figures
+    of
+    the triage evaluation are about those two classes.
     """
 
     declared: Mapping[str, str]
@@ -220,22 +224,22 @@ class Verdicts:
 
     @classmethod
     def of(cls, options: ReadSpec) -> Verdicts:
-        """From the names of the classes and the words for no answer."""
+        """Make it from the names of the classes and the words for an abstention."""
         positive, negative = options.positive or "fake", options.negative or "real"
         is_own = not {positive, negative} <= {*FAMILIES[0].words}
         classes = ("fake", "real") if is_own else (positive, negative)
         declared = dict(zip(map(_folded, (positive, negative)), classes, strict=True))
         code = _folded(options.positive_value or "")
-        if code in OPPOSITE:  # verdicts may be codes where labels are
+        if code in OPPOSITE:  # verdicts may be codes if labels are
             declared |= {code: classes[0], OPPOSITE[code]: classes[1]}
         return cls({**declared, **{_folded(word): UNCERTAIN for word in options.abstain}}, is_own)
 
     def read(self, text: str | None) -> str | None:
-        """The class that a verdict names, `uncertain`, or None where it is not understood."""
+        """Return the class that a verdict names, `uncertain`, or None if it is not understood."""
         return self.declared.get(_folded(text or "")) or verdict(text)
 
     def label(self, text: str) -> str:
-        """The class that a label names, where its words are the caller's own; else the label as it is."""
+        """Return the class that a label names if its words are the caller's own; else the label unchanged."""
         return self.declared.get(_folded(text), text) if self.is_own else text
 
 
@@ -248,12 +252,12 @@ def _folded(word: str) -> str:
 
 
 def _kept(name: str) -> str:
-    """The name of a further field of the rows: its own, unless it could be taken for a column that the layout makes."""
+    """Return the name of a further field of the rows: its own, unless the layout makes a column of that name."""
     return name if name in ("confidence", "score") or name.startswith(OWN) else stored(name)
 
 
 def _parsed(row: Mapping[str, str]) -> dict[str, Any]:
-    """A row with its nested fields opened; those that hold no JSON stay the text that they are."""
+    """Return a row with its nested fields parsed; fields that are not JSON stay text."""
     return {name: _opened(text) if name in NESTED and text else text for name, text in row.items()}
 
 
@@ -265,7 +269,7 @@ def _opened(text: str) -> Any:
 
 
 def _repeated(texts: pl.DataFrame) -> Iterator[Conflict]:
-    """Cells with an object that has a name twice; lines of JSON are refused for that where they are parsed."""
+    """Find cells with an object that has a name twice; for JSON lines the parser already refuses these."""
     for column in (name for name in NESTED if name in texts.columns):
         for at, text in enumerate(texts[column].to_list()):
             try:
@@ -277,7 +281,7 @@ def _repeated(texts: pl.DataFrame) -> Iterator[Conflict]:
 
 
 def _question(rows: Sequence[Row], words: Verdicts) -> dict[str, list[Any]]:
-    """Ids, the file's stem where there is none, and labels; files with other names for them keep those."""
+    """Return ids (the file's stem if there is no id) and labels; files with other names for them keep those."""
     found: dict[str, list[Any]] = {}
     if any(row.get("id") or row.get("image") or row.get("image_path") for row in rows):
         found["item"] = [row.get("id") or _stem(row.get("image") or row.get("image_path") or "") for row in rows]
@@ -299,7 +303,7 @@ def _answer(rows: Sequence[Row], words: Verdicts) -> dict[str, list[Any]]:
 
 
 def _decision(row: Row, words: Verdicts) -> tuple[str, bool]:
-    """The decision, empty for a failed call, and whether the verdict could not be understood."""
+    """Return the decision, empty for a failed call, and whether the verdict could not be understood."""
     if _error(row):
         return "", False
     found = words.read(row.get("prediction") or row.get("verdict"))
@@ -309,7 +313,7 @@ def _decision(row: Row, words: Verdicts) -> tuple[str, bool]:
 
 
 def _error(row: Row) -> str:
-    """Why a call failed; empty where the fields say, in whatever spelling, that it did not."""
+    """Return why a call failed; empty if the fields say, in any spelling, that it did not."""
     for name in ("error", "error_type"):
         value = row.get(name)
         if not is_absent(value) and flag(value) is not False:
@@ -334,7 +338,7 @@ def _tools(text: str) -> str:
 
 
 def _triage_numbers(rows: Sequence[Row]) -> dict[str, list[Any]]:
-    """Seconds of each component, how many tools were called and for how long; None where a row does not say."""
+    """Return the seconds of each component, and the number and duration of tool calls; None if a row does not say."""
     timings = [row["timings"] if isinstance(row.get("timings"), Mapping) else {} for row in rows]
     names = dict.fromkeys(name for timing in timings for name in timing if name.endswith(SECONDS))
     found: dict[str, list[Any]] = {name: [_number(timing.get(name)) for timing in timings] for name in names}
@@ -356,7 +360,7 @@ def _is_list(row: Row, name: str) -> bool:
 
 
 def _tool_seconds(row: Row) -> float | None:
-    """The seconds of all tool calls of a row; None where no tool was called."""
+    """Return the total seconds of a row's tool calls; None if no tool was called."""
     calls = (
         [call for call in row.get("tool_details") or () if isinstance(call, Mapping)]
         if _is_list(row, "tool_details")
@@ -374,14 +378,14 @@ def _number(value: Any) -> float | None:
 
 
 def _plain(value: Any) -> Any:
-    """A setting that is written as a number, as that number; the door keeps all numbers of a file as their text."""
+    """Return a setting that is written as a number as that number; the reader keeps all numbers of a file as text."""
     if not isinstance(value, str) or _number(value) is None:
         return value
     return int(value) if value.lstrip("-").isdecimal() else float(value)
 
 
 def _slices(rows: Sequence[Row], own: Collection[str]) -> dict[str, list[Any]]:
-    """The fields of `meta`, under names that nothing else has; what the rows say themselves is not said again."""
+    """Return the fields of `meta` under unused names; facts that the rows already state are not repeated."""
     metas = _metas(rows)
     names = dict.fromkeys(name for meta in metas for name in meta if name not in own or name in NESTED)
     clash = {*KNOWN, *RUNS, *MADE_HERE}
@@ -396,7 +400,7 @@ def _metas(rows: Sequence[Row]) -> list[Mapping[str, Any]]:
 
 
 def _conflicts(rows: Sequence[Row]) -> Iterator[Conflict]:
-    """Fields of `meta` that the row has too, with another value."""
+    """Find fields of `meta` that the row also has, with a different value."""
     for at, (row, meta) in enumerate(zip(rows, _metas(rows), strict=True)):
         for name in meta.keys() & row.keys() - {*NESTED}:
             one, other = str(row[name]), _text(meta[name])
@@ -405,7 +409,7 @@ def _conflicts(rows: Sequence[Row]) -> Iterator[Conflict]:
 
 
 def _same(one: str, other: str) -> bool:
-    """Whether two texts say the same: as they are, as numbers, or as yes and no."""
+    """Return whether two texts are equal: as text, as numbers, or as yes and no."""
     if one == other or (_number(one) is not None and _number(one) == _number(other)):
         return True
     return flag(one) is not None and flag(one) == flag(other)
@@ -416,7 +420,7 @@ def _text(value: Any) -> str:
 
 
 def _cache(rows: Sequence[Row]) -> dict[str, list[Any]]:
-    """Whether each answer came from a cache: `hit`, `miss` or `unknown`; nothing where no row says."""
+    """Return whether each answer came from a cache (`hit`, `miss` or `unknown`); empty if no row says."""
     states = [_is_hit(row) for row in rows]
     if all(state is None for state in states):
         return {}
@@ -454,7 +458,7 @@ def _failures(rows: Sequence[Row]) -> tuple[str, ...]:
 
 
 def _facts(rows: Sequence[Row], columns: Mapping[str, list[Any]]) -> dict[str, Any]:
-    """What is true of all rows, by name; what differs between runs, by run under `by_run`; and the dataset's digest."""
+    """Return facts of all rows by name, facts that differ between runs under `by_run`, and the dataset's digest."""
     runs = ["|".join(key) for key in zip(*(columns[r] for r in RUNS[:2] if r in columns), strict=True)] or [""] * len(
         rows
     )
@@ -478,7 +482,7 @@ def _facts(rows: Sequence[Row], columns: Mapping[str, list[Any]]) -> dict[str, A
 
 
 def _settings(row: Row) -> list[tuple[str, Any]]:
-    """How one row was made: dotted name and value."""
+    """Return how one row was made, as pairs of dotted name and value."""
     nested = {"models": "models.", "prompt_hashes": "prompt_hashes.", "run_config": ""}
     told = [
         (f"{prefix}{name}", value if prefix else _plain(value))
@@ -497,7 +501,7 @@ def _put(facts: dict[str, Any], name: str, value: Any) -> None:
 
 
 def dataset_digest(items: Sequence[str], labels: Sequence[str]) -> str:
-    """Short hash of which items were asked and what is true of them, in whatever order and however often.
+    """Return a short hash of the items and their true labels, independent of order and repetition.
 
     >>> dataset_digest(["a", "b"], ["fake", "real"]) == dataset_digest(["b", "a", "a"], ["real", "fake", "fake"])
     True
@@ -507,5 +511,5 @@ def dataset_digest(items: Sequence[str], labels: Sequence[str]) -> str:
 
 
 def read_results(path: Any, key: Any = None, **changes: Any) -> Trials:
-    """Trials from results of the document; `key` is the dataset, where the results hold no labels."""
+    """Read trials from triage evaluation results; `key` is the dataset if the results have no labels."""
     return read(path, key, ReadSpec(positive="fake", negative="real", layout=LAYOUT.name).changed(**changes))

@@ -1,4 +1,4 @@
-"""Files out: score files in the official forms, and files for people."""
+"""Write files: score files in the official formats, and files for people."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hitmiss.core.trials import Trials
 from hitmiss.io.columns import write_official_scores
 
 # ----------------------------------------------------------------------
-# Files that we write for people: whole or not at all, text exact, and safe for spreadsheets where that is asked for.
+# Files for people: written atomically, with exact text, and safe for spreadsheets if requested.
 
 FORMULA: Final = r"^[=+\-@\t\r]"
 """How a cell begins that a spreadsheet would compute instead of show."""
@@ -23,7 +23,7 @@ NUMBER: Final = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 
 
 def write_csv(frame: pl.DataFrame, path: str | Path) -> None:
-    """A frame as CSV; numbers in their shortest exact form, texts as they are, null as nothing."""
+    """Write a frame as CSV; numbers in their shortest exact form, texts unchanged, null as an empty cell."""
     exact = [
         pl.Series(c.name, ["" if v is None else repr(v) for v in c.to_list()], dtype=pl.String)
         if c.dtype.is_float()
@@ -34,14 +34,14 @@ def write_csv(frame: pl.DataFrame, path: str | Path) -> None:
 
 
 def parquet(frame: pl.DataFrame) -> bytes:
-    """A frame as the bytes of a Parquet file."""
+    """Return a frame as the bytes of a Parquet file."""
     buffer = io.BytesIO()
     frame.write_parquet(buffer)
     return buffer.getvalue()
 
 
 def spreadsheet_safe(frame: pl.DataFrame) -> pl.DataFrame:
-    """Texts that begin like a formula get a `'` in front; numbers and a lone `-` stay.
+    """Put a `'` before texts that begin like a formula; numbers and a lone `-` stay unchanged.
 
     >>> spreadsheet_safe(pl.DataFrame({"text": ["=1+1", "-0.5", "-", "@a", "fine"]}))["text"].to_list()
     ["'=1+1", '-0.5', '-', "'@a", 'fine']
@@ -57,7 +57,7 @@ def spreadsheet_safe(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 # ----------------------------------------------------------------------
-# Score files out: with ids and a header by default, in the official format, or as the lines of the BEATs document.
+# Score files: with ids and a header by default, in the official format, or the lines of the BEATs evaluation document.
 #
 # | form     | what is written                                                             |
 # |----------|------------------------------------------------------------------------------|
@@ -72,10 +72,10 @@ SCORE_FORMS: Final = get_args(ScoreForm)
 def write_scores(
     trials: Trials, path: str | Path, form: ScoreForm = "table", *, probability: bool | None = None
 ) -> None:
-    """Write trials as a score file; what is read back has the same scores to the last bit.
+    """Write trials as a score file; reading it back gives exactly the same scores.
 
-    `probability` (unpaired): write probabilities in place of log-odds, as the document does (default: where the trials
-    have log-odds).
+    `probability` (unpaired only): write probabilities instead of log-odds, as the BEATs evaluation document does (default: if the
+    trials have log-odds).
     """
     if form not in SCORE_FORMS:
         raise UnknownName("form of a score file", form, SCORE_FORMS)
@@ -91,7 +91,8 @@ def _write_table(trials: Trials, path: Path) -> None:
     head, frame = trials.header, trials.frame
     named = pl.when(pl.col("label") == 1).then(pl.lit(head.positive)).otherwise(pl.lit(head.negative))
     columns = [c for c in ("item", "label", "score", *head.runs, *head.slices, *head.numbers) if c in frame.columns]
-    if head.score_kind == "logit":  # the probability is a function of it, and two columns could each be the score
+    # the probability is a function of it, and two columns could each be taken for the score
+    if head.score_kind == "logit":
         columns = [c for c in columns if c != "probability"]
     table = frame.with_columns(label=named).select(columns)
     if head.score_kind == "logit" and "logit" not in columns:
@@ -114,7 +115,7 @@ def _refuse_broken(table: pl.DataFrame, texts: list[str]) -> None:
 
 
 def _write_unpaired(trials: Trials, path: Path, probability: bool | None) -> None:
-    """The document's lines. Only the two words that it knows are written: real and fake."""
+    """Write the lines of the BEATs evaluation document. Only its two words are written: real and fake."""
     is_odds = trials.header.score_kind == "logit"
     if probability and trials.header.score_kind not in ("logit", "probability"):
         raise UsageError(f"{trials.header.score_kind} scores are no probabilities; write them with probability=False")
