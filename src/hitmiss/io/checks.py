@@ -22,7 +22,7 @@ from hitmiss.io.tables import Stack
 # fault.
 
 PERCENT: Final = re.compile(r"percent|per_cent|pct|%")
-"""What the name of a column says whose numbers go to 100."""
+"""Matches column names that announce numbers up to 100."""
 DECIMAL_COMMA: Final = re.compile(r"\s*[-+]?\d+,\d+([eE][-+]?\d+)?\s*")
 ABSTAINED: Final = ("abstain", "uncertain", str(ABSTAIN))
 FIRST: Final = 1000

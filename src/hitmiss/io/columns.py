@@ -64,7 +64,7 @@ CODES: Final = {
 }
 """Labels that name no class, each with its counterpart. Which class they mean must be declared."""
 ABSENT: Final = ("", "na", "n/a", "nan", "null", "none", "<na>")
-"""Texts, in small letters, that say nothing."""
+"""Texts, in lower case, that mean "missing"."""
 TRUE: Final = ("true", "1", "1.0", "yes", "y", "on", "t")
 FALSE: Final = ("false", "0", "0.0", "no", "n", "off", "f")
 
@@ -247,7 +247,7 @@ WORDS: Final = {
     **dict.fromkeys((UNCERTAIN, "inconclusive", "unknown", "undetermined", "unsure", "not sure", "abstain"), UNCERTAIN),
     **dict.fromkeys(("cannot determine", "cant determine", "impossible to tell"), UNCERTAIN),
 }
-"""The words that detectors use, as the triage document's own runner understands them."""
+"""The words that detectors use, as the runner of the triage evaluation document understands them."""
 
 
 def verdict(text: str | None) -> str | None:
@@ -411,7 +411,7 @@ PREDICTED: Final[Mapping[str, Row]] = {
     "decision": ("y_pred", "pred_label", "prediction_binary", "decision"),
     "threshold": ("best_threshold", "threshold"),
 }
-"""The same for files of predictions; the first name is the documented one and beats the others."""
+"""The same for prediction files; the first name is the documented one and wins over the others."""
 EXTRAS: Final[Mapping[str, str]] = {
     **{name: name for name in (*PROTOCOL, *SASV_LABELS, *SASV_SCORES) if name not in ALIASES},
     "speaker_id": "speaker",
@@ -423,7 +423,7 @@ EXTRAS: Final[Mapping[str, str]] = {
 OURS: Final = {"verdict": "decision", "prediction": "decision", "confidence_percent": "confidence", "id": "item"}
 """Further words that a caller may use for our columns."""
 KIND_OF_SCORE: Final[Mapping[str, ScoreKind]] = {"logit": "logit", "log_odds": "logit"}
-"""What scores are where the name of their column says so and the caller says nothing; `write_scores` names them so."""
+"""The kind of scores that a column name implies if the caller declares none; `write_scores` uses these names."""
 KNOWN: Final = {alias for aliases in ALIASES.values() for alias in aliases} | set(EXTRAS)
 
 
@@ -555,8 +555,12 @@ def refuse_undeclared(options: ReadSpec, columns: Row, file: str, ledger: Ledger
 # Also writes the official ASVspoof 5 score file, whose column names belong to that format.
 
 Role = Literal["scores", "key", "both", "manifest", "predictions"]
-"""A file with scores, one with labels, one that must hold both because there is no other; a key whose labels may be lacking
-and whose items are files; the predictions of a text classifier, which say what was decided and where."""
+"""The role of a file.
+
+scores: a file with scores. key: a file with labels. both: a file that must hold both, because there is no other.
+manifest: a key whose items are files and whose labels may be absent. predictions: the output of a text classifier, with
+decisions and thresholds.
+"""
 
 WANTED: Final[Mapping[Role, frozenset[str]]] = {
     "scores": frozenset(FIXED),

@@ -35,9 +35,9 @@ from hitmiss.io.reader import read_rows
 Array = NDArray[Any]
 
 ITEM_NAMES: Final = ("item", "items", "id", "ids", "filename", "flac_file_name", "utt", "utt_id", "trial_anon")
-"""Names under which item ids are looked for, in this order; case does not matter."""
+"""Names that the column of item ids may have, in order of preference; case does not matter."""
 OF_KEYS: Final = ("columns", "key_columns", "where", "dedupe", "match", "layout", "separator", "encoding")
-"""What may be said about the key of embeddings."""
+"""The options that apply to the key of embeddings."""
 
 
 @dataclass(frozen=True, eq=False)

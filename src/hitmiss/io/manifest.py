@@ -33,7 +33,7 @@ OF_MANIFESTS: Final = (
     *("columns", "positive", "negative", "positive_value", "where", "dedupe", "layout", "separator", "encoding"),
     "decimal",
 )
-"""What may be said about a manifest."""
+"""The options that apply to a manifest."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -458,7 +458,7 @@ PARQUET: Final = b"PAR1"
 ARROW: Final = b"ARROW1"
 HEAD_BYTES: Final = 16
 PIECE: Final = 16 * 2**20
-"""Bytes of a large file that are read before a word is said on how far it is."""
+"""Bytes of a large file that are read between progress reports."""
 
 
 @dataclass(frozen=True)
@@ -553,7 +553,7 @@ BINARY: Final = (
     (b"BZh", "a bzip2 archive", "unpack it"),
     (b"\xfd7zXZ", "an xz archive", "unpack it"),
 )
-"""How files begin that hold no text, what they are, and what to do."""
+"""The first bytes of files that are not text, what the files are, and what to do."""
 
 
 def refuse_format(start: bytes, name: str, ledger: Ledger, *, is_streamed: bool = False) -> None:
@@ -707,7 +707,7 @@ class Shape:
     frame: pl.DataFrame | None = None
     lines: NDArray[np.int64] | None = None
     is_settled: bool = False
-    """Whether a layout has made the names of the columns ours."""
+    """Whether a layout has already given the columns our names."""
 
     @property
     def encoding(self) -> str:

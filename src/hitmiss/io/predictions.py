@@ -29,7 +29,7 @@ from hitmiss.io.tables import TextRows
 SUFFIXES: Final = (".csv", ".csv.gz", ".tsv", ".jsonl", ".parquet")
 SHOWN: Final = 8
 OWN_OUTPUTS: Final = re.compile(r"metrics|results|errors_.+")
-"""What hitmiss itself writes beside predictions, after the run tag."""
+"""The files that hitmiss itself writes beside predictions, named after the run tag."""
 
 
 def _words(text: str) -> frozenset[str]:
@@ -45,7 +45,7 @@ TWO_LETTERS: Final = _words(
 )
 """ISO 639-1."""
 NO_LANGUAGES: Final = _words("all avg dev err log max min new old out raw run set sum tmp val")
-"""Words of three letters that people put into file names; as languages they must be named."""
+"""Three-letter words that are common in file names; as languages they must be given explicitly."""
 
 TAG: Final = re.compile(r"([a-z]{2,3})((?:-[A-Za-z0-9]{2,8}|_[A-Z]{2}|_[0-9]{3}|_[A-Z][a-z]{3})*)")
 PLAIN_NAME: Final = re.compile(r"[^/\\\0]+")
@@ -235,16 +235,16 @@ def _only(paths: list[Path]) -> Path:
 TEXTS: Final = ("text", "comment_text", "comment")
 TEXT: Final = f"{INNER}text"
 TOLD: Final = f"{INNER}language"
-"""The language that the rows of a file tell whose name tells it too."""
+"""The language given in the rows of a file whose name gives it too."""
 KINDS: Final[Mapping[str, Any]] = {
     "label": pl.Int8,
     "score": pl.Float64,
     "decision": pl.Int8,
     "threshold": pl.Float64,
 }
-"""What the cells are of a file in which nothing is odd."""
+"""The types of the cells of a file without irregular values."""
 AT_ONCE: Final = 4
-"""Files that are read side by side, where polars has as many threads: hashing and parsing leave the interpreter to others."""
+"""Files that are read in parallel, if polars has as many threads: hashing and parsing release the interpreter lock."""
 DROP: Final = "fix them, or leave such rows out with --missing drop"
 OUTSIDE: Final = "it is outside 0..1"
 

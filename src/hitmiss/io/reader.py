@@ -63,7 +63,7 @@ class FinishedRun:
     coverage: Coverage | None
     notes: tuple[str, ...]
     provenance: Mapping[str, Any] = field(default_factory=dict)
-    """What the run says about how its answers were made."""
+    """What the run records about how its answers were made."""
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -134,7 +134,7 @@ def files_of(run: Path) -> dict[str, str]:
 # Changes to scores that the caller asks for, and notes about trials that are valid but unusual.
 
 SATURATED: Final = 0.01
-"""Share of scores at exactly 0 or 1 above which a note is due."""
+"""Share of scores at exactly 0 or 1 above which a note is added."""
 SHOWN_VALUES: Final = 20
 
 
@@ -245,9 +245,9 @@ def describe_trials(trials: Trials) -> dict[str, Any]:
 
 WORDS: Final = "label_word"
 REPEATS: Final = ("trial", "seed", "repeat")
-"""Runs that are numbered: there 0, 00 and 0.0 are one."""
+"""Run columns that are numbered: there 0, 00 and 0.0 are equal."""
 Words = Mapping[str, Reading]
-"""What the words of the column `label`, and those of `decision`, mean."""
+"""The meaning of the words in the columns `label` and `decision`."""
 
 
 @dataclass(frozen=True)
@@ -320,7 +320,7 @@ class Visit:
     sources: list[Source | None] = field(default_factory=list)
     coverage: Coverage | None = None
     classes: tuple[str | None, str | None] = (None, None)
-    """The caller's own words for the classes, which a layout may put into its own."""
+    """The caller's own words for the classes, which a layout may replace by its own."""
     said: ReadSpec | None = None
     facts: dict[str, Any] = field(default_factory=dict)
 

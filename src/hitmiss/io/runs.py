@@ -28,7 +28,7 @@ from hitmiss.io.write import parquet
 
 BEAT_SECONDS: Final = 2.0
 EXPIRY_SECONDS: Final = 30.0
-"""An owner whose heart has not beaten for this long is taken for dead."""
+"""An owner without a heartbeat for this long is considered dead."""
 
 GUARD: Final = 2**40
 """The byte of the claims file that guards short steps: taking the lock, finishing. Parts are far below it."""
@@ -320,7 +320,7 @@ PART: Final = 64
 """How many items a process claims at once."""
 MANIFEST, TABLE, ITEMS, OWNER, CLAIMS = "manifest.json", "trials.parquet", "items", "owner.json", "claims"
 FILES, MEDIA = "files.parquet", "media"
-"""The table with the file of each item, and the fact that says where those files lay, seen from the run's folder."""
+"""The table with the file of each item, and the fact with the path of those files, relative to the run's folder."""
 
 
 class Run:

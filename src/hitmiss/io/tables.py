@@ -521,7 +521,7 @@ class Reshaped:
     notes: tuple[str, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
     classes: tuple[str, str] | None = None
-    """What the layout calls the classes, where the caller's words for them were put into its own."""
+    """The layout's names of the classes, if the caller's words for them were replaced."""
 
 
 @dataclass(frozen=True)
@@ -532,7 +532,7 @@ class Reshaping:
     title: str
     flatten: Callable[[pl.DataFrame, ReadSpec], Reshaped]
     names: Mapping[str, str] = field(default_factory=dict)
-    """What the layout calls the columns that a caller may name: `item` -> `id`."""
+    """The layout's names of the columns that a caller may declare: `item` -> `id`."""
 
 
 def find_reshaping(options: ReadSpec) -> Reshaping | None:

@@ -177,7 +177,7 @@ STATES: Final = ("cache_state", "tool_cache")
 KNOWN: Final = frozenset((*NESTED, *VERDICTS, *TEXTS, *TEXTS_OF_RUNS, *OTHERS, *MADE, *CACHE, *TIMES, *STATES))
 SECONDS: Final = "_seconds"
 MADE_HERE: Final = ("cache", "tool_count", f"tools{SECONDS}", "served", "component")
-"""Columns that are made of several fields."""
+"""Columns that are made from several fields."""
 
 
 def flatten(texts: pl.DataFrame, options: ReadSpec) -> Reshaped:
@@ -204,7 +204,7 @@ def flatten(texts: pl.DataFrame, options: ReadSpec) -> Reshaped:
 
 
 CALLED: Final = {"item": "id", "decision": "prediction", "verdict": "prediction", "tools": "use_tools"}
-"""What the document calls the columns that a caller may name."""
+"""The names, in the triage evaluation document, of the columns that a caller may declare."""
 LAYOUT: Final = Reshaping(
     "triage", "the triage document's dataset and results: one JSON object per line", flatten, CALLED
 )
@@ -244,7 +244,7 @@ class Verdicts:
 
 
 OPPOSITE: Final = {"1": "0", "0": "1", "true": "false", "false": "true"}
-"""The other of two codes, where --positive-value names one."""
+"""The other of two codes, if --positive-value names one."""
 
 
 def _folded(word: str) -> str:

@@ -18,7 +18,7 @@ from hitmiss.io.columns import write_official_scores
 # Files for people: written atomically, with exact text, and safe for spreadsheets if requested.
 
 FORMULA: Final = r"^[=+\-@\t\r]"
-"""How a cell begins that a spreadsheet would compute instead of show."""
+"""The first character of a cell that a spreadsheet would compute instead of show."""
 NUMBER: Final = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 
 

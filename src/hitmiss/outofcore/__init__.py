@@ -1,1 +1,1 @@
-"""Beyond memory: the counting plan, the engines that carry it out, tallies, sketches and their merging."""
+"""Evaluation beyond memory: the counting plan, the engines that run it, tallies, sketches and merging."""

@@ -1,10 +1,11 @@
-"""Tallies made where the scores are made: a process that scores counts them at once, and the tallies merge into figures.
+"""Tallies made during scoring: a process that scores also counts its scores, and the tallies merge into figures.
 
-    run/tallies/000000000.tally      one a part of the run (`hitmiss detect --cluster … --tally codec`)
+        run/tallies/000000000.tally      one per part of the run (`hitmiss detect --cluster … --tally codec`)
 
 A tally is small, however many trials it counts, and merges with those of other runs and other clusters. When the run
-ends they are looked through: where a crash has left one out or made one twice, the run's table is counted instead.
-Then they are sealed: tallies that lack one of their run are refused from there on.
+ends the tallies are checked: if a crash has left one out or made one twice, the run's table is counted instead. Then
+they
+are sealed: from then on, an incomplete set of tallies is refused.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ FAILED: Final = "failed"
 
 @dataclass(frozen=True)
 class Tallying:
-    """How the scores of a part become a tally; it travels to the processes that score."""
+    """How the scores of a part become a tally; it is sent to the processes that score."""
 
     plan: ShardPlan
     pooling: Pooling
@@ -50,7 +51,7 @@ class Tallying:
 
     @classmethod
     def of(cls, manifest: Manifest, settings: Settings, by: Sequence[str], protocol: str | None = None) -> Tallying:
-        """Settle how a run is counted: by these columns, its labels and classes as a protocol reads them."""
+        """Decide how a run is counted: by these columns, with labels and classes read as a protocol says."""
         if not manifest.has_labels:
             raise UsageError(
                 "the manifest has no labels, and a tally counts the trials of each class; leave --tally out",
@@ -67,7 +68,7 @@ class Tallying:
         return cls(_plan(protocol, manifest.positive, manifest.negative, tuple(by)), settings.pooling, protocol)
 
     def __call__(self, rows: pl.DataFrame, records: Sequence[Mapping[str, Any]], rule: Extraction) -> bytes:
-        """The tally of rows that were scored; nothing where all of them failed. `rule` has the model's own columns."""
+        """Return the tally of scored rows; empty if all of them failed. `rule` has the model's own columns."""
         answers = Answers.of(enumerate(map(dict, records)))
         if not answers.at:
             return b""
@@ -76,7 +77,7 @@ class Tallying:
         return self.counted(make_table(about, answers, rule, self.pooling), len(answers.failed)).to_bytes()
 
     def counted(self, table: pl.DataFrame, n_failed: int = 0) -> ShardTally:
-        """The tally of a table of trials, as of a file that holds it; items that failed are noted, as a run notes them."""
+        """Return the tally of a table of trials, as if read from a file; failed items are noted as in a run."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "part.parquet"
             table.select("item", "label", "score", *self.plan.keep).write_parquet(path)
@@ -89,12 +90,12 @@ class Tallying:
         noted = {**tally.noted, **({FAILED: n_failed} if n_failed else {})}
         tally = replace(tally, ids=hashes(table["item"]), noted=noted)
         facts = {**tally.shards[0].facts, **known}
-        # The content names the shard, so that the digest of the data, and the seal of the run, are over what was counted.
+        # The content names the shard, so that the digest of the data and the seal of the run cover what was counted.
         return replace(tally, shards=(replace(tally.shards[0], name=items[:12], sha256=tally.content, facts=facts),))
 
 
 def hashes(items: Iterable[str]) -> Keys:
-    """A hash of each id that is the same for every version and machine, so that an item in two tallies is found.
+    """Return a hash of each id, equal for every version and machine, so that an item in two tallies is found.
 
     >>> hashes(["a", "b"]).tolist()[0] == hashes(["a"]).tolist()[0]
     True
@@ -104,7 +105,7 @@ def hashes(items: Iterable[str]) -> Keys:
 
 
 def settle(folder: Path, tallying: Tallying) -> int:
-    """Look through the tallies of a finished run; count its table where they are not the whole of it. How many there are."""
+    """Check the tallies of a finished run, and count its table if they are incomplete; return how many there are."""
     table, n_failed = pl.read_parquet(folder / TABLE), load_manifest(folder)["facts"]["n_failed"]
     paths = sorted((folder / TALLIES).glob(f"*{SUFFIX}"))
     try:
@@ -113,7 +114,7 @@ def settle(folder: Path, tallying: Tallying) -> int:
         if merged.n == table.height and merged.noted.get(FAILED, 0) == n_failed and not _repeats(merged):
             return _write(dict(zip(paths, tallies, strict=True)))
     except DataError:
-        pass  # damaged, or of another --tally: counted afresh
+        pass  # damaged, or made with another --tally: count again
     (folder / TALLIES).mkdir(exist_ok=True)
     for path in paths:
         path.unlink()
@@ -133,7 +134,7 @@ def evaluate_tallies(
     design: Design | None = None,
     **asked: object,
 ) -> Streamed:
-    """As `evaluate`, for tallies: those of one run, or of several that are parts of one evaluation."""
+    """Evaluate like `evaluate`, from tallies: those of one run, or of several that are parts of one evaluation."""
     design = design or asked_design(protocol, asked)
     wanted = list(design.metrics) or list(design.protocol.metrics if design.protocol else ())
     tally = merge_tallies(_tally(path) for path in expand(files))
@@ -156,7 +157,7 @@ def evaluate_tallies(
 
 
 def _tally(path: str | Path) -> ShardTally:
-    """A tally of a run from its file: what it says it counted is what is in it."""
+    """Read a tally of a run from its file, and check that its content is what it says it counted."""
     file = Path(path)
     artifacts.note_input(file)
     tally = ShardTally.from_bytes(file.read_bytes(), file.name)
@@ -174,6 +175,6 @@ def _plan(protocol: str | None, positive: str, negative: str, by: tuple[str, ...
 
 
 def _repeats(tally: ShardTally) -> int:
-    """How many ids are there more than once, by their hashes."""
+    """Return how many ids occur more than once, by their hashes."""
     ids = ordered(tally.ids) if tally.ids is not None else np.array([], dtype=np.uint64)
     return int(np.count_nonzero(ids[1:] == ids[:-1]))

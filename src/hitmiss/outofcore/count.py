@@ -1,4 +1,4 @@
-"""One pass over a shard by an engine: read, check as the reader does, count; ids that repeat or have no partner."""
+"""Count one shard with an engine: read, check like the reader, count; find ids that repeat or have no partner."""
 
 from __future__ import annotations
 
@@ -65,17 +65,18 @@ from hitmiss.outofcore.plan import (
 from hitmiss.outofcore.shards import Opened, Read, damaged_parquet, digest, pieces, rows_of_parquet
 
 # ----------------------------------------------------------------------
-# A counting question as SQL, in the dialect of DuckDB; other dialects are made of it by a compiler of dialects.
+# A counting question as SQL in DuckDB's dialect; a SQL dialect compiler translates it into other dialects.
 
 SCORE: Final = "score"
 PLACE: Final = "place"
 PART: Final = "part"
 COUNT: Final = "n"
-TRIALS: Final = "hitmiss_trials"  # not the name of a table: Snowflake would take that for a recursion
+# must differ from the name of a user's table: Snowflake would treat an equal name as recursion
+TRIALS: Final = "hitmiss_trials"
 
 
 def counts(question: Question, source: str, window: Window) -> str:
-    """How many trials each cell has of each score, or of each bin of scores; `source` is a table in SQL.
+    """Return SQL that counts the trials of each cell by score, or by bin of scores; `source` is a table in SQL.
 
     >>> print(counts(Question({"label": "key", "score": "llr"}), '"t"', Window()))
     WITH hitmiss_trials AS (SELECT COALESCE(CAST("key" AS VARCHAR), '') AS "label", CAST("llr" AS DOUBLE) AS "score" FROM "t")
@@ -105,7 +106,7 @@ def counts(question: Question, source: str, window: Window) -> str:
 
 
 def repeats(question: Question, source: str) -> str:
-    """The ids that are there more than once, or are empty: none, or the counts are of no use.
+    """Return SQL that finds ids that are repeated or empty; unless there are none, the counts cannot be used.
 
     >>> print(repeats(Question({"item": "utt"}, identity=("item",)), '"t"'))
     SELECT "utt" AS "item", COUNT(*) AS "n" FROM "t" GROUP BY "utt" HAVING COUNT(*) > 1 OR COALESCE(CAST("utt" AS VARCHAR), '') = ''
@@ -120,7 +121,7 @@ def repeats(question: Question, source: str) -> str:
 
 
 def trials(question: Question, source: str) -> str:
-    """The trials of a table under our names: cells as texts, scores as doubles that point the right way."""
+    """Return SQL for the trials of a table under our names: cells as texts, scores as doubles, higher = positive."""
     columns = [f"{_cell(name, question)} AS {quoted(name)}" for name in question.cells if name != "decision"]
     score = _turned(f"CAST({quoted(question.columns[SCORE])} AS DOUBLE)", question)
     if question.nan == "worst":
@@ -135,17 +136,17 @@ def trials(question: Question, source: str) -> str:
 
 
 def quoted(name: str) -> str:
-    """A name in SQL."""
+    """Return a name quoted for SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def text(value: str) -> str:
-    """A text in SQL."""
+    """Return a text as a SQL literal."""
     return "'" + value.replace("'", "''") + "'"
 
 
 def number(value: float) -> str:
-    """A double in SQL, to the last bit: a bare literal would be a decimal number."""
+    """Return an exact double in SQL: a bare literal would be a decimal number."""
     return f"CAST('{value!r}' AS DOUBLE)"
 
 
@@ -176,7 +177,7 @@ def _decision(score: str, question: Question) -> str:
     if question.threshold is not None:
         return f"CASE WHEN {score} >= {number(question.threshold)} THEN '1' ELSE '0' END"
     word = _cell("decision", question)
-    if not question.positive:  # the words as they are: whoever asked knows what they mean
+    if not question.positive:  # keep the words: the caller knows what they mean
         return word
     said = f"WHEN {word} IN ({', '.join(map(text, question.positive))}) THEN '1'"
     silent = ", ".join(map(text, ("abstain", "uncertain", "-1")))
@@ -184,7 +185,7 @@ def _decision(score: str, question: Question) -> str:
 
 
 def _place(bits: int) -> str:
-    """The highest bits of a double as they are; −0.0 is 0.0, and NaN has one spelling."""
+    """Return the highest bits of a double; −0.0 counts as 0.0, and all NaNs are made equal."""
     score = quoted(SCORE)
     zero, nan = f"WHEN {score} = 0 THEN {number(0.0)}", f"WHEN ISNAN({score}) THEN {number(float('nan'))}"
     plain = f"CASE {zero} {nan} ELSE {score} END"
@@ -192,12 +193,14 @@ def _place(bits: int) -> str:
 
 
 def _part(cuts: Sequence[float]) -> str:
-    """How many cuts a score has reached."""
+    """Return how many cuts a score has reached."""
     return " + ".join(f"CASE WHEN {quoted(SCORE)} >= {number(cut)} THEN 1 ELSE 0 END" for cut in sorted(cuts))
 
 
 def _inside(window: Window, question: Question) -> str:
-    """Which trials are counted; those without a score always, unless they are dropped: whoever asked looks at them."""
+    """Return which trials are counted. Trials without a score are always included unless they are dropped, so that the
+    caller can examine them.
+    """
     lost = _is_nan(quoted(SCORE))
     conditions = [f"NOT ({lost})"] if question.nan == "drop" else []
     if window.ranges is not None:
@@ -211,26 +214,29 @@ def _any(conditions: Iterable[str]) -> str:
 
 
 # ----------------------------------------------------------------------
-# Engines that answer counting questions: what trials of a shard have which score, or lie in which bin of scores.
+# Engines that answer counting questions: how many trials of a shard have each score, or lie in each bin of scores.
 #
-# Each takes a sheet and a window and gives the same rows (see `cells_of_counts`), whoever it is: only the time differs.
+# Each takes a sheet and a window. All engines return the same rows (see `cells_of_counts`); they differ only in time.
 
 
 class Engine(Protocol):
     """Counts the trials of a sheet."""
 
     def __call__(self, sheet: Sheet, window: Window, /) -> pl.DataFrame:
-        """The rows: the cells, then `score`, or `place` (and `part` where there are cuts), and `n` where trials are grouped.
+        """Return the rows: the cells, then `score`, or `place` (and `part` if there are cuts), and `n` if rows are
+        grouped.
 
-        A score that is null or NaN is counted as such, in or out of the window. Of probabilities in bins, `low` and
-        `high` are the ends of the scores of each row.
+        A score that is null or NaN is counted as such, inside or outside the window. For probabilities in bins, `low`
+        and
+        `high` are the lowest and the highest score of each row.
         """
 
 
 def by_polars(sheet: Sheet, window: Window) -> pl.DataFrame:
-    """In this process, on all cores, a piece of the file at a time.
+    """Count in this process, on all cores, one piece of the file at a time.
 
-    Whole scores come as they are, one row per trial: sorting them takes less memory than grouping them. Bins are grouped.
+    Whole scores are returned ungrouped, one row per trial: sorting them takes less memory than grouping them. Bins are
+    grouped.
     """
     plan, cells, score = sheet.plan, sheet.plan.cells, pl.col("score")
     texts = [pl.col(name).cast(pl.Categorical) for name in cells]
@@ -251,13 +257,14 @@ def by_polars(sheet: Sheet, window: Window) -> pl.DataFrame:
 
 
 def by_duckdb(sheet: Sheet, window: Window) -> pl.DataFrame:
-    """In DuckDB, which puts on disk by itself what a grouping does not hold in memory."""
+    """Count in DuckDB, which by itself spills to disk what a grouping cannot hold in memory."""
     connection = _duckdb().connect()
     try:
         connection.execute(f"SET memory_limit = '{LIMIT}'")
         asked = _direct(sheet)
         source = f"read_parquet({text(sheet.opened.shard.path)})"
-        if asked is None:  # what DuckDB would read otherwise than we do comes as we read it
+        # DuckDB would read this file differently from our reader: give it the rows as our reader reads them
+        if asked is None:
             asked, source = Question({n: n for n in (*sheet.plan.cells, "score")}, sheet.plan.cells), '"sheet"'
             _fill(connection, sheet)
         answer = pl.DataFrame(connection.sql(counts(asked, source, window)).to_arrow_table())
@@ -272,7 +279,10 @@ def by_duckdb(sheet: Sheet, window: Window) -> pl.DataFrame:
 
 
 def _direct(sheet: Sheet) -> Question | None:
-    """The question about a Parquet file as it is; None where its columns are not plainly texts and numbers, or a key is joined."""
+    """Return the question about a Parquet file read by DuckDB itself.
+
+    Return None if its columns are not plain texts and numbers, or if a key is joined.
+    """
     opened, plan = sheet.opened, sheet.plan
     names = opened.shape.names
     if not opened.is_parquet or plan.key is not None or names is None or "score" not in opened.match.picks:
@@ -294,7 +304,7 @@ def _direct(sheet: Sheet) -> Question | None:
 
 
 def _fill(connection: Any, sheet: Sheet) -> None:
-    """A table of the trials as we read them."""
+    """Fill a table with the trials as our reader reads them."""
     columns = [*sheet.plan.cells, "score"]
     kinds = ", ".join(f"{quoted(name)} {'DOUBLE' if name == 'score' else 'VARCHAR'}" for name in columns)
     connection.execute(f'CREATE TEMP TABLE "sheet" ({kinds})')
@@ -314,25 +324,25 @@ def _duckdb() -> Any:
 
 ENGINES: Final[dict[str, Engine]] = {"polars": by_polars, "duckdb": by_duckdb}
 LIMIT: Final = "500MB"
-"""What DuckDB may hold; the rest of a grouping goes to its own files for a while."""
+"""The memory that DuckDB may use; the rest of a grouping goes to its own temporary files."""
 
 
 def find_engine(name: str) -> Engine:
-    """The engine of a name."""
+    """Return the engine of a name."""
     if name not in ENGINES:
         raise UnknownName("engine", name, ENGINES)
     return ENGINES[name]
 
 
 def places_of(bits: int) -> Callable[[pl.Series], pl.Series]:
-    """The highest bits of scores as they are: a bin by another name (see `bins_from_places`)."""
+    """Return a function that takes the highest bits of scores: another encoding of bins (see `bins_from_places`)."""
 
     def places(score: pl.Series) -> pl.Series:
         values = score.to_numpy() + 0.0  # −0.0 + 0.0 is 0.0; null becomes NaN here and null again below
         with np.errstate(invalid="ignore", over="ignore"):
-            is_odd = np.isnan(np.add.reduce(values))  # where a score is NaN, or where both infinities are
+            is_odd = np.isnan(np.add.reduce(values))  # true if a score is NaN, or if both infinities occur
         if is_odd:
-            values[np.isnan(values)] = np.nan  # NaN has many spellings, some with nothing in the highest bits
+            values[np.isnan(values)] = np.nan  # NaN has many bit patterns, some with nothing in the highest bits
         found = pl.Series(score.name, values.view(np.int64) >> np.int64(EXACT - bits) & np.int64((1 << bits) - 1))
         return found.set(score.is_null(), None) if score.null_count() else found
 
@@ -340,18 +350,18 @@ def places_of(bits: int) -> Callable[[pl.Series], pl.Series]:
 
 
 # ----------------------------------------------------------------------
-# One pass over a shard: its table opened under our names, counted by an engine, and looked at row by row where it is odd.
+# One pass over a shard: open its table under our names, count it with an engine, and examine rows only if needed.
 #
-# The engine groups; what is ours is which counts are asked for and whether they may be trusted. Nothing is looked at row
-# by row unless the counts themselves show that something is odd (a score that is NaN, a label that is not understood): then
-# the file is read again as the door reads it, and the door's own checks tell what is wrong and where.
+# The engine groups. This module decides which counts are requested and whether they can be trusted. Rows are examined
+# one by one only if the counts show a problem (a NaN score, a label that is not understood): then the file is read
+# again as the in-memory reader reads it, and the reader's own checks report what is wrong and where.
 
 ENOUGH: Final = 1000
-"""Faults after which a shard is not read any further."""
+"""The number of faults after which a shard is not read any further."""
 
 
 def count(shard: Shard, plan: ShardPlan, window: Window | None = None) -> ShardTally:
-    """Count a shard by a plan: all trials, or those in a window. What is wrong with it is in the tally's findings."""
+    """Count a shard by a plan: all trials, or those in a window. Faults are in the findings of the tally."""
     ledger, is_first = Ledger(), window is None
     asked = Window(plan.bits, None, plan.cuts) if window is None else window
     found = _Found()
@@ -385,7 +395,7 @@ def count(shard: Shard, plan: ShardPlan, window: Window | None = None) -> ShardT
 
 @dataclass(frozen=True, eq=False)
 class _Found:
-    """What was counted: the cells, the hashes of ids where they were asked for, what was done to scores."""
+    """The result of counting: the cells, the hashes of ids if requested, and the changes made to scores."""
 
     cells: Mapping[Cell, Binned] = field(default_factory=dict)
     ids: Keys | None = None
@@ -404,7 +414,7 @@ def _counted(sheet: Sheet, window: Window, is_first: bool, ledger: Ledger) -> _F
             ids, is_odd = carried[ID].to_numpy(), bool(carried[NOBODY].any())
             if ID in answer.columns:
                 answer = answer.filter(pl.col(LISTED)).drop(ID, NOBODY, LISTED)
-        if sheet.ids.wanted and sheet.ids.first is None:  # a Parquet file: nobody has seen the ids yet
+        if sheet.ids.wanted and sheet.ids.first is None:  # a Parquet file: the ids have not been read yet
             for frame in sheet.lazy.select("item").collect_batches(maintain_order=True, engine="streaming"):
                 sheet.ids.note(frame["item"])
                 if not sheet.ids.is_ascending:
@@ -420,7 +430,7 @@ def _counted(sheet: Sheet, window: Window, is_first: bool, ledger: Ledger) -> _F
 
 
 def _is_odd(answer: pl.DataFrame, sheet: Sheet) -> bool:
-    """Whether the counts show something that the door would look at, or refuse."""
+    """Return whether the counts show something that the reader would examine or refuse."""
     options = sheet.plan.options
     column = answer["score"] if "score" in answer.columns else answer["place"]
     if column.null_count() or (options.nan_rule == "refuse" and _is_nan_text(answer, sheet.plan.bits).any()):
@@ -446,7 +456,7 @@ def _is_nan_text(answer: pl.DataFrame, bits: int) -> pl.Series:
 
 
 def look_closely(sheet: Sheet, ledger: Ledger) -> None:
-    """Read a shard as the door does, with the door's checks: what is wrong goes into the ledger, with its row."""
+    """Read a shard like the in-memory reader, with its checks; faults go into the ledger, with their rows."""
     plan, opened, words = sheet.plan, sheet.opened, set[str]()
     for table in _door_pieces(opened, needed(opened, plan, ledger), plan, ledger):
         stack = Stack.of([table], opened.match.theirs)
@@ -468,7 +478,7 @@ def look_closely(sheet: Sheet, ledger: Ledger) -> None:
 
 
 def _door_pieces(opened: Opened, names: Sequence[str], plan: ShardPlan, ledger: Ledger) -> Iterator[Table]:
-    """The rows of a shard as the door reads them."""
+    """Yield the rows of a shard as the in-memory reader reads them."""
     if plan.key is None:
         picks = {name: at for name, at in opened.match.picks.items() if name in names}
         yield from pieces(opened, picks, Read(), ledger)
@@ -482,7 +492,7 @@ def _declared(options: ReadSpec) -> tuple[str | None, str | None, str | None]:
 
 
 def _settled(answer: pl.DataFrame, sheet: Sheet, window: Window) -> tuple[pl.DataFrame, dict[str, int]]:
-    """What the door does when told to: trials without a score dropped or given the worst one; words of decisions read."""
+    """Apply the caller's choices: drop trials without a score or give them the worst one; interpret decision words."""
     plan = sheet.plan
     reading = _words(answer, plan.options)
     if "decision" in plan.cells and plan.threshold is None:
@@ -498,7 +508,7 @@ def _settled(answer: pl.DataFrame, sheet: Sheet, window: Window) -> tuple[pl.Dat
 
 
 def _said(reading: Reading, options: ReadSpec) -> pl.Expr:
-    """A decision as text: 1, 0, -1 where it was withheld, empty where the call failed."""
+    """Return a decision as text: 1, 0, -1 for an abstention, empty if the call failed."""
     words = pl.col("decision").cast(pl.String)
     said = pl.when(words.is_in(list(reading.positive_words))).then(pl.lit("1")).otherwise(pl.lit("0"))
     return (
@@ -511,7 +521,7 @@ def _said(reading: Reading, options: ReadSpec) -> pl.Expr:
 
 
 def _worst(lost: pl.DataFrame, plan: ShardPlan, window: Window, reading: Reading) -> pl.DataFrame:
-    """Trials without a score with the worst one of their class, if that lies in the window."""
+    """Return the trials without a score with the worst score of their class, if that lies in the window."""
     is_low = lost["label"].cast(pl.String).is_in(list(reading.positive_words))
     low, high = worst_scores(plan.options.score_kind)
     ends = [e for e in (low, high) if window.ranges is None or _covers(window, e)]
@@ -534,7 +544,7 @@ def _covers(window: Window, score: float) -> bool:
 
 
 def put(shard: Shard, plan: ShardPlan, cells: tuple[Cell, ...], firsts: tuple[float, ...], folder: str) -> int:
-    """Put every score of a shard on disk, in parts by its range, with the number of its cell; how many there were.
+    """Write every score of a shard to disk, partitioned by range, with the number of its cell; return how many.
 
     `firsts` are the lowest scores of the parts, ascending. Part k is `folder/…/part=k/*.parquet`.
     """
@@ -567,7 +577,7 @@ def put(shard: Shard, plan: ShardPlan, cells: tuple[Cell, ...], firsts: tuple[fl
 
 
 def hashes_of(shard: Shard, plan: ShardPlan, low: int = 0, high: int = 2**64 - 1) -> Keys:
-    """The hashes of a shard's ids that lie in a range; an empty id counts twice, so that it is looked up."""
+    """Return the hashes of a shard's ids that lie in a range; an empty id counts twice, so that it gets reported."""
     ledger = Ledger()
     try:
         sheet = open_sheet(shard, plan, ledger, _naming(plan))
@@ -582,7 +592,7 @@ def hashes_of(shard: Shard, plan: ShardPlan, low: int = 0, high: int = 2**64 - 1
 
 
 def locate(shard: Shard, plan: ShardPlan, wanted: frozenset[int]) -> list[tuple[int, Place]]:
-    """The rows of a shard whose ids have these hashes: (hash, place), in the order of the file."""
+    """Return the rows of a shard whose ids have these hashes: (hash, place), in the order of the file."""
     ledger, found = Ledger(), list[tuple[int, Place]]()
     sheet = open_sheet(shard, plan, ledger, _naming(plan))
     among = pl.Series(sorted(wanted), dtype=pl.UInt64).implode()
@@ -594,12 +604,12 @@ def locate(shard: Shard, plan: ShardPlan, wanted: frozenset[int]) -> list[tuple[
 
 
 def _naming(plan: ShardPlan) -> list[str]:
-    """The columns that may name a trial."""
+    """Return the columns that may identify a trial."""
     return ["item", "target", *plan.options.runs]
 
 
 def joined(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Findings of one kind as one, with all their places.
+    """Merge findings of one kind into one, with all their places.
 
     >>> a, b = (Finding("nan-score", "{n} NaN score{s}", "mend", (Place("s.tsv", row),)) for row in (2, 9))
     >>> [len(f.places) for f in joined([a, b])]
@@ -614,39 +624,40 @@ def joined(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 
 
 # ----------------------------------------------------------------------
-# The passes over a shard, as plain functions: whoever runs them, wherever, gets the same tallies.
+# The passes over a shard as plain functions: the tallies are the same wherever they are run.
 #
-# first_pass    every trial counted, by score or by bin of scores
-# second_pass   the trials of some scores again, each with its whole score or by finer bins
-# put_pass      every score put on disk, in parts by their range
-# hashes_of     the hashes of ids, where the tallies do not carry them
-# locate        where ids are, given their hashes: for telling what is repeated
+# first_pass    count every trial, by score or by bin of scores
+# second_pass   count the trials of some scores again, by whole score or by finer bins
+# put_pass      write every score to disk, partitioned by range
+# hashes_of     collect the hashes of ids, if the tallies do not carry them
+# locate        find the places of ids, given their hashes, to report what is repeated
 
 
 def first_pass(shard: Shard, plan: ShardPlan) -> ShardTally:
-    """Count every trial of a shard: cell by cell, how many have which key (or bin). Faults are in the tally's findings."""
+    """Count every trial of a shard: per cell, how many have each key (or bin). Faults are in the tally's findings."""
     return count(shard, plan)
 
 
 def second_pass(shard: Shard, plan: ShardPlan, window: Window) -> ShardTally:
-    """The trials of a shard that lie in a window, counted as it says."""
+    """Count the trials of a shard that lie in a window, as finely as the window says."""
     return count(shard, plan, window)
 
 
 # ----------------------------------------------------------------------
-# Ids that stand in the shards more than once: found by their hashes, told with file and row.
+# Ids that occur in the shards more than once: found by their hashes, reported with file and row.
 
 T = TypeVar("T")
 HASH_BYTES = 32
-"""What a hash costs while it is looked at: itself, and copies of it while hashes are sorted."""
+"""The memory per hash while hashes are examined: the hash, and copies of it while hashes are sorted."""
 MOST = 1000
-"""Repeated ids that are looked up; more would say nothing new."""
+"""The number of repeated ids that are looked up; more would add no information."""
 
 
 def refuse_repeats(tally: ShardTally, shards: Sequence[Shard], plan: ShardPlan, run: Executor, memory: int) -> None:
-    """Refuse where an id occurs twice in all shards. Equal hashes prove nothing: the ids themselves are compared.
+    """Refuse an id that occurs twice in all shards. Equal hashes prove nothing: the ids themselves are compared.
 
-    Hashes that were not carried along are collected now, as many at a time as fit, by their range.
+    Hashes that the tallies do not carry are collected now, one range after the other, as many at a time as fit in
+    memory.
     """
     if are_ascending(tally):
         return
@@ -661,7 +672,7 @@ def refuse_repeats(tally: ShardTally, shards: Sequence[Shard], plan: ShardPlan, 
 
 
 def _collected(shards: Sequence[Shard], plan: ShardPlan, run: Executor, rows: int, memory: int) -> Iterator[Keys]:
-    """The hashes of all ids, as many at a time as fit; equal ones come together."""
+    """Yield the hashes of all ids, as many at a time as fit; equal hashes are in the same batch."""
     n = max(-(-rows * HASH_BYTES // memory), 1)
     ranges = [(part * 2**64 // n, (part + 1) * 2**64 // n - 1) for part in range(n)]
     calls = [(shard, plan, *ends) for ends in ranges for shard in shards]
@@ -677,7 +688,7 @@ def _told(found: Iterator[T], total: int) -> Iterator[T]:
 
 
 def are_ascending(tally: ShardTally) -> bool:
-    """Whether the ids of every shard stand in strictly ascending order, and the shards' stretches apart: none repeats."""
+    """Return whether the ids of every shard ascend strictly and the shards' id ranges do not overlap: no id repeats."""
     ranges = sorted(tuple(shard.facts["ids"]) for shard in tally.shards if shard.facts.get("ids"))
     if len(ranges) != len(tally.shards):
         return False
@@ -685,7 +696,7 @@ def are_ascending(tally: ShardTally) -> bool:
 
 
 def repeated(hashes: Keys) -> Keys:
-    """The hashes that occur more than once, of hashes in ascending order.
+    """Return the hashes that occur more than once, given hashes in ascending order.
 
     >>> repeated(np.array([1, 4, 4, 4, 9], dtype=np.uint64)).tolist()
     [4]
@@ -694,7 +705,7 @@ def repeated(hashes: Keys) -> Keys:
 
 
 def refuse_hashes(twice: Keys, shards: Sequence[Shard], plan: ShardPlan, run: Executor) -> None:
-    """Look repeated hashes up in the shards, and refuse the ids that really are repeated."""
+    """Look up repeated hashes in the shards, and refuse the ids that are really repeated."""
     if not len(twice):
         return
     wanted = frozenset(twice[:MOST].tolist())
@@ -719,10 +730,10 @@ def refuse_hashes(twice: Keys, shards: Sequence[Shard], plan: ShardPlan, run: Ex
 
 
 # ----------------------------------------------------------------------
-# Which trials of a key have a score, over all shards: ids of one side alone, and ids that are scored twice.
+# Which trials of a key have a score, over all shards: ids on one side only, and ids that are scored twice.
 
 MOST_TOLD: Final = 1000
-"""Ids of one side alone that are listed, of a shard and of the key; beyond that they are counted."""
+"""The number of ids on one side only that are listed, per shard and for the key; beyond that they are only counted."""
 
 
 @dataclass(frozen=True)
@@ -735,14 +746,14 @@ class Covering:
 
 
 def settle_coverage(tally: ShardTally, shards: Sequence[Shard], plan: ShardPlan, run: Executor) -> Covering:
-    """Refuse ids that are scored twice and, unless the caller allows it, those of one side alone."""
+    """Refuse ids that are scored twice and, unless the caller allows it, ids on one side only."""
     assert plan.key is not None and tally.ids is not None
     key, ledger = key_of(plan.key, plan.options), Ledger()
     ids = ordered(tally.ids)
     listed = ids[: int(np.searchsorted(ids, np.uint64(UNLISTED)))]
     seen = np.zeros(key.height, dtype=bool)
     seen[listed.astype(np.int64) % key.height] = True
-    # The scores of several systems stand in the same rows: what one lacks, all lack.
+    # The scores of several systems are in the same rows: an id without a row is missing for all systems.
     systems = max(len(plan.options.score_columns), 1)
     unlisted, absent = (len(ids) - len(listed)) // systems, np.flatnonzero(~seen)
     if not len(listed):
@@ -766,13 +777,13 @@ def _nothing_common(key: Key, shards: Sequence[Shard], plan: ShardPlan, run: Exe
 
 
 def _places_of_unlisted(shards: Sequence[Shard], plan: ShardPlan, run: Executor) -> tuple[list[Place], str]:
-    """Where ids stand that the key lacks, the first of each shard; and what the files call their ids."""
+    """Return the places of ids that the key lacks, the first of each shard; and the files' name for the id column."""
     found = list(run(unlisted_of, [(shard, plan) for shard in shards if shard.system == shards[0].system]))
     return [place for places, _ in found for place in places], found[0][1]
 
 
 def unlisted_of(shard: Shard, plan: ShardPlan) -> tuple[list[Place], str]:
-    """The first rows of a shard whose ids the key lacks."""
+    """Return the first rows of a shard whose ids the key lacks."""
     ledger, places = Ledger(), list[Place]()
     assert plan.key is not None
     opened = open_sheet(shard, plan, ledger, ["item"]).opened
@@ -788,7 +799,7 @@ def unlisted_of(shard: Shard, plan: ShardPlan) -> tuple[list[Place], str]:
 
 
 def with_key(trials: TalliedTrials, plan: ShardPlan, covering: Covering) -> TalliedTrials:
-    """Counted trials whose header tells of the key: its files, and what the scores cover of it."""
+    """Return counted trials whose header describes the key: its files, and how much of it the scores cover."""
     assert plan.key is not None
     ledger, head = Ledger(), trials.header
     absent = covering.listed - covering.scored

@@ -1,4 +1,4 @@
-"""The first look at shards and their key: what the columns are, and each shard as a table that an engine can count."""
+"""The first look at shards and their key: identify the columns, and open each shard as a table an engine can count."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from hitmiss.outofcore.shards import Opened, Read, digest, open_shard, pieces, t
 from hitmiss.stats import sketch
 
 # ----------------------------------------------------------------------
-# The key of streamed scores: read piece by piece as the door reads it, checked, kept small, and joined with the scores.
+# The key of streamed scores: read in pieces like the reader does, checked, kept small, and joined with the scores.
 #
-# Ids stay texts, all other columns are codes. Scores get the columns that are taken from the key and `AT`, the row of the key
-# that their id is in. That row names a trial exactly, so by it repeated ids are found, ids that the key lacks, and ids
-# without a score.
+# Ids stay texts, all other columns become codes. Scores get the columns taken from the key and `AT`, the row of the key
+# that holds their id. That row identifies a trial exactly, so it serves to find repeated ids, ids that the key lacks,
+# and ids without a score.
 
 INDEX_BYTES: Final = 40
-"""A row while it is joined (its place among the ids), and the row once more where it is scored."""
+"""The memory per row during the join: its position among the ids, and the row again if it is scored."""
 AT: Final = "row of the key"
 UNLISTED: Final = 2**64 - 1
 FROM_KEY: Final = -1
-"""The position of a column that the file of scores does not have."""
+"""The position of a column that the score file does not have."""
 BESIDE: Final = "of the key: "
-"""Before the name of a column that both sides have."""
+"""The prefix for the name of a column that both sides have."""
 
 
 @dataclass(frozen=True)
 class Joined(Opened):
-    """A file of scores and the key: `match` tells of the columns of both, `own` of those of the scores."""
+    """A file of scores with the key: `match` describes the columns of both, `own` those of the scores."""
 
     own: Match
     key: KeyFiles
@@ -48,7 +48,7 @@ class Joined(Opened):
 
 @dataclass(frozen=True, eq=False)
 class Key:
-    """A key that was read."""
+    """A key that has been read."""
 
     files: KeyFiles
     stack: Stack
@@ -56,16 +56,16 @@ class Key:
 
     @property
     def height(self) -> int:
-        """How many trials it lists."""
+        """The number of trials it lists."""
         return self.stack.frame.height
 
     @property
     def bytes(self) -> int:
-        """What it takes in memory."""
+        """Its size in memory."""
         return _size(self.stack.frame)
 
     def beside(self, lazy: pl.LazyFrame, first: int = 0) -> pl.LazyFrame:
-        """Scores with the columns of the key beside them; `first`: what its first row counts as."""
+        """Return scores with the columns of the key added; `first` is the number of the key's first row."""
         taken = [pl.col(name).cast(pl.String) for name in self.files.columns]
         shared = [pl.col(name).cast(pl.String).alias(BESIDE + name) for name in self.files.shared]
         at = pl.int_range(first, first + pl.len(), dtype=pl.UInt64).alias(AT)
@@ -75,12 +75,12 @@ class Key:
         return lazy.select(mine, *said).join(key, on=list(self.files.on), how="left", maintain_order="left")
 
     def first(self, system: str | None, options: ReadSpec) -> int:
-        """What the first row counts as: the rows of a further system follow on."""
+        """Return the number of the first row: the rows of each further system get the following numbers."""
         return 0 if system is None else options.score_columns.index(system) * self.height
 
 
 def conflicts(lazy: pl.LazyFrame, key: KeyFiles | None, options: ReadSpec) -> bool:
-    """Whether scores and key seem to say different things in a column that both have."""
+    """Return whether scores and key seem to disagree in a column that both have."""
     if key is None or not key.shared:
         return False
     differ = []
@@ -92,7 +92,7 @@ def conflicts(lazy: pl.LazyFrame, key: KeyFiles | None, options: ReadSpec) -> bo
 
 
 def door_pieces(opened: Joined, names: Sequence[str], key: Key, options: ReadSpec, ledger: Ledger) -> Iterator[Table]:
-    """A file of scores as the door reads it, with its rows of the key; what the two say differently is found."""
+    """Yield a file of scores as the in-memory reader reads it, with its rows of the key; report disagreements."""
     wanted = (*names, *key.files.on, *key.files.shared)
     picks = {name: at for name, at in opened.own.picks.items() if name in wanted}
     first = key.first(opened.shard.system, options)
@@ -123,7 +123,7 @@ def _refuse_conflicts(table: Table, theirs: Mapping[str, str], key: Key, options
 
 
 def beside(opened: Opened, key: KeyFiles) -> Joined:
-    """A file of scores with the columns that are taken from the key."""
+    """Return a file of scores with the columns that are taken from the key."""
     picks = {**opened.match.picks, **dict.fromkeys(key.columns, FROM_KEY)}
     theirs = {**{name: name for name in key.columns}, **opened.match.theirs}
     slices = tuple(dict.fromkeys((*opened.match.slices, *(name for name in key.columns if name != "label"))))
@@ -132,7 +132,7 @@ def beside(opened: Opened, key: KeyFiles) -> Joined:
 
 
 def look_at_key(given: str | Sequence[str], options: ReadSpec, ledger: Ledger) -> list[Opened]:
-    """The files of a key, recognised; all must be of one kind."""
+    """Recognise the files of a key; all must be of one kind."""
     opened = [open_shard(Shard(str(path)), options, ledger, "key") for path in expand(given)]
     for one in opened[1:]:
         if set(one.match.picks) != set(opened[0].match.picks):
@@ -142,7 +142,7 @@ def look_at_key(given: str | Sequence[str], options: ReadSpec, ledger: Ledger) -
 
 
 def files_of(key: Sequence[Opened], scores: Opened, keep: Sequence[str]) -> KeyFiles:
-    """What is taken from a key: the label, and the columns to be kept that it has."""
+    """Return what is taken from a key: the label, and the columns to keep that it has."""
     theirs, ours = key[0].match.picks, scores.match.picks
     on = tuple(name for name in ("item", "target") if name in theirs and name in ours)
     shared = tuple(name for name in theirs if name in ours and name not in ("item", SYSTEM, *on))
@@ -154,11 +154,11 @@ def files_of(key: Sequence[Opened], scores: Opened, keep: Sequence[str]) -> KeyF
 
 
 _read: dict[tuple[KeyFiles, str], Key] = {}
-"""The last key that this process has read: a pass over a shard needs it again and again."""
+"""The last key that this process has read: every pass over a shard needs it again."""
 
 
 def key_of(files: KeyFiles, options: ReadSpec) -> Key:
-    """The key, read where this process has not read it before."""
+    """Return the key, reading it only if this process has not read it before."""
     if (files, repr(options)) not in _read:
         for path, sha in zip(files.paths, files.sha256, strict=True):
             if digest(path)[0] != sha:
@@ -168,7 +168,7 @@ def key_of(files: KeyFiles, options: ReadSpec) -> Key:
 
 
 def read_key(files: KeyFiles, options: ReadSpec, ledger: Ledger, memory: int | None) -> Key:
-    """Read a key, with every fault that the door would find in the ledger; one that memory cannot hold is refused."""
+    """Read a key and record every fault that the reader would find; refuse a key that does not fit in memory."""
     _read.clear()
     tables: list[Table] = []
     theirs: dict[str, str] = {}
@@ -199,7 +199,7 @@ def read_key(files: KeyFiles, options: ReadSpec, ledger: Ledger, memory: int | N
 
 
 def _checked(piece: Table, files: KeyFiles, theirs: dict[str, str], ledger: Ledger) -> Table:
-    """Some rows of a key: ids as texts, all else as codes; only what tells their lines is kept beside them."""
+    """Return some rows of a key: ids as texts, all else as codes; besides these, only the line information is kept."""
     check_ids(Stack.of([piece], theirs), ledger)
     coded = [name for name in piece.frame.columns if name not in (*files.on, "item")]
     return Table(
@@ -232,7 +232,7 @@ def _read_words(stack: Stack, options: ReadSpec, ledger: Ledger) -> Reading:
 
 
 def _check_repeats(stack: Stack, files: KeyFiles, options: ReadSpec, ledger: Ledger) -> None:
-    """Ids that are in the key more than once, told as the door tells them: by all columns of their rows."""
+    """Report ids that are in the key more than once, like the in-memory reader does: by all columns of their rows."""
     ids = stack.frame.select(files.on)
     named = ids["item"] if files.on == ("item",) else ids.to_struct("id")
     if named.n_unique() == len(named):
@@ -251,13 +251,13 @@ def _check_repeats(stack: Stack, files: KeyFiles, options: ReadSpec, ledger: Led
     names = [name for name in ("item", "target") if name in every.frame.columns]
     check_repeats(every, names, True, options, ledger)
     if "target" in names and "target" not in files.on and not ledger.findings:
-        # The key lists an item once a target, and the scores do not say which of them they are about.
+        # The key lists an item once per target, and the scores do not say which target they are about.
         fix = "say which one it is with --column target=NAME"
         raise ledger.stop("missing-column", "there is no column for the target", fix, [every.place(0)], "target")
 
 
 def _rows_of(opened: Opened, items: pl.Series) -> list[Table]:
-    """The whole rows of some ids."""
+    """Return the whole rows of some ids."""
     found = []
     for piece in pieces(opened, opened.match.picks, Read(), Ledger()):
         where = piece.frame["item"].is_in(items.implode())
@@ -267,22 +267,22 @@ def _rows_of(opened: Opened, items: pl.Series) -> list[Table]:
 
 
 # ----------------------------------------------------------------------
-# The first look at shards and their key: what the columns are, how many trials to expect, which way scores point.
+# The first look at shards and their key: the columns, the expected number of trials, the direction of scores.
 
 LEAST: Final = 10**7
-"""What is left of the memory for the scores, however large the key is."""
+"""The memory reserved for the scores, however large the key is."""
 
 
 @dataclass(frozen=True)
 class Looked:
-    """What a first look tells.
+    """The result of a first look.
 
-    opened     the shards with their columns, those of the key included
-    key        the key, where there is one; it was read and checked
+    opened     the shards with their columns, including those of the key
+    key        the key, if there is one, read and checked
     expected   about how many trials there are
     turned     whether a higher score means the negative class
-    memory     what the key leaves of it
-    columns    the wanted columns, by the names that they are stored under
+    memory     the memory that remains beside the key
+    columns    the requested columns, by the names that they are stored under
     """
 
     opened: Sequence[Opened]
@@ -296,7 +296,7 @@ class Looked:
 def look(
     shards: Sequence[Shard], key: str | Sequence[str] | None, options: ReadSpec, columns: Sequence[str], memory: int
 ) -> Looked:
-    """Recognise the columns of every shard and of the key, which is read; `columns` are wanted from either."""
+    """Recognise the columns of every shard and of the key, which is read; `columns` are needed from either."""
     opened = look_at_shards(shards, options, "both" if key is None else "scores")
     ledger = Ledger()
     try:
@@ -332,7 +332,7 @@ def _with_key(
 
 
 def found_columns(columns: Sequence[str], *sides: Opened) -> list[str]:
-    """Columns to group or draw by, as they are stored; one that no file has is refused."""
+    """Return columns to group or resample by, under their stored names; refuse a column that no file has."""
     there = list(dict.fromkeys(name for side in sides for name in side.match.picks))
     found = {name: find(name, there) for name in columns}
     for name, column in found.items():
@@ -360,7 +360,7 @@ def look_at_shards(shards: Sequence[Shard], options: ReadSpec, role: Role = "bot
 
 
 def _names(opened: Sequence[Opened]) -> tuple[str, ...]:
-    """The names of all columns; where there is no header, positions in both spellings."""
+    """Return the names of all columns; without a header, their positions in both spellings."""
     found: dict[str, None] = {}
     for one in opened:
         if one.match.has_header:
@@ -371,7 +371,7 @@ def _names(opened: Sequence[Opened]) -> tuple[str, ...]:
 
 
 def is_turned(opened: Sequence[Opened], options: ReadSpec) -> bool:
-    """Whether a higher score means the negative class, as far as the caller and the first rows tell."""
+    """Return whether a higher score means the negative class, judged from the options and the first rows."""
     if options.higher is None:
         return False
     rows = {
@@ -390,22 +390,22 @@ def _is_reversed(reading: Reading, options: ReadSpec) -> bool:
 # ----------------------------------------------------------------------
 # A shard as a table under our names that an engine can query, however it is stored.
 #
-# A Parquet file is scanned by the engine. Every other file (text, JSON lines, archives, columns of odd types) is read by our
-# own reader, piece by piece, as a source that the engine takes the pieces from: memory holds one piece of it.
+# A Parquet file is scanned by the engine. Every other file (text, JSON lines, archives, columns of unusual types) is
+# read by our own reader in pieces, and the engine takes the pieces one by one: memory holds one piece of the file.
 
 ID, NOBODY, LISTED = " id", " without an id", " listed"
-"""Names that no column of ours has."""
+"""Names that none of our columns has."""
 
 
 @dataclass(frozen=True, eq=False)
 class Sheet:
-    """A shard as a table under our names: texts, never null; `score` a number, null where the file has none to read.
+    """A shard as a table under our names: texts, never null; `score` a number, null if the file has no readable one.
 
     opened     what was recognised
-    lazy       the rows; with a key, its columns beside them, and `AT` (null where the key lacks the id)
-    read       what the last reading of the file found; a Parquet file is read by the engine and says nothing here
-    ids        what is noted of ids on the way
-    carry      whether whoever counts whole scores shall bring the hashes of ids along, to spare a second reading
+    lazy       the rows; with a key, its columns beside them, and `AT` (null if the key lacks the id)
+    read       what the last reading of the file found; empty for a Parquet file, which the engine reads
+    ids        what is recorded about ids while reading
+    carry      whether counting whole scores also collects the hashes of ids, to save a second reading
     """
 
     opened: Opened
@@ -417,12 +417,12 @@ class Sheet:
 
     @property
     def identity(self) -> list[str]:
-        """The columns that name a trial."""
+        """The columns that identify a trial."""
         return [n for n in ("item", "target", *self.plan.options.runs) if n in self.opened.match.picks]
 
     @property
     def rows(self) -> pl.LazyFrame:
-        """The rows as they are counted: values renamed, scores turned round, decisions at a threshold made."""
+        """The rows as they are counted: values renamed, higher score = positive, decisions made at a threshold."""
         plan, score = self.plan, pl.col("score")
         renamed = [pl.col(name).replace(dict(to)) for name, to in plan.options.rename.items() if name in plan.cells]
         turned = {"": score, "sign": -score, "complement": 1 - score}[plan.turn]
@@ -433,13 +433,13 @@ class Sheet:
 
     @property
     def trials(self) -> pl.LazyFrame:
-        """The rows that are trials: those that the key lists, where there is one."""
+        """The rows that are trials: with a key, those that it lists."""
         return self.rows if self.plan.key is None else self.rows.filter(pl.col(AT).is_not_null())
 
 
 @dataclass
 class Ids:
-    """Ids as they pass by in the order of a file: whether they ascend, which proves that none of them repeats."""
+    """Ids in the order of a file: if they ascend, none of them repeats."""
 
     wanted: bool = False
     is_ascending: bool = True
@@ -447,7 +447,7 @@ class Ids:
     last: str = ""
 
     def note(self, items: pl.Series) -> None:
-        """The next ones."""
+        """Record the next ids."""
         if not (self.wanted and self.is_ascending and len(items)):
             return
         follows = self.first is None or items[0] > self.last
@@ -456,14 +456,14 @@ class Ids:
 
     @property
     def range(self) -> list[str] | None:
-        """The first and the last id, where all ascend."""
+        """The first and the last id if all ascend."""
         return [self.first, self.last] if self.wanted and self.is_ascending and self.first is not None else None
 
 
 def open_sheet(
     shard: Shard, plan: ShardPlan, ledger: Ledger, columns: Sequence[str] | None = None, carry: bool = False
 ) -> Sheet:
-    """Recognise the columns of a shard and make a table of it; `columns`: those to be read, where not all that are counted."""
+    """Recognise the columns of a shard and make a table of it; `columns` limits what is read."""
     own = open_shard(shard, plan.options, ledger, "both" if plan.key is None else "scores")
     opened = own if plan.key is None else beside(own, plan.key)
     wanted = columns if columns is not None else needed(opened, plan, ledger)
@@ -477,12 +477,12 @@ def open_sheet(
     if key is not None:
         lazy = key.beside(lazy, key.first(shard.system, plan.options))
     if "score" not in picks and "score" in wanted:
-        lazy = lazy.with_columns(score=pl.lit(0.0))  # decisions alone are counted as if all scores were the same
+        lazy = lazy.with_columns(score=pl.lit(0.0))  # decisions alone are counted as if all scores were equal
     return Sheet(opened, plan, lazy, read, ids, carry and "item" in opened.match.picks)
 
 
 def needed(opened: Opened, plan: ShardPlan, ledger: Ledger) -> list[str]:
-    """The columns that are counted; one that the plan keeps and the file lacks is a fault."""
+    """Return the columns that are counted; a column that the plan keeps and the file lacks is a fault."""
     picks = opened.match.picks
     has_decision = plan.threshold is not None or "decision" in picks
     absent = [name for name in plan.keep if name not in picks and not (name == "decision" and has_decision)]
@@ -496,7 +496,7 @@ def needed(opened: Opened, plan: ShardPlan, ledger: Ledger) -> list[str]:
 
 
 def _scanned(opened: Opened, picks: Mapping[str, int]) -> pl.LazyFrame | None:
-    """A Parquet file as the engine reads it; None where a column is of a type that wants a closer look."""
+    """Return a Parquet file scanned by the engine; None if a column has a type that needs our own reader."""
     names = opened.shape.names
     assert names is not None
     lazy = pl.scan_parquet(opened.shard.path, glob=False)
@@ -508,7 +508,7 @@ def _scanned(opened: Opened, picks: Mapping[str, int]) -> pl.LazyFrame | None:
         kind, column = schema[names[at]], pl.col(names[at])
         if ours in opened.match.numeric:
             if not is_plain_number(kind):
-                return None  # dates, booleans and the like are no scores, long whole numbers may not fit
+                return None  # dates, booleans and the like are not scores; large integers may not fit a double
             columns.append(column.cast(pl.Float64).alias(ours))
         elif kind.is_nested() or kind in (pl.Object, pl.Duration, pl.Binary):
             return None
@@ -520,7 +520,7 @@ def _scanned(opened: Opened, picks: Mapping[str, int]) -> pl.LazyFrame | None:
 def _streamed(
     opened: Opened, picks: Mapping[str, int], read: Read, ids: Ids, options: ReadSpec, ledger: Ledger
 ) -> pl.LazyFrame:
-    """Any other file, read piece by piece by our own reader for an engine that takes the pieces as they come."""
+    """Return any other file as a lazy table: our own reader yields pieces to the engine on demand."""
     from polars.io.plugins import register_io_source
 
     def source(columns: list[str] | None, predicate: pl.Expr | None, *_: int | None) -> Iterator[pl.DataFrame]:
@@ -542,13 +542,13 @@ def _streamed(
 
 
 def id_columns(sheet: Sheet) -> list[pl.Expr]:
-    """The hash of each row's id, whether the id is empty, and whether the row is a trial."""
+    """Return the hash of each row's id, whether the id is empty, and whether the row is a trial."""
     listed = pl.lit(True) if sheet.plan.key is None else pl.col(AT).is_not_null()
     return [hashed_id(sheet).alias(ID), (pl.col("item") == "").alias(NOBODY), listed.alias(LISTED)]
 
 
 def hashed_id(sheet: Sheet) -> pl.Expr:
-    """A hash of what must be there once: the id, with its target and run where there are any; or its row of the key."""
+    """Return a hash of what must be unique: the id, with its target and run if any; or its row of the key."""
     if sheet.plan.key is not None:
         return pl.col(AT).fill_null(pl.lit(UNLISTED, dtype=pl.UInt64))
     named = sheet.identity
@@ -556,5 +556,5 @@ def hashed_id(sheet: Sheet) -> pl.Expr:
 
 
 def decided(threshold: float) -> pl.Expr:
-    """The decision at a threshold, as text."""
+    """Return the decision at a threshold, as text."""
     return pl.when(pl.col("score") >= threshold).then(pl.lit("1")).otherwise(pl.lit("0"))

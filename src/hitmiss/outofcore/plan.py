@@ -1,4 +1,7 @@
-"""The counting plan, and the tallies that come of it: how many trials have which score, cell by cell; they serialise, seal and merge exactly."""
+"""The counting plan and the tallies made by it: how many trials have each score, per cell.
+
+Tallies can be serialised and sealed, and merge exactly.
+"""
 
 from __future__ import annotations
 
@@ -28,16 +31,18 @@ from hitmiss.io.parse import Finding
 from hitmiss.stats.intervals import Steps
 
 # ----------------------------------------------------------------------
-# What is counted, settled once and for whoever counts: polars, DuckDB, a warehouse, the tasks of a cluster.
+# What is counted. It is fixed once and is the same for every engine: polars, DuckDB, a warehouse, the tasks of a
+# cluster.
 #
-#     ShardPlan    how shards are read and what their trials are told apart by: one for an evaluation
+#     ShardPlan    how shards are read and which columns distinguish their trials: one plan per evaluation
 #     Question     the same for one table whose columns are known: what an engine compiles
-#     Window       the scores that a pass is about (all of them in a first one), and how finely they are counted
+#     Window       the scores that a pass covers (all of them in a first pass), and how finely they are counted
 #
-# An engine answers a question with counts: a row for each cell and score (or bin of scores) and how many trials it holds.
-# Counts are whole numbers, so tables may be cut and merged in any way. Scores are counted by an integer key in their order
-# (`stats.keys`); a bin is a prefix of its bits, so bins of any engine are the same bins. Pass one counts bins; pass two the
-# exact scores inside the windows where a figure is decided; figures that need every score read them all, window by window.
+# An engine answers a question with counts: one row per cell and score (or bin of scores), with the number of trials.
+# Counts are whole numbers, so tables may be split and merged in any way. Scores are counted by an order-preserving
+# integer key (`stats.keys`). A bin is a prefix of the key's bits, so the bins of all engines are the same. The first
+# pass counts bins; the second pass counts the exact scores inside the windows where a figure is decided; figures that
+# need every score read them all, window by window.
 
 Turn = Literal["", "sign", "complement"]
 """What makes a higher score mean the positive class: nothing, −score, or 1 − score."""
@@ -45,7 +50,10 @@ Turn = Literal["", "sign", "complement"]
 
 @dataclass(frozen=True)
 class Shard:
-    """One file of trials; of a file with the scores of several systems, those of one. Told apart by content, never by place."""
+    """One file of trials; for a file with scores of several systems, one system.
+
+    Shards are distinguished by content, never by path.
+    """
 
     path: str
     system: str | None = None
@@ -58,10 +66,10 @@ class Shard:
 
 @dataclass(frozen=True)
 class KeyFiles:
-    """The key of the scores, which travels as the paths of its files: whoever makes a pass reads it once.
+    """The key of the scores, sent as the paths of its files: each process that makes a pass reads it once.
 
     sha256    of each file
-    on        the columns that name a trial on both sides
+    on        the columns that identify a trial on both sides
     columns   what is taken from the key: the label, slices
     shared    columns of both sides, which must agree
     """
@@ -72,7 +80,7 @@ class KeyFiles:
     columns: tuple[str, ...] = ("label",)
     shared: tuple[str, ...] = ()
 
-    def __repr__(self) -> str:  # what a plan is told by: the content of the files, not where they lie
+    def __repr__(self) -> str:  # identifies a plan: the content of the files, not their paths
         return f"KeyFiles({sorted(self.sha256)}, {self.on}, {self.columns}, {self.shared})"
 
 
@@ -80,15 +88,15 @@ class KeyFiles:
 class ShardPlan:
     """How shards are read and counted. Tallies made by different plans do not merge.
 
-    options      how files are read, as at the door
-    keep         the columns that cells are told apart by, besides the label: runs, slices of the groupings, `decision`
-    bits         of the key that scores are counted by: `EXACT`, or fewer (bins)
-    cuts         keys at which bins are cut in two: fixed thresholds, so that counts at them are exact
+    options      how files are read, as in the in-memory reader
+    keep         the columns that define the cells, besides the label: runs, slices of the groupings, `decision`
+    bits         number of key bits by which scores are counted: `EXACT`, or fewer (bins)
+    cuts         keys at which bins are split: fixed thresholds, so that counts at them are exact
     turned       whether a higher score means the negative class in the file
-    threshold    decide at it (score >= threshold), where `decision` is kept and no column has it
-    ids          whether the hash of every id (with a key: its row there) is carried along, for finding repeats
-    key          the key that the shards are joined with; None where they hold their labels
-    engine       who counts: `polars` or `duckdb`; the counts are the same
+    threshold    decide with it (score >= threshold) if `decision` is kept and no column has it
+    ids          whether the hash of every id (with a key: its row there) is carried along, to find repeats
+    key          the key that the shards are joined with; None if they hold their labels
+    engine       what counts: `polars` or `duckdb`; the counts are the same
     """
 
     options: ReadSpec
@@ -108,19 +116,19 @@ class ShardPlan:
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """The columns that trials are told apart by."""
+        """The columns that define the cells."""
         return ("label", *self.keep)
 
     @property
     def turn(self) -> Turn:
-        """What is done to every score."""
+        """The transformation applied to every score."""
         if not self.turned:
             return ""
         return "complement" if self.options.score_kind == "probability" else "sign"
 
     @property
     def fingerprint(self) -> str:
-        """A hash of every setting: tallies with the same one are of one kind, whoever counted them.
+        """A hash of every setting: tallies with the same fingerprint can be merged, whichever engine counted them.
 
         >>> ShardPlan(ReadSpec()).fingerprint == ShardPlan(ReadSpec(), engine="duckdb").fingerprint
         True
@@ -135,19 +143,19 @@ class ShardPlan:
 
 @dataclass(frozen=True)
 class Question:
-    """What is counted of one table whose columns are known. An engine compiles it (`to polars`, `to SQL`).
+    """What to count in one table whose columns are known. An engine compiles it (to polars, to SQL).
 
-    columns      our names and those of the table: `score`, what the cells and the ids need
-    cells        what trials are told apart by, `label` first; texts, and empty text where there is no value
-    identity     the columns that name a trial; none where the table has no ids
-    constants    cells that no column tells: the name of a system, the target
-    rename       values of cells put in other words: (column, ((from, to), …))
-    turn         what makes a higher score mean the positive class; done before anything below
-    nan          scores that are NaN or null: `refuse` (counted as NaN, so that whoever asked finds them), `drop`, or
+    columns      our names and those of the table: `score`, and what the cells and the ids need
+    cells        the columns that define the cells, `label` first; texts, and empty text for a missing value
+    identity     the columns that identify a trial; empty if the table has no ids
+    constants    cells that are not in a column: the name of a system, the target
+    rename       replacements for the values of cells: (column, ((from, to), …))
+    turn         makes a higher score mean the positive class; applied before everything below
+    nan          scores that are NaN or null: `refuse` (counted as NaN, so that the caller finds them), `drop`, or
                  `worst`: −inf for labels in `positive`, inf for others
-    positive     the words of the positive class, where `nan` or decisions need them
-    threshold    where `decision` is a cell and this is given: '1' where score >= threshold, else '0'
-    count        the column that says how many trials a row stands for; None: one
+    positive     the words of the positive class, if `nan` or decisions need them
+    threshold    if `decision` is a cell and this is given: '1' where score >= threshold, else '0'
+    count        the column with the number of trials in each row; None: one
     """
 
     columns: Mapping[str, str]
@@ -166,9 +174,9 @@ class Question:
 class Window:
     """The trials that a pass counts, and how finely.
 
-    bits     of the keys that they are counted by: `EXACT`, or fewer for bins
-    ranges   the scores, as ascending ranges (first, last) with both ends included; None: all
-    cuts     scores at which bins are cut in two
+    bits     number of key bits to count by: `EXACT`, or fewer for bins
+    ranges   the scores, as ascending ranges (first, last) including both ends; None: all
+    cuts     scores at which bins are split
     """
 
     bits: int = EXACT
@@ -177,16 +185,16 @@ class Window:
 
     @cached_property
     def mark(self) -> str:
-        """A hash of it, for the fingerprint of what it is counted by."""
+        """A hash of the window, for the fingerprint of the tallies made with it."""
         return "+" + hashlib.sha256(repr(self).encode()).hexdigest()[:8]
 
 
 # ----------------------------------------------------------------------
-# Who makes the passes: an executor is any callable `run(function, arguments) -> results, in the order of the arguments`.
+# Executors run the passes: any callable `run(function, arguments) -> results, in the order of the arguments`.
 #
-# `function` is a module-level function and each entry of `arguments` a tuple of picklable values, so that a pass may be
-# made in another process or on another machine. Results must come in order, and each as soon as it and those before it
-# are there: the caller merges and forgets them, and that is what keeps the memory bounded.
+# `function` is a module-level function and each entry of `arguments` a tuple of picklable values, so that a pass may
+# run in another process or on another machine. Results must come in order, each as soon as it and those before it are
+# ready: the caller merges and then discards them, and this keeps the memory bounded.
 
 T = TypeVar("T")
 
@@ -195,11 +203,11 @@ class Executor(Protocol):
     """Calls a function with each of several tuples of arguments."""
 
     def __call__(self, function: Callable[..., T], arguments: Sequence[tuple[Any, ...]], /) -> Iterator[T]:
-        """The results, in the order of the arguments."""
+        """Yield the results, in the order of the arguments."""
 
 
 def sequential(function: Callable[..., T], arguments: Sequence[tuple[Any, ...]]) -> Iterator[T]:
-    """One call after the other, here. Polars uses every core inside a call, so this is the way on one machine.
+    """Make one call after the other in this process; best on one machine, as polars uses every core inside a call.
 
     >>> list(sequential(divmod, [(7, 2), (9, 4)]))
     [(3, 1), (2, 1)]
@@ -209,19 +217,19 @@ def sequential(function: Callable[..., T], arguments: Sequence[tuple[Any, ...]])
 
 
 def shares_disk(run: Executor) -> bool:
-    """Whether what a pass writes into a folder is there for whoever asked for the pass: not so on a cluster."""
+    """Return whether files that a pass writes are visible to the caller; this is not so on a cluster."""
     return run is sequential or isinstance(run, Processes)
 
 
 class Processes:
-    """Calls in processes of their own: for many small shards, whose reading one process cannot spread over the cores."""
+    """Makes the calls in separate processes: for many small shards, which one process cannot spread over the cores."""
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
 
     def __call__(self, function: Callable[..., T], arguments: Sequence[tuple[Any, ...]]) -> Iterator[T]:
-        """The results in order; no more calls are under way than there are workers, so few results wait."""
-        # A fork of a process in which polars has started its threads can hang: processes begin afresh.
+        """Yield the results in order; at most as many calls run as there are workers, so few results wait in memory."""
+        # Forking a process in which polars has started its threads can hang, so processes are spawned.
         with ProcessPoolExecutor(self.workers, mp_context=get_context("spawn")) as pool:
             waiting: deque[Future[T]] = deque()
             for given in arguments:
@@ -233,22 +241,22 @@ class Processes:
 
 
 # ----------------------------------------------------------------------
-# Files that are read several times must be the same each time.
+# Files that are read several times must not change in between.
 
 
 @dataclass(frozen=True)
 class Stamps:
-    """Sizes and times of files, as they were when the work began."""
+    """Sizes and modification times of files when the work began."""
 
     noted: dict[str, tuple[int, int] | None]
 
     @classmethod
     def of(cls, shards: Sequence[Shard]) -> Stamps:
-        """As they are now."""
+        """Return the stamps of the files as they are now."""
         return cls({shard.path: _stamp(shard.path) for shard in shards})
 
     def refuse_changes(self) -> None:
-        """Refuse where a file was written to since."""
+        """Refuse files that were written to since."""
         changed = [path for path, stamp in self.noted.items() if _stamp(path) != stamp]
         if changed:
             raise DataError(f"{changed[0]} changed while it was read; evaluate again when nobody writes to it")
@@ -263,24 +271,24 @@ def _stamp(path: str) -> tuple[int, int] | None:
 
 
 # ----------------------------------------------------------------------
-# The tally of a shard: how many of its trials have which score, cell by cell. It serialises, and merges exactly.
+# The tally of a shard: how many of its trials have each score, per cell. It can be serialised, and merges exactly.
 #
-# A cell is a combination of the label's word and the values of the columns that are kept (codec, decision …). Counts are
-# whole numbers, so merging is exact and in any order the same; a tally knows which shards and which settings it is of, so
-# that a shard counted twice, or in another way than the others, is found.
+# A cell is a combination of the label word and the values of the kept columns (codec, decision …). Counts are whole
+# numbers, so merging is exact and independent of order. A tally records its shards and settings, so that a shard
+# counted twice, or with different settings, is found.
 
 Cell = tuple[str, ...]
 Counts = NDArray[np.int64]
 FORMAT: Final = 2
 MOST_CELLS: Final = 200_000
-"""Combinations of slices (and units) that are counted apart; each costs a kilobyte or so, whatever it holds."""
+"""The limit on combinations of slices (and units); each costs about a kilobyte, whatever it holds."""
 LOWEST: Final = keys_of([-np.inf])[0]
 ZERO: Final = keys_of([0.0])[0]
 
 
 @dataclass(frozen=True)
 class ShardFact:
-    """A file that was counted: its name, the hash of its bytes (empty in a second pass), its size, and what was recognised."""
+    """A counted file: its name, hash (empty in a second pass), size, and what was recognised."""
 
     name: str
     sha256: str
@@ -291,19 +299,19 @@ class ShardFact:
 
 @dataclass(frozen=True, eq=False)
 class Binned:
-    """Bins (or whole keys), ascending, and how many trials each holds; None: one each."""
+    """Bins (or whole keys), ascending, and the number of trials in each; None: one each."""
 
     bins: Keys
     counts: Counts | None = None
 
     @property
     def total(self) -> int:
-        """How many trials."""
+        """The number of trials."""
         return len(self.bins) if self.counts is None else int(self.counts.sum())
 
     @property
     def each(self) -> Counts:
-        """How many trials each bin holds."""
+        """The number of trials in each bin."""
         return np.ones(len(self.bins), dtype=np.int64) if self.counts is None else self.counts
 
 
@@ -312,15 +320,15 @@ NOTHING: Final = Binned(np.zeros(0, dtype=np.uint64))
 
 @dataclass(frozen=True, eq=False)
 class ShardTally:
-    """What one pass over some shards found.
+    """The result of one pass over some shards.
 
-    plan        fingerprint of the plan that it was made by (`ShardPlan.fingerprint`, and the window of a second pass)
-    names       the columns that cells are told apart by, `label` first
+    plan        fingerprint of the plan (`ShardPlan.fingerprint`, and the window of a second pass)
+    names       the columns that define the cells, `label` first
     shards      the files that were counted
     cells       bins and counts of each cell
-    ids         hashes of all ids, in any order, where the plan asks for them and they are not in ascending order anyway
-    findings    what the door found wrong; where there are any, the counts are of no use
-    noted       what the door counted: trials dropped or given a score (`on-nan`)
+    ids         hashes of all ids, in any order, if the plan asks for them and the ids do not ascend anyway
+    findings    the faults found; if there are any, the counts must not be used
+    noted       counts of what was done while reading: trials dropped or given a score (`on-nan`)
     """
 
     plan: str
@@ -333,12 +341,12 @@ class ShardTally:
 
     @property
     def n(self) -> int:
-        """How many trials."""
+        """The number of trials."""
         return sum(cell.total for cell in self.cells.values())
 
     @property
     def content(self) -> str:
-        """SHA-256 over what was counted: cells, counts and what was noted, but neither names nor places of files."""
+        """SHA-256 over what was counted: cells, counts and notes, but neither names nor paths of files."""
         about = {"names": self.names, "cells": sorted(self.cells), "noted": dict(self.noted)}
         return hashlib.sha256(
             (artifacts.digest(about) + artifacts.digest_of_arrays(self._arrays())).encode()
@@ -356,7 +364,7 @@ class ShardTally:
         return arrays
 
     def to_bytes(self) -> bytes:
-        """The tally as a file holds it: a zip of arrays and a JSON header with a digest over everything."""
+        """Return the tally in its file format: a zip of arrays and a JSON header with a digest over everything."""
         arrays = self._arrays()
         header = {
             "format": FORMAT,
@@ -375,13 +383,14 @@ class ShardTally:
 
     @classmethod
     def from_bytes(cls, data: bytes, file: str = "the tally") -> ShardTally:
-        """A tally from its bytes.
+        """Read a tally from its bytes.
 
         Raises
         ------
         DataError
-            `tally-format`: another version; `malformed-tally`: a field or an array is not of the form;
-            `edited-artifact`: the content is not what was counted; `oversized-archive`, `unreadable-file`: no archive.
+                `tally-format`: another version; `malformed-tally`: a field or an array has the wrong form;
+                `edited-artifact`: the content does not match its digest; `oversized-archive`, `unreadable-file`: not a
+                valid archive.
         """
         arrays = artifacts.load_arrays(data, "tally", file)
         try:
@@ -414,7 +423,7 @@ class ShardTally:
 
 @dataclass(frozen=True)
 class _Header:
-    """What the header of a tally says."""
+    """The fields of a tally's header."""
 
     format: int
     plan: str
@@ -428,7 +437,7 @@ class _Header:
 
 
 def _whole(array: NDArray[Any] | None, kind: type[Any], file: str) -> Any:
-    """An array of a tally, flat and of its type."""
+    """Return an array of a tally, checked to be flat and of its type."""
     if array is not None and (array.ndim != 1 or array.dtype != kind):
         raise DataError(
             f"{file} holds {array.dtype} of shape {array.shape} where flat {np.dtype(kind)} belong; count its shard again",
@@ -438,7 +447,7 @@ def _whole(array: NDArray[Any] | None, kind: type[Any], file: str) -> Any:
 
 
 def _binned(arrays: Mapping[str, NDArray[Any]], i: int, file: str) -> Binned:
-    """Bins and counts of a cell: bins ascending, counts of at least one trial each."""
+    """Return bins and counts of a cell, checked: bins ascend, and each count is at least one."""
     bins = _whole(arrays.get(f"bins{i}"), np.uint64, file)
     counts = _whole(arrays.get(f"counts{i}"), np.int64, file)
     sound = bins is not None and bool((bins[1:] > bins[:-1]).all())
@@ -448,9 +457,9 @@ def _binned(arrays: Mapping[str, NDArray[Any]], i: int, file: str) -> Binned:
 
 
 def merge_tallies(tallies: Iterable[ShardTally]) -> ShardTally:
-    """One tally of all shards. Different settings and a shard that is there twice are refused.
+    """Merge the tallies of all shards. Different settings and repeated shards are refused.
 
-    Two files with the same bytes are one shard given twice: their trials would count double.
+    Two files with the same bytes are one shard given twice: their trials would be counted twice.
     """
     merged: ShardTally | None = None
     waiting: list[ShardTally] = []
@@ -459,7 +468,8 @@ def merge_tallies(tallies: Iterable[ShardTally]) -> ShardTally:
         _refuse_mixture(merged or (waiting[0] if waiting else None), tally)
         waiting.append(tally)
         held += sum(len(cell.bins) for cell in tally.cells.values())
-        # Merging sorts: it is put off until there is as much to merge as there is already.
+        # Merging sorts everything, so it waits until the new part is more than twice as large as the merged one: the
+        # size then at least triples with each merge, and a few merges are enough for any number of shards.
         if held > 2 * (0 if merged is None else sum(len(cell.bins) for cell in merged.cells.values())):
             merged, waiting, held = _merge([merged, *waiting] if merged else waiting), [], 0
     if waiting:
@@ -495,7 +505,7 @@ def _merge(parts: list[ShardTally]) -> ShardTally:
     keys = sorted({cell for part in parts for cell in part.cells})
     cells = {cell: merge_binned([part.cells[cell] for part in parts if cell in part.cells]) for cell in keys}
     ids = [part.ids for part in parts if part.ids is not None]
-    ids = ids if len(ids) == len(parts) else []  # hashes of some are of no use
+    ids = ids if len(ids) == len(parts) else []  # hashes of only some shards are of no use
     noted: dict[str, int] = {}
     for part in parts:
         for name, count in part.noted.items():
@@ -507,7 +517,7 @@ def _merge(parts: list[ShardTally]) -> ShardTally:
 
 
 def merge_binned(parts: list[Binned]) -> Binned:
-    """The same bins counted together.
+    """Add up the counts of equal bins.
 
     >>> a, b = Binned(np.array([1, 4], dtype=np.uint64)), Binned(np.array([4, 9], dtype=np.uint64))
     >>> merge_binned([a, b]).bins.tolist(), merge_binned([a, b]).each.tolist()
@@ -527,10 +537,10 @@ def merge_binned(parts: list[Binned]) -> Binned:
 
 
 def cells_of_counts(answer: pl.DataFrame, cells: Sequence[str], window: Window) -> dict[Cell, Binned]:
-    """What an engine has counted, as the cells of a tally. Rows may come in any order, and rows of one group add up.
+    """Convert an engine's answer to the cells of a tally. Rows may come in any order; rows of one group add up.
 
-    `answer` has the columns `cells`, then `score` or, of bins, `place` (and `part` where there are cuts); and `n`, or
-    none where each row is one trial.
+    `answer` has the columns `cells`, then `score` or, for bins, `place` (and `part` if there are cuts); and `n`, unless
+    each row is one trial.
 
     >>> answer = pl.DataFrame({"label": ["a", "b", "a"], "score": [1.0, -0.0, 0.5], "n": [2, 1, 3]})
     >>> {cell: binned.each.tolist() for cell, binned in cells_of_counts(answer, ["label"], Window()).items()}
@@ -549,8 +559,8 @@ def cells_of_counts(answer: pl.DataFrame, cells: Sequence[str], window: Window) 
 
 
 def binned_by(code: NDArray[Any], keys: Keys, counts: Counts | None, n: int) -> list[Binned]:
-    """Keys counted apart by a code from 0 to n − 1; `counts` says how many trials each stands for (None: one)."""
-    order = np.argsort(code.astype(np.uint16) if n < 2**16 else code, kind="stable")  # radix, for small ones
+    """Count keys separately for each code from 0 to n − 1; `counts` is the number of trials per key (None: one)."""
+    order = np.argsort(code.astype(np.uint16) if n < 2**16 else code, kind="stable")  # radix sort for 16-bit codes
     ends = np.cumsum(np.bincount(code, minlength=n))
     found: list[Binned] = []
     for at in np.split(order, ends[:-1]):
@@ -564,7 +574,7 @@ def binned_by(code: NDArray[Any], keys: Keys, counts: Counts | None, n: int) -> 
 
 
 def bins_from_places(place: NDArray[Any], window: Window, part: NDArray[Any] | None = None) -> Keys:
-    """The lowest key of each bin, told by the highest bits of its scores as they are, and by how many cuts it has passed."""
+    """Return the lowest key of each bin, from the highest bits of its scores and the number of cuts passed."""
     raw, sign = place.astype(np.uint64), np.uint64(1 << (window.bits - 1))
     bins = np.where(raw < sign, raw | sign, ~raw & np.uint64((1 << window.bits) - 1))
     lowest: Keys = np.maximum(first_key(bins, window.bits), LOWEST)  # below −inf there are only NaNs
@@ -575,12 +585,12 @@ def bins_from_places(place: NDArray[Any], window: Window, part: NDArray[Any] | N
 
 
 def _cell_codes(answer: pl.DataFrame, cells: Sequence[str]) -> tuple[NDArray[np.int64], list[Cell]]:
-    """The number of each row's cell, and the cells."""
+    """Return the number of each row's cell, and the cells."""
     places = [(codes, texts) for codes, texts in (text_codes(answer[name].cast(pl.String)) for name in cells)]
     code, size = combined((codes, len(texts)) for codes, texts in places)
     if size <= 1 << 20:
         row = np.full(size, -1, dtype=np.int64)
-        row[code] = np.arange(len(code))  # of the rows of a cell the last one
+        row[code] = np.arange(len(code))  # the last row of each cell
         held = np.flatnonzero(row >= 0)
         number = np.zeros(size, dtype=np.int64)
         number[held] = np.arange(len(held))
@@ -598,7 +608,7 @@ def _cell_codes(answer: pl.DataFrame, cells: Sequence[str]) -> tuple[NDArray[np.
 
 
 def ranges_of(first: Keys, last: Keys) -> tuple[tuple[float, float], ...]:
-    """Ranges of keys as ranges of scores.
+    """Convert ranges of keys to ranges of scores.
 
     >>> ranges_of(keys_of([-1.0]), keys_of([0.0]) - np.uint64(1))  # nothing between the lowest number above 0 and 0
     ((-1.0, -5e-324),)
@@ -610,7 +620,7 @@ def ranges_of(first: Keys, last: Keys) -> tuple[tuple[float, float], ...]:
 
 
 def truncated(keys: Keys, bits: int, cuts: tuple[float, ...]) -> Keys:
-    """The lowest key of each key's bin; a cut begins a bin of its own.
+    """Return the lowest key of each key's bin; a cut begins a new bin.
 
     >>> truncated(keys_of([1.0, 1.3, 1.4]), 14, (1.35,)) == keys_of([1.0, 1.25, 1.35])
     array([ True,  True,  True])
@@ -624,7 +634,7 @@ def truncated(keys: Keys, bits: int, cuts: tuple[float, ...]) -> Keys:
 
 
 def counted(keys: Keys) -> Binned:
-    """Ascending keys with repeats, counted."""
+    """Count ascending keys with repeats."""
     if len(keys) < 2:
         return Binned(keys)
     first = np.append(True, keys[1:] != keys[:-1])
@@ -635,21 +645,21 @@ def counted(keys: Keys) -> Binned:
 
 
 def ordered(keys: Keys) -> Keys:
-    """Keys in ascending order; polars sorts long arrays in half the time."""
+    """Sort keys in ascending order; polars sorts long arrays in half the time."""
     if len(keys) < 2**16:
         return np.sort(keys)
     return pl.Series(keys).sort().to_numpy()
 
 
 # ----------------------------------------------------------------------
-# The seal on the tallies of one run: each knows how many they are, so that none can be left out unnoticed.
+# The seal on the tallies of one run: each records how many there are, so that a missing one is noticed.
 
 RUN: Final = "run"
 PARTS: Final = "parts"
 
 
 def sealed(tallies: Sequence[ShardTally]) -> list[ShardTally]:
-    """The tallies of one finished run, each with the run's digest and how many shards it has."""
+    """Return the tallies of one finished run, each with the run's digest and its number of shards."""
     shards = sorted(shard.sha256 for tally in tallies for shard in tally.shards)
     seal = {RUN: _digest(shards), PARTS: len(shards)}
     return [
@@ -659,7 +669,7 @@ def sealed(tallies: Sequence[ShardTally]) -> list[ShardTally]:
 
 
 def refuse_missing(merged: ShardTally) -> None:
-    """Refuse what lacks a part of a run, and what was never sealed since its run has not ended."""
+    """Refuse tallies that lack a part of their run, and unsealed ones, whose run has not ended."""
     for shard in merged.shards:
         if RUN not in shard.facts:
             raise IncompleteRun(
@@ -685,25 +695,25 @@ def refuse_missing(merged: ShardTally) -> None:
 
 
 def _digest(shards: Sequence[str]) -> str:
-    """SHA-256 over the digests of all shards of a run, in whatever order."""
+    """Return SHA-256 over the digests of all shards of a run, independent of order."""
     return hashlib.sha256("".join(sorted(shards)).encode()).hexdigest()
 
 
 # ----------------------------------------------------------------------
-# The scores of cells, all of them in memory as keys: what `measure` reads its tallies from where everything was kept.
+# The scores of cells, all in memory as keys: the source of tallies for `measure` if every score was kept.
 
 SPARSE = 4
-"""Scores with fewer repeats than this on average are written out one by one: sorting them is the quicker way."""
+"""Scores with fewer repeats than this on average are written out one by one: sorting them is faster."""
 
 
 @dataclass(frozen=True, eq=False)
 class ExactCells:
-    """Cells of which every score is known."""
+    """Cells whose scores are all known."""
 
     binned: Sequence[Binned]
 
     def tally(self, positive: Rows, negative: Rows) -> Tally:
-        """The scores of some positive and some negative cells, counted together."""
+        """Return the scores of some positive and some negative cells, counted together."""
         classes = self.classes(positive, negative)
         if classes is not None:
             return Tally.of_sorted(scores_of(classes[0]), scores_of(classes[1]))
@@ -713,14 +723,14 @@ class ExactCells:
         return Tally(scores_of(keys), *(_below(keys, side) for side in sides))
 
     def steps(self, positive: Rows, negative: Rows) -> Steps:
-        """What the AUC of some cells and its variance need."""
+        """Return what the AUC of some cells and its variance need."""
         classes: Any = self.classes(
             positive, negative
-        )  # keys stand in the order of the scores, and that is all it needs
+        )  # keys have the order of the scores, and the AUC needs only the order
         return Steps.of_tally(self.tally(positive, negative)) if classes is None else Steps.of_classes(*classes)
 
     def classes(self, positive: Rows, negative: Rows) -> tuple[Keys, Keys] | None:
-        """The keys of both classes, ascending, each as often as it occurs; None where they repeat much."""
+        """Return the keys of both classes, ascending, with repeats; None if they repeat often."""
         sides = self._sides(positive, negative)
         total, held = (sum(f(b) for side in sides for b in side) for f in (lambda b: b.total, lambda b: len(b.bins)))
         return (_in_order(sides[0]), _in_order(sides[1])) if total <= SPARSE * held else None
@@ -731,14 +741,14 @@ class ExactCells:
 
 @dataclass(frozen=True, eq=False)
 class Resident:
-    """Cells of which every score is known, asked for windows of them as if they had to be fetched."""
+    """Cells whose scores are all known, with the interface of fetching windows of them."""
 
     plan: str
     names: tuple[str, ...]
     cells: Mapping[Cell, Binned]
 
     def __call__(self, window: Window) -> ShardTally:
-        """The trials in a window."""
+        """Return the trials in a window."""
         found = {cell: self._within(binned, window) for cell, binned in self.cells.items()}
         return ShardTally(self.plan, self.names, (), {cell: b for cell, b in found.items() if len(b.bins)})
 
@@ -752,7 +762,7 @@ class Resident:
 
 
 def coarsened(binned: Binned, cuts: tuple[float, ...]) -> Binned:
-    """The same trials by the coarsest bins."""
+    """Return the same trials in the coarsest bins."""
     starts = np.append(0, np.flatnonzero(np.diff(binned.bins >> np.uint64(EXACT - COARSE))) + 1)
     starts = np.unique(np.append(starts, np.searchsorted(binned.bins, keys_of(list(cuts))) if cuts else []))
     starts = starts[starts < len(binned.bins)].astype(np.intp)
@@ -761,7 +771,7 @@ def coarsened(binned: Binned, cuts: tuple[float, ...]) -> Binned:
 
 
 def summed(keys: Keys, counts: Counts | None) -> Binned:
-    """Ascending keys with repeats, their counts added up."""
+    """Add up the counts of ascending keys with repeats."""
     if counts is None or not len(keys):
         return counted(keys)
     starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
@@ -769,29 +779,31 @@ def summed(keys: Keys, counts: Counts | None) -> Binned:
 
 
 def _below(keys: Keys, side: Binned) -> Counts:
-    """How many trials of a side have one of the `i` lowest keys, for every i."""
+    """Return, for every i, how many trials of a side have one of the `i` lowest keys."""
     counts = np.zeros(len(keys) + 1, dtype=np.int64)
     np.add.at(counts, 1 + np.searchsorted(keys, side.bins), side.each)
     return np.cumsum(counts, out=counts)
 
 
 def _in_order(side: Sequence[Binned]) -> Keys:
-    """Every key as often as it occurs, ascending."""
+    """Return every key as often as it occurs, ascending."""
     keys = [b.bins if b.counts is None else np.repeat(b.bins, b.counts) for b in side]
     if len(keys) < 2:
         return keys[0] if keys else np.zeros(0, dtype=np.uint64)
-    return np.sort(np.concatenate(keys), kind="stable")  # it finds the runs that are in order already, and merges them
+    # a stable sort finds the runs that are already sorted, and merges them
+    return np.sort(np.concatenate(keys), kind="stable")
 
 
 # ----------------------------------------------------------------------
-# Runs whose trials all have one and the same score: bins cannot tell, so it is looked up where one bin holds all.
+# Runs whose trials all have the same score: bins cannot show this, so the score is looked up if one bin holds all
+# trials.
 
 CLOSER: Final = 44
-"""Bits that are looked at before all are: scores that agree in these have few values."""
+"""Bits that are compared before all are: scores that agree in these have few distinct values."""
 
 
 def single_scores(tally: ShardTally, plan: ShardPlan, fetch: Callable[[Window], ShardTally]) -> dict[Cell, float]:
-    """The score of each run that has no other one, by the values of its run columns; `tally` holds bins."""
+    """Return the score of each run that has only one, by the values of its run columns; `tally` holds bins."""
     runs: dict[Cell, list[Cell]] = {}
     for cell in sorted(tally.cells):
         runs.setdefault(cell[1 : 1 + len(plan.options.runs)], []).append(cell)
@@ -806,7 +818,7 @@ def single_scores(tally: ShardTally, plan: ShardPlan, fetch: Callable[[Window], 
 
 
 def _only(tally: ShardTally, cells: Sequence[Cell]) -> int | None:
-    """The one bin of some cells; None where there are several."""
+    """Return the only bin of some cells; None if there are several."""
     held: Mapping[Cell, object] = tally.cells
     bins = {int(key) for cell in cells if cell in held for key in tally.cells[cell].bins[:2]}
     return bins.pop() if len(bins) == 1 else None

@@ -1,4 +1,4 @@
-"""Shards read piece by piece: the same cells as the reader gives."""
+"""Read shards in pieces, with the same cells as the in-memory reader."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ from hitmiss.io.tables import frame_of, look_at_text
 from hitmiss.outofcore.plan import Shard
 
 # ----------------------------------------------------------------------
-# Even text with plain numbers, parsed at once: what nearly every score file is.
+# Even text with plain numbers, parsed directly: the form of nearly every score file.
 
 
 def parsed_text(shape: Shape, data: bytes, has_header: bool, picks: Mapping[str, int]) -> pl.DataFrame | None:
-    """The columns of even text with scores that are plain numbers; None where the careful way must be gone."""
+    """Return the columns of even text whose scores are plain numbers; None if the careful path is needed."""
     separator = shape.separator.encode()
     if shape.names is not None or b'"' in data or "score" not in picks or data.endswith(b"\n\n"):
         return None
@@ -69,7 +69,7 @@ def parsed_text(shape: Shape, data: bytes, has_header: bool, picks: Mapping[str,
         )
     except pl.exceptions.PolarsError:
         return None
-    # Where all columns are read polars refuses long rows itself, and short ones show as an empty last field.
+    # If all columns are read, polars itself refuses long rows, and short rows show as an empty last field.
     is_even = len(positions) == shape.width or data.count(separator) == (frame.height + has_header) * (shape.width - 1)
     if not frame.height or not is_even:
         return None
@@ -80,17 +80,17 @@ def parsed_text(shape: Shape, data: bytes, has_header: bool, picks: Mapping[str,
 
 
 # ----------------------------------------------------------------------
-# A shard read piece by piece: the same cells as the door reads, never more of them at a time than a few hundred thousand.
+# A shard read in pieces: the same cells as the in-memory reader, at most a few hundred thousand at a time.
 
 BLOCK: Final = 2**22
 """Bytes of text that are read at a time: more would not stay in the cache."""
 LONGEST: Final = 2**26
-"""Bytes after which a line is none: a packed one may unfold without an end."""
+"""The maximum length of a line in bytes: a compressed line could expand without end."""
 ROWS: Final = 2**19
 """Rows of a Parquet file that are read at a time."""
 HEAD: Final = 2**17
 PACKED: Final = 6
-"""How many times a packed text is longer unpacked, roughly."""
+"""How much longer a compressed text becomes, roughly."""
 CONSTANT: Final = -1
 """The position of a column that the file does not have: the name of the system."""
 BOM: Final = b"\xef\xbb\xbf"
@@ -125,11 +125,11 @@ class Meter:
         self.bytes = 0
 
     def read(self, n: int = -1) -> bytes:
-        """Some bytes."""
+        """Read some bytes."""
         return self._noted(self._file.read(n))
 
     def readline(self, n: int = -1) -> bytes:
-        """The bytes up to the next line end, at most `n`."""
+        """Read the bytes up to the next line end, at most `n`."""
         return self._noted(self._file.readline(n))
 
     def _noted(self, data: bytes) -> bytes:
@@ -150,7 +150,7 @@ class Meter:
 
 
 def open_shard(shard: Shard, options: ReadSpec, ledger: Ledger, role: Role = "both") -> Opened:
-    """Look at the beginning of a file and recognise its columns, as the door does."""
+    """Look at the beginning of a file and recognise its columns, like the in-memory reader."""
     options = options.for_key if role == "key" else options
     if str(shard.path) == STDIN:
         what = "stdin can be read once, and streaming may read a file twice"
@@ -166,21 +166,21 @@ def open_shard(shard: Shard, options: ReadSpec, ledger: Ledger, role: Role = "bo
 
 
 def _of_one_system(match: Match, system: str) -> Match:
-    """One system's scores as the scores, and its name as the run."""
+    """Return a match with one system's scores as the scores, and its name as the run."""
     column = SYSTEM_PREFIX + system
     picks = {name: at for name, at in match.picks.items() if not name.startswith(SYSTEM_PREFIX)}
-    if column in match.picks:  # else the caller is told: see `looking`
+    if column in match.picks:  # otherwise the absence is reported later: see `keyed`
         picks["score"] = match.picks[column]
     return replace(match, picks={**picks, SYSTEM: CONSTANT}, theirs={**match.theirs, "score": system})
 
 
 def rows_of_parquet(path: str) -> int:
-    """How many rows a Parquet file says that it has."""
+    """Return the number of rows that a Parquet file declares."""
     return int(pl.scan_parquet(path, glob=False).select(pl.len()).collect().item())
 
 
 def trials_expected(opened: Sequence[Opened]) -> int:
-    """About how many trials there are: what Parquet files say, and texts by their size."""
+    """Estimate the number of trials: from the row counts of Parquet files, and from the size of texts."""
     return sum(rows_of_parquet(o.shard.path) if o.is_parquet else _lines_expected(o) for o in opened)
 
 
@@ -229,7 +229,7 @@ def _unpacked(file: Meter, path: str) -> Meter | gzip.GzipFile:
 
 
 def damaged_parquet(name: str, error: Exception, ledger: Ledger) -> Exception:
-    """The finding that a Parquet file cannot be read; to be raised."""
+    """Return the finding that a Parquet file cannot be read, to be raised."""
     what = f"the Parquet file is damaged ({str(error).splitlines()[0]})"
     return ledger.stop("unreadable-file", what, "make or fetch it again", [Place(name)])
 
@@ -255,7 +255,7 @@ def _utf8(data: bytes, name: str, lines_before: int, ledger: Ledger) -> bytes:
 
 
 def digest(path: str) -> tuple[str, int]:
-    """The hash of a file's bytes, and how many there are."""
+    """Return the hash and the number of a file's bytes."""
     with Meter(path) as meter:
         while meter.read(HEAD * 8):
             pass
@@ -264,33 +264,33 @@ def digest(path: str) -> tuple[str, int]:
 
 @dataclass
 class Read:
-    """A reading under way: what was read so far, for the record and for progress."""
+    """A reading in progress: what was read so far, for the record and for progress reports."""
 
     rows: int = 0
     bytes: int = 0
     sha256: str = ""
 
     def begin(self) -> None:
-        """From the beginning."""
+        """Start from the beginning."""
         self.rows, self.bytes, self.sha256 = 0, 0, ""
 
 
 @dataclass(frozen=True)
 class Piece(Table):
-    """Some rows. Where they are `is_parsed`, the scores are numbers; `again` reads the same rows as the door does."""
+    """Some rows. If `is_parsed`, the scores are numbers; `again` reads the same rows like the in-memory reader."""
 
     is_parsed: bool = False
     again: Callable[[Ledger], Table] | None = None
 
     def careful(self, ledger: Ledger) -> Table:
-        """The rows as the door reads them."""
+        """Return the rows as the in-memory reader reads them."""
         return self if self.again is None else self.again(ledger)
 
 
 def pieces(
     opened: Opened, picks: Mapping[str, int], read: Read, ledger: Ledger, quick: bool = False
 ) -> Iterator[Piece]:
-    """The columns `picks` (our name -> position) of a shard, piece by piece; every row once, in order."""
+    """Yield the columns `picks` (our name -> position) of a shard in pieces; every row once, in order."""
     own = {name: at for name, at in picks.items() if at != CONSTANT}
     parts = _of_parquet(opened, own, read, ledger) if opened.is_parquet else _of_text(opened, own, read, ledger, quick)
     for piece in parts:
@@ -299,7 +299,7 @@ def pieces(
 
 
 def _with_system(piece: Piece, system: str | None) -> Piece:
-    """Rows with the name of their system beside them."""
+    """Return rows with the name of their system added."""
     again = piece.again
     named = replace(piece, frame=_named(piece, system).frame)
     return named if again is None else replace(named, again=lambda ledger: _named(again(ledger), system))
@@ -325,7 +325,7 @@ def _of_parquet(opened: Opened, picks: Mapping[str, int], read: Read, ledger: Le
 
 
 def _sound(frames: Iterator[pl.DataFrame], name: str, ledger: Ledger) -> Iterator[pl.DataFrame]:
-    """The frames; a page of a Parquet file that cannot be read is a fault of the file."""
+    """Yield the frames; an unreadable page of a Parquet file is a fault of the file."""
     try:
         yield from frames
     except pl.exceptions.PolarsError as error:
@@ -347,14 +347,14 @@ def _of_text(opened: Opened, picks: Mapping[str, int], read: Read, ledger: Ledge
                 yield Piece(table.name, table.frame, table.first_line, table.lines)
                 lines += block.count(b"\n")
             read.bytes = meter.bytes
-        while meter.read(HEAD):  # what stands behind an archive belongs to the file too
+        while meter.read(HEAD):  # bytes after the end of the archive are part of the file's hash too
             pass
         read.sha256, read.bytes = meter.sha256, meter.bytes
 
 
 @dataclass(frozen=True, eq=False)
 class _Again:
-    """A block of text, to be read as the door does."""
+    """A block of text that can be read again by the in-memory reader."""
 
     opened: Opened
     data: bytes
@@ -371,14 +371,14 @@ class _Again:
 
 
 def _blocks(text: Meter | gzip.GzipFile, name: str, ledger: Ledger) -> Iterator[bytes]:
-    """Whole lines, many at a time; a line end inside quotes ends nothing."""
+    """Yield whole lines, many at a time; a line end inside quotes does not end a line."""
     is_first = True
     while True:
         try:
             data = text.read(BLOCK)
             if data and not data.endswith(b"\n"):
                 data += text.readline(LONGEST)
-            while len(data) < LONGEST and b'"' in data and data.count(b'"') % 2:  # a quoted field goes on
+            while len(data) < LONGEST and b'"' in data and data.count(b'"') % 2:  # a quoted field continues
                 more = text.readline(LONGEST)
                 if not more:
                     break
@@ -403,7 +403,7 @@ def _table(
 
 
 def _of_json(shape: Shape, data: bytes, picks: Mapping[str, int], match: Match, ledger: Ledger) -> Table:
-    """JSON lines: by polars where its reading is surely the door's, else line by line."""
+    """Read JSON lines: with polars if the result surely equals that of the in-memory reader, else line by line."""
     assert shape.names is not None
     wanted = {ours: shape.names[at] for ours, at in picks.items()}
     quick = _quick_json(data, wanted, match)
@@ -440,7 +440,7 @@ def _quick_json(data: bytes, wanted: Mapping[str, str], match: Match) -> pl.Data
 
 
 def _moved(table: Table, lines: int) -> Table:
-    """The same rows that many lines further down."""
+    """Return the same rows with line numbers increased by `lines`."""
     if not lines:
         return table
     if table.lines is not None:
@@ -449,25 +449,25 @@ def _moved(table: Table, lines: int) -> Table:
 
 
 # ----------------------------------------------------------------------
-# Files that only a plug-in's reader understands, streamed: as Parquet files of the same names for as long as it takes.
+# Files that need a plug-in's reader, streamed: temporarily converted to Parquet files of the same names.
 
 
 @dataclass(frozen=True)
 class Plugged:
-    """What is to be counted, how it is read, and which file each one was made from (by the hash of what was made)."""
+    """What to count, how to read it, and the original file of each (by the hash of the converted file)."""
 
     scores: Any
     options: ReadSpec
     made_from: Mapping[str, Source] = field(default_factory=dict)
 
     def named(self, header: Header) -> Header:
-        """A header whose sources are the files themselves."""
+        """Return a header whose sources are the original files."""
         return replace(header, sources=tuple(self.made_from.get(s.sha256, s) for s in header.sources))
 
 
 @contextmanager
 def plugged(scores: Any, options: ReadSpec, scratch: str | None) -> Iterator[Plugged]:
-    """The files of a plug-in's reader as tables in a folder made in `scratch`; other files as they are."""
+    """Convert files of a plug-in's reader to tables in a folder made in `scratch`; leave other files unchanged."""
     reader = registry.find("reader", options.layout) if options.layout is not None else None
     if not callable(reader):
         yield Plugged(scores, options)

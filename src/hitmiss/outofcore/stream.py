@@ -1,4 +1,4 @@
-"""From shards to Results: the evaluation of files that need not fit into memory."""
+"""From shards to Results: evaluate files that need not fit into memory."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ from hitmiss.stats.intervals import Steps
 from hitmiss.stats.sketch import LEVELS, condense, heavy_bins, leaves, opened, thresholds
 
 # ----------------------------------------------------------------------
-# Counted shards to trials as `measure` takes them: labels understood, the header written, oddities noted.
+# From counted shards to trials for `measure`: interpret labels, write the header, note unusual data.
 
 
 def assemble(
     tally: ShardTally, plan: ShardPlan, how: str = "stream", singles: Mapping[Cell, float] = MappingProxyType({})
 ) -> TalliedTrials:
-    """The trials of a merged tally; where it holds bins, they stand for the scores until those are fetched.
+    """Return the trials of a merged tally; bins represent the scores until the scores are fetched.
 
     `how` they were counted goes into the header's choices, and so into the signature. `singles`: see `single_scores`.
     """
@@ -86,7 +86,7 @@ def assemble(
 
 
 def _read_words(tally: ShardTally, plan: ShardPlan) -> Reading:
-    """What the labels of all shards mean, understood together."""
+    """Interpret the labels of all shards together."""
     options = plan.options
     words = sorted({cell[0] for cell in tally.cells})
     reading = understand(words, options.positive, options.negative, options.positive_value)
@@ -126,7 +126,7 @@ def _header(tally: ShardTally, plan: ShardPlan, reading: Reading, notes: tuple[s
     choices = [f"{name}({n})" for name, n in sorted(tally.noted.items())]
     if plan.turned:
         choices.append(f"higher:{reading.negative}")
-    first = {s.sha256: s for s in reversed(tally.shards)}.values()  # of several systems in a file the first
+    first = {s.sha256: s for s in reversed(tally.shards)}.values()  # for several systems in one file, the first
     shards = [s for s in tally.shards if s in first]
     files = [{"name": s.name, "sha256": s.sha256, "rows": s.rows, "bytes": s.bytes, **s.facts} for s in shards]
     return Header(
@@ -148,7 +148,7 @@ def _header(tally: ShardTally, plan: ShardPlan, reading: Reading, notes: tuple[s
 
 
 def _unpaired(tally: ShardTally) -> Iterator[str]:
-    """What the door says of files without ids."""
+    """Yield the reader's notes about files without ids."""
     first = tally.shards[0]
     if first.facts.get("has_ids") is False:
         yield f"{first.name}: unpaired, it has no ids; rows are numbered, and cannot be matched with other files"
@@ -157,7 +157,7 @@ def _unpaired(tally: ShardTally) -> Iterator[str]:
 def _notes(
     order: Sequence[Cell], binned: Sequence[Binned], plan: ShardPlan, reading: Reading, singles: Mapping[Cell, float]
 ) -> Iterator[str]:
-    """What the door says about trials that are sound but odd (see `io.notes`)."""
+    """Yield the reader's notes about trials that are valid but unusual (see `io.reader.note_oddities`)."""
     if plan.turned:
         how = "1 - p" if plan.options.score_kind == "probability" else "their sign changed"
         yield f"a higher score meant {reading.negative} in the file: the scores were turned round ({how})"
@@ -172,7 +172,7 @@ def _notes(
 
 
 def _runs(order: Sequence[Cell], binned: Sequence[Binned], plan: ShardPlan) -> Iterator[tuple[Cell, str, list[Binned]]]:
-    """The cells of each run, and how a note begins that is about it; systems in the order in which they were named."""
+    """Yield the cells of each run, and the beginning of notes about it; systems in the order they were named."""
     names = plan.options.runs
     groups: dict[Cell, list[Binned]] = {(system,): [] for system in plan.options.score_columns if len(names) == 1}
     for cell, own in zip(order, binned, strict=True):
@@ -199,7 +199,10 @@ def _score_notes(binned: Sequence[Binned], plan: ShardPlan, single: float | None
 
 
 def _count_at(binned: Sequence[Binned], score: float) -> int:
-    """How many trials have this score. Bins of the infinities, of 0 and (for probabilities) of 1 hold nothing else."""
+    """Return how many trials have this score.
+
+    The bins of the infinities, of 0 and (for probabilities) of 1 hold only that one score.
+    """
     key = keys_of([score])[0]
     total = 0
     for b in binned:
@@ -210,44 +213,44 @@ def _count_at(binned: Sequence[Binned], score: float) -> int:
 
 
 # ----------------------------------------------------------------------
-# Cells of which only bins of scores were counted, and what is fetched so that every figure is that of the scores.
+# Cells of which only bins were counted, and what is fetched so that every figure is that of the exact scores.
 #
-# 1  A rehearsal of the measurement tells which samples will be asked for (`Rehearsal`).
+# 1  A rehearsal of the measurement shows which samples will be requested (`Rehearsal`).
 # 2  Bins that hold too much of a sample are counted again, finer (`refine`).
-# 3  The scores of leaves in which a crossing or a least cost can lie are fetched (`fetch`).
-# 4  Figures that need every score (AUC, Cllr, PAV) are read as the scores pass by, a stretch at a time (see `sums`).
+# 3  The scores of leaves that may contain a crossing or a minimum cost are fetched (`fetch_open`).
+# 4  Figures that need every score (AUC, Cllr, PAV) are computed from a stream of the scores, in stretches (see `sums`).
 
 Fetch = Callable[[Window], ShardTally]
-"""Makes a second pass over all shards and merges what it finds."""
+"""Makes a second pass over all shards and merges the results."""
 TIED: Final = 32
-"""A bin of so many bits that is still heavy is probably one score that many trials share: its scores are fetched."""
+"""A bin with this many bits that is still heavy is probably one score with many trials: its scores are fetched."""
 NO_KEYS: Final[Keys] = np.zeros(0, dtype=np.uint64)
 ROW_BYTES: Final = 96
-"""What a fetched score costs while it is worked on: its key, twice more while it is sorted, and its place in a tally."""
+"""The memory per fetched score: its key, two copies while sorting, and its entry in a tally."""
 
 
 @dataclass(frozen=True, eq=False)
 class Rehearsal:
-    """Stands in for the scores while `measure` is rehearsed, and remembers which samples were asked for."""
+    """Replaces the scores while `measure` is rehearsed, and records which samples are requested."""
 
     cells: ExactCells
     asked: dict[SampleKey, Tally] = field(default_factory=dict)
 
     def tally(self, positive: Rows, negative: Rows) -> Tally:
-        """The bins of some cells as if they were scores."""
+        """Return the bins of some cells as if they were scores."""
         key = _key(positive, negative)
         if key not in self.asked:
             self.asked[key] = self.cells.tally(positive, negative)
         return self.asked[key]
 
     def steps(self, positive: Rows, negative: Rows) -> Steps:
-        """The same for an AUC."""
+        """Return the same for an AUC."""
         return Steps.of_tally(self.tally(positive, negative))
 
 
 @dataclass(frozen=True, eq=False)
 class CoarseCells:
-    """Cells with scores where they matter and bins elsewhere, and the figures that needed every score."""
+    """Cells with exact scores where they matter and bins elsewhere, and the figures that needed every score."""
 
     cells: ExactCells
     forms: tuple[Form, ...]
@@ -255,10 +258,10 @@ class CoarseCells:
     areas: Mapping[SampleKey, Steps] = field(default_factory=dict)
     tied: Mapping[SampleKey, float] = field(default_factory=dict)
     resident: ExactCells | None = None
-    """All scores, where they are there."""
+    """All scores, if they are in memory."""
 
     def tally(self, positive: Rows, negative: Rows) -> Tally:
-        """The tally of some cells, short, with its figures."""
+        """Return the tally of some cells, shortened, with its figures."""
         short = condense(self.cells.tally(positive, negative), self.forms)
         key = _key(positive, negative)
         tied = self.tied.get(key)
@@ -267,7 +270,7 @@ class CoarseCells:
         return ReadTally(short.score, short.positives, short.negatives, self.figures.get(key, {}), tied)
 
     def steps(self, positive: Rows, negative: Rows) -> Steps:
-        """The area under the curve of some cells; of their bins where nothing depends on its digits."""
+        """Return the steps of the AUC of some cells; from their bins if nothing depends on its exact value."""
         found = self.areas.get(_key(positive, negative))
         if found is None and self.resident is not None:
             return self.resident.steps(positive, negative)
@@ -285,7 +288,9 @@ def refine(
     fetch: Fetch,
     cuts: tuple[float, ...] = (),
 ) -> tuple[list[Binned], Mapping[SampleKey, Tally]]:
-    """Bins that are heavy in some sample counted again by finer bins, level by level; and the tallies of the samples."""
+    """Count bins that are heavy in some sample again by finer bins, level by level; also return the tallies."""
+    # Only heavy bins are split further: a light bin holds few trials, so fetching it whole (see `fetch_open`) is cheap. The
+    # number of bins therefore stays small at every level, although the bins of the last level are single scores.
     for bits, finer in pairwise(LEVELS):
         wanted: dict[int, list[Keys]] = {}
         for (positive, negative), tally in asked.items():
@@ -297,6 +302,8 @@ def refine(
         width = np.uint64((1 << (EXACT - bits)) - 1)
         firsts = {row: np.unique(np.concatenate(keys)) for row, keys in wanted.items()}
         ranges = {row: (keys, keys | width) for row, keys in firsts.items()}
+        # A bin that is still heavy after several levels is probably one score with many trials: more levels would not split
+        # it, so the exact scores are counted at once.
         is_tied = bits >= TIED
         every = ranges_of(*_union(list(ranges.values()), binned))
         binned = _replaced(binned, cells, ranges, fetch(Window(EXACT if is_tied else finer, every, cuts)))
@@ -318,17 +325,18 @@ def fetch_open(
     fetch: Fetch,
     memory: int,
 ) -> list[Binned]:
-    """The scores of leaves in which a crossing or a least cost of a sample or its replicates can lie."""
+    """Fetch the scores of leaves that may contain a crossing or a minimum cost of a sample or its replicates."""
     found: dict[int, list[tuple[Keys, Keys]]] = {}
     for (positive, negative), tally in asked.items():
         starts, lowest = leaves(tally, thresholds(forms))
         is_open = opened(tally, starts, forms)
         first = keys_of(lowest)
         last = np.append(first[1:], np.uint64(2**64 - 1)) - np.uint64(1)
-        # A leaf ends with its bin, not where the next one begins: in between another sample may have trials.
+        # A leaf ends with its bin, not where the next leaf begins: another sample may have trials in between.
         last = np.minimum(last, _end_of_bin(first))
         for row in (*positive, *negative):
             found.setdefault(row, []).append((first[is_open], last[is_open]))
+    # Checked before fetching: the bins already show how many trials lie in the ranges.
     ranges = {row: _union(parts) for row, parts in found.items()}
     rows = sum(_held(binned[row], *ends) for row, ends in ranges.items())
     if rows * ROW_BYTES > memory:
@@ -343,7 +351,7 @@ def fetch_open(
 
 
 def _in_turns(binned: Sequence[Binned], ranges: Sequence[tuple[Keys, Keys]], most: int) -> Iterator[tuple[Keys, Keys]]:
-    """All ranges together, cut into parts with about so many trials each: a pass fetches those of all cells alike."""
+    """Split all ranges into parts with about `most` trials each: one pass fetches a part for all cells together."""
     first, last = _union(ranges, binned)
     if not len(first):
         return
@@ -354,18 +362,18 @@ def _in_turns(binned: Sequence[Binned], ranges: Sequence[tuple[Keys, Keys]], mos
 
 
 def _within(ends: tuple[Keys, Keys], low: np.uint64, high: np.uint64) -> tuple[Keys, Keys]:
-    """The ranges that lie between two keys: where they are fetched in turns, a range belongs to one turn."""
+    """Return the ranges between two keys: if ranges are fetched in turns, each range belongs to one turn."""
     chosen = (ends[0] >= low) & (ends[1] <= high)
     return ends[0][chosen], ends[1][chosen]
 
 
 def needs_whole(forms: Sequence[Form]) -> bool:
-    """Whether some form needs every score, and not for its order alone."""
+    """Return whether some form needs every score, and not only their order."""
     return any(f.every_score and not f.is_area for f in forms)
 
 
 def needs_every_score(source: CoarseCells, samples: Iterable[SampleKey], forms: Sequence[Form]) -> bool:
-    """Whether a figure, or a warning with a figure in it, cannot do with the scores that were fetched."""
+    """Return whether a figure, or a warning that quotes one, needs more than the scores that were fetched."""
     if any(f.every_score for f in forms):
         return True
     for positive, negative in samples:
@@ -379,7 +387,7 @@ def needs_every_score(source: CoarseCells, samples: Iterable[SampleKey], forms: 
 def _replaced(
     binned: Sequence[Binned], cells: Sequence[Cell], ranges: Mapping[int, tuple[Keys, Keys]], fetched: ShardTally
 ) -> list[Binned]:
-    """What lies in the ranges of a cell taken out, and what was fetched of it put in its place."""
+    """Replace the content of the ranges of a cell by what was fetched for them."""
     out = []
     for row, cell in enumerate(cells):
         own, (first, last) = binned[row], ranges.get(row, (NO_KEYS, NO_KEYS))
@@ -400,12 +408,12 @@ def _joined(parts: Sequence[Binned]) -> Binned:
 
 
 def _end_of_bin(first: Keys) -> Keys:
-    """The last key of the coarsest bin that each key lies in."""
+    """Return the last key of the coarsest bin that contains each key."""
     return first_key(bins_of(first, COARSE), COARSE) | np.uint64((1 << (EXACT - COARSE)) - 1)
 
 
 def _union(parts: Sequence[tuple[Keys, Keys]], binned: Sequence[Binned] = ()) -> tuple[Keys, Keys]:
-    """Ranges that overlap as one; given the bins of all trials, also those with no trial between them."""
+    """Merge overlapping ranges; given the bins of all trials, also merge ranges with no trial between them."""
     first, last = (np.concatenate([NO_KEYS, *(p[i] for p in parts)]) for i in (0, 1))
     order = np.argsort(first, kind="stable")
     first, last = first[order], np.maximum.accumulate(last[order])
@@ -430,13 +438,13 @@ def _held(binned: Binned, first: Keys, last: Keys) -> int:
 
 
 # ----------------------------------------------------------------------
-# From shards to Results: the evaluation of files that need not fit into memory, by the engine that measures in memory.
+# From shards to Results: files that need not fit into memory, evaluated by the same engine as in-memory trials.
 
 MEMORY: Final = 10**9
 BYTES_A_TRIAL: Final = 56
-"""What a trial costs where every score is kept: its key, the tallies of all and of its slice, and what sorting takes."""
+"""The memory per trial if every score is kept: its key, the tallies of all trials and of its slice, and sorting."""
 UNIT_BYTES: Final = 200
-"""The same where units are drawn: beside it the trials in the order of their scores, each with its unit."""
+"""The same if units are resampled: also the trials in the order of their scores, each with its unit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -460,13 +468,36 @@ def evaluate_streamed(
     design: Design | None = None,
     **asked: object,
 ) -> Streamed:
-    """As `evaluate`, for files that need not fit into memory.
+    """Evaluate like `evaluate`, for files that need not fit into memory.
 
-    `scores` is a path, a pattern or a list of these; the files carry their labels, or `key` does. `memory` bounds (in
-    bytes) what is kept of them; what does not fit is put on disk for a while, in a folder made in `scratch`. `engine`
-    counts a shard: polars or duckdb. `run` makes the passes over the shards: here one after the other, or any executor of
-    the same shape. Whoever counts, the figures are the same to the last bit. `design` is what is asked;
-    keywords instead of it are those of `Design.of`: metrics, by, gap, threshold, bootstrap, unit, seed, level, interval.
+    Parameters
+    ----------
+    scores
+        A path, a pattern or a list of these. The files hold their labels unless `key` is given.
+    protocol
+        What to measure; see `evaluate`.
+    run
+        Runs the passes over the shards: one after the other by default, or any executor of the same form.
+    engine
+        Counts a shard: `polars` or `duckdb`.
+    memory
+        Bound (in bytes) on what is kept of the files; the rest is temporarily written to disk.
+    scratch
+        The folder in which the temporary folder is made.
+    key
+        The files with the labels, if the score files do not have them.
+    reading
+        How to read the files, as a spec or its fields.
+    design
+        What is asked for.
+    **asked
+        Instead of `design`, the keywords of `Design.of`: metrics, by, gap, threshold, bootstrap, unit, seed, level,
+        interval.
+
+    Returns
+    -------
+    Streamed
+        The figures, equal to the last bit for every engine and executor, and the counted trials.
     """
     design = design or asked_design(protocol, asked)
     said = read_options(design.protocol, reading)
@@ -480,7 +511,7 @@ def evaluate_streamed(
 
 @dataclass(frozen=True)
 class _Means:
-    """What an evaluation is made with: who makes the passes, who counts, how much memory, which folder for a while."""
+    """The resources of an evaluation: executor, engine, memory limit and temporary folder."""
 
     run: Executor
     engine: str
@@ -496,7 +527,7 @@ def _evaluate(
     chosen, threshold = design.protocol, design.threshold
     wanted = list(design.metrics) or list(chosen.metrics if chosen else ())
     finished = open_finished(scores, reads)
-    if finished is not None:  # a run folder stands for the table inside it
+    if finished is not None:  # a run folder is read through the table inside it
         scores, reads = finished.table, finished.options
     units = design.unit if design.bootstrap else ()
     columns = list(dict.fromkeys((*asked_columns(design), *reads.where)))
@@ -542,7 +573,7 @@ def _evaluate(
 
 
 def _as_run_says(trials: TalliedTrials, run: FinishedRun) -> TalliedTrials:
-    """The trials of a run folder, with what the run tells of itself in their header."""
+    """Return the trials of a run folder, with what the run records about itself in their header."""
     head = trials.header
     told = replace(head, notes=(*run.notes, *head.notes), choices=(*run.choices, *head.choices), coverage=run.coverage)
     return replace(trials, header=told)
@@ -550,7 +581,7 @@ def _as_run_says(trials: TalliedTrials, run: FinishedRun) -> TalliedTrials:
 
 @dataclass(frozen=True)
 class _Rehearsing:
-    """A measurement that is made for nothing but to see which samples it asks for."""
+    """A measurement made only to see which samples it requests."""
 
     design: Design
 
@@ -573,7 +604,10 @@ class _Fetching:
 
 
 def keep_cells(tally: ShardTally, options: ReadSpec, *, is_first: bool = True) -> tuple[ShardTally, list[str]]:
-    """The cells that `where` keeps, and what the signature says of it: trials are counted by its columns, then chosen."""
+    """Return the cells that `where` keeps, and its entry in the signature.
+
+    Trials are first counted by the columns of `where`, then selected.
+    """
     cells, said = tally.cells, list[str]()
     for name, values in options.where.items():
         column = find(name, tally.names) or name
@@ -599,13 +633,14 @@ def _sharpened(
     stretches: Stretches,
     rehearse: Callable[[TalliedTrials], None],
 ) -> TalliedTrials:
-    """Trials as bins, with the scores on which the figures of a measurement depend: fetched, or picked from all."""
+    """Return trials as bins, with the exact scores that decide the figures: fetched, or picked from all scores."""
     assert isinstance(trials.scored, ExactCells)
     resident = trials.scored if isinstance(fetch, Resident) else None
     binned = list(trials.scored.binned)
     cuts = sketch.thresholds(forms)
     if resident is not None:
         binned = [coarsened(b, cuts) for b in binned]
+    # The rehearsal runs the whole measurement on bins; its figures are thrown away, only the requested samples matter.
     stage = Rehearsal(ExactCells(binned))
     rehearse(replace(trials, scored=stage))
     binned, asked = refine(binned, cells, stage.asked, fetch, cuts)
@@ -618,7 +653,7 @@ def _sharpened(
 
 
 def asked_forms(wanted: Sequence[str], protocol: Protocol | None, options: ReadSpec) -> list[Form]:
-    """The forms of the metrics that will be measured on scores."""
+    """Return the forms of the metrics that will be measured on scores."""
     found: list[Form] = []
     for text in wanted:
         spec, entry, _ = resolve(text)
@@ -632,27 +667,28 @@ def asked_forms(wanted: Sequence[str], protocol: Protocol | None, options: ReadS
 
 
 def read_options(protocol: Protocol | None, reading: ReadSpec | Mapping[str, object] | None) -> ReadSpec:
-    """What the caller says about the files, by a spec or its fields, over what the protocol says."""
+    """Return the caller's reading options, a spec or its fields, applied over those of the protocol."""
     said = reading if isinstance(reading, ReadSpec) else ReadSpec().changed(**(reading or {}))
     return (said.over(protocol.read) if protocol else said).with_own_names()
 
 
 def asked_design(protocol: str | Path | Protocol | None, asked: Mapping[str, Any]) -> Design:
-    """A design from keywords."""
+    """Return a design from keywords."""
     return Design.of(**asked, protocol=find_protocol(protocol) if protocol is not None else None)
 
 
 def asked_columns(design: Design) -> list[str]:
-    """The columns that groupings, the gap and units need."""
+    """Return the columns that groupings, the gap and units need."""
     gap_columns = [design.gap.column] if isinstance(design.gap, Gap) else []
-    units = () if design.unit == ("item",) and not design.bootstrap else design.unit  # a misspelt one is refused anyway
+    # a misspelt unit is refused anyway
+    units = () if design.unit == ("item",) and not design.bootstrap else design.unit
     derived = design.protocol.expressions(design.metrics) if design.protocol else ()
     across = [c for one in derived for term in one.terms for c in term.columns]
     return list(dict.fromkeys([*(c for grouping in design.groupings for c in grouping), *gap_columns, *units, *across]))
 
 
 def too_many_for_units(units: Sequence[str], expected: int) -> UsageError:
-    """Why units cannot be drawn."""
+    """Return the error that units cannot be resampled, with the reason."""
     return UsageError(
         f"drawing whole units of {', '.join(units)} needs every score at once, and there are about {expected:,} trials; raise "
         f"--memory to {expected * UNIT_BYTES / 1e9 + 0.1:.1f}GB, or leave --unit out",
@@ -661,13 +697,13 @@ def too_many_for_units(units: Sequence[str], expected: int) -> UsageError:
 
 
 def _needs_columns(text: str) -> bool:
-    """Whether a metric looks at more of each trial than its score and its decision."""
+    """Return whether a metric uses more of each trial than its score and its decision."""
     _, entry, settings = resolve(text)
     return form_of(entry, settings).kind == "columns"
 
 
 def refuse_what_needs_trials(design: Design, wanted: Sequence[str], columns: Sequence[str], options: ReadSpec) -> None:
-    """One sentence for what cannot be told from counts."""
+    """Refuse, in one sentence, what cannot be computed from counts."""
     protocol = design.protocol
     if not wanted:
         raise UsageError(
@@ -693,7 +729,7 @@ def refuse_what_needs_trials(design: Design, wanted: Sequence[str], columns: Seq
             code="too-many-values",
         )
     unread = ["match"] if options.match == "stem" else []
-    if options.where:  # what is left out is counted all the same, so that these would tell of it, too
+    if options.where:  # trials that `where` leaves out are counted too, so these figures would include them
         unread += [name for name in ("allow_missing", "on_nan") if name in options.said]
     if unread:
         raise UsageError(
@@ -718,7 +754,7 @@ def refuse_what_needs_trials(design: Design, wanted: Sequence[str], columns: Seq
 def kept_columns(
     opened: Opened, wanted: Sequence[str], columns: Sequence[str], threshold: float | None, options: ReadSpec
 ) -> tuple[str, ...]:
-    """The columns that cells are told apart by: runs, target and decision where they matter, slices."""
+    """Return the columns that define the cells: runs, target and decision where they matter, slices."""
     has_decision = threshold is not None or "decision" in opened.match.picks
     asks = any("decision" in find_metric(parse(text).name).columns for text in wanted)
     others = ["target"] if "target" in opened.match.picks else []
@@ -727,10 +763,10 @@ def kept_columns(
 
 
 def _count(shards: Sequence[Shard], plan: ShardPlan, run: Executor, memory: int) -> tuple[ShardTally, Covering | None]:
-    """All shards counted, each id once; and what they cover of the key, where there is one."""
+    """Count all shards, each id once; return also how much of the key they cover, if there is one."""
     tally = merge_tallies(_told(run(first_pass, [(shard, plan) for shard in shards]), len(shards), "shards counted"))
     if tally.findings:
-        ledger = Ledger(list(joined(tally.findings)))  # one finding of a kind, whichever shard it stands in
+        ledger = Ledger(list(joined(tally.findings)))  # one finding per kind, over all shards
         raise ledger.error()
     covering = settle_coverage(tally, shards, plan, run) if plan.key is not None else None
     if covering is None:
@@ -739,7 +775,7 @@ def _count(shards: Sequence[Shard], plan: ShardPlan, run: Executor, memory: int)
 
 
 def _told(tallies: Iterator[ShardTally], total: int, what: str) -> Iterator[ShardTally]:
-    """The tallies as they come; each is a part of the whole, whose own rows are told where they are counted here."""
+    """Yield the tallies with progress reports, one part per tally; rows are reported where they are counted here."""
     with shared.step(what, total):
         while True:
             with shared.part():

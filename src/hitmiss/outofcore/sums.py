@@ -1,4 +1,4 @@
-"""Figures that need every score, read while the scores pass by in ascending order."""
+"""Figures that need every score, computed while the scores are streamed in ascending order."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ from hitmiss.stats.forms import Form, Passing
 from hitmiss.stats.intervals import Steps, standing, whole_sum
 
 # ----------------------------------------------------------------------
-# The AUC and its variance, read while the scores pass by in ascending order (other figures: `stats.forms.Passing`).
+# The AUC and its variance, computed while the scores are streamed in ascending order (others: `stats.forms.Passing`).
 #
-# The scores of a sample come as tallies of one stretch after the other. Sums are added in the very order in which they are
-# added in memory, so that the figures are the same to the last bit.
+# The scores of a sample come as tallies of one stretch after the other. Sums are added in exactly the same order as in
+# memory, because floating-point addition depends on the order: this makes the figures equal to the last bit.
 
 
 @dataclass(eq=False)
 class Pairs:
-    """Pairs in the right order, counted in whole numbers; and the spread of the shares around a guess of their mean."""
+    """Correctly ordered pairs, counted in whole numbers; and the spread of the shares around a guess of their mean."""
 
     n_positive: int
     n_negative: int
@@ -58,13 +58,15 @@ class Pairs:
     moments: Floats = field(default_factory=lambda: np.zeros(4))
 
     def add(self, part: Tally) -> None:
-        """The next stretch of scores."""
+        """Add the next stretch of scores."""
         p0, q0 = self.below
         p, q = part.positives.astype(np.int64) + p0, part.negatives.astype(np.int64) + q0
         gained, lost = part.positive_counts, part.negative_counts
         under, over = q[:-1] + q[1:], p[:-1] + p[1:]
         self.twice += int(whole_sum(gained.astype(np.int64), under))
         self.tied += int((gained + lost)[(gained > 0) & (lost > 0)].sum())
+        # Moments are taken around a guess of the mean: the variance below subtracts two sums, and around 0 these would be
+        # large and nearly equal, so that most digits cancel.
         right = (0.5 / max(self.n_negative, 1)) * under - self.guess
         wrong = (1.0 - self.guess) - (0.5 / max(self.n_positive, 1)) * over
         for i, (counts, share) in enumerate(((gained, right), (lost, wrong))):
@@ -73,7 +75,7 @@ class Pairs:
         self.below = int(p[-1]), int(q[-1])
 
     def add_classes(self, positive: Keys, negative: Keys) -> None:
-        """The next stretch, given as the keys of each class, ascending: only the positives are gone through."""
+        """Add the next stretch, given as ascending keys of each class: only the positives are looped over."""
         p0, q0 = self.below
         held, below, upto = standing(positive, negative)
         under, tied = below + upto + 2 * q0, upto - below
@@ -91,11 +93,11 @@ class Pairs:
 
     @property
     def tied_mass(self) -> float:
-        """Share of trials whose score both classes have."""
+        """The share of trials whose score occurs in both classes."""
         return self.tied / max(self.n_positive + self.n_negative, 1)
 
     def steps(self) -> Steps:
-        """What is asked of an AUC: its value to the last bit, and its variance."""
+        """Return the AUC, exact to the last bit, and its variance."""
         return KnownSteps.of(self)
 
 
@@ -105,7 +107,7 @@ class KnownSteps(Steps):
 
     @classmethod
     def of(cls, pairs: Pairs) -> KnownSteps:
-        """From counted pairs."""
+        """Make it from counted pairs."""
         nothing = np.zeros(0, dtype=np.int64)
         made = cls(nothing, nothing, nothing, pairs.n_positive, pairs.n_negative, True)
         total = pairs.n_positive * pairs.n_negative
@@ -126,16 +128,16 @@ def _variance(pairs: Pairs) -> float:
 
 
 # ----------------------------------------------------------------------
-# Figures that need every score (AUC, Cllr, Brier, PAV), for all samples of a measurement while the scores pass by.
+# Figures that need every score (AUC, Cllr, Brier, PAV), for all samples of a measurement in one stream of scores.
 
 SampleKey = tuple[tuple[int, ...], tuple[int, ...]]
-"""A sample by its cells: the positive ones, and the negative ones."""
+"""A sample, given by its positive and its negative cells."""
 PIECE: Final = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """What needed every score, sample by sample."""
+    """The figures that needed every score, per sample."""
 
     figures: Mapping[SampleKey, Mapping[Form, float]] = field(default_factory=dict)
     areas: Mapping[SampleKey, Steps] = field(default_factory=dict)
@@ -148,7 +150,7 @@ def read_sums(
     forms: Sequence[Form],
     stretches: Callable[[Sequence[Binned]], Iterator[list[Binned]]],
 ) -> Sums:
-    """The figures of all samples. `stretches` gives the scores of all cells, a stretch of them after the other."""
+    """Compute the figures of all samples. `stretches` yields the scores of all cells, one stretch after the other."""
     readers: dict[SampleKey, tuple[dict[Form, Passing], Pairs]] = {}
     for key, tally in asked.items():
         n1, n0 = int(tally.n_positive), int(tally.n_negative)
@@ -177,34 +179,34 @@ def _read(part: ExactCells, key: SampleKey, own: Mapping[Form, Passing], pairs: 
 
 
 def _in_pieces(tally: Tally) -> Iterator[Tally]:
-    """A tally as several, from low to high, so that what is computed from it stays small."""
+    """Split a tally into several, from low to high, so that intermediate arrays stay small."""
     for start in range(0, len(tally.score), PIECE):
         p, q = (c[start : start + PIECE + 1] for c in (tally.positives, tally.negatives))
         yield Tally(tally.score[start : start + PIECE], p - p[0], q - q[0])
 
 
 # ----------------------------------------------------------------------
-# Every score of all shards once more, in ascending order, a stretch at a time.
+# Every score of all shards once more, in ascending order, one stretch at a time.
 #
-# Where the passes share a disk with us, one of them puts the scores there in parts by their range, and each part is read
-# once: two readings, however many trials there are. Elsewhere a pass a stretch brings its scores here.
+# If the passes share a disk with this process, one pass writes the scores there, partitioned by range, and each part is
+# read once: two readings, however many trials there are. Otherwise one pass per stretch transfers its scores here.
 
 STRETCH_BYTES: Final = 96
-"""What a score costs while its stretch is worked on: its key, copies of it while it is sorted, and its place in tallies."""
+"""The memory per score of a stretch: its key, copies of it while sorting, and its entries in tallies."""
 MOST: Final = 1000
-"""Parts; each is a file for every shard."""
+"""The maximum number of parts; each is one file per shard."""
 DISK_BYTES: Final = 13
-"""What a score takes on disk: itself, the number of its cell, and what the file says about them."""
+"""The disk space per score: the score, the number of its cell, and the overhead of the file."""
 SPARE: Final = 1.05
-"""How much more than what will be written must be free."""
+"""The factor by which free disk space must exceed what will be written."""
 CHANGED: Final = "the files changed while they were read; evaluate them again when nobody writes to them"
 
 
 @dataclass(frozen=True)
 class Stretches:
-    """The scores of shards, stretch by stretch: `Stretches(…)(binned)` gives the scores of each cell, from low to high.
+    """The scores of shards in stretches: `Stretches(…)(binned)` yields the scores of each cell, from low to high.
 
-    `scratch` is the folder in which a folder for a while is made.
+    `scratch` is the folder in which the temporary folder is made.
     """
 
     shards: Sequence[Shard]
@@ -215,7 +217,7 @@ class Stretches:
     scratch: str | None = None
 
     def __call__(self, binned: Sequence[Binned]) -> Iterator[list[Binned]]:
-        """All stretches; `binned` tells how many trials lie where. Close it where it is left before its end."""
+        """Yield all stretches; `binned` says how many trials lie where. Close the generator if it is left early."""
         n = sum(b.total for b in binned)
         first = firsts_of(binned, max(self.memory // STRETCH_BYTES, n // MOST, 1))
         found = self._from_disk(first, n) if shares_disk(self.run) else self._fetched(first)
@@ -223,6 +225,7 @@ class Stretches:
         for part in shared.each(range(len(first)), "reading sums over all scores"):
             cells = next(found)
             held += sum(b.total for b in cells)
+            # The first pass knows how many trials there are: another number means that a file has changed since.
             if held > n or (part + 1 == len(first) and held < n):
                 raise DataError(CHANGED)
             yield cells
@@ -262,7 +265,7 @@ class Stretches:
 
 
 def firsts_of(binned: Sequence[Binned], rows: int) -> Keys:
-    """The lowest keys of stretches with about so many trials each; a stretch begins where a bin does.
+    """Return the lowest keys of stretches with about `rows` trials each; a stretch begins at the start of a bin.
 
     >>> b = Binned(np.array([5, 7, 9], dtype=np.uint64), np.array([4, 4, 4]))
     >>> firsts_of([b], 8).tolist(), firsts_of([b], 100).tolist()
@@ -278,7 +281,7 @@ def firsts_of(binned: Sequence[Binned], rows: int) -> Keys:
 
 @contextmanager
 def scratch_folder(within: str | None, size: int) -> Iterator[str]:
-    """A new folder with room for so many bytes, gone afterwards, whatever happens (but for kill −9).
+    """Make a folder with room for `size` bytes; it is always removed afterwards, except after kill −9.
 
     `within` is the folder that it is made in; None: the system's folder for temporary files (TMPDIR).
     """

@@ -1,4 +1,4 @@
-"""Tables that live in a warehouse: the counts as SQL for many dialects, asked of Spark, DuckDB and others."""
+"""Tables in a warehouse: the counting question as SQL in many dialects, run by Spark, DuckDB and others."""
 
 from __future__ import annotations
 
@@ -51,15 +51,15 @@ from hitmiss.outofcore.stream import (
 )
 
 # ----------------------------------------------------------------------
-# The counting question as one SQL statement, for tables that live in a warehouse and need not leave it.
+# The counting question as one SQL statement, for tables in a warehouse, which do not have to leave it.
 #
-# The statement is made once (`statements`, in the dialect of DuckDB); sqlglot, a compiler of SQL dialects, writes it for
-# the others. Names are quoted in all of them, so any name of a column does.
+# The statement is made once, in DuckDB's dialect; sqlglot, a SQL dialect compiler, translates it. Names are quoted in
+# every dialect, so a column may have any name.
 
 PLAIN: Final = "duckdb"
 DIALECTS: Final = (PLAIN, "bigquery", "databricks", "postgres", "snowflake", "spark", "trino")
 FILES: Final = ("databricks", "spark")
-"""Dialects beside DuckDB's in which a statement can read files by their path."""
+"""Dialects, besides DuckDB's, in which a statement can read files by path."""
 
 
 def statement(
@@ -84,8 +84,9 @@ def statement(
     score, label
         The table's columns with the score and the label.
     step
-        Count scores rounded down to multiples of 1/step (a power of two, so that rounding is exact), for tables with
-        more distinct scores than one wants to carry away.
+            Count scores rounded down to multiples of 1/step (a power of two, so that rounding is exact), for tables
+            with
+            too many distinct scores to transfer.
 
     Returns
     -------
@@ -95,7 +96,7 @@ def statement(
     Raises
     ------
     UsageError
-        For an unknown dialect, a step that is no power of two, files where the dialect reads tables alone.
+            For an unknown dialect, a step that is not a power of two, or files if the dialect reads only tables.
 
     Examples
     --------
@@ -119,7 +120,7 @@ def statement(
 
 
 def repeats_statement(table: str, item: str, *, dialect: str = PLAIN) -> str:
-    """The ids that a table has more than once, or that are empty: none, or the counts are of no use.
+    """Return SQL for the ids that are repeated or empty; unless there are none, the counts cannot be used.
 
     >>> print(repeats_statement("trials", "utt"))
     SELECT "utt" AS "item", COUNT(*) AS "n" FROM "trials" GROUP BY "utt" HAVING COUNT(*) > 1 OR COALESCE(CAST("utt" AS VARCHAR), '') = ''
@@ -129,7 +130,7 @@ def repeats_statement(table: str, item: str, *, dialect: str = PLAIN) -> str:
 
 
 def compiled(plain: str, dialect: str, step: int | None = None, *, pretty: bool = False) -> str:
-    """A statement of DuckDB's in another dialect, and about rounded scores where there is a step."""
+    """Translate a DuckDB statement into another dialect; with a step, scores are rounded."""
     if dialect == PLAIN and step is None:
         return plain
     sqlglot = _sqlglot()
@@ -140,7 +141,7 @@ def compiled(plain: str, dialect: str, step: int | None = None, *, pretty: bool 
 
 
 def source_of(table: str, dialect: str = PLAIN) -> str:
-    """A table by its name (`schema.table` too), or files by their path, in DuckDB's SQL."""
+    """Return a table given by name (`schema.table` too), or files given by path, in DuckDB's SQL."""
     is_path = "/" in table or table.endswith(".parquet")
     if not is_path:
         return ".".join(quoted(part) for part in table.split("."))
@@ -152,8 +153,10 @@ def source_of(table: str, dialect: str = PLAIN) -> str:
 
 
 def _round(sqlglot: ModuleType, tree: Any, step: int) -> None:
-    """Put the scores of a statement on a grid. From 2⁵³ steps on a double lies on it by itself (and Spark's FLOOR, which
-    gives a 64-bit number, would not)."""
+    """Round the scores of a statement down to a grid.
+
+    From 2⁵³ steps on, every double lies on the grid already (and Spark's FLOOR, which returns 64 bits, would overflow).
+    """
     [score] = [one for one in tree.find_all(sqlglot.exp.Alias) if one.alias == SCORE]
     value = score.this.sql(dialect=PLAIN)
     scaled = f"({value} * {number(float(step))})"
@@ -179,7 +182,7 @@ def _sqlglot() -> ModuleType:
 
 
 # ----------------------------------------------------------------------
-# Counts by score that another program made (see `sql`): read, checked, measured as trials are.
+# Counts by score that another program made (see `statement`): read, checked, and measured like trials.
 
 
 def evaluate_counts(
@@ -190,7 +193,7 @@ def evaluate_counts(
     design: Design | None = None,
     **asked: object,
 ) -> Streamed:
-    """As `evaluate_streamed`, for tables with a row a (slice, label, score) and a column `n` that counts its trials."""
+    """Evaluate like `evaluate_streamed`, from tables with one row per (slice, label, score) and a count `n`."""
     design = design or asked_design(protocol, asked)
     chosen, threshold = design.protocol, design.threshold
     wanted = list(design.metrics) or list(chosen.metrics if chosen else ())
@@ -214,7 +217,7 @@ def evaluate_counts(
 
 
 def _read(opened: Opened, plan: ShardPlan, ledger: Ledger) -> ShardTally:
-    """One file of counts as a tally."""
+    """Read one file of counts as a tally."""
     picks = opened.match.picks
     has_decision = plan.threshold is not None
     needed = ["label", "score", COUNT, *(name for name in plan.keep if not (name == "decision" and has_decision))]
@@ -228,7 +231,7 @@ def _read(opened: Opened, plan: ShardPlan, ledger: Ledger) -> ShardTally:
     read = Read()
     try:
         groups = _Groups(opened.name)
-        for table in pieces(opened, picks, read, ledger):  # every column: rows may differ in one that is not asked for
+        for table in pieces(opened, picks, read, ledger):  # all columns: rows may differ in one that is not requested
             groups.add(table)
             frame = checked_counts(Stack.of([table], opened.match.theirs), plan.options, ledger)
             if not ledger.findings:
@@ -245,7 +248,7 @@ def _read(opened: Opened, plan: ShardPlan, ledger: Ledger) -> ShardTally:
 
 
 class _Groups:
-    """The groups that were counted: a GROUP BY has each of them in one row."""
+    """The groups that were counted: a GROUP BY returns one row per group."""
 
     def __init__(self, file: str) -> None:
         self._file = file
@@ -253,12 +256,12 @@ class _Groups:
         self._tables: list[Table] = []
 
     def add(self, table: Table) -> None:
-        """Note the groups of some rows."""
+        """Record the groups of some rows."""
         self._hashes.append(table.frame.drop(COUNT).hash_rows())
         self._tables.append(replace(table, frame=table.frame.select(COUNT)))
 
     def refuse_repeated(self, ledger: Ledger) -> None:
-        """Two rows for one group: counts were put together twice, or never added up."""
+        """Refuse two rows for one group: counts were concatenated twice, or were not added up."""
         hashes = pl.concat(self._hashes)
         if hashes.n_unique() == len(hashes):
             return
@@ -271,7 +274,7 @@ class _Groups:
 
 
 def checked_counts(stack: Stack, options: ReadSpec, ledger: Ledger) -> pl.DataFrame:
-    """Rows of counts with faults found, and values put in other words where that is asked for."""
+    """Return rows of counts, with faults recorded and values renamed as requested."""
     for name, values in options.rename.items():
         if name in stack.frame.columns:
             stack = stack.put(pl.col(name).replace(dict(values)))
@@ -295,7 +298,7 @@ def checked_counts(stack: Stack, options: ReadSpec, ledger: Ledger) -> pl.DataFr
 
 
 def add_counts(frame: pl.DataFrame, plan: ShardPlan, parts: dict[Cell, list[Binned]]) -> None:
-    """Put rows of counts into the cells that they belong to."""
+    """Add rows of counts to the cells that they belong to."""
     if plan.options.nan_rule != "refuse":
         frame = frame.filter(pl.col("score").is_not_nan())
     if plan.turned:
@@ -314,27 +317,28 @@ def add_counts(frame: pl.DataFrame, plan: ShardPlan, parts: dict[Cell, list[Binn
 
 
 # ----------------------------------------------------------------------
-# Trials that live in a table of Spark or DuckDB: the engine counts them there, the counts come here.
+# Trials in a table of Spark or DuckDB: the engine counts them there, and only the counts are transferred.
 #
 #     hitmiss score "spark:lake.trials" ...         a table of the session's catalogue (or the path of Parquet files)
 #     hitmiss score "duckdb:results.db#trials" ...  a table of a database file
 #
-# The table's columns are recognised as those of a file are. One statement asks for ids that repeat, one for the counts of
-# each cell and score: these are the trials as far as any figure can tell, so the figures are those of memory to the bit.
+# The table's columns are recognised like those of a file. One statement asks for repeated ids, one for the counts of
+# each cell and score. No figure depends on more than these counts, so the figures equal those of an in-memory
+# evaluation to the bit.
 
 LOOK: Final = 100
-"""Rows that are looked at before anything is counted."""
+"""Rows that are inspected before anything is counted."""
 FAULTS: Final = 1000
-"""Rows with a fault that are fetched; more would say nothing new."""
+"""Rows with a fault that are fetched; more would add no information."""
 
 
 class Warehouse(TypingProtocol):
-    """What runs statements. `dialect` is one of `sql.DIALECTS`."""
+    """Runs statements. `dialect` is one of `DIALECTS`."""
 
     dialect: str
 
     def query(self, statement: str) -> pl.DataFrame:
-        """The answer to a statement in its dialect."""
+        """Return the answer to a statement in its dialect."""
 
 
 def evaluate_table(
@@ -345,16 +349,16 @@ def evaluate_table(
     memory: int = MEMORY,
     **asked: object,
 ) -> Streamed:
-    """As `evaluate_streamed`, for a table that Spark or DuckDB counts.
+    """Evaluate like `evaluate_streamed`, for a table that Spark or DuckDB counts.
 
     Parameters
     ----------
     address
-        Where the table is, from `table_of`.
+            The address of the table, from `table_of`.
     reading, design, asked
         As in `evaluate_streamed`.
     memory
-        Bounds (in bytes) the counts that are brought here.
+            Bound (in bytes) on the counts that are transferred.
 
     Returns
     -------
@@ -364,9 +368,9 @@ def evaluate_table(
     Raises
     ------
     DataError
-        For NaN scores, unknown labels and repeated ids, with the ids; for what the engine refuses to read.
+            For NaN scores, unknown labels and repeated ids, with the ids; for anything that the engine refuses to read.
     UsageError
-        For what cannot be told from counts.
+            For figures that cannot be computed from counts.
     """
     design = design or asked_design(None, asked)
     wanted = list(design.metrics) or list(design.protocol.metrics if design.protocol else ())
@@ -393,14 +397,14 @@ def evaluate_table(
 
 @dataclass(frozen=True)
 class _Asking:
-    """The questions that are put to a table."""
+    """The questions that are sent to a table."""
 
     warehouse: Warehouse
     address: TableAddress
     source: str
 
     def look(self, options: ReadSpec, ledger: Ledger) -> Opened:
-        """What its columns are, as the reader of files recognises them."""
+        """Recognise the table's columns like those of a file."""
         frame = self._answer(f"SELECT * FROM {self.source} LIMIT {LOOK}")
         name = self.address.name
         if not frame.height:
@@ -412,7 +416,7 @@ class _Asking:
         return Opened(Shard(name), shape, replace(match, theirs=names))
 
     def tally(self, match: Match, plan: ShardPlan, memory: int) -> ShardTally:
-        """The counts, checked."""
+        """Return the counts, checked."""
         has_decision = plan.threshold is not None
         cells = ("label", *(name for name in plan.keep if not (name == "decision" and has_decision)))
         identity = tuple(name for name in ("item", "target", *plan.options.runs) if name in match.picks)
@@ -453,7 +457,7 @@ class _Asking:
             raise ledger.error()
 
     def _refuse_faults(self, frame: pl.DataFrame, question: Question, options: ReadSpec) -> None:
-        """NaN scores and unknown labels, with the ids of their trials."""
+        """Refuse NaN scores and unknown labels, with the ids of their trials."""
         told = understand(sorted(frame["label"].unique()), options.positive, options.negative, options.positive_value)
         words = [problem.word for problem in told.problems]
         has_nan = options.nan_rule == "refuse" and frame[SCORE].is_nan().any()
@@ -483,12 +487,12 @@ class _Asking:
 
 
 def _without_rows(finding: Finding) -> Finding:
-    """A table has no rows by number."""
+    """Return a finding without line numbers, which a table does not have."""
     return replace(finding, places=tuple(replace(place, row=None) for place in finding.places))
 
 
 def _plain(frame: pl.DataFrame, cells: Sequence[str]) -> pl.DataFrame:
-    """An answer in order, with the types of counts; −0.0 is 0.0, and NULL scores are NaN."""
+    """Return an answer in order, with the types of counts; −0.0 becomes 0.0, and NULL scores become NaN."""
     score = pl.col(SCORE).cast(pl.Float64).fill_null(float("nan")) + 0.0
     frame = frame.select(
         *(pl.col(name).cast(pl.String).fill_null("") for name in cells), score, pl.col(COUNT).cast(pl.Int64)
@@ -497,7 +501,7 @@ def _plain(frame: pl.DataFrame, cells: Sequence[str]) -> pl.DataFrame:
 
 
 def _digest(frame: pl.DataFrame) -> str:
-    """A hash of counts in order, which depends on nothing but them."""
+    """Return a hash of sorted counts, which depends only on them."""
     sha = hashlib.sha256()
     for column in frame:
         if column.dtype == pl.String:
@@ -510,7 +514,7 @@ def _digest(frame: pl.DataFrame) -> str:
 
 @contextmanager
 def opened_warehouse(address: TableAddress) -> Iterator[Warehouse]:
-    """The engine of an address, for a while."""
+    """Open the engine of an address for the block."""
     with _spark() if address.engine == "spark" else _duckdb(address.place) as found:
         yield found
 
@@ -560,7 +564,7 @@ class _Spark:
             table = self._session.sql(statement).toArrow()
         except PySparkException as error:
             raise _refusal("Spark", error) from None
-        except Exception as error:  # what its Java side raises has no class of its own
+        except Exception as error:  # errors from its Java side have no class of their own
             if type(error).__module__.partition(".")[0] not in ("py4j", "pyspark", "grpc"):
                 raise
             raise _refusal("Spark", error) from None
@@ -571,9 +575,9 @@ class _Spark:
 
 @contextmanager
 def _spark() -> Iterator[Warehouse]:
-    """The session that is there, or one as the settings of Spark on this machine have it; that is ended afterwards."""
+    """Use the running session, or start one with Spark's settings on this machine; that one is stopped afterwards."""
     try:
-        import pyarrow  # noqa: F401  # what answers travel in
+        import pyarrow  # noqa: F401  # answers are transferred as Arrow
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise EnvironmentFault(f"spark: needs the package 'pyspark' ({error}): pip install 'hitmiss[spark]'") from None
