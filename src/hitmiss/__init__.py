@@ -1,12 +1,12 @@
-"""hitmiss evaluates detectors: the official numbers, with honest intervals, per domain.
+"""hitmiss evaluates detectors: the official figures of a field, with honest confidence intervals, per domain.
 
-Three levels, one call each (docs/api.md lists every public name):
+There are three levels, with one call each (docs/api.md lists every public name):
 
     hm.metrics.eer(label, score)                        arrays  -> a number
     hm.measure(trials, ["eer"], by=["codec"])           Trials  -> Results
     hm.evaluate("scores.tsv", key="protocol.tsv", protocol="asvspoof5")    files -> Results
 
-Names are imported when first used, so that `import hitmiss` costs nothing.
+A name is imported when it is first used, so `import hitmiss` itself is fast.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ _HOMES = {
     "open_run": ("hitmiss.claims.open", "open_run"),
     "verify": ("hitmiss.claims.verify", "verify"),
 }
-"""Public name -> where it lives: module and name there."""
+"""Each public name, with the module that defines it and its name in that module."""
 
 __all__ = [
     "Comparison",

@@ -1,6 +1,6 @@
-"""A run as a user writes it, to trials: a file, one of several runs in a file, or the documented form of a protocol.
+"""Open a run as a user writes it: a file, one of several runs in a file, or the form that a protocol documents.
 
-scores.tsv                         a score file, read by the protocol's rules
+scores.tsv                         a score file, read by the rules of the protocol
 results.jsonl[model=m,tools=yes]   the rows of a file in which these columns have these values
 output/predictions:baseline        a folder and a run tag (toxicity)
 """
@@ -29,7 +29,33 @@ CHOSEN: Final = re.compile(r"^(?P<path>.*?)\[(?P<cells>[^\[\]]*=[^\[\]]*)\]$", r
 def open_run(
     text: str, key: str | None, protocol: Protocol | None, spec: ReadSpec, *, languages: Sequence[str] = ()
 ) -> Trials:
-    """The trials of one run."""
+    """Read the trials of one run.
+
+    Parameters
+    ----------
+    text
+        The run as a user writes it: a path, `path[column=value,…]` for one of several runs in a file, or `folder:tag`.
+    key
+        The file with the true classes, if the score file does not contain them.
+    protocol
+        The protocol whose rules the file is read by; None without one.
+    spec
+        How to read the file.
+    languages
+        The languages to read, for the toxicity protocol; all if empty.
+
+    Returns
+    -------
+    Trials
+        The trials of the run.
+
+    Raises
+    ------
+    UsageError
+        If the text names a column or a value that the file does not have.
+    DataError
+        If no row matches, or if the file holds results instead of trials.
+    """
     path, cells = split_choice(text)
     trials = choose(_open(path, key, protocol, languages, spec), cells, said(text))
     if not len(trials):
@@ -38,7 +64,7 @@ def open_run(
 
 
 def split_choice(text: str) -> tuple[str, dict[str, str]]:
-    """The path, and the columns that choose one run of several.
+    """Split a run's text into its path and the columns that choose one run of several.
 
     >>> split_choice("results.jsonl[model=m,tools=yes]")
     ('results.jsonl', {'model': 'm', 'tools': 'yes'})
@@ -55,7 +81,7 @@ def split_choice(text: str) -> tuple[str, dict[str, str]]:
 
 
 def choose(trials: Trials, cells: dict[str, str], text: str) -> Trials:
-    """The trials whose run or slice columns have these values; an unknown column or value is an error."""
+    """Return the trials whose run or slice columns have these values. An unknown column or value is an error."""
     known = (*trials.header.runs, *trials.header.slices)
     for name, value in cells.items():
         column = find(name, known)
@@ -84,7 +110,7 @@ def _refuse_results(path: str) -> None:
 
 
 def is_results(path: str | Path) -> bool:
-    """Whether a file is what `hitmiss score -o` writes."""
+    """Return whether a file was written by `hitmiss score -o`."""
     file = Path(path)
     if file.suffix != ".json" or not file.is_file():
         return False
@@ -96,7 +122,7 @@ def is_results(path: str | Path) -> bool:
 
 
 def name_runs(texts: Sequence[str]) -> list[str]:
-    """Short names that tell runs apart: as much of the end of each path as is needed.
+    """Return short, distinct names of runs: as much of the end of each path as is needed.
 
     >>> name_runs(["main/scores.tsv", "branch/scores.tsv", "other.tsv"])
     ['main/scores.tsv', 'branch/scores.tsv', 'other.tsv']
@@ -113,7 +139,7 @@ def name_runs(texts: Sequence[str]) -> list[str]:
 
 
 def runs_inside(trials: Trials) -> dict[str, Trials]:
-    """The runs that one set of trials holds, by name; repetitions stay together."""
+    """Return the runs that one set of trials holds, by name. Repetitions of a run stay together."""
     columns = [c for c in trials.header.runs if c not in REPEATS and trials.frame[c].n_unique() > 1]
     keys = trials.frame.select(columns).unique(maintain_order=True).rows() if columns else []
     return {

@@ -1,14 +1,14 @@
-"""Every error that hitmiss raises on purpose, and the exit code each one gives the command line.
+"""Define every error that hitmiss raises on purpose, and the exit code that the command line returns for it.
 
     HitmissError
-    ├── GateFailed          1   a rule or a claim does not hold
-    ├── UsageError          2   the question is wrong: an unknown name, a bad setting
+    ├── GateFailed          1   a rule or a published claim does not hold
+    ├── UsageError          2   the request is wrong: an unknown name, a bad setting
     │   └── UnknownName         … with the nearest known names
-    ├── DataError           3   the data is wrong: it carries one `Fault` for each place
+    ├── DataError           3   the data is wrong: the error has one `Fault` for each place
     ├── IncompleteRun       4   a run has not finished
     └── EnvironmentFault    5   something is missing on this machine
 
-`UsageError` and `DataError` are also `ValueError`s, so callers who know nothing of hitmiss can catch them.
+`UsageError` and `DataError` are also `ValueError`s, so code that does not import hitmiss can catch them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing that is wrong with the data: what, where and how to fix it.
+    """Describe one problem in the data: what it is, where it is, and the value that was found.
 
     >>> print(Fault("nan-score", "the score is not a number", file="s.tsv", row=7, column="score", value="nan"))
     s.tsv, row 7, column score: the score is not a number (found 'nan')
@@ -42,10 +42,17 @@ class Fault:
 
 
 class HitmissError(Exception):
-    """The root of the tree.
+    """The base class of every error that hitmiss raises on purpose.
 
-    `code` names the kind of failure in kebab-case and stays the same when the sentence is reworded; programs and tests
-    match it instead of the message. A class has a default code; a raise may give a narrower one.
+    `code` names the kind of failure in kebab-case. It does not change when the message is reworded, so programs and
+    tests should check `code`, not the message. Each class has a default code; a call may give a more specific one.
+
+    Parameters
+    ----------
+    *arguments
+        The message, as for `Exception`.
+    code
+        A code more specific than that of the class.
     """
 
     exit_code = 1
@@ -65,14 +72,17 @@ class GateFailed(HitmissError):
 
 
 class UsageError(HitmissError, ValueError):
-    """The question makes no sense, whatever the data."""
+    """Raised when a request is wrong, whatever the data: an unknown name, a bad setting, a contradiction.
+
+    The command line exits with status 2. Also a `ValueError`.
+    """
 
     exit_code = 2
     code = "usage"
 
 
 class UnknownName(UsageError):
-    """A name that is not known, with the nearest ones that are.
+    """Raised for an unknown name; the message gives the nearest known name and lists all of them.
 
     >>> print(UnknownName("metric", "eeer", ["eer", "min_dcf"]))
     unknown metric 'eeer'; did you mean 'eer'? Known: eer, min_dcf
@@ -89,7 +99,17 @@ class UnknownName(UsageError):
 
 
 class DataError(HitmissError, ValueError):
-    """The data cannot be scored as it is. `faults` lists every place."""
+    """Raised when the data cannot be scored as it is. The command line exits with status 3. Also a `ValueError`.
+
+    Parameters
+    ----------
+    message
+        What is wrong.
+    faults
+        One `Fault` for each place in the data; kept in the attribute `faults`.
+    code
+        The kind of failure; by default the kind of the first fault.
+    """
 
     exit_code = 3
     code = "data"
@@ -100,21 +120,21 @@ class DataError(HitmissError, ValueError):
 
 
 class IncompleteRun(HitmissError):
-    """A run folder whose run has not finished."""
+    """Raised for a run folder whose run has not finished."""
 
     exit_code = 4
     code = "incomplete-run"
 
 
 class EnvironmentFault(HitmissError):
-    """A package, a program or a resource that this machine lacks."""
+    """Raised when this machine lacks a package, a program or a resource. The command line exits with status 5."""
 
     exit_code = 5
     code = "environment"
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name most like `name`, or None.
+    """Return the known name that is most similar to `name`, or None if no name is similar enough.
 
     >>> nearest("bona-fide", ["bonafide", "spoof"])
     'bonafide'

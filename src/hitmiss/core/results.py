@@ -1,4 +1,4 @@
-"""Results: frozen rows, one number each, always the same shape whatever was asked."""
+"""Results: immutable rows with one figure each, in the same form whatever was asked."""
 
 from __future__ import annotations
 
@@ -24,19 +24,44 @@ if TYPE_CHECKING:
 
 
 SCHEMA = 1
-"""Version of the JSON form; a reader of another version refuses."""
+"""Version of the JSON form. Files with another version are refused."""
 NUMBERS = ("value", "low", "high", "settings")
-"""Fields in which the texts `inf` and `-inf` are numbers."""
+"""Fields in which the texts `inf` and `-inf` are read as numbers."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """One number: what, how sure, on how many trials, for which run and slice.
+    """One figure: its metric, its value, its confidence interval, its number of trials, and its run and slice.
 
-    `value` is None where it is undefined; `note` then says why. `of` is how many trials the figure is over, where it says
-    (the denominator of a share). `title` is what a protocol calls the metric. `units` is how many units were drawn from,
-    `units_effective` how many of equal size would say as much. `average` is None, `pooled`, `macro`, `worst` or `gap`.
-    The ends keep 10 significant digits, and in JSON the value 13: what comes after differs between processors.
+    Parameters
+    ----------
+    metric
+        The name of the metric, with its settings.
+    value
+        The figure; None if it is undefined. `note` then says why.
+    low, high
+        The ends of the confidence interval; None if there is no interval. They keep 10 significant digits, and the
+        value keeps 13 in JSON, because later digits differ between processors.
+    n, n_positive, n_failed
+        How many trials there are, how many of them are positive, and how many failed.
+    run, slice
+        The run and the slice that the figure belongs to, as column names with their values; empty for all trials.
+    average
+        None for a plain figure; otherwise what the figure summarises: `pooled`, `macro`, `worst`, `gap`, …
+    method
+        How the interval was computed.
+    note
+        Why the figure is undefined or has no interval, or that it rests on few trials.
+    settings
+        The settings of the metric.
+    best
+        Whether `low` or `high` values are better.
+    of
+        The number of trials in the denominator, for a metric that is a share.
+    title
+        The name that a protocol gives to the metric.
+    units, units_effective
+        How many units were resampled, and how many units of equal size would carry the same information.
     """
 
     metric: str
@@ -60,7 +85,7 @@ class Estimate:
 
     @property
     def shown(self) -> str:
-        """What the metric is called in tables: the name that a protocol gives it, else its own."""
+        """The name of the metric in tables: the name that a protocol gives it, otherwise its own."""
         return self.title or self.metric
 
     def __post_init__(self) -> None:
@@ -69,7 +94,7 @@ class Estimate:
 
     @property
     def is_defined(self) -> bool:
-        """Whether there is a number."""
+        """Whether the figure is defined."""
         return self.value is not None
 
     def __str__(self) -> str:
@@ -78,11 +103,11 @@ class Estimate:
 
 
 UNUSED = "unit-not-used"
-"""Code of the warning that data have a unit which was not drawn."""
+"""Code of the warning that the data have a unit (such as speakers) that was not resampled."""
 
 
 class Remark(str):
-    """A warning with a stable code; everywhere else a text like any other.
+    """A warning with a stable code; otherwise it behaves like any other string.
 
     >>> Remark("speakers were not drawn", "unit-not-used").code
     'unit-not-used'
@@ -100,19 +125,38 @@ class Remark(str):
 
 
 def code_of(warning: str) -> str | None:
-    """The code of a warning; None where it has none."""
+    """Return the code of a warning, or None if it has no code."""
     return warning.code if isinstance(warning, Remark) else None
 
 
 def _coded(texts: Sequence[str], codes: Sequence[str | None]) -> tuple[str, ...]:
-    """Warnings with the codes that a file has beside them."""
+    """Return the warnings of a file with the codes that the file stores in a second list."""
     known = [*codes, *[None] * (len(texts) - len(codes))]
     return tuple(text if code is None else Remark(text, code) for text, code in zip(texts, known, strict=False))
 
 
 @dataclass(frozen=True)
 class Results:
-    """An immutable sequence of estimates with the signature that pins how they were made.
+    """An immutable sequence of estimates, with the signature that records how they were made.
+
+    Parameters
+    ----------
+    estimates
+        The figures, one `Estimate` per metric, run and slice.
+    signature
+        One line that records every choice behind the figures and a hash of the figures.
+    warnings
+        What a reader of the figures should know.
+    protocol
+        The name of the protocol, if one was used.
+    behind
+        What the figures were measured on, for `plot`: the trials, or the curves that a file stores.
+    reading, design
+        How the files were read, and what was asked; None if this is not known.
+    content, questions
+        Hashes of the rows, and of the items with their true classes; empty if they are not known.
+    facts
+        What is known about how the answers were made: models, prompts, temperature, cache, …
 
     >>> r = Results((Estimate("eer", 0.1, n=20, n_positive=8), Estimate("eer", None, slice={"codec": "C01"}, note="one class")))
     >>> r.one("eer").value
@@ -126,17 +170,17 @@ class Results:
     warnings: tuple[str, ...] = ()
     protocol: str | None = None
     behind: Any = field(default=None, repr=False, compare=False)
-    """What the figures were measured on, for `plot`: the trials, or the curves that a file keeps of them."""
+    """What the figures were measured on, for `plot`: the trials, or the curves that a file stores."""
     reading: ReadSpec | None = field(default=None, repr=False)
-    """How the files were read; None where the trials came from none."""
+    """How the files were read; None if the trials do not come from files."""
     design: Design | None = field(default=None, repr=False)
     """What was asked; None in files of older versions."""
     content: str = field(default="", repr=False, compare=False)
-    """Hash of the rows that were measured, in whatever order they stand; empty where it is not known."""
+    """Hash of the rows that were measured; the order of the rows does not change it. Empty if it is not known."""
     questions: str = field(default="", repr=False, compare=False)
-    """Hash of the items and their true classes (see `Trials.questions`); empty where it is not known."""
+    """Hash of the items and their true classes (see `Trials.questions`); empty if it is not known."""
     facts: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
-    """What is known of how the answers were made: models, prompts, temperature, cache … (see `validity`)."""
+    """What is known about how the answers were made: models, prompts, temperature, cache, … (see `engine.pairing`)."""
 
     def __iter__(self) -> Iterator[Estimate]:
         return iter(self.estimates)
@@ -150,11 +194,26 @@ class Results:
         return replace(self, estimates=rows, signature=signature, warnings=warnings, behind=None)
 
     def where(self, keep: Callable[[Estimate], bool]) -> Results:
-        """The estimates for which `keep` holds."""
+        """Return the estimates for which `keep` returns True."""
         return replace(self, estimates=tuple(e for e in self.estimates if keep(e)))
 
     def find(self, metric: str | None = None, *, average: str | None = None, **cell: str) -> Results:
-        """The estimates of a metric in exactly this cell (runs and slices by name)."""
+        """Return the estimates of a metric in exactly this cell.
+
+        Parameters
+        ----------
+        metric
+            The name of the metric; None for every metric.
+        average
+            The kind of average; None for plain figures.
+        **cell
+            The columns of runs and slices with their values; none for the figures of all trials.
+
+        Returns
+        -------
+        Results
+            The matching estimates, possibly none.
+        """
 
         def matches(e: Estimate) -> bool:
             inside = {**e.run, **e.slice} if not e.run or set(e.run) & set(cell) else dict(e.slice)
@@ -163,7 +222,23 @@ class Results:
         return self.where(matches)
 
     def one(self, metric: str, *, average: str | None = None, **cell: str) -> Estimate:
-        """The one estimate of a metric in a cell; an error where there is none or more than one."""
+        """Return the single estimate of a metric in a cell.
+
+        Parameters
+        ----------
+        metric, average, **cell
+            As for `find`.
+
+        Returns
+        -------
+        Estimate
+            The matching estimate.
+
+        Raises
+        ------
+        UsageError
+            If no estimate matches, or more than one.
+        """
         found = self.find(metric, average=average, **cell).estimates
         if len(found) != 1:
             raise UsageError(
@@ -173,19 +248,19 @@ class Results:
 
     @property
     def short_signature(self) -> str:
-        """The signature in at most 60 characters, for a paper."""
+        """The signature in at most 60 characters, short enough for a paper."""
         return str(import_module("hitmiss.engine.measure").short(self.signature))
 
     @property
     def plot(self) -> Any:
-        """The figures: `results.plot.det()`, `.roc()`, `.pr()`, `.reliability()`, … (matplotlib)."""
-        return import_module("hitmiss.report.plotting").Plots(self)  # a door upwards, for notebooks
+        """Plots of these results: `results.plot.det()`, `.roc()`, `.pr()`, `.reliability()`, … (needs matplotlib)."""
+        return import_module("hitmiss.report.plotting").Plots(self)  # imported by name: `core` must not import `report`
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "behind": None}  # to another process go figures, not all their trials
+        return {**self.__dict__, "behind": None}  # only the figures are sent to another process, not the trials
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form: `{"schema": 1, "signature": …, "warnings": […], "estimates": [{…}]}`."""
+        """Return the JSON form: `{"schema": 1, "signature": …, "warnings": […], "estimates": [{…}]}`."""
         rows = [
             {**{k: finite(v) for k, v in asdict(e).items()}, "value": finite(steady(e.value))} for e in self.estimates
         ]
@@ -204,37 +279,47 @@ class Results:
         }
 
     def _content(self) -> str:
-        """The hash of the rows behind the figures, made when it is written down: no table needs it."""
+        """Return the hash of the rows behind the figures; computed only when written, because no table needs it."""
         return self.content or (self.behind.content if isinstance(self.behind, Trials) else "")
 
     @property
     def asked(self) -> str:
-        """The hash of the items and their true classes, from the trials where they are at hand."""
+        """The hash of the items and their true classes, computed from the trials if they are available."""
         return self.questions or (self.behind.questions if isinstance(self.behind, Trials) else "")
 
     @property
     def made_with(self) -> Mapping[str, str]:
-        """What is known of how the answers were made, from the trials where they are at hand."""
+        """What is known about how the answers were made, taken from the trials if they are available."""
         if self.facts or not isinstance(self.behind, Trials):
             return self.facts
         found: Mapping[str, str] = import_module("hitmiss.engine.pairing").decisive(
             self.behind
-        )  # upwards, as for `plot`
+        )  # imported by name, as for `plot`
         return found
 
     def to_json(self, indent: int | None = 1) -> str:
-        """The JSON form as text, with the digest over all of it (see `artifacts`)."""
+        """Return the JSON form as text, with a digest over its whole content (see `core.artifacts`)."""
         return json.dumps(artifacts.sealed(self.to_dict()), indent=indent, ensure_ascii=False, allow_nan=False)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Results:
-        """Results from their JSON form, every field checked; another schema version is refused.
+        """Make results from their JSON form. Every field is checked, and other schema versions are refused.
+
+        Parameters
+        ----------
+        data
+            The JSON form, as `to_dict` returns it.
+
+        Returns
+        -------
+        Results
+            The results that were stored.
 
         Raises
         ------
         DataError
-            `results-schema`: another version; `malformed-results`: a field is missing, unknown or of another type;
-            `edited-artifact`: the digest is not that of the content.
+            `results-schema`: the schema version is different; `malformed-results`: a field is missing, unknown or of
+            another type; `edited-artifact`: the digest does not match the content.
         """
         schema = data.get("schema") if isinstance(data, Mapping) else None
         if type(schema) is not int or schema != SCHEMA:
@@ -263,16 +348,19 @@ class Results:
         )
 
     def save(self, path: str | Path) -> None:
-        """Write the JSON form."""
+        """Write the JSON form to a file."""
         artifacts.write(path, self.to_json() + "\n")
 
     @classmethod
     def load(cls, path: str | Path) -> Results:
-        """Read what `save` wrote; a file without a digest, as older versions wrote them, is read with a warning."""
+        """Read a file that `save` wrote. A file without a digest, from an older version, is read with a warning."""
         return cls.from_dict(load_results(path))
 
     def to_polars(self) -> pl.DataFrame:
-        """One row an estimate; runs and slices as columns of their own (one called `method` becomes `method_`)."""
+        """Return a polars frame with one row per estimate.
+
+        Runs and slices become columns; one with the name of a field, such as `method`, becomes `method_`.
+        """
         names = sorted({k for e in self for k in (*e.run, *e.slice)})
         plain = ("metric", "value", "low", "high", "n", "n_positive", "n_failed", "average", "method", "note")
         column = {k: f"{k}_" if k in plain else k for k in names}
@@ -281,7 +369,7 @@ class Results:
         return pl.DataFrame(rows, infer_schema_length=None)
 
     def to_pandas(self) -> pd.DataFrame:
-        """One row an estimate, as a pandas frame (needs pandas)."""
+        """Return a pandas frame with one row per estimate (needs pandas)."""
         import pandas as pd
 
         return pd.DataFrame(self.to_polars().to_dicts())
@@ -294,13 +382,13 @@ class Results:
         return f"<Results: {len(self.estimates):,} estimates of {metrics or 'nothing'}>"
 
     def _repr_html_(self) -> str:
-        shown: str = import_module("hitmiss.report.notebook").html_of(self)  # upwards, as for `plot`
+        shown: str = import_module("hitmiss.report.notebook").html_of(self)  # imported by name, as for `plot`
         return shown
 
 
 @dataclass(frozen=True)
 class _Stored:
-    """The fields of the JSON form that results are made of."""
+    """The fields of the JSON form from which results are made."""
 
     schema: int
     signature: str
@@ -319,12 +407,12 @@ _STORED = tuple(field.name for field in fields(_Stored))
 
 
 def rows_of(estimates: Any, signature: str = "") -> Results:
-    """Results from a list of estimates in their JSON form, as artifacts keep them beside the results proper."""
+    """Make results from a list of estimates in JSON form, as other artifacts store them."""
     return Results.from_dict({"schema": SCHEMA, "signature": signature, "warnings": [], "estimates": estimates})
 
 
 def load_results(path: str | Path) -> dict[str, Any]:
-    """The JSON form of results from a file, its digest checked; without one there is a warning."""
+    """Read the JSON form of results from a file and check its digest; warn if the file has no digest."""
     data = artifacts.load(path, "results")
     if artifacts.DIGEST not in data:
         warn(artifacts.unsealed(Path(path).name), stacklevel=3)
@@ -332,7 +420,7 @@ def load_results(path: str | Path) -> dict[str, Any]:
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """A number as tables show it.
+    """Format a number for tables.
 
     >>> number(0.123456), number(None), number(float("inf"))
     ('0.1235', 'undefined', 'inf')
@@ -341,17 +429,17 @@ def number(value: float | None, digits: int = 4) -> str:
 
 
 def interval(e: Estimate, digits: int = 4) -> str:
-    """` [low, high]`, or nothing where there is no interval."""
+    """Return ` [low, high]`, or an empty text if there is no interval."""
     return f" [{e.low:.{digits}f}, {e.high:.{digits}f}]" if e.low is not None and e.high is not None else ""
 
 
 def merged(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
-    """Both lists, each text once, order kept."""
+    """Return both lists joined, each text once, in their order."""
     return tuple(dict.fromkeys((*first, *second)))
 
 
 def finite(value: Any) -> Any:
-    """JSON has no infinities: they travel as text, NaN as null."""
+    """Return a value that JSON can hold: infinities become text, and NaN becomes null."""
     if isinstance(value, float):
         if math.isnan(value):
             return None
@@ -362,7 +450,7 @@ def finite(value: Any) -> Any:
 
 
 def infinite(value: Any) -> Any:
-    """The inverse of `finite`, for the fields that hold numbers."""
+    """Undo `finite`, for the fields that hold numbers."""
     if isinstance(value, dict):
         return {k: infinite(v) for k, v in value.items()}
     return float(value) if isinstance(value, str) and value in ("inf", "-inf") else value

@@ -1,4 +1,4 @@
-"""Calibration of scores to likelihood ratios, and of stated confidences to probabilities."""
+"""Calibrate scores to likelihood ratios, and stated confidences to probabilities."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ from hitmiss.core.tally import Floats, Tally, check_trials, rising_share
 from hitmiss.core.trials import Trials
 
 # ----------------------------------------------------------------------
-# Calibration: turn scores into natural-log likelihood ratios, fitted on one set of trials and applied to another.
+# Calibration: turn scores into natural-log likelihood ratios; the mapping is fitted on one set and applied to another.
 #
 #     calibrated = calibrate(fit_on=dev, apply_to=eval)            # affine: one slope, one offset
 #     calibrated = calibrate(fit_on=dev, apply_to=eval, method="pav")      # any rising function
 #
-# actDCF and Cllr judge likelihood ratios; most detectors give something else. Both methods keep the order of the scores
-# (PAV may merge neighbours), so EER and minDCF say the same before and after, but actDCF and Cllr become meaningful.
+# actDCF and Cllr are defined for likelihood ratios, and most detectors give another kind of score. Both methods keep the
+# order of the scores (PAV may merge neighbours), so EER and minDCF stay the same, but actDCF and Cllr become meaningful.
 
 Method = Literal["affine", "pav"]
 METHODS: Final = ("affine", "pav")
 
 ASVSPOOF5_PRIOR: Final = (1 - 0.05) / ((1 - 0.05) + 10 * 0.05)
-"""P(bonafide) that makes equal costs decide as ASVspoof 5 does: 0.95 × 1 against 0.05 × 10, i.e. 0.655."""
+"""The P(bonafide) at which equal costs give the decisions of ASVspoof 5: 0.95 × 1 against 0.05 × 10, i.e. 0.655."""
 
 
 class Calibrator(Protocol):
-    """Anything that maps scores to log-likelihood ratios."""
+    """Any object that maps scores to log-likelihood ratios."""
 
     def apply(self, score: ArrayLike) -> Floats:
-        """The log-likelihood ratios of these scores."""
+        """Return the log-likelihood ratios of these scores."""
         ...
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What was fitted, as plain values."""
+        """The fitted parameters, as plain values."""
         ...
 
 
 @dataclass(frozen=True)
 class AffineCalibrator:
-    """llr = slope × score + offset.
+    """The mapping llr = slope × score + offset.
 
     >>> AffineCalibrator(slope=2.0, offset=-1.0).apply([0.0, 3.0])
     array([-1.,  5.])
@@ -57,18 +57,18 @@ class AffineCalibrator:
     offset: float
 
     def apply(self, score: ArrayLike) -> Floats:
-        """The log-likelihood ratios of these scores."""
+        """Return the log-likelihood ratios of these scores."""
         return self.slope * np.asarray(score, dtype=np.float64) + self.offset
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What was fitted, as plain values."""
+        """The fitted parameters, as plain values."""
         return {"slope": self.slope, "offset": self.offset}
 
 
 @dataclass(frozen=True)
 class PavCalibrator:
-    """A rising staircase: straight lines between the knots, level beyond the first and the last.
+    """A non-decreasing mapping: straight lines between the knots, constant below the first and above the last.
 
     >>> PavCalibrator(score=(0.0, 1.0), llr=(-2.0, 2.0)).apply([-9.0, 0.75, 9.0])
     array([-2.,  1.,  2.])
@@ -78,24 +78,46 @@ class PavCalibrator:
     llr: tuple[float, ...]
 
     def apply(self, score: ArrayLike) -> Floats:
-        """The log-likelihood ratios of these scores."""
+        """Return the log-likelihood ratios of these scores."""
         return np.interp(np.asarray(score, dtype=np.float64), self.score, self.llr)
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What was fitted, as plain values."""
+        """The fitted parameters, as plain values."""
         return {"score": list(self.score), "llr": list(self.llr)}
 
 
 def calibrate(fit_on: Trials, apply_to: Trials, method: str = "affine", *, prior: float = 0.5) -> Trials:
-    """The trials of `apply_to` with their scores turned into natural-log likelihood ratios.
+    """Fit a calibration on one set of trials, and turn the scores of another set into natural-log likelihood ratios.
 
-    `method` is `affine` (see `fit_affine`) or `pav` (see `fit_pav`). `prior`, for `affine`, is the share of positives
-    at which the fit should be best: 0.5 is Cllr itself, `ASVSPOOF5_PRIOR` the operating point of ASVspoof 5.
+    The header of the result records what was done: the score kind `llr`, the fitted parameters in
+    `provenance["calibration"]`, and a choice for the signature. It has a note if some trials were also used for the fit
+    (the figures are then optimistic), or if higher scores mean the wrong class. A threshold of the old scores is
+    dropped. Trials without a score stay without one.
 
-    The header says what was done: score kind `llr`, the fitted parameters under `provenance["calibration"]`, a choice
-    for the signature, and a note where the fit is optimistic (trials fitted on are scored again) or the scores run the
-    wrong way. A threshold of the old scores is dropped. Trials without a score stay without.
+    Parameters
+    ----------
+    fit_on
+        The development set, with both classes.
+    apply_to
+        The trials whose scores are replaced.
+    method
+        `affine` (see `fit_affine`) or `pav` (see `fit_pav`).
+    prior
+        For `affine`: the share of positives for which the fit is optimised. 0.5 minimises Cllr; `ASVSPOOF5_PRIOR` is
+        the operating point of ASVspoof 5.
+
+    Returns
+    -------
+    Trials
+        The trials of `apply_to` with calibrated scores.
+
+    Raises
+    ------
+    UsageError
+        For an unknown method, a prior outside (0, 1), or sets that do not fit together.
+    DataError
+        If no fit exists: one class only, infinite scores, or (for `affine`) equal scores or separated classes.
 
     >>> dev = Trials.of(label=[1, 0, 1, 0, 1, 0], score=[3.0, 1.0, 2.0, 2.5, 4.0, 0.0])
     >>> calibrated = calibrate(dev, Trials.of(label=[1, 0], score=[9.0, -9.0], item=["x", "y"]))
@@ -121,17 +143,18 @@ def calibrate(fit_on: Trials, apply_to: Trials, method: str = "affine", *, prior
 def fit_affine(
     label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None, *, prior: float = 0.5
 ) -> AffineCalibrator:
-    """Slope and offset that make slope × score + offset the best likelihood ratio at a prior.
+    """Fit the slope and the offset with which slope × score + offset is the best log-likelihood ratio at a prior.
 
     Minimises prior × mean over positives of ln(1 + e^−z) + (1 − prior) × mean over negatives of ln(1 + e^z), where
     z = llr + ln(prior / (1 − prior)): logistic regression with the classes weighted to the prior, without penalty. At
     prior 0.5 the objective is ln 2 × Cllr. Newton's method on standardised scores.
 
-    `DataError` where no best fit exists: one class only, all scores equal, infinite scores, or classes that a threshold
-    separates (the slope would grow without end; take a larger set, or `pav`, which stays bounded).
+    Raises `DataError` if no best fit exists: one class only, all scores equal, infinite scores, or classes that a
+    threshold separates (the slope would grow without limit; use a larger set, or `pav`, which stays bounded).
     Reference: Brümmer & du Preez, Computer Speech & Language 2006.
 
-    Two of three positives lie at 1, two of three negatives at 0: the ratio is 2 at 1 and 1/2 at 0.
+    In the example two of three positives have score 1 and two of three negatives score 0: the ratio is 2 at 1 and 1/2
+    at 0.
 
     >>> fit = fit_affine([1, 1, 1, 0, 0, 0], [1, 1, 0, 0, 0, 1])
     >>> np.exp(fit.apply([0, 1])).round(6)
@@ -324,7 +347,7 @@ Recalibrator = Platt | Temperature | Isotonic
 
 
 def fit_platt(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None) -> Platt:
-    """Slope and offset of the logistic curve that fits best, with Platt's targets, which keep it finite.
+    """Fit the slope and the offset of the best logistic curve, with Platt's targets, which keep both finite.
 
     Minimises the log loss against (n⁺ + 1)/(n⁺ + 2) for positives and 1/(n⁻ + 2) for negatives, by Newton's method.
     Reference: Platt 1999; `sklearn.calibration` method "sigmoid".
@@ -345,7 +368,7 @@ def fit_platt(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = Non
 
 
 def _recalibration_newton(design: Floats, target: Floats, weights: Floats) -> Floats:
-    """The minimum of the weighted log loss of expit(design @ theta), by Newton steps that never go uphill."""
+    """Minimise the weighted log loss of expit(design @ theta) by Newton steps that never increase the loss."""
 
     def loss(theta: Floats) -> float:
         z = design @ theta
@@ -366,7 +389,7 @@ def _recalibration_newton(design: Floats, target: Floats, weights: Floats) -> Fl
 
 
 def fit_temperature(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None) -> Temperature:
-    """The one number by which log-odds are divided for the least log loss, between 0.01 and 100.
+    """Fit the number, between 0.01 and 100, by which log-odds are divided for the least log loss.
 
     Reference: Guo et al. 2017. Probabilities are kept 1e-6 away from 0 and 1.
 
@@ -388,7 +411,7 @@ def fit_temperature(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None
 
 
 def fit_isotonic(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None) -> Isotonic:
-    """The rising function of the score with the least squared error (pool adjacent violators).
+    """Fit the non-decreasing function of the score with the least squared error (pool adjacent violators).
 
     Reference: Zadrozny & Elkan 2002; equals `sklearn.isotonic.IsotonicRegression(out_of_bounds="clip")`.
 
@@ -410,10 +433,34 @@ FITS: Final[Mapping[str, Callable[..., Recalibrator]]] = {
 
 
 def recalibrate(fit_on: Trials, apply_to: Trials, method: str = "platt", column: str = "confidence") -> Trials:
-    """The trials of `apply_to` with their confidences, or scores, replaced by calibrated probabilities.
+    """Replace the confidences (or the scores) of trials by calibrated probabilities, fitted on another set of trials.
 
-    For `confidence` the question is whether the verdict was right, on answered trials that have one; for `score` whether
-    the trial is positive. The header says what was fitted, on what, and warns where trials were fitted on themselves.
+    For `confidence` the probability is that the verdict is right; the fit uses answered trials that have a confidence.
+    For `score` it is the probability that the trial is positive. The header records what was fitted and on which data,
+    and has a note if trials were also used for the fit.
+
+    Parameters
+    ----------
+    fit_on
+        The trials to fit on.
+    apply_to
+        The trials whose values are replaced.
+    method
+        `platt`, `temperature` or `isotonic`.
+    column
+        `confidence` or `score`.
+
+    Returns
+    -------
+    Trials
+        The trials of `apply_to` with calibrated probabilities.
+
+    Raises
+    ------
+    UsageError
+        For an unknown method or column, or a temperature for scores that are not probabilities.
+    DataError
+        If the fit set has only one outcome or infinite values.
 
     >>> t = Trials.of([1, 1, 1, 0], decision=[1, 1, 0, 1], confidence=[0.9, 0.9, 0.9, 0.9])
     >>> recalibrate(t, t, "isotonic").column("confidence").to_list()

@@ -1,4 +1,4 @@
-"""Scores to decisions: at one threshold, group by group, or at the best threshold of a tally."""
+"""Turn scores into decisions: at one threshold, per group, or at the best threshold of a tally."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hitmiss.metrics.counts import Counts, f1_of
 from hitmiss.stats.forms import OfCounts
 
 # ----------------------------------------------------------------------
-# The best threshold of a tally: exact over the observed scores, or over the grid that baselines use.
+# The best threshold of a tally: over all observed scores (exact), or over the grid that baselines use.
 
 SEARCHES: Final = ("exact", "grid")
 GRID: Final = tuple(k / 100 for k in range(10, 91))
@@ -27,7 +27,7 @@ GRID: Final = tuple(k / 100 for k in range(10, 91))
 
 @dataclass(frozen=True)
 class Choice:
-    """A threshold, the figure that it reaches on the data that it was chosen on, and how it was searched for."""
+    """A threshold, the value of the metric at it on the data it was chosen on, and how it was searched for."""
 
     threshold: float
     value: float
@@ -36,10 +36,30 @@ class Choice:
 
 
 def best_threshold(tally: Tally, maximize: str | Spec = "f1", search: str = "exact") -> Choice:
-    """The threshold (accept if score >= t) with the best figure of decisions; the lowest among equals.
+    """Find the threshold (accept if score >= t) at which a metric of decisions is best.
 
-    `exact` tries every observed score, so no other threshold that accepts anything is better; `grid` tries 0.10 … 0.90.
-    A figure whose best is low (`fpr`) is minimised. Undefined figures are never the best.
+    Parameters
+    ----------
+    tally
+        The counted trials, as `Tally.of(label, score)` makes them.
+    maximize
+        The metric. One for which low values are better (`fpr`) is minimised.
+    search
+        `exact` tries every observed score, so no threshold that accepts at least one trial is better. `grid` tries
+        0.10, 0.11, … 0.90.
+
+    Returns
+    -------
+    Choice
+        The threshold and the value at it; of several equally good thresholds, the lowest. Thresholds at which the
+        metric is undefined are never chosen.
+
+    Raises
+    ------
+    UsageError
+        For an unknown search, or a metric that is not computed from decisions.
+    DataError
+        If there are no trials, or the metric is undefined at every threshold.
 
     >>> t = Tally.of([1, 1, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.1])
     >>> best_threshold(t)
@@ -62,7 +82,7 @@ def best_threshold(tally: Tally, maximize: str | Spec = "f1", search: str = "exa
 
 
 def figures_at(tally: Tally, thresholds: ArrayLike, metric: str | Spec = "f1") -> Floats:
-    """A figure of decisions at each threshold; NaN where it is undefined.
+    """Compute a metric of decisions at each threshold; NaN where it is undefined.
 
     >>> figures_at(Tally.of([1, 1, 0], [0.9, 0.4, 0.6]), [0.5, 0.4], "recall")
     array([0.5, 1. ])
@@ -75,7 +95,7 @@ def figures_at(tally: Tally, thresholds: ArrayLike, metric: str | Spec = "f1") -
 
 
 def counts_at(tally: Tally, thresholds: ArrayLike) -> Counts:
-    """The decisions at each threshold, counted."""
+    """Count the decisions at each threshold."""
     points = np.searchsorted(tally.score, np.asarray(thresholds, dtype=np.float64), side="left")
     missed, passed = _wide(tally.positives[points]), _wide(tally.negatives[points])
     return Counts(tp=tally.n_positive - missed, fp=tally.n_negative - passed, fn=missed, tn=passed)
@@ -86,11 +106,30 @@ def _wide(counts: Array) -> Array:
 
 
 # ----------------------------------------------------------------------
-# Scores to decisions: at one threshold, or group by group as the data itself says.
+# Scores to decisions: at one threshold, or per group with the thresholds that the data contain.
 
 
 def at_threshold(trials: Trials, threshold: float, origin: str = "given") -> Trials:
-    """Decide positive where score >= threshold; the threshold and its origin go into the header.
+    """Decide positive where score >= threshold. The threshold and its origin are recorded in the header.
+
+    Parameters
+    ----------
+    trials
+        Trials with scores.
+    threshold
+        The threshold.
+    origin
+        Where the threshold comes from. `this data` adds a note that figures at this threshold are optimistic.
+
+    Returns
+    -------
+    Trials
+        The same trials with a column `decision`.
+
+    Raises
+    ------
+    UsageError
+        If the threshold is NaN.
 
     >>> at_threshold(Trials.of([1, 0], [0.7, 0.2]), 0.5).column("decision").to_list()
     [1, 0]
@@ -106,9 +145,9 @@ def at_threshold(trials: Trials, threshold: float, origin: str = "given") -> Tri
 
 @dataclass(frozen=True)
 class Deciding:
-    """Who decides: `given` beats everything; then a decision in the data; then its threshold; then `default`.
+    """What decides a row: `given` if there is one, else a decision in the data, else its threshold, else `default`.
 
-    `per_row` lets every row have its own threshold.
+    With `per_row` every row may have its own threshold.
     """
 
     given: float | None = None
@@ -119,7 +158,10 @@ class Deciding:
 
 @dataclass(frozen=True)
 class Rule:
-    """How the trials of one group were decided: `threshold` is None where they came decided, or each has its own."""
+    """How the trials of one group were decided.
+
+    `threshold` is None if the data hold decisions, or one threshold per row.
+    """
 
     threshold: float | None
     origin: str
@@ -130,9 +172,9 @@ class Rule:
 
 @dataclass(frozen=True)
 class Decided:
-    """The decisions, the rule of each group, the threshold of each row (null: none known), and what to say about it.
+    """The decisions, the rule of each group, the threshold of each row (null: not known), and notes for the reader.
 
-    `bound` has one entry where all rows share it.
+    `bound` has a single entry if all rows share one threshold.
     """
 
     decision: pl.Series
@@ -142,7 +184,7 @@ class Decided:
 
 
 def decide_groups(frame: pl.DataFrame, deciding: Deciding, titles: Mapping[str, str] | None = None) -> Decided:
-    """Decide rows with `group, label, score, decision, threshold`, of which the last two may be null; `>=` is positive.
+    """Decide rows with `group, label, score, decision, threshold`; the last two may be null. `>=` means positive.
 
     >>> rows = pl.DataFrame({"group": ["en", "es"], "label": [1, 0], "score": [0.6, 0.6], "decision": [0, None],
     ...                      "threshold": [None, 0.7]}, schema_overrides={"decision": pl.Int8, "threshold": pl.Float64})
@@ -163,7 +205,7 @@ def decide_groups(frame: pl.DataFrame, deciding: Deciding, titles: Mapping[str, 
 
 
 def _facts(frame: pl.DataFrame) -> pl.DataFrame:
-    """For each group whether it came decided, and its first threshold."""
+    """Return for each group whether it has decisions, and its first threshold."""
     if not frame["decision"].null_count() and not frame["threshold"].null_count():
         found = stretches(frame["group"])
         if found is not None:  # only the first row of each stretch can be the first of its group
@@ -195,7 +237,7 @@ def _rule(decided: bool, bound: float | None, deciding: Deciding, names: Mapping
 def _bounds(
     frame: pl.DataFrame, bounds: Mapping[str, float | None], rules: Mapping[str, Rule], deciding: Deciding
 ) -> pl.Series:
-    """The threshold of each row, or the one of all; null where the group came decided and has none."""
+    """Return the threshold of each row, or one for all rows; null where a group has decisions but no threshold."""
     if deciding.given is not None:
         return pl.Series([deciding.given])
     if deciding.per_row:
@@ -225,7 +267,7 @@ def _disagreements(
     rules: Mapping[str, Rule],
     names: Mapping[str, str],
 ) -> list[str]:
-    """Where decisions in the data are not those of its own threshold: how many, and what the F1 would be."""
+    """Say where the decisions in the data are not those of its own threshold: how often, and what the F1 would be."""
     both = [g for g, rule in rules.items() if rule.threshold is None and "row by row" not in rule.origin]
     both = [g for g in both if bounds[g] is not None]
     if not both or (decision == at_bound).all():
@@ -250,7 +292,7 @@ def _f1(label: pl.Series, decision: pl.Series) -> float:
 
 
 def decided_trials(trials: Trials, decided: Decided) -> Trials:
-    """Trials with decisions of groups; a threshold that all share goes into the header."""
+    """Return trials with the decisions of their groups; a threshold that all groups share is recorded in the header."""
     shared = {(rule.threshold, rule.origin) for rule in decided.rules.values()}
     threshold = None
     if len(shared) == 1:

@@ -1,4 +1,4 @@
-"""Figures over repeated runs: mean, sample standard deviation, min, max and how many, per metric and slice."""
+"""Summarise figures over repeated runs: mean, sample standard deviation, minimum and maximum, per metric and slice."""
 
 from __future__ import annotations
 
@@ -11,9 +11,27 @@ from hitmiss.core.results import Estimate, Results
 
 
 def over_repeats(results: Results, column: str = "seed") -> Results:
-    """The results with rows `mean`, `sd`, `min` and `max` over the runs that differ in `column` alone.
+    """Add rows `mean`, `sd`, `min` and `max` over the runs that differ only in one column.
 
-    sd is the sample standard deviation (n − 1); undefined figures are left out and counted in the note.
+    `sd` is the sample standard deviation (n − 1). Undefined figures are left out; the note says how many runs were
+    used.
+
+    Parameters
+    ----------
+    results
+        Results with several runs.
+    column
+        The run column in which the repetitions differ.
+
+    Returns
+    -------
+    Results
+        The given estimates, followed by the summary rows.
+
+    Raises
+    ------
+    UsageError
+        If the results have no such run column.
 
     >>> rows = tuple(Estimate("eer", v, run={"seed": s}) for s, v in (("1", 0.1), ("2", 0.2)))
     >>> [(e.average, round(e.value, 4)) for e in over_repeats(Results(rows)) if e.average]

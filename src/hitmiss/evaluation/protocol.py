@@ -1,4 +1,4 @@
-"""Protocols by name or file; and `evaluate`, which goes by one from files to Results."""
+"""Find protocols by name or file, and evaluate files by a protocol (`evaluate`)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = [
 
 
 def load_protocol(path: str | Path) -> Protocol:
-    """A protocol from a TOML file; one sentence says what is wrong with it."""
+    """Read a protocol from a TOML file. If it is invalid, the error says in one sentence what is wrong."""
     try:
         artifacts.note_input(path)
         data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
@@ -49,7 +49,7 @@ def load_protocol(path: str | Path) -> Protocol:
 
 
 def find_protocol(name: str | Path | Protocol) -> Protocol:
-    """A protocol by name, or from a `.toml` file of your own.
+    """Return a protocol by its name, or from a `.toml` file.
 
     >>> find_protocol("asvspoof5").primary
     'min_dcf'
@@ -63,7 +63,7 @@ def find_protocol(name: str | Path | Protocol) -> Protocol:
 
 
 def protocols() -> dict[str, Protocol]:
-    """Every known protocol by name."""
+    """Return every known protocol by name."""
     return all_of("protocol")
 
 
@@ -82,20 +82,20 @@ def evaluate(
     gap: Gap | bool | None = None,
     **reading: object,
 ) -> Results:
-    """From files to Results by a protocol, or by a design.
+    """Read score files, measure them by a protocol or a design, and return the results.
 
     Parameters
     ----------
     scores, key
-        As for `read`.
+        The score file(s) and the file with the true classes, as for `read`.
     protocol
-        A protocol by name, file or object; or a design, which says all the rest of what is asked too.
+        A protocol, given by name, file or object; or a design, which then states everything else that is asked.
     metrics
-        Metrics instead of those of the protocol.
+        Metrics to measure instead of those of the protocol.
     by, bootstrap, unit, seed, level, interval
-        As for `measure`. Without a word on `bootstrap` the protocol's own number of replicates is drawn; 0 draws none.
+        As for `measure`. If `bootstrap` is None, the number of replicates is that of the protocol; 0 means none.
     gap
-        None for the protocol's own where its column is asked for, False for none.
+        The gap between two domains. None: that of the protocol, if its column is in `by`. False: no gap.
     **reading
         Read options, the fields of `ReadSpec` (`score_kind="llr"`, `allow_missing=True`, …).
 
@@ -103,6 +103,13 @@ def evaluate(
     -------
     Results
         One estimate per metric, run and slice.
+
+    Raises
+    ------
+    UsageError
+        For an unknown protocol, metric, column or option, or if neither a protocol nor a metric is given.
+    DataError
+        If the files cannot be scored as they are.
     """
     chosen = find_protocol(protocol) if protocol is not None and not isinstance(protocol, Design) else None
     chosen = chosen.undrawn if chosen is not None and bootstrap == 0 else chosen
@@ -124,7 +131,7 @@ def evaluate(
 
 
 def read_trials(scores: Any, key: Any, protocol: Protocol | None, spec: ReadSpec | None = None) -> Trials:
-    """Trials from files, read by the rules of a protocol; what the caller says comes first."""
+    """Read trials from files by the rules of a protocol; options of the caller come before those of the protocol."""
     said = spec or ReadSpec()
     if protocol is not None and protocol.reader and key is None:
         module, _, name = protocol.reader.partition(":")
@@ -139,7 +146,7 @@ def read_trials(scores: Any, key: Any, protocol: Protocol | None, spec: ReadSpec
 def read_runs(
     paths: Sequence[str], key: Any, protocol: Protocol | None, spec: ReadSpec | None = None, column: str = "seed"
 ) -> Trials:
-    """Several score files as runs of one experiment (seeds, say), named after their files."""
+    """Read several score files as runs of one experiment (for example seeds), named after their files."""
     names = [Path(p).name.split(".")[0] for p in paths]
     if len(set(names)) != len(names):
         raise UsageError(
@@ -151,7 +158,7 @@ def read_runs(
 
 
 def _alike(runs: Mapping[str, Trials]) -> list[str]:
-    """A remark for each file whose answers are those of an earlier one: two seeds never give that."""
+    """Return a remark for each file that has the same answers as an earlier one, which two seeds do not produce."""
     seen: dict[str, str] = {}
     found = []
     for name, trials in runs.items():
@@ -168,7 +175,10 @@ def _with_notes(trials: Trials, notes: Sequence[str]) -> Trials:
 
 
 def measure_trials(trials: Trials, design: Design) -> Results:
-    """What a design asks: the protocol's metrics where the score kind allows them, its settings, its gap, its remarks."""
+    """Measure what a design asks.
+
+    That is: the metrics of the protocol that fit the score kind, with its settings, its gap and its remarks.
+    """
     protocol, wanted = design.protocol, list(design.metrics)
     if not wanted and protocol is None:
         raise UsageError(
@@ -185,7 +195,7 @@ def measure_trials(trials: Trials, design: Design) -> Results:
         wanted, unfit = fitting(list(protocol.metrics), trials)
         warnings += left_out(unfit, trials)
         derived = tuple(d for d in derived if not {t.metric for t in d.terms} & {str(parse(m)) for m in unfit})
-    elif derived:  # a derived figure is asked for by name: what it is made of is measured, too
+    elif derived:  # a derived figure was asked for by name: the metrics it is made of are measured, too
         own = [name for name in wanted if name not in protocol.derived] if protocol else wanted
         wanted = list(dict.fromkeys([*own, *(term.metric for d in derived for term in d.terms)]))
     asked = {grouping[0] for grouping in design.groupings if len(grouping) == 1}
@@ -197,7 +207,7 @@ def measure_trials(trials: Trials, design: Design) -> Results:
 
 
 def refuse_layouts(trials: Trials, protocol: Protocol | None) -> None:
-    """Refuse files that a protocol is not about, and claims of speakers, which are of three kinds."""
+    """Refuse files that a protocol cannot score, and trials that claim a speaker, which have three classes."""
     layouts = _layouts(trials)
     for layout, why in (protocol.refuses if protocol else {}).items():
         if layout in layouts:
@@ -219,7 +229,7 @@ def _layouts(trials: Trials) -> set[str]:
 
 
 def _pooled(trials: Trials, protocol: Protocol | None) -> list[str]:
-    """What to say of columns whose values the figures of all trials pool, though they are asked for apart."""
+    """Warn about columns whose values are pooled in the figures of all trials, although they should be scored apart."""
     told = dict(protocol.pooled) if protocol else {}
     if any(layout.startswith("asvspoof2021") for layout in _layouts(trials)):
         told.setdefault("subset", "official figures are those of eval alone")
@@ -234,8 +244,8 @@ def _pooled(trials: Trials, protocol: Protocol | None) -> list[str]:
 
 
 def compare_trials(runs: Mapping[str, Trials], design: Design) -> Comparison | Ranking:
-    """What a design asks of several runs: the protocol's metrics where all runs allow them, or its own comparison."""
-    from hitmiss.engine.rank import compare_runs  # a measurement alone need not wait for it
+    """Compare several runs as a design asks: by the protocol's metrics that fit all runs, or by its own comparison."""
+    from hitmiss.engine.rank import compare_runs  # imported here, so that measuring alone does not load it
 
     protocol, wanted = design.protocol, design.metrics
     for run in runs.values():
@@ -246,7 +256,7 @@ def compare_trials(runs: Mapping[str, Trials], design: Design) -> Comparison | R
         raise UsageError(
             "say what to compare: a protocol (-p asvspoof5) or metrics (-m eer -m roc_auc)", code="no-metric"
         )
-    if protocol and wanted:  # whoever names a metric wants it in every table
+    if protocol and wanted:  # a metric that the caller names is shown in every table, also by slice
         protocol = replace(protocol, slice_metrics=())
     elif protocol:
         wanted = comparable(protocol, list(runs.values()))
@@ -258,7 +268,7 @@ def compare_trials(runs: Mapping[str, Trials], design: Design) -> Comparison | R
 
 
 def _compared_by(protocol: Protocol, runs: Mapping[str, Trials], design: Design) -> Comparison:
-    """The comparison that a protocol has of its own."""
+    """Run the comparison that a protocol defines itself."""
     if len(runs) != 2:
         raise UsageError(f"{protocol.name} compares two runs, each of one model; give two", code="two-runs")
     module, _, name = protocol.compared_by.partition(":")
@@ -268,7 +278,7 @@ def _compared_by(protocol: Protocol, runs: Mapping[str, Trials], design: Design)
 
 
 def read_side(scores: Sequence[Any], key: Any, reading: ReadSpec, design: Design) -> Trials:
-    """The trials of files as a design wants them: each file a run where it asks for seeds, decided at its threshold."""
+    """Read trials as a design asks: one run per file if it has seeds, with decisions at its threshold."""
     if design.seeds:
         trials = read_runs(scores, key, design.protocol, reading)
     else:
@@ -277,7 +287,7 @@ def read_side(scores: Sequence[Any], key: Any, reading: ReadSpec, design: Design
 
 
 def _decided(trials: Trials, design: Design) -> Trials:
-    """The trials decided at the threshold of a design; a protocol's threshold leaves decisions that are there alone."""
+    """Decide trials at the threshold of a design; that of a protocol does not replace decisions in the data."""
     from hitmiss.derive.decisions import at_threshold
 
     protocol = design.protocol
@@ -289,7 +299,7 @@ def _decided(trials: Trials, design: Design) -> Trials:
 
 
 def measure_files(trials: Trials, development: Trials | None, design: Design) -> Results:
-    """What a design asks of the trials of files: before and after calibration, and over seeds, where it says so."""
+    """Measure what a design asks: before and after calibration if there is a development set, and over seeds."""
     from hitmiss.engine.repeats import over_repeats
 
     measured = (
@@ -299,7 +309,7 @@ def measure_files(trials: Trials, development: Trials | None, design: Design) ->
 
 
 def measure_calibrated(trials: Trials, development: Trials, design: Design) -> Results:
-    """The figures before and after a calibration fitted on a development set, as two runs."""
+    """Measure the figures before and after a calibration that was fitted on a development set, as two runs."""
     from hitmiss.derive.calibration import calibrate
 
     method = design.calibration or "affine"
@@ -313,7 +323,7 @@ def measure_calibrated(trials: Trials, development: Trials, design: Design) -> R
 
 
 def _gap(design: Design, trials: Trials, asked: set[str]) -> Gap | None:
-    """The gap that is asked for, or that of the protocol where its column is asked for and has both sides."""
+    """Return the gap that was asked for, or that of the protocol if its column is in `by` and has both sides."""
     if isinstance(design.gap, Gap):
         return design.gap
     rule = design.protocol.gap if design.protocol is not None else None
@@ -324,7 +334,7 @@ def _gap(design: Design, trials: Trials, asked: set[str]) -> Gap | None:
 
 
 def fitting(metrics: list[str], trials: Trials) -> tuple[list[str], list[str]]:
-    """The metrics that the score kind and the columns allow, and the others."""
+    """Split metrics into those that the score kind and the columns allow, and the others."""
     fits: list[str] = []
     rest: list[str] = []
     for text in metrics:
@@ -335,7 +345,7 @@ def fitting(metrics: list[str], trials: Trials) -> tuple[list[str], list[str]]:
 
 
 def comparable(protocol: Protocol, runs: Sequence[Trials]) -> tuple[str, ...]:
-    """The metrics of a protocol that the score kind and the columns of all runs allow."""
+    """Return the metrics of a protocol that the score kind and the columns of all runs allow."""
 
     def fits(text: str) -> bool:
         entry = find_metric(parse(text).name)
