@@ -1,4 +1,4 @@
-"""The question in two objects, frozen, typed and stored as JSON: how files are read (`ReadSpec`) and what is asked (`Design`)."""
+"""A question in two immutable objects: how files are read (`ReadSpec`) and what is asked (`Design`). Both are JSON."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from hitmiss.core.registry import Derived, Misdeclared, Plain, Setting, Spec, de
 from hitmiss.core.shared import SCORE_KINDS, ScoreKind
 
 # ----------------------------------------------------------------------
-# Names of columns: those that the engine owns, and how a user's column of the same name is kept apart from them.
+# Names of columns: those that belong to the engine, and how a user's column of the same name is stored.
 #
 # A table of trials holds the engine's columns (`item`, `score`, …) beside the user's (`codec`, `language`, …). A user's
-# column whose name the engine owns is stored under `user:NAME` and shown as NAME, so neither can stand in for the other:
+# column with the name of an engine column is stored as `user:NAME` and shown as NAME, so the two cannot be confused:
 #
 #     stored("codec")   -> "codec"            shown("codec")        -> "codec"
 #     stored("target")  -> "user:target"      shown("user:target")  -> "target"
 #
-# `header.runs`, `header.slices` and `header.numbers` hold stored names, which are those of the frame. What a caller asks
-# for (`by`, `unit`, `gap`, `where`) and what a result says are shown names; `find` leads from the one to the other.
+# `header.runs`, `header.slices` and `header.numbers` hold stored names, which are those of the frame. Callers (`by`,
+# `unit`, `gap`, `where`) and results use shown names; `find` translates a shown name into a stored one.
 
 ANSWERS: Final = ("score", "decision", "confidence", "error")
 FIXED: Final = ("item", "target", "label", *ANSWERS)
@@ -30,16 +30,16 @@ MADE: Final = (
     "label_word", "system", "unparsed", "score_clean", "decision_clean", "changed_any", "right_all", "right_clean",
     "aim_reached", "aim_open", "class_labels", "class_scores",
 )  # fmt: skip
-"""Columns that readers make beside the fixed ones."""
+"""Columns that readers add to the fixed ones."""
 SCORES: Final = "score:"
-"""What the names of score columns begin with where a file holds those of several systems."""
+"""Prefix of the names of score columns if a file holds the scores of several systems."""
 OWN: Final = "user:"
 INNER: Final = ":"
-"""What names of columns begin with that live inside one function only."""
+"""Prefix of temporary columns, which exist only inside one function."""
 
 
 def stored(name: str) -> str:
-    """The name under which a user's column is kept. Different names stay different.
+    """Return the name under which a user's column is stored. Different names stay different.
 
     >>> stored("codec"), stored("score"), stored("user:score")
     ('codec', 'user:score', 'user:user:score')
@@ -49,12 +49,12 @@ def stored(name: str) -> str:
 
 
 def apart(name: str) -> str:
-    """The name of a user's column that no reader may take for anything else."""
+    """Return the name of a user's column with the prefix that distinguishes it from every engine column."""
     return f"{OWN}{name}"
 
 
 def shown(name: str) -> str:
-    """The user's own name of a column.
+    """Return the user's own name of a column.
 
     >>> shown("user:score"), shown("codec"), shown(stored("user:x"))
     ('score', 'codec', 'user:x')
@@ -63,7 +63,7 @@ def shown(name: str) -> str:
 
 
 def find(name: str, columns: Collection[str]) -> str | None:
-    """The column of a frame that a caller means by a name: the user's own before the engine's; None where there is none.
+    """Return the column that a caller means by a name: the user's comes before the engine's. None if there is none.
 
     >>> find("target", ["item", "target", "user:target"]), find("target", ["item", "target"]), find("x", ["item"])
     ('user:target', 'target', None)
@@ -72,7 +72,7 @@ def find(name: str, columns: Collection[str]) -> str | None:
 
 
 # ----------------------------------------------------------------------
-# ReadSpec: everything that a caller may say about files which they do not say themselves.
+# ReadSpec: everything that a caller can state about files and that the files themselves do not state.
 
 OnNan = Literal["refuse", "drop", "worst"]
 ON_NAN: Final = ("refuse", "drop", "worst")
@@ -89,63 +89,63 @@ OPTION: Final = {
     "on_nan": "on-nan",
     "allow_missing": "allow-missing",
 }
-"""Fields whose option on the command line is written otherwise."""
+"""Fields whose command-line option has another name."""
 SYSTEM: Final = "system"
-"""The run column that names the system where one file holds the scores of several."""
+"""The run column that names the system if one file holds the scores of several systems."""
 
 
 @dataclass(frozen=True)
 class ReadSpec:
-    """How to read trials from files. Nothing is guessed that changes a number; None means that nothing was said.
+    """How to read trials from files. Nothing that changes a number is guessed; None means that nothing was stated.
 
     Parameters
     ----------
     columns
-        Our name -> the file's column (a header name, or the position from 1 where there is no header).
+        Our name -> the column of the file (a name in its header, or the position from 1 if it has no header).
     key_columns
-        The same for the key alone, where its columns are called otherwise than those of the score file.
+        The same for the key alone, if its columns have other names than those of the score file.
     score_columns
-        Several systems in one file; the trials get a run column `system`.
+        The score columns of several systems in one file; the trials get a run column `system`.
     positive, negative
         Names of the two classes; synonyms of both are understood.
     positive_value
-        What the label column says for the positive class where it says no word, as `1`.
+        The value of the label column for the positive class if it is not a word, such as `1`.
     higher
-        The class that a higher score means; the negative one turns the scores round, and a note says so.
+        The class that a higher score means. If it is the negative class, the scores are negated, and a note says so.
     abstain
-        Words of a decision column that mean "no answer", beside those that are known.
+        Further words in a decision column that mean "no answer".
     score_kind
-        `llr`, `logit`, `probability` or `raw` (unsaid: raw).
+        `llr`, `logit`, `probability` or `raw` (default: raw).
     slices
         Columns to keep as slices; None keeps every column that has no other role.
     runs, numbers
-        Columns that name the run, and columns to be summarised as numbers.
+        Columns that name the run, and columns to summarise as numbers.
     rename
-        Per column, values to be read as others: `{"codec": {"-": "NONE"}}`.
+        Per column, values to replace by others: `{"codec": {"-": "NONE"}}`.
     itself
-        Per column, the value that stands for the trial's own id.
+        Per column, the value that means the trial's own id.
     where
-        Per column, the values of the rows to keep; the others are left out and counted.
+        Per column, the values of the rows to keep; the other rows are left out and counted.
     on_nan
-        `refuse` (unsaid), `drop`, or `worst`: the worst possible score for the trial's own class.
+        `refuse` (default), `drop`, or `worst`: the worst possible score for the trial's own class.
     dedupe
-        Merge rows that are identical; rows that share an id and differ are refused all the same.
+        Merge identical rows. Rows with the same id and different content are refused in any case.
     allow_missing
-        Score the ids that both sides have, and put the coverage into the header.
+        Score only the ids that scores and key share, and record the coverage in the header.
     match
-        How ids of scores and key are matched: `exact` (unsaid), or `stem`: without folder and ending.
+        How ids of scores and key are matched: `exact` (default), or `stem`: without folder and file extension.
     layout
-        Name of a known layout, or of a plug-in's reader, to be used without recognition.
+        Name of a known layout, or of a plug-in's reader, to use instead of recognising the layout.
     separator, encoding, decimal
-        Of the text files, where recognition is wrong or impossible.
+        Of text files, if they are not recognised or recognised wrongly.
     missing, threshold_rule, identities
-        Of prediction files (toxicity): rows without label, score or decision, thresholds that differ in a group, and
-        columns that say how far a text mentions an identity.
+        For prediction files (toxicity): what to do with rows without label, score or decision; what to do with
+        different thresholds in one group; and the columns that say how far a text mentions an identity.
 
     Raises
     ------
     UsageError
-        For a value that no reader understands.
+        For a value that is not known.
 
     Examples
     --------
@@ -197,31 +197,31 @@ class ReadSpec:
 
     @property
     def kind(self) -> ScoreKind:
-        """What the scores are; `raw` where nobody said."""
+        """The kind of the scores; `raw` if nothing was stated."""
         return self.score_kind or "raw"
 
     @property
     def nan_rule(self) -> OnNan:
-        """What becomes of scores that are not numbers; `refuse` where nobody said."""
+        """What to do with scores that are not numbers; `refuse` if nothing was stated."""
         return self.on_nan or "refuse"
 
     @property
     def decimal_sign(self) -> str:
-        """The decimal sign; a point where nobody said."""
+        """The decimal sign; a point if nothing was stated."""
         return self.decimal or "."
 
     @property
     def matching(self) -> Matching:
-        """How ids are matched; exactly where nobody said."""
+        """How ids are matched; exactly if nothing was stated."""
         return self.match or "exact"
 
     @property
     def for_key(self) -> ReadSpec:
-        """The spec that the key is read with: its own names of columns first."""
+        """The spec for reading the key: its own column names come first."""
         return self if not self.key_columns else replace(self, columns={**self.columns, **self.key_columns})
 
     def changed(self, **changes: object) -> ReadSpec:
-        """The same spec with some fields changed; an unknown name is an error with the nearest."""
+        """Return the same spec with some fields changed; an unknown name is an error that gives the nearest name."""
         known = [f.name for f in fields(self)]
         for name in changes:
             if name not in known:
@@ -232,13 +232,16 @@ class ReadSpec:
             raise UsageError(f"read option {fault}; found {fault.value!r}", code="bad-read-option") from None
 
     def with_own_names(self) -> ReadSpec:
-        """The same spec with runs and slices as they are stored: who says `target` there means a column of the files."""
+        """Return the same spec with runs and slices under their stored names.
+
+        A name such as `target` in `runs` or `slices` means a column of the files, not the column of the engine.
+        """
         runs = tuple(apart(name) if name in FIXED else name for name in self.runs)
         slices = None if self.slices is None else tuple(apart(n) if n in FIXED else n for n in self.slices)
         return replace(self, runs=runs, slices=slices)
 
     def over(self, base: ReadSpec) -> ReadSpec:
-        """What this spec says, and where it says nothing what `base` says: the caller's word over that of a protocol.
+        """Return what this spec states, and otherwise what `base` states; so a caller's options override a protocol's.
 
         >>> ReadSpec(score_kind="raw").over(ReadSpec(score_kind="llr", positive="real")).kind
         'raw'
@@ -251,17 +254,17 @@ class ReadSpec:
 
     @property
     def said(self) -> tuple[str, ...]:
-        """The names of the fields in which something was said."""
+        """The names of the fields in which something was stated."""
         return tuple(name for name, unsaid in _unsaid().items() if getattr(self, name) != unsaid)
 
     def to_plain(self) -> dict[str, Plain]:
-        """The JSON form, every field."""
+        """Return the JSON form, with every field."""
         data: dict[str, Plain] = plain(self)
         return data
 
     @classmethod
     def from_plain(cls, data: object) -> ReadSpec:
-        """A spec from its JSON form."""
+        """Make a spec from its JSON form."""
         try:
             return declare(cls, data)
         except (Misdeclared, UsageError) as fault:
@@ -277,13 +280,13 @@ def _unsaid() -> dict[str, object]:
 
 
 # ----------------------------------------------------------------------
-# Design: everything that is asked of trials, and what a protocol settles of it; frozen, typed, stored as JSON.
+# Design: everything that is asked of trials, and the part of it that a protocol fixes; immutable and stored as JSON.
 
 Method = Literal["auto", "percentile", "bca"]
 METHODS: Final = ("auto", "percentile", "bca")
 BY_CLASS: Final = "within classes"
 OF_ALL: Final = "from all"
-"""How trials or units are drawn: with class sizes fixed, or as random as another sample's would be."""
+"""How trials or units are drawn: with fixed class sizes, or with class sizes that vary as in a new sample."""
 Grouping = tuple[str, ...]
 By = Sequence[str | Sequence[str]] | str
 Undefined = Literal["null", "zero"]
@@ -293,7 +296,7 @@ Undefined = Literal["null", "zero"]
 class Gap:
     """The difference between the trials outside and inside a domain: figure(out) − figure(in).
 
-    Everything that is not inside is outside, unless `outside` names values.
+    Every value that is not inside counts as outside, unless `outside` lists values.
     """
 
     column: str
@@ -302,7 +305,7 @@ class Gap:
 
     @classmethod
     def parse(cls, text: str) -> Gap:
-        """A gap from its text: `column=in`, `column=in1+in2` or `column=in:out`.
+        """Read a gap from its text: `column=in`, `column=in1+in2` or `column=in:out`.
 
         >>> Gap.parse("codec=NONE:C01+C02")
         Gap(column='codec', inside=('NONE',), outside=('C01', 'C02'))
@@ -318,56 +321,57 @@ class Gap:
 
     @property
     def label(self) -> str:
-        """How the gap is written in tables."""
+        """The text of the gap in tables."""
         return f"{'+'.join(self.outside) or 'rest'} − {'+'.join(self.inside)}"
 
 
 @dataclass(frozen=True)
 class Protocol:
-    """What a document settles once for everybody, as its TOML file declares it; unknown keys are errors.
+    """The evaluation rules of a benchmark or standard, as a TOML file declares them; unknown keys are errors.
 
     Parameters
     ----------
     name, title, primary, reference
-        What it is called, its main figure, and where it is written down.
+        Its name and title, its main metric, and where it is published.
     metrics, slice_metrics
-        What is measured, and what of it in tables by slice (all where none is named).
+        What is measured, and which of these metrics are shown in tables by slice (all if none is listed).
     read
         How its files are read.
     settings
         Settings of metrics that differ from their defaults.
     by, unit, bootstrap, threshold
-        What is asked where the caller does not say it: groupings, the columns drawn as wholes, replicates, and the
-        threshold at which scores are decided.
+        Defaults if the caller does not state them: groupings, the columns resampled as whole units, the number of
+        replicates, and the threshold at which scores are decided.
     natural
-        Units that such data have by nature, as `--unit` takes them, the widest first: `["speaker,attack", "speaker"]`. They
-        are not drawn unasked; where one is there and trials were drawn, a warning says what it would change.
+        Units that such data naturally have, as `--unit` takes them, the widest first: `["speaker,attack", "speaker"]`.
+        They are not used unless asked for; if one exists and trials were resampled, a warning says what it would
+        change.
     names
-        What metrics and derived figures are called in tables: `fpr = "APCER"`.
+        Names of metrics and derived figures in tables: `fpr = "APCER"`.
     derived
-        Figures made of figures of `metrics`: `acer = "(max(APCER, species) + BPCER) / 2"` (see `expressions`).
+        Figures computed from those of `metrics`: `acer = "(max(APCER, species) + BPCER) / 2"` (see `registry.Derived`).
     negative_only, positive_only
-        Columns whose values tell trials of one class apart (the species of an attack): a slice of them is set against all
-        trials of the other class.
+        Columns whose values distinguish trials of one class only (such as the type of an attack): a slice of them is
+        scored against all trials of the other class.
     both_eers
-        Where tied scores matter, the EER in both readings of ties.
+        Show the EER under both rules for ties if tied scores matter.
     zero_undefined
-        A share with an empty denominator is 0, and marked, where others leave it undefined.
+        A share with an empty denominator is 0, with a mark; otherwise it is undefined.
     delong
-        The interval of an AUC is DeLong's even where there are replicates.
+        Use DeLong's interval for an AUC even if there are replicates.
     within
-        Per grouping also the share of rightly ordered pairs among those inside a slice (AUC), which scales and rates
-        that differ between slices cannot move.
+        For each grouping, also show the AUC over the pairs within a slice, which does not change if scales or rates
+        differ between slices.
     gap
         The domain that is "in".
     remarks
-        Per column, what to say where figures are asked by it.
+        Per column, a remark to print when figures are grouped by it.
     pooled
-        Per column, what to say where its values are pooled in the figures of all trials (subsets of a corpus).
+        Per column, a remark to print when the figures of all trials pool its values (such as subsets of a corpus).
     refuses
         Per layout of files, why this protocol does not score them.
     reader, measured_by, compared_by
-        Code of ours that reads, measures or compares instead, where a figure is about several trials together.
+        Functions of hitmiss that read, measure or compare instead, if a figure is about several trials together.
     """
 
     name: str = ""
@@ -401,11 +405,11 @@ class Protocol:
 
     @property
     def undrawn(self) -> Protocol:
-        """The same without a bootstrap of its own, for whoever says that none is wanted."""
+        """The same protocol without its own bootstrap, for callers that want no replicates."""
         return replace(self, bootstrap=0) if self.bootstrap else self
 
     def expressions(self, wanted: Sequence[str] = ()) -> tuple[Derived, ...]:
-        """Its derived figures, or those of these names."""
+        """Return its derived figures, or those with the given names."""
         names = [name for name in wanted if name in self.derived] if wanted else list(self.derived)
         return tuple(Derived.parse(name, self.derived[name], self.names) for name in names)
 
@@ -414,7 +418,7 @@ REQUIRED: Final = ("name", "title", "primary", "metrics", "read")
 
 
 def declared(data: object) -> Protocol:
-    """A protocol from the plain data of its file; `Misdeclared` says what is wrong and where."""
+    """Make a protocol from the data of its file; `Misdeclared` says what is wrong and where."""
     protocol = declare(Protocol, data)
     for name in REQUIRED:
         if not isinstance(data, Mapping) or name not in data:
@@ -427,7 +431,7 @@ def declared(data: object) -> Protocol:
 
 
 def _check_derived(protocol: Protocol) -> None:
-    """Refuse a derived figure of metrics that the protocol does not measure, and names of nothing."""
+    """Refuse a derived figure whose metrics the protocol does not measure, and display names of unknown figures."""
     metrics = [str(parse(text)) for text in protocol.metrics]
     for derived in protocol.expressions():
         for term in derived.terms:
@@ -440,7 +444,7 @@ def _check_derived(protocol: Protocol) -> None:
 
 @dataclass(frozen=True)
 class Plan:
-    """How sure: replicates, the unit that is drawn, the seed, the level and the kind of interval."""
+    """How intervals are made: replicates, the unit that is resampled, the seed, the level and the kind of interval."""
 
     bootstrap: int = 0
     unit: tuple[str, ...] = ()
@@ -462,14 +466,15 @@ class Plan:
             raise UsageError(f"at most two units can be crossed; found {', '.join(self.unit)}", code="bad-unit")
 
     def by_class(self, prevalence: bool) -> bool:
-        """Whether trials (or units of one class) are drawn within each class: where prevalence has no part in a figure.
+        """Return whether trials (or units of one class) are resampled within each class.
 
-        Of a figure that depends on prevalence, how many trials are positive is random too, so all are drawn from.
+        They are if a figure does not depend on prevalence. Otherwise the number of positives is random too, so trials
+        are drawn from both classes together.
         """
         return not prevalence if self.stratify is None else self.stratify
 
     def said(self, prevalence: bool, whole: bool = False) -> str:
-        """How the replicates of a figure were drawn, for the method of its interval; `whole`: units with both classes."""
+        """Describe how the replicates of a figure were drawn; `whole`: units hold both classes."""
         what = f"unit={'*'.join(self.unit)}" if self.unit else "trials"
         how = "" if whole else f" {BY_CLASS if self.by_class(prevalence) else OF_ALL}"
         return f"{self.bootstrap},{what}{how},{self._rest}"
@@ -483,7 +488,7 @@ class Plan:
 
     @classmethod
     def parse(cls, text: str) -> Plan:
-        """A plan from its text, as signatures have it; those of older versions say `stratified` for trials.
+        """Read a plan from its text in a signature; older versions write `stratified` for trials.
 
         >>> str(Plan.parse("100,unit=speaker within classes,auto,0.9,seed=7"))
         '100,unit=speaker within classes,auto,0.9,seed=7'
@@ -531,14 +536,14 @@ class Bands:
         return self.told("real", "fake")
 
     def told(self, negative: str, positive: str) -> str:
-        """The rule in words."""
+        """Describe the rule in words."""
         where = f"{negative} below {self.low:.6g}, {positive} from {self.high:.6g} on, uncertain between"
         return f"{where} ({self.origin})"
 
 
 @dataclass(frozen=True)
 class Sureness:
-    """The least confidence at which a verdict of either class is answered, and where the two come from; below, a person looks.
+    """The least confidence at which a verdict of each class is accepted, and its origin; below it, a person decides.
 
     >>> print(Sureness(0.8, 0.6))
     real from confidence 0.8 on, fake from 0.6 on, uncertain else (given)
@@ -559,8 +564,11 @@ class Sureness:
 
 @dataclass(frozen=True)
 class Triage:
-    """What a triage settles: two thresholds of a score, or least confidences of verdicts; whether they were chosen on half
-    of the rows, which are then left out; and how confidences were recalibrated on other rows."""
+    """What a triage evaluation fixes.
+
+    That is: two thresholds of a score, or least confidences of verdicts; whether they were chosen on half of the rows,
+    which are then left out; and how confidences were recalibrated on other rows.
+    """
 
     bands: Bands | None = None
     half: bool = False
@@ -570,8 +578,11 @@ class Triage:
 
 @dataclass(frozen=True)
 class Languages:
-    """What a toxicity evaluation settles: the tag of the run, the column of the groups, which of them, the threshold of
-    those that have none, and from which share of annotators on a label counts."""
+    """What a toxicity evaluation fixes.
+
+    That is: the tag of the run, the column of the groups, which groups are used, the threshold of groups that have
+    none, and the share of annotators from which a label counts.
+    """
 
     run_tag: str | None = None
     group: str | None = None
@@ -583,7 +594,7 @@ class Languages:
 
 @dataclass(frozen=True)
 class Drift:
-    """What a drift table settles: the value of untouched clips and the column that links copies."""
+    """What a drift table fixes: the value that marks untouched clips, and the column that links copies."""
 
     clean: str | None = None
     pair_by: str | None = None
@@ -591,7 +602,7 @@ class Drift:
 
 @dataclass(frozen=True)
 class Side:
-    """One run of a comparison: its name, how its file is read, its threshold, and the hash of its rows in any order."""
+    """One run of a comparison: its name, how its file is read, its threshold, and a hash of its rows in any order."""
 
     name: str
     read: ReadSpec = field(default_factory=ReadSpec)
@@ -601,7 +612,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Contest:
-    """What a comparison settles: the runs, the test, the correction, and whether it was forced."""
+    """What a comparison fixes: the runs, the test, the correction, and whether it was forced."""
 
     sides: tuple[Side, ...] = ()
     test: str = "auto"
@@ -612,36 +623,37 @@ class Contest:
 
 @dataclass(frozen=True)
 class Design:
-    """Everything that is asked.
+    """Everything that is asked of trials.
 
     Parameters
     ----------
     protocol
-        What a document settles; None without one.
+        The evaluation rules; None without a protocol.
     metrics
-        Metrics with their settings, as texts; none: those of the protocol.
+        Metrics with their settings, as texts; empty: those of the protocol.
     by
-        Groupings, each of one slice column or several.
+        Groupings, each of one or more slice columns.
     matrix
-        Two slice columns that are shown as a matrix.
+        Two slice columns to show as a matrix.
     gap
-        The gap; `auto`: that of the protocol where its column is asked for, `none`: none.
+        The gap between two domains. `auto`: that of the protocol if its column is in `by`; `none`: no gap.
     unit
-        Columns whose values are drawn as wholes.
+        Columns whose values are resampled as whole units.
     bootstrap, seed, level, interval, stratify
-        Replicates (0: none), the seed of the draws, the level and the kind of intervals, units drawn within classes.
+        The number of replicates (0: none), the seed of the draws, the level and the kind of intervals, and whether
+        units are drawn within classes.
     threshold
-        Decide at it (`score >= threshold`).
+        The threshold of decisions (`score >= threshold`).
     negative_only, positive_only
-        Columns whose values tell trials of one class apart, beside those of the protocol.
+        Columns whose values distinguish trials of one class only, in addition to those of the protocol.
     undefined
-        Shares with nothing to divide by: `null`, or `zero`; None leaves it to the protocol.
+        Shares with an empty denominator: `null`, or `zero`; None uses the rule of the protocol.
     seeds
-        Each file is one run; figures are summed up over them.
+        Each file is one run; figures are summarised over the runs.
     calibration
-        Scores are calibrated so on other files, and the figures are those before and after.
+        The method by which scores are calibrated on other files; figures are shown before and after.
     triage, languages, drift, contest
-        What a triage, a toxicity evaluation, a drift table or a comparison settles besides.
+        What a triage, a toxicity evaluation, a drift table or a comparison fixes in addition.
 
     Examples
     --------
@@ -691,7 +703,7 @@ class Design:
         unit: str | Sequence[str] | None = None,
         **others: object,
     ) -> Design:
-        """A design from what a caller writes: columns as texts, a gap as None (auto), True (the protocol's) or False."""
+        """Make a design from a caller's arguments: columns as texts, a gap as None (auto), True (protocol) or False."""
         return cls().changed(
             metrics=(metrics,) if isinstance(metrics, str) else tuple(map(str, metrics)),
             by=parse_by(by),
@@ -701,7 +713,7 @@ class Design:
         )
 
     def alone(self, keywords: Design, unsaid: Design) -> Design:
-        """This design, given in the place of metrics or a protocol; keywords beside it would contradict it."""
+        """Return this design, which was given instead of metrics or a protocol; other keywords would contradict it."""
         if keywords != unsaid:
             raise UsageError(
                 "a design says everything that is asked; leave the other options out", code="design-and-options"
@@ -710,7 +722,7 @@ class Design:
 
     @property
     def plan(self) -> Plan:
-        """How sure: what is drawn, and which intervals are made of it."""
+        """How intervals are made: what is resampled, and which intervals are computed from it."""
         return Plan(self.bootstrap, self.unit, self.seed, self.level, self.interval, self.stratify)
 
     @property
@@ -721,7 +733,7 @@ class Design:
 
     @property
     def settled(self) -> Protocol:
-        """What is settled for the measurement: by the protocol, or nothing."""
+        """The protocol of the measurement; without one, an empty protocol."""
         protocol = self.protocol or Protocol()
         return replace(
             protocol,
@@ -731,7 +743,7 @@ class Design:
         )
 
     def filled(self) -> Design:
-        """The design with what the protocol says where the caller says nothing: groupings, units, replicates, threshold."""
+        """Return the design with the protocol's groupings, units, replicates and threshold where none was given."""
         protocol = self.protocol or Protocol()
         return replace(
             self,
@@ -742,7 +754,7 @@ class Design:
         )
 
     def changed(self, **changes: object) -> Design:
-        """The same design with some fields changed; an unknown name is an error with the nearest."""
+        """Return the same design with some fields changed; an unknown name is an error that gives the nearest name."""
         known = [f.name for f in fields(self)]
         for name in changes:
             if name not in known:
@@ -753,13 +765,13 @@ class Design:
             raise UsageError(f"option {fault}; found {fault.value!r}", code="bad-option") from None
 
     def to_plain(self) -> dict[str, Plain]:
-        """The JSON form, every field."""
+        """Return the JSON form, with every field."""
         data: dict[str, Plain] = plain(self)
         return data
 
     @classmethod
     def from_plain(cls, data: object) -> Design:
-        """A design from its JSON form."""
+        """Make a design from its JSON form."""
         try:
             return declare(cls, data)
         except (Misdeclared, UsageError) as fault:
@@ -769,7 +781,7 @@ class Design:
 
 
 def _asked_gap(gap: Gap | bool | None, protocol: object) -> Gap | Literal["auto", "none"]:
-    """A gap as a caller writes it; True is that of the protocol."""
+    """Return a gap from a caller's argument; True means that of the protocol."""
     if gap is True:
         if not isinstance(protocol, Protocol) or protocol.gap is None:
             raise UsageError("no protocol says which domain is in; write --gap column=value", code="no-gap")
@@ -778,7 +790,7 @@ def _asked_gap(gap: Gap | bool | None, protocol: object) -> Gap | Literal["auto"
 
 
 def parse_by(by: By) -> tuple[Grouping, ...]:
-    """Groupings from `["codec", "codec,codec_q", ("attack", "codec")]`.
+    """Read groupings from `["codec", "codec,codec_q", ("attack", "codec")]`.
 
     >>> parse_by(["codec", "codec,codec_q"])
     (('codec',), ('codec', 'codec_q'))
@@ -792,7 +804,7 @@ def parse_by(by: By) -> tuple[Grouping, ...]:
 
 
 def names_of(unit: str | Sequence[str] | None) -> tuple[str, ...]:
-    """The columns whose values are drawn as wholes: `speaker,attack`, or a list of them.
+    """Return the columns whose values are resampled as whole units, from `speaker,attack` or a list of names.
 
     >>> names_of("speaker, attack"), names_of(None)
     (('speaker', 'attack'), ())

@@ -1,4 +1,4 @@
-"""Names to objects: metrics with settings as text, declarations of TOML files, and who answers to which name."""
+"""From names to objects: metrics with settings as text, declarations in TOML files, and the registry of names."""
 
 from __future__ import annotations
 
@@ -23,18 +23,19 @@ from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin, ge
 from hitmiss.core.errors import UnknownName, UsageError
 
 # ----------------------------------------------------------------------
-# Text and plain data to typed objects: declarations of TOML and YAML files, metrics with settings, expressions of figures.
+# Text and plain data to typed objects: declarations of TOML and YAML files, metrics with settings, expressions of
+# figures.
 
 # ----------------------------------------------------------------------
-# Declarations: frozen dataclasses from the plain data of TOML and YAML files. No key is ignored in silence, no type guessed.
+# Declarations: frozen dataclasses from the data of TOML and YAML files. No key is silently ignored, no type is guessed.
 #
-# Not pydantic: every command reads a declaration (its protocol), and to import pydantic and to build its models takes an
-# eighth of a second, more than all else that many commands do. What is declared here needs no more than the type hints of
-# plain fields: texts, numbers, lists, tables, other declarations.
+# Pydantic is not used: every command reads a declaration (its protocol), and importing pydantic and building its models
+# takes an eighth of a second, more than everything else that many commands do. The declarations here need only the type
+# hints of plain fields: texts, numbers, lists, tables, other declarations.
 
 T = TypeVar("T")
 Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
-"""What JSON can hold."""
+"""Any value that JSON can hold."""
 NAMES = {str: "a text", bool: "true or false", int: "a whole number", float: "a number", NoneType: "nothing"}
 
 
@@ -42,7 +43,7 @@ JSON_TYPES: dict[Any, str] = {str: "string", bool: "boolean", int: "integer", No
 
 
 class Misdeclared(ValueError):
-    """What is wrong with a declaration, and where: the keys that lead there."""
+    """What is wrong with a declaration, and where: the keys that lead to it."""
 
     def __init__(self, where: tuple[str, ...], what: str, value: Any = None, is_unknown: bool = False) -> None:
         super().__init__(f"{'.'.join(where)}: {what}")
@@ -50,7 +51,7 @@ class Misdeclared(ValueError):
 
 
 def declare(kind: type[T], data: object, *, ignore: bool = False, where: tuple[str, ...] = ()) -> T:
-    """A dataclass from a mapping, its fields checked by their type hints; unknown keys are errors unless `ignore`.
+    """Make a dataclass from a mapping, its fields checked by their type hints; unknown keys are errors unless `ignore`.
 
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True)
@@ -76,13 +77,13 @@ def declare(kind: type[T], data: object, *, ignore: bool = False, where: tuple[s
 
 
 def fit_field(kind: type[Any], name: str, value: object) -> Any:
-    """A value as a field of a dataclass wants it."""
+    """Convert a value to the type of a field of a dataclass."""
     hints: dict[str, Any] = _hints(kind)  # type: ignore[arg-type]
     return fit(hints[name], value, (name,))
 
 
 def plain(value: Any) -> Any:
-    """A declaration as the plain data of JSON, from which `declare` makes an equal one; infinities are text.
+    """Convert a declaration to plain JSON data, from which `declare` makes an equal one; infinities become text.
 
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True)
@@ -104,7 +105,7 @@ def plain(value: Any) -> Any:
 
 
 def schema_of(kind: Any, defs: dict[str, Plain]) -> dict[str, Plain]:
-    """The JSON Schema of what `plain` makes of a type; dataclasses go into `defs`, and are referred to.
+    """Return the JSON Schema of the data that `plain` makes of a type; dataclasses are put into `defs` and referenced.
 
     >>> schema_of(tuple[str, ...] | None, {})
     {'anyOf': [{'type': 'array', 'items': {'type': 'string'}}, {'type': 'null'}]}
@@ -113,7 +114,7 @@ def schema_of(kind: Any, defs: dict[str, Plain]) -> dict[str, Plain]:
     if is_dataclass(kind):
         name = kind.__name__  # type: ignore[union-attr]
         if name not in defs:
-            defs[name] = {}  # known already, where it refers to itself
+            defs[name] = {}  # entered first, because the type may refer to itself
             fields_of: dict[str, Plain] = {key: schema_of(hint, defs) for key, hint in _hints(kind).items()}  # type: ignore[arg-type]
             defs[name] = {"type": "object", "additionalProperties": False, "properties": fields_of}
         return {"$ref": f"#/$defs/{name}"}
@@ -136,7 +137,10 @@ def _hints(kind: Any) -> dict[str, Any]:
 
 
 def fit(kind: Any, value: Any, where: tuple[str, ...] = ()) -> Any:
-    """A value as a type hint wants it, or `Misdeclared`. A list may stand for a tuple and a whole number for a number."""
+    """Convert a value to a type hint, or raise `Misdeclared`.
+
+    A tuple accepts a list, and a float accepts an integer.
+    """
     if kind is Any:
         return value
     origin, inner = get_origin(kind), get_args(kind)
@@ -166,7 +170,7 @@ def fit(kind: Any, value: Any, where: tuple[str, ...] = ()) -> Any:
 
 
 def _fit_one(kinds: tuple[Any, ...], value: Any, where: tuple[str, ...]) -> Any:
-    """The first of several types that fits; whole numbers stay whole where they may."""
+    """Convert a value to the first of several types that fits; integers stay integers where allowed."""
     if type(value) in kinds:
         return value
     faults = []
@@ -182,16 +186,16 @@ def _fit_one(kinds: tuple[Any, ...], value: Any, where: tuple[str, ...]) -> Any:
 
 
 # ----------------------------------------------------------------------
-# A metric as text: `min_dcf(p_target=0.95, c_fa=10)` is argument, table header and JSON key at once.
+# A metric as text: `min_dcf(p_target=0.95, c_fa=10)` is used as argument, table header and JSON key.
 
 Setting = str | float | int | bool | None
 NOT_WORDS = ("inf", "nan")
-"""Words that are numbers: `threshold=inf`."""
+"""Words that are read as numbers: `threshold=inf`."""
 
 
 @dataclass(frozen=True)
 class Spec:
-    """A name with settings; prints and parses as the same text, compares and hashes by value.
+    """A name with settings. It prints and parses as the same text, and compares and hashes by value.
 
     >>> parse("min_dcf(c_fa=10, p_target=0.95)")
     Spec(min_dcf(c_fa=10, p_target=0.95))
@@ -204,7 +208,7 @@ class Spec:
 
     @classmethod
     def of(cls, name: str, **settings: Setting) -> Spec:
-        """A spec from keywords, in alphabetical order so that equal settings are equal specs."""
+        """Make a spec from keywords, in alphabetical order so that equal settings give equal specs."""
         return cls(name, tuple(sorted(settings.items())))
 
     def __str__(self) -> str:
@@ -246,7 +250,7 @@ def _key(keyword: ast.keyword, text: str) -> str:
 
 
 def _literal(node: ast.expr, text: str) -> Setting:
-    if isinstance(node, ast.Name):  # ties=official reads as well as ties="official"
+    if isinstance(node, ast.Name):  # both ties=official and ties="official" are accepted
         return float(node.id) if node.id in NOT_WORDS else node.id
     if ast.unparse(node) == "-inf":
         return float("-inf")
@@ -271,8 +275,8 @@ def _text(value: Setting) -> str:
 # ----------------------------------------------------------------------
 # Expressions of figures, as a protocol writes them: `acer = "(max(APCER, species) + BPCER) / 2"`.
 #
-# A name is a metric over all trials; `max`, `min` or `mean` of a metric and one or more columns goes over the slices of those
-# columns. Nothing is run that is written there: the text is read, and only figures, numbers and + - * / are understood.
+# A name is a metric over all trials; `max`, `min` or `mean` of a metric and one or more columns is taken over the
+# slices of those columns. The text is parsed, never executed: only figures, numbers and + - * / are understood.
 
 Number = Any  # a float, or an array with one entry per replicate: the arithmetic is the same
 Over = Literal["", "max", "min", "mean"]
@@ -311,11 +315,11 @@ class Derived:
     text: str
     terms: tuple[Term, ...]
     places: Mapping[str, int]
-    """Which of the terms a part of the text is."""
+    """The index of the term for each part of the text."""
 
     @classmethod
     def parse(cls, name: str, text: str, shown: Mapping[str, str] | None = None) -> Derived:
-        """An expression from its text; `shown` are the display names of metrics, which may stand for them."""
+        """Read an expression from its text; `shown` gives the display names of metrics, which may be used in it."""
         metrics = {title.lower(): metric for metric, title in (shown or {}).items()}
         terms: dict[Term, int] = {}
         places: dict[str, int] = {}
@@ -341,11 +345,11 @@ class Derived:
 
     @property
     def is_extreme(self) -> bool:
-        """Whether it holds the greatest or least of several figures."""
+        """Whether the expression contains the greatest or least of several figures."""
         return any(term.over in ("max", "min") for term in self.terms)
 
     def of(self, values: Sequence[Number]) -> Number:
-        """The expression of the values of its terms."""
+        """Evaluate the expression for the values of its terms."""
 
         def read(node: ast.expr) -> Number:
             if isinstance(node, ast.BinOp):
@@ -357,7 +361,7 @@ class Derived:
         return read(_tree(self.text))
 
     def range(self, ranges: Sequence[tuple[float, float]]) -> tuple[float, float]:
-        """The least and greatest values that it can have, given those of its terms: reached at their ends."""
+        """Return the least and greatest possible values, which occur at the ends of the ranges of the terms."""
         try:
             corners = [float(self.of(corner)) for corner in product(*ranges)]
         except ZeroDivisionError:
@@ -382,15 +386,15 @@ def _term(node: ast.Name | ast.Call, metrics: Mapping[str, str]) -> Term:
 
 
 def _metric(node: ast.Name | ast.Call, metrics: Mapping[str, str]) -> str:
-    """A metric by its own name, or by the one that it is shown under."""
+    """Return a metric by its own name, or by its display name."""
     spec = parse(ast.unparse(node))
     return str(Spec(metrics.get(spec.name.lower(), spec.name), spec.settings))
 
 
 # ----------------------------------------------------------------------
-# Who answers to which name: metrics, readers, protocols, detectors, attacks and codecs, ours and those of plug-ins.
+# The registry of names: metrics, readers, protocols, detectors, attacks and codecs, built in or from plug-ins.
 #
-# Built-ins are imported when a name is first asked for, so that `import hitmiss` and `--help` stay light.
+# Built-in entries are imported when a name is first looked up, so that `import hitmiss` and `--help` stay fast.
 
 Best = Literal["low", "high"]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -404,7 +408,7 @@ HOMES: dict[Kind, tuple[str, ...]] = {
     "attack": ("hitmiss.attack.audio", "hitmiss.attack.ecg", "hitmiss.attack.text", "hitmiss.attack.image"),
     "codec": ("hitmiss.attack.codecs",),
 }
-"""The modules that register our own entries when a name of their kind is first asked for."""
+"""The modules that register the built-in entries; imported when a name of their kind is first looked up."""
 
 
 @dataclass(frozen=True)
@@ -425,7 +429,7 @@ class Metric:
     prevalence: bool = True
 
     def settings(self, spec: Spec) -> dict[str, Setting]:
-        """Defaults overlaid by the spec's settings; an unknown setting is an error."""
+        """Return the default settings, overridden by those of the spec; an unknown setting is an error."""
         for key, _ in spec.settings:
             if key not in self.defaults:
                 raise UnknownName(f"setting of {self.name}", key, self.defaults)
@@ -452,16 +456,41 @@ def metric(
     judged: Callable[..., Any] | None = None,
     prevalence: bool = True,
 ) -> Callable[[F], F]:
-    """Register a metric function under its own name.
+    """Register a metric function under its own name. Use it as a decorator.
 
-    Positional parameters name columns of the trials (`label`, `score`, `decision`, or one of the user's own) and end with
-    `weight`; keyword-only parameters are settings. `form` takes the settings and gives the metric's shape (`stats.forms`), which is
-    how the engine counts and resamples it fast; without it the metric is called on arrays.
-    `kinds` lists the score kinds on which the metric makes sense (empty: any); `positive` is the class that its name
-    takes to be the positive one (None: any). `interval=False`: replicates are no guide to how sure the figure is.
-    `judged` computes a metric of confidences from `metrics.confidence.Judged`, for many replicates at once.
-    `prevalence`: whether the figure depends on how many trials are positive (F1, precision, Brier, average precision);
-    then trials are drawn from all, and else within each class (EER, AUC, recall: `prevalence=False`).
+    The positional parameters of the function name columns of the trials (`label`, `score`, `decision`, or a column of
+    the user) and end with `weight`; its keyword-only parameters are the settings of the metric.
+
+    Parameters
+    ----------
+    best
+        `low` or `high`: which values are better.
+    range
+        The least and greatest possible values.
+    form
+        A function that takes the settings and returns the metric's form (`stats.forms`), with which the engine counts
+        and resamples it fast. Without a form, the metric function is called on arrays.
+    kinds
+        The score kinds for which the metric makes sense; empty: any.
+    positive
+        The class that the name of the metric takes to be positive; None: any.
+    interval
+        False if replicates do not show how uncertain the figure is; it then gets no interval.
+    judged
+        Computes a metric of confidences from `metrics.confidence.Judged`, for many replicates at once.
+    prevalence
+        Whether the figure depends on the share of positives (F1, precision, Brier, average precision). If it does,
+        trials are resampled from both classes together; otherwise (EER, AUC, recall) within each class.
+
+    Returns
+    -------
+    Callable
+        The decorator; it returns the function unchanged.
+
+    Raises
+    ------
+    UsageError
+        If the name is already taken.
 
     >>> @metric(best="low")
     ... def half_of_mean(score, weight=None, *, scale=0.5):
@@ -493,24 +522,24 @@ def _read_signature(function: Callable[..., Any]) -> tuple[tuple[str, ...], dict
 
 
 def forget(name: str, kind: Kind = "metric") -> None:
-    """Take an entry out of the registry (plug-in authors' tests)."""
+    """Remove an entry from the registry (for tests of plug-ins)."""
     _entries[kind].pop(name, None)
     _origins.pop((kind, name), None)
 
 
 def find_metric(name: str) -> Metric:
-    """The metric of that name, or UnknownName with the nearest."""
+    """Return the metric of that name, or raise `UnknownName` with the nearest one."""
     found: Metric = find("metric", name)
     return found
 
 
 def all_metrics() -> dict[str, Metric]:
-    """Every known metric by name."""
+    """Return every known metric by name."""
     return all_of("metric")
 
 
 def resolve(text: str | Spec) -> tuple[Spec, Metric, dict[str, Setting]]:
-    """A metric's text to its parsed form, its entry and its full settings."""
+    """Return the parsed form, the entry and the full settings of a metric given as text."""
     spec = parse(text)
     entry = find_metric(spec.name)
     return spec, entry, entry.settings(spec)
@@ -524,23 +553,23 @@ def add(kind: Kind, name: str, value: Any, *, origin: str = "") -> None:
     kind
         `metric`, `reader`, `protocol`, `detector`, `attack` or `codec`.
     name
-        What it is called from now on, in every verb.
+        The name of the entry in every command.
     value
-        A metric is registered by `hitmiss.metric`, an attack by `hitmiss.attack.family.attack`. A reader takes a file and
-        gives a frame or the names of its columns, a protocol is a `Protocol`, a codec a `hitmiss.attack.codecs.Codec`, a
-        detector takes the text after `name:` and an `Opening` and gives a detector.
+        A metric is registered by `hitmiss.metric`, an attack by `hitmiss.attack.family.attack`. A reader takes a file
+        and returns a frame or the names of its columns; a protocol is a `Protocol`, a codec a
+        `hitmiss.attack.codecs.Codec`; a detector takes the text after `name:` and an `Opening` and returns a detector.
     origin
-        The module that it comes from: the same module may register a name again.
+        The module that the entry comes from: the same module may register a name again.
 
     Raises
     ------
     UsageError
-        Where the name is taken.
+        If the name is already taken.
     """
     if kind not in HOMES:
         raise UnknownName("kind of entry", kind, HOMES)
     if not origin.startswith("hitmiss."):
-        _load(kind)  # so that a name that is taken is the newcomer's fault
+        _load(kind)  # load the built-in entries first, so that a conflict is reported for the new entry
     held = _entries[kind].get(name)
     if held is not None and held is not value and (not origin or _origins.get((kind, name)) != origin):
         whose = _origins.get((kind, name))
@@ -550,7 +579,7 @@ def add(kind: Kind, name: str, value: Any, *, origin: str = "") -> None:
 
 
 def find(kind: Kind, name: str) -> Any:
-    """The entry of that name, or UnknownName with the nearest. Plug-ins are looked for only where it is not ours."""
+    """Return the entry of that name, or raise `UnknownName`; plug-ins are searched only if it is not built in."""
     _load(kind)
     if name in _entries[kind]:
         return _entries[kind][name]
@@ -561,7 +590,7 @@ def find(kind: Kind, name: str) -> Any:
 
 
 def all_of(kind: Kind) -> dict[str, Any]:
-    """Every entry of a kind by name."""
+    """Return every entry of a kind by name."""
     _load(kind)
     _load_plugins()
     return dict(sorted(_entries[kind].items()))
@@ -572,7 +601,7 @@ def load_plugin_file(path: str | Path) -> None:
     path = Path(path)
     if not path.is_file():
         raise UsageError(f"no plug-in file {path}")
-    name = f"hitmiss_plugin_{path.stem}_{zlib.crc32(str(path.resolve()).encode()):08x}"  # two files of one name are two
+    name = f"hitmiss_plugin_{path.stem}_{zlib.crc32(str(path.resolve()).encode()):08x}"  # two files with the same name stay distinct
     module_spec = importlib.util.spec_from_file_location(name, path)
     if module_spec is None or module_spec.loader is None:
         raise UsageError(f"{path} is not a Python file")
@@ -596,7 +625,7 @@ def _load_plugins() -> None:
     if "plugins" in _loaded:
         return
     _loaded.add("plugins")
-    from importlib.metadata import entry_points  # takes longer to import than most of us
+    from importlib.metadata import entry_points  # imported here because it is slow to import
 
     for entry in entry_points(group="hitmiss.plugins"):
         try:

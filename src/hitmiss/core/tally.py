@@ -1,14 +1,14 @@
-"""The tally: everything that a threshold can tell about one cell of trials.
+"""The tally: for one cell of trials, the counts from which every figure that depends on a threshold is computed.
 
-For each distinct score, in ascending order, how many positives and negatives lie below it. EER, costs, ROC and PR
-areas, the best threshold and every operating point are one pass over it; tallies merge, and a bootstrap replicate is
-a tally with other counts on the same scores.
+A tally holds, for each distinct score in ascending order, how many positives and negatives lie below it. EER, costs,
+ROC and PR areas, the best threshold and every operating point need one pass over it. Tallies can be merged, and a
+bootstrap replicate is a tally with other counts on the same scores.
 
-Pool adjacent violators: the blocks of the rising step function that fits positives against negatives best.
-
-scipy has the same regression in `scipy.optimize`, whose import alone takes longer than scoring half a million trials.
-Here whole counts are compared as whole numbers, so that no rounding decides whether two blocks of equal share are one:
-they always are, and the blocks of shards that are pooled first and joined later are those of all trials at once.
+The module also has pool adjacent violators (isotonic regression): the blocks of the non-decreasing step function that
+fits the share of positives best. scipy has the same regression in `scipy.optimize`, but importing that module takes
+longer than scoring half a million trials. Here whole counts are compared as integers, so that rounding cannot decide
+whether two blocks of equal share are merged. They always are; so pooling shards first and joining them later gives the
+blocks of all trials at once.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from numpy.typing import ArrayLike, NDArray
 from hitmiss.core.errors import DataError
 
 # ----------------------------------------------------------------------
-# The tally: everything that a threshold can tell about one cell of trials.
+# The tally: for one cell of trials, the counts from which every figure that depends on a threshold is computed.
 #
-# For each distinct score, in ascending order, how many positives and negatives lie below it. EER, costs, ROC and PR
-# areas, the best threshold and every operating point are one pass over it; tallies merge, and a bootstrap replicate is
-# a tally with other counts on the same scores.
+# For each distinct score, in ascending order, it holds how many positives and negatives lie below it. EER, costs, ROC
+# and PR areas, the best threshold and every operating point need one pass over it. Tallies can be merged, and a
+# bootstrap replicate is a tally with other counts on the same scores.
 
 LONG = 2**12
 MAGNITUDE = 2**63 - 1
@@ -39,11 +39,18 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """Distinct scores, ascending, with cumulative counts per class.
+    """Distinct scores in ascending order, with cumulative counts per class. Make it with `Tally.of`.
 
-    `positives[i]` and `negatives[i]` count the trials among the `i` lowest scores, so both start at 0 and have one
-    entry more than `score`. Point `i` of the error curve rejects exactly those trials:
+    Point `i` of the error curve rejects exactly the trials with the `i` lowest distinct scores:
     miss rate = positives[i] / n_positive, false-alarm rate = (n_negative - negatives[i]) / n_negative.
+
+    Parameters
+    ----------
+    score
+        The distinct scores, ascending.
+    positives, negatives
+        `positives[i]` and `negatives[i]` count the trials with the `i` lowest scores. So both start at 0 and have one
+        entry more than `score`.
 
     >>> t = Tally.of([1, 0, 1, 0], [0.9, 0.1, 0.4, 0.4])
     >>> t.score, t.positives, t.negatives
@@ -56,7 +63,27 @@ class Tally:
 
     @classmethod
     def of(cls, label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None) -> Tally:
-        """Count trials given as arrays; `label` is 1 or True for the positive class, 0 or False for the other."""
+        """Count trials given as arrays.
+
+        Parameters
+        ----------
+        label
+            1 or True for the positive class, 0 or False for the other.
+        score
+            The scores; higher means positive.
+        weight
+            The weight of each trial; None: 1 each.
+
+        Returns
+        -------
+        Tally
+            The counts.
+
+        Raises
+        ------
+        DataError
+            For labels, scores or weights that are not allowed.
+        """
         positive, values, weights = check_trials(label, score, weight)
         if weights is None:
             return cls.of_classes(values[positive], values[~positive])
@@ -74,7 +101,7 @@ class Tally:
     def of_sorted(cls, positive: Floats, negative: Floats) -> Tally:
         """Count trials given as the scores of each class, each in ascending order."""
         n = len(positive) + len(negative)
-        # Where each positive lands in the merged order; sorting values and merging beats any argsort.
+        # The position of each positive in the merged order: sorting the values and merging is faster than an argsort.
         place = np.searchsorted(negative, positive, side="left")
         place += np.arange(len(positive))
         is_positive = np.zeros(n, dtype=bool)
@@ -96,7 +123,7 @@ class Tally:
 
     @classmethod
     def of_counts(cls, score: ArrayLike, positive: ArrayLike, negative: ArrayLike) -> Tally:
-        """Counts per score, in any order and with repeats; the form in which shards and warehouses deliver."""
+        """Make a tally from counts per score, in any order and with repeats, as shards and databases deliver them."""
         values = np.asarray(score, dtype=np.float64)
         pos, neg = np.asarray(positive), np.asarray(negative)
         if not values.shape == pos.shape == neg.shape or values.ndim != 1:
@@ -113,32 +140,32 @@ class Tally:
 
     @property
     def n_positive(self) -> float:
-        """Weight of the positive trials."""
+        """The total weight of the positive trials."""
         return self.positives[-1].item() if len(self.positives) else 0
 
     @property
     def n_negative(self) -> float:
-        """Weight of the negative trials."""
+        """The total weight of the negative trials."""
         return self.negatives[-1].item() if len(self.negatives) else 0
 
     @property
     def has_both_classes(self) -> bool:
-        """Whether anything that compares the classes is defined."""
+        """Whether there are trials of both classes, which any comparison of the classes needs."""
         return self.n_positive > 0 and self.n_negative > 0
 
     @cached_property
     def positive_counts(self) -> Array:
-        """Positives at each distinct score."""
+        """The number of positives at each distinct score."""
         return np.diff(self.positives)
 
     @cached_property
     def negative_counts(self) -> Array:
-        """Negatives at each distinct score."""
+        """The number of negatives at each distinct score."""
         return np.diff(self.negatives)
 
     @property
     def tied_mass(self) -> float:
-        """Share of trials whose score both classes have: where tie rules matter.
+        """The share of trials whose score occurs in both classes, for which the rule for ties matters.
 
         >>> Tally.of([1, 0, 1, 0], [0.9, 0.1, 0.4, 0.4]).tied_mass
         0.5
@@ -151,33 +178,33 @@ class Tally:
 
     @property
     def is_short(self) -> bool:
-        """Whether some scores are known only by the bins that they lie in."""
+        """Whether some scores are known only by the bins that contain them."""
         return False
 
     def known(self, form: object) -> float | None:  # noqa: ARG002
-        """The figure of a form, where it was read before from scores that the tally does not hold; None where it was not."""
+        """Return a figure that was computed earlier from scores that this tally does not hold; otherwise None."""
         return None
 
     def point_at(self, threshold: float) -> int:
-        """The point of the error curve that accepts `score >= threshold`."""
+        """Return the point of the error curve that accepts `score >= threshold`."""
         return int(np.searchsorted(self.score, threshold, side="left"))
 
     def threshold_of(self, point: int) -> float:
-        """The threshold that accepts `score >= threshold` at that point; +inf where everything is rejected."""
+        """Return the threshold that accepts `score >= threshold` at that point; +inf if everything is rejected."""
         return float(self.score[point]) if point < len(self.score) else float("inf")
 
     def rescored(self, score: Floats) -> Tally:
-        """The same counts on scores mapped by a non-decreasing function."""
+        """Return the same counts on scores mapped by a non-decreasing function."""
         keep = np.append(score[1:] != score[:-1], True) if len(score) else np.zeros(0, dtype=bool)
         ends = np.flatnonzero(keep) + 1
         return Tally(score[keep], _from_zero(self.positives[ends]), _from_zero(self.negatives[ends]))
 
 
 def ascending(values: Floats) -> Floats:
-    """The values in ascending order; none may be NaN.
+    """Return the values in ascending order; NaN is not allowed.
 
-    Long arrays are sorted by polars and as integers: the bits of a double, with those after the sign turned where it is
-    negative, order as the doubles do, and comparing them takes half the time.
+    Long arrays are sorted by polars as integers: the bits of a double have the order of the doubles once the bits after
+    the sign are inverted for negative numbers, and integers compare in half the time.
 
     >>> ascending(np.array([0.5, -1.0, 2.0, -np.inf]))
     array([-inf, -1. ,  0.5,  2. ])
@@ -194,12 +221,12 @@ def ascending(values: Floats) -> Floats:
 
 
 def _turned(bits: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The bits of doubles as integers of the same order, and back."""
+    """Turn the bits of doubles into integers of the same order, or back."""
     return bits ^ ((bits >> 63) & MAGNITUDE)
 
 
 def merge(tallies: Iterable[Tally]) -> Tally:
-    """One tally of all trials in the given ones: pooling groups, or joining shards.
+    """Merge tallies into one, to pool groups or to join shards.
 
     >>> a, b = Tally.of([1, 0], [0.9, 0.4]), Tally.of([1, 0], [0.4, 0.1])
     >>> merge([a, b]).positives.tolist(), merge([a, b]).negatives.tolist()
@@ -216,18 +243,24 @@ def merge(tallies: Iterable[Tally]) -> Tally:
 
 
 def digest_of_cells(cells: Iterable[tuple[str, Floats, Array]]) -> str:
-    """A hash of how often each score occurs in each cell, whatever the order of cells and scores and however they are split.
+    """Return a hash of how often each score occurs in each cell; it does not depend on order or on how cells are split.
 
     Parameters
     ----------
     cells
-        What tells each cell apart, as one text; its scores; how often each of them occurs.
+        For each cell: a text that identifies it, its scores, and how often each score occurs.
+
+    Returns
+    -------
+    str
+        The hash.
 
     Notes
     -----
-    Each score is mixed with the hash of its cell into 64 bits (the finaliser of SplitMix64), and these are added up, as
-    often as the score occurs, modulo 2**64; twice, with two hashes of the cell. Sums know no order and need no sorting,
-    so a stream gives the hash that memory gives, and nothing in it depends on a version of numpy or polars.
+    Each score is mixed with the hash of its cell into 64 bits (the finaliser of SplitMix64). The results are added, as
+    often as the score occurs, modulo 2**64; this is done twice, with two hashes of the cell. A sum does not depend on
+    order and needs no sorting, so streamed trials give the same hash as trials in memory, and no version of numpy or
+    polars changes it.
 
     >>> one = digest_of_cells([("a", np.array([1.0, 2.0]), np.array([2, 1]))])
     >>> one == digest_of_cells([("a", np.array([2.0]), np.array([1])), ("a", np.array([1.0, 1.0]), np.array([1, 1]))])
@@ -244,7 +277,7 @@ def digest_of_cells(cells: Iterable[tuple[str, Floats, Array]]) -> str:
 
 
 def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The finaliser of SplitMix64: each bit of the input changes half of those that come out."""
+    """Apply the finaliser of SplitMix64: each bit of the input changes about half of the output bits."""
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     mixed: NDArray[np.uint64] = bits ^ (bits >> np.uint64(31))
@@ -254,7 +287,7 @@ def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
 def check_trials(
     label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None
 ) -> tuple[NDArray[np.bool_], Floats, Array | None]:
-    """Arrays checked and cast: which are positive, the scores, the weights. Bad values raise `DataError`."""
+    """Check and convert arrays: return which trials are positive, the scores and the weights, or raise `DataError`."""
     positive = check_label(label)
     if np.ma.is_masked(score):
         raise DataError("some scores are masked; drop them first")
@@ -270,7 +303,7 @@ def check_trials(
 
 
 def check_label(label: ArrayLike) -> NDArray[np.bool_]:
-    """Labels as a mask of the positives; anything but 0, 1, True and False is refused."""
+    """Return labels as a mask of the positives; only 0, 1, True and False are accepted."""
     if np.ma.is_masked(label):
         raise DataError("some labels are masked; drop them first")
     given = np.asarray(label)
@@ -288,7 +321,7 @@ def check_label(label: ArrayLike) -> NDArray[np.bool_]:
 
 
 def check_weight(weight: ArrayLike | None, n: int) -> Array | None:
-    """Weights as numbers, one a trial, none negative; None stays None (all ones)."""
+    """Return weights as numbers, one per trial, none negative. None stays None and means 1 each."""
     if weight is None:
         return None
     weights = np.asarray(weight)
@@ -317,30 +350,31 @@ def _from_zero(cumulative: Array) -> Array:
 
 
 # ----------------------------------------------------------------------
-# Pool adjacent violators: the blocks of the rising step function that fits positives against negatives best.
+# Pool adjacent violators: the blocks of the non-decreasing step function that fits the share of positives best.
 #
-# scipy has the same regression in `scipy.optimize`, whose import alone takes longer than scoring half a million trials.
-# Here whole counts are compared as whole numbers, so that no rounding decides whether two blocks of equal share are one:
-# they always are, and the blocks of shards that are pooled first and joined later are those of all trials at once.
+# scipy has the same regression in `scipy.optimize`, but importing it takes longer than scoring half a million trials.
+# Here whole counts are compared as integers, so that rounding cannot decide whether two blocks of equal share are
+# merged. They always are; so pooling shards first and joining them later gives the blocks of all trials at once.
 
 Starts = NDArray[np.intp]
 ROUNDS: Final = 40
-"""Rounds of pooling on whole arrays. Each round nearly halves the blocks; what is left then is pooled one by one."""
+"""Rounds of pooling on whole arrays. Each round nearly halves the number of blocks; the rest is pooled one by one."""
 WHOLE: Final = 2**31
 """Counts below this can be multiplied in 64 bits."""
 
 
 def pooled(positives: Array, negatives: Array) -> Starts:
-    """Where each block begins when groups in ascending order of score are pooled until the share of positives rises.
+    """Pool groups, in ascending order of score, until the share of positives rises; return where each block begins.
 
     Parameters
     ----------
     positives, negatives
-        What each group holds of the two classes, in ascending order of score; no group is empty.
+        The counts of each group, in ascending order of score; no group is empty.
 
     Returns
     -------
-    The index of the first group of each block; the share of positives rises strictly from block to block.
+    Starts
+        The index of the first group of each block. The share of positives rises strictly from block to block.
 
     Examples
     --------
@@ -350,7 +384,8 @@ def pooled(positives: Array, negatives: Array) -> Starts:
     p, q = _comparable(positives), _comparable(negatives)
     starts: Starts = np.arange(len(p), dtype=np.intp)
     for _ in range(ROUNDS):
-        # Neighbours whose share does not rise have one value in the solution, so a whole run of them is one block.
+        # Neighbours whose share does not rise have the same value in the solution, so a whole sequence of them is one
+        # block.
         rises = p[:-1] * q[1:] < p[1:] * q[:-1]
         if rises.all():
             return starts
@@ -360,7 +395,7 @@ def pooled(positives: Array, negatives: Array) -> Starts:
 
 
 def rising_share(positives: Array, negatives: Array) -> Floats:
-    """The share of positives of each group's block: isotonic regression of the labels on the order of the groups.
+    """Return the share of positives in the block of each group: isotonic regression of the labels on the scores.
 
     Parameters
     ----------
@@ -369,7 +404,8 @@ def rising_share(positives: Array, negatives: Array) -> Floats:
 
     Returns
     -------
-    One share per group, never falling.
+    Floats
+        One share per group, never decreasing.
 
     Examples
     --------
@@ -382,7 +418,7 @@ def rising_share(positives: Array, negatives: Array) -> Floats:
 
 
 def _comparable(counts: Array) -> Array:
-    """Counts in a type in which products of sums of them are exact, or as exact as they can be."""
+    """Return counts in a type in which products of their sums are exact, or as exact as possible."""
     if counts.dtype.kind == "f" and not (counts == np.floor(counts)).all():
         return counts.astype(np.float64)
     if counts.sum() < WHOLE:
@@ -391,7 +427,7 @@ def _comparable(counts: Array) -> Array:
 
 
 def _one_by_one(p: list[float], q: list[float]) -> Starts:
-    """The usual algorithm with a stack, for the rare order in which every round pools but a few."""
+    """Pool with a stack (the usual algorithm), for the rare orders in which each round pools only a few groups."""
     stack: list[tuple[float, float, int]] = []
     for i, (more_p, more_q) in enumerate(zip(p, q, strict=True)):
         start = i
@@ -405,21 +441,21 @@ def _one_by_one(p: list[float], q: list[float]) -> Starts:
 # ----------------------------------------------------------------------
 # Scores as whole numbers in the same order, so that a prefix of the bits is a bin.
 #
-# A double's bits, read as an integer, stand in the order of the doubles once the sign is settled: positive numbers get
+# The bits of a double, read as an integer, have the order of the doubles once the sign is handled: positive numbers get
 # their highest bit set, negative ones are inverted. The highest `bits` of such a key name a bin: with 20 of them (sign,
 # exponent, 8 bits of the mantissa) there are 256 bins between any power of two and the next, wherever the scores lie.
 
 Keys = NDArray[np.uint64]
 
 EXACT: Final = 64
-"""Bits of a whole key."""
+"""Number of bits of a whole key."""
 COARSE: Final = 20
-"""Bits of the bins into which scores are counted where there are too many trials to keep each."""
+"""Number of bits of the bins that scores are counted in when there are too many trials to keep each score."""
 _SIGN: Final = np.uint64(1 << 63)
 
 
 def keys_of(score: ArrayLike) -> Keys:
-    """The keys of scores; −0.0 and 0.0 are one score. NaN has no place in the order and must not come here.
+    """Return the keys of scores. −0.0 and 0.0 have the same key. NaN has no place in the order and is not allowed.
 
     >>> keys = keys_of([-np.inf, -1.0, -0.0, 0.0, 5e-324, 1.0, np.inf])
     >>> bool((np.diff(keys.astype(object)) >= 0).all()), int(keys[3] - keys[2])
@@ -431,7 +467,7 @@ def keys_of(score: ArrayLike) -> Keys:
 
 
 def scores_of(keys: Keys) -> Floats:
-    """The scores that have these keys.
+    """Return the scores that have these keys.
 
     >>> scores_of(keys_of([-2.5, 0.1, np.inf]))
     array([-2.5,  0.1,  inf])
@@ -441,7 +477,7 @@ def scores_of(keys: Keys) -> Floats:
 
 
 def bins_of(keys: Keys, bits: int) -> Keys:
-    """The bins of keys: their highest bits.
+    """Return the bins of keys: their highest bits.
 
     >>> bins_of(keys_of([1.0, 1.001, 1.01]), COARSE).tolist()
     [786176, 786176, 786178]
@@ -450,5 +486,5 @@ def bins_of(keys: Keys, bits: int) -> Keys:
 
 
 def first_key(bins: Keys, bits: int) -> Keys:
-    """The lowest key of each bin."""
+    """Return the lowest key of each bin."""
     return bins if bits == EXACT else bins << np.uint64(EXACT - bits)

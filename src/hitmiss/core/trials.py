@@ -1,4 +1,4 @@
-"""Trials: a table of questions put to detectors, with a header that settles what the numbers mean."""
+"""Trials: a table of questions put to detectors, with a header that states what the columns mean."""
 
 from __future__ import annotations
 
@@ -28,15 +28,16 @@ if TYPE_CHECKING:
 
 
 # ----------------------------------------------------------------------
-# Stretches: a column of texts as runs of equal values, which most slice columns are when files come one after the other.
+# Stretches: a text column as sequences of equal values. Most slice columns look so, as files are read one after
+# another.
 
 PROBE = 4096
 LONG_ENOUGH = 64
-"""Rows in a stretch, on average over the first ones, from which on stretches are worth looking for."""
+"""Minimum average length of the first stretches; with shorter ones, looking for stretches does not pay."""
 
 
 def stretches(values: pl.Series) -> tuple[list[str], NDArray[np.int64]] | None:
-    """The value of each stretch and how many rows it has; None where values change too often for that to be of use.
+    """Return the value and the number of rows of each stretch of equal values; None if values change too often.
 
     >>> texts, lengths = stretches(pl.Series(["en"] * 100 + ["es"] * 200))
     >>> texts, lengths.tolist()
@@ -50,7 +51,7 @@ def stretches(values: pl.Series) -> tuple[list[str], NDArray[np.int64]] | None:
 
 
 def text_codes(values: pl.Series) -> tuple[NDArray[np.int64], list[str]]:
-    """A text column as numbers, and the sorted values that they stand for.
+    """Encode a text column as integers, and return them with the sorted values that they encode.
 
     >>> codes, texts = text_codes(pl.Series(["b", "a", "b"]))
     >>> codes.tolist(), texts
@@ -70,10 +71,10 @@ MOST_CODES = 2**62
 
 
 def combined(columns: Iterable[tuple[NDArray[np.integer], int]]) -> tuple[NDArray[np.int64], int]:
-    """One number per row for the combination of its codes in several columns, and a bound that all numbers are below.
+    """Return one integer per row for the combination of its codes in several columns, and an upper bound of them.
 
-    Numbers are ordered as the combinations are, column by column. Where the possible combinations pass what an integer
-    holds, those that occur are numbered anew: there are never more of them than rows.
+    The integers are in the order of the combinations, column by column. If the possible combinations are more than an
+    integer can count, the combinations that occur are numbered anew: there are never more of them than rows.
 
     >>> combined([(np.array([0, 1, 1]), 2), (np.array([2, 0, 2]), 3)])
     (array([2, 3, 5]), 6)
@@ -94,14 +95,14 @@ FIRST_ROWS = 1 << 16
 
 
 def blocks(code: NDArray[np.integer], most: int) -> list[tuple[int, slice]] | None:
-    """Where each code stands, in the order of the codes, if all rows of a code are together; None if they are not.
+    """Return the rows of each code, in the order of the codes, if all rows of a code are adjacent; None if not.
 
     >>> blocks(np.array([2, 2, 0]), 3)
     [(0, slice(2, 3, None)), (2, slice(0, 2, None))]
     """
     first = code[:FIRST_ROWS]
     if not len(code) or np.count_nonzero(first[1:] != first[:-1]) >= most:
-        return None  # rows in no order say so among the first, long before all were looked at
+        return None  # unordered rows are recognised from the first ones, without looking at all
     starts = np.append(0, np.flatnonzero(code[1:] != code[:-1]) + 1)
     held = code[starts].tolist()
     if len(held) > most or len(set(held)) < len(held):
@@ -111,7 +112,7 @@ def blocks(code: NDArray[np.integer], most: int) -> list[tuple[int, slice]] | No
 
 
 # ----------------------------------------------------------------------
-# Trials: a table of questions put to detectors, with a header that settles what the numbers mean.
+# Trials: a table of questions put to detectors, with a header that states what the columns mean.
 #
 # A trial is one question put to one detector once. Columns by role:
 #
@@ -124,16 +125,16 @@ def blocks(code: NDArray[np.integer], most: int) -> list[tuple[int, slice]] | No
 # | slice    | header.slices: codec, language …          | a property of the item; split or pooled on request            |
 # | number   | header.numbers: seconds …                 | summarised                                                    |
 #
-# A run, slice or number of the user's that has the name of an engine column is stored under a name of its own; see `columns`.
+# A column of the user with the name of an engine column is stored under another name; see `core.question.stored`.
 
 __all__ = ["ANSWERS", "FIXED", "Header", "Source", "Threshold", "Trials", "stack"]
 
 COUNTED: Final = "counted["
-"""How hashes of counted trials begin; the names of the columns follow."""
+"""The beginning of hashes of counted trials; the names of the columns follow."""
 QUESTION = ("item", "target", "label")
-"""The columns that say what was asked."""
+"""The columns that identify a question and its true class."""
 CODES = {"label": (0, 1), "decision": (0, 1, ABSTAIN, None)}
-"""What these columns may hold; a trial that failed has no decision."""
+"""The values that these columns may hold; a trial that failed has no decision."""
 
 
 @dataclass(frozen=True)
@@ -146,20 +147,50 @@ class Source:
 
 @dataclass(frozen=True)
 class Threshold:
-    """A decision threshold and where it came from: `given`, `validation <file>`, `column <name>`, `this data`."""
+    """A decision threshold and its origin: `given`, `validation <file>`, `column <name>` or `this data`."""
 
     value: float
     origin: str
 
     @property
     def is_optimistic(self) -> bool:
-        """Whether it was chosen on the very data that it is judged on."""
+        """Whether the threshold was chosen on the same data that it is evaluated on."""
         return self.origin == "this data"
 
 
 @dataclass(frozen=True)
 class Header:
-    """What the columns mean. It travels with the table and into the signature."""
+    """What the columns of trials mean. The header is kept with the table and is part of the signature.
+
+    Parameters
+    ----------
+    positive, negative
+        The names of the two classes.
+    score_kind
+        `llr`, `logit`, `probability` or `raw`.
+    runs, slices, numbers
+        The columns that name the run (model, seed, …), describe the item (codec, language, …), or hold numbers to
+        summarise (seconds, …).
+    threshold
+        The threshold that decisions were made at, with its origin.
+    sources
+        The files that the trials were read from.
+    coverage
+        How many ids were scored, and of how many.
+    choices
+        Choices that the signature records.
+    notes
+        Notes for the reader.
+    provenance
+        Further facts about how the trials were made.
+    reading
+        How the files were read.
+
+    Raises
+    ------
+    UsageError
+        For an unknown score kind.
+    """
 
     positive: str = "positive"
     negative: str = "negative"
@@ -174,21 +205,35 @@ class Header:
     notes: tuple[str, ...] = ()
     provenance: Mapping[str, Any] = field(default_factory=dict)
     reading: ReadSpec | None = None
-    """How the files were read, as it was said before anything was recognised."""
+    """The read options of the caller, before anything was recognised from the files."""
 
     def __post_init__(self) -> None:
         if self.score_kind not in SCORE_KINDS:
             raise UnknownName("score kind", self.score_kind, SCORE_KINDS)
 
     def renamed(self, names: Mapping[str, str]) -> Header:
-        """The same header with other names for some columns."""
+        """Return the same header with other names for some columns."""
         runs, slices, numbers = (tuple(names.get(n, n) for n in own) for own in (self.runs, self.slices, self.numbers))
         return replace(self, runs=runs, slices=slices, numbers=numbers)
 
 
 @dataclass(frozen=True, eq=False)
 class Trials:
-    """An immutable table of trials with its header.
+    """An immutable table of trials with its header. Make it with `Trials.of`, `Trials.from_frame` or `hitmiss.read`.
+
+    Parameters
+    ----------
+    frame
+        The table, one row per trial; its columns are checked.
+    header
+        What the columns mean.
+    unique_over
+        Columns that are known to identify each trial; None if this was not checked.
+
+    Raises
+    ------
+    DataError
+        If a column holds values that it may not hold.
 
     >>> t = Trials.of(label=[1, 0, 1], score=[2.0, -1.0, 0.5], item=["a", "b", "c"], codec=["C01", "C01", "C02"])
     >>> len(t), t.n_positive, t.header.slices
@@ -200,10 +245,10 @@ class Trials:
     frame: pl.DataFrame
     header: Header
     unique_over: tuple[str, ...] | None = None
-    """Columns whose values are known to name each trial once; None: nobody has looked."""
+    """Columns that are known to identify each trial; None if this was not checked."""
 
     def __post_init__(self) -> None:
-        # Every way to make trials ends here, so nothing that `read` refuses can come in by another one.
+        # All trials are created here, however they were made, so they all pass the same checks as those of `read`.
         settled = _checked(self.frame, self.header)
         if settled is not self.frame:
             object.__setattr__(self, "frame", settled)
@@ -220,9 +265,35 @@ class Trials:
         header: Header | None = None,
         **columns: ArrayLike,
     ) -> Trials:
-        """Trials from copies of arrays. Further keywords become slice columns unless the header says otherwise.
+        """Make trials from arrays, which are copied.
 
-        A keyword `target` is what each row asks about where items repeat, and else a slice like any other.
+        Parameters
+        ----------
+        label
+            1 for the positive class, 0 for the other.
+        score
+            The scores; higher means positive.
+        item
+            The ids.
+        decision
+            1, 0, or -1 for an abstention; None for a trial that failed.
+        confidence
+            The confidence of each decision, from 0 to 1.
+        header
+            What the columns mean.
+        **columns
+            Further columns; they become slices unless the header says otherwise. A column `target` says what each row
+            asks about if items repeat; otherwise it is a slice like any other.
+
+        Returns
+        -------
+        Trials
+            The trials.
+
+        Raises
+        ------
+        DataError
+            If a value is not allowed in its column.
         """
         positive = check_label(label)
         data: dict[str, Any] = {
@@ -247,7 +318,22 @@ class Trials:
 
     @classmethod
     def from_frame(cls, frame: pl.DataFrame, header: Header, *, is_unique: bool = False) -> Trials:
-        """Trials from a polars frame with the columns of the module's table; checked (`is_unique`: ids already are)."""
+        """Make trials from a polars frame with the columns that this module describes, and check them.
+
+        Parameters
+        ----------
+        frame
+            One row per trial.
+        header
+            What the columns mean.
+        is_unique
+            Whether the ids are already known to be unique, so that they need no check.
+
+        Returns
+        -------
+        Trials
+            The trials.
+        """
         frame, header = _with_own_names(frame, header)
         if "target" not in frame.columns:
             frame = _with_target(frame, header.positive)
@@ -276,12 +362,12 @@ class Trials:
 
     @property
     def label(self) -> NDArray[np.int8]:
-        """1 = positive, 0 = the other class."""
+        """The true classes: 1 = positive, 0 = the other class."""
         return self.frame["label"].to_numpy()
 
     @property
     def score(self) -> NDArray[np.float64]:
-        """The scores; higher = positive. Trials that failed have none, so it is refused where there are such."""
+        """The scores; higher = positive. Trials that failed have no score, so this is an error if there are any."""
         values = self.column("score")
         if values.null_count():
             raise DataError(
@@ -293,55 +379,58 @@ class Trials:
 
     @property
     def items(self) -> list[str]:
-        """The ids, in order."""
+        """The ids, in the order of the rows."""
         return self.frame["item"].to_list()
 
     @property
     def n_positive(self) -> int:
-        """How many trials are positive."""
+        """The number of positive trials."""
         return int(self.frame["label"].sum())
 
     @property
     def has_targets(self) -> bool:
-        """Whether more than one thing is looked for. Asked by an expression: a target that all share is never written out."""
+        """Whether there is more than one target.
+
+        Uses a polars expression, so that a target that all rows share is never expanded to one value per row.
+        """
         least, greatest = self.frame.select(least=pl.col("target").min(), greatest=pl.col("target").max()).row(0)
         return bool(least != greatest)
 
     def column(self, name: str) -> pl.Series:
-        """One column, or an error that names those there are."""
+        """Return one column; if it does not exist, the error lists those that do."""
         if name not in self.frame.columns:
             raise UnknownName("column", name, self.frame.columns)
         return self.frame[name]
 
     def own(self, name: str) -> str:
-        """The column that a caller means by a name: one of the user's before one of the engine's."""
+        """Return the column that a caller means by a name: a column of the user comes before one of the engine."""
         found = find(name, self.frame.columns)
         if found is None:
             raise UnknownName("column", name, map(shown, ("item", *self.header.runs, *self.header.slices)))
         return found
 
     def where(self, **values: str) -> Trials:
-        """The trials whose columns have these values."""
+        """Return the trials whose columns have these values."""
         same = [pl.col(self.own(name)) == value for name, value in values.items()]
         return self.keep(pl.all_horizontal(*same) if same else pl.lit(True))
 
     def keep(self, condition: pl.Expr) -> Trials:
-        """The trials for which a polars expression holds."""
+        """Return the trials for which a polars expression is true."""
         return replace(self, frame=self.frame.filter(condition))
 
     def put(self, header: Header | None = None, **columns: pl.Series | pl.Expr) -> Trials:
-        """The same trials with columns added or replaced, and perhaps another header."""
+        """Return the same trials with columns added or replaced, and optionally another header."""
         known = None if {*columns} & {*(self.unique_over or ())} else self.unique_over
         frame = self.frame.with_columns(**columns)
         return replace(self, frame=frame, header=header or self.header, unique_over=known)
 
     def retitle(self, **changes: Any) -> Self:
-        """The same trials with fields of the header changed."""
+        """Return the same trials with some fields of the header changed."""
         return replace(self, header=replace(self.header, **changes))
 
     @property
     def is_repeated(self) -> bool:
-        """Whether some question stands in a run more than once, as when trials of a repeated run are pooled."""
+        """Whether some question occurs more than once in a run, as when the trials of a repeated run are pooled."""
         key = ["item", "target", *self.header.runs]
         if self.unique_over is not None and {*self.unique_over} <= {*key}:
             return False
@@ -351,7 +440,7 @@ class Trials:
 
     @cached_property
     def digest(self) -> str:
-        """Short hash of the content: of the files' bytes where the trials come from files, else of the columns."""
+        """A short hash of the content: of the bytes of the files if there are any, otherwise of the columns."""
         sha = hashlib.sha256()
         if self.header.sources:
             for digest in sorted(s.sha256 for s in self.header.sources):
@@ -365,7 +454,7 @@ class Trials:
 
     @property
     def content(self) -> str:
-        """Hash of the rows, in whatever order they stand: a file whose lines were sorted has the same.
+        """A hash of the rows. It does not depend on their order, so a sorted copy of a file has the same hash.
 
         >>> a = Trials.of([1, 0], [2.0, 1.0], item=["a", "b"])
         >>> a.content == Trials.of([0, 1], [1.0, 2.0], item=["b", "a"]).content
@@ -375,7 +464,7 @@ class Trials:
 
     @property
     def questions(self) -> str:
-        """Hash of what was asked: items, targets and true classes, each once, in whatever order they stand.
+        """A hash of what was asked: items, targets and true classes, each once; the order of rows does not matter.
 
         >>> a, b = Trials.of([1, 0], [2.0, 1.0], item=["a", "b"]), Trials.of([0, 1], [0.5, 0.1], item=["b", "a"])
         >>> a.questions == b.questions, a.questions == Trials.of([1, 1], [2.0, 1.0], item=["a", "b"]).questions
@@ -385,7 +474,7 @@ class Trials:
 
     @cached_property
     def _hashes(self) -> tuple[str, str]:
-        """The hashes of the rows and of the questions, of rows that are put in order once: that takes most of the time."""
+        """The hashes of the rows and of the questions; computed together, because sorting takes most of the time."""
         key = ["item", *(["target"] if self.has_targets else []), *self.header.runs]
         is_sorted = len(key) == 1 and self.frame["item"].is_sorted()  # as most files are
         order = None if is_sorted else self.frame.select(pl.arg_sort_by(*key)).to_series()
@@ -409,7 +498,7 @@ class Trials:
         return content.hexdigest(), questions.hexdigest()
 
     def content_like(self, content: str) -> str:
-        """The hash of these trials in the form of another: of the rows, or of how often each score occurs.
+        """Return the hash of these trials in the form of a given hash: of the rows, or of how often each score occurs.
 
         >>> a, b = Trials.of([1, 0], [2.0, 1.0]), Trials.of([0, 1], [1.0, 2.0])
         >>> a.content_like(b.counted(["label"])) == b.counted(["label"])
@@ -421,16 +510,17 @@ class Trials:
         return self.counted(columns) if {*columns} <= {*self.frame.columns} else ""
 
     def counted(self, columns: Sequence[str]) -> str:
-        """Hash of how often each score occurs under each value of some columns, in whatever order the rows stand.
+        """Return a hash of how often each score occurs for each value of some columns, in any order of the rows.
 
-        It is what trials that are only counted (`--stream`) can tell of their rows, and names the columns that it is of.
+        This is all that can be computed when trials are only counted (`--stream`). The hash names the columns it was
+        made from.
         """
         named = sorted(columns)
         cells = ((json.dumps(values), scores, counts) for values, scores, counts in self._cells(named))
         return f"{COUNTED}{','.join(quote(name, safe='') for name in named)}]:{digest_of_cells(cells)}"
 
     def _cells(self, columns: Sequence[str]) -> Iterator[tuple[list[str], Floats, NDArray[np.int64]]]:
-        """The values of some columns, the scores that occur under them, and how often each does."""
+        """Yield the values of some columns, the scores that occur with them, and how often each score occurs."""
         scores_of = pl.col("score") if "score" in self.frame.columns else pl.lit(0.0)
         table = self.frame.select(pl.col(columns).cast(pl.String), scores_of.alias(":score"))
         for values, rows in table.group_by(columns):
@@ -438,11 +528,11 @@ class Trials:
             yield list(map(str, values)), scores, np.ones(len(scores), dtype=np.int64)
 
     def to_polars(self) -> pl.DataFrame:
-        """The table as a polars frame of your own."""
+        """Return the table as a polars frame."""
         return self.frame.clone()
 
     def to_pandas(self) -> pd.DataFrame:
-        """The table as a pandas frame (needs pandas)."""
+        """Return the table as a pandas frame (needs pandas)."""
         import pandas as pd
 
         return pd.DataFrame({name: self.frame[name].to_list() for name in self.frame.columns})
@@ -453,8 +543,8 @@ class Trials:
 
     @property
     def plot(self) -> Any:
-        """The figures: `trials.plot.det()`, `.roc()`, `.pr()`, `.reliability()`, … (matplotlib)."""
-        return import_module("hitmiss.report.plotting").Plots(self)  # a door upwards, for notebooks
+        """Plots of these trials: `trials.plot.det()`, `.roc()`, `.pr()`, `.reliability()`, … (needs matplotlib)."""
+        return import_module("hitmiss.report.plotting").Plots(self)  # imported by name: `core` must not import `report`
 
     def _repr_html_(self) -> str:
         table = self.frame if self.has_targets else self.frame.drop("target")
@@ -465,7 +555,7 @@ class Trials:
 
 
 def _with_own_names(frame: pl.DataFrame, header: Header) -> tuple[pl.DataFrame, Header]:
-    """A header that names engine columns means columns of the user's that are called so: they get names of their own."""
+    """Rename columns of the user that have the name of an engine column, and use the new names in the header."""
     clash = [n for n in dict.fromkeys((*header.runs, *header.slices, *header.numbers)) if n in FIXED]
     if not clash or any(n not in frame.columns for n in clash):
         return frame, header
@@ -477,7 +567,7 @@ def _with_own_names(frame: pl.DataFrame, header: Header) -> tuple[pl.DataFrame, 
 
 
 def _texts(values: ArrayLike) -> pl.Series | list[str]:
-    """Values as texts, as Python writes them; whole numbers by polars, which is many times faster."""
+    """Return values as texts, as Python writes them; integers are converted by polars, which is many times faster."""
     given = np.asarray(values)
     if given.dtype.kind in "iu" and given.ndim == 1:
         return pl.Series(given).cast(pl.String)
@@ -485,9 +575,10 @@ def _texts(values: ArrayLike) -> pl.Series | list[str]:
 
 
 def _with_target(frame: pl.DataFrame, target: str) -> pl.DataFrame:
-    """A frame with the one target of all its rows, which polars keeps once as long as nobody takes the column out.
+    """Add the one target that all rows share; polars stores it once as long as the column is not taken out.
 
-    Beside a single column, and then put at the end: where columns lie in unlike chunks, `with_columns` writes it out.
+    It is added next to a single column and then moved to the end, because `with_columns` would expand it if the columns
+    are split into different chunks.
     """
     if not frame.width:
         return frame.with_columns(target=pl.lit(target))
@@ -496,12 +587,12 @@ def _with_target(frame: pl.DataFrame, target: str) -> pl.DataFrame:
 
 
 def _repeated(text: str, times: int) -> bytes:
-    """What `_bytes` gives of a column that says the same everywhere."""
+    """Return what `_bytes` returns for a column with the same value in every row."""
     return b"\x1f".join([text.encode()] * times)
 
 
 def _bytes(values: pl.Series) -> bytes:
-    """The content of a column, for hashing."""
+    """Return the content of a column as bytes, for hashing."""
     if values.dtype.is_numeric():
         return values.to_numpy().tobytes()
     if values.dtype == pl.String and not values.null_count():
@@ -511,7 +602,10 @@ def _bytes(values: pl.Series) -> bytes:
 
 
 def _numbers(name: str, values: ArrayLike, n: int) -> pl.Series:
-    """Numbers from an array, one per trial; None and NaN stay apart from numbers, everything else is refused."""
+    """Return an array as numbers, one per trial.
+
+    None and NaN are kept distinct from numbers; any other value that is not a number is refused.
+    """
     if np.ma.is_masked(values):
         raise DataError(f"some values of {name} are masked; drop them first", code="masked-value")
     try:
@@ -524,7 +618,7 @@ def _numbers(name: str, values: ArrayLike, n: int) -> pl.Series:
 
 
 def _decisions(values: ArrayLike) -> pl.Series | Any:
-    """Decisions from an array; one that says `FAILED` or None is null."""
+    """Return an array as decisions; `FAILED` and None become null."""
     if np.ma.is_masked(values):
         raise DataError("some values of decision are masked; drop them first", code="masked-value")
     given = np.array(values)
@@ -534,7 +628,7 @@ def _decisions(values: ArrayLike) -> pl.Series | Any:
 
 
 def _checked(frame: pl.DataFrame, header: Header) -> pl.DataFrame:
-    """The frame with its engine columns as numbers, each of which may stand there; the same frame where nothing changes."""
+    """Return the frame with its engine columns as numbers, all checked; the same object if nothing changes."""
     changed: list[pl.Series] = []
     for name in frame.columns:
         if name not in (*CODES, "score", "confidence"):
@@ -552,7 +646,7 @@ def _checked(frame: pl.DataFrame, header: Header) -> pl.DataFrame:
 
 
 def _floats(column: pl.Series) -> pl.Series:
-    """A column as float64; what is no number is refused, null stays null."""
+    """Return a column as float64. Values that are not numbers are refused; null stays null."""
     if column.dtype == pl.Float64:
         return column
     exact = column.cast(pl.Float64, strict=False) if not column.dtype.is_nested() else pl.Series(column.name, [None])
@@ -562,7 +656,7 @@ def _floats(column: pl.Series) -> pl.Series:
 
 
 def _scores(scores: pl.Series, kind: ScoreKind, frame: pl.DataFrame) -> pl.Series:
-    """Scores that can be ranked. Only a trial that failed, and says so in `error`, may have none."""
+    """Return scores that can be ranked. Only a trial that failed, as its `error` says, may have no score."""
     nan = scores.is_nan()
     if nan.any():
         raise _refused("nan-score", "{} of {} scores are NaN", scores, nan, "drop these trials, or give their scores")
@@ -578,7 +672,7 @@ def _scores(scores: pl.Series, kind: ScoreKind, frame: pl.DataFrame) -> pl.Serie
 
 
 def _confidences(values: pl.Series) -> pl.Series:
-    """Confidences from 0 to 1; NaN and None are missing, which leaves the trial out of calibration alone."""
+    """Return confidences from 0 to 1. NaN and None mean missing: only calibration leaves such a trial out."""
     values = values.fill_nan(None) if values.is_nan().any() else values
     return _within("confidence", values, "divide by 100 what is in per cent")
 
@@ -597,7 +691,7 @@ def _refused(code: str, what: str, values: pl.Series, wrong: pl.Series, fix: str
 
 
 def _codes(column: pl.Series, allowed: tuple[int | None, ...]) -> pl.Series:
-    """A column of codes as small integers; anything else is refused rather than rounded."""
+    """Return a column of codes as small integers; other values are refused, not rounded."""
     least = min(c for c in allowed if c is not None)
     may_be_null = None in allowed or not column.has_nulls()
     if column.dtype == pl.Int8 and may_be_null and column.is_between(least, 1).all():
@@ -614,7 +708,7 @@ def _codes(column: pl.Series, allowed: tuple[int | None, ...]) -> pl.Series:
 
 
 def stack(parts: Mapping[str, Trials], column: str) -> Trials:
-    """Several sets of trials as runs of one, told apart by a new run column.
+    """Combine several sets of trials as runs of one set, with a new run column that names them.
 
     >>> a, b = Trials.of([1, 0], [2.0, 1.0]), Trials.of([1, 0], [1.0, 2.0])
     >>> stack({"a": a, "b": b}, "system").header.runs
@@ -642,7 +736,7 @@ def stack(parts: Mapping[str, Trials], column: str) -> Trials:
 
 
 def demanded(value: object, verb: str) -> Trials:
-    """The trials, where it is trials; otherwise an error that says how to make some of what was given."""
+    """Return the trials; if the value is something else, the error says how to make trials from it."""
     if isinstance(value, Trials):
         return value
     if isinstance(value, str | Path):

@@ -22,8 +22,9 @@ from hitmiss.core.trials import Trials
 #     calibrated = calibrate(fit_on=dev, apply_to=eval)            # affine: one slope, one offset
 #     calibrated = calibrate(fit_on=dev, apply_to=eval, method="pav")      # any rising function
 #
-# actDCF and Cllr are defined for likelihood ratios, and most detectors give another kind of score. Both methods keep the
-# order of the scores (PAV may merge neighbours), so EER and minDCF stay the same, but actDCF and Cllr become meaningful.
+# actDCF and Cllr are defined for likelihood ratios, and most detectors give another kind of score. Both methods keep
+# the order of the scores (PAV may merge neighbours), so EER and minDCF stay the same, while actDCF and Cllr become
+# meaningful.
 
 Method = Literal["affine", "pav"]
 METHODS: Final = ("affine", "pav")

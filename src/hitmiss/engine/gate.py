@@ -1,4 +1,4 @@
-"""Gates: rules on the figures of a run, in a strict little grammar, and whether they hold."""
+"""Gates: rules on the figures of a run, written in a small strict grammar, and the check whether they hold."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from hitmiss.engine.measure import read_signature
 from hitmiss.engine.pairing import breaches_of
 
 # ----------------------------------------------------------------------
-# How much worse a figure is than the baseline's, and how sure that is: what a regression gate decides on.
+# How much worse a figure is than the baseline's, with an interval: what a regression gate decides on.
 #
-# Where both runs are at hand their answers are paired, and the interval is that of `compare`. From two tables of results it is
-# put together from the two intervals (MOVER, Zou & Donner 2008), as if the runs had nothing in common; on the same trials
-# they mostly have, so it is wider than need be.
+# If the trials of both runs are available, their answers are paired and the interval is that of `compare`. From two
+# tables of results the interval is combined from the two intervals (MOVER, Zou & Donner 2008) as if the runs were
+# independent. Runs on the same trials mostly are not, so this interval is wider than necessary.
 
 POINT, BOUND, SHOWN = "point", "bound", "shown"
 DECIDE: Final = (POINT, BOUND, SHOWN)
-"""`point`: the figures themselves. `bound`: the worst that the interval leaves possible, so what is not ruled out fails.
-`shown`: the least that it leaves possible, so only what is shown fails."""
+"""`point`: the figures themselves decide. `bound`: the worst end of the interval decides, so a regression that is not
+ruled out fails. `shown`: the best end decides, so only a regression that is shown fails."""
 NEARLY: Final = 1e-12
-"""A change this near to what is allowed is allowed."""
+"""A change that exceeds the limit by no more than this is allowed (rounding)."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """Above 0 is worse. `low` and `high` are None where there is no interval."""
+    """How much worse a figure is; above 0 is worse. `low` and `high` are None if there is no interval."""
 
     worse: float
     low: float | None = None
@@ -40,7 +40,7 @@ class Change:
     how: str = ""
 
     def passes(self, allowed: float, decide: str) -> bool:
-        """Whether it is no worse than allowed; what cannot be decided does not pass.
+        """Return whether the change is no worse than allowed. If this cannot be decided, it does not pass.
 
         >>> small = Change(0.01, -0.02, 0.04)
         >>> [small.passes(0.015, d) for d in DECIDE]
@@ -52,7 +52,7 @@ class Change:
         return value is not None and (value <= allowed or math.isclose(value, allowed, rel_tol=NEARLY, abs_tol=NEARLY))
 
     def told(self, allowed: float, decide: str) -> str:
-        """The change in words, with what decided."""
+        """Describe the change in words, with what decided."""
         words = f"worse by {self.worse:.6g}" if self.worse > 0 else f"better by {-self.worse:.6g}"
         words = "unchanged" if self.worse == 0 else words
         if self.high is None or self.low is None:
@@ -64,7 +64,7 @@ class Change:
 
 
 def change(e: Estimate, base: Estimate, paired: Comparison | None = None) -> Change:
-    """The change from the baseline's figure to this one; both must be defined."""
+    """Return the change from the baseline's figure to this one; both must be defined."""
     assert e.value is not None and base.value is not None
     sign = 1.0 if e.best == "low" else -1.0
     row = _row(e, paired)
@@ -85,14 +85,14 @@ def _turned(delta: float, low: float, high: float, sign: float, how: str) -> Cha
 
 
 def _row(e: Estimate, paired: Comparison | None) -> Difference | None:
-    """The row of a comparison for the same metric, slice and average."""
+    """Return the row of a comparison for the same metric, slice and average."""
     cell = {**e.run, **e.slice}
     same = [d for d in paired or () if d.metric == e.metric and d.average == e.average and dict(d.slice) == cell]
     return same[0] if len(same) == 1 else None
 
 
 # ----------------------------------------------------------------------
-# Gates: rules on the figures of a run, in a strict little grammar, and whether they hold.
+# Gates: rules on the figures of a run, written in a small strict grammar, and the check whether they hold.
 #
 #     fake_slip_rate > 0.05          fails above 0.05; equal passes
 #     eer[codec=C05] > 0.1           the figure of a slice (or of a run, by its columns)
@@ -102,12 +102,12 @@ def _row(e: Estimate, paired: Comparison | None) -> Difference | None:
 #     min_dcf(c_fa=1) > 0.3          a metric with settings, as the results name it
 #     eer[codec=*] > 0.2 where defined   every slice that has both classes; one at least must
 #
-# A regression rule is `eer=0.005`: against the baseline no worse than by 0.005, by the figures themselves or by their
-# interval (see `changes`). A name that is not in the results is an
-# error, never a rule that passes. An undefined figure fails, and says why, unless the rule ends in `where defined`.
+# A regression rule is `eer=0.005`: no more than 0.005 worse than the baseline, judged by the figures or by their
+# interval (see `DECIDE`). A name that is not in the results is an error, never a rule that passes. An undefined figure
+# fails, with the reason, unless the rule ends in `where defined`.
 
 GATES_NEARLY: Final = 1e-12
-"""A figure this near to its limit is equal to it, and passes."""
+"""A figure this close to its limit counts as equal to it, and passes."""
 POOLED: Final = "pooled"
 ENDS: Final = ("value", "low", "high")
 
@@ -135,7 +135,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Rule:
-    """Fails where the figure (or an end of its interval) lies beyond the limit."""
+    """A rule that fails if the figure (or an end of its interval) lies beyond the limit."""
 
     target: Target
     sign: str
@@ -148,7 +148,7 @@ class Rule:
         return f"{self.target}{end} {self.sign} {self.limit:g}{' where defined' if self.where_defined else ''}"
 
     def is_broken(self, value: float) -> bool:
-        """Whether a figure breaks the rule; one that equals the limit does not."""
+        """Return whether a figure breaks the rule; a figure equal to the limit does not."""
         if math.isclose(value, self.limit, rel_tol=GATES_NEARLY, abs_tol=GATES_NEARLY):
             return False
         return value > self.limit if self.sign == ">" else value < self.limit
@@ -156,7 +156,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Regression:
-    """Fails where a figure is worse than the baseline's by more than allowed."""
+    """A rule that fails if a figure is worse than the baseline's by more than allowed."""
 
     target: Target
     allowed: float
@@ -178,7 +178,7 @@ class Check:
 
 
 def parse_rule(text: str) -> Rule:
-    """A rule from its text.
+    """Read a rule from its text.
 
     >>> parse_rule("eer[codec=C05].high > 10%")
     Rule(target=Target(metric=Spec(eer), average=None, cells=(('codec', 'C05'),)), sign='>', limit=0.1, end='high', where_defined=False)
@@ -197,7 +197,7 @@ def parse_rule(text: str) -> Rule:
 
 
 def parse_regression(text: str) -> Regression:
-    """A regression rule from its text.
+    """Read a regression rule from its text.
 
     >>> print(parse_regression("worst eer=0.5pp"))
     worst eer worse than the baseline by more than 0.005
@@ -234,12 +234,12 @@ def gate(
     max_regression: Sequence[str] = (),
     decide: str = POINT,
 ) -> list[Check]:
-    """Put results to rules, as `hitmiss gate` does.
+    """Check results against rules, as `hitmiss gate` does.
 
     Parameters
     ----------
     results
-        What was measured.
+        The results to check.
     fail_if
         Rules such as `eer.high > 0.05` or `worst eer [codec=*] > 10%`.
     baseline
@@ -247,19 +247,20 @@ def gate(
     max_regression
         How much worse than the baseline a figure may be, such as `eer=0.005`.
     decide
-        `point`, `bound` or `shown`: what of a difference decides.
+        What decides about a difference: `point` (the figures), `bound` (the worst end of the interval) or `shown` (its
+        best end).
 
     Returns
     -------
     list[Check]
-        One per rule and figure; the gate holds where every `passed` is true.
+        One check per rule and figure. The gate holds if every `passed` is true.
 
     Raises
     ------
     UsageError
-        For a rule that cannot be read, a figure that the results do not have, or no rule at all.
+        For a rule that cannot be parsed, a figure that the results do not have, or no rule at all.
     DataError
-        Where the baseline is no baseline of these results.
+        If the baseline cannot be compared with these results.
 
     >>> from hitmiss.core.trials import Trials
     >>> from hitmiss.engine.measure import measure
@@ -282,7 +283,7 @@ def gate(
 
 
 def check_rule(rule: Rule, results: Results) -> list[Check]:
-    """The rule on every figure that it is about; `where defined` leaves out undefined ones, if others are left."""
+    """Apply a rule to every figure that it matches. `where defined` skips undefined figures if others remain."""
     about = select(rule.target, results)
     defined = [e for e in about if e.value is not None]
     return [_checked(rule, e) for e in (defined if rule.where_defined and defined else about)]
@@ -301,10 +302,10 @@ def _checked(rule: Rule, e: Estimate) -> Check:
 def check_regression(
     rule: Regression, results: Results, baseline: Results, decide: str = POINT, paired: Comparison | None = None
 ) -> list[Check]:
-    """The rule on every figure that it is about, each against its counterpart in the baseline.
+    """Apply a regression rule to every figure that it matches, each against its counterpart in the baseline.
 
-    `decide`: by the point, by the bound of the interval, or only where it is shown (see `changes`); `paired` is the
-    comparison of both runs where it could be made.
+    `decide` is `point`, `bound` or `shown` (see `DECIDE`). `paired` is the comparison of both runs, if it could be
+    made.
     """
     before = select(rule.target, baseline)
     found = [(e, _counterpart(e, before)) for e in select(rule.target, results)]
@@ -324,7 +325,7 @@ def _regressed(rule: Regression, e: Estimate, base: Estimate, decide: str, paire
 
 
 def _counterpart(e: Estimate, before: Sequence[Estimate]) -> Estimate:
-    """The figure of the baseline for the same slice, and the same run where it has several."""
+    """Return the figure of the baseline for the same slice, and for the same run if it has several."""
     same = [b for b in before if b.average == e.average and (dict(b.slice) == dict(e.slice) or _is_moving(e, b))]
     if len({tuple(b.run.items()) for b in same}) > 1:
         same = [b for b in same if dict(b.run) == dict(e.run)]
@@ -338,12 +339,12 @@ def _counterpart(e: Estimate, before: Sequence[Estimate]) -> Estimate:
 
 
 def _is_moving(e: Estimate, base: Estimate) -> bool:
-    """The worst slice may be another one than before; that is the point of asking for it."""
+    """Return whether the figure is a worst slice, which may be another slice than in the baseline."""
     return e.average == "worst" and tuple(base.slice) == tuple(e.slice)
 
 
 def select(target: Target, results: Results) -> list[Estimate]:
-    """The figures that a rule is about; a name that the results do not have is an error with the nearest."""
+    """Return the figures that a rule matches; an unknown name is an error that gives the nearest known one."""
     own = [e for e in results if parse(e.metric) == target.metric]
     if not own:
         raise UnknownName("metric in a rule", str(target.metric), {e.metric for e in results})
@@ -370,7 +371,7 @@ def _refuse_unknown(name: str, value: str, inside: Sequence[Estimate], target: T
 
 
 def _fits(e: Estimate, target: Target) -> bool:
-    """Slices must be named one and all, save for averages over them; runs that are not named count each."""
+    """Return whether a rule matches a figure: it must name all slices, except for averages; runs may be left out."""
     cell = {**e.run, **e.slice}
     wanted = dict(target.cells)
     if any(cell.get(k) is None or v not in ("*", cell[k]) for k, v in wanted.items()):
@@ -380,13 +381,16 @@ def _fits(e: Estimate, target: Target) -> bool:
 
 
 def figure_name(e: Estimate) -> str:
-    """A figure in words: `worst eer [codec=C05]`."""
+    """Return a figure in words: `worst eer [codec=C05]`."""
     where = ", ".join(f"{k}={v}" for k, v in (*e.run.items(), *e.slice.items()))
     return f"{f'{e.average} ' if e.average else ''}{e.metric}{f' [{where}]' if where else ''}"
 
 
 def incomparable(results: Results, baseline: Results, rules: Iterable[Regression]) -> list[str]:
-    """Why the baseline is no baseline: other classes, kinds, protocols, items or sizes, or what `compare` refuses."""
+    """Return why a baseline cannot be used.
+
+    It may have other classes, score kinds, protocols, items or sizes, or differ in a way that `compare` refuses.
+    """
     if not results.signature or not baseline.signature:
         return ["one of the results carries no signature, so nothing tells whether they belong together"]
     one, other = (read_signature(r.signature.splitlines()[0]) for r in (results, baseline))
