@@ -1,7 +1,7 @@
-"""Verify: what a results file or a signature claims, made again from the files and compared both ways.
+"""Verify a claim: recompute what a results file or a signature claims from the files, and compare in both directions.
 
-A results file, a comparison or a ranking states what was asked (`design`) and how the files were read (`reading`): both are
-replayed as they are. A signature alone, or a file of an older version, is parsed instead.
+A results file, a comparison or a ranking states what was asked (`design`) and how the files were read (`reading`); both
+are used again as they are. A signature alone, or a file of an older version, is parsed instead.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from hitmiss.evaluation.protocol import (
 from hitmiss.io.parse import expand, table_of
 
 TOLERANCE: Final = 1e-9
-"""Figures that differ by less are the same figure."""
+"""Figures that differ by less than this are equal."""
 COMPARISONS: Final = ("comparison", "ranking")
 ROWS: Final[Mapping[str, tuple[str, ...]]] = {
     "estimates": ("metric", "run", "slice", "average"),
@@ -59,20 +59,20 @@ ROWS: Final[Mapping[str, tuple[str, ...]]] = {
     "standings": ("metric", "run", "slice", "average"),
     "pairs": ("run_a", "run_b", "metric", "slice", "average"),
 }
-"""The tables of a claim, and the fields that name a row of each."""
+"""The tables of a claim, with the fields that identify a row."""
 VALUES: Final = ("protocol", "warnings", "a", "b", "runs", "level", "correction")
-"""What else a claim says beside its tables."""
+"""What a claim states in addition to its tables."""
 KNOWN: Final = ("questions", "facts")
-"""What is compared where both sides know it: results of counts and tallies have no items."""
+"""What is compared only if both sides have it: results of counts and tallies have no items."""
 LATER: Final = ("units",)
-"""Parts of a signature that older versions did not write: they are compared where a claim has them."""
+"""Parts of a signature that older versions did not write; they are compared only if the claim has them."""
 ELSEWHERE: Final = ("hitmiss", "numpy", "out", "data", "a", "b", "runs")
-"""Parts of a signature that are not compared as texts: versions, and hashes that have a rule of their own."""
+"""Parts of a signature that are not compared as texts: versions, and hashes, which have their own rules."""
 
 
 @dataclass(frozen=True)
 class Files:
-    """What a claim was made from: the files, their keys (one for all, or one per file), and development files."""
+    """The files that a claim was made from: scores, keys (one for all, or one per file), and development files."""
 
     scores: tuple[Any, ...]
     keys: tuple[Any, ...] = ()
@@ -81,7 +81,7 @@ class Files:
 
     @property
     def key(self) -> Any:
-        """The one key."""
+        """The single key; an error if there are several."""
         if len(self.keys) > 1:
             raise UsageError("one claim has one key; give --key once", code="several-keys")
         return self.keys[0] if self.keys else None
@@ -89,7 +89,7 @@ class Files:
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim as it was given: its signature, and where it is a file all that the file says."""
+    """A claim as it was given: its signature and, if it is a file, everything that the file states."""
 
     signature: str
     document: Mapping[str, Any] | None = None
@@ -98,7 +98,7 @@ class Claim:
 
     @property
     def parts(self) -> dict[str, str]:
-        """The parts of the signature, without the word that the trials were streamed, which changes no figure."""
+        """The parts of the signature, without the note that trials were streamed, which changes no figure."""
         parts = read_signature(self.signature.splitlines()[0] if self.signature else "")
         if "choices" in parts:
             parts["choices"] = "+".join(c for c in parts["choices"].split("+") if c != "stream")
@@ -107,7 +107,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Verification:
-    """What was claimed, what came out, and every difference in words."""
+    """What was claimed, what was recomputed, and every difference in words."""
 
     claim: dict[str, str]
     recomputed: Results | Comparison | Ranking
@@ -120,13 +120,13 @@ class Verification:
 
     @property
     def n_figures(self) -> int:
-        """How many figures came out."""
+        """The number of figures that were recomputed."""
         made = self.recomputed
         return len(made.duels) if isinstance(made, Ranking) else len(made)
 
 
 def load_claim(text: str) -> Claim:
-    """A claim is a signature, or a file that carries one; a file that was edited claims nothing that holds."""
+    """Read a claim: a signature, or a file with one; a file that was edited after it was written is refused."""
     if "|" in text or not Path(text).is_file():
         return Claim(text)
     try:
@@ -159,16 +159,28 @@ def verify(
     claim
         A signature, or a file of results, of a comparison or of a ranking.
     scores, key
-        The files, as they were given when the claim was made; of a comparison one per run, with one key or one per run.
+        The files, as they were given when the claim was made. For a comparison: one file per run, with one key for all
+        or one per run.
     reading
-        What to say about the files beyond what the claim states; keywords are its fields.
+        Read options that the claim does not state; keywords are its fields.
     calibrate_on, calibrate_key
-        Development files, where scores were calibrated or confidences recalibrated.
+        Development files, if scores were calibrated or confidences recalibrated.
+    **said
+        Fields of `reading`, as keywords.
 
     Returns
     -------
     Verification
-        What came out, and every difference.
+        What was recomputed, and every difference; `holds` is true if there is none.
+
+    Raises
+    ------
+    UsageError
+        If the claim cannot be read, or the files do not fit it.
+    DataError
+        If the files cannot be scored as they are.
+    GateFailed
+        If the claim is a file that was edited after it was written.
     """
     given = load_claim(claim)
     files = Files(_listed(scores), _listed(key), calibrate_on, calibrate_key)
@@ -188,7 +200,7 @@ def _listed(given: Any) -> tuple[Any, ...]:
 def _replayed(
     design: Design, reading: ReadSpec, files: Files, parts: Mapping[str, str]
 ) -> Results | Comparison | Ranking:
-    """What a design asks, asked again."""
+    """Measure again what a design asks."""
     if design.contest is not None:
         return _contest(design, design.contest, files)
     if design.languages is not None:
@@ -227,7 +239,7 @@ def _development(design: Design, reading: ReadSpec, files: Files) -> Trials | No
 
 
 def _contest(design: Design, contest: Contest, files: Files) -> Comparison | Ranking:
-    """A comparison or a ranking again: each run read as it was, under the name that it had."""
+    """Repeat a comparison or a ranking: each run is read as before, under its former name."""
     sides, words, keys = contest.sides, list(files.scores), list(files.keys)
     names = design.languages.names if design.languages is not None else ()
     if len(words) == 1 and len(sides) > 1:
@@ -257,7 +269,7 @@ def _opened(word: Any, key: Any, design: Design, side: Side, languages: Sequence
 
 
 def _languages(design: Design, asked: Languages, reading: ReadSpec, files: Files) -> Results:
-    """A toxicity evaluation again."""
+    """Repeat a toxicity evaluation."""
     from hitmiss.protocols.toxicity import evaluate_run, load_any, load_run
 
     default = asked.default_threshold
@@ -283,7 +295,7 @@ def _languages(design: Design, asked: Languages, reading: ReadSpec, files: Files
 
 
 def _counted(design: Design, reading: ReadSpec, files: Files, are_tallies: bool) -> Results:
-    """The figures of counts or tallies again, whose files hold no trials."""
+    """Recompute the figures of counts or tallies, whose files hold no trials."""
     from hitmiss.outofcore.at_once import evaluate_tallies
     from hitmiss.outofcore.warehouse import evaluate_counts
 
@@ -295,13 +307,13 @@ def _counted(design: Design, reading: ReadSpec, files: Files, are_tallies: bool)
 
 
 def _document(made: Results | Comparison | Ranking) -> dict[str, Any]:
-    """What is compared: the JSON form, as a file would hold it."""
+    """Return what is compared: the JSON form, as a file would hold it."""
     data: dict[str, Any] = json.loads(json.dumps(made.to_dict()))
     return data
 
 
 def _differences(given: Claim, parts: Mapping[str, str], made: Results | Comparison | Ranking) -> Iterator[str]:
-    """Everything that the claim says otherwise than it comes out, or does not say, or says beyond it."""
+    """Yield every statement of the claim that differs, is missing, or is not reproduced."""
     found, told = read_signature(made.signature.splitlines()[0]), _document(made)
     found["choices"] = "+".join(c for c in found.get("choices", "").split("+") if c != "stream")
     names = dict.fromkeys([*parts, *found])
@@ -315,7 +327,7 @@ def _differences(given: Claim, parts: Mapping[str, str], made: Results | Compari
     behind = made.behind if isinstance(made, Results) else None
     texts += _data_differences(given, parts, found, told, behind if isinstance(behind, Trials) else None)
     if given.document is not None:
-        whole = given.design is not None  # an older version may have worded its notes otherwise
+        whole = given.design is not None  # notes of an older version may be worded differently
         texts += _document_differences(given.document, told, whole)
         texts += _unlike_known(given.design.protocol) if given.design is not None else []
     if not artifacts.same_digests(parts.get("out", ""), found.get("out", "")) and not texts:
@@ -328,7 +340,10 @@ def _differences(given: Claim, parts: Mapping[str, str], made: Results | Compari
 def _data_differences(
     given: Claim, parts: Mapping[str, str], found: Mapping[str, str], told: Mapping[str, Any], behind: Trials | None
 ) -> list[str]:
-    """Files with other bytes are the same data where their rows are, in whatever order; other rows are other data."""
+    """Compare the data. Files with other bytes but the same rows, in any order, are the same data.
+
+    Other rows are not.
+    """
     claimed, now = _contents(given.document or {}), _contents(told)
     if behind is not None and claimed and claimed[0].startswith(COUNTED):  # streamed: how often each score occurs
         now = [text for text in [behind.content_like(claimed[0])] if text]
@@ -342,7 +357,7 @@ def _data_differences(
 
 
 def _contents(document: Mapping[str, Any]) -> list[str]:
-    """The hashes of the rows of every run; nothing where one is not known."""
+    """Return the hashes of the rows of every run; empty if one of them is not known."""
     design = document.get("design") or {}
     sides = (design.get("contest") or {}).get("sides") if isinstance(design, Mapping) else None
     found = [side.get("content", "") for side in sides] if sides else [document.get("content", "")]
@@ -350,7 +365,7 @@ def _contents(document: Mapping[str, Any]) -> list[str]:
 
 
 def _document_differences(claimed: Mapping[str, Any], found: Mapping[str, Any], whole: bool) -> Iterator[str]:
-    """Rows and values that are not alike; without `whole` only numbers are compared."""
+    """Yield rows and values that differ; without `whole` only numbers are compared."""
     for table, key in ROWS.items():
         if table in found or table in claimed:
             yield from _row_differences(claimed.get(table) or [], found.get(table) or [], key, whole)
@@ -363,7 +378,7 @@ def _document_differences(claimed: Mapping[str, Any], found: Mapping[str, Any], 
     for name in VALUES:
         a, b = claimed.get(name), found.get(name)
         if name == "warnings":
-            advice = _advice(claimed) | _advice(found)  # what streams and older versions do not say changes no figure
+            advice = _advice(claimed) | _advice(found)  # advice changes no figure; streams and older versions lack it
             yield from (f"warning not claimed: {t}" for t in b or () if t not in (a or ()) and t not in advice)
             yield from (
                 f"warning claimed and not found: {t}" for t in a or () if t not in (b or ()) and t not in advice
@@ -373,7 +388,7 @@ def _document_differences(claimed: Mapping[str, Any], found: Mapping[str, Any], 
 
 
 def _advice(document: Mapping[str, Any]) -> set[str]:
-    """The warnings that advise on what else to ask."""
+    """Return the warnings that only advise what else to ask."""
     pairs = zip(document.get("warnings") or (), document.get("warning_codes") or (), strict=False)
     return {text for text, code in pairs if code == UNUSED}
 
@@ -395,7 +410,7 @@ def _row_differences(
 
 
 def _named_rows(rows: Iterable[Mapping[str, Any]], key: Sequence[str]) -> dict[str, Mapping[str, Any]]:
-    """The rows by their names; a row that is there twice has a number."""
+    """Return the rows by their names; a repeated row gets a number."""
     named: dict[str, Mapping[str, Any]] = {}
     for row in rows:
         name = _name(row, key)
@@ -416,7 +431,7 @@ def _name(row: Mapping[str, Any], key: Sequence[str]) -> str:
 
 
 def _same(a: Any, b: Any) -> bool:
-    """Whether two JSON values are alike, numbers to the tolerance; an infinity is like itself alone."""
+    """Return whether two JSON values are equal, numbers within the tolerance; an infinity equals only itself."""
     if isinstance(a, bool) or isinstance(b, bool):
         return a is b
     if isinstance(a, int | float) and isinstance(b, int | float):
@@ -432,7 +447,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def _unlike_known(protocol: Protocol | None) -> list[str]:
-    """A protocol under a known name that settles other things is not that protocol."""
+    """Report a protocol that has the name of a known one but other rules."""
     known = protocols().get(protocol.name) if protocol is not None else None
     if known is None or protocol is None or replace(known, natural=()) == replace(protocol, natural=()):
         return []
@@ -440,7 +455,7 @@ def _unlike_known(protocol: Protocol | None) -> list[str]:
 
 
 def _recompute(parts: dict[str, str], files: Files, reading: ReadSpec) -> Results | Comparison | Ranking:
-    """A claim that is a signature alone, or a file of an older version: its parts say what was asked."""
+    """Recompute a claim that is only a signature, or a file of an older version, from the parts of the signature."""
     if "compare" in parts:
         raise UsageError(
             "the signature of a comparison does not say how its runs were read; give the file that `compare -o` wrote",
@@ -464,7 +479,7 @@ def _recompute(parts: dict[str, str], files: Files, reading: ReadSpec) -> Result
 
 
 def _design_of(parts: Mapping[str, str], protocol: Protocol | None) -> Design:
-    """What a signature says was asked."""
+    """Return the design that a signature describes."""
     told = parts.get("choices", "")
     settled = replace(protocol, both_eers=False) if protocol is not None else None
     asked = Design.of(
@@ -489,13 +504,13 @@ def _design_of(parts: Mapping[str, str], protocol: Protocol | None) -> Design:
     limits = re.search(r"least-confidence=([^,]+),(\S+) \((.*)\)(?=\+undefined|$)", told)
     sureness = Sureness(float(limits[1]), float(limits[2]), limits[3]) if limits is not None else None
     undefined = "zero" if "undefined:zero" in told else "null"
-    unit = () if asked.unit == ("item",) else asked.unit  # repeated runs bring that unit themselves
+    unit = () if asked.unit == ("item",) else asked.unit  # repeated runs use this unit without being asked
     own = Triage(bands, sureness=sureness)
     return asked.changed(triage=own, protocol=protocol, unit=unit, interval="auto", undefined=undefined)
 
 
 def _toxicity(parts: dict[str, str], scores: Any, reading: ReadSpec) -> Results:
-    """A toxicity evaluation again: rows left out, thresholds and undefined figures by the rules that the claim names."""
+    """Repeat a toxicity evaluation: rows left out, thresholds and undefined figures follow the rules in the claim."""
     from hitmiss.protocols.toxicity import evaluate_run, reload
 
     told = parts.get("choices", "")
@@ -525,7 +540,7 @@ def _toxicity(parts: dict[str, str], scores: Any, reading: ReadSpec) -> Results:
 
 
 def _reading_of(parts: Mapping[str, str]) -> ReadSpec:
-    """What a signature says of how the files were read."""
+    """Return how the files were read, according to a signature."""
     told = parts.get("choices", "")
     on_nan = re.search(r"on-nan:(drop|worst)", told)
     return ReadSpec.from_plain(json.loads(parts.get("read", "{}"))).changed(

@@ -1,4 +1,4 @@
-"""A question in two immutable objects: how files are read (`ReadSpec`) and what is asked (`Design`). Both are JSON."""
+"""A question in two immutable objects: how files are read (`ReadSpec`), and what is asked (`Design`)."""
 
 from __future__ import annotations
 

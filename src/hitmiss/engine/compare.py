@@ -1,4 +1,4 @@
-"""Compare: two runs on the same questions -> per metric and slice the difference, its interval and its test."""
+"""Compare two runs on the same questions: per metric and slice the difference, its interval and its test."""
 
 from __future__ import annotations
 
@@ -57,21 +57,21 @@ if TYPE_CHECKING:
 
 
 # ----------------------------------------------------------------------
-# The rows of a comparison: differences between two runs, the pairs on which their decisions differ, and what to worry about.
+# The rows of a comparison: differences between two runs, the pairs on which their decisions differ, and warnings.
 
 A_BETTER, B_BETTER, NO_DIFFERENCE, IDENTICAL = "A better", "B better", "no difference shown", "identical"
 ALL, WRONG, BOTH = "all answered", "abstention = wrong", "both answered"
-"""Readings of abstentions in McNemar's test; the first where there are none."""
+"""How abstentions are counted in McNemar's test; the first is used if there are no abstentions."""
 NOT_TESTED, UNDEFINED = "not tested", "undefined"
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One metric in one slice: the figures of both runs, B − A, its interval and test, and who does better how often.
+    """One metric in one slice: the figures of both runs, B − A with interval and test, and how often each is better.
 
     `wins`, `ties` and `losses` count the pairs that B answers better, as well and worse (for an average: the slices).
-    `mdd` is the least true difference that so many pairs would show (80 % power). None where something is undefined;
-    `note` then says why.
+    `mdd` is the minimum detectable difference: the least true difference that this many pairs would show (80 % power).
+    A field is None if it is undefined; `note` then says why.
     """
 
     metric: str
@@ -104,20 +104,20 @@ DIGITS_OF: Final[Mapping[str, int]] = {
     **dict.fromkeys(("a", "b", "delta", "value"), DIGITS),
     **dict.fromkeys(("mdd", "p_value", "p_adjusted", "p_exact", "p_mid"), END_DIGITS),
 }
-"""Fields of a row whose last digits differ between processors, and how many are kept."""
+"""Fields of a row whose last digits differ between processors, and how many digits are kept."""
 
 
 def told(row: Any) -> dict[str, Any]:
-    """A row as JSON can hold it, with the digits that are the same on every processor."""
+    """Return a row as JSON can hold it, with only the digits that are the same on every processor."""
     return {k: finite(steady(v, DIGITS_OF[k]) if k in DIGITS_OF else v) for k, v in asdict(row).items()}
 
 
 def judged(row: Difference, level: float) -> Difference:
-    """The row with the verdict that its adjusted p value allows."""
+    """Return the row with the verdict that follows from its adjusted p value."""
     if row.delta is None:
         return row
     is_alike = row.delta == 0.0 and not row.wins and not row.losses
-    if row.p_adjusted is None:  # alike answers are so without a test, where the pairs were looked at
+    if row.p_adjusted is None:  # no test is needed to see that the answers are equal, if the pairs were compared
         return replace(row, verdict=IDENTICAL if is_alike and row.ties else NOT_TESTED)
     if is_alike:
         return replace(row, verdict=IDENTICAL)
@@ -128,10 +128,11 @@ def judged(row: Difference, level: float) -> Difference:
 
 @dataclass(frozen=True)
 class Discordance:
-    """McNemar's table of one slice under one reading of abstentions.
+    """McNemar's table of one slice under one way to count abstentions.
 
-    `abstention = wrong`: every pair, and what was not answered is not right (`all answered` where that is no question). `both answered`: only pairs with two answers.
-    `p_exact` is two-sided, `p_mid` the mid-p beside it; both None where trials are not independent.
+    `abstention = wrong` uses every pair, and a question without an answer counts as wrong (`all answered` if there are
+    no abstentions). `both answered` uses only pairs with two answers. `p_exact` is two-sided, `p_mid` is the mid-p
+    value; both are None if trials are not independent.
     """
 
     reading: str
@@ -148,7 +149,29 @@ class Discordance:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two runs on the same questions, as frozen rows with the signature that pins how they were made."""
+    """A comparison of two runs on the same questions: immutable rows, with a signature that records how they were made.
+
+    Parameters
+    ----------
+    names
+        The names of run A and run B.
+    differences
+        One `Difference` per metric and slice.
+    discordances
+        McNemar's tables.
+    signature
+        One line that records every choice behind the comparison.
+    warnings
+        What a reader of the comparison should know.
+    level
+        The level of the intervals.
+    correction
+        How p values were adjusted for multiple tests.
+    protocol
+        The name of the protocol, if one was used.
+    design
+        What was asked, and how each run was read.
+    """
 
     names: tuple[str, str]
     differences: tuple[Difference, ...]
@@ -168,7 +191,7 @@ class Comparison:
         return len(self.differences)
 
     def one(self, metric: str, *, average: str | None = None, **cell: str) -> Difference:
-        """The one difference of a metric in a slice; an error where there is none."""
+        """Return the single difference of a metric in a slice; an error if there is none or more than one."""
         found = [d for d in self if d.metric == metric and d.average == average and dict(d.slice) == cell]
         if len(found) != 1:
             known = sorted({d.metric for d in self})
@@ -178,7 +201,10 @@ class Comparison:
         return found[0]
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form: `{"schema": 1, "kind": "comparison", "a": …, "b": …, "differences": [{…}], "mcnemar": [{…}]}`."""
+        """Return the JSON form.
+
+        It is `{"schema": 1, "kind": "comparison", "a": …, "b": …, "differences": [{…}], "mcnemar": [{…}]}`.
+        """
         return {
             "schema": SCHEMA,
             "kind": "comparison",
@@ -195,15 +221,15 @@ class Comparison:
         }
 
     def to_json(self, indent: int | None = 1) -> str:
-        """The JSON form as text."""
+        """Return the JSON form as text."""
         return json.dumps(artifacts.sealed(self.to_dict()), indent=indent, ensure_ascii=False, allow_nan=False)
 
     def save(self, path: str | Path) -> None:
-        """Write the JSON form."""
+        """Write the JSON form to a file."""
         artifacts.write(path, self.to_json() + "\n")
 
     def to_polars(self) -> pl.DataFrame:
-        """One row a difference; slices as columns of their own."""
+        """Return a polars frame with one row per difference; slices become columns."""
         names = sorted({k for d in self for k in d.slice})
         rows = [{**asdict(d), **{k: d.slice.get(k) for k in names}} for d in self]
         for row in rows:
@@ -211,7 +237,7 @@ class Comparison:
         return pl.DataFrame(rows, infer_schema_length=None)
 
     def to_pandas(self) -> pd.DataFrame:
-        """One row a difference, as a pandas frame (needs pandas)."""
+        """Return a pandas frame with one row per difference (needs pandas)."""
         import pandas as pd
 
         return pd.DataFrame(self.to_polars().to_dicts())
@@ -257,7 +283,7 @@ def _interval(d: Difference) -> str:
 
 
 def p_text(p: float | None) -> str:
-    """A p value as tables show it.
+    """Format a p value for tables.
 
     >>> p_text(0.0369), p_text(7.476e-59), p_text(0.0), p_text(1.0), p_text(None)
     ('0.0369', '7.5e-59', '<1e-300', '1', '–')
@@ -273,12 +299,12 @@ def p_text(p: float | None) -> str:
 # Two runs' paired samples to the rows of a comparison: contrasts, averages over slices, families, verdicts.
 
 ANSWERED: Final = 4
-"""Outcomes below this one are answers."""
+"""Outcome codes below this one are answers."""
 
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """A question's contrast on one sample, with the replicates of the difference where they were drawn."""
+    """The contrast of a question on one sample, with the replicates of the difference if they were drawn."""
 
     question: Both
     sample: PairedSample
@@ -288,7 +314,7 @@ class Cell:
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """What is asked of the samples, and how."""
+    """What is computed on the samples, and how."""
 
     questions: list[Both]
     draws: PairedDraws
@@ -298,13 +324,16 @@ class Work:
 
     @property
     def plan(self) -> Plan:
-        """How sure."""
+        """How intervals are made."""
         return self.draws.plan
 
     def everything(
         self, samples: list[PairedSample], groupings: list[Grouping], narrow: tuple[str, ...]
     ) -> tuple[list[Difference], list[Discordance]]:
-        """The rows of all samples, then of their slices with averages; p values adjusted within each family."""
+        """Return the rows of all samples, then of their slices with averages.
+
+        P values are adjusted within each family.
+        """
         asked = [q for q in self.questions if not narrow or q[0].metric.name in narrow]
         with step("comparing", 1 + len(groupings)):
             return self._told(samples, groupings, asked)
@@ -330,7 +359,7 @@ class Work:
         return own + [judged(d, self.plan.level) for d in averages], _adjusted_tables(tables, self.correction)
 
     def cells(self, sample: PairedSample, questions: list[Both]) -> list[Cell]:
-        """Every question on one sample; replicates are drawn together, for those that need them."""
+        """Compute every question on one sample; replicates are drawn together for all questions that need them."""
         tests = [choose_test(q, sample, self.test, bool(self.plan.unit)) for q in questions]
         need = [i for i, t in enumerate(tests) if self.plan.bootstrap and t not in ("delong", NO_TEST)]
         drawn = self.draws.deltas([questions[i] for i in need], sample) if need else []
@@ -341,7 +370,7 @@ class Work:
         ]
 
     def row(self, cell: Cell) -> Difference:
-        """A cell as a row; its p value is not adjusted yet."""
+        """Return a cell as a row; its p value is not adjusted yet."""
         found, sample, question = cell.found, cell.sample, cell.question[0]
         p = _known(found.p_value)
         counted = found.is_too_few and not self.plan.unit  # the note says how few there are
@@ -368,7 +397,7 @@ class Work:
         )
 
     def macro(self, whole: PairedSample, grouping: Grouping, cells: list[Cell]) -> Difference:
-        """The mean over the slices where both figures are defined; wins, ties and losses count slices."""
+        """Return the mean over the slices where both figures are defined; wins, ties and losses count slices."""
         good = [c for c in cells if not math.isnan(c.found.delta)]
         sign = -1.0 if cells[0].question[0].metric.best == "low" else 1.0
         gains = [sign * c.found.delta for c in good]
@@ -396,7 +425,10 @@ class Work:
         return self._macro_tested(row, good)
 
     def _macro_tested(self, row: Difference, good: list[Cell]) -> Difference:
-        """Slices are apart, so errors of areas add up; replicates of everything else are averaged."""
+        """Test a mean over slices: the slices are disjoint, so variances of areas add up.
+
+        Other replicates are averaged.
+        """
         assert row.delta is not None
         if all(c.found.test == "delong" for c in good):
             error = math.sqrt(math.fsum(c.found.error**2 for c in good)) / len(good)
@@ -422,12 +454,12 @@ class Work:
         return replace(row, low=low, high=high)
 
     def _degrees(self, good: list[Cell]) -> float:
-        """Degrees of freedom of a mean over slices: units go through all of them, trials add up."""
+        """Return the degrees of freedom of a mean over slices: the slices share their units, while trials add up."""
         found = [degrees(c.question, c.sample, self.draws) for c in good]
         return max(found) if self.plan.unit else math.fsum(found)
 
     def discordances(self, sample: PairedSample) -> list[Discordance]:
-        """McNemar's tables of a sample: abstentions wrong, and only pairs with two answers where that is another set."""
+        """Return McNemar's tables of a sample: abstentions as wrong, and, if different, only pairs with two answers."""
         codes = [
             np.concatenate([outcomes(s) for s in sides])
             for sides in ([p.a for p in sample.parts], [p.b for p in sample.parts])
@@ -444,7 +476,7 @@ class Work:
 
 
 def _in_turn(samples: list[PairedSample], what: str) -> Iterator[PairedSample]:
-    """The samples one after the other, counted by their pairs for whoever looks on."""
+    """Yield the samples one after the other, and report progress by the number of pairs."""
     return each(samples, what, [sample.n for sample in samples])
 
 
@@ -455,7 +487,7 @@ def _known(value: float) -> float | None:
 def _table(
     reading: str, inside: Mask, right_a: Mask, right_b: Mask, independent: bool, where: Mapping[str, str]
 ) -> Discordance:
-    """McNemar's table of the pairs inside a reading."""
+    """Return McNemar's table of the pairs that are counted."""
     both, only_a, only_b, neither = (
         int((inside & (right_a == x) & (right_b == y)).sum()) for x in (True, False) for y in (True, False)
     )
@@ -485,13 +517,13 @@ def _few(sample: PairedSample) -> str | None:
 
 
 def _families(rows: Sequence[Difference]) -> list[tuple[tuple[object, ...], list[Difference]]]:
-    """Rows of one metric over the slices of one grouping."""
+    """Group rows into families: one metric over the slices of one grouping."""
     ordered = sorted(rows, key=lambda d: (d.metric, tuple(d.slice)))
     return [(key, list(own)) for key, own in groupby(ordered, key=lambda d: (d.metric, tuple(d.slice)))]
 
 
 def _adjusted(rows: list[Difference], correction: str) -> list[Difference]:
-    """The rows in their order, p values adjusted within each family."""
+    """Return the rows in their order, with p values adjusted within each family."""
     new = {
         id(row): p
         for _, own in _families(rows)
@@ -533,12 +565,40 @@ def compare(
     force: bool = False,
     protocol: Protocol | None = None,
 ) -> Comparison:
-    """Every metric of two runs on the same questions, pooled and per slice: B − A with its paired interval and test.
+    """Compare two runs on the same questions: B − A per metric and slice, with a paired interval and a test.
 
-    `test` is `auto` or one of mcnemar, delong, bootstrap, permutation (see `contrasts`); `correction` (holm, bh, none;
-    auto is holm) adjusts the p values of the slices of one metric and grouping. Where runs were repeated, figures are averaged over
-    repetitions and items are drawn. What the rules of `validity` call invalid is refused; `force` puts it into the
-    warnings instead.
+    If runs were repeated, figures are averaged over the repetitions, and items are resampled.
+
+    Parameters
+    ----------
+    a, b
+        The trials of the two runs.
+    metrics
+        Metrics with their settings; or a design, which states everything else too.
+    by, bootstrap, unit, seed, level, protocol
+        As for `measure`.
+    correction
+        `holm`, `bh` or `none` (`auto` is holm): how p values are adjusted over the slices of one metric and grouping.
+    test
+        `auto`, `mcnemar`, `delong`, `bootstrap` or `permutation` (see `engine.contrasts`).
+    names
+        The names of the two runs.
+    allow_missing
+        Compare only the questions that both runs answered, instead of refusing runs with different questions.
+    force
+        Report what makes the comparison invalid as a warning instead of refusing it.
+
+    Returns
+    -------
+    Comparison
+        One difference per metric and slice, and McNemar's tables.
+
+    Raises
+    ------
+    UsageError
+        For an unknown metric, test, correction or column.
+    DataError
+        If the runs cannot be compared.
 
     >>> label = [1, 1, 0, 0] * 3
     >>> a, b = Trials.of(label, [0.9, 0.4, 0.6, 0.1] * 3), Trials.of(label, [0.9, 0.7, 0.6, 0.1] * 3)
@@ -564,7 +624,7 @@ def compare(
 
 
 def compare_design(a: Trials, b: Trials, design: Design, names: tuple[str, str] = ("A", "B")) -> Comparison:
-    """What a design asks of two runs, whose metrics it names."""
+    """Compare two runs as a design with metrics asks."""
     chosen, contest, groupings = design.settled, design.contest or Contest(), list(design.groupings)
     on_scores = any("score" in resolve(m)[1].columns for m in design.metrics)
     paired = pair(a, b, names=names, allow_missing=contest.allow_missing, scores=on_scores)
@@ -597,7 +657,7 @@ def compare_design(a: Trials, b: Trials, design: Design, names: tuple[str, str] 
 
 
 def with_sides(design: Design, runs: Mapping[str, Trials]) -> Design:
-    """The design with what is known of how each run was read."""
+    """Return the design with what is known about how each run was read."""
     sides = tuple(
         Side(name, t.header.reading or ReadSpec(), t.header.threshold.value if t.header.threshold else None)
         for name, t in runs.items()
@@ -606,7 +666,7 @@ def with_sides(design: Design, runs: Mapping[str, Trials]) -> Design:
 
 
 def with_contents(design: Design, runs: Mapping[str, Trials]) -> Design:
-    """The design of a comparison with the hash of each run's rows, for a file: no table needs it, and it takes a sort."""
+    """Return the design of a comparison with the hash of each run's rows, which only files need; it takes a sort."""
     contest = design.contest or Contest()
     sides = tuple(replace(side, content=runs[side.name].content) for side in contest.sides)
     return replace(design, contest=replace(contest, sides=sides))
@@ -615,7 +675,7 @@ def with_contents(design: Design, runs: Mapping[str, Trials]) -> Design:
 def _warnings(
     paired: Pair, samples: list[PairedSample], questions: Sequence[Both], on_scores: bool, force: bool
 ) -> list[str]:
-    """Everything that a reader must be told; what makes the comparison invalid is refused unless it is forced."""
+    """Return all warnings; whatever makes the comparison invalid is refused unless it is forced."""
     wrong = breaches(paired.a, paired.b, same_items=not any(paired.left_out)) + (
         _directions(samples[0], paired.names) if on_scores else []
     )
@@ -638,7 +698,7 @@ def _warnings(
 
 
 def _directions(sample: PairedSample, names: tuple[str, str]) -> list[Breach]:
-    """Scores that point the right way in one run and the wrong way in the other."""
+    """Find scores that point the right way in one run and the wrong way in the other."""
     part = sample.parts[0]
     if not 0 < part.a.n_positive < part.a.n:
         return []
@@ -653,12 +713,12 @@ def _directions(sample: PairedSample, names: tuple[str, str]) -> list[Breach]:
 
 
 def turned(who: str, negative: str) -> str:
-    """What is said of a run whose scores point the wrong way."""
+    """Return the warning about a run whose scores point the wrong way."""
     return f"higher scores of {who} go with {negative}; read it with --higher"
 
 
 def _sign(made: Comparison, work: Work, groupings: list[Grouping], protocol: Protocol, force: bool) -> str:
-    """One line that pins every choice and the figures."""
+    """Return one line that records every choice and a hash of the figures."""
     head, paired = work.paired.a.header, work.paired
     parts = {
         "hitmiss": __version__,
@@ -684,7 +744,7 @@ def _sign(made: Comparison, work: Work, groupings: list[Grouping], protocol: Pro
 
 
 def digest_of(made: Comparison) -> str:
-    """Short hash of the figures of a comparison to ten significant digits."""
+    """Return a short hash of the figures of a comparison to ten significant digits."""
     figures = "\n".join(
         repr(
             (d.metric, sorted(d.slice.items()), d.average, *(f"{x:.9e}" if x is not None else "-" for x in _numbers(d)))
@@ -695,7 +755,7 @@ def digest_of(made: Comparison) -> str:
 
 
 def digest(trials: Trials) -> str:
-    """The content of the files, and of the answers: two systems may stand in one file."""
+    """Return a hash of the files and of the answers, because two systems may be in one file."""
     answers = [trials.frame[name] for name in ("score", "decision", "confidence") if name in trials.frame.columns]
     sha = hashlib.sha256(b"".join(column.to_numpy().tobytes() for column in answers))
     return f"{trials.digest}.{sha.hexdigest()[:SHORT]}"

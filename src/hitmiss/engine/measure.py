@@ -1,4 +1,4 @@
-"""Measure: metrics × runs × slices -> Results, with intervals, averages, derived figures, reasons, warnings and a signature."""
+"""Measure metrics per run and slice, with intervals, averages, derived figures, reasons, warnings and a signature."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ from hitmiss.stats.forms import Crossing, Form, Functional, MinimumCost, OfColum
 from hitmiss.stats.intervals import quantile_interval, wilson
 
 # ----------------------------------------------------------------------
-# The signature: one line that pins every choice behind a table of figures, and the figures themselves.
+# The signature: one line that records every choice behind a table of figures, and a hash of the figures.
 #
 # `hitmiss:0.1.0|protocol:asvspoof5|metrics:eer(ties=official)+…|pos:bonafide|kind:llr|by:codec|boot:1000,…|n:5/3|data:…|out:…`
 
 ELSEWHERE = ("score_kind", "on_nan", "dedupe", "allow_missing")
-"""What of the reading other parts of a signature say."""
+"""Read options that other parts of the signature record."""
 USUAL_LEVEL = 0.95
-"""The level of intervals that a signature need not tell where nothing is resampled."""
+"""The default level of intervals; a signature leaves it out if nothing is resampled."""
 
 
 def sign(
@@ -62,7 +62,7 @@ def sign(
     groupings: Sequence[Grouping],
     gap: str | None,
 ) -> str:
-    """The signature of a measurement."""
+    """Return the signature of a measurement."""
     asked = "+".join(str(Spec.of(q.metric.name, **q.settings)).replace(" ", "") for q in questions)
     by = ",".join("*".join(g) for g in groupings)
     level = "none" if plan.bootstrap or plan.level == USUAL_LEVEL else f"{plan.level:g}"
@@ -80,7 +80,7 @@ def signed(
     level: str = "none",
     drift: str = "none",
 ) -> str:
-    """A signature from what was asked and how intervals were drawn; what is "none" is left out."""
+    """Return a signature from what was asked and how intervals were made; parts that are "none" are left out."""
     head = trials.header
     parts = {
         "hitmiss": __version__,
@@ -106,13 +106,13 @@ def signed(
 
 
 def _units(estimates: Sequence[Estimate]) -> str:
-    """The most units that a figure was drawn from: those of all trials."""
+    """Return the largest number of units behind a figure, which is that of all trials."""
     held = [e.units for e in estimates if e.units is not None]
     return str(max(held)) if held else "none"
 
 
 def render(parts: Mapping[str, str]) -> str:
-    """A signature from its parts; what is "none" is left out, and a `|` inside a part is escaped.
+    """Build a signature from its parts. Parts that are "none" are left out, and a `|` inside a part is escaped.
 
     >>> render({"hitmiss": "0.1.0", "pos": "fa|ke", "gap": "none", "n": "5/3"})
     'hitmiss:0.1.0|pos:fa\\\\|ke|n:5/3'
@@ -129,7 +129,9 @@ def _plain(text: str) -> str:
 
 
 def short(signature: str) -> str:
-    """A signature in at most 60 characters, for a paper: version, protocol, and hashes of all choices and of the figures.
+    """Shorten a signature to at most 60 characters, for a paper: version, protocol, and two hashes.
+
+    The hashes are those of all choices and of the figures.
 
     >>> len(short("hitmiss:0.1.0|protocol:deepfake-audio|n:5/3|data:2c26b46b68ff|out:fcde2b2edba5")) <= 60
     True
@@ -142,7 +144,7 @@ def short(signature: str) -> str:
 
 
 def _read_text(results: Results) -> str:
-    """What was said about the files beyond what the protocol and other parts of the signature say, as compact JSON."""
+    """Return the read options that neither the protocol nor another part of the signature states, as compact JSON."""
     spec = results.reading
     if spec is None:
         return "none"
@@ -153,7 +155,7 @@ def _read_text(results: Results) -> str:
 
 
 def digest_of(estimates: Sequence[Estimate]) -> str:
-    """Short hash of the figures to ten significant digits, in whatever order they stand."""
+    """Return a short hash of the figures to ten significant digits; their order does not matter."""
     rows = sorted(
         repr(
             (
@@ -175,7 +177,7 @@ def _rounded(value: float | None) -> str:
 
 
 def read_signature(text: str) -> dict[str, str]:
-    """The parts of a signature by name.
+    """Split a signature into its parts by name.
 
     >>> read_signature("hitmiss:0.1.0|protocol:asvspoof5|n:5/3")["protocol"]
     'asvspoof5'
@@ -192,14 +194,14 @@ def read_signature(text: str) -> dict[str, str]:
 # Measure: metrics × runs × slices -> Results, with intervals, averages, derived figures, reasons and warnings.
 
 # ----------------------------------------------------------------------
-# Why a figure is undefined, has no interval, or stands on few trials: the notes beside the numbers.
+# Why a figure is undefined, has no interval, or rests on few trials: the notes next to the numbers.
 
 FEW: Final = 10
-"""Fewer trials of a class than this and a figure is marked."""
+"""A figure with fewer trials of a class than this is marked."""
 
 
 def why_undefined(sample: Sample, question: Question) -> str:
-    """What is missing where a figure cannot be computed."""
+    """Say what is missing when a figure cannot be computed."""
     head = sample.columns.trials.header
     if question.labelled and sample.n_positive in (0, sample.n):
         return f"undefined: only {head.positive if sample.n_positive else head.negative} here"
@@ -212,12 +214,12 @@ def why_undefined(sample: Sample, question: Question) -> str:
 
 
 def _least(question: Question, sample: Sample) -> float:
-    """How many answers a figure at a given coverage needs."""
+    """Return how many answers a figure at a given coverage needs."""
     return float(question.settings["coverage"] or 0.0) * sample.n
 
 
 def _what_is_missing(c: Counts, positive: str, negative: str) -> str:
-    """The first thing that a table of decisions lacks, of those without which a share has nothing to divide by."""
+    """Name the first empty count of a table of decisions that makes the denominator of a share zero."""
     sides = {
         "nothing was answered": c.answered,
         f"no {positive} was answered": c.tp + c.fn,
@@ -229,7 +231,7 @@ def _what_is_missing(c: Counts, positive: str, negative: str) -> str:
 
 
 def why_no_interval(plan: Plan, question: Question, sample: Sample, value: float) -> str | None:
-    """Why nothing is said about how sure a figure is, where it would be said otherwise."""
+    """Say why a figure has no interval although one could be expected; None if no reason is needed."""
     if not question.metric.interval:
         return f"no interval: resampling biases {question.metric.name}" if plan.bootstrap else None
     if question.form.is_fitted and plan.bootstrap and not plan.unit and plan.method == "auto" and value > 0.0:
@@ -242,7 +244,7 @@ def why_no_interval(plan: Plan, question: Question, sample: Sample, value: float
 
 
 def few(sample: Sample) -> str | None:
-    """A word where a class has few trials."""
+    """Return a note if a class has few trials."""
     head = sample.columns.trials.header
     for name, n in ((head.positive, sample.n_positive), (head.negative, sample.n - sample.n_positive)):
         if n < FEW:
@@ -254,11 +256,11 @@ def few(sample: Sample) -> str | None:
 # Warnings for readers of the figures: reversed, constant or misdeclared scores, ties, useless operating points.
 
 TIE_EFFECT = 1e-4
-"""A difference between tie rules that is worth a word."""
+"""The least difference between the rules for ties that is reported."""
 
 
 def alarms(sample: Sample, questions: Sequence[Question]) -> list[str]:
-    """Warnings about one run's trials as a whole."""
+    """Return warnings about the trials of one run as a whole."""
     asked_score = any("score" in q.metric.columns for q in questions)
     if not asked_score or not 0 < sample.n_positive < sample.n:
         return []
@@ -290,7 +292,10 @@ def _reversed(sample: Sample) -> str | None:
 
 
 def _not_llr(sample: Sample) -> str | None:
-    """Log-likelihood ratios lie on both sides of 0, without a bound; probabilities called so give absurd costs."""
+    """Warn if scores declared as log-likelihood ratios look like probabilities.
+
+    Log-likelihood ratios lie on both sides of 0 and have no bound; probabilities declared as such give absurd costs.
+    """
     if sample.columns.trials.header.score_kind != "llr":
         return None
     low, high = float(sample.score.min()), float(sample.score.max())
@@ -303,12 +308,12 @@ def _not_llr(sample: Sample) -> str | None:
 
 
 def ties_matter(sample: Sample) -> bool:
-    """Whether the EER depends on the rule for ties by more than `TIE_EFFECT`."""
+    """Return whether the EER depends on the rule for ties by more than `TIE_EFFECT`."""
     return 0 < sample.n_positive < sample.n and ties_differ(sample.tally)
 
 
 def ties_differ(tally: Tally) -> bool:
-    """The same of a tally with both classes."""
+    """Return the same as `ties_matter`, for a tally with both classes."""
     return abs(equal_error("official").value(tally) - equal_error("grouped").value(tally)) > TIE_EFFECT
 
 
@@ -333,18 +338,18 @@ def _useless(sample: Sample, questions: Sequence[Question]) -> list[str]:
 
 
 # ----------------------------------------------------------------------
-# Asking: a metric made ready for trials, and its figure, interval and note for one sample.
+# Questions: a metric prepared for trials, and its figure, interval and note for one sample.
 
 ROUNDING: Final = 1e-12
-"""Ends that differ by less, relative to their size, differ by rounding."""
+"""Ends with a smaller relative difference than this differ only by rounding."""
 BEYOND: Final = 5.0
-"""Replicates beyond each end of an interval that make it one of replicates."""
+"""How many replicates must lie beyond each end of an interval for a percentile interval."""
 MANY: Final = 1e9
-"""Degrees of freedom of an error that many trials stand behind."""
+"""Degrees of freedom of an error that is estimated from many trials."""
 
 
 def ask(metric: str | Spec, trials: Trials, protocol: Protocol) -> Question:
-    """A metric made ready for these trials: settings of the protocol filled in, score kind checked."""
+    """Prepare a metric for these trials: fill in the settings of the protocol and check the score kind."""
     spec, entry, _ = resolve(metric)
     spec = Spec.of(spec.name, **{**protocol.settings.get(spec.name, {}), **dict(spec.settings)})
     settings = entry.settings(spec)
@@ -367,7 +372,7 @@ def ask(metric: str | Spec, trials: Trials, protocol: Protocol) -> Question:
 
 
 def refuse_absent(name: str, entry: Metric, trials: Trials) -> None:
-    """Refuse a metric whose columns the trials do not have, with what to do about it."""
+    """Refuse a metric whose columns the trials do not have, and say what to do about it."""
     absent = [c for c in entry.columns if c not in trials.frame.columns]
     if not absent:
         return
@@ -379,7 +384,7 @@ def refuse_absent(name: str, entry: Metric, trials: Trials) -> None:
 
 
 def form_of(entry: Metric, settings: Mapping[str, Setting]) -> Functional:
-    """The form of a metric with its settings: the same object whenever the same is asked, so that it can be looked up."""
+    """Return the form of a metric with its settings; equal requests give the same object, so it can be looked up."""
     if entry.form is not None:
         return _made(entry.form, tuple(sorted(settings.items())))
     if entry.judged is not None:
@@ -393,13 +398,13 @@ def _made(form: Callable[..., Functional], settings: tuple[tuple[str, Setting], 
 
 
 def _takes(wanted: str, positive: str) -> bool:
-    """Whether a metric's positive class is that of the trials; undeclared classes (`positive`) are the caller's word."""
+    """Return whether a metric's positive class is that of the trials; an undeclared class (`positive`) is accepted."""
     return positive == "positive" or same_class(wanted, positive)
 
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """The questions and the draws, and the replicates of every sample that was asked."""
+    """The questions and the draws, and the replicates of every sample that was measured."""
 
     columns: Columns
     questions: list[Question]
@@ -408,25 +413,25 @@ class Work:
     replicates: dict[str, list[Floats]] = field(default_factory=dict)
 
     def estimates(self, sample: Sample) -> list[Estimate]:
-        """Every question's figure of one sample."""
+        """Return the figure of every question for one sample."""
         if self.draws.plan.bootstrap:
             pairs = zip(self.questions, self._replicates(sample), strict=True)
             self.replicates[sample.name] = [np.nan_to_num(r) if self._is_zeroed(q) else r for q, r in pairs]
         return [self._estimate(i, q, sample) for i, q in enumerate(self.questions)]
 
     def drawn(self, sample: Sample, index: int) -> Floats:
-        """Replicates of a question for a sample that was asked, for an average or a difference of figures."""
+        """Return the replicates of a question for a measured sample, for an average or a difference of figures."""
         question = self.questions[index]
         return self.draws.for_averages(question, sample, question.value(sample), self.replicates[sample.name][index])
 
     def corrected(self, sample: Sample, index: int) -> float:
-        """A question's figure of a sample that was asked, without the optimism of a minimum."""
+        """Return the figure of a question for a measured sample, without the optimism of a minimum."""
         question = self.questions[index]
         value = float(question.value(sample))
         return self.draws.corrected(question, sample, value, self.replicates[sample.name][index])
 
     def _replicates(self, sample: Sample) -> list[Floats]:
-        """Replicates of every question; nothing is known from those of a figure that gets no interval."""
+        """Return the replicates of every question; a figure that gets no interval needs none."""
         drawn = iter(self.draws.replicates([q for q in self.questions if q.metric.interval], sample))
         unknown = np.full(self.draws.plan.bootstrap, math.nan)
         return [next(drawn) if q.metric.interval else unknown for q in self.questions]
@@ -448,9 +453,10 @@ class Work:
         return self.protocol.zero_undefined and question.form.kind == "decisions"
 
     def at_level(self, index: int, sample: Sample, level: float) -> Ends:
-        """The interval of a question's figure at another level.
+        """Return the interval of a question's figure at another level.
 
-        Where so few replicates lie beyond its ends that they say nothing, it is Student's, which needs their spread alone.
+        If too few replicates lie beyond its ends to estimate them, Student's interval is used, which needs only their
+        spread.
         """
         plan, question = replace(self.draws.plan, level=level), self.questions[index]
         value = question.value(sample)
@@ -484,7 +490,7 @@ class Work:
         if little is not None:
             return Ends(note=little)
         low, high = self.draws.interval(question, sample, value, drawn)
-        if math.isclose(low, high, rel_tol=ROUNDING):  # every replicate is the same: that is no certainty
+        if math.isclose(low, high, rel_tol=ROUNDING):  # equal replicates do not make the figure certain
             return without_width(question, sample, value, plan)
         lost = int(np.isnan(drawn).sum())
         return Ends.of(
@@ -495,7 +501,7 @@ class Work:
 
 
 def blank(question: Question, n: int, n_positive: int, run: Mapping[str, str], slice_: Mapping[str, str]) -> Estimate:
-    """An estimate of a question without a figure yet."""
+    """Return an estimate of a question that has no figure yet."""
     return Estimate(
         question.text,
         None,
@@ -511,10 +517,11 @@ def blank(question: Question, n: int, n_positive: int, run: Mapping[str, str], s
 def with_interval(
     row: Estimate, drawn: Floats, work: Work, samples: Sequence[Sample], question: Question, centre: float
 ) -> Estimate:
-    """A figure made of other figures, with the interval of what it is in each replicate, of samples with enough units.
+    """Return a figure made of other figures, with an interval from its value in each replicate.
 
-    Trials: percentile. Units: Student's, on the scale of the metric, or the plain one for a gap. `centre` is the figure
-    without the optimism of its parts; where the interval leaves the figure out, both are said.
+    With trials as units the interval is a percentile interval; with other units it is Student's, on the scale of the
+    metric (the plain scale for a gap). Samples with too few units get none. `centre` is the figure without the optimism
+    of its parts; if the interval does not contain the figure, the note gives both.
     """
     draws, plan = work.draws, work.draws.plan
     row = replace(row, **units_of(draws, samples, question.labelled))
@@ -537,7 +544,7 @@ def with_interval(
 
 
 def outside(row: Estimate, centre: float) -> Estimate:
-    """A word where an interval leaves its own figure out: a minimum is too low in its own sample, and by how much."""
+    """Add a note if an interval does not contain its own figure: a minimum is too low in its own sample."""
     if row.value is None or row.low is None or row.high is None or row.low <= row.value <= row.high:
         return row
     why = f"optimistic: chosen on the same trials; about {centre:.4f} without that, which the interval is of"
@@ -545,7 +552,7 @@ def outside(row: Estimate, centre: float) -> Estimate:
 
 
 def units_of(draws: Draws, samples: Sequence[Sample], labelled: bool) -> dict[str, Any]:
-    """The number of units behind a figure and the effective one, where units are drawn: of several samples the least."""
+    """Return the number of units behind a figure and the effective number; of several samples, the least."""
     if not draws.plan.unit or not draws.plan.bootstrap:
         return {}
     held = [draws.units(sample, labelled) for sample in samples]
@@ -557,7 +564,7 @@ def units_of(draws: Draws, samples: Sequence[Sample], labelled: bool) -> dict[st
 
 
 def by_slices(work: Work, whole: Sample, grouping: Grouping, warnings: list[str]) -> list[Estimate]:
-    """Every figure of every slice, then their averages; a grouping with one slice is called trivial and left out."""
+    """Return every figure of every slice, then their averages; a grouping with a single slice is left out."""
     samples = samples_of_slices(whole, grouping)
     if len(samples) == 1:
         value = ", ".join(f"{k}={v}" for k, v in samples[0].slice.items())
@@ -577,7 +584,7 @@ def by_slices(work: Work, whole: Sample, grouping: Grouping, warnings: list[str]
 
 
 def _one_sided(work: Work, grouping: Grouping, samples: list[Sample], rows: list[Estimate]) -> list[str]:
-    """What to do where figures are undefined since every slice holds one class only, as with a column of attacks."""
+    """Say what to do if figures are undefined because every slice has only one class, as with a column of attacks."""
     held = [0 < sample.n_positive < sample.n for sample in samples]
     if any(held) or all(e.value is not None for e in rows):
         return []
@@ -601,7 +608,7 @@ def _macro(
     samples: list[Sample],
     cells: list[Estimate],
 ) -> Estimate:
-    """The simple mean over the slices where the figure is defined, with the mean of their replicates."""
+    """Return the simple mean over the slices where the figure is defined, with the mean of their replicates."""
     defined = [(s, e) for s, e in zip(samples, cells, strict=True) if e.value is not None]
     everywhere = dict.fromkeys(grouping, "*")
     row = replace(blank(question, whole.n, whole.n_positive, whole.run, everywhere), average="macro")
@@ -635,7 +642,7 @@ def _within(
     samples: list[Sample],
     cells: list[Estimate],
 ) -> Estimate:
-    """The AUC over the pairs of which both are in one slice: the mean of the slices, each by its number of pairs."""
+    """Return the AUC over pairs within one slice: the mean over slices, weighted by their numbers of pairs."""
     defined = [(s, e.value) for s, e in zip(samples, cells, strict=True) if e.value is not None]
     row = replace(blank(question, whole.n, whole.n_positive, whole.run, dict.fromkeys(grouping, "*")), average="within")
     if not defined:
@@ -650,9 +657,10 @@ def _within(
 
 
 def _worst(work: Work, i: int, samples: list[Sample], cells: list[Estimate]) -> list[Estimate]:
-    """The slice with the worst figure; its interval is one that would hold for any of them, so that picking it costs nothing.
+    """Return the slice with the worst figure, with an interval that is valid although the slice was picked.
 
-    Of K slices each gets the level `level^(1/K)` (Šidák): all K intervals hold together, and so does that of the worst.
+    Each of K slices gets the level `level^(1/K)` (Šidák), so all K intervals hold together, and so does that of the
+    worst.
     """
     defined = [(s, e) for s, e in zip(samples, cells, strict=True) if e.value is not None]
     if not defined:
@@ -668,7 +676,7 @@ def _worst(work: Work, i: int, samples: list[Sample], cells: list[Estimate]) -> 
 
 
 def gap_rows(work: Work, whole: Sample, gap: Gap) -> list[Estimate]:
-    """figure(out) − figure(in) for every question."""
+    """Return figure(out) − figure(in) for every question."""
     codes, values = work.columns.asked_codes(gap.column)
     unknown = [v for v in (*gap.inside, *gap.outside) if v not in values]
     if unknown:
@@ -708,8 +716,8 @@ def _gap_row(work: Work, i: int, gap: Gap, sides: list[Sample], within: Estimate
     ends = [e for e in (within.low, within.high, beyond.low, beyond.high) if e is not None and math.isfinite(e)]
     if plan.unit or plan.method != "auto" or len(ends) < 4:
         return with_interval(row, drawn, work, sides, work.questions[i], outer - inner)
-    # The sides share no trial, so each keeps its own interval, which knows more than percentiles of the difference do; of
-    # sums of few errors, which move in steps, either may be too short, and the wider end counts.
+    # The sides share no trial, so each keeps its own interval, which knows more than percentiles of the difference do;
+    # of sums of few errors, which move in steps, either may be too short, and the wider end counts.
     low, high = intervals.of_difference((inner, ends[0], ends[1]), (outer, ends[2], ends[3]))
     if not isinstance(work.questions[i].form, Crossing):
         first, second = (work.replicates[side.name][i] for side in sides)
@@ -720,22 +728,22 @@ def _gap_row(work: Work, i: int, gap: Gap, sides: list[Sample], within: Estimate
 
 
 # ----------------------------------------------------------------------
-# Derived figures: what an expression of figures is, and how sure (see `expressions`).
+# Derived figures: the value of an expression of figures, with its interval (see `registry.Derived`).
 #
-# The interval comes from what the expression is in each replicate. All its figures must come from the same draws for that,
-# so where no unit is drawn every trial is a unit of its own.
+# The interval comes from the value of the expression in each replicate. All its figures must therefore come from the
+# same draws; if no unit is resampled, every trial is a unit.
 #
-# The greatest of several noisy figures is too great in the sample and more so in every replicate: the percentile interval of
-# a maximum over eight equal slices covers the truth in a quarter of all samples, the reflected one (2 · figure − quantile)
-# in 93 to 96 of 100. So expressions with `max` or `min` get the reflected one.
+# The greatest of several noisy figures is too high in the sample, and even more so in every replicate: the percentile
+# interval of a maximum over eight equal slices covers the truth in a quarter of all samples, the reflected interval
+# (2 · figure − quantile) in 93 to 96 of 100. So expressions with `max` or `min` get the reflected interval.
 
 MOST_WEIGHTS: Final = 1 << 28
-"""Replicates × trials that are drawn at most where every trial is a unit."""
+"""The largest product of replicates and trials that is drawn if every trial is a unit."""
 TOO_MANY: Final = "no interval: its figures share trials, and those are too many to draw together; draw a --unit"
 
 
 def derived_rows(work: Work, whole: Sample, derived: Sequence[Derived]) -> list[Estimate]:
-    """Every derived figure of one run, made of the metrics that the work asks."""
+    """Return every derived figure of one run, computed from the metrics that the work measures."""
     if not derived:
         return []
     joint, questions = _joint(work, whole), {q.text: q for q in work.questions}
@@ -743,7 +751,7 @@ def derived_rows(work: Work, whole: Sample, derived: Sequence[Derived]) -> list[
 
 
 def _joint(work: Work, whole: Sample) -> Work:
-    """Work whose samples all come from the same draws: those of units, or of every trial as a unit."""
+    """Return work whose samples all come from the same draws: those of units, or with every trial as a unit."""
     plan, n = work.draws.plan, len(whole.columns.trials)
     if not plan.bootstrap or plan.unit:
         return work
@@ -794,20 +802,20 @@ def _row(work: Work, whole: Sample, derived: Derived, questions: Mapping[str, Qu
 
 
 def _samples(whole: Sample, term: Term, question: Question) -> list[tuple[Sample, float]]:
-    """The samples of a term in which its metric is defined, and the figures there."""
+    """Return the samples of a term in which its metric is defined, with their figures."""
     samples = samples_of_slices(whole, term.columns) if term.columns else [whole]
     figures = [(sample, float(question.value(sample))) for sample in samples]
     return [(sample, value) for sample, value in figures if not math.isnan(value)]
 
 
 def _over(term: Term, values: Sequence[Floats] | Sequence[float]) -> Floats:
-    """What a term is, given the figures of its samples (sample × replicate)."""
+    """Return the value of a term, given the figures of its samples (sample × replicate)."""
     table = np.asarray(values, dtype=np.float64)
     return np.asarray(getattr(table, term.over)(axis=0) if term.over else table[0])
 
 
 # ----------------------------------------------------------------------
-# Measure: metrics × runs × slices -> Results, with intervals, averages, the gap and what to worry about.
+# Measure: metrics × runs × slices -> Results, with intervals, averages, the gap and warnings.
 
 __all__ = ["FEW", "Gap", "ask", "measure", "measure_design"]
 
@@ -827,26 +835,27 @@ def measure(
     protocol: Protocol | None = None,
     remarks: Sequence[str] = (),
 ) -> Results:
-    """Every metric for every run, pooled and per slice.
+    """Measure every metric for every run, over all trials and per slice.
 
     Parameters
     ----------
     trials
         The trials.
     metrics
-        Metrics with their settings, as `eer` or `min_dcf(c_fa=10)`; or a design, which says all the rest too.
+        Metrics with their settings, such as `eer` or `min_dcf(c_fa=10)`; or a design, which states everything else too.
     by
-        Slice columns, or several at once (`"codec,codec_q"`). Per grouping the macro average and the worst slice follow.
+        Slice columns, or several crossed (`"codec,codec_q"`). The slices of each grouping are followed by their macro
+        average and the worst slice.
     bootstrap
-        The number of replicates (0: only intervals that need none).
+        The number of bootstrap replicates. 0: only intervals that need no replicates.
     unit
-        The column whose values are drawn as wholes (two may be crossed).
+        The column whose values are resampled as whole units, such as speakers (two columns may be crossed).
     seed, level, interval, stratify
-        The seed of the draws, the level and the kind of intervals, whether units are drawn within classes.
+        The seed of the draws, the level and the kind of intervals, and whether units are drawn within classes.
     gap
-        Adds figure(out) − figure(in).
+        Two domains; adds figure(out) − figure(in).
     protocol
-        What a document settles.
+        The evaluation rules to use.
     remarks
         Further warnings to print.
 
@@ -854,6 +863,13 @@ def measure(
     -------
     Results
         One estimate per metric, run and slice.
+
+    Raises
+    ------
+    UsageError
+        For an unknown metric, setting or column, or a metric of decisions if there are none.
+    DataError
+        If there are no trials, or the score kind or the classes do not fit a metric.
 
     Examples
     --------
@@ -882,7 +898,7 @@ def measure(
 def measure_design(
     trials: Trials, design: Design, remarks: Sequence[str] = (), derived: Sequence[Derived] = ()
 ) -> Results:
-    """What a design asks of trials, whose metrics and gap it names; and `derived` figures made of those."""
+    """Measure what a design with metrics and a gap asks, and the `derived` figures made of its metrics."""
     chosen, plan, groupings = design.settled, design.plan, design.groupings
     gap = design.gap if isinstance(design.gap, Gap) else None
     only = OneClass(chosen.negative_only, chosen.positive_only)
@@ -895,7 +911,7 @@ def measure_design(
         raise DataError("there are no trials to measure", code="no-trials")
     if not plan.bootstrap and not isinstance(trials, TalliedTrials):
         for name in plan.unit:
-            trials.own(name)  # a name that is none is refused, whether units are drawn or not
+            trials.own(name)  # an unknown name is refused, whether units are resampled or not
     wholes = samples_of_runs(columns)
     if chosen.both_eers and any(ties_matter(s) for s in wholes) and any(q.text == "eer" for q in questions):
         questions.insert(1 + [q.text for q in questions].index("eer"), ask("eer(ties=grouped)", trials, chosen))
@@ -928,19 +944,19 @@ def measure_design(
 USUAL_UNITS: Final = ("speaker", "patient", "patient_id", "subject", "author")
 """Columns that hold several trials of one and the same, where no protocol names its own."""
 HINTED: Final = 100
-"""Replicates that say roughly how much wider an interval would be."""
+"""Number of replicates from which a warning estimates roughly how much wider an interval would be."""
 HINTED_METRICS: Final = 4
 
 
 def natural_unit(whole: Sample, candidates: Sequence[str]) -> tuple[str, ...]:
-    """The first of some units whose columns are there, vary, and hold several trials per value; empty where none does."""
+    """Return the first unit whose columns exist, vary, and have several trials per value; empty if there is none."""
     known = whole.columns.trials.frame.columns
     named = map(names_of, candidates)
     return next((names for names in named if all(_repeats(whole, find(name, known)) for name in names)), ())
 
 
 def _repeats(whole: Sample, name: str | None) -> bool:
-    """Whether a column of texts has at least two values in a sample, and fewer than trials."""
+    """Return whether a text column has at least two values in a sample, but fewer values than trials."""
     frame = whole.columns.trials.frame
     if name is None or frame[name].dtype != pl.String:
         return False
@@ -948,7 +964,7 @@ def _repeats(whole: Sample, name: str | None) -> bool:
 
 
 def _unused_unit(work: Work, whole: Sample, found: Sequence[Estimate]) -> list[str]:
-    """What drawing the natural unit would change, where trials were drawn although the data have one."""
+    """Say what resampling the natural unit would change, if trials were resampled although the data have one."""
     plan, trials = work.draws.plan, work.columns.trials
     if plan.unit or not plan.bootstrap or plan.method == "bca" or isinstance(trials, TalliedTrials):
         return []
@@ -982,7 +998,7 @@ def _unused_unit(work: Work, whole: Sample, found: Sequence[Estimate]) -> list[s
 
 
 def _undrawn(plan: Plan) -> list[str]:
-    """A unit that was asked for and is not drawn; items are the unit that repeated runs bring themselves."""
+    """Warn about a unit that was asked for and is not resampled; repeated runs use items as units by themselves."""
     if plan.bootstrap or plan.unit in ((), ("item",)):
         return []
     return [

@@ -1,8 +1,8 @@
-"""More than two runs: all on the same draws, every pair judged at once, and what may be said of their order.
+"""Compare more than two runs: all on the same draws, every pair judged at once, with letters and ranks.
 
-Every run is measured on one shared stream of weights, so the work grows with the number of runs, not of pairs. Pairs are
-judged together by step-down max-T (see `stats.simultaneous`): intervals, p values, letters and ranks hold for all pairs
-at once. Without a `unit`, trials are drawn: of very many, in random blocks of equal size.
+Every run is measured on one shared stream of weights, so the work grows with the number of runs, not of pairs. Pairs
+are judged together by step-down max-T (see `stats.tests`): intervals, p values, letters and ranks hold for all pairs at
+once. Without a `unit`, trials are resampled; if there are very many, in random blocks of equal size.
 """
 
 from __future__ import annotations
@@ -51,16 +51,17 @@ from hitmiss.stats.paired import detectable
 from hitmiss.stats.tests import CORRECTIONS, Simultaneous, adjusted, letters, max_t, ranks, spread_out
 
 MAX_T: Final = "max-t"
-"""All differences of a family judged by the largest studentised one among true zeros."""
+"""All differences of a family are judged by the distribution of the largest studentised difference if none is real."""
 MOST_BLOCKS: Final = 2000
-"""Blocks into which the trials of a class are dealt out; up to so many, every trial is drawn on its own."""
+"""Number of blocks that the trials of a class are divided into; with fewer trials, each is drawn on its own."""
 
 
 @dataclass(frozen=True)
 class Standing:
-    """A run's figure in a slice, its letters and its rank there.
+    """A run's figure in a slice, with its letters and its rank.
 
-    Runs that share a letter were not shown to differ. `rank_low` and `rank_high` hold the true rank, of all runs at once.
+    Runs that share a letter were not shown to differ. The true rank lies between `rank_low` and `rank_high`, for all
+    runs at once.
     """
 
     metric: str
@@ -77,7 +78,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class Duel:
-    """The difference of one metric between two named runs; interval and adjusted p hold for all pairs at once."""
+    """The difference of one metric between two named runs; interval and adjusted p value hold for all pairs at once."""
 
     a: str
     b: str
@@ -86,7 +87,29 @@ class Duel:
 
 @dataclass(frozen=True)
 class Ranking:
-    """The standings of all runs and the duels behind them."""
+    """A ranking: the figures and ranks of all runs, and the differences between all pairs.
+
+    Parameters
+    ----------
+    names
+        The names of the runs.
+    standings
+        One `Standing` per metric, run and slice.
+    duels
+        One `Duel` per metric, pair of runs and slice.
+    signature
+        One line that records every choice behind the ranking.
+    warnings
+        What a reader of the ranking should know.
+    level
+        The level of the intervals and ranks, for all pairs at once.
+    correction
+        How p values were adjusted for multiple tests.
+    groupings
+        The slice columns of its tables.
+    design
+        What was asked, and how each run was read.
+    """
 
     names: tuple[str, ...]
     standings: tuple[Standing, ...]
@@ -100,7 +123,7 @@ class Ranking:
     """What was asked, and how each run was read."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form: `{"schema": 1, "kind": "ranking", "runs": […], "standings": [{…}], "pairs": [{…}]}`."""
+        """Return the JSON form: `{"schema": 1, "kind": "ranking", "runs": […], "standings": [{…}], "pairs": [{…}]}`."""
         unknown = ("wins", "ties", "losses", "n_positive")  # of two runs alone: see `compare`
         pairs = [{"run_a": d.a, "run_b": d.b, **told(d.difference)} for d in self.duels]
         return {
@@ -117,7 +140,7 @@ class Ranking:
         }
 
     def to_json(self, indent: int | None = 1) -> str:
-        """The JSON form as text."""
+        """Return the JSON form as text."""
         return json.dumps(artifacts.sealed(self.to_dict()), indent=indent, ensure_ascii=False, allow_nan=False)
 
 
@@ -136,7 +159,7 @@ def compare_all(
     force: bool = False,
     protocol: Protocol | None = None,
 ) -> Ranking:
-    """Compare every pair of runs, judged at once.
+    """Compare every pair of runs, judged at once, and rank the runs.
 
     Parameters
     ----------
@@ -145,22 +168,22 @@ def compare_all(
     metrics, by, bootstrap, unit, seed, level, allow_missing, force, protocol
         As for `compare`.
     correction
-        `auto` is `max-t`: over all pairs, in tables by slice over all pairs and slices of a metric and grouping. `holm`,
-        `bh` and `none` adjust the p values of the studentised differences instead.
+        `auto` is `max-t`: over all pairs; in tables by slice over all pairs and slices of a metric and grouping.
+        `holm`, `bh` and `none` adjust the p values of the studentised differences instead.
     test
         `auto` or `bootstrap`: a ranking is tested on its shared replicates.
 
     Returns
     -------
     Ranking
-        Standings with letters and ranks, and all pairs.
+        The figures of all runs with letters and ranks, and all pairs.
 
     Raises
     ------
     UsageError
-        With fewer than two runs, or a test that is for two runs alone.
+        For fewer than two runs, or a test that is only for two runs.
     DataError
-        Where runs cannot be compared.
+        If runs cannot be compared.
 
     >>> label, right, wrong = [1] * 6 + [0] * 6, [*range(6, 12), *range(6)], [*range(12)]
     >>> runs = {"x": right, "y": right, "z": wrong}
@@ -176,7 +199,7 @@ def compare_all(
 
 
 def compare_runs(runs: Mapping[str, Trials], design: Design) -> Comparison | Ranking:
-    """Two runs compared, or every pair of more."""
+    """Compare two runs, or every pair of more than two."""
     if len(runs) > 2:
         return rank_design(runs, design)
     if len(runs) < 2:
@@ -186,7 +209,7 @@ def compare_runs(runs: Mapping[str, Trials], design: Design) -> Comparison | Ran
 
 
 def rank_design(runs: Mapping[str, Trials], design: Design) -> Ranking:
-    """What a design asks of several runs, all pairs judged at once."""
+    """Rank several runs as a design asks, with all pairs judged at once."""
     chosen, contest, groupings = design.settled, design.contest or Contest(), design.groupings
     correction = _correction(contest.correction, contest.test)
     found = Field.of(runs, design.metrics, design.unit, groupings, contest.allow_missing, chosen)
@@ -231,7 +254,7 @@ def _correction(wanted: str, test: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Together:
-    """The same trials answered by every run: one part, or one per repetition. `rows` are those of any run."""
+    """The same trials answered by every run: one part, or one part per repetition. `rows` fit any run."""
 
     parts: tuple[Sample, ...]
     slice: Mapping[str, str]
@@ -239,16 +262,16 @@ class Together:
 
     @property
     def n(self) -> int:
-        """How many questions."""
+        """The number of questions."""
         return sum(p.n for p in self.parts)
 
     @property
     def n_positive(self) -> int:
-        """How many are positive."""
+        """The number of positive questions."""
         return sum(p.n_positive for p in self.parts)
 
     def of(self, columns: Columns) -> list[Sample]:
-        """The samples of one run."""
+        """Return the samples of one run."""
         return [columns.sample(p.rows, p.run, p.slice) for p in self.parts]
 
 
@@ -270,7 +293,7 @@ class Cell:
 
 @dataclass(frozen=True, eq=False)
 class Field:
-    """All runs, brought to the same questions in the same order."""
+    """All runs, aligned to the same questions in the same order."""
 
     names: tuple[str, ...]
     columns: tuple[Columns, ...]
@@ -290,7 +313,7 @@ class Field:
         allow_missing: bool,
         protocol: Protocol,
     ) -> Field:
-        """Match every run with the first, and leave out what not every run has where that is allowed."""
+        """Match every run with the first; if allowed, leave out questions that not every run has."""
         if len(runs) < 2:
             raise UsageError(f"a comparison needs two runs or more; found {len(runs)}", code="one-run")
         on_scores = any("score" in resolve(m)[1].columns for m in metrics)
@@ -323,11 +346,11 @@ class Field:
 
     @cached_property
     def facts(self) -> list[dict[str, str]]:
-        """What is known of how each run was made."""
+        """Return what is known about how each run was made."""
         return [facts(c.trials) for c in self.columns]
 
     def breaches(self) -> list[str]:
-        """Every rule that two of the runs break."""
+        """Return every rule of comparability that two of the runs break."""
         pairs = combinations(zip(self.names, self.facts, strict=True), 2)
         return [
             f"{one} and {other} cannot be compared: {breach}"
@@ -336,7 +359,7 @@ class Field:
         ]
 
     def refuse(self, wrong: list[str], force: bool) -> list[str]:
-        """What makes runs incomparable is refused, unless it is forced: then it is the first warning."""
+        """Refuse runs that cannot be compared; if forced, return the reasons as the first warning instead."""
         if wrong and not force:
             more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
             raise DataError(
@@ -345,7 +368,7 @@ class Field:
         return [f"INVALID COMPARISON, forced: {text}" for text in wrong]
 
     def remarks(self) -> list[str]:
-        """What was left out, and what could not be checked."""
+        """Return what was left out, and what could not be checked."""
         found = []
         if self.left_out:
             left = ", ".join(f"{n:,} of {who}" for who, n in self.left_out.items())
@@ -357,7 +380,7 @@ class Field:
         ]
 
     def cells(self, plan: Plan, groupings: Sequence[Grouping], protocol: Protocol) -> tuple[list[Cell], Alarmed]:
-        """Every metric on every sample, run by run; and what each run's own figures warn of."""
+        """Compute every metric on every sample, run by run, and collect the warnings about each run's figures."""
         wholes = self._wholes()
         pieces = [(whole, g, self._slices(whole, g)) for whole in wholes for g in groupings]
         samples = wholes + [s for _, _, parts in pieces for s in parts]
@@ -411,19 +434,19 @@ class Field:
 
 @dataclass(frozen=True, eq=False)
 class Alarmed:
-    """Warnings of single runs, and the interval of each run's AUC where it was looked at."""
+    """Warnings about single runs, and the interval of each run's AUC if it was computed."""
 
     found: list[str]
     areas: list[tuple[float, float]]
 
     def look(self, name: str, samples: list[Sample], questions: Sequence[Question]) -> None:
-        """Look at the samples of a run."""
+        """Check the samples of a run."""
         self.found.extend(f"{name}: {alarm}" for sample in samples for alarm in alarms(sample, questions))
         if any("score" in q.metric.columns for q in questions) and 0 < samples[0].n_positive < samples[0].n:
             self.areas.append(auc_interval(samples[0].tally))
 
     def turned(self, runs: Field) -> list[str]:
-        """Runs whose scores point the wrong way where those of another point the right way."""
+        """Return the runs whose scores point the wrong way while those of another run point the right way."""
         areas = self.areas[: len(runs.names)]
         right = next((i for i, (low, _) in enumerate(areas) if low > 0.5), None)
         if right is None:
@@ -444,7 +467,7 @@ class Stream:
     weights: Array
 
     def draws(self, plan: Plan, columns: Columns) -> Draws:
-        """The draws, of one run."""
+        """Return the draws for one run."""
         return Draws(plan, columns, self.unit, self.weights, self.weights.shape[1], self.weights)
 
 
@@ -473,7 +496,7 @@ class Shared:
         return cls(plan, runs, both[0], both[1])
 
     def units(self, sample: Together) -> float:
-        """The effective number of units (trials, where none are drawn) behind a figure of both classes."""
+        """Return the effective number of units (or trials, without units) behind a figure of both classes."""
         rows = np.concatenate([p.rows for p in sample.parts])
         positive = self.runs.columns[0].positive[rows]
         if not self.plan.unit:
@@ -482,7 +505,7 @@ class Shared:
         return effective_units(*(unit_sizes(code, positive) for code in codes))
 
     def fill(self, k: int, samples: list[Sample], asked: list[int], values: Floats, drawn: Floats) -> None:
-        """Figures and replicates of one run on one sample, the mean over repetitions."""
+        """Compute figures and replicates of one run on one sample, as the mean over repetitions."""
         questions = self.runs.questions[k]
         for stream, kind in ((self.by_class, False), (self.free, True)):
             at = [i for i in asked if questions[i].metric.interval and questions[i].metric.prevalence == kind]
@@ -501,7 +524,7 @@ class Shared:
 
 
 def _random_order(columns: Columns, key: Sequence[str], seed: int) -> NDArray[np.int64]:
-    """A random place for each trial that depends on the questions, not on the order of the rows."""
+    """Give each trial a random position that depends on the questions, not on the order of the rows."""
     frame = columns.trials.frame.select(*key).with_row_index("_row").sort(*key)
     place = np.empty(frame.height, dtype=np.int64)
     place[frame["_row"].to_numpy()] = generator(seed, "blocks").permutation(frame.height)
@@ -509,7 +532,7 @@ def _random_order(columns: Columns, key: Sequence[str], seed: int) -> NDArray[np
 
 
 def _trial_stream(positive: NDArray[np.bool_], place: NDArray[np.int64], plan: Plan, prevalence: bool) -> Stream:
-    """Trials as units: one by one, or of very many in random blocks."""
+    """Use trials as units: each on its own, or, if there are very many, in random blocks."""
     most = MOST_BLOCKS * (2 if prevalence else 1)
     unit = spread_out(positive, place, most, not prevalence)
     n_units = int(unit.max()) + 1
