@@ -716,8 +716,8 @@ def _gap_row(work: Work, i: int, gap: Gap, sides: list[Sample], within: Estimate
     ends = [e for e in (within.low, within.high, beyond.low, beyond.high) if e is not None and math.isfinite(e)]
     if plan.unit or plan.method != "auto" or len(ends) < 4:
         return with_interval(row, drawn, work, sides, work.questions[i], outer - inner)
-    # The sides share no trial, so each keeps its own interval, which knows more than percentiles of the difference do;
-    # of sums of few errors, which move in steps, either may be too short, and the wider end counts.
+    # The two sides share no trial, so each keeps its own interval, which is better than percentiles of the difference.
+    # Rates of few errors change in steps, so either interval may be too short: the wider end is used.
     low, high = intervals.of_difference((inner, ends[0], ends[1]), (outer, ends[2], ends[3]))
     if not isinstance(work.questions[i].form, Crossing):
         first, second = (work.replicates[side.name][i] for side in sides)

@@ -124,7 +124,7 @@ class Ranking:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form: `{"schema": 1, "kind": "ranking", "runs": […], "standings": [{…}], "pairs": [{…}]}`."""
-        unknown = ("wins", "ties", "losses", "n_positive")  # of two runs alone: see `compare`
+        unknown = ("wins", "ties", "losses", "n_positive")  # known only for two runs: see `compare`
         pairs = [{"run_a": d.a, "run_b": d.b, **told(d.difference)} for d in self.duels]
         return {
             "schema": SCHEMA,
@@ -541,7 +541,10 @@ def _trial_stream(positive: NDArray[np.bool_], place: NDArray[np.int64], plan: P
 
 
 def _macro(whole: Together, grouping: Grouping, cells: list[Cell]) -> Cell:
-    """The mean over the slices in which every run's figure is defined; shared draws make slices that share trials sound."""
+    """Return the mean over the slices in which every run's figure is defined.
+
+    All slices use the same draws, so this is also correct for slices that share trials.
+    """
     good = [c for c in cells if not np.isnan(c.values).any()]
     sample = Together(whole.parts, {**whole.slice, **dict.fromkeys(grouping, "*")}, "macro")
     family = (cells[0].question.text, "macro", *sample.slice.items())
@@ -554,12 +557,12 @@ def _macro(whole: Together, grouping: Grouping, cells: list[Cell]) -> Cell:
 
 @dataclass(frozen=True, eq=False)
 class Family:
-    """The cells that are judged together: one, or the slices of a table."""
+    """The cells that are judged together: a single one, or the slices of a table."""
 
     cells: list[Cell]
 
     def duels(self, names: tuple[str, ...], plan: Plan, correction: str) -> list[Duel]:
-        """Every pair in every cell."""
+        """Return every pair in every cell."""
         places = [(cell, i, j) for cell in self.cells for i, j in combinations(range(len(names)), 2)]
         found = self._judged(places, plan)
         p_adjusted: list[float | None] = list(map(_known, found.adjusted))
@@ -611,7 +614,7 @@ def _known(value: float) -> float | None:
 
 
 def _why_not(cell: Cell, i: int, j: int, plan: Plan) -> str | None:
-    """Why a pair has no test."""
+    """Say why a pair has no test; None if it has one."""
     if np.isnan(cell.values[[i, j]]).any():
         return "undefined in one of the runs"
     if not cell.question.metric.interval:
@@ -625,7 +628,7 @@ def _why_not(cell: Cell, i: int, j: int, plan: Plan) -> str | None:
 
 
 def _verdict(row: Difference, cell: Cell, i: int, j: int, level: float) -> Difference:
-    """The verdict by the adjusted p; identical where every replicate of both is the same."""
+    """Add the verdict that follows from the adjusted p value; `identical` if all replicates of both runs are equal."""
     if row.delta == 0.0 and len(cell.drawn[i]) and np.array_equal(cell.drawn[i], cell.drawn[j]):
         return replace(row, verdict=IDENTICAL)
     return judged(row, level)
@@ -639,12 +642,12 @@ def _families(cells: Sequence[Cell]) -> list[Family]:
 
 
 def is_sliced(where: Mapping[str, str], groupings: Sequence[Grouping]) -> bool:
-    """Whether a figure stands in a table by slice."""
+    """Return whether a figure belongs to a table by slice."""
     return any({*grouping} <= {*where} for grouping in groupings)
 
 
 def _standings(names: tuple[str, ...], duels: Sequence[Duel], alpha: float) -> list[Standing]:
-    """Per metric and slice the runs from best to worst with their letters and ranks."""
+    """Return, per metric and slice, the runs from best to worst with their letters and ranks."""
     found: list[Standing] = []
     cells: dict[tuple[object, ...], list[Duel]] = {}
     for duel in duels:
@@ -673,7 +676,7 @@ def _standings(names: tuple[str, ...], duels: Sequence[Duel], alpha: float) -> l
 def _sign(
     made: Ranking, runs: Field, plan: Plan, groupings: Sequence[Grouping], protocol: Protocol, force: bool
 ) -> str:
-    """One line that pins every choice and the figures."""
+    """Return one line that records every choice and a hash of the figures."""
     head = runs.columns[0].trials.header
     figures = "\n".join(
         repr(
@@ -715,7 +718,7 @@ def _rounded(value: float | None) -> str:
 
 
 def title_of(d: Difference) -> str:
-    """A metric with the slice and the average that a figure is of."""
+    """Return a metric with the slice and the average of a figure, as text."""
     where = ", ".join(f"{k}={v}" for k, v in d.slice.items())
     return f"{f'{d.average} ' if d.average else ''}{d.metric}{f' [{where}]' if where else ''}"
 

@@ -1,4 +1,4 @@
-"""The resampler: draws of trials and units, tallies cut into cells, and exact replicates of crossings, minima and sums."""
+"""Resampling: draws of trials and units, tallies cut into cells, and exact replicates of crossings, minima and sums."""
 
 from __future__ import annotations
 
@@ -20,18 +20,20 @@ from hitmiss.stats.forms import FINE_GRID, ClassSums, Form, Located, Whole
 from hitmiss.stats.intervals import LEAST_EFFECTIVE, effective, enough, student, wilson
 
 # ----------------------------------------------------------------------
-# Random draws that depend on the seed and on what is drawn: never on order, thread count, machine or numpy's version.
+# Random draws that depend only on the seed and on what is drawn, never on order, thread count, machine or numpy
+# version.
 #
-# numpy promises the same stream for ever of two things only: the raw words of a named bit generator, and the methods of
+# numpy promises an unchanging stream for only two things: the raw words of a named bit generator, and the methods of
 # `RandomState`, which is frozen (NEP 19, "Legacy random generation" in numpy's manual). The methods of `Generator` may
-# change with any release, and did. So `Random` has what statistics draw, from those two sources:
+# change with any release, and have changed. So `Random` builds everything that the statistics draw from these two
+# sources:
 #
 #     raw            64-bit words of PCG64, as they come
 #     random         the upper 53 bits of a word, as a fraction                                    (RandomState)
 #     bytes          the words, lowest byte first; `integers` takes their lower, then their upper 32 bits
 #     integers       Lemire's multiply and shift, with rejection: exactly uniform                  (here)
 #     permutation    the order of as many words, equal words by place                              (here)
-#     binomial       inversion of the distribution below np = 30, else BTPE, Kachitvichyanukul & Schmeiser 1988 (RandomState)
+#     binomial       inversion below np = 30, else BTPE (Kachitvichyanukul & Schmeiser 1988)       (RandomState)
 #     multinomial    one binomial per category, of what the categories before it left              (RandomState)
 #     standard_normal, choice with odds                                                            (RandomState)
 #
@@ -41,11 +43,11 @@ Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
 _WORD = 1 << 32
-_BLOCK = 1 << 15  # numbers worked on at a time: they stay in the cache
+_BLOCK = 1 << 15  # how many numbers are processed at a time, few enough to stay in the CPU cache
 
 
 class Random(RandomState):
-    """A source of draws whose numbers are the same in every version of numpy."""
+    """A source of draws that gives the same numbers with every version of numpy."""
 
     def __init__(self, bits: BitGenerator) -> None:
         super().__init__(bits)
@@ -53,13 +55,13 @@ class Random(RandomState):
         self._half: NDArray[np.uint32] = np.zeros(0, dtype=np.uint32)
 
     def raw(self, n: int) -> Words:
-        """The next `n` words of 64 bits."""
+        """Return the next `n` words of 64 bits."""
         return np.asarray(self._bits.random_raw(n), dtype=np.uint64)
 
     def integers(self, low: int, high: int | Ints | None = None, size: int | Sequence[int] | None = None) -> Ints:
-        """Whole numbers, each alike, from `low` up to but without `high` (an array: one number per bound).
+        """Draw uniform integers from `low` up to, but not including, `high` (an array: one integer per bound).
 
-        With one argument: below it, from 0.
+        With one argument: from 0 up to, but not including, it.
         """
         first, end = (0, low) if high is None else (low, high)
         if size is None:
@@ -81,7 +83,11 @@ class Random(RandomState):
         return found.view(np.int64)
 
     def _fill_below(self, bound: int, out: Words) -> None:
-        """Fill `out`; products whose lower half is below 2³² mod bound are left out, the next ones move up."""
+        """Fill `out` by Lemire's method.
+
+        Products whose lower half is below 2³² mod bound are rejected, because keeping them would make some numbers more
+        likely.
+        """
         spare, done = _WORD % bound, 0
         while done < len(out):
             product = np.multiply(self._halves(len(out) - done), np.uint64(bound), dtype=np.uint64)
@@ -92,7 +98,7 @@ class Random(RandomState):
             done += len(product)
 
     def _below(self, bounds: Ints) -> Ints:
-        """One number below each bound; those whose product is rejected are drawn again after all others."""
+        """Draw one number below each bound; rejected ones are drawn again after all the others."""
         if len(bounds) and (bounds.min() < 1 or bounds.max() > _WORD):
             raise ValueError("bounds of whole numbers lie between 1 and 2**32")
         found = np.zeros(len(bounds), dtype=np.int64)
@@ -106,7 +112,7 @@ class Random(RandomState):
         return found
 
     def _below_large(self, bound: int, n: int) -> Ints:
-        """Beyond 32 bits: the lowest bits of whole words, words that reach the bound left out."""
+        """Draw below a bound of more than 32 bits: take the lowest bits of whole words, and reject those too large."""
         mask = np.uint64((1 << (bound - 1).bit_length()) - 1)
         parts: list[Words] = []
         while n:
@@ -116,7 +122,7 @@ class Random(RandomState):
         return np.concatenate([*parts, np.zeros(0, dtype=np.uint64)]).astype(np.int64)
 
     def _halves(self, n: int) -> NDArray[np.uint32]:
-        """The next `n` half words; what is left of the last word is kept for the next call."""
+        """Return the next `n` half words; the unused half of the last word is kept for the next call."""
         words = self.raw((n - len(self._half) + 1) // 2)
         halves = words.astype("<u8", copy=False).view("<u4")
         if len(self._half):
@@ -125,23 +131,23 @@ class Random(RandomState):
         return halves[:n]
 
     def bytes(self, length: int) -> bytes:
-        """Random bytes."""
+        """Return random bytes."""
         return self.raw(-(-length // 8)).astype("<u8", copy=False).tobytes()[:length]
 
     def heads(self, n: int) -> NDArray[np.bool_]:
-        """As many throws of a fair coin."""
+        """Throw a fair coin `n` times."""
         bits = np.unpackbits(np.frombuffer(self.bytes(-(-n // 8)), dtype=np.uint8), count=n)
         return bits.astype(bool)
 
     def permutation(self, x: int | NDArray[np.generic]) -> NDArray[np.int64]:  # type: ignore[override]
-        """The numbers below `x`, or the elements of `x`, in random order."""
+        """Return the numbers below `x`, or the elements of `x`, in random order."""
         order = np.argsort(self.raw(x if isinstance(x, int | np.integer) else len(x)), kind="stable")
         return order if isinstance(x, int | np.integer) else np.asarray(x)[order]
 
     def multinomial(self, n: int | Ints, pvals: NDArray[np.float64], size: int | None = None) -> Ints:  # type: ignore[override]
-        """How often each category is drawn (replicate × category), of `n` in all, or of n[r] in replicate r."""
+        """Draw how often each category occurs (replicate × category), among `n` draws, or n[r] in replicate r."""
         odds = np.asarray(pvals, dtype=np.float64)
-        likely = np.flatnonzero(np.append(odds[:-1] > 0.0, True))  # what cannot be drawn takes no word from the stream
+        likely = np.flatnonzero(np.append(odds[:-1] > 0.0, True))  # impossible categories use no random words
         kept, one = odds[likely], super().multinomial
         if isinstance(n, int | np.integer):
             drawn = np.asarray(one(int(n), kept, size=size), dtype=np.int64)
@@ -155,7 +161,7 @@ class Random(RandomState):
 
 
 def generator(seed: int, *names: object) -> Random:
-    """The draws of one named purpose: the same names and seed give the same digits, whatever else is drawn.
+    """Return the random source for a named purpose: equal names and seed give equal draws, whatever else is drawn.
 
     >>> generator(0, "eer", "C01").integers(100, size=3).tolist() == generator(0, "eer", "C01").integers(100, size=3).tolist()
     True
@@ -164,9 +170,10 @@ def generator(seed: int, *names: object) -> Random:
 
 
 def noise_generator(seed: int, *names: object) -> Generator:
-    """The same for what is drawn into sounds, signals and simulated data: a numpy Generator, with all its methods.
+    """Return a numpy Generator for draws that go into sounds, signals and simulated data.
 
-    What it gives is written to files and certified there by digest; it is never drawn again to check a figure.
+    Its output is written to files and certified there by a digest; it is never drawn again to check a figure. So it
+    need not be the same in every version of numpy.
     """
     return np.random.default_rng(_sequence(seed, names))
 
@@ -178,29 +185,32 @@ def _sequence(seed: int, names: Sequence[object]) -> SeedSequence:
 
 
 # ----------------------------------------------------------------------
-# Drawing many trials with replacement: how often each was drawn, for many replicates at once.
+# Draw many trials with replacement: how often each trial was drawn, for many replicates at once.
 
 Bytes = NDArray[np.uint8]
 Counts = NDArray[np.int64]
 
 PACK = 16
-"""Trials whose counts are summed in one byte; 16 trials drawn 256 times between them has odds below 1e-180."""
-_DRAWS_BLOCK = 1 << 16  # numbers worked on at a time: they stay in the cache
+"""How many trials are summed in one byte: the chance that 16 trials are drawn 256 times or more is below 1e-180."""
+_DRAWS_BLOCK = 1 << 16  # how many numbers are processed at a time, few enough to stay in the CPU cache
 _LEVELS = 1 << 16
 
 
 def uniform_counts(n: int, totals: Counts, rng: Random) -> Bytes:
-    """How often each of `n` trials is drawn (trial × replicate) when replicate r draws totals[r] of them, each alike.
+    """Draw how often each of `n` trials is drawn (trial × replicate), if replicate r draws totals[r] trials uniformly.
 
-    Exactly multinomial: independent Poisson counts given their sum are multinomial, and so they stay when single draws
-    are added. So a Poisson number is drawn for each trial, at a rate that rarely exceeds the total, and what is missing
-    is drawn one by one. Totals must be such that a trial is drawn about once on average.
+    The counts are exactly multinomial: independent Poisson counts given their sum are multinomial, and they stay so
+    when single draws are added. So one Poisson number is drawn per trial, at a rate at which the sum rarely exceeds the
+    total, and the missing draws are added one by one. The totals must be such that a trial is drawn about once on
+    average.
     """
     out = np.zeros((n, len(totals)), dtype=np.uint8)
+    # Below 1 by several standard deviations of the sum, so that the sum hardly ever exceeds the total.
     rate = 1.0 - 5.0 * math.sqrt(2.0 / max(n, 1))
     if rate > 0.0:
         _fill_poisson(out.reshape(-1), rate, rng)
     have = _column_sums(out)
+    # The rare replicate with too many draws starts again from zero, and all its trials are drawn one by one.
     beyond = have > totals
     out[:, beyond] = 0
     missing = np.where(beyond, totals, totals - have)
@@ -210,8 +220,11 @@ def uniform_counts(n: int, totals: Counts, rng: Random) -> Bytes:
 
 
 def _fill_poisson(out: Bytes, rate: float, rng: Random) -> None:
-    """Poisson numbers from 16 random bits each: the odds are rounded down to multiples of 2⁻¹⁶, and the few draws that
-    fall into the rest are drawn again from exactly what the rounding left."""
+    """Draw Poisson numbers from 16 random bits each.
+
+    The probabilities are rounded down to multiples of 2⁻¹⁶. The few draws that fall into the remainder are drawn again
+    from exactly the probabilities that the rounding left over, so the result is exact.
+    """
     odds = _LEVELS * _poisson_odds(rate)
     whole = np.floor(odds)
     rest = (odds - whole) / np.sum(odds - whole)
@@ -229,7 +242,7 @@ def _fill_poisson(out: Bytes, rate: float, rng: Random) -> None:
 
 
 def _poisson_odds(rate: float) -> Floats:
-    """Odds of 0, 1, 2 … up to where they vanish in double precision."""
+    """Return the probabilities of 0, 1, 2 …, up to where they vanish in double precision."""
     return np.array([math.exp(-rate + k * math.log(rate) - math.lgamma(k + 1)) for k in range(60)])
 
 
@@ -240,15 +253,15 @@ def _column_sums(counts: Bytes) -> Counts:
 
 
 # ----------------------------------------------------------------------
-# Cells: a tally cut into stretches of scores, so that a replicate is a few counts and not a new list of trials.
+# Cells: a tally cut into stretches of scores, so that a replicate is a few counts instead of a new list of trials.
 
 Indices = NDArray[np.intp]
 GRID = 32
-"""Stretches of equal mass per class where only single thresholds matter."""
+"""Number of stretches with equal numbers of trials per class, for figures that depend on single thresholds."""
 UNIT_GRID = 256
-"""… for units, whose cells are cheap to count (a matrix product) and dear to open (trial by trial)."""
+"""… for units: their cells are cheap to count (a matrix product) but expensive to open (trial by trial)."""
 WHOLE_GRID = 1024
-"""… for figures that need the whole curve."""
+"""… for figures that depend on the whole curve."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,39 +273,42 @@ class Cells:
 
     @cached_property
     def positives(self) -> Floats:
-        """Positives in each cell."""
+        """The number of positives in each cell."""
         return np.diff(self.tally.positives[self.cuts]).astype(np.float64)
 
     @cached_property
     def negatives(self) -> Floats:
-        """Negatives in each cell."""
+        """The number of negatives in each cell."""
         return np.diff(self.tally.negatives[self.cuts]).astype(np.float64)
 
     def __len__(self) -> int:
         return len(self.cuts) - 1
 
     def index_of(self, point: int) -> int:
-        """Which cut stands at that point of the error curve."""
+        """Return the index of the cut at a point of the error curve."""
         return int(np.searchsorted(self.cuts, point))
 
     def coarse(self) -> Tally:
-        """The tally with each cell as one group at its median-rank score: the input of figures that need the whole curve."""
+        """Return a tally with each cell as one group at its middle score, for figures that need the whole curve."""
         middle = (self.cuts[:-1] + self.cuts[1:] - 1) // 2
         return Tally(self.tally.score[middle], self.tally.positives[self.cuts], self.tally.negatives[self.cuts])
 
 
 def cut(tally: Tally, forms: Sequence[Form], grid: int | None = None) -> Cells:
-    """Cuts where the forms need them: their sample points, fixed thresholds, infinite scores and an even grid."""
+    """Cut a tally where the forms need it: sample points, fixed thresholds, infinite scores and an even grid."""
     if grid is None:
         grid = FINE_GRID if any(f.is_summed for f in forms) else GRID
     return Cells(tally, _cuts(tally, [*(p for form in forms for p in form.points(tally)), *_even(tally, grid)]))
 
 
 def cut_for_units(tally: Tally, forms: Sequence[Form]) -> Cells:
-    """An even grid, and finer cuts in the cells that replicates are likeliest to open (a guess that only saves time)."""
+    """Cut on an even grid, and more finely in the cells that replicates are likely to open.
+
+    Which cells are likely is only a guess: a wrong guess costs time, but changes no result.
+    """
     coarse = max(
         min(UNIT_GRID, len(tally.score) // 128), GRID
-    )  # small samples: fewer cells are cheaper to open than to count
+    )  # in small samples it is cheaper to open a few larger cells than to count many small ones
     cells = cut(tally, forms, UNIT_GRID if any(f.fine_unit_cells for f in forms) else coarse)
     likely = np.unique(np.concatenate([np.zeros(0, dtype=np.intp), *(f.likely_open(cells) for f in forms)]))
     within = [np.linspace(cells.cuts[k], cells.cuts[k + 1], 9)[1:-1].astype(np.intp) for k in likely]
@@ -300,7 +316,7 @@ def cut_for_units(tally: Tally, forms: Sequence[Form]) -> Cells:
 
 
 def cut_finely(tally: Tally) -> Cells:
-    """Cuts for figures that need the whole curve: an even grid in both classes."""
+    """Cut on an even grid in both classes, for figures that depend on the whole curve."""
     return Cells(tally, _cuts(tally, _even(tally, WHOLE_GRID)))
 
 
@@ -318,20 +334,21 @@ def _even(tally: Tally, grid: int) -> list[int]:
 
 
 # ----------------------------------------------------------------------
-# Exact bootstrap of crossings and minima without touching most trials.
+# Exact bootstrap of crossings and minima without visiting most trials.
 #
-# A class-stratified bootstrap replicate draws n trials of a class with replacement: a multinomial. Counts in stretches
-# of scores are multinomial too, and splitting a stretch is a binomial with the left part's share. So the counts of all
-# replicates are drawn for coarse cells at once, and a cell is split further only where the crossing of the two error
-# rates lies, or where a lower cost than the best one found is still possible. The distribution is exactly that of
-# resampling trials; what is never looked at is never drawn.
+# A bootstrap replicate that is stratified by class draws n trials of a class with replacement: the counts are
+# multinomial. The counts in stretches of scores are multinomial too, and the split of a stretch is binomial with the
+# share of its left part. So the counts of all replicates are drawn for coarse cells first. A cell is split further only
+# where the two error rates cross, or where a lower cost than the best one found so far is still possible. The
+# distribution is exactly that of resampling trials; counts that are not needed are never drawn.
 
 
 @dataclass(frozen=True, eq=False)
 class Stretches:
-    """Stretches of scores under examination, one row a (replicate, stretch).
+    """Stretches of scores that are being examined, one row per replicate and stretch.
 
-    Groups low .. high − 1 of the tally; `cp`, `cn` count the replicate's trials below, `p`, `q` those inside.
+    A row covers groups low .. high − 1 of the tally; `cp`, `cn` count the replicate's trials below, `p`, `q` those
+    inside.
     """
 
     replicate: Ints
@@ -343,7 +360,7 @@ class Stretches:
     q: Floats
 
     def keep(self, mask: NDArray[np.bool_]) -> Stretches:
-        """The stretches where `mask` holds."""
+        """Return the stretches where `mask` is true."""
         return Stretches(*(getattr(self, name)[mask] for name in self.__dataclass_fields__))
 
     def __len__(self) -> int:
@@ -352,7 +369,7 @@ class Stretches:
 
 @dataclass(eq=False)
 class Search:
-    """Where all replicates decide some forms, as far as it is known."""
+    """What is known so far about the places that determine some forms, for all replicates."""
 
     forms: Sequence[Located]
     n1: Floats
@@ -360,24 +377,24 @@ class Search:
     found: list[Floats]
 
     def sizes(self, s: Stretches) -> tuple[Floats, Floats]:
-        """Positives and negatives of the replicates of stretches."""
+        """Return the numbers of positives and negatives in the replicates of the stretches."""
         return self.n1[s.replicate], self.n0[s.replicate]
 
     def note_point(self, s: Stretches, cp: Floats, cn: Floats) -> None:
-        """A point of the error curve inside each stretch."""
+        """Record one point of the error curve inside each stretch."""
         sizes = self.sizes(s)
         for form, found in zip(self.forms, self.found, strict=True):
             form.note_point(found, s.replicate, cp, cn, *sizes)
 
     def matters(self, s: Stretches) -> NDArray[np.bool_]:
-        """The stretches in which some form can still be decided."""
+        """Return the stretches in which some form can still be determined."""
         sizes, matters = self.sizes(s), np.zeros(len(s), dtype=bool)
         for form, found in zip(self.forms, self.found, strict=True):
             matters |= form.can_be_in(found, s, *sizes)
         return matters
 
     def unsettled(self, s: Stretches) -> Stretches:
-        """The stretches that can still matter; single groups are read and done."""
+        """Return the stretches that can still matter; single groups are read and finished."""
         single = s.high - s.low == 1
         sizes, matters = self.sizes(s), np.zeros(len(s), dtype=bool)
         for form, found in zip(self.forms, self.found, strict=True):
@@ -388,19 +405,23 @@ class Search:
         return s.keep(matters & ~single)
 
     def note_inside(self, s: Stretches, cp: Floats, cn: Floats) -> None:
-        """Every point (stretch × point) inside stretches."""
+        """Record every point (stretch × point) inside stretches."""
         sizes = self.sizes(s)
         for form, found in zip(self.forms, self.found, strict=True):
             form.note_inside(found, s, cp, cn, *sizes)
 
     def replicates(self, form: Located) -> Floats:
-        """What was found for one form."""
+        """Return what was found for one form."""
         return self.found[next(i for i, f in enumerate(self.forms) if f is form)]
 
 
 def search_stratified(cells: Cells, p: Floats, q: Floats, forms: Sequence[Form], rng: Random) -> Search:
-    """The places that decide forms in replicates given by their counts per cell (replicate × cell), splitting cells as needed."""
+    """Find the places that determine the forms in all replicates, splitting cells as needed.
+
+    The replicates are given by their counts per cell (replicate × cell).
+    """
     search, stretches = begin_search(cells, p, q, forms)
+    # Each round halves all open stretches of all replicates at once, so there are about log2(scores per cell) rounds.
     while len(stretches):
         stretches = _split(stretches, cells, search, rng)
         stretches = search.unsettled(stretches)
@@ -408,7 +429,7 @@ def search_stratified(cells: Cells, p: Floats, q: Floats, forms: Sequence[Form],
 
 
 def begin_search(cells: Cells, p: Floats, q: Floats, forms: Sequence[Form]) -> tuple[Search, Stretches]:
-    """What the cuts alone tell, and the cells that are still open."""
+    """Return what the cuts alone show, and the cells that are still open."""
     cp, cn = _before(p), _before(q)
     located = [f for f in forms if isinstance(f, Located)]
     search = Search(located, cp[:, -1], cn[:, -1], [])
@@ -423,7 +444,7 @@ def begin_search(cells: Cells, p: Floats, q: Floats, forms: Sequence[Form]) -> t
 
 
 def _split(s: Stretches, cells: Cells, search: Search, rng: Random) -> Stretches:
-    """Each stretch in two halves, the counts drawn given the whole."""
+    """Split each stretch into two halves; the counts of the halves are drawn given the count of the whole."""
     cp, cn = cells.tally.positives, cells.tally.negatives
     middle = (s.low + s.high) // 2
     a = _draw_left(rng, s.p, cp[s.low], cp[middle], cp[s.high])
@@ -435,13 +456,13 @@ def _split(s: Stretches, cells: Cells, search: Search, rng: Random) -> Stretches
 
 
 def _draw_left(rng: Random, count: Floats, low: Ints, middle: Ints, high: Ints) -> Floats:
-    """How many of `count` trials fall left of the middle: a binomial with the left part's share of the sample."""
+    """Draw how many of `count` trials fall left of the middle: a binomial with the left part's share of the sample."""
     inside = np.maximum(high - low, 1)
     return rng.binomial(count.astype(np.int64), (middle - low) / inside).astype(np.float64)
 
 
 def _before(counts: Floats) -> Floats:
-    """Cumulative counts along the cells, starting at 0."""
+    """Return cumulative counts along the cells, starting at 0."""
     out = np.zeros((counts.shape[0], counts.shape[1] + 1))
     np.cumsum(counts, axis=1, out=out[:, 1:])
     return out
@@ -450,17 +471,18 @@ def _before(counts: Floats) -> Floats:
 # ----------------------------------------------------------------------
 # Replicates of sums over all trials (Cllr, Brier, ROC AUC) from the counts of cells.
 #
-# Inside a cell a drawn trial is any of its trials alike, so the sum over the cell has a known mean and a known variance.
-# The mean is exact; the variance within cells is added back as Gaussian noise.
+# Inside a cell every trial is equally likely to be drawn, so the sum over the drawn trials of a cell has a known mean
+# and a known variance. The mean is used exactly; the variance within cells is added as Gaussian noise. Without it the
+# replicates would vary too little.
 
 
 def class_sum(cells: Cells, counts: Array, drawn: Floats, term: Callable[[Floats], Floats], rng: Random) -> Floats:
-    """Replicates of Σ term(score) over one class, given `counts` per distinct score and `drawn` trials per cell."""
+    """Return replicates of Σ term(score) over one class, from `counts` per score and `drawn` trials per cell."""
     present = np.flatnonzero(counts)
     values = term(cells.tally.score[present])
     certain = np.isfinite(values)
     place = np.searchsorted(cells.cuts, present, side="right") - 1
-    with np.errstate(over="ignore", invalid="ignore"):  # the sum of the largest numbers is infinite
+    with np.errstate(over="ignore", invalid="ignore"):  # sums of very large numbers may overflow
         mean, spread = _mean_and_variance(values[certain], counts[present[certain]], place[certain], len(cells))
         total = drawn @ mean + rng.standard_normal(len(drawn)) * np.sqrt(drawn @ spread)
     if certain.all():
@@ -478,9 +500,10 @@ def _mean_and_variance(values: Floats, weights: Array, place: Array, size: int) 
 
 
 def ordered_pairs(cells: Cells, p: Floats, q: Floats, rng: Random | None) -> Floats:
-    """Replicates of the ROC AUC: pairs in different cells are counted, pairs inside a cell have their exact share.
+    """Return replicates of the ROC AUC.
 
-    With `rng` the variance of the share inside cells is added back, as in `class_sum`.
+    Pairs in different cells are counted; pairs inside a cell use their exact share. With `rng` the variance of the
+    share inside cells is added, as in `class_sum`.
     """
     share, by_positive, by_negative = _pairs_inside(cells)
     below = np.cumsum(q, axis=1) - q
@@ -495,7 +518,7 @@ def ordered_pairs(cells: Cells, p: Floats, q: Floats, rng: Random | None) -> Flo
 
 
 def _pairs_inside(cells: Cells) -> tuple[Floats, Floats, Floats]:
-    """Within each cell: the share of ordered pairs, and the variance of a positive's and of a negative's share in it."""
+    """Return, per cell, the share of ordered pairs and the variances of a positive's and of a negative's share."""
     tally, size = cells.tally, len(cells)
     place = np.repeat(np.arange(size), np.diff(cells.cuts))
     n1, n0 = np.maximum(cells.positives, 1)[place], np.maximum(cells.negatives, 1)[place]
@@ -510,20 +533,20 @@ def _pairs_inside(cells: Cells) -> tuple[Floats, Floats, Floats]:
 # ----------------------------------------------------------------------
 # Bootstrap replicates of metrics.
 #
-#     trial_replicates        trials are the units, within each class or from all      (lazy, exact; see `refine`)
+#     trial_replicates        trials are the units, within each class or from all      (lazy, exact; see `Search`)
 #     unit_replicates         speakers, patients … are the units, with their trials    (exact on the given weights)
 #     count_replicates        metrics of decisions                                     (exact)
 #
-# Replicates are vectorised, never threaded: the same generator gives the same digits on any machine with any number of
-# threads. `resampled` does it by brute force, as `trial_draws` tells; it is the oracle in the tests.
+# Replicates are vectorised, never threaded, so the same generator gives the same digits on any machine with any number
+# of threads. `resampled` computes them by brute force, on the trials from `trial_draws`; the tests compare against it.
 
 
 def trial_replicates(
     tally: Tally, forms: Sequence[Form], replicates: int, rng: Random, by_class: bool = True
 ) -> list[Floats]:
-    """Replicates of each form, all from the same draws: trials resampled with replacement.
+    """Return replicates of each form, all from the same draws: trials resampled with replacement.
 
-    `by_class`: within each class; else from all trials, so that how many are positive varies as it would in another sample.
+    `by_class`: within each class. Otherwise from all trials, so that the number of positives varies as in a new sample.
     """
     if not tally.has_both_classes:
         return [np.full(replicates, np.nan) for _ in forms]
@@ -535,7 +558,7 @@ def trial_replicates(
 
 
 def class_sizes(n1: int, n0: int, replicates: int, rng: Random, by_class: bool) -> tuple[Ints, Ints]:
-    """How many positives and negatives each replicate has: as in the sample, or a binomial draw of all trials."""
+    """Return the numbers of positives and negatives in each replicate: those of the sample, or a binomial draw."""
     if by_class:
         return np.full(replicates, n1), np.full(replicates, n0)
     drawn = rng.binomial(n1 + n0, n1 / (n1 + n0), size=replicates)
@@ -543,7 +566,7 @@ def class_sizes(n1: int, n0: int, replicates: int, rng: Random, by_class: bool) 
 
 
 def draw_cells(cells: Cells, replicates: int, rng: Random, by_class: bool = True) -> tuple[Floats, Floats]:
-    """Positives and negatives per cell (replicate × cell)."""
+    """Draw the positives and negatives per cell (replicate × cell)."""
     n1, n0 = int(cells.tally.n_positive), int(cells.tally.n_negative)
     sizes = class_sizes(n1, n0, replicates, rng, by_class)
     p = rng.multinomial(sizes[0], cells.positives / n1).astype(np.float64)
@@ -552,7 +575,7 @@ def draw_cells(cells: Cells, replicates: int, rng: Random, by_class: bool = True
 
 @dataclass(frozen=True, eq=False)
 class DrawnCells:
-    """Replicates of trials as forms read them: counts per cell, and the search inside cells."""
+    """Replicates of trials in the form of `forms.Drawn`: counts per cell, and the search inside cells."""
 
     cells: Cells
     p: Floats
@@ -565,7 +588,7 @@ class DrawnCells:
     def draw(
         cls, tally: Tally, forms: Sequence[Form], replicates: int, rng: Random, by_class: bool = True
     ) -> DrawnCells:
-        """Draw the cells, and search them for what decides the forms."""
+        """Draw the cells, and search them for the places that determine the forms."""
         cells = cut(tally, forms)
         p, q = draw_cells(cells, replicates, rng, by_class)
         return cls(cells, p, q, search_stratified(cells, p, q, forms, rng), rng, by_class)
@@ -596,13 +619,17 @@ class DrawnCells:
 
 
 def counts_at(threshold: float, cells: Cells, p: Floats, q: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    """Missed and all positives, accepted and all negatives at a fixed threshold, which is one of the cuts."""
+    """Return missed and all positives, accepted and all negatives at a fixed threshold, which is one of the cuts."""
     k = cells.index_of(cells.tally.point_at(threshold))
     return p[:, :k].sum(axis=1), p.sum(axis=1), q[:, k:].sum(axis=1), q.sum(axis=1)
 
 
 def read_whole(form: Whole, cells: Cells, p: Floats, q: Floats) -> Floats:
-    """A figure that needs the whole curve: on at most a few thousand cells, centred on the figure of the full tally."""
+    """Compute a figure that depends on the whole curve, on at most a few thousand cells.
+
+    Coarse cells shift the figure slightly, so the replicates are moved by the difference between the full and coarse
+    values.
+    """
     coarse = cells.coarse()
     shift = form.value(cells.tally) - form.value(coarse)
     return np.array([form.value(_with_counts(coarse, a, b)) for a, b in zip(p, q, strict=True)]) + shift
@@ -613,7 +640,10 @@ def _with_counts(tally: Tally, p: Floats, q: Floats) -> Tally:
 
 
 def count_replicates(outcomes: NDArray[np.int64], replicates: int, rng: Random, by_class: bool = True) -> Floats:
-    """Replicates (replicate × outcome) of the outcome counts (see `metrics.counts`), within each class or of all trials."""
+    """Return replicates (replicate × outcome) of the outcome counts, within each class or of all trials.
+
+    The outcomes are those of `metrics.counts`.
+    """
     drawn = np.zeros((replicates, len(outcomes)))
     for members in (slice(0, None, 2), slice(1, None, 2)) if by_class else (slice(0, None),):
         have = outcomes[members]
@@ -625,7 +655,7 @@ def count_replicates(outcomes: NDArray[np.int64], replicates: int, rng: Random, 
 def trial_draws(
     positive: NDArray[np.bool_], replicates: int, rng: Random, by_class: bool = True
 ) -> Iterator[NDArray[np.int64]]:
-    """The places of the trials drawn, replicate by replicate, within each class or from all trials."""
+    """Yield the indices of the trials drawn, replicate by replicate, within each class or from all trials."""
     classes = [np.flatnonzero(positive), np.flatnonzero(~positive)] if by_class else [np.arange(len(positive))]
     for done in range(replicates):
         tell("replicates", done, replicates)
@@ -642,18 +672,18 @@ def resampled(
     rng: Random,
     by_class: bool = True,
 ) -> Floats:
-    """Replicates of any function of (label, score) by drawing trials and computing it anew."""
+    """Return replicates of any function of (label, score), by drawing trials and computing it again each time."""
     label = positive.astype(np.int8)
     places = trial_draws(positive, replicates, rng, by_class)
     return np.array([metric(label[drawn], score[drawn]) for drawn in places])
 
 
 # ----------------------------------------------------------------------
-# Bootstrap over units: speakers, patients, recordings are drawn with all their trials.
+# Bootstrap over units: speakers, patients or recordings are drawn with all their trials.
 #
-# A replicate is a weight for each unit (how often it was drawn). Counts per cell are then one matrix product, and only
-# the cells that hold a crossing or can hold a lower cost are looked at trial by trial, with the gathered weights. EER and
-# minimum costs equal brute force on the same weights.
+# A replicate is a weight for each unit (how often it was drawn). The counts per cell are then one matrix product. Only
+# the cells that contain a crossing or can contain a lower cost are examined trial by trial, with the weights of their
+# units. EER and minimum costs are equal to those of brute force on the same weights.
 
 CHUNK_VALUES = 1 << 24
 AT_ONCE = 1 << 16  # units drawn at a time
@@ -662,7 +692,7 @@ AT_ONCE = 1 << 16  # units drawn at a time
 
 @dataclass(frozen=True, eq=False)
 class UnitSample:
-    """Trials in ascending order of score with the unit of each."""
+    """Trials in ascending order of score, with the unit of each."""
 
     tally: Tally
     positive: NDArray[np.bool_]
@@ -685,10 +715,10 @@ class UnitSample:
 def draw_units(
     unit: Ints, positive: NDArray[np.bool_], n_units: int, replicates: int, rng: Random, *, by_class: bool = True
 ) -> NDArray[np.uint16]:
-    """How often each unit is drawn (replicate × unit).
+    """Draw how often each unit is drawn (replicate × unit).
 
-    Units that hold both classes are drawn from all units; where every unit holds one class, within each class. Without
-    `by_class` always from all, as a figure that depends on prevalence needs it.
+    If some unit holds both classes, units are drawn from all units; if every unit holds one class, within each class.
+    Without `by_class` they are always drawn from all, which figures that depend on prevalence need.
     """
     sides = unit_sides(unit, positive, n_units)
     weights = np.zeros((replicates, n_units), dtype=np.uint16)
@@ -705,13 +735,13 @@ def draw_units(
 
 
 def unit_sides(unit: Ints, positive: NDArray[np.bool_], n_units: int) -> Ints:
-    """Which classes each unit holds: 1 positives, 2 negatives, 3 both, 0 none."""
+    """Return which classes each unit holds: 1 positives, 2 negatives, 3 both, 0 none."""
     has = [np.bincount(unit[mask], minlength=n_units) > 0 for mask in (positive, ~positive)]
     return has[0] * 1 + has[1] * 2
 
 
 def refuse_mixed_strata(unit: Ints, positive: NDArray[np.bool_], n_units: int, name: str) -> None:
-    """Stratifying by class contradicts drawing units that hold both classes."""
+    """Refuse to stratify by class if units hold both classes: such a unit cannot be drawn within one class."""
     mixed = int((unit_sides(unit, positive, n_units) == 3).sum())
     if mixed:
         raise DataError(
@@ -721,21 +751,21 @@ def refuse_mixed_strata(unit: Ints, positive: NDArray[np.bool_], n_units: int, n
 
 
 def unit_share(hits: Floats, sizes: Floats, replicates: int, rng: Random, level: float = 0.95) -> tuple[float, float]:
-    """The interval of Σ hits / Σ sizes when units are drawn as wholes; (NaN, NaN) where they are too few for the level.
+    """Return the interval of Σ hits / Σ sizes if whole units are drawn; (NaN, NaN) if they are too few for the level.
 
     Parameters
     ----------
     hits, sizes
-        Per unit how many of its trials are hits, and how many trials it holds; units without trials do not count.
+        Per unit, how many of its trials are hits, and how many trials it holds; units without trials do not count.
     replicates, rng
-        How often units are drawn, and from which stream.
+        The number of replicates, and the random source.
     level
         The level of the interval.
 
     Returns
     -------
     tuple of float
-        Student's interval on the logit scale; Wilson's over units where all trials, or none, are hits.
+        Student's interval on the logit scale; Wilson's over units if all trials, or none, are hits.
 
     >>> from hitmiss.stats.bootstrap import generator
     >>> low, high = unit_share(np.arange(20.0) % 5, np.full(20, 5.0), 500, generator(0, "shares"))
@@ -747,7 +777,7 @@ def unit_share(hits: Floats, sizes: Floats, replicates: int, rng: Random, level:
     if len(sizes) < enough(level) or effective(sizes) < LEAST_EFFECTIVE:
         return math.nan, math.nan
     share = float(hits.sum() / sizes.sum())
-    if share in (0.0, 1.0) or not replicates:  # every replicate would say the same, which is no interval
+    if share in (0.0, 1.0) or not replicates:  # all replicates would be equal, which gives no interval
         return wilson(share * len(sizes), len(sizes), level) if replicates else (math.nan, math.nan)
     code = np.arange(len(sizes))
     drawn = draw_units(code, code >= 0, len(sizes), replicates, rng)
@@ -755,7 +785,7 @@ def unit_share(hits: Floats, sizes: Floats, replicates: int, rng: Random, level:
 
 
 def unit_replicates(sample: UnitSample, forms: Sequence[Form], weights: Array) -> list[Floats]:
-    """Replicates of each form under given unit weights (replicate × unit), so many at a time as memory allows."""
+    """Return replicates of each form under unit weights (replicate × unit), as many at a time as memory allows."""
     if not sample.tally.has_both_classes:
         return [np.full(len(weights), np.nan) for _ in forms]
     held = np.unique(sample.unit)
@@ -767,13 +797,13 @@ def unit_replicates(sample: UnitSample, forms: Sequence[Form], weights: Array) -
 
 
 def in_chunks(weights: Array) -> Iterator[Array]:
-    """The replicates in parts that stay small as numbers, however many units there are."""
+    """Yield the replicates in parts of limited size, however many units there are."""
     step = max(1, CHUNK_VALUES // max(1, weights.shape[1]))
     return (weights[i : i + step] for i in range(0, len(weights), step))
 
 
 def _told(weights: Array) -> Iterator[Array]:
-    """`in_chunks`, with a word on how far it is."""
+    """Do the same as `in_chunks`, and report progress."""
     done = 0
     for chunk in in_chunks(weights):
         tell("replicates", done, len(weights))
@@ -782,7 +812,7 @@ def _told(weights: Array) -> Iterator[Array]:
 
 
 def weighted_totals(weights: Array, table: Array) -> Floats:
-    """weights @ table (replicate × column), a part at a time."""
+    """Return weights @ table (replicate × column), computed in parts."""
     return np.concatenate([w.astype(np.float64) @ table.astype(np.float64) for w in in_chunks(weights)])
 
 
@@ -800,7 +830,7 @@ def _some_replicates(
 
 
 def class_tables(sample: UnitSample, cells: Cells) -> tuple[Any, Any]:
-    """How many positives and negatives each unit has in each cell; sparse where most units are in few cells."""
+    """Return how many positives and negatives each unit has in each cell; sparse if the table would be large."""
     cell = np.repeat(np.arange(len(cells)), np.diff(_trial_starts(sample.tally, cells)))
     shape = (sample.n_units, len(cells))
     masks = (sample.positive, ~sample.positive)
@@ -815,7 +845,7 @@ def class_tables(sample: UnitSample, cells: Cells) -> tuple[Any, Any]:
 
 
 def cell_counts(tables: tuple[Any, Any], weights: Floats) -> tuple[Floats, Floats]:
-    """Positives and negatives per cell (replicate × cell) under unit weights."""
+    """Return positives and negatives per cell (replicate × cell) under unit weights."""
     return np.asarray(weights @ tables[0]), np.asarray(weights @ tables[1])
 
 
@@ -824,7 +854,10 @@ def _trial_starts(tally: Tally, cells: Cells) -> Ints:
 
 
 def _look_inside(sample: UnitSample, cells: Cells, search: Search, stretches: Stretches, weights: Floats) -> None:
-    """Settle the open cells, those open in most replicates first, so that later ones are often settled by the bound."""
+    """Examine the open cells, those that are open in most replicates first.
+
+    Lower costs that are found early rule out later cells, so fewer of them must be examined.
+    """
     starts = _trial_starts(sample.tally, cells)
     cell = np.searchsorted(cells.cuts, stretches.low)
     for k in np.argsort(-np.bincount(cell, minlength=len(cells)), kind="stable"):
@@ -837,7 +870,7 @@ def _look_inside(sample: UnitSample, cells: Cells, search: Search, stretches: St
 
 
 def _settle(sample: UnitSample, search: Search, s: Stretches, trials: slice, weights: Floats) -> None:
-    """Every point inside one cell, for the replicates in which it matters."""
+    """Compute every point inside one cell, for the replicates in which the cell matters."""
     drawn = weights[s.replicate][:, sample.unit[trials]]
     score, positive = sample.score[trials], sample.positive[trials]
     ends = np.flatnonzero(np.append(score[1:] != score[:-1], True))
@@ -848,7 +881,7 @@ def _settle(sample: UnitSample, search: Search, s: Stretches, trials: slice, wei
 
 @dataclass(frozen=True, eq=False)
 class ByUnits:
-    """Replicates by units as forms read them: counts per cell, the search inside cells, and the weights of units."""
+    """Replicates by units in the form of `forms.Drawn`: counts per cell, the search, and the unit weights."""
 
     sample: UnitSample
     cells: Cells
@@ -883,7 +916,10 @@ class ByUnits:
 
 
 def _unit_sum(sample: UnitSample, mask: NDArray[np.bool_], term: Callable[[Floats], Floats], weights: Floats) -> Floats:
-    """Σ term(score) over one class: a sum per unit, then a weighted sum of units; infinite terms counted apart."""
+    """Return Σ term(score) over one class: a sum per unit, then a weighted sum of units.
+
+    Infinite terms count separately.
+    """
     values, unit = term(sample.score[mask]), sample.unit[mask]
     certain = np.isfinite(values)
     total = weights @ np.bincount(unit[certain], weights=values[certain], minlength=sample.n_units)

@@ -1,4 +1,4 @@
-"""Two systems on the same resampled trials: paired replicates and what a difference says."""
+"""Two systems on the same resampled trials: paired replicates, and what a difference shows."""
 
 from __future__ import annotations
 
@@ -18,38 +18,38 @@ from hitmiss.stats.bootstrap import PACK, Counts, Random, class_sizes, uniform_c
 from hitmiss.stats.forms import Bound, Crossing, Form, MinimumCost, Summed
 
 # ----------------------------------------------------------------------
-# Which stretches of scores must be looked at trial by trial in a paired bootstrap, and which counts suffice.
+# Which stretches of scores must be examined trial by trial in a paired bootstrap, and for which counts are enough.
 #
-# A guess from the sample that only decides how much is drawn: every replicate is certified afterwards.
+# This choice is a guess from the sample. It only decides how much is drawn: every replicate is checked afterwards.
 
 Indices = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
 CELLS = 4096
-"""Resolution at which stretches are chosen."""
+"""Number of cells of the grid on which stretches are chosen."""
 DEVIATIONS = 4.5
-"""Standard deviations that replicates are expected to stay within; the few that do not are completed by brute force."""
+"""How many standard deviations replicates are expected to stay within; the few others are computed by brute force."""
 BIG_GROUP = 2048
-"""A group of equal scores with more trials than this is counted as a whole: nothing can happen inside it."""
+"""A group of equal scores with more trials than this is counted as a whole, because no threshold lies inside it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """Stretch k holds the distinct scores cuts[k] .. cuts[k+1] − 1; open ones are drawn trial by trial."""
+    """Stretch k holds the distinct scores cuts[k] .. cuts[k+1] − 1; trials in open stretches are drawn one by one."""
 
     tally: Tally
     cuts: Indices
     is_open: Mask
 
     def stretch_of(self, score: Floats) -> Indices:
-        """The stretch that each score falls into."""
+        """Return the stretch that contains each score."""
         return np.searchsorted(self.tally.score[self.cuts[1:-1]], score, side="right")
 
 
 def choose_windows(tally: Tally, forms: Sequence[Form], even: int = 1) -> Windows:
-    """Open where a crossing or a least cost can fall, elsewhere blocks as wide as the bound on their costs allows.
+    """Open the stretches where a crossing or a least cost can lie; elsewhere make blocks as wide as the bounds allow.
 
-    Blocks hold at most about one part in `even` of the trials.
+    A block holds at most about 1/`even` of the trials.
     """
     bounds = [bound for f in forms if (bound := f.bound(tally, DEVIATIONS)) is not None]
     fixed = np.array([tally.point_at(t) for f in forms for t in f.thresholds], dtype=np.intp)
@@ -74,7 +74,7 @@ def _all_hold(bounds: Sequence[Bound], low: Indices, high: Indices) -> Mask:
 
 
 def _merged(tally: Tally, bounds: Sequence[Bound], grid: Indices, closed: Mask, fixed: Indices) -> Windows:
-    """Neighbouring open cells as one stretch; neighbouring closed cells as few blocks as the bounds allow."""
+    """Merge neighbouring open cells into one stretch, and neighbouring closed cells into as few blocks as possible."""
     cuts, is_open = [0], []
     stops = np.flatnonzero(np.append((closed[1:] != closed[:-1]) | np.isin(grid[1:-1], fixed), True)) + 1
     start = 0
@@ -91,7 +91,7 @@ def _merged(tally: Tally, bounds: Sequence[Bound], grid: Indices, closed: Mask, 
 
 
 def _with_big_groups(tally: Tally, windows: Windows) -> Windows:
-    """Big groups inside open stretches become closed stretches of their own."""
+    """Make big groups inside open stretches closed stretches of their own."""
     size = tally.positive_counts + tally.negative_counts
     big = np.flatnonzero(size > BIG_GROUP)
     big = big[windows.is_open[np.searchsorted(windows.cuts, big, side="right") - 1]]
@@ -102,21 +102,22 @@ def _with_big_groups(tally: Tally, windows: Windows) -> Windows:
 
 
 # ----------------------------------------------------------------------
-# One system's error curve in many replicates, known at the ends of small pieces and wherever one looks inside.
+# The error curve of one system in many replicates, known at the ends of small pieces and, where needed, inside them.
 #
-# The part of the paired bootstrap (see `paired`) that concerns one system: pieces of scores, cumulative counts at their
-# ends, and the figures read from them, each with the replicates in which it is not certain.
+# This is the part of the paired bootstrap (see `paired_replicates`) that concerns one system: pieces of scores,
+# cumulative counts at their ends, and the figures read from them, each with the replicates in which it is not certain.
 
 Packed = NDArray[np.uint16]
+# Both classes share one 16-bit number: positives in the low byte, negatives in the high byte. So one sum counts both.
 UNPACK: tuple[Callable[[Packed], NDArray[Any]], ...] = (lambda counts: counts & 255, lambda counts: counts >> 8)
 
 
 @dataclass(frozen=True, eq=False)
 class Draw:
-    """Some replicates: counts of the trials drawn one by one, and of the categories into which all others fall.
+    """Some replicates: counts of the trials drawn one by one, and of the categories that all other trials belong to.
 
-    `packed` (trial × replicate) holds how often a positive was drawn, or 256 times that for a negative, and a row of 0;
-    `others` the counts of positives and of negatives (replicate × category), `sizes` how many of each class there are.
+    `packed` (trial × replicate) holds how often a positive was drawn, or 256 times that for a negative, and a last row
+    of 0; `others` holds the counts of positives and of negatives (replicate × category), and `sizes` the class sizes.
     """
 
     packed: Packed
@@ -125,16 +126,16 @@ class Draw:
 
     @property
     def is_even(self) -> bool:
-        """Whether every replicate has as many of each class."""
+        """Whether all replicates have the same class sizes."""
         return bool((self.sizes[0] == self.sizes[0][:1]).all())
 
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """One system's scores cut into pieces, from low to high: closed stretches, and a few drawn trials each.
+    """One system's scores cut into pieces, from low to high: closed stretches, and pieces of a few drawn trials each.
 
-    `rows` lists the drawn trials of each piece in packs of 16 (padded); `inside` the trials of a small piece in order and
-    `ends` whether a group of equal scores ends there.
+    `rows` lists the drawn trials of each piece in packs of 16 (padded); `inside` lists the trials of a small piece in
+    order, and `ends` says whether a group of equal scores ends there.
     """
 
     windows: Windows
@@ -149,7 +150,7 @@ class Axis:
 
     @classmethod
     def of(cls, windows: Windows, score: Floats, category_stretch: Indices) -> Axis:
-        """Lay out the drawn trials (given their scores) along this system's scores."""
+        """Arrange the drawn trials (given their scores) along this system's scores."""
         n = len(score)
         order = np.argsort(score, kind="stable")
         values = score[order]
@@ -183,7 +184,7 @@ class Axis:
         )
 
     def curve(self, draw: Draw) -> Curve:
-        """Cumulative counts of the replicates at the ends of the pieces."""
+        """Return the cumulative counts of the replicates at the ends of the pieces."""
         replicates = draw.packed.shape[1]
         packs = draw.packed.take(self.rows, axis=0).reshape(-1, PACK, replicates).sum(axis=1, dtype=np.uint16)
         first = packs.take(self.first_pack[:-1], axis=0)
@@ -200,7 +201,7 @@ class Axis:
 
 
 def _piece_starts(new_group: Mask, stretch: Indices, is_open: Mask) -> Mask:
-    """Where pieces begin: at every stretch, and inside open ones after about 16 trials and around big groups."""
+    """Return where pieces begin: at every stretch, and inside open ones after about 16 trials and around big groups."""
     n = len(stretch)
     begins = np.append(True, stretch[1:] != stretch[:-1])[:n]
     group = np.flatnonzero(new_group | begins)
@@ -215,7 +216,7 @@ def _piece_starts(new_group: Mask, stretch: Indices, is_open: Mask) -> Mask:
 
 
 def _from_zero(counts: Floats) -> Floats:
-    """Cumulative counts, replicate × (piece + 1)."""
+    """Return cumulative counts, replicate × (piece + 1)."""
     out = np.zeros((counts.shape[1], counts.shape[0] + 1))
     np.cumsum(counts.T, axis=1, out=out[:, 1:])
     return out
@@ -232,32 +233,34 @@ class Curve:
 
     @property
     def n1(self) -> float:
-        """Positives of any replicate."""
+        """The number of positives in any replicate."""
         return float(self.cp[0, -1])
 
     @property
     def n0(self) -> float:
-        """Negatives of any replicate."""
+        """The number of negatives in any replicate."""
         return float(self.cn[0, -1])
 
     def look_inside(self, replicate: Indices, piece: Indices) -> tuple[Floats, Floats, Mask]:
-        """Cumulative counts after each trial of small pieces, and which of them are points of the curve."""
+        """Return the cumulative counts after each trial of small pieces, and which of them are points of the curve."""
         drawn = self.packed[self.axis.inside[piece], replicate[:, None]]
         cp, cn = (np.cumsum(unpack(drawn), axis=1, dtype=np.float64) for unpack in UNPACK)
         return self.cp[replicate, piece][:, None] + cp, self.cn[replicate, piece][:, None] + cn, self.axis.ends[piece]
 
     def at(self, threshold: float) -> tuple[Floats, Floats]:
-        """Positives and negatives below a fixed threshold, which is the end of a stretch."""
+        """Return the positives and negatives below a fixed threshold, which is the end of a stretch."""
         axis = self.axis
         point = axis.windows.tally.point_at(threshold)
         k = int(np.append(axis.first_piece, len(axis.certain))[np.searchsorted(axis.windows.cuts, point)])
         return self.cp[:, k], self.cn[:, k]
 
     def least_cost(self, form: MinimumCost) -> tuple[Floats, Mask]:
-        """The least cost; in doubt where a closed stretch could hold a lower one."""
+        """Return the least cost; it is in doubt if a closed stretch could hold a lower one."""
         a, b = form.miss / self.n1, form.false_alarm / self.n0
         missed, accepted = a * self.cp, b * (self.n0 - self.cn)
         least = (missed + accepted).min(axis=1)
+        # Inside a piece, misses are at least those at its start and false alarms at least those at its end. So this is
+        # a lower bound of every cost in the piece, and only pieces whose bound is below the best cost must be examined.
         bound = missed[:, :-1] + accepted[:, 1:]
         replicate, piece = np.nonzero((bound < least[:, None]) & ~self.axis.certain)
         small = self.axis.small[piece]
@@ -269,7 +272,7 @@ class Curve:
         return least / form.unit, doubtful
 
     def at_crossing(self, form: Crossing) -> tuple[Floats, Mask]:
-        """The figure at the crossing; in doubt where it falls into a closed stretch."""
+        """Return the figure at the crossing; it is in doubt if the crossing lies in a closed stretch."""
         n1, n0, zero = self.n1, self.n0, np.zeros(len(self.cp))
         values = form.at_ends(n1, n0, zero)
         crossing = np.flatnonzero(~form.passed(zero, zero, n1, n0) & form.passed(zero + n1, zero + n0, n1, n0))
@@ -286,7 +289,7 @@ class Curve:
         return values, doubtful
 
     def _crossing_piece(self, form: Crossing, replicate: Indices) -> Indices:
-        """The piece at whose end the condition first holds, by bisection."""
+        """Return the piece at whose end the condition first holds, by bisection."""
         low, high = np.zeros(len(replicate), dtype=np.intp), np.full(len(replicate), self.cp.shape[1] - 1)
         while (high - low > 1).any():
             middle = (low + high) // 2
@@ -311,28 +314,28 @@ class Curve:
 # ----------------------------------------------------------------------
 # Replicates of sums over all trials (Cllr, Brier, AUC) for two systems at once, from the counts of joint categories.
 #
-# Of the trials of a category the drawn ones are any of them alike, so the sums over a category have a known mean and a known
-# covariance, between the systems and between the figures too. The mean is exact; the covariance within categories is added
-# back as Gaussian noise. Trials drawn one by one, among them the most extreme, count exactly. The AUC enters through the
-# placements of trials (the share of the other class each is rightly ordered against); what that leaves out of its variance
-# is less than a hundredth in samples of the size for which this is used.
+# Every trial of a category is equally likely to be drawn, so the sums over a category have a known mean and a known
+# covariance, also between the systems and between the figures. The mean is used exactly; the covariance within
+# categories is added as Gaussian noise. Trials drawn one by one, among them the most extreme, count exactly. The AUC is
+# a sum of placements (for each trial, the share of the other class that it is ordered correctly against); the part of
+# its variance that this leaves out is less than a hundredth in samples of the size for which this method is used.
 
 LEAST = 5000
-"""Trials of each class from which on sums are drawn by category; below, every trial is drawn."""
+"""With at least this many trials in each class, sums are drawn by category; with fewer, every trial is drawn."""
 EXTREMES = 16
-"""Trials at each end of each class and system that are drawn one by one: few extreme terms can make most of a sum."""
+"""How many trials at each end of each class and system are drawn one by one: a few extreme terms can dominate a sum."""
 _ROWS = 4096
 
 
 def by_category(positive: Mask, forms: Sequence[Form]) -> list[int]:
-    """Which forms are drawn as sums by category."""
+    """Return which forms are drawn as sums by category."""
     n1 = int(positive.sum())
     large = min(n1, len(positive) - n1) >= LEAST
     return [i for i, form in enumerate(forms) if large and form.is_summed]
 
 
 def extreme_trials(positive: Mask, scores: Sequence[Floats], forms: Sequence[Summed]) -> Indices:
-    """The trials at the ends of each class, and all with an infinite term."""
+    """Return the trials at the ends of each class, and all trials with an infinite term."""
     found = []
     for score in scores:
         for members in (np.flatnonzero(positive), np.flatnonzero(~positive)):
@@ -344,9 +347,9 @@ def extreme_trials(positive: Mask, scores: Sequence[Floats], forms: Sequence[Sum
 
 @dataclass(frozen=True, eq=False)
 class OfClass:
-    """The terms of one class: those of trials drawn one by one, mean and covariance of each category of the others.
+    """The terms of one class: those of trials drawn one by one, and mean and covariance of each category of the others.
 
-    One row a (system, form); infinite terms are 0 in `drawn` and marked in `infinite`.
+    There is one row per system and form; infinite terms are 0 in `drawn` and marked in `infinite`.
     """
 
     rows: slice
@@ -359,7 +362,7 @@ class OfClass:
     def of(
         cls, terms: Sequence[Floats], rows: slice, drawn: Indices, members: Indices, category: Array, size: int
     ) -> OfClass:
-        """Gather the terms of trials `drawn` one by one and summarise those of the `members` of categories."""
+        """Gather the terms of trials `drawn` one by one, and summarise those of the `members` of categories."""
         single = np.array([t[drawn] for t in terms])
         count = np.maximum(np.bincount(category, minlength=size), 1)
         others = [t[members] for t in terms]
@@ -374,7 +377,7 @@ class OfClass:
         return cls(rows, np.where(infinite, 0.0, single), infinite, mean, covariance)
 
     def sums(self, draw: Draw, which: int, rng: Random) -> Floats:
-        """Replicates of the sums, (system, form) × replicate."""
+        """Return replicates of the sums, (system, form) × replicate."""
         others = draw.others[which].astype(np.float64)
         total = np.einsum("mk,rk->mr", self.mean, others)
         for start in range(self.rows.start, self.rows.stop, _ROWS):
@@ -385,7 +388,7 @@ class OfClass:
             for m, t in np.argwhere(self.infinite[:, here]):
                 total[m, counts[t] > 0] = np.inf
         spread, axes = np.linalg.eigh(np.einsum("rk,kij->rij", others, self.covariance))
-        spread = np.where(spread > 1e-12 * spread[:, -1:], spread, 0.0)  # rounding: the two systems may be one
+        spread = np.where(spread > 1e-12 * spread[:, -1:], spread, 0.0)  # rounding, as when both systems are the same
         noise = rng.standard_normal(spread.shape) * np.sqrt(spread)
         return np.asarray(total + np.einsum("rij,rj->ir", axes, noise))
 
@@ -402,7 +405,7 @@ class JointSums:
     def of(
         cls, positive: Mask, scores: Sequence[Floats], forms: list[Summed], drawn: Indices, category: Array, size: int
     ) -> JointSums:
-        """Terms of both systems; `drawn` lists positives first, `category` is −1 for them."""
+        """Compute the terms of both systems; `drawn` lists positives first, and `category` is −1 for these trials."""
         terms = [form.terms(positive, score) for score in scores for form in forms]
         first = int(positive[drawn].sum())
         classes = []
@@ -413,7 +416,7 @@ class JointSums:
         return cls(forms, classes, areas)
 
     def figures(self, draw: Draw, rng: Random) -> Iterator[tuple[int, int, Floats]]:
-        """For each system and form its place and its replicates."""
+        """Yield the index and the replicates of each system and form."""
         sum1, sum0 = (c.sums(draw, which, rng) for which, c in enumerate(self.classes))
         for k in range(2 * len(self.forms)):
             system, place = divmod(k, len(self.forms))
@@ -425,19 +428,20 @@ class JointSums:
 # Paired bootstrap: two systems on the same resampled trials.
 #
 # Replicate r of both systems comes from one draw of trials within each class, so the difference of the two is a
-# replicate of the difference. Trials near a system's crossing or least cost are drawn one by one; all others only matter
-# through how many fall between two scores of the one and two scores of the other system, which is one multinomial. Every
-# replicate is certified: its crossings lie among trials that were drawn, and no cost elsewhere can undercut the least one
-# found. The rare replicate that is not, and every replicate of figures that need the whole curve (AP), is completed: its
-# counts are dealt out to the trials. The distribution is exactly that of resampling trials. Sums over all trials (Cllr,
-# Brier, AUC) are completed too in small samples, and drawn by category in large ones (see `joint`).
+# replicate of the difference. Trials near a system's crossing or least cost are drawn one by one. All other trials
+# matter only through how many of them lie between two scores of one system and two scores of the other; these counts
+# are one multinomial. Every replicate is checked: its crossings must lie among trials that were drawn, and no cost
+# elsewhere may be lower than the least one found. A replicate that fails this check (which is rare), and every
+# replicate of figures that need the whole curve (AP), is completed: its counts are distributed to the single trials.
+# The distribution is exactly that of resampling trials. Sums over all trials (Cllr, Brier, AUC) are completed too in
+# small samples, and drawn by category in large ones (see `JointSums`).
 
 Pair = tuple[list[Floats], list[Floats]]
 NUMBERS_AT_A_TIME = 1 << 22
 EVEN_BLOCKS = 24
-"""Parts into which the scores of each system are cut where sums over all trials are asked for."""
+"""Number of parts that the scores of each system are cut into if sums over all trials are asked for."""
 DEAR_CATEGORY = 24
-"""With fewer trials than this, drawing them one by one is cheaper than counting them as a category."""
+"""A category with fewer trials than this is drawn trial by trial, which is then cheaper than counting it."""
 
 
 def paired_replicates(
@@ -449,9 +453,10 @@ def paired_replicates(
     rng: Random,
     by_class: bool = True,
 ) -> Pair:
-    """Replicates of each form for both systems, the same trials resampled for both, within each class or from all.
+    """Return replicates of each form for both systems, with the same trials resampled for both.
 
-    With class sizes that vary from replicate to replicate every figure but a sum is completed: none is read off the pieces.
+    Trials are drawn within each class, or from all trials. In the second case class sizes vary between replicates, so
+    every figure except sums is completed trial by trial.
     """
     if positive.all() or not positive.any():
         nothing = [np.full(replicates, np.nan) for _ in forms]
@@ -463,7 +468,7 @@ def paired_replicates(
         tell("replicates", start, replicates)
         part = values[:, :, start : start + step]
         _fill(part, plan, forms, plan.draw(part.shape[2], rng, by_class), rng)
-    if np.array_equal(score_a, score_b):  # to the last bit, whatever the order of summing
+    if np.array_equal(score_a, score_b):  # equal systems get equal figures, to the last bit
         values[1] = values[0]
     return list(values[0]), list(values[1])
 
@@ -479,14 +484,14 @@ class Ordered:
 
     @classmethod
     def of(cls, positive: Mask, score: Floats) -> Ordered:
-        """Sort once."""
+        """Sort the trials once."""
         order = np.argsort(score, kind="stable")
         values = score[order]
         ends = np.flatnonzero(np.append(values[1:] != values[:-1], True))
         return cls(order, positive[order], values[ends], ends)
 
     def tally(self, counts: Array) -> Tally:
-        """The tally when trial i counts counts[i] times."""
+        """Return the tally in which trial i counts counts[i] times."""
         held = counts[self.order]
         both, positives = np.cumsum(held)[self.ends], np.cumsum(held * self.positive)[self.ends]
         return Tally(self.score, np.append(0, positives), np.append(0, both - positives))
@@ -498,7 +503,7 @@ def _figures(systems: Sequence[Ordered], forms: Sequence[Form], counts: Array) -
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Which trials are drawn one by one, and into which categories the others of each class fall."""
+    """Which trials are drawn one by one, and the categories of the other trials of each class."""
 
     positive: Mask
     scores: tuple[Floats, Floats]
@@ -518,6 +523,8 @@ class Plan:
         windows = [choose_windows(t, forms, EVEN_BLOCKS if summed else 1) for t in tallies]
         stretch = [w.stretch_of(s) for w, s in zip(windows, scores, strict=True)]
         width = len(windows[1].is_open)
+        # A category is a pair of stretches, one of each system. A trial is drawn one by one if either system must look
+        # at it, or if its category is too small to be worth counting.
         joint = (stretch[0] * width + stretch[1]).astype(np.int32)
         one_by_one = (windows[0].is_open[:, None] | windows[1].is_open).reshape(-1)
         one_by_one |= np.bincount(joint, minlength=len(one_by_one)) < DEAR_CATEGORY
@@ -538,7 +545,7 @@ class Plan:
         return cls(positive, scores, axes, drawn, category, [u[kept] for u in used], summed, sums)
 
     def draw(self, replicates: int, rng: Random, by_class: bool = True) -> Draw:
-        """New replicates, one column each."""
+        """Draw new replicates, one column each."""
         parts, others = [], []
         is_positive = self.positive[self.drawn]
         active = int(is_positive.sum()), int((~is_positive).sum())
@@ -556,17 +563,17 @@ class Plan:
 
     @cached_property
     def ordered(self) -> list[Ordered]:
-        """Both systems sorted in full, for replicates that must be completed."""
+        """Both systems sorted completely, for replicates that must be completed."""
         return [Ordered.of(self.positive, s) for s in self.scores]
 
     @cached_property
     def members(self) -> list[Indices]:
-        """The trials of each class that are not drawn one by one, category by category."""
+        """The trials of each class that are not drawn one by one, in order of category."""
         rest = [np.flatnonzero(mask & (self.category >= 0)) for mask in (self.positive, ~self.positive)]
         return [i[np.argsort(self.category[i], kind="stable")] for i in rest]
 
     def completed(self, draw: Draw, replicate: int, rng: Random) -> Counts:
-        """How often every trial is drawn: the counts of categories dealt out to their trials."""
+        """Return how often every trial is drawn: the counts of categories are distributed to their trials."""
         counts = np.zeros(len(self.positive), dtype=np.int64)
         column = draw.packed[:-1, replicate]
         counts[self.drawn] = (column & 255) + (column >> 8)
@@ -578,7 +585,7 @@ class Plan:
 
 
 def _fill(values: Floats, plan: Plan, forms: Sequence[Form], draw: Draw, rng: Random) -> None:
-    """All figures of some replicates (system × form × replicate); where one is not certified, by brute force."""
+    """Compute all figures of some replicates (system × form × replicate); by brute force where one is in doubt."""
     doubtful = np.zeros(values.shape[2], dtype=bool)
     unread: list[int] = []
     if not draw.is_even:
@@ -601,17 +608,17 @@ def _fill(values: Floats, plan: Plan, forms: Sequence[Form], draw: Draw, rng: Ra
 
 
 # ----------------------------------------------------------------------
-# What a difference says: its p value from replicates, and the least one that this many pairs would show.
+# What a difference shows: its p value from replicates, and the least difference that this many pairs could detect.
 
 
 def p_of_replicates(deltas: Floats, degrees: float = math.inf, by_units: bool = False) -> float:
-    """Two-sided p of a difference from its bootstrap replicates: the level at which a percentile interval would touch 0.
+    """Return the two-sided p value of a difference from its bootstrap replicates.
 
-    min(1, 2 (k + 1) / (m + 1)), k the number of replicates on the rarer side of 0, zeros counting on both. Where no
-    replicate is there, the studentised mean goes on along the tail of Student's t with `degrees` of freedom (units less
-    one), so that a family of many tests never asks for more replicates. `by_units`: the studentised mean decides
-    throughout, since the replicates of few units are too close to each other. Undefined replicates are left out; NaN where
-    none is defined.
+    It is the level at which a percentile interval would touch 0: min(1, 2 (k + 1) / (m + 1)), where k is the number of
+    replicates on the rarer side of 0, and zeros count on both sides. If there is no replicate on that side, the p value
+    follows the tail of Student's t with `degrees` of freedom (units less one) at the studentised mean, so that a family
+    of many tests does not need more replicates. `by_units`: the studentised mean is always used, because the replicates
+    of few units vary too little. Undefined replicates are left out; the result is NaN if none is defined.
 
     >>> p_of_replicates(np.array([1.0, 2.0, 3.0, -1.0, 2.0, 1.0, 4.0]))
     0.5
@@ -631,23 +638,23 @@ def p_of_replicates(deltas: Floats, degrees: float = math.inf, by_units: bool = 
 
 
 def _tail(known: Floats, degrees: float) -> float:
-    """The two-sided p of mean / deviation; 1 where there is no deviation to divide by."""
+    """Return the two-sided p value of mean / deviation; 1 if the deviation is 0."""
     error = float(np.std(known, ddof=1)) if len(known) > 1 and np.isfinite(known).all() else 0.0
     if not error > 0.0:
         return 1.0
     t = abs(float(known.mean())) / error
     shrunk = 1.0 if math.isinf(degrees) else math.sqrt(max(degrees, 1.0) / (max(degrees, 1.0) + 1.0))
-    from scipy.special import stdtr  # a fifth of a second that figures without a test need not pay
+    from scipy.special import stdtr  # slow to import, and needed only for tests
 
     return 2.0 * float(stdtr(max(min(degrees, len(known) - 1.0), 1.0), -t * shrunk))
 
 
 def detectable(error: float, level: float = 0.95, power: float = 0.8) -> float | None:
-    """Minimum detectable difference: (z₁₋α⸝₂ + z_power) · error, the standard error of the paired difference.
+    """Return the minimum detectable difference: (z₁₋α⸝₂ + z_power) · error.
 
-    A true difference of this size is found by a two-sided test at 1 − level in a share `power` of all repetitions
-    (normal approximation, the error taken as it is here). None without an error, and where it is 0: runs that never
-    differed say nothing of what could have been seen.
+    `error` is the standard error of the paired difference. A two-sided test at 1 − level finds a true difference of
+    this size in a share `power` of all repetitions (normal approximation, with the error as estimated here). None if
+    there is no error, or if it is 0: runs that never differed show nothing about which difference could have been seen.
 
     >>> round(detectable(0.01), 6)
     0.028016

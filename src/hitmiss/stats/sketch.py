@@ -1,4 +1,4 @@
-"""Tallies of very many trials made short: exact where replicates look, bins of scores elsewhere."""
+"""Shorten tallies of very many trials: exact where replicates look at single trials, bins of scores elsewhere."""
 
 from __future__ import annotations
 
@@ -12,30 +12,31 @@ from hitmiss.core.tally import COARSE, EXACT, Floats, Keys, Tally, check_trials,
 from hitmiss.stats.forms import Form, Located
 
 # ----------------------------------------------------------------------
-# A tally of very many trials made short: exact where replicates look at single trials, bins of scores elsewhere.
+# Shorten a tally of very many trials: exact where replicates look at single trials, bins of scores elsewhere.
 #
-# The bootstrap draws counts of stretches of scores and splits only those in which a crossing or a least cost can fall
-# (see `refine`). So a short tally will do: leaves (bins of scores, by the highest bits of their keys, finer where many
-# trials share a bin) as one group each, and single scores inside the leaves that matter. It depends on nothing but how
-# many trials have which score: whoever counts the same trials, in memory or shard by shard, draws the same replicates.
+# The bootstrap draws counts of stretches of scores and splits only those in which a crossing or a least cost can lie
+# (see `bootstrap.Search`). So a short tally is enough: leaves (bins of scores by the highest bits of their keys, finer
+# where many trials share a bin) as one group each, and single scores inside the leaves that matter. The short tally
+# depends only on how many trials have which score. So trials counted in memory and trials counted shard by shard give
+# the same replicates.
 
 Indices = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
 LARGE: Final = 1 << 22
-"""A measurement of more trials than this is resampled on condensed tallies."""
+"""With more trials than this, resampling uses condensed tallies."""
 LEVELS: Final = (COARSE, 26, 32, 38, 44, 50, 56, EXACT)
-"""Bits of the bins; the next where a bin is heavy."""
+"""Number of bits of the bins; a bin with many trials is cut at the next level."""
 HEAVY: Final = 512
-"""A bin with more than one part in so many of the trials is cut further."""
+"""A bin that holds more than 1/HEAVY of all trials is cut further."""
 DEVIATIONS: Final = 6.0
-"""Standard deviations within which replicates are expected to stay (odds of 1e-9 to leave)."""
+"""How many standard deviations replicates are expected to stay within (they leave with probability 1e-9)."""
 _LOWEST: Final = int(keys_of([-np.inf])[0])
 _STEP: Final = 1 << 16
 
 
 def condense(tally: Tally, forms: Sequence[Form]) -> Tally:
-    """The short tally: leaves as single groups, but for those that a crossing or a least cost of replicates can be in.
+    """Return the short tally: leaves as single groups, except those that can contain a crossing or least cost.
 
     >>> from hitmiss.stats.forms import MinimumCost
     >>> rng = np.random.default_rng(0)
@@ -48,23 +49,26 @@ def condense(tally: Tally, forms: Sequence[Form]) -> Tally:
     starts, lowest = leaves(tally, thresholds(forms))
     is_open = opened(tally, starts, forms)
     sizes = np.diff(np.append(starts, len(tally.score)))
+    # Open leaves keep every score. A closed leaf keeps only its first entry, which then counts for the whole leaf.
     kept = np.repeat(is_open, sizes)
     kept[starts] = True
     at = np.flatnonzero(kept)
     score = tally.score[at].copy()
     closed = ~is_open
+    # A closed leaf is named by the lowest score of its bin, not of its trials: so the name does not depend on which
+    # trials a shard holds.
     score[np.searchsorted(at, starts[closed])] = lowest[closed]
     ends = np.append(at, len(tally.score))
     return Tally(score, tally.positives[ends], tally.negatives[ends])
 
 
 def thresholds(forms: Sequence[Form]) -> tuple[float, ...]:
-    """The fixed thresholds of forms."""
+    """Return the fixed thresholds of forms."""
     return tuple(sorted({t + 0.0 for f in forms for t in f.thresholds}))
 
 
 def leaves(tally: Tally, cuts: Sequence[float] = ()) -> tuple[Indices, Floats]:
-    """Where leaves begin among the distinct scores, and the lowest score that each could hold."""
+    """Return where leaves begin among the distinct scores, and the lowest score that each leaf could hold."""
     starts, lowest = _cut_to(tally, EXACT)
     at = np.searchsorted(tally.score, np.asarray(cuts, dtype=np.float64))
     inside = at < len(tally.score)
@@ -72,7 +76,10 @@ def leaves(tally: Tally, cuts: Sequence[float] = ()) -> tuple[Indices, Floats]:
 
 
 def heavy_bins(tally: Tally, bits: int) -> Keys:
-    """The bins of that many bits that are heavy, by their lowest keys: they are cut further where they hold several scores."""
+    """Return the heavy bins of that many bits, by their lowest keys.
+
+    They are cut further if they hold several scores.
+    """
     starts, _ = _cut_to(tally, bits)
     is_heavy = _between(tally, starts) * HEAVY > tally.n_positive + tally.n_negative
     own = keys_of(_lowest(tally.score[starts], bits))
@@ -80,7 +87,7 @@ def heavy_bins(tally: Tally, bits: int) -> Keys:
 
 
 def _cut_to(tally: Tally, finest: int) -> tuple[Indices, Floats]:
-    """Leaves of bins with at most so many bits."""
+    """Return leaves of bins with at most that many bits."""
     score, n = tally.score, tally.n_positive + tally.n_negative
     starts = _changes(score, 0, len(score), COARSE)
     lowest = _lowest(score[starts], COARSE)
@@ -90,14 +97,14 @@ def _cut_to(tally: Tally, finest: int) -> tuple[Indices, Floats]:
         heavy = np.flatnonzero((held * HEAVY > n) & (width > 1))
         inner = [_changes(score, starts[k], starts[k] + width[k], level)[1:] for k in heavy]
         own = _lowest(score[starts[heavy]], level)
-        lowest[heavy] = np.maximum(lowest[heavy], own)  # a cut leaf begins at its first finer bin
+        lowest[heavy] = np.maximum(lowest[heavy], own)  # a leaf that is cut begins at its first finer bin
         new = np.concatenate([np.zeros(0, dtype=np.intp), *inner])
         starts, lowest = _inserted(starts, lowest, new, _lowest(score[new], level))
     return starts, lowest
 
 
 def opened(tally: Tally, starts: Indices, forms: Sequence[Form]) -> Mask:
-    """The leaves in which the crossing or the least cost of the sample, or of a replicate, can lie."""
+    """Return the leaves in which the crossing or the least cost of the sample, or of a replicate, can lie."""
     edges = np.append(starts, len(tally.score))
     cp, cn = tally.positives[edges].astype(np.float64), tally.negatives[edges].astype(np.float64)
     is_open = np.zeros(len(starts), dtype=bool)
@@ -110,10 +117,10 @@ def opened(tally: Tally, starts: Indices, forms: Sequence[Form]) -> Mask:
 
 
 def _changes(score: Floats, low: int, high: int, bits: int) -> Indices:
-    """Where bins begin among the scores low .. high − 1, which are ascending."""
+    """Return where bins begin among the scores low .. high − 1, which are ascending."""
     found = [np.zeros(1, dtype=np.intp)] if high > low else []
     for start in range(low, high, _STEP):
-        # Not whole keys: within a sign the bits are in order, which is all that a change of bin needs.
+        # The raw bits are enough here, without computing keys: only changes of the bin matter, not the order of bins.
         part = score[start : min(start + _STEP, high - 1) + 1] + 0.0
         bins = part.view(np.int64) >> (EXACT - bits)
         found.append(np.flatnonzero(bins[1:] != bins[:-1]) + (start - low + 1))
@@ -121,7 +128,7 @@ def _changes(score: Floats, low: int, high: int, bits: int) -> Indices:
 
 
 def _lowest(score: Floats, bits: int) -> Floats:
-    """The lowest score of the bins that scores lie in."""
+    """Return the lowest score of the bins that contain the scores."""
     keys: Keys = keys_of(score)
     mask = ~np.uint64((1 << (EXACT - bits)) - 1)
     return scores_of(np.maximum(keys & mask, np.uint64(_LOWEST)))  # below −inf there are only NaNs
@@ -133,7 +140,7 @@ def _between(tally: Tally, starts: Indices) -> NDArray[Any]:
 
 
 def _inserted(starts: Indices, lowest: Floats, new: Indices, new_lowest: Floats) -> tuple[Indices, Floats]:
-    """Leaves cut at further places; where one begins already it begins at the higher of the two."""
+    """Insert further cuts; where a leaf already begins there, the higher of the two lowest scores is kept."""
     if not len(new):
         return starts, lowest
     both, values = np.concatenate([starts, new]), np.concatenate([lowest, new_lowest])
@@ -146,17 +153,17 @@ def _inserted(starts: Indices, lowest: Floats, new: Indices, new_lowest: Floats)
 # ----------------------------------------------------------------------
 # A tally that is exact where it matters and coarse elsewhere: crossings and least costs of many trials without a sort.
 #
-# Scores are counted into even bins; only the bins that hold a crossing, or that could hold a lower cost than the best one
-# at the edges of bins, are looked at trial by trial. The figures are exactly those of the full tally.
+# Scores are counted in bins of equal width. Only the bins that contain a crossing, or that could contain a lower cost
+# than the best one at the edges of bins, are examined trial by trial. The figures are exactly those of the full tally.
 
 BINS = 2048
 LEAST = 1 << 15
-"""Fewer trials than this are sorted outright."""
+"""With fewer trials than this, all of them are sorted."""
 CHUNK = 1 << 15
 
 
 def tally_for(form: Form, label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None) -> Tally:
-    """The tally that a form needs of trials given as arrays: focused where that is enough, else full."""
+    """Return the tally that a form needs of trials given as arrays: focused if that is enough, otherwise full."""
     positive, values, weights = check_trials(label, score, weight)
     if weights is None and isinstance(form, Located):
         return focused(positive, values, [form])
@@ -164,7 +171,7 @@ def tally_for(form: Form, label: ArrayLike, score: ArrayLike, weight: ArrayLike 
 
 
 def focused(positive: NDArray[np.bool_], score: Floats, forms: Sequence[Located]) -> Tally:
-    """A tally on which these forms have exactly the value that they have on all trials.
+    """Return a tally on which these forms have exactly the value that they have on all trials.
 
     >>> from hitmiss.stats.forms import MinimumCost
     >>> rng = np.random.default_rng(0)
@@ -185,7 +192,8 @@ def focused(positive: NDArray[np.bool_], score: Floats, forms: Sequence[Located]
 
 
 def _count(positive: NDArray[np.bool_], score: Floats) -> tuple[NDArray[np.int16], NDArray[np.int64]]:
-    """The bin of each trial, and positives and negatives per bin. Outliers share the end bins."""
+    """Return the bin of each trial, and positives and negatives per bin. Outliers share the first and last bins."""
+    # Bins over the range of nearly all scores: over the full range, a few outliers would put all others into one bin.
     low, high = _range(score)
     scale = (BINS - 1) / (high - low) if high > low else 0.0
     bins = np.empty(len(score), dtype=np.int16)
@@ -203,7 +211,7 @@ def _count(positive: NDArray[np.bool_], score: Floats) -> tuple[NDArray[np.int16
 
 
 def _range(score: Floats) -> tuple[float, float]:
-    """Where nearly all finite scores lie, from every hundredth or so."""
+    """Return the range of nearly all finite scores, estimated from about 4,096 evenly spaced trials."""
     some = score[:: max(1, len(score) // 4096)]
     some = some[np.isfinite(some)]
     low, high = np.quantile(some, [0.002, 0.998]) if len(some) else (0.0, 0.0)
@@ -211,7 +219,7 @@ def _range(score: Floats) -> tuple[float, float]:
 
 
 def _open(coarse: Tally, forms: Sequence[Located]) -> NDArray[np.bool_]:
-    """The bins that can hold a crossing or a lower cost."""
+    """Return the bins that can contain a crossing or a lower cost."""
     cp, cn = coarse.positives.astype(np.float64), coarse.negatives.astype(np.float64)
     n1, n0 = float(coarse.n_positive), float(coarse.n_negative)
     is_open = np.zeros(BINS, dtype=bool)
@@ -227,7 +235,7 @@ def _joined(
     positive: NDArray[np.bool_],
     score: Floats,
 ) -> Tally:
-    """Closed bins as one group each, the trials of open bins as the groups that they are, in order."""
+    """Join closed bins, as one group each, with the groups of the trials in open bins, in order of score."""
     fine = Tally.of_classes(score[positive], score[~positive])
     order = np.argsort(score, kind="stable")
     place = bins[order][np.searchsorted(score[order], fine.score)].astype(np.int64)
@@ -236,5 +244,5 @@ def _joined(
     ranked = np.argsort(where, kind="stable")  # fine groups of one bin stay in their own order
     p = np.concatenate([counts[0][closed], fine.positive_counts])[ranked]
     q = np.concatenate([counts[1][closed], fine.negative_counts])[ranked]
-    names = np.arange(len(where), dtype=np.float64)  # the scores themselves are of no use to these forms
+    names = np.arange(len(where), dtype=np.float64)  # these forms need only the order, not the scores
     return Tally(names, np.concatenate([[0], np.cumsum(p)]), np.concatenate([[0], np.cumsum(q)]))
