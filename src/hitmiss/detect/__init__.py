@@ -1,1 +1,1 @@
-"""Running detectors over corpora: items in, trials out."""
+"""Run detectors over corpora: items in, trials out."""

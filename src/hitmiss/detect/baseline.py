@@ -1,8 +1,11 @@
-"""A small spectral detector that trains in seconds: the way a spectrum lies and moves, and a straight line through it.
+"""A small spectral detector that trains in seconds: statistics of the spectrum, and a linear model on them.
 
-Per clip: level taken out, 40 bands evenly spaced to half the sample rate, and of their logarithms the mean, the spread
-and the mean change from frame to frame; a logistic regression on these 120 numbers. It is a baseline and a part for tests
-and demos: it needs numpy to run, scikit-learn to train, and goes to ONNX as one graph from samples to logits.
+Per clip: the level is removed; for 40 bands evenly spaced up to half the sample rate, the features are the mean, the
+spread
+and the mean frame-to-frame change of the log energies; a logistic regression uses these 120 numbers. It is a baseline
+and a
+part for tests and demos: it needs numpy to run, scikit-learn to train, and exports to ONNX as one graph from samples to
+logits.
 """
 
 from __future__ import annotations
@@ -33,7 +36,7 @@ def _f32(values: ArrayLike) -> F32:
 
 @cache
 def kernels() -> tuple[F32, F32]:
-    """Windowed cosines and sines (bin × sample): the DFT of a frame as two matrix products."""
+    """Return windowed cosines and sines (bin × sample): the DFT of a frame as two matrix products."""
     bins, t = np.arange(FRAME // 2 + 1)[:, None], np.arange(FRAME)[None]
     angle, window = 2 * np.pi * bins * t / FRAME, np.hanning(FRAME + 1)[:-1]
     return _f32(np.cos(angle) * window), _f32(np.sin(angle) * window)
@@ -41,7 +44,7 @@ def kernels() -> tuple[F32, F32]:
 
 @cache
 def filterbank() -> F32:
-    """Triangles evenly spaced in frequency, band × bin, each with the weight 1."""
+    """Return triangles evenly spaced in frequency, band × bin, each with weight 1."""
     bins = FRAME // 2 + 1
     middle = np.linspace(0, bins - 1, BANDS + 2)[1:-1, None]
     width = (bins - 1) / (BANDS + 1)
@@ -50,7 +53,7 @@ def filterbank() -> F32:
 
 
 def features(clip: ArrayLike) -> F32:
-    """The 120 numbers of one clip."""
+    """Return the 120 features of one clip."""
     x = np.asarray(clip, dtype=np.float32)
     if len(x) < FRAME + HOP:
         raise DataError(f"a clip of {len(x)} samples is too short for two frames ({FRAME + HOP})")
@@ -67,7 +70,7 @@ def features(clip: ArrayLike) -> F32:
 
 @dataclass(eq=False)
 class SpectralBaseline(Base):
-    """The detector: two logits a clip, [fake, real], as the BEATs document has them."""
+    """The detector: two logits per clip, [fake, real], in the order of the BEATs evaluation document."""
 
     weight: F32
     bias: float
@@ -91,25 +94,25 @@ class SpectralBaseline(Base):
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """Its name and its numbers."""
+        """Its name and its parameters."""
         import hashlib
 
         numbers = hashlib.sha256(self.weight.tobytes() + np.float64(self.bias).tobytes()).hexdigest()[:16]
         return {"name": self.name, "numbers": numbers}
 
     def outputs(self, batch: Batch) -> NDArray[Any]:
-        """Two logits a clip: [fake, real]."""
+        """Return two logits per clip: [fake, real]."""
         z = np.array([features(clip) @ self.weight + self.bias for clip in batch], dtype=np.float32).reshape(-1)
         return np.stack([-z / 2, z / 2], axis=1)
 
     def save(self, path: str | Path) -> None:
-        """Write its numbers (.npz)."""
+        """Write its parameters (.npz)."""
         with Path(path).open("wb") as file:
             np.savez(file, weight=self.weight, bias=self.bias)
 
     @classmethod
     def load(cls, path: str | Path) -> SpectralBaseline:
-        """Read what `save` wrote; nothing but numbers is accepted."""
+        """Read what `save` wrote; only numbers are accepted."""
         with np.load(path, allow_pickle=False) as stored:
             return cls(_f32(stored["weight"]), float(stored["bias"]))
 
@@ -120,7 +123,7 @@ class SpectralBaseline(Base):
 
 
 def _graph(onnx: Any, weight: F32, bias: float) -> Any:
-    """The same arithmetic as `features`, in the operators of ONNX."""
+    """Build the same arithmetic as `features` with ONNX operators."""
     node, numbers = onnx.helper.make_node, onnx.numpy_helper.from_array
     cosine, sine = kernels()
     constants = {

@@ -1,9 +1,11 @@
 """BEATs by name: an official-format checkpoint (`cfg`, `model`, `label_dict`) run by our own code, as a detector.
 
 The architecture (Chen et al. 2022, "BEATs: Audio Pre-Training with Acoustic Tokenizers"): 128-bin Kaldi filterbanks,
-normalised; patches of 16 × 16; a transformer with a convolution for positions, relative positions gated by the query, and
-deep norm; the classification head's logits averaged over the patches of each clip. Weights are used under their official
-names. Clips of several lengths share a batch: each has its own patches and its own mask, so none changes another.
+normalised; patches of 16 × 16; a transformer with a positional convolution, relative positions gated by the query, and
+deep norm; the classification head's logits averaged over the patches of each clip. Weights are used under their
+official
+names. Clips of several lengths share a batch: each has its own patches and its own mask, so they do not affect each
+other.
 
 Real weights are not part of any package: they are the `.pt` files that the BEATs folder of the microsoft/unilm repository
 lists. A checkpoint that was only pre-trained has no head; `--weights head.safetensors` (predictor.weight, predictor.bias)
@@ -54,7 +56,7 @@ OFFICIAL: Final = {
     "max_distance": 1280,
     "gru_rel_pos": False,
 }
-"""What the official code takes for a key that `cfg` leaves out, where the published checkpoints say otherwise."""
+"""The official code's defaults for keys absent from `cfg`, where the published checkpoints have other values."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ class BeatsConfig:
 
     @classmethod
     def of(cls, cfg: Mapping[str, Any]) -> BeatsConfig:
-        """From a checkpoint's `cfg`; what only training needs is left out. A key left out has the official default."""
+        """Make it from a checkpoint's `cfg`, without training settings. An absent key has the official default."""
         config = cls(**{f.name: cfg.get(f.name, OFFICIAL.get(f.name, f.default)) for f in fields(cls)})
         if config.activation_fn != "gelu" or config.layer_norm_first:
             raise DataError(
@@ -90,7 +92,7 @@ class BeatsConfig:
 
     @property
     def alpha(self) -> float:
-        """How much deep norm weighs the residual."""
+        """The weight of the residual in deep norm."""
         return (2.0 * self.encoder_layers) ** 0.25 if self.deep_norm else 1.0
 
 
@@ -115,7 +117,7 @@ class Beats:
         self._placed: tuple[str, str, Arrangement | None] = ("cpu", "float32", None)
 
     def to(self, device: str, precision: str = "float32", arrangement: Arrangement | None = None) -> Beats:
-        """The network on a device, in a precision: packed where it can be, else (or where `arrangement` says how) padded."""
+        """Move the network to a device, in a precision: packed if possible, else (or with an `arrangement`) padded."""
         product_type(precision)
         self.weights = {name: tensor.to(device) for name, tensor in self.weights.items()}
         self._placed, self._encoder, self._packed = (device, precision, arrangement), None, None
@@ -126,12 +128,12 @@ class Beats:
         return self
 
     def eval(self) -> Beats:
-        """Nothing: there is no dropout here."""
+        """Do nothing: there is no dropout here."""
         return self
 
     @property
     def encoder(self) -> Encoder:
-        """Positions and layers of padded clips, ready to run."""
+        """Positions and layers for padded clips, ready to run."""
         if self._encoder is None:
             device, precision, arrangement = self._placed
             made = Encoder(self.config, self.weights, device=device, precision=precision, arrangement=arrangement)
@@ -147,14 +149,15 @@ class Beats:
         return self._packed
 
     def __call__(self, waves: Any, lengths: Sequence[int] | None = None) -> Any:
-        """The logits (clip × class) of clips at 16 kHz, padded at the end where `lengths` says so."""
+        """Return the logits (clip × class) of clips at 16 kHz; `lengths` gives the lengths of padded clips."""
         logits, _ = self.forward(waves, lengths)
         return logits
 
     def forward(self, waves: Any, lengths: Sequence[int] | None = None, keep: bool = False) -> tuple[Any, list[Any]]:
-        """Logits, and with `keep` each layer's average over the patches of each clip (the first: before the layers).
+        """Return logits, and with `keep` each layer's average over the patches of each clip (the first: before the
+        layers).
 
-        A network without a head says nothing of classes: its one column is 0.
+        A network without a head does not predict classes: its single column is 0.
         """
         if self._packs:
             whole = self._lengths(waves, lengths)
@@ -167,7 +170,7 @@ class Beats:
                 self._packs, self._packed, self.notes = False, None, [f"{SLOWER}: {first[:300]}"]
         x, counts = self.patches(waves, lengths)
         is_padded = min(counts) < x.shape[1]
-        # Through pinned memory: a plain copy to a GPU would wait until all that is under way there is done.
+        # Through pinned memory: a plain copy to a GPU would wait for all pending work there.
         counted = self.torch.tensor(counts)
         ends = (counted.pin_memory() if x.is_cuda else counted).to(x.device, non_blocking=True)
         inside = (self.torch.arange(x.shape[1], device=x.device)[None] < ends[:, None]).float()
@@ -180,11 +183,11 @@ class Beats:
         return logits, kept if keep else []
 
     def patches(self, waves: Any, lengths: Sequence[int] | None = None) -> tuple[Any, list[int]]:
-        """Embedded patches (clip × patch × width), and how many of them each clip has."""
+        """Return embedded patches (clip × patch × width), and how many of them each clip has."""
         size = self.config.input_patch_size
         rows = [n_frames(length) // size for length in self._lengths(waves, lengths)]
         energies = (fbank(waves * 2.0**15, BINS) - MEAN) / (2 * DEVIATION)
-        # A convolution whose stride is its kernel is a product over patches that do not overlap.
+        # A convolution whose stride equals its kernel is a product over patches that do not overlap.
         cut = energies[:, : max(rows) * size].unflatten(1, (-1, size)).unflatten(3, (-1, size))
         flat = cut.transpose(2, 3).flatten(3).flatten(1, 2)
         kernel, bias = self.weights["patch_embedding.weight"].flatten(1), self.weights.get("patch_embedding.bias")
@@ -194,7 +197,7 @@ class Beats:
         return x, [row * (BINS // size) for row in rows]
 
     def _lengths(self, waves: Any, lengths: Sequence[int] | None) -> list[int]:
-        """Samples of each clip; one that is shorter than a patch is refused."""
+        """Return the samples of each clip; refuse a clip that is shorter than a patch."""
         n = [int(waves.shape[-1])] * len(waves) if lengths is None else list(lengths)
         if min(n) < SHORTEST:
             raise DataError(
@@ -211,7 +214,7 @@ class Beats:
 
 
 class BeatsDetector(Placed):
-    """BEATs with a classification head; without one it gives embeddings alone (`layers`)."""
+    """BEATs with a classification head; without one it only gives embeddings (`layers`)."""
 
     sample_rate: int | None = SAMPLE_RATE
     ragged = True
@@ -249,7 +252,7 @@ class BeatsDetector(Placed):
 
     @classmethod
     def load(cls, path: str, head: str | Path | None = None, **placed: Any) -> BeatsDetector:
-        """From a checkpoint in the official format, perhaps with a head from another file."""
+        """Load a checkpoint in the official format, optionally with a head from another file."""
         checkpoint = load_checkpoint(path)
         if not isinstance(checkpoint, dict) or not {"cfg", "model"} <= set(checkpoint):
             raise DataError(f"{Path(path).name} is no BEATs checkpoint: it must hold 'cfg' and 'model'")
@@ -268,19 +271,19 @@ class BeatsDetector(Placed):
 
     @property
     def notes(self) -> list[str]:
-        """What to say about how it runs."""
+        """Notes about how it runs."""
         no_head = "the checkpoint has no head: every score is 0, and the embeddings alone say something"
         return [*self.network.notes, *([] if HEAD in self.network.weights else [no_head])]
 
     def in_float32(self) -> Detector | None:
-        """The same network in float32."""
+        """Return the same network in float32."""
         if self.precision == "float32":
             return None
         network = Beats(self.network.config, self.network.weights)
         return BeatsDetector(network, labels=self.labels, digest=self._digest, device=self.device, layers=self.layers)
 
     def prepare(self, batch: Batch) -> Batch:
-        """Padded clips on their way to the device, and their lengths."""
+        """Return padded clips being copied to the device, and their lengths."""
         return batch if isinstance(batch, Staged) else self.stage(batch)
 
     def launch(self, batch: Batch) -> Launched:
@@ -289,15 +292,15 @@ class BeatsDetector(Placed):
         return self.sent(self._forward(staged)[0].float(), staged)
 
     def collect(self, launched: Launched) -> Array:
-        """The logits of a batch on the CPU."""
+        """Return the logits of a batch on the CPU."""
         return np.asarray(self.landed(launched).numpy())
 
     def outputs(self, batch: Batch) -> Array:
-        """The logits: not the sigmoid of them, which saturates."""
+        """Return the logits, not their sigmoid, which saturates."""
         return self.collect(self.launch(batch))
 
     def with_layers(self, batch: Batch) -> tuple[Array, dict[str, Array]]:
-        """The logits, and the average of each layer over the patches of each clip."""
+        """Return the logits, and the average of each layer over the patches of each clip."""
         logits, kept = self._forward(self.prepare(batch), keep=True)
         chosen = {name: kept[int(name.removeprefix("layer."))] for name in self.layers}
         return logits.float().cpu().numpy(), {name: layer.float().cpu().numpy() for name, layer in chosen.items()}
@@ -307,12 +310,12 @@ class BeatsDetector(Placed):
             return self.network.forward(self.arrived(staged), staged.lengths, keep)
 
     def autocast(self) -> Any:
-        """None: the network's own weights are in the chosen precision, and what must be float32 is."""
+        """Do nothing: the network's own weights are in the chosen precision, and what must be float32 is."""
         return nullcontext()
 
 
 def weight_shapes(config: BeatsConfig, classes: int | None) -> dict[str, tuple[int, ...]]:
-    """The official name and shape of every weight; `classes` None for a checkpoint without a head."""
+    """Return the official name and shape of every weight; `classes` is None for a checkpoint without a head."""
     width, inner, patch = config.encoder_embed_dim, config.encoder_ffn_embed_dim, config.input_patch_size
     group = width // config.conv_pos_groups
     shapes: dict[str, tuple[int, ...]] = {"patch_embedding.weight": (config.embed_dim, 1, patch, patch)}
@@ -347,7 +350,7 @@ def _pair(name: str, out: int, inner: int | None = None) -> dict[str, tuple[int,
 
 
 def random_checkpoint(config: BeatsConfig, classes: Sequence[str] = ("fake", "real"), seed: int = 0) -> dict[str, Any]:
-    """A checkpoint in the official format with random weights: for tests and for timing."""
+    """Return a checkpoint in the official format with random weights, for tests and timing."""
     torch = need("torch", "torch")
     rng = torch.Generator().manual_seed(seed)
     model = {}

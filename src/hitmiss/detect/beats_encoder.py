@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 # ----------------------------------------------------------------------
-# Kaldi filterbanks on batches of tensors: what BEATs and its kin hear. Same numbers as Kaldi without dither.
+# Kaldi filterbanks on batches of tensors: the input of BEATs and similar models. Same numbers as Kaldi without dither.
 
 SAMPLE_RATE: Final = 16000
 FRAME: Final = 400
@@ -36,7 +36,7 @@ DEVIATION: Final = 6.55582
 
 
 def n_frames(samples: int) -> int:
-    """Whole frames of 25 ms every 10 ms in a clip.
+    """Return the number of whole frames of 25 ms every 10 ms in a clip.
 
     >>> n_frames(400), n_frames(559), n_frames(560), n_frames(100)
     (1, 1, 2, 0)
@@ -45,7 +45,7 @@ def n_frames(samples: int) -> int:
 
 
 def fbank(waves: Any, bins: int = BINS) -> Any:
-    """Log mel energies (clip × frame × bin) of clips at 16 kHz (clip × sample), on their device, in float32.
+    """Return log mel energies (clip × frame × bin) of clips at 16 kHz (clip × sample), on their device, in float32.
 
     Each frame: mean removed, pre-emphasised (0.97), Povey window, power spectrum of 512 points, triangles on the mel scale
     from 20 Hz to 8 kHz, natural log.
@@ -63,7 +63,7 @@ def fbank(waves: Any, bins: int = BINS) -> Any:
 
 @contextmanager
 def exact_products(torch: Any) -> Iterator[None]:
-    """Products in float32 as they are, where TF32 was asked for: what the model hears is not rounded."""
+    """Compute products in full float32 even if TF32 was requested: the input of the model is not rounded."""
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("highest")
     try:
@@ -74,7 +74,7 @@ def exact_products(torch: Any) -> Iterator[None]:
 
 @lru_cache
 def on_device(device: str, bins: int) -> tuple[Any, Any]:
-    """Window and filters where they are used, copied there once: each copy would wait for what the device is doing."""
+    """Return window and filters on their device, copied once: each copy would wait for the device."""
     torch = need("torch", "torch")
     with torch.inference_mode(False):
         window, filters = (torch.from_numpy(array).to(device) for array in (povey_window(), mel_filters(bins)))
@@ -83,14 +83,14 @@ def on_device(device: str, bins: int) -> tuple[Any, Any]:
 
 @lru_cache
 def povey_window() -> NDArray[np.float32]:
-    """A Hann window to the power 0.85."""
+    """Return a Hann window to the power 0.85."""
     hann = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(FRAME) / (FRAME - 1))
     return (hann**0.85).astype(np.float32)
 
 
 @lru_cache
 def mel_filters(bins: int) -> NDArray[np.float32]:
-    """Triangles with equal widths on the mel scale, bin × frequency; the last frequency is not used."""
+    """Return triangles with equal widths on the mel scale, bin × frequency; the last frequency is not used."""
     low, high = mel(LOWEST_HZ), mel(SAMPLE_RATE / 2)
     edges = low + (high - low) / (bins + 1) * np.arange(bins + 2)
     at = mel(np.arange(FFT // 2) * SAMPLE_RATE / FFT)
@@ -100,7 +100,7 @@ def mel_filters(bins: int) -> NDArray[np.float32]:
 
 
 def mel(hertz: Any) -> Any:
-    """Kaldi's mel scale.
+    """Convert hertz to Kaldi's mel scale.
 
     >>> round(float(mel(1000.0)), 2)
     999.99
@@ -109,22 +109,25 @@ def mel(hertz: Any) -> Any:
 
 
 # ----------------------------------------------------------------------
-# The transformer of BEATs on a processor, or where `beats_packed` cannot run: the published function in fewer, larger steps.
+# The transformer of BEATs on a CPU, or where `beats_packed` cannot run: the published function in fewer, larger steps.
 #
-# What is arranged, and what it rests on:
+# The arrangement, and why it is valid:
 #
-# - The convolution for positions (kernel 128, 16 groups) runs in the frequency domain, in float32, in blocks of one length, so
-#   that its weights are transformed once for clips of all lengths. Blocks that overlap give the convolution itself, and a
+# - The positional convolution (kernel 128, 16 groups) runs in the frequency domain, in float32, in blocks of one
+# length, so
+#   that its weights are transformed once for clips of all lengths. Overlapping blocks give exactly the convolution, and
+# a
 #   block holds the same samples whatever comes after the clip, so padding cannot change it.
-# - Queries, keys, values and the gates of the relative positions come from one product: a gate is a linear function of the
+# - Queries, keys, values and the gates of the relative positions come from one product: a gate is a linear function of
+# the
 #   query, so its weights are multiplied out beforehand.
-# - Relative positions depend on the distance alone: a table of distances is enough.
-# - On a processor the weights of the products are packed for oneDNN.
+# - Relative positions depend only on the distance: a table of distances is enough.
+# - On a CPU the weights of the products are packed for oneDNN.
 #
 # The stream between layers, the norms and the average stay in float32 in every precision.
 
 BLOCKS_PER_KERNEL: Final = 4
-"""Length of an FFT block in kernels: of each block all but one kernel is new."""
+"""Length of an FFT block in kernels: all but one kernel length of each block is new."""
 
 
 @dataclass(frozen=True)
@@ -136,16 +139,16 @@ class Arrangement:
 
     @classmethod
     def best(cls, device: str) -> Arrangement:
-        """What was fastest on a device when it was measured: positions in the frequency domain, on a processor oneDNN."""
+        """Return what was measured as fastest on a device: positions in the frequency domain, and oneDNN on a CPU."""
         return cls(fourier=True, onednn=device == "cpu" and _packs(need("torch", "torch")))
 
 
 PLAIN: Final = Arrangement()
-"""Products, convolution and attention as torch has them: what the others are compared with."""
+"""Products, convolution and attention as in torch: the reference for the others."""
 
 
 class Layer(NamedTuple):
-    """The weights of one layer as it uses them."""
+    """The weights of one layer in the form that it uses."""
 
     mix: Any
     mix_bias: Any
@@ -190,7 +193,7 @@ class Encoder:
         self._matrix: tuple[int, Any] | None = None
 
     def __call__(self, x: Any, ends: Any, is_padded: bool, keep: bool = False) -> list[Any]:
-        """The stream before the first layer and after each (after the last alone without `keep`).
+        """Return the stream before the first layer and after each (without `keep`, only after the last).
 
         `ends` holds the number of patches of each clip; `is_padded` says whether any is shorter than the batch.
         """
@@ -205,7 +208,7 @@ class Encoder:
         return stream if keep else [x]
 
     def _positions(self, x: Any) -> Any:
-        """The stream with positions: x + gelu(convolution), normed."""
+        """Return the stream with positions: x + gelu(convolution), normed."""
         functional = self.torch.nn.functional
         around = self._around_fourier(x) if self._spectrum is not None else self._around(x)
         weight, bias = self._norm
@@ -215,10 +218,10 @@ class Encoder:
         kernel, bias = self._kernel
         groups, half = self.config.conv_pos_groups, self.config.conv_pos // 2
         found = self.torch.nn.functional.conv1d(x.transpose(1, 2), kernel, bias, padding=half, groups=groups)
-        return found[..., : x.shape[1]].transpose(1, 2)  # an even kernel gives one place too many
+        return found[..., : x.shape[1]].transpose(1, 2)  # an even kernel gives one position too many
 
     def _around_fourier(self, x: Any) -> Any:
-        """The convolution by overlapping blocks (overlap-save)."""
+        """Compute the convolution by overlapping blocks (overlap-save)."""
         torch, (n, length, width) = self.torch, x.shape
         groups, kernel = self.config.conv_pos_groups, self.config.conv_pos
         block, half, size = BLOCKS_PER_KERNEL * kernel, kernel // 2, width // groups
@@ -233,14 +236,14 @@ class Encoder:
         return found.transpose(2, 3).reshape(n, count * new, width)[:, :length] + self._kernel[1]
 
     def _kernel_spectrum(self) -> Any:
-        """The kernel's transform, conjugated (torch's convolution is a correlation): group × frequency × in × out."""
+        """Return the kernel's conjugated FFT (torch's convolution is a correlation): group × frequency × in × out."""
         kernel, groups = self._kernel[0], self.config.conv_pos_groups
         spectrum = self.torch.fft.rfft(kernel.double(), n=BLOCKS_PER_KERNEL * self.config.conv_pos).conj()
         grouped = spectrum.view(groups, kernel.shape[0] // groups, kernel.shape[1], -1)
         return grouped.permute(0, 3, 2, 1).to(self.torch.complex64).contiguous()
 
     def _bias_matrix(self, length: int) -> Any:
-        """The bias of each pair of patches (head × patch × patch); that of the last length is kept."""
+        """Return the bias of each pair of patches (head × patch × patch); that of the last length is cached."""
         if self._matrix is None or self._matrix[0] != length:
             far, at = self.config.max_distance, self.torch.arange(length, device=self._table.device)
             distance = (at[None, :] - at[:, None]).clamp(-far, far) + far
@@ -254,7 +257,7 @@ class Encoder:
         biases = [w[f"{name}self_attn.{part}_proj.bias"] for part in "qkv"]
         scale = None
         if config.gru_rel_pos and config.relative_position_embedding:
-            # Two gates a head, each the sum of four linear functions of the query: one linear function of the stream.
+            # Two gates per head, each the sum of four linear functions of the query: one linear function of the stream.
             gate = w[f"{name}self_attn.grep_linear.weight"].double().view(2, 4, -1).sum(dim=1)
             offset = w[f"{name}self_attn.grep_linear.bias"].double().view(2, 4).sum(dim=1)
             query = weights[0].double().view(heads, width // heads, width)
@@ -277,7 +280,7 @@ class Encoder:
 
 
 def layer_step(x: Any, w: Layer, bias: Any, ends: Any, is_padded: bool, heads: int, alpha: float, packed: bool) -> Any:
-    """One layer: attention and two products, each added to the stream and normed."""
+    """Compute one layer: attention and two products, each added to the stream and normed."""
     import torch
 
     functional = torch.nn.functional
@@ -298,7 +301,7 @@ def layer_step(x: Any, w: Layer, bias: Any, ends: Any, is_padded: bool, heads: i
 
 
 def linear(x: Any, weight: Any, bias: Any, packed: bool, gelu: bool = False) -> Any:
-    """A product, perhaps followed by gelu."""
+    """Compute a product, optionally followed by gelu."""
     import torch
 
     if packed:
@@ -310,7 +313,7 @@ def linear(x: Any, weight: Any, bias: Any, packed: bool, gelu: bool = False) -> 
 
 
 def attend(q: Any, k: Any, v: Any, bias: Any, gate: Any, ends: Any, is_padded: bool) -> Any:
-    """Attention with the bias of every pair of patches as a matrix for each clip and head."""
+    """Compute attention with the bias of every pair of patches as a matrix for each clip and head."""
     import torch
 
     mask = None
@@ -325,14 +328,14 @@ def attend(q: Any, k: Any, v: Any, bias: Any, gate: Any, ends: Any, is_padded: b
 
 
 def positional_kernel(weights: Mapping[str, Any]) -> tuple[Any, Any]:
-    """The kernel of the convolution for positions, and its bias."""
+    """Return the kernel of the positional convolution, and its bias."""
     direction = weights["encoder.pos_conv.0.weight_v"]
     size = direction.norm(dim=(0, 1), keepdim=True)
     return weights["encoder.pos_conv.0.weight_g"] * direction / size, weights["encoder.pos_conv.0.bias"]
 
 
 def distance_table(config: BeatsConfig, weights: Mapping[str, Any]) -> Any:
-    """The bias of each distance between two patches (head × distance); distances beyond the last share one bucket."""
+    """Return the bias of each distance between patches (head × distance); larger distances share the last bucket."""
     if not config.relative_position_embedding:
         return None
     table = weights["encoder.layers.0.self_attn.relative_attention_bias.weight"]
@@ -342,7 +345,7 @@ def distance_table(config: BeatsConfig, weights: Mapping[str, Any]) -> Any:
 
 
 def relative_buckets(distance: Any, n: int, most: int) -> Any:
-    """The bucket of each distance: one half of the buckets for each direction, exact near by, logarithmic far away."""
+    """Return the bucket of each distance: half of the buckets per direction, exact when near, logarithmic when far."""
     torch = need("torch", "torch")
     half, exact = n // 2, n // 4
     far = distance.abs()
@@ -352,7 +355,7 @@ def relative_buckets(distance: Any, n: int, most: int) -> Any:
 
 
 def product_type(precision: str) -> str:
-    """The type of the products in a precision.
+    """Return the type of the products in a precision.
 
     >>> product_type("tf32"), product_type("bfloat16")
     ('float32', 'bfloat16')
@@ -364,6 +367,6 @@ def product_type(precision: str) -> str:
 
 
 def _packs(torch: Any) -> bool:
-    """Whether this torch packs weights for oneDNN."""
+    """Return whether this torch packs weights for oneDNN."""
     has = hasattr(torch.ops.mkldnn, "_reorder_linear_weight") and hasattr(torch.ops.mkldnn, "_linear_pointwise")
     return bool(has and torch.backends.mkldnn.is_available())

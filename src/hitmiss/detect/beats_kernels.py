@@ -1,11 +1,13 @@
-"""Triton kernels of BEATs on a GPU; `beats_packed` calls them. This module alone imports triton, and is imported by need.
+"""Triton kernels of BEATs on a GPU, called by `beats_packed`. Only this module imports triton, and it is imported on
+use.
 
-Each kernel works on one row, or on one block of one clip, in an order that the clip alone decides: what else is in the pack
-changes no bit.
+Each kernel works on one row, or on one block of one clip, in an order that depends only on the clip: the other clips in
+the
+pack change no bit.
 """
 
 # mypy: ignore-errors
-# Triton compiles this text itself and knows no type hints but its own.
+# Triton compiles this text itself and accepts only its own type hints.
 
 import triton
 import triton.language as tl

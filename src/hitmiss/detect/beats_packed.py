@@ -1,19 +1,25 @@
-"""BEATs on a GPU: the patches of all clips of a batch lie one after the other, without padding, and go through as one.
+"""BEATs on a GPU: the patches of all clips of a batch are concatenated without padding and processed together.
 
-What is arranged, and what it rests on:
+The arrangement, and why it is valid:
 
-- A *pack* is a whole number of chunks of `CHUNK` patches; the patches behind the last clip are computed and thrown away. Every
-  product is done chunk by chunk, so it always has one shape and takes one algorithm. All else works on one row or within one
-  clip (`beats_kernels`). So the score of a clip does not depend, to the last bit, on the clips that it shares a batch with, and
-  nothing is ever compiled or tuned for a length. Packs come in few sizes, each of which is recorded as a CUDA graph.
-- Relative positions depend on the distance alone: the attention kernel reads a table of distances and multiplies by the gate
-  of its query. No matrix of patch × patch is formed.
-- The convolution for positions (kernel 128, 16 groups) runs in the frequency domain, in float32, in blocks of one length, so
-  that its weights are transformed once. Blocks that overlap give the convolution itself.
-- In float32 a product is three products of 16-bit halves on the tensor cores: a number is a float16 plus 1/2,048 of another,
-  which keeps 22 of its 24 bits; sums are in float32. (Ootomo and Yokota 2022 describe it.)
+- A *pack* is a whole number of chunks of `CHUNK` patches; the patches after the last clip are computed and discarded.
+Every
+  product is computed chunk by chunk, so it always has one shape and uses one algorithm. Everything else works on one
+  row or
+  within one clip (`beats_kernels`). So the score of a clip does not depend, to the last bit, on the other clips in its
+  batch, and nothing is compiled or tuned per length. Packs come in few sizes, each of which is recorded as a CUDA
+  graph.
+- Relative positions depend only on the distance: the attention kernel reads a table of distances and multiplies by the
+gate
+  of its query. No patch × patch matrix is formed.
+- The positional convolution (kernel 128, 16 groups) runs in the frequency domain, in float32, in blocks of one length,
+so
+  that its weights are transformed once. Overlapping blocks give exactly the convolution.
+- In float32 a product is three products of 16-bit halves on the tensor cores: a number is a float16 plus 1/2,048 of
+  another, which keeps 22 of its 24 bits; sums are in float32. (Ootomo and Yokota 2022 describe it.)
 
-The stream between layers, the norms, the average and what comes before the first layer stay in float32 in every precision.
+The stream between layers, the norms, the average and everything before the first layer stay in float32 in all
+precisions.
 """
 
 from __future__ import annotations
@@ -51,23 +57,23 @@ if TYPE_CHECKING:
 
 Ints = NDArray[np.int32]
 CHUNK: Final = 8192
-"""Patches in one product: enough to fill a large GPU, few enough that one clip alone does not take long."""
+"""Patches in one product: enough to fill a large GPU, few enough that a single clip does not take long."""
 PACK: Final = 4 * CHUNK
 """Patches in one pack, unless a single clip has more: 655 s of sound."""
 AT_ONCE: Final = 64
-"""Blocks that are transformed at once; and what numbers of blocks and clips are rounded up to."""
+"""Blocks that are transformed at once; numbers of blocks and clips are rounded up to a multiple of this."""
 MOST_GRAPHS: Final = 24
-"""Sizes of packs that are recorded as CUDA graphs."""
+"""Maximum number of pack sizes that are recorded as CUDA graphs."""
 HALVES: Final = 2048.0
-"""What the second half of a number is multiplied by, so that it is no subnormal."""
+"""The factor for the second half of a number, so that it is not subnormal."""
 SECTION: Final = 384
-"""Terms of a sum that the tensor cores add up before it is rounded properly: they cut off what does not fit."""
+"""Terms of a sum that the tensor cores add before proper rounding: they truncate what does not fit."""
 QUERIES: Final = 128
 HEAD_SIZES: Final = (16, 32, 64, 128)
 
 
 class Product(NamedTuple):
-    """The weights of a product as the precision takes them."""
+    """The weights of a product in the form that the precision uses."""
 
     weight: Any
     second: Any
@@ -89,7 +95,7 @@ class Layer(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """How large a pack is; each is rounded up, so that packs of all kinds come in few sizes."""
+    """The size of a pack; each number is rounded up, so that there are few distinct sizes."""
 
     patches: int
     queries: int
@@ -98,11 +104,11 @@ class Sizes(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Where the clips of a pack are: numbers of its patches, on the device."""
+    """Where the clips of a pack are: patch numbers, on the device."""
 
     sizes: Sizes
     starts: Any
-    """Where in the sound each row of patches begins; -1 behind the last clip."""
+    """Where in the sound each row of patches begins; -1 after the last clip."""
     clips: Any
     """First and last + 1 patch of each clip."""
     queries: Any
@@ -112,7 +118,7 @@ class Plan(NamedTuple):
 
 
 class Recorded(NamedTuple):
-    """The work on packs of one size as a CUDA graph: what it reads, and what it writes."""
+    """The work on packs of one size as a CUDA graph: its inputs and outputs."""
 
     graph: Any
     numbers: Any
@@ -142,7 +148,7 @@ class Packed:
         w = self._float
         self._table = distance_table(config, w)
         if self._table is not None and self.dtype != self.torch.float32:
-            self._table = self._table.half()  # numbers of two bytes are not copied ahead, which here is faster
+            self._table = self._table.half()  # two-byte numbers are not prefetched, which is faster here
         self._kernel, self._kernel_bias = positional_kernel(w)
         self._block = 2 * config.conv_pos
         self._spectrum = self._kernel_spectrum()
@@ -162,7 +168,7 @@ class Packed:
         self._recorded: dict[Sizes, Recorded] = {}
 
     def __call__(self, waves: Any, lengths: Sequence[int], keep: bool = False) -> tuple[Any, list[Any]]:
-        """Logits (clip × class) of clips (clip × sample), and with `keep` the average of each layer, the stream first."""
+        """Return logits (clip × class) of clips (clip × sample); with `keep` also each layer's average, stream first."""
         rows = [n_frames(length) // self.config.input_patch_size for length in lengths]
         flat, step = waves.reshape(-1), waves.shape[-1]
         found = [self._through(flat, rows[low:high], low * step, step, keep) for low, high in self.packs(rows)]
@@ -170,14 +176,14 @@ class Packed:
             found[0][i] if len(found) == 1 else self.torch.cat([f[i] for f in found]) for i in range(len(found[0]))
         ]
         last = layers[-1]
-        # In float64: the shape of this product depends on the number of clips, and its rounding must not be seen.
+        # In float64: the shape of this product depends on the number of clips, and its rounding must not be visible.
         logits = (
             (last.double() @ self._head[0] + self._head[1]).float() if self._head is not None else last[:, :1] * 0.0
         )
         return logits, layers if keep else []
 
     def packs(self, rows: Sequence[int]) -> Iterator[tuple[int, int]]:
-        """From which clip to which each pack goes."""
+        """Yield the first and last + 1 clip of each pack."""
         per_row, starts, full = self.per_row, [0], 0
         for at, row in enumerate(rows):
             if full and full + row * per_row > self.pack:
@@ -188,11 +194,11 @@ class Packed:
 
     @property
     def per_row(self) -> int:
-        """Patches beside each other: those of the same time."""
+        """The number of patches at the same time position."""
         return BINS // self.config.input_patch_size
 
     def plan(self, rows: Sequence[int], first: int, step: int) -> tuple[Sizes, NDArray[np.int64]]:
-        """Where the patches of clips lie, whose sounds begin at `first` and then every `step` samples; as one array."""
+        """Return, as one array, where the patches of clips lie; sounds begin at `first`, then every `step` samples."""
         size, per_row = self.config.input_patch_size * SHIFT, self.per_row
         counts = np.asarray(rows, dtype=np.int64)
         ends = np.cumsum(counts)
@@ -207,9 +213,9 @@ class Packed:
         return sizes, np.concatenate([a.reshape(-1) for a in (starts, *parted)])
 
     def _through(self, flat: Any, rows: Sequence[int], first: int, step: int, keep: bool) -> list[Any]:
-        """The averages over each clip of a pack; from its second time on, a size is replayed from a graph."""
+        """Return the averages over each clip of a pack; a size is replayed from a CUDA graph from its second use on."""
         sizes, numbers = self.plan(rows, first, step)
-        # Through pinned memory: a plain copy would wait until all that is under way there is done.
+        # Through pinned memory: a plain copy would wait for all pending work on the device.
         whole, on_gpu = self.torch.from_numpy(numbers), self.device.startswith("cuda")
         whole = whole.pin_memory() if on_gpu else whole
         fits = on_gpu and not keep and sizes.patches <= self.pack and flat.numel() <= self._sound_size
@@ -228,7 +234,7 @@ class Packed:
         return found
 
     def _record(self, sizes: Sizes, whole: Any) -> Recorded | None:
-        """A graph of the work on packs of one size, or None where it cannot be had. Other threads may use the device."""
+        """Record a graph of the work on packs of one size; None if it fails. Other threads may use the device."""
         torch = self.torch
         if self._sound is None:
             self._sound = torch.zeros(self._sound_size, dtype=torch.float32, device=self.device)
@@ -237,19 +243,19 @@ class Packed:
         try:
             with torch.cuda.graph(graph, pool=self._memory, capture_error_mode="thread_local"):
                 averages = self._run(self._sound, self._laid(sizes, held), keep=False)[0]
-        except RuntimeError:  # too little memory, or a step that cannot be recorded: the work is done step by step
+        except RuntimeError:  # too little memory, or a step that cannot be recorded: run step by step
             return None
         return Recorded(graph, held, averages)
 
     def _laid(self, sizes: Sizes, numbers: Any) -> Plan:
-        """The numbers of a plan, each to its place."""
+        """Split the numbers of a plan into its fields."""
         per = [sizes.patches // self.per_row, 3 * sizes.queries, 3 * sizes.blocks, 2 * sizes.clips]
         starts, queries, blocks, clips = numbers.split(per)
         small = self.torch.int32
         return Plan(sizes, starts, clips.to(small), queries.to(small), blocks.to(small))
 
     def _run(self, flat: Any, plan: Plan, keep: bool) -> list[Any]:
-        """The averages over each clip: of the last layer, or of all."""
+        """Return the averages over each clip: of the last layer, or of all."""
         config = self.config
         x = self._patches(flat, plan)
         around = self._around(x, plan)
@@ -266,7 +272,7 @@ class Packed:
         return kept if keep else [self._average(x, plan)]
 
     def _patches(self, flat: Any, plan: Plan) -> Any:
-        """Embedded patches (patch × width) in float32, chunk by chunk."""
+        """Return embedded patches (patch × width) in float32, computed chunk by chunk."""
         torch, config, size = self.torch, self.config, self.config.input_patch_size
         functional = torch.nn.functional
         window, filters = on_device(self.device, BINS)
@@ -293,7 +299,7 @@ class Packed:
             with exact_products(torch):
                 energies = power @ filters.T
             energies = energies.clamp_min_(FLOOR).log_().sub_(MEAN).div_(2 * DEVIATION)
-            # A convolution whose stride is its kernel is a product over patches that do not overlap.
+            # A convolution whose stride equals its kernel is a product over patches that do not overlap.
             flattened = energies.view(rows, size, self.per_row, size).transpose(1, 2).reshape(self.chunk, size * size)
             x = self._exactly(flattened, self._embed)
             x = functional.layer_norm(x, x.shape[1:], *self._norms[0])
@@ -301,7 +307,7 @@ class Packed:
         return out
 
     def _around(self, x: Any, plan: Plan) -> Any:
-        """The convolution for positions by overlapping blocks (overlap-save), without its bias."""
+        """Compute the positional convolution by overlapping blocks (overlap-save), without its bias."""
         torch, width = self.torch, self.config.encoder_embed_dim
         groups, kernel, block = self.config.conv_pos_groups, self.config.conv_pos, self._block
         around = torch.zeros_like(x)
@@ -332,7 +338,7 @@ class Packed:
     def _normed(
         self, x: Any, more: Any, bias: Any, norm: tuple[Any, Any], alpha: float, gelu: bool = False
     ) -> tuple[Any, Any]:
-        """The stream and what the next product takes."""
+        """Return the stream, and the input of the next product."""
         torch, (n, width) = self.torch, x.shape
         is_same = self.dtype == torch.float32 and not self.splits
         stream = torch.empty_like(x)
@@ -344,7 +350,7 @@ class Packed:
         return stream, ready
 
     def _made_ready(self, x: Any, splits: bool, bias: Any = None) -> Any:
-        """What the next product takes: of x + bias through gelu where there is a bias, else of x."""
+        """Return the input of the next product: gelu(x + bias) if there is a bias, else x."""
         (n, width), block = x.shape, min(1024, _power(x.shape[1]))
         ready = self._ready(n, width, splits)
         self.kernels.make_ready[(n, -(-width // block))](
@@ -363,7 +369,7 @@ class Packed:
         return out
 
     def _times(self, ready: Any, product: Product) -> Any:
-        """A product without its bias, chunk by chunk: each has the same shape, and so the same algorithm."""
+        """Compute a product without its bias, chunk by chunk: each has the same shape, and so the same algorithm."""
         kind = self.torch.float32 if product.second is not None else self.dtype
         out = self.torch.empty((len(ready), product.weight.shape[1]), dtype=kind, device=self.device)
         for low in range(0, len(ready), self.chunk):
@@ -375,7 +381,7 @@ class Packed:
         return out
 
     def _exactly(self, x: Any, product: Product) -> Any:
-        """A product of a chunk in float32 with its bias, whatever the precision of the layers is."""
+        """Compute a product of a chunk in float32 with its bias, whatever the precision of the layers."""
         return self._times(self._made_ready(x, splits=True), product).add_(product.bias)
 
     def _pair(self, name: str) -> tuple[Any, Any]:
@@ -409,7 +415,7 @@ class Packed:
         return Layer(mix, gates, offsets, scales, out, norms[0], inner, outer, norms[1])
 
     def _kernel_spectrum(self) -> Any:
-        """The kernel's transform, conjugated (torch's convolution is a correlation): group × frequency × in × out."""
+        """Return the kernel's conjugated FFT (torch's convolution is a correlation): group × frequency × in × out."""
         kernel, groups = self._kernel, self.config.conv_pos_groups
         spectrum = self.torch.fft.rfft(kernel.double(), n=self._block).conj()
         grouped = spectrum.view(groups, kernel.shape[0] // groups, kernel.shape[1], -1)
@@ -417,7 +423,7 @@ class Packed:
 
 
 def halves_product(torch: Any, ready: Any, product: Product, out: Any) -> None:
-    """The product of numbers in halves: first × first and 1/2,048 of the mixed ones; without a GPU in plain float32."""
+    """Multiply numbers in halves: first × first plus 1/2,048 of the mixed products; without a GPU in plain float32."""
     first = ready[:, : product.weight.shape[0]]
     if not ready.is_cuda:
         out[...] = first.float() @ product.weight.float() + ready.float() @ product.second.float() / HALVES
@@ -429,7 +435,7 @@ def halves_product(torch: Any, ready: Any, product: Product, out: Any) -> None:
 
 
 def parts(clips: Any, size: int) -> Any:
-    """Blocks of `size` patches of each clip: first and last + 1 patch of the clip, first of the block.
+    """Return blocks of `size` patches of each clip: first and last + 1 patch of the clip, first of the block.
 
     >>> parts(np.array([[0, 5], [5, 7]]), 4).tolist()
     [[0, 5, 0], [0, 5, 4], [5, 7, 5]]
@@ -441,7 +447,7 @@ def parts(clips: Any, size: int) -> Any:
 
 
 def reason_against(config: BeatsConfig, device: str) -> str | None:
-    """Why a network cannot run packed here; None where it can."""
+    """Return why a network cannot run packed here; None if it can."""
     size = config.encoder_embed_dim // config.encoder_attention_heads
     if not device.startswith("cuda"):
         return "packed clips are for a GPU"
@@ -455,15 +461,15 @@ def reason_against(config: BeatsConfig, device: str) -> str | None:
 
 
 def _multiple(n: int, of: int) -> int:
-    """The next multiple of a number."""
+    """Return the next multiple of a number."""
     return -(-n // of) * of
 
 
 def _power(n: int) -> int:
-    """The next power of two."""
+    """Return the next power of two."""
     return 1 << (n - 1).bit_length()
 
 
 def seconds_of(patches: int, per_row: int, patch: int) -> float:
-    """Seconds of sound that so many patches take."""
+    """Return the seconds of sound in a number of patches."""
     return patches / per_row * patch * SHIFT / SAMPLE_RATE

@@ -28,32 +28,32 @@ from hitmiss.io.manifest import Manifest
 from hitmiss.io.runs import Run, differences, replace_file
 
 # ----------------------------------------------------------------------
-# The book of a run that many processes work on: which items are whose, and whose fault it is when one dies.
+# The bookkeeping of a run that many processes work on: which process has which items, and which item caused a crash.
 #
-# A part is a few items that go to one process together. When a process dies, the part that it was at is a suspect: a
-# machine may have gone, or an item may kill whoever touches it. A suspect is tried again, alone with its process; one that
-# kills again is cut up, until single items are left, and an item that has killed three processes is given up. The parts
-# that only waited for the process go to others.
+# A part is a small group of items sent to one process. If a process dies, its current part is a suspect: a machine may
+# have failed, or an item may crash any process that handles it. A suspect is tried again, as the only part of its
+# process; if it crashes again it is split, down to single items, and an item that has crashed three processes is given
+# up. The parts that were only waiting for the process go to others.
 
 MOST: Final = 256
-"""Most items of a part: what is done again when a process dies."""
+"""Maximum items per part: the work that is repeated if a process dies."""
 ROUNDS: Final = 8
-"""Parts for each process at the least, so that all end at about the same time."""
+"""Minimum parts per process, so that all finish at about the same time."""
 PIECES: Final = 4
 PATIENCE: Final = 3
-"""An item that so many processes have died over is to blame."""
+"""An item is given up as the cause after this many processes have died on it."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """Positions of items, and how many processes have died over them."""
+    """Positions of items, and how many processes have died while working on them."""
 
     positions: tuple[int, ...]
     deaths: int = 0
 
 
 class Book:
-    """Hands out parts and takes back what dead processes had.
+    """Hands out parts, and takes back those of dead processes.
 
     >>> book = Book(iter(range(5)), 3)
     >>> first = book.next(is_idle=True); first.positions
@@ -74,11 +74,11 @@ class Book:
 
     @property
     def has_more(self) -> bool:
-        """Whether there is a part that nobody has."""
+        """Whether there is a part that no process has."""
         return self._fresh is not None or bool(self._suspects or self._waiting)
 
     def next(self, is_idle: bool) -> Part | None:
-        """A part for a process. Suspects go to idle ones only, so that what dies next tells who was to blame."""
+        """Return a part for a process. Suspects go only to idle ones, so that the next crash identifies the cause."""
         if is_idle and self._suspects:
             return self._suspects.popleft()
         if self._waiting:
@@ -87,7 +87,7 @@ class Book:
         return fresh
 
     def died(self, part: Part, waiting: Iterable[Part] = ()) -> tuple[int, ...]:
-        """A process died over a part, while others waited for it. Gives the positions that are given up."""
+        """Record that a process died on a part while others waited for it; return the positions that are given up."""
         self._waiting.extend(waiting)
         deaths = part.deaths + 1
         if len(part.positions) == 1 and deaths >= PATIENCE:
@@ -104,7 +104,7 @@ class Book:
 
 
 def part_size(n_items: int, n_processes: int) -> int:
-    """Items of a part.
+    """Return the number of items per part.
 
     >>> part_size(100, 2), part_size(1_000_000, 2), part_size(3, 2)
     (7, 256, 1)
@@ -118,21 +118,21 @@ def _pieces(positions: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
 
 
 # ----------------------------------------------------------------------
-# What a process of a cluster does: it opens the detector once, and then scores one part of the run after the other.
+# A process of a cluster opens the detector once, and then scores one part of the run after the other.
 #
-# It writes no file. What an item came to goes back to the process that owns the run, which alone writes the run store: so
-# the machines need to share the items and the model, and nothing else.
+# It writes no file. Results go back to the process that owns the run, which alone writes the run store. The machines
+# therefore only need access to the items and the model.
 
 Array = NDArray[Any]
 Ready = Sequence[Prepared | Failed]
 Tallying = Callable[[pl.DataFrame, Sequence[Mapping[str, Any]], Extraction], bytes]
-"""What makes a tally of the rows of a part, their records and the rule for scores (see `hitmiss.outofcore.at_once`)."""
+"""Makes a tally from the rows of a part, their records and the rule for scores (see `hitmiss.outofcore.at_once`)."""
 LAYERS = "layers"
 
 
 @dataclass(frozen=True)
 class About:
-    """What the owner of the run must know of a detector that is open elsewhere."""
+    """What the owner of the run must know about a detector that is open in another process."""
 
     name: str
     sample_rate: int | None
@@ -174,7 +174,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Scored:
-    """What came of a part: a record for each of its rows, in their order, where the time went, and its tally."""
+    """The result of a part: a record for each of its rows, in order, the timings, and its tally."""
 
     records: list[dict[str, Any]]
     clock: Clock
@@ -182,7 +182,7 @@ class Scored:
 
 
 class Sheet:
-    """Takes the place of a run where a loop has one part before it: it keeps the records instead of writing them."""
+    """Replaces the run for a loop over one part: it keeps the records instead of writing them."""
 
     is_done = False
     n_done = 0
@@ -193,28 +193,28 @@ class Sheet:
         self.records: dict[int, dict[str, Any]] = {}
 
     def todo(self, retry: bool = False) -> Iterator[int]:
-        """All of them."""
+        """Yield all positions."""
         del retry
         yield from range(len(self.items))
 
     def add(self, at: int, record: Mapping[str, Any]) -> None:
-        """Keep what came of an item."""
+        """Keep the result of an item."""
         self.records[at] = dict(record)
 
 
 class Carrier:
-    """Sends rows of layers along with the record."""
+    """Sends rows of layers together with the record."""
 
     def add(self, layers: Mapping[str, Array]) -> dict[str, Any]:
-        """The rows themselves, as float32."""
+        """Return the rows themselves, as float32."""
         return {LAYERS: {name: np.asarray(values, dtype=np.float32) for name, values in layers.items()}}
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no file is open."""
 
 
 class Scorer:
-    """The life of a process that scores. Errors that hitmiss raises on purpose are given back, not raised."""
+    """A process that scores. Errors that hitmiss raises on purpose are returned, not raised."""
 
     def __init__(self) -> None:
         self._detector: Detector | None = None
@@ -234,15 +234,15 @@ class Scorer:
         return found
 
     def score(self, work: Sent[Work], rows: pl.DataFrame, ready: Ready | Refusal | None = None) -> Scored | Refusal:
-        """Score the rows of a part; `ready` are its items, where another process has prepared them."""
+        """Score the rows of a part; `ready` are its items if another process has prepared them."""
         return attempted(lambda: self._score(work, rows, None if ready is None else accepted(ready)))
 
     def prepare(self, work: Sent[Work], row: Mapping[str, Any]) -> Prepared | Failed | Refusal:
-        """One item made ready, for a look at it."""
+        """Prepare one item, for inspection."""
         return attempted(lambda: self._begun(work).preparation(0, row))
 
     def outputs(self, work: Sent[Work], batch: Any) -> Array | Refusal:
-        """The raw outputs of a batch."""
+        """Return the raw outputs of a batch."""
 
         def answer() -> Array:
             detector = self._begun(work).detector
@@ -271,7 +271,7 @@ class Scorer:
         return self._tallying(rows, records, loop.extraction(width)) if self._tallying is not None and width else b""
 
     def _begun(self, sent: Sent[Work]) -> Loop:
-        """The loop, which is kept from part to part: it remembers how large a batch may be."""
+        """Return the loop, which is kept from part to part: it remembers the batch size that fits."""
         if self._loop is None:
             if self._detector is None:
                 raise EnvironmentFault("a process was given work before its detector was open")
@@ -285,7 +285,7 @@ class Scorer:
 
 
 def make_ready(work: Sent[Work], rows: pl.DataFrame) -> list[Prepared | Failed] | Refusal:
-    """The items of a part made ready, by a process that has no model."""
+    """Prepare the items of a part in a process without a model."""
 
     def prepare() -> list[Prepared | Failed]:
         preparation = work.open().preparation
@@ -295,22 +295,22 @@ def make_ready(work: Sent[Work], rows: pl.DataFrame) -> list[Prepared | Failed] 
 
 
 def _own(item: Prepared | Failed) -> Prepared | Failed:
-    """Clips that came through shared memory cannot be written to; a detector may want to."""
+    """Copy clips that came through shared memory: they are read-only, and a detector may write to them."""
     if isinstance(item, Failed):
         return item
     return replace(item, parts=[np.array(p) if isinstance(p, np.ndarray) else p for p in item.parts])
 
 
 # ----------------------------------------------------------------------
-# The loop of a run whose items are scored by the processes of a cluster: hand out parts, write what comes back.
+# The loop of a run whose items are scored by a cluster: distribute parts, write what comes back.
 #
-# The process that owns the run is the only one that writes it, an item at a time, so a run store from a cluster is that of
-# one process: it survives the owner's death, is resumed with or without a cluster, and holds no item twice.
+# Only the process that owns the run writes it, one item at a time, so the run store is like that of a single process:
+# it survives the owner's death, can be resumed with or without a cluster, and holds no item twice.
 
 TALLIES: Final = "tallies"
-"""The folder of a run with the tallies of its parts, where they were asked for."""
+"""The folder of a run with the tallies of its parts, if requested."""
 FUTILE: Final = 10
-"""So many deaths without a part done between them, and the run stops: it is not the items."""
+"""The run stops after this many deaths without a completed part in between: the items are not the cause."""
 
 
 class ClusterLoop(Loop):
@@ -334,7 +334,7 @@ class ClusterLoop(Loop):
         self._futile = 0
 
     def score_all(self) -> None:
-        """Score every item that nobody has scored."""
+        """Score every item that is not scored yet."""
         if not self.run.is_done or self.settings.retry:
             n_left = len(self.manifest) if self.settings.retry else len(self.manifest) - self.run.n_done
             try:
@@ -354,7 +354,7 @@ class ClusterLoop(Loop):
             self.report(self.clock)
 
     def _hand_out(self, book: Book) -> None:
-        """Give every process what it may have, the least busy first."""
+        """Give every process as many parts as it may have, the least busy first."""
         for depth in range(self.fleet.in_flight):
             for member in self.fleet.members:
                 part = book.next(is_idle=depth == 0) if member.takes and len(member.parts) == depth else None
@@ -362,14 +362,14 @@ class ClusterLoop(Loop):
                     self.fleet.give(member, part, self.manifest.frame[list(part.positions)])
 
     def _take(self, reference: Any, book: Book) -> None:
-        """Write what a process has sent, or find out what was to blame for its death."""
+        """Write what a process has sent, or find the cause of its death."""
         ray, member = need_ray(), self.fleet.owner_of(reference)
         try:
             result = accepted(ray.get(reference))
         except ray.exceptions.RayActorError as error:
             self._bury(member, book, error)
         except deaths(ray) as error:
-            self.fleet.deaths += 1  # one that decodes
+            self.fleet.deaths += 1  # a decoder process
             self._blame([member.parts.pop(reference)], book, error)
         else:
             if reference == member.opened:
@@ -378,7 +378,7 @@ class ClusterLoop(Loop):
                 self._write_down(member.parts.pop(reference), result)
 
     def _bury(self, member: Member, book: Book, error: BaseException) -> None:
-        """A process with a model died: what it had sent is good, and of the rest the first part was under way."""
+        """Handle the death of a process with a model: its sent results are valid; its next part was in progress."""
         self.fleet.replace(member)
         lost: list[Part] = []
         for reference, part in member.parts.items():
@@ -420,28 +420,28 @@ class ClusterLoop(Loop):
 
 
 def _why(error: BaseException) -> str:
-    """The reason in a few words; Ray's own fill a screen."""
+    """Return the reason in a few words; Ray's own messages are very long."""
     is_memory = "OutOfMemory" in type(error).__name__ or "low on memory" in str(error)
     return "out of memory" if is_memory else "killed, or a crash in native code"
 
 
 # ----------------------------------------------------------------------
-# A detector that is open in many processes of a Ray cluster: to the caller it is one detector, with a loop of its own.
+# A detector that is open in many processes of a Ray cluster: to the caller it is one detector, with its own loop.
 #
 #     with joined("auto") as cluster, Fleet(cluster, partial(open_detector, "model.onnx"), actors=2) as detector:
 #         run_detector(detector, manifest, Settings(), output="run", load=load)
 #
-# Plain actors, not Ray Data: what an actor was doing when it died is known here, so an item that kills its process can be
-# found and left out, as in one process; and results are in the run store as soon as they are made.
+# Plain actors are used, not Ray Data: it is then known what an actor was doing when it died, so an item that crashes
+# its process can be found and left out, as with one process; and results are in the run store as soon as they exist.
 
 IN_FLIGHT: Final = 2
-"""Parts before each process: the one under way and the next, so that it need not wait."""
+"""Pending parts per process: the current one and the next, so that it does not have to wait."""
 NEWS_SECONDS: Final = 20.0
 
 
 @dataclass(eq=False)
 class Member:
-    """A process of the fleet, and the parts that it has, by the references of their results."""
+    """A process of the fleet, and its parts, by the references of their results."""
 
     actor: Any
     opened: Any
@@ -450,14 +450,15 @@ class Member:
 
     @property
     def takes(self) -> bool:
-        """Whether it may have another part; a suspect is alone with its process."""
+        """Whether it may get another part; a suspect is the only part of its process."""
         return self.about is not None and not any(part.deaths for part in self.parts.values())
 
 
 class Fleet(Base):
-    """The detector, open in `actors` processes, `most` at most; `decoders` others prepare items where that is asked for.
+    """The detector, open in `actors` processes, `most` at most; `decoders` further processes prepare items if
+    requested.
 
-    `tallying`, where it is set, makes a tally of every part as soon as it is scored.
+    `tallying`, if set, makes a tally of every part as soon as it is scored.
     """
 
     loop_class = ClusterLoop
@@ -501,29 +502,29 @@ class Fleet(Base):
 
     @property
     def in_flight(self) -> int:
-        """Parts that a process has before it: enough for all who decode, and no more, so that memory is bounded."""
+        """The number of pending parts per process: enough for all decoders, but bounded, to limit the memory."""
         return max(IN_FLIGHT, 1 + -(-self.decoders // self.size))
 
     def begin(self, work: Work) -> None:
-        """Say what the parts are parts of."""
+        """Set what is common to all parts."""
         self._work = self._ray.put(Sent.of(work))
 
     def give(self, member: Member, part: Part, rows: pl.DataFrame) -> None:
-        """Send a part to a process, by way of one that decodes where there are such."""
+        """Send a part to a process, through a decoder if there are any."""
         ready = self._decode().remote(self._work, rows) if self.decoders else None
         member.parts[member.actor.score.remote(self._work, rows, ready)] = part
 
     def references(self) -> list[Any]:
-        """Everything that is waited for."""
+        """Return all pending references."""
         opening = [member.opened for member in self.members if member.about is None]
         return opening + [reference for member in self.members for reference in member.parts]
 
     def owner_of(self, reference: Any) -> Member:
-        """The process that a reference belongs to."""
+        """Return the process that a reference belongs to."""
         return next(m for m in self.members if reference in m.parts or reference == m.opened)
 
     def admit(self, member: Member, about: About) -> None:
-        """A process has opened the detector; it must be the detector that the others have."""
+        """Accept a process that has opened the detector; it must be the same detector as the others have."""
         member.about = about
         if self._about is None:
             self._about = about
@@ -538,30 +539,30 @@ class Fleet(Base):
             )
 
     def replace(self, member: Member) -> None:
-        """A process is gone: hire another. It is not dismissed: that would ask the head, which may be gone with it."""
+        """Replace a dead process, without dismissing it: that would contact the head node, which may be gone too."""
         self.deaths += 1
         self.cluster.reach()
         self.members[self.members.index(member)] = self._hire()
 
     def prepare_one(self, row: Mapping[str, Any]) -> Any:
-        """One item made ready somewhere on the cluster."""
+        """Prepare one item somewhere on the cluster."""
         return self._asked("prepare", row)
 
     def outputs(self, batch: Batch) -> Any:
-        """The outputs of one batch, from any of the processes."""
+        """Return the outputs of one batch, from any of the processes."""
         return self._asked("outputs", batch)
 
     def prepare(self, batch: Batch) -> Batch:
-        """As it is: the process that has the model prepares it."""
+        """Return the batch unchanged: the process that has the model prepares it."""
         return batch
 
     def close(self) -> None:
-        """Send everybody home."""
+        """Stop all processes."""
         for member in self.members:
             self._dismiss(member)
 
     def _hire(self) -> Member:
-        # Ray would start a dead actor again by itself; we do, so that the blame can be settled first.
+        # Ray could restart a dead actor by itself; this is done here instead, so that the cause can be found first.
         actor = self._ray.remote(Scorer).options(max_restarts=0, max_task_retries=0, **self._needs).remote()
         return Member(actor, actor.open.remote(self._opening))
 
@@ -574,7 +575,7 @@ class Fleet(Base):
         return self._ray.remote(make_ready).options(num_cpus=int(has_room), max_retries=0)
 
     def _asked(self, method: str, given: Any) -> Any:
-        """What any of the processes answers; one that dies over the question is not asked again."""
+        """Return the answer of any of the processes; one that dies on the question is not asked again."""
         actor = next((member.actor for member in self.members if member.about is not None), None)
         if actor is None:
             raise EnvironmentFault("no process of the cluster has the detector open")
@@ -604,14 +605,14 @@ class Fleet(Base):
             ) from None
 
     def words(self) -> str:
-        """What to say about the work afterwards."""
+        """Return a summary of the work, to be reported afterwards."""
         hosts = {member.about.host for member in self.members if member.about is not None}
         words = f"scored by {self.size} process{'es' * (self.size > 1)} on {len(hosts)} machine{'s' * (len(hosts) > 1)}"
         return words + (f"; {self.deaths} died, and others did their work" if self.deaths else "")
 
 
 def needs(cluster: Cluster, actors: int | None, decoders: int, device: str) -> dict[str, float]:
-    """How many processes there are, and what each asks of the cluster: a GPU where there are any, else its share of the CPUs.
+    """Return the number of processes and the resources of each: a GPU if there are any, else its share of the CPUs.
 
     >>> needs(Cluster("auto", cpus=8, gpus=0, machines=1), None, 0, "auto")
     {'actors': 8, 'num_cpus': 1, 'num_gpus': 0}
@@ -631,6 +632,6 @@ def needs(cluster: Cluster, actors: int | None, decoders: int, device: str) -> d
 
 
 def last_line(error: BaseException) -> str:
-    """What an error of Ray says in the end, after its traceback."""
+    """Return the last line of a Ray error, after its traceback."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1] if lines else type(error).__name__

@@ -1,4 +1,4 @@
-"""What a detector is, how one is named on a command line, and what its outputs are."""
+"""What a detector is, how it is named on a command line, and what its outputs are."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from hitmiss.detect.outputs import OutputKind, pick_raw
 from hitmiss.detect.pinning import code_digest, source_digest
 
 # ----------------------------------------------------------------------
-# What a detector is, and how one is named on a command line.
+# What a detector is, and how it is named on a command line.
 #
-# A detector takes a batch and gives outputs; `extract` makes scores of them. Anything with `name`, `sample_rate` and
-# `outputs` is one. `Base` has the defaults of everything else that the loop may ask:
+# A detector takes a batch and returns outputs; `extract` turns them into scores. Any object with `name`, `sample_rate`
+# and `outputs` is a detector. `Base` has defaults for everything else that the loop may use:
 #
-#     ragged        whether clips of different lengths may share a batch without one changing another's outputs
-#     labels        the classes that its columns stand for, where the model says so
-#     max_batch     the most clips that it takes at once
-#     is_async      whether `launch` returns before the model is done, and `collect` waits: the next batch is then under way
-#     identity      what pins it in the configuration of a run: a resumed run refuses another
-#     prepare       moves a batch to where the model wants it; runs beside the model, in another thread
+#     ragged        whether clips of different lengths may share a batch without affecting each other's outputs
+#     labels        the classes of its columns, if the model names them
+#     max_batch     the maximum number of clips per batch
+#     is_async      whether `launch` returns before the model is done and `collect` waits, so that batches overlap
+#     identity      what pins it in the configuration of a run: a run cannot be resumed with another detector
+#     prepare       moves a batch to where the model needs it; runs in another thread, in parallel with the model
 #     with_layers   outputs and pooled hidden layers, for `hitmiss probe`
-#     loop_class    what drives it over a run, where that is not the loop of one process (see `fleet`)
+#     loop_class    the loop that runs it, if not the loop of one process (see `Fleet`)
 
 Array = NDArray[Any]
 Batch = Any
@@ -45,7 +45,7 @@ Batch = Any
 
 @dataclass(frozen=True)
 class Opening:
-    """What a caller says about a detector besides its text; an opener takes what its model knows of."""
+    """The caller's options for a detector besides its text; an opener uses those that apply to its model."""
 
     weights: str | Path | None = None
     device: str = "auto"
@@ -61,7 +61,7 @@ class Opening:
         return {"device": self.device, "precision": self.precision, "layers": self.layers}
 
     def refuse(self, what: str, *options: str) -> None:
-        """Stop where the caller gave an option that this kind of detector has no use for: none is ignored in silence."""
+        """Stop if the caller gave an option that does not apply to this kind of detector: none is silently ignored."""
         flags = {"weights": "--weights", "layers": "--embed", "precision": "--precision", "compiled": "--compile"}
         given = {"weights": self.weights is not None, "layers": bool(self.layers), "compiled": self.compiled}
         given["precision"] = self.precision not in ("auto", "float32")
@@ -71,31 +71,31 @@ class Opening:
 
 
 def opener_of(text: str) -> str | None:
-    """The registered kind that opens a text, by its prefix or its ending; None for an object of the user's."""
+    """Return the registered kind that opens a text, by its prefix or its suffix; None for a user's own object."""
     known, kind = all_of("detector"), text.partition(":")[0]
     return kind if ":" in text and kind in known else ending if (ending := Path(text).suffix) in known else None
 
 
 def _kinds() -> str:
-    """How a detector may be written."""
+    """Return the ways to write a detector."""
     known = [f"model{name}" if name.startswith(".") else f"{name}:…" for name in all_of("detector")]
     return ", ".join(["module:name", "file.py:name", *known])
 
 
 @runtime_checkable
 class Detector(Protocol):
-    """A batch in, outputs out: one row a clip, one column a class (or a single one)."""
+    """Takes a batch and returns outputs: one row per clip, one column per class (or a single column)."""
 
     name: str
     sample_rate: int | None
 
     def outputs(self, batch: Batch) -> Array:
-        """The raw outputs of the model, one row a clip."""
+        """Return the raw outputs of the model, one row per clip."""
         ...
 
 
 class Base:
-    """The defaults of what a detector may be asked."""
+    """The defaults of the detector interface."""
 
     name: str = "detector"
     sample_rate: int | None = None
@@ -108,15 +108,15 @@ class Base:
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """What pins the detector; it must hold everything that could change a score."""
+        """What pins the detector; it must include everything that could change a score."""
         return {"name": self.name}
 
     def prepare(self, batch: Batch) -> Batch:
-        """A batch as `outputs` likes it best."""
+        """Return a batch in the form that `outputs` prefers."""
         return batch
 
     def outputs(self, batch: Batch) -> Array:
-        """The raw outputs of the model, one row a clip."""
+        """Return the raw outputs of the model, one row per clip."""
         raise NotImplementedError(f"{type(self).__name__} must give outputs for {len(batch)} clips")
 
     def launch(self, batch: Batch) -> Any:
@@ -124,28 +124,28 @@ class Base:
         return self.outputs(batch)
 
     def collect(self, launched: Any) -> Array:
-        """The raw outputs of a batch that was launched."""
+        """Return the raw outputs of a batch that was launched."""
         return np.asarray(launched)
 
     def with_layers(self, batch: Batch) -> tuple[Array, dict[str, Array]]:
-        """The outputs, and each layer asked for as clip × dimension."""
+        """Return the outputs, and each requested layer as clip × dimension."""
         del batch
         raise UsageError(f"{self.name} has no layers to take embeddings from; a torch or ONNX model has")
 
     def in_float32(self) -> Detector | None:
-        """The same detector in float32, where it works in less; what the rounding changes is measured with it."""
+        """Return the same detector in float32, if it uses a lower precision; used to measure the effect of rounding."""
         return None
 
     def is_out_of_memory(self, error: BaseException) -> bool:
-        """Whether an error says that the batch was too large."""
+        """Return whether an error means that the batch was too large."""
         return isinstance(error, MemoryError)
 
     def close(self) -> None:
-        """Give back what the detector holds."""
+        """Release the detector's resources."""
 
 
 class CallableDetector(Base):
-    """Any function from a batch to outputs.
+    """Wraps any function from a batch to outputs.
 
     >>> detector = CallableDetector(lambda batch: batch.mean(axis=1))
     >>> detector.outputs(np.array([[1.0, 3.0], [0.0, 0.0]])).tolist()
@@ -162,11 +162,11 @@ class CallableDetector(Base):
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """The function's name and the hash of the file that it stands in."""
+        """The function's name and the hash of the file that defines it."""
         return {"name": self.name, "source": source_digest(self.function)}
 
     def outputs(self, batch: Batch) -> Array:
-        """What the function gives."""
+        """Return the result of the function."""
         return np.asarray(self.function(batch))
 
 
@@ -191,17 +191,17 @@ class EstimatorDetector(Base):
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """Its class and settings; fitted numbers are pinned by what built it."""
+        """Its class and settings; its fitted parameters are pinned by the code that built it."""
         built = {"source": self.source} if self.source is not None else {}
         return {"name": self.name, "estimator": repr(self.estimator), "method": self.method, **built}
 
     def outputs(self, batch: Batch) -> Array:
-        """What the estimator says about each row of the batch."""
+        """Return the estimator's output for each row of the batch."""
         return np.asarray(getattr(self.estimator, str(self.method))(np.asarray(batch)))
 
 
 def as_detector(thing: Any, **settings: Any) -> Detector:
-    """A detector from whatever the caller has: a detector, a torch module, an estimator, or a function.
+    """Return a detector made from a detector, a torch module, an estimator, or a function.
 
     >>> as_detector(len).name
     'len'
@@ -230,10 +230,11 @@ def open_detector(
     layers: Sequence[str] = (),
     compiled: bool = False,
 ) -> Detector:
-    """A detector from its text: `model.onnx`, `module:name`, `file.py:name`, `beats:checkpoint.pt`, `hf-audio:folder`, ….
+    """Open a detector: `model.onnx`, `module:name`, `file.py:name`, `beats:checkpoint.pt`, `hf-audio:folder`, ….
 
-    A name that stands for a function without required parameters is a factory: it is called, with `weights` loaded into
-    the torch module that it gives.
+    A name that refers to a function without required parameters is a factory: it is called, and `weights` are loaded
+    into
+    the torch module that it returns.
     """
     how = Opening(weights, device, precision, sample_rate, tuple(layers), compiled)
     kind = opener_of(text)
@@ -294,7 +295,7 @@ def _from_name(text: str, how: Opening) -> Detector:
 
 
 def _pinned(detector: Detector, text: str) -> Detector:
-    """A detector that also stands for the code that built it: a fitted estimator says nothing of its numbers."""
+    """Add the hash of the code that built a detector: a fitted estimator does not expose its parameters."""
     place = text.rpartition(":")[0]
     file = place if place.endswith(".py") else getattr(sys.modules.get(place), "__file__", None)
     if isinstance(detector, EstimatorDetector) and file is not None and Path(file).is_file():
@@ -303,7 +304,7 @@ def _pinned(detector: Detector, text: str) -> Detector:
 
 
 def find_object(text: str) -> Any:
-    """The object that `module:name` or `path/to/file.py:name` stands for. Its code is run: it is the user's own.
+    """Return the object that `module:name` or `path/to/file.py:name` names. This runs the user's own code.
 
     >>> find_object("math:sqrt")(9.0)
     3.0
@@ -324,7 +325,7 @@ def find_object(text: str) -> Any:
 def _module_of(place: str) -> Any:
     if place.endswith(".py"):
         return _loaded_file(Path(place))
-    _add_to_path(Path.cwd())  # as `python -m` does, so that a file beside the user is found
+    _add_to_path(Path.cwd())  # as `python -m` does, so that a file in the current folder is found
     try:
         return importlib.import_module(place)
     except ModuleNotFoundError as error:
@@ -332,11 +333,11 @@ def _module_of(place: str) -> Any:
 
 
 _BESIDE: Final[dict[Path, dict[str, ModuleType]]] = {}
-"""By folder of a user's file: the modules beside it that it imported. Two folders may each have a `models.py`."""
+"""For each folder of a user's file, the modules beside it that it imported. Two folders may each have a `models.py`."""
 
 
 def _loaded_file(path: Path) -> Any:
-    """The module of a user's file. What lies in its own folder is its own: not what another file imported by that name."""
+    """Load the module of a user's file. Modules in its folder are its own, even if another file uses their names."""
     full = path.resolve()
     name = f"hitmiss_user_{hashlib.sha256(str(full).encode()).hexdigest()[:8]}_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
@@ -349,7 +350,7 @@ def _loaded_file(path: Path) -> Any:
     sys.modules.update(_BESIDE.get(full.parent, {}))
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    # As `python file.py` does: what lies beside the file can be imported, before all else; and what lies where the user is.
+    # As `python file.py` does: modules beside the file can be imported first, then those in the current folder.
     _add_to_path(Path.cwd())
     _add_to_path(full.parent)
     before = set(sys.modules)
@@ -367,9 +368,9 @@ def _loaded_file(path: Path) -> Any:
 
 
 def _is_beside(module: ModuleType, file: Path) -> bool:
-    """Whether a module lies in the folder of a file, and is no installed package there."""
+    """Return whether a module is in the folder of a file, and is not an installed package there."""
     spec = getattr(module, "__spec__", None)
-    if not isinstance(spec, ModuleSpec):  # some packages put objects of other kinds among the modules
+    if not isinstance(spec, ModuleSpec):  # some packages put other kinds of objects among the modules
         return False
     found = [Path(place).resolve() for place in (spec.origin, *(spec.submodule_search_locations or ())) if place]
     return any(
@@ -379,14 +380,14 @@ def _is_beside(module: ModuleType, file: Path) -> bool:
 
 
 def _add_to_path(folder: Path) -> None:
-    """Put a folder first among those that modules are looked for in."""
+    """Put a folder first in the module search path."""
     if str(folder) in sys.path:
         sys.path.remove(str(folder))
     sys.path.insert(0, str(folder))
 
 
 def need(package: str, extra: str) -> Any:
-    """A package of an extra, or an error that says how to get it. Nothing heavy is imported before it is used.
+    """Import a package of an extra, or raise an error that says how to install it. Heavy packages load only on use.
 
     >>> need("json", "torch").__name__
     'json'
@@ -424,11 +425,13 @@ for _name, _opener in _OPENERS.items():
 
 
 # ----------------------------------------------------------------------
-# What a torch module's outputs are, read from the steps that made them: logits, or what a sigmoid or softmax made of logits.
+# The kind of a torch module's outputs, derived from the operations that made them: logits, or probabilities from a
+# sigmoid or softmax.
 #
-# One clip is sent through the module while every torch function that it calls is noted. From the output the steps are followed
-# back: through changes of shape, to a sigmoid or softmax (its input is the logits, and is used instead: it does not saturate),
-# or to a product or convolution (the output is logits). Values play no part: five logits in 0..1 are still logits.
+# One clip is sent through the module while every torch function call is recorded. From the output the calls are traced
+# back: through changes of shape, to a sigmoid or softmax (its input, the logits, is used instead because it does not
+# saturate), or to a product or convolution (the output is logits). Values are not used: five logits that happen to lie
+# in 0..1 are still logits.
 
 SIGMOIDS: Final = ("sigmoid", "sigmoid_", "expit")
 SOFTMAXES: Final = ("softmax", "_softmax", "softmax_")
@@ -440,13 +443,13 @@ SHAPES: Final = (
     "squeeze", "unsqueeze", "view", "reshape", "flatten", "unflatten", "contiguous", "float", "double", "to", "detach",
     "clone", "permute", "transpose", "type",
 )  # fmt: skip
-"""Steps that leave every number as it is: what is done after a sigmoid can be done to its input."""
+"""Steps that keep every value unchanged: what is done after a sigmoid can also be done to its input."""
 DEEPEST: Final = 40
 
 
 @dataclass
 class Step:
-    """A call: its name, the function, what it was given, and which of the tensors given came from which call."""
+    """A call: its name, the function, its arguments, and which argument tensors came from which call."""
 
     name: str
     function: Callable[..., Any]
@@ -457,27 +460,27 @@ class Step:
 
 @dataclass
 class Trace:
-    """The calls of one forward pass, by what they made."""
+    """The calls of one forward pass, by their results."""
 
     steps: dict[int, Step] = field(default_factory=dict)
 
     def note(
         self, function: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any], made: Any
     ) -> None:
-        """Keep a call; the tensors are held, so that no other gets their identity."""
+        """Keep a call; the tensors are held, so that no other object gets their identity."""
         if hasattr(made, "detach"):
             name = getattr(function, "__name__", "")
             self.steps[id(made)] = Step(name, function, arguments, keywords, made)
 
     def kind(self, output: Any) -> OutputKind:
-        """What the output is; `auto` where the steps do not tell."""
+        """Return the kind of the output; `auto` if the calls do not show it."""
         found = self._ends(output, 0)
         if found == {"logit"}:
             return "logit"
         return "probability" if self._activation(output) is not None else "auto"
 
     def logits(self, output: Any) -> Any | None:
-        """The input of the sigmoid or softmax that the output came from, in the output's shape; None where there is none."""
+        """Return the input of the sigmoid or softmax behind the output, in the output's shape, if there is one."""
         step = self.steps.get(id(output))
         if step is None or (not step.arguments and "input" not in step.keywords):
             return None
@@ -490,7 +493,7 @@ class Trace:
         return None if inner is None else step.function(inner, *step.arguments[1:], **step.keywords)
 
     def activation(self, output: Any) -> str | None:
-        """`sigmoid` or `softmax`, where that is what made the output."""
+        """Return `sigmoid` or `softmax` if one of them made the output."""
         return self._activation(output)
 
     def _activation(self, output: Any) -> str | None:
@@ -505,7 +508,7 @@ class Trace:
         return self._activation(source) if step.name in (*SHAPES, "__getitem__", "select") else None
 
     def _ends(self, value: Any, depth: int) -> set[str]:
-        """Where the steps that made a value begin: `logit` at products, another word at activations, nothing at constants."""
+        """Return the origins of a value: `logit` for products, another word for activations, nothing for constants."""
         step = self.steps.get(id(value))
         if step is None or depth > DEEPEST:
             return {"unknown"} if depth > DEEPEST or depth == 0 else set()
@@ -519,7 +522,7 @@ class Trace:
 
 
 def traced(call: Callable[[], Any]) -> tuple[Any, Trace]:
-    """What a call gives, and the torch functions that it called."""
+    """Return the result of a call, and the torch functions that it called."""
     torch = need("torch", "torch")
     trace = Trace()
 
@@ -534,9 +537,10 @@ def traced(call: Callable[[], Any]) -> tuple[Any, Trace]:
 
 
 class Settled:
-    """A torch module that gives logits wherever its last step lets it; `kind` says what it gives, after its first batch.
+    """A torch module that returns logits if its last step allows it; `kind` is the kind of output, after its first
+    batch.
 
-    `activation` is the sigmoid or softmax that was taken off, or None.
+    `activation` is the sigmoid or softmax that was removed, or None.
     """
 
     def __init__(self, module: Any, kind: OutputKind = "auto") -> None:
@@ -546,7 +550,7 @@ class Settled:
         self._takes_logits = False
 
     def __call__(self, batch: Any) -> Any:
-        """What the module gives for a batch: logits where its last step is a sigmoid or softmax."""
+        """Return the module's output for a batch: logits if its last step is a sigmoid or softmax."""
         if not self._has_looked:
             self.look(batch[:1])
         if not self._takes_logits:
@@ -560,7 +564,7 @@ class Settled:
         return logits
 
     def look(self, one: Any) -> None:
-        """Settle what the outputs are, by one item."""
+        """Decide the kind of outputs from one item."""
         torch = need("torch", "torch")
         with torch.no_grad():
             raw, trace = traced(lambda: self.module(one))

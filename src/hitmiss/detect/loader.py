@@ -1,4 +1,4 @@
-"""Items to batches: loaded, transformed, brought to length, cut into windows, in one process or several."""
+"""From items to batches: load, transform, fit to length, cut into windows, in one process or several."""
 
 from __future__ import annotations
 
@@ -27,24 +27,25 @@ from hitmiss.detect.pinning import file_digest
 from hitmiss.io.manifest import Manifest, inside
 
 # ----------------------------------------------------------------------
-# Items to clips: loaded, transformed, brought to length and cut into windows; in this process or in several.
+# From items to clips: load, transform, fit to length and cut into windows, in this process or in several.
 #
-# A file that cannot be read becomes a `Failed` and the run goes on; so does one that kills the process that reads it.
+# A file that cannot be read becomes a `Failed` and the run continues; so does a file that crashes the process reading
+# it.
 
 Row = Mapping[str, Any]
 Array = NDArray[Any]
 T = TypeVar("T")
 IN_FLIGHT: Final = 4
-"""Tasks that a worker has before it, so that it need not wait for the next."""
+"""Pending tasks per worker, so that it does not have to wait for the next."""
 SLOT: Final = 2**23
-"""Bytes for the clip of one task in the memory that is shared with a worker: two minutes at 16 kHz."""
+"""Bytes for the clip of one task in the memory shared with a worker: two minutes at 16 kHz."""
 SMALL: Final = 8192
-"""A larger task is sent to an idle worker only: one that is busy may itself be waiting for us to read."""
+"""A larger task is sent only to an idle worker: a busy one may be waiting for the parent to read (a deadlock)."""
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """An item ready for the model: its clip, or its windows, and how long that took."""
+    """An item ready for the model: its clip or its windows, and how long the preparation took."""
 
     at: int
     parts: list[Any]
@@ -52,11 +53,11 @@ class Prepared:
     decode: float
     augment: float
     pin: str = ""
-    """The file that it was made of, by content (see `file_pin`); empty where it was none."""
+    """The content of the source file (see `file_pin`); empty if there is no file."""
 
 
 class Loaded(NamedTuple):
-    """A clip of which the first part alone was loaded, and how long it is as a whole."""
+    """A clip of which only the first part was loaded, and its full length."""
 
     clip: Any
     length: int
@@ -64,22 +65,24 @@ class Loaded(NamedTuple):
 
 @dataclass(frozen=True)
 class Failed:
-    """An item that could not be made ready, and why."""
+    """An item that could not be prepared, and why."""
 
     at: int
     reason: str
 
 
 Prepare = Callable[[int, Row], Prepared | Failed]
-"""What makes an item ready: a `Preparation`, or something that has one done elsewhere."""
+"""Prepares an item: a `Preparation`, or an object that has it done elsewhere."""
 
 
 @dataclass(frozen=True)
 class Preparation:
-    """What is done to an item before the model sees it. For worker processes its parts must be importable functions.
+    """What is done to an item before it goes to the model. With worker processes, its parts must be importable
+    functions.
 
-    `load(row)` gives the clip; `transform(clip, row)` a changed one; `fit(clip)` one of the right length; `windows(clip)`
-    several. A loader that reads files has a method `pin(row)` that says by what content (see `file_pin`).
+    `load(row)` returns the clip; `transform(clip, row)` a changed one; `fit(clip)` one of the right length;
+    `windows(clip)`
+    several. A loader that reads files has a method `pin(row)` that identifies the content (see `file_pin`).
     """
 
     load: Callable[[Row], Any]
@@ -88,7 +91,7 @@ class Preparation:
     windows: Callable[[Any], Any] | None = None
 
     def __call__(self, at: int, row: Row) -> Prepared | Failed:
-        """One item made ready; what is wrong with it is told, save what is wrong with the machine."""
+        """Prepare one item; faults of the item are recorded, faults of the machine are raised."""
         start = time.perf_counter()
         try:
             clip = self.load(row)
@@ -108,7 +111,7 @@ class Preparation:
 
 
 def reason(error: BaseException) -> str:
-    """An error as one line of a record."""
+    """Return an error as one line for a record."""
     text = " ".join(str(error).split()) or type(error).__name__
     known = isinstance(error, ValueError | OSError)
     return (text if known else f"{type(error).__name__}: {text}")[:500]
@@ -120,9 +123,10 @@ def feed(
     workers: int,
     buffer: Callable[[int], Array] | None = None,
 ) -> Iterator[Prepared | Failed]:
-    """Every task made ready: in order in this process, or as they come from `workers` others.
+    """Prepare every task: in order in this process, or in order of completion from `workers` other processes.
 
-    `buffer(n_bytes)` gives memory for a clip that comes from a worker, where the detector has a kind that it likes best.
+    `buffer(n_bytes)` returns memory for a clip that comes from a worker, if the detector prefers a special kind of
+    memory.
     """
     if workers <= 0:
         yield from (preparation(at, row) for at, row in tasks)
@@ -136,7 +140,7 @@ def feed(
 
 @dataclass
 class Worker:
-    """A process, the pipe to it, and the tasks that it has."""
+    """A process, the pipe to it, and its pending tasks."""
 
     process: Any
     pipe: Connection
@@ -159,7 +163,7 @@ class Crew:
         self._workers = [self._hire() for _ in range(n)]
 
     def work(self, tasks: Iterator[tuple[int, Row]]) -> Iterator[Prepared | Failed]:
-        """Hand out tasks and give back what comes, until all are done."""
+        """Distribute tasks and yield results as they arrive, until all are done."""
         again: deque[tuple[int, Row]] = deque()
         source = iter(tasks)
         while True:
@@ -181,7 +185,7 @@ class Crew:
                 yield result
 
     def close(self) -> None:
-        """Send everybody home."""
+        """Stop all workers."""
         for worker in self._workers:
             worker.pipe.close()
         for worker in self._workers:
@@ -202,7 +206,7 @@ class Crew:
         return Worker(process, ours, desk)
 
     def _replace(self, worker: Worker, again: deque[tuple[int, Row]]) -> Failed:
-        """A worker died: the task that it had is to blame, the others are for somebody else."""
+        """Replace a dead worker: its current task is recorded as the cause, its other tasks go to other workers."""
         worker.process.join()
         worker.pipe.close()
         if worker.desk is not None:
@@ -226,16 +230,16 @@ def _fill(worker: Worker, again: deque[tuple[int, Row]], source: Iterator[tuple[
         worker.tasks.append(task)
         try:
             worker.pipe.send_bytes(message)
-        except OSError:  # it is dead; the tasks are taken from it when its pipe is read
+        except OSError:  # it is dead; its tasks are taken back when its pipe is read
             return
 
 
 def _serve(pipe: Connection, pickled: bytes, place: str | None) -> None:
-    """The life of a worker: a task in, a clip out, until the pipe is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is told, and closes the pipe
+    """Run a worker: receive a task, send a clip, until the pipe is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent receives the signal, and closes the pipe
     try:
         desk = Desk.open(place) if place is not None else None
-        preparation: Prepare = pickle.loads(pickled)  # our own bytes
+        preparation: Prepare = pickle.loads(pickled)  # these bytes are our own
         for turn in count():
             at, row = pickle.loads(pipe.recv_bytes())
             try:
@@ -247,7 +251,7 @@ def _serve(pipe: Connection, pickled: bytes, place: str | None) -> None:
 
 
 def _send(pipe: Connection, result: Prepared | Failed, desk: Desk | None, slot: int) -> None:
-    """Arrays are laid on the desk, in the slot of this turn; what is too large for it goes through the pipe."""
+    """Send a result: arrays through shared memory, in this turn's slot, or through the pipe if they are too large."""
     arrays = (
         []
         if isinstance(result, Failed)
@@ -271,10 +275,10 @@ def _receive(pipe: Connection, desk: Desk | None, buffer: Callable[[int], Array]
 
 
 class Desk:
-    """Memory that a worker and its parent share: clips are laid on it and copied off, which is cheaper than a pipe.
+    """Memory shared by a worker and its parent: clips are copied in and out, which is cheaper than a pipe.
 
-    It has as many slots as a worker may have tasks before it. A worker gets a task only after an earlier result was
-    taken, so the slot of its turn is free: nothing has to be said about that.
+    It has as many slots as a worker may have pending tasks. A worker gets a new task only after an earlier result was
+    read, so the slot of its turn is always free and no further synchronisation is needed.
     """
 
     def __init__(self, fd: int, place: str) -> None:
@@ -283,7 +287,7 @@ class Desk:
 
     @classmethod
     def make(cls) -> Desk | None:
-        """A new one, or None where the system has no such memory."""
+        """Make a new one; return None if the system has no such memory."""
         if not hasattr(os, "memfd_create"):
             return None
         fd = os.memfd_create("hitmiss")
@@ -292,11 +296,11 @@ class Desk:
 
     @classmethod
     def open(cls, place: str) -> Desk:
-        """The parent's, seen from the worker."""
+        """Open the parent's memory in the worker."""
         return cls(os.open(place, os.O_RDWR), place)
 
     def lay(self, slot: int, arrays: Sequence[Array]) -> list[tuple[tuple[int, ...], str]]:
-        """Put arrays into a slot; their shapes and types."""
+        """Put arrays into a slot; return their shapes and types."""
         start = slot * SLOT
         for array in arrays:
             np.frombuffer(self._memory, array.dtype, array.size, start)[...] = array.reshape(-1)
@@ -306,7 +310,7 @@ class Desk:
     def take(
         self, slot: int, forms: Sequence[tuple[tuple[int, ...], str]], buffer: Callable[[int], Array] | None = None
     ) -> list[Array]:
-        """Copies of the arrays in a slot: the one copy that the parent makes before a clip goes to the device."""
+        """Return copies of the arrays in a slot: the parent's only copy before a clip goes to the device."""
         start, found = slot * SLOT, []
         for shape, kind in forms:
             array = np.frombuffer(self._memory, np.dtype(kind), math.prod(shape), start).reshape(shape)
@@ -321,13 +325,13 @@ class Desk:
         return found
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Release the memory."""
         self._memory.close()
         os.close(self._fd)
 
 
 class Ahead(Generic[T]):
-    """An iterator that works in a thread, a few results ahead of its user.
+    """An iterator that runs in a thread, a few results ahead of its consumer.
 
     >>> list(Ahead(iter(range(5)), 2))
     [0, 1, 2, 3, 4]
@@ -381,19 +385,19 @@ class Ahead(Generic[T]):
 
 
 # ----------------------------------------------------------------------
-# What is loaded for a row of a manifest: sound, a picture, a text, or the path alone. All can be sent to worker processes.
+# Loaders for the rows of a manifest: sound, a picture, a text, or only the path. All can be sent to worker processes.
 
 INPUTS: Final = ("audio", "image", "text", "path")
 
 
 def file_pin(path: Path) -> str:
-    """A file by content: a short SHA-256, its size and the time of its last change."""
+    """Identify a file by content: a short SHA-256, its size and its modification time."""
     status = path.stat()
     return f"{file_digest(path)}:{status.st_size}:{status.st_mtime_ns}"
 
 
 def is_pinned(path: Path, pin: str) -> bool:
-    """Whether a file still holds what a pin says; it is read only where its size or time has changed."""
+    """Return whether a file still matches a pin; it is read only if its size or modification time has changed."""
     digest, _, status = pin.partition(":")
     try:
         now = path.stat()
@@ -403,22 +407,22 @@ def is_pinned(path: Path, pin: str) -> bool:
 
 
 class ReadsFiles:
-    """A loader of the files that a manifest names, below its root."""
+    """A loader of the files that a manifest names, relative to its root."""
 
     root: Path | None
 
     def path(self, row: Mapping[str, Any]) -> Path:
-        """The file of a row."""
+        """Return the file of a row."""
         return inside(self.root, row["file"])
 
     def pin(self, row: Mapping[str, Any]) -> str:
-        """What the file of a row holds."""
+        """Return the pin of the content of a row's file."""
         return file_pin(self.path(row))
 
 
 @dataclass(frozen=True)
 class AudioLoader(ReadsFiles):
-    """The sound of a row's file: mono float32 at the detector's rate; of a long file no more than `first` samples."""
+    """Loads the sound of a row's file: mono float32 at the detector's rate; at most `first` samples of a long file."""
 
     root: Path | None
     sample_rate: int
@@ -436,7 +440,7 @@ class AudioLoader(ReadsFiles):
 
 @dataclass(frozen=True)
 class ImageLoader(ReadsFiles):
-    """The picture of a row's file: height × width × red, green, blue, from 0 to 255."""
+    """Loads the picture of a row's file: height × width × red, green, blue, from 0 to 255."""
 
     root: Path | None
 
@@ -448,7 +452,7 @@ class ImageLoader(ReadsFiles):
 
 @dataclass(frozen=True)
 class PathLoader(ReadsFiles):
-    """The path of a row's file, for programs that read it themselves."""
+    """Returns the path of a row's file, for programs that read it themselves."""
 
     root: Path | None
 
@@ -458,7 +462,7 @@ class PathLoader(ReadsFiles):
 
 @dataclass(frozen=True)
 class ColumnLoader:
-    """The text that stands in a column of the manifest.
+    """Returns the text in a column of the manifest.
 
     >>> ColumnLoader("text")({"item": "1", "text": "hello"})
     'hello'
@@ -473,7 +477,7 @@ class ColumnLoader:
 def make_loader(
     kind: str, manifest: Manifest, sample_rate: int | None, column: str = "text", first: int | None = None
 ) -> Any:
-    """The loader of that kind of input; of sound the `first` samples alone, where no more is used."""
+    """Return the loader for a kind of input; for sound, only the `first` samples if no more are used."""
     if kind not in INPUTS:
         raise UnknownName("input", kind, INPUTS)
     if kind == "audio":
@@ -488,11 +492,12 @@ def make_loader(
 
 
 # ----------------------------------------------------------------------
-# Clips to one length, each by itself and before they are put into a batch, so that padding is never repeated as sound.
+# Clips of one length: each is fitted by itself, before it goes into a batch, so that padding is never repeated as
+# sound.
 #
-# Rules for a clip that is too short: `tile` repeats it, `mirror` plays it to and fro, `zero` adds silence, `truncate`
-# leaves it short. What is too long is cropped: `first` keeps the beginning, `centre` the middle, `random` a place drawn
-# from a generator.
+# Rules for a clip that is too short: `tile` repeats it, `mirror` plays it forwards and backwards, `zero` adds silence,
+# `truncate` leaves it short. A clip that is too long is cropped: `first` keeps the beginning, `centre` the middle,
+# `random` a part at a random position.
 
 LengthRule = Literal["tile", "mirror", "zero", "truncate"]
 Crop = Literal["first", "centre", "random"]
@@ -511,7 +516,7 @@ def fit_length(
     crop: Crop = "first",
     rng: np.random.Generator | None = None,
 ) -> NDArray[Any]:
-    """The clip with `cut_length` samples (None: as it is); the last axis is time.
+    """Return the clip with `cut_length` samples (None: unchanged); the last axis is time.
 
     >>> fit_length(np.array([1, 2, 3]), 7).tolist(), fit_length(np.array([1, 2, 3]), 2).tolist()
     ([1, 2, 3, 1, 2, 3, 1], [1, 2])
@@ -532,7 +537,7 @@ def positions(
     crop: Crop = "first",
     rng: np.random.Generator | None = None,
 ) -> NDArray[np.intp]:
-    """Which of a clip's `n` samples stands at each place of the fitted clip; `SILENCE` (-1) for none.
+    """Return which of a clip's `n` samples is at each position of the fitted clip; `SILENCE` (-1) for padding.
 
     >>> positions(2, 5).tolist(), positions(5, 3, crop="centre").tolist()
     ([0, 1, 0, 1, 0], [1, 2, 3])
@@ -569,7 +574,8 @@ def _start(spare: int, crop: Crop, rng: np.random.Generator | None) -> int:
 
 
 def windows(clip: NDArray[Any], length: int, hop: int | None = None) -> NDArray[Any]:
-    """A long clip as overlapping windows (window × sample) that cover it to the end; a short one is tiled to one.
+    """Cut a long clip into overlapping windows (window × sample) that cover it to the end; tile a short one to one
+    window.
 
     >>> windows(np.arange(7), 4, 2).tolist()
     [[0, 1, 2, 3], [2, 3, 4, 5], [3, 4, 5, 6]]
@@ -585,7 +591,7 @@ def windows(clip: NDArray[Any], length: int, hop: int | None = None) -> NDArray[
 
 
 def pool(scores: ArrayLike, how: Pooling = "mean") -> float:
-    """One score for a clip from those of its windows; `min` finds a spoofed part of a clip that is real elsewhere.
+    """Pool the scores of a clip's windows into one; `min` detects a spoofed part of an otherwise real clip.
 
     >>> pool([2.0, -1.0, 2.0]), pool([2.0, -1.0, 2.0], "min")
     (1.0, -1.0)
@@ -599,13 +605,14 @@ def pool(scores: ArrayLike, how: Pooling = "mean") -> float:
 
 
 # ----------------------------------------------------------------------
-# Clips into batches: neighbours in length share one, and its size is bounded, so that little or nothing is padded.
+# Clips into batches: clips of similar length share one of bounded size, so that little or nothing is padded.
 #
-# Where the detector takes clips of several lengths at once (`ragged`), or the caller accepts padding, neighbours in length
-# share a batch. Else only clips of exactly one shape do: then no clip's score can depend on its company.
+# If the detector accepts clips of several lengths at once (`ragged`), or the caller accepts padding, clips of similar
+# length share a batch. Otherwise only clips of exactly one shape do: then no clip's score can depend on the others in
+# its batch.
 #
-# A batch leaves as soon as clips of one shape fill it, and else when the pool is full: one at a time, so that loading and
-# the model never wait for each other in turns.
+# A batch is released as soon as clips of one shape fill it, or else when the pool is full: one batch at a time, so that
+# loading and the model run in parallel instead of waiting for each other in turns.
 
 POOL: Final = 8
 """How many batches' worth of clips are gathered where lengths differ."""
@@ -613,7 +620,7 @@ POOL: Final = 8
 
 @dataclass(frozen=True)
 class Piece:
-    """A clip, or one of its windows: what takes one row of a batch."""
+    """A clip, or one of its windows: one row of a batch."""
 
     at: int
     part: int
@@ -622,40 +629,40 @@ class Piece:
 
     @property
     def length(self) -> int:
-        """Samples along time, or characters of a text: what neighbours are alike in."""
+        """The number of samples, or characters of a text: pieces are sorted by it."""
         return int(self.clip.shape[-1]) if isinstance(self.clip, np.ndarray) and self.clip.ndim else len(self.clip)
 
     @property
     def size(self) -> int:
-        """Numbers in it: samples of a sound, three for each pixel of a picture, characters of a text."""
+        """The number of values: samples of a sound, three per pixel of a picture, characters of a text."""
         return int(self.clip.size) if isinstance(self.clip, np.ndarray) else len(self.clip)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """What two clips must share to stand in one array; texts always do."""
+        """The shape that two clips must share to be in one array; texts always match."""
         return self.clip.shape if isinstance(self.clip, np.ndarray) else ()
 
 
 @dataclass
 class Budget:
-    """How much goes into one batch: `units` in all (clips × the largest), and at most `items` clips."""
+    """The limits of one batch: `units` in all (clips × the largest), and at most `items` clips."""
 
     units: float
     items: int
 
     def fits(self, n: int, largest: int) -> bool:
-        """Whether n clips, the largest of this size, are not too much. One clip always fits."""
+        """Return whether n clips, the largest of this size, fit. A single clip always fits."""
         return n <= 1 or (n <= self.items and n * largest <= self.units)
 
     def shrink(self, n: int, largest: int) -> None:
-        """A batch of n clips was too much for the memory: ask for half of it from now on."""
+        """Halve the limit from now on, because a batch of n clips did not fit in memory."""
         self.units = max(min(self.units, n * largest / 2), 1.0)
         self.items = max(min(self.items, n // 2), 1)
 
 
 @dataclass
 class Pool:
-    """Gathers pieces and gives them back as batches."""
+    """Collects pieces and returns them as batches."""
 
     budget: Budget
     may_mix: bool = False
@@ -664,7 +671,7 @@ class Pool:
     _shapes: Counter[tuple[int, ...]] = field(default_factory=Counter)
 
     def add(self, piece: Piece) -> Iterator[list[Piece]]:
-        """Put a piece in; the batches that are due, if any are."""
+        """Add a piece; yield the batches that are due."""
         self.pieces.append(piece)
         self._units += piece.size
         self._shapes[piece.shape] += 1
@@ -676,7 +683,7 @@ class Pool:
             yield self.take()
 
     def take(self) -> list[Piece]:
-        """A batch with the oldest piece and those nearest to it in length; empty when there is nothing left."""
+        """Return a batch with the oldest piece and those nearest to it in length; empty if there is nothing left."""
         if not self.pieces:
             return []
         order = sorted(self.pieces, key=lambda p: (p.length, p.shape, p.at, p.part))
@@ -692,7 +699,8 @@ class Pool:
 
 
 def around(order: Sequence[Piece], at: int, budget: Budget, may_mix: bool) -> list[Piece]:
-    """The piece at a place of a sorted list, and its neighbours on both sides, nearest first, within the budget.
+    """Return the piece at a position of a sorted list with its neighbours on both sides, nearest first, within the
+    budget.
 
     >>> clips = [Piece(i, 0, 1, np.zeros(n)) for i, n in enumerate([4, 4, 5, 9])]
     >>> [p.at for p in around(clips, 0, Budget(10, 64), may_mix=True)]
@@ -713,9 +721,9 @@ def around(order: Sequence[Piece], at: int, budget: Budget, may_mix: bool) -> li
 
 
 def collate(pieces: Sequence[Piece], is_ragged: bool) -> Any:
-    """The clips of a batch as the detector wants them: one array where the shapes are one, a list where it may vary.
+    """Return the clips of a batch in the detector's form: one array if all shapes are equal, a list if they may differ.
 
-    Texts stay a list. Clips of several lengths for a detector that takes none are padded with zeros at the end.
+    Texts stay a list. Clips of several lengths for a detector that needs one length are padded with zeros at the end.
     """
     clips = [p.clip for p in pieces]
     if not all(isinstance(clip, np.ndarray) for clip in clips):

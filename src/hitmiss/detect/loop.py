@@ -1,4 +1,4 @@
-"""The loop: a manifest in, a run folder and trials out; crash-safe, the same scores for any batch size."""
+"""The loop: a manifest in, a run folder and trials out; crash-safe, with the same scores for any batch size."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ from hitmiss.io.runs import FILES, MEDIA, Run, replace_file, start
 from hitmiss.io.write import parquet
 
 # ----------------------------------------------------------------------
-# From the records of a run to its table: scores made of raw outputs, all at once and by one rule.
+# From the records of a run to its table: scores are made from raw outputs, all at once and by one rule.
 
 Floats = NDArray[np.float64]
 WINDOWS: Final = "windows.parquet"
 FAILURES: Final = "failures.tsv"
 NUMBERS: Final = ("probability", "seconds")
 SHOWN: Final = 5
-"""Files that are named where many are not what they were."""
+"""Files that are named if many have changed."""
 
 
 @dataclass
 class Answers:
-    """What the records of a run say: outputs of the items that have any, and the reasons of those that failed."""
+    """The records of a run: outputs of the successful items, and the reasons of those that failed."""
 
     at: list[int] = field(default_factory=list)
     outputs: list[list[float]] = field(default_factory=list)
@@ -53,7 +53,7 @@ class Answers:
 
     @classmethod
     def of(cls, records: Iterable[tuple[int, Mapping[str, Any]]]) -> Answers:
-        """Read all records, each item's once."""
+        """Read all records, one per item."""
         answers = cls()
         for at, record in records:
             if "error" in record:
@@ -68,14 +68,14 @@ class Answers:
         return answers
 
     def window_scores(self, extraction: Extraction) -> Floats:
-        """The log-odds of every window (of every clip, where there are none)."""
+        """Return the log-odds of every window (of every clip if there are no windows)."""
         widths = {len(row) for row in self.outputs}
         if len(widths) > 1:
             raise DataError(f"the detector gave outputs of different widths: {sorted(widths)}")
         return extraction.log_odds(np.asarray(self.outputs, dtype=np.float64))
 
     def scores(self, extraction: Extraction, pooling: Pooling) -> Floats:
-        """One log-odds an item, its windows pooled."""
+        """Return one log-odds per item, with its windows pooled."""
         found = self.window_scores(extraction)
         if all(n == 1 for n in self.parts):
             return found
@@ -84,7 +84,7 @@ class Answers:
 
 
 def make_table(manifest: Manifest, answers: Answers, extraction: Extraction, pooling: Pooling) -> pl.DataFrame:
-    """The trials that have a score, in the order of the manifest: its columns, then score, probability and seconds."""
+    """Return the scored trials in the order of the manifest: its columns, then score, probability and seconds."""
     score = answers.scores(extraction, pooling)
     found = pl.DataFrame(
         {
@@ -99,7 +99,7 @@ def make_table(manifest: Manifest, answers: Answers, extraction: Extraction, poo
 
 
 def window_table(manifest: Manifest, answers: Answers, extraction: Extraction) -> pl.DataFrame | None:
-    """Item, number and log-odds of each window, in the order of the manifest; None where no clip has more than one."""
+    """Return item, number and log-odds of each window, in manifest order; None if no clip has more than one."""
     if all(n == 1 for n in answers.parts):
         return None
     found = pl.DataFrame(
@@ -113,7 +113,7 @@ def window_table(manifest: Manifest, answers: Answers, extraction: Extraction) -
 
 
 def failures_text(manifest: Manifest, failed: Mapping[int, str]) -> str:
-    """The items that failed with their reasons, as a TSV for people."""
+    """Return the failed items with their reasons, as a TSV for people."""
     rows = [manifest.row(at) for at in sorted(failed)]
     lines = [
         "\t".join(" ".join(text.split()) for text in (row["item"], row["file"], failed[at]))
@@ -123,11 +123,11 @@ def failures_text(manifest: Manifest, failed: Mapping[int, str]) -> str:
 
 
 # ----------------------------------------------------------------------
-# The end of a run: records to a table, what to worry about, everything pinned in the manifest.
+# The end of a run: make the table, check the scores, and pin everything in the manifest.
 
 
 def finish(loop: Loop) -> Outcome:
-    """Make the table and close the run, unless others still work on it."""
+    """Make the table and close the run, unless other processes still work on it."""
     run, clock = loop.run, loop.clock
     if not run.is_done:
         return Outcome(run.folder, clock.n_done - clock.n_failed, clock.n_failed, False, clock)
@@ -151,7 +151,7 @@ def finish(loop: Loop) -> Outcome:
 
 
 def _rule(loop: Loop, width: int) -> Extraction:
-    """The rule for scores; a run that was finished before has settled what the outputs are."""
+    """Return the rule for scores; a run that was finished before has already decided the kind of outputs."""
     rule = loop.extraction(width)
     before = loop.run.manifest.get("facts", {}).get("extraction", {}).get("kind", "auto")
     return replace(rule, kind=before) if rule.kind == "auto" and before in OUTPUT_KINDS else rule
@@ -164,7 +164,7 @@ def _alarms(loop: Loop, table: pl.DataFrame, n_failed: int) -> list[str]:
 
 
 def _invariance(loop: Loop, answers: Answers, rule: Extraction) -> scoring.Invariance | None:
-    """A sample of the clips scored again one by one."""
+    """Score a sample of the clips again, one by one."""
     items, scores = [loop.run.items[at] for at in answers.at], answers.scores(rule, loop.settings.pooling)
     with suppress(EnvironmentFault):
         return scoring.rescored(items, scores, partial(_alone, loop, answers, rule, loop.detector), loop.settings.check)
@@ -172,7 +172,7 @@ def _invariance(loop: Loop, answers: Answers, rule: Extraction) -> scoring.Invar
 
 
 def _alone(loop: Loop, answers: Answers, rule: Extraction, detector: Detector, i: int) -> float:
-    """The score of one clip by itself; the rule that `auto` settled on for the run holds for it."""
+    """Return the score of one clip alone, by the rule that `auto` has chosen for the run."""
     settled = Extraction(rule.positive_index, _kind(answers, rule), rule.is_reversed)
     at = answers.at[i]
     item = loop.preparation(at, loop.manifest.row(at))
@@ -185,7 +185,7 @@ def _alone(loop: Loop, answers: Answers, rule: Extraction, detector: Detector, i
 
 
 def _rounding(loop: Loop, answers: Answers, rule: Extraction) -> str | None:
-    """What a precision below float32 changes, on a sample of the clips; None where there is nothing to compare."""
+    """Describe the effect of a precision below float32 on a sample of clips; None if there is nothing to compare."""
     make = getattr(loop.detector, "in_float32", None)
     exact = make() if make is not None and loop.settings.check else None
     if exact is None:
@@ -204,7 +204,7 @@ def _rounding(loop: Loop, answers: Answers, rule: Extraction) -> str | None:
 
 
 def _kind(answers: Answers, rule: Extraction) -> Any:
-    """What `auto` settled on for the whole run; a single clip could not tell."""
+    """Return the kind that `auto` has chosen for the whole run; a single clip would not be enough."""
     if rule.kind != "auto":
         return rule.kind
     whole = answers.window_scores(rule)
@@ -243,13 +243,13 @@ def _save(
 
 
 def _media(loop: Loop) -> dict[str, str]:
-    """Where the files lay, seen from the run, so that a report can show some of them."""
+    """Return the path of the files relative to the run, so that a report can show some of them."""
     root = loop.manifest.root
     return {MEDIA: os.path.relpath(root, loop.run.folder)} if root is not None and has_files(loop.manifest) else {}
 
 
 def _save_files(loop: Loop, table: pl.DataFrame, answers: Answers, rule: Extraction) -> list[str]:
-    """What stands beside the table: scores of windows, failures, embeddings. Their names."""
+    """Write the files beside the table (window scores, failures, embeddings) and return their names."""
     folder, files = loop.run.folder, []
     per_window = window_table(loop.manifest, answers, rule)
     if per_window is not None:
@@ -268,7 +268,7 @@ def _save_files(loop: Loop, table: pl.DataFrame, answers: Answers, rule: Extract
 
 
 # ----------------------------------------------------------------------
-# The loop: a manifest in, a run folder and trials out; crash-safe, and the same scores for any batch, worker or order.
+# The loop: a manifest in, a run folder and trials out; crash-safe, with the same scores for any batch, worker or order.
 
 Load = Callable[[Mapping[str, Any]], Any]
 Transform = Callable[[Any, Mapping[str, Any]], Any]
@@ -285,10 +285,11 @@ def detect(
     report: Report | None = None,
     **settings: Any,
 ) -> Trials:
-    """Run a detector over a manifest and give its trials (log-odds; probability and seconds beside them).
+    """Run a detector over a manifest and return its trials (log-odds, with probability and seconds).
 
-    `load(row)` gives a clip (an array, or a text), `transform(clip, row)` a changed one, `fit(clip)` one of the right
-    length. Further keywords are fields of `Settings`. The run folder `output` holds everything; `hitmiss score` reads it.
+    `load(row)` returns a clip (an array, or a text), `transform(clip, row)` a changed one, `fit(clip)` one of the right
+    length. Further keywords are fields of `Settings`. The run folder `output` holds everything; `hitmiss score` reads
+    it.
     """
     chosen = Settings(**settings)
     if not manifest.has_labels:
@@ -312,7 +313,7 @@ def run_detector(
     fit: Callable[[Any], Any] | None = None,
     report: Report | None = None,
 ) -> Outcome:
-    """The run alone: what `detect` does, for manifests with or without labels."""
+    """Make the run only: what `detect` does, for manifests with or without labels."""
     model = as_detector(detector)
     cutting = partial(windows, length=settings.window, hop=settings.hop) if settings.window else None
     preparation = Preparation(load, transform, fit, cutting)
@@ -333,7 +334,7 @@ def run_detector(
 
 
 def _refuse_other_files(run: Run, manifest: Manifest, load: object) -> None:
-    """Refuse to go on where a file that was scored holds something else now: the run would be about two sets of items."""
+    """Refuse to continue if a scored file has changed: the run would mix two sets of items."""
     if not isinstance(load, ReadsFiles):
         return
     pins = ((at, record["file"]) for at, record in run.records() if "file" in record)
@@ -350,7 +351,7 @@ def _refuse_other_files(run: Run, manifest: Manifest, load: object) -> None:
 
 
 def configuration(detector: Detector, manifest: Manifest, settings: Settings) -> dict[str, Any]:
-    """Everything that could change a score: what a resumed run must agree on."""
+    """Return everything that could change a score: what a resumed run must agree on."""
     return {
         "detector": dict(getattr(detector, "identity", {"name": detector.name})),
         "manifest": manifest.digest,
@@ -363,10 +364,11 @@ def configuration(detector: Detector, manifest: Manifest, settings: Settings) ->
 
 @contextmanager
 def stop_on_terminate() -> Iterator[None]:
-    """SIGTERM ends the run as Ctrl-C does: everything written, the state noted.
+    """Let SIGTERM end the run like Ctrl-C: everything is written, the state is noted.
 
-    It goes to whoever takes Ctrl-C at that moment: an event loop cancels its tasks, where an exception thrown into the midst
-    of one would be taken for that task's own failure.
+    The signal is passed to the current handler of Ctrl-C: an event loop then cancels its tasks. An exception raised
+    inside a
+    task would be taken for that task's own failure.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -376,7 +378,7 @@ def stop_on_terminate() -> Iterator[None]:
         taker = signal.getsignal(signal.SIGINT)
         if callable(taker):
             taker(signal.SIGINT, frame)
-        else:  # Ctrl-C is ignored, as in the background of a shell; to terminate is still asked for
+        else:  # Ctrl-C is ignored, as in the background of a shell; SIGTERM must still end the run
             raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGTERM, interrupt)

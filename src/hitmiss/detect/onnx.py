@@ -20,7 +20,7 @@ Array = NDArray[Any]
 
 
 class OnnxDetector(Base):
-    """A model with one input; of its outputs the one called `logits`, or the only one with a row a clip, is taken.
+    """A model with one input; the output called `logits`, or the only one with one row per clip, is used.
 
     `layers` are further outputs, or names of inner values (these need the package `onnx`).
     """
@@ -53,13 +53,13 @@ class OnnxDetector(Base):
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """The digests of the file and of those that hold its weights."""
+        """The digests of the model file and of the files with its weights."""
         beside = external_data(self.path)
         weights = {"external": beside} if beside else {}
         return {"name": self.name, "onnx": file_digest(self.path), "layers": list(self.layers), **weights}
 
     def prepare(self, batch: Batch) -> Batch:
-        """The batch in the type and with the axes that the model wants; a model of batch 1 gets one clip at a time."""
+        """Return the batch in the model's type and axes; a model of batch size 1 gets one clip at a time."""
         array = np.asarray(batch)
         if array.dtype.kind not in "US":
             array = np.ascontiguousarray(array, dtype=np.float64 if "double" in self._input.type else np.float32)
@@ -69,22 +69,22 @@ class OnnxDetector(Base):
         return array
 
     def outputs(self, batch: Batch) -> Array:
-        """What the model answers, one row a clip."""
+        """Return the model's outputs, one row per clip."""
         return _rows(self._run(self.prepare(batch), [self._answer])[0])
 
     def with_layers(self, batch: Batch) -> tuple[Array, dict[str, Array]]:
-        """The answer, and each layer averaged over time."""
+        """Return the outputs, and each layer averaged over time."""
         answer, *inner = self._run(self.prepare(batch), [self._answer, *self.layers])
         rows = _rows(answer)
         named = zip(self.layers, inner, strict=True)
         return rows, {name: pooled(value, len(rows), name in self._channels_first) for name, value in named}
 
     def is_out_of_memory(self, error: BaseException) -> bool:
-        """Whether the runtime says that it could not get memory."""
+        """Return whether the runtime reports that it could not allocate memory."""
         return isinstance(error, MemoryError) or "allocate memory" in str(error) or "bad_alloc" in str(error)
 
     def _run(self, array: Array, names: Sequence[str]) -> list[Any]:
-        """The outputs of these names. Numbers are bound to memory of the device, so that each is copied once, and no other is."""
+        """Return the outputs of these names, bound to device memory so that only these are copied, and only once."""
         if array.dtype.kind in "US" or not self._are_tensors(names):
             return list(self._session.run(list(names), {self._input.name: array}))
         binding = self._session.io_binding()
@@ -95,13 +95,13 @@ class OnnxDetector(Base):
         return list(binding.copy_outputs_to_cpu())
 
     def _are_tensors(self, names: Sequence[str]) -> bool:
-        """Whether outputs are tensors: scikit-learn exports have lists of mappings too."""
+        """Return whether outputs are tensors: scikit-learn exports also have lists of mappings."""
         kinds = {o.name: str(o.type) for o in self._session.get_outputs()}
         return all(kinds[name].startswith("tensor(") and "string" not in kinds[name] for name in names)
 
     @property
     def _place(self) -> tuple[str, int]:
-        """Where the session works: the device, and its number."""
+        """Return the device of the session, and its number."""
         first = self._session.get_providers()[0]
         options = self._session.get_provider_options().get(first, {})
         return ("cuda", int(options.get("device_id", 0))) if first == "CUDAExecutionProvider" else ("cpu", 0)
@@ -119,13 +119,13 @@ class OnnxDetector(Base):
         model = self._model()
         try:
             return self._runtime.InferenceSession(model, options, providers=providers)
-        except Exception as error:  # onnxruntime raises its own kinds, one a status code
+        except Exception as error:  # onnxruntime raises its own error classes, one per status code
             raise DataError(
                 f"{self.path.name} is no model that onnxruntime can run: {str(error).splitlines()[0]}"
             ) from None
 
     def _model(self) -> Any:
-        """The path, or the model with the asked-for inner values made outputs."""
+        """Return the path, or the model with the requested inner values added to its outputs."""
         if not self.layers:
             return str(self.path)
         onnx = need("onnx", "onnx")
@@ -155,13 +155,13 @@ class OnnxDetector(Base):
 
 
 def _limit() -> int:
-    """The threads that the process may use, as OMP_NUM_THREADS says; 0 where it says nothing."""
+    """Return the thread limit in OMP_NUM_THREADS; 0 if it is not set."""
     text = os.environ.get("OMP_NUM_THREADS", "")
     return int(text) if text.isdigit() else 0
 
 
 def _rows(answer: Any) -> Array:
-    """An answer as an array; a list of mappings (class to probability, as scikit-learn exports have) as columns."""
+    """Return an answer as an array; a list of mappings (class to probability, as in scikit-learn) as columns."""
     if isinstance(answer, list) and answer and isinstance(answer[0], dict):
         return np.array([[row[key] for key in sorted(row)] for row in answer], dtype=np.float64)
     return pick_output(answer)

@@ -1,4 +1,4 @@
-"""Scores from the outputs of models: log-odds of the positive class, from which the probability follows.
+"""Turn outputs of models into scores: log-odds of the positive class, from which the probability follows.
 
 | outputs                        | kind          | log-odds of the positive class                           |
 |--------------------------------|---------------|----------------------------------------------------------|
@@ -7,11 +7,12 @@
 | two columns or more            | logit         | column − log-sum-exp of the others (two: the difference) |
 | two columns or more            | multilabel    | the one column (a sigmoid per label)                     |
 | two columns or more, sum 1     | probability   | ln p − ln(1 − p)                                         |
-| several in 0..1, not sum 1     | probability   | the same, of the one column (a sigmoid a class)          |
+| several in 0..1, not sum 1     | probability   | the same, of the one column (a sigmoid per class)        |
 | columns with sum of exp 1      | logit         | log-probabilities are logits                             |
 
-Log-odds are kept because probabilities saturate: a softmax in float32 ties thousands of scores at exactly 1. What is
-already a probability is never squashed again; one column that could be either is refused until the caller says which.
+Log-odds are kept because probabilities saturate: a softmax in float32 ties thousands of scores at exactly 1. A
+probability
+is never passed through a sigmoid again; one column that could be either is refused until the caller declares which.
 """
 
 from __future__ import annotations
@@ -31,15 +32,16 @@ OUTPUT_KINDS: Final = get_args(OutputKind)
 SUM_TOLERANCE: Final = 1e-3
 SAY: Final = "--outputs probability or --outputs logit on the command line, outputs=… in Python"
 FIELDS: Final = ("logits", "scores", "probabilities", "probs")
-"""Fields that hold the outputs where a model gives a mapping or an object, in this order."""
+"""Fields that hold the outputs if a model returns a mapping or an object, in this order."""
 
 
 @dataclass(frozen=True)
 class Extraction:
-    """How scores are made of outputs; it stands in the configuration of a run.
+    """How scores are made from outputs; it is part of the configuration of a run.
 
-    `positive_index`: the column of the positive class (None: column 1 of two). `is_reversed`: the single column speaks
-    for the other class.
+    `positive_index`: the column of the positive class (None: column 1 of two). `is_reversed`: the single column is
+    about the
+    other class.
     """
 
     positive_index: int | None = None
@@ -47,9 +49,9 @@ class Extraction:
     is_reversed: bool = False
 
     def settled(self, detector: Any, positive: str, width: int | None = None) -> Extraction:
-        """With what the detector itself says: what its outputs are, and which column is the positive class.
+        """Complete it with what the detector declares: the kind of outputs, and which column is the positive class.
 
-        `width`: how many output columns there are, where that is known.
+        `width`: the number of output columns, if known.
         """
         labels = getattr(detector, "labels", None)
         index = self.positive_index
@@ -59,13 +61,13 @@ class Extraction:
         return replace(self, positive_index=index, kind=kind)
 
     def log_odds(self, outputs: Any) -> Floats:
-        """The log-odds of each row."""
+        """Return the log-odds of each row."""
         found = to_log_odds(outputs, positive_index=self.positive_index, kind=self.kind)
         return -found if self.is_reversed else found
 
 
 def to_log_odds(outputs: Any, *, positive_index: int | None = None, kind: OutputKind = "auto") -> Floats:
-    """Log-odds of the positive class, one a row.
+    """Return log-odds of the positive class, one per row.
 
     >>> to_log_odds(np.array([[1.0, 3.0], [2.0, 0.0]])).tolist()
     [2.0, -2.0]
@@ -92,7 +94,7 @@ def to_log_odds(outputs: Any, *, positive_index: int | None = None, kind: Output
 
 
 def settled_kind(outputs: Any) -> OutputKind:
-    """Whether the outputs of several items are logits or probabilities; where that cannot be told, an error says so.
+    """Return whether the outputs of several items are logits or probabilities; raise an error if this is ambiguous.
 
     >>> settled_kind(np.array([[0.25, 0.75], [0.5, 0.5]])), settled_kind(np.array([0.3, -1.5]))
     ('probability', 'logit')
@@ -101,7 +103,7 @@ def settled_kind(outputs: Any) -> OutputKind:
 
 
 def to_probability(log_odds: Any) -> Floats:
-    """The probability that log-odds stand for.
+    """Convert log-odds to probabilities.
 
     >>> to_probability([0.0, -1000.0, np.inf]).tolist()
     [0.5, 0.0, 1.0]
@@ -112,22 +114,24 @@ def to_probability(log_odds: Any) -> Floats:
 
 
 def pick_output(raw: Any) -> NDArray[Any]:
-    """The array of outputs in whatever a model gives.
+    """Return the array of outputs in the result of a model.
 
-    Arrays and tensors as they are; a mapping or an object by its field `logits` (or scores, probabilities, probs); of a
-    tuple the only array with one row per clip and one or two dimensions, or the only such with one or two columns, as in
+    Arrays and tensors are used directly; a mapping or an object by its field `logits` (or scores, probabilities,
+    probs); of a
+    tuple the only array with one row per clip and one or two dimensions, or the only such with one or two columns, as
+    in
     the `(hidden, logits)` of many spoofing detectors. Anything else is an error that names the shapes.
 
     >>> pick_output((np.zeros((3, 160)), np.ones((3, 2)))).shape
     (3, 2)
     """
     found = _as_array(pick_raw(raw))
-    assert found is not None  # `pick_raw` gives nothing else
+    assert found is not None  # `pick_raw` never returns None
     return found
 
 
 def pick_raw(raw: Any) -> Any:
-    """What `pick_output` picks, as the model gave it."""
+    """Return what `pick_output` picks, in the form that the model returned."""
     if _is_array(raw):
         return raw
     for field in FIELDS:
@@ -149,12 +153,12 @@ def pick_raw(raw: Any) -> Any:
 
 
 def positive_index_of(labels: Sequence[str], positive: str) -> int:
-    """The column whose label names the positive class, synonyms understood, case ignored.
+    """Return the column whose label names the positive class; synonyms count, case is ignored.
 
     >>> positive_index_of(["Fake", "Real"], "bonafide")
     1
     """
-    from hitmiss.io.columns import same_class  # readers of tables come with it, which a model alone need not load
+    from hitmiss.io.columns import same_class  # it loads the table readers, which a model alone does not need
 
     hits = [i for i, label in enumerate(labels) if same_class(label.strip().lower(), positive.lower())]
     if len(hits) != 1:
@@ -187,7 +191,7 @@ def _as_array(value: Any) -> NDArray[Any] | None:
 
 
 def _columns(array: NDArray[Any]) -> Floats:
-    """Outputs as row × column; a single output a row may lack the second axis."""
+    """Return outputs as row × column; with a single output per row the second axis may be absent."""
     values = np.asarray(array, dtype=np.float64)
     if values.ndim <= 1:
         return values.reshape(-1, 1)
@@ -200,7 +204,7 @@ def _columns(array: NDArray[Any]) -> Floats:
 
 
 def _settle(columns: Floats) -> OutputKind:
-    """Whether outputs are logits or probabilities, where that can be told."""
+    """Return whether outputs are logits or probabilities, if this is clear."""
     inside = bool(((columns >= 0) & (columns <= 1)).all())
     if not inside or not len(columns):
         return "logit"
@@ -236,7 +240,7 @@ def _checked(columns: Floats) -> Floats:
 
 
 def _log_odds_of_column(columns: Floats, at: int) -> Floats:
-    """Of probabilities that sum to 1 the rest is summed rather than 1 − p formed, which rounds it away near 1."""
+    """Return the log-odds of a column; the other columns are summed, because 1 − p would lose digits near 1."""
     is_softmax = np.allclose(columns.sum(axis=1), 1.0, atol=SUM_TOLERANCE, rtol=0)
     if not is_softmax:
         return _log_odds(columns[:, at])

@@ -1,6 +1,6 @@
-"""What pins a detector: digests of every file that can change its scores, for the configuration of a run.
+"""Pin a detector: digests of every file that can change its scores, for the configuration of a run.
 
-A resumed run compares them, so that no run holds the answers of two models.
+A resumed run compares them, so that no run mixes the answers of two models.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from pathlib import Path
 from typing import Any, Final
 
 LOCATION: Final = re.compile(rb"\x0a\x08location\x12")
-"""The entry of an ONNX tensor that names the file with its values, as protobuf writes it: key, then the value's length."""
+"""The protobuf entry of an ONNX tensor that names the file with its values: key, then the value's length."""
 
 
 def file_digest(path: str | Path) -> str:
-    """Short SHA-256 of a file."""
+    """Return the short SHA-256 of a file."""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:16]
 
 
 def digest_of_files(paths: Iterable[str | Path]) -> str:
-    """Short SHA-256 over several files, in order; of one file that of the file."""
+    """Return a short SHA-256 over several files, in order; for one file, that of the file."""
     digests = [file_digest(path) for path in paths]
     return digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()[:16]
 
 
 def source_digest(thing: Any) -> str | None:
-    """Short hash of the code in which an object is written, with what it imports from beside it; None where there is none."""
+    """Return a short hash of the code that defines an object and of its local imports; None if there is no code."""
     try:
         file = inspect.getsourcefile(thing if callable(thing) else type(thing))
     except TypeError:
@@ -39,12 +39,12 @@ def source_digest(thing: Any) -> str | None:
 
 
 def code_digest(path: str | Path) -> str:
-    """Short hash of a file of code and of the files in its folder that it imports, directly or not."""
+    """Return a short hash of a code file and of the files in its folder that it imports, directly or indirectly."""
     return digest_of_files(local_code(Path(path)))
 
 
 def local_code(path: Path) -> list[Path]:
-    """A file of code, and in order those of its own folder that its imports name, wherever in it they are written."""
+    """Return a code file, and in order the files of its own folder that it imports, anywhere in the code."""
     root, found, waiting = path.resolve().parent, [path.resolve()], [path.resolve()]
     while waiting:
         for file in sorted(_imported(waiting.pop(), root)):
@@ -55,7 +55,7 @@ def local_code(path: Path) -> list[Path]:
 
 
 def _imported(file: Path, root: Path) -> set[Path]:
-    """The files below a folder that one file's imports stand for."""
+    """Return the files below a folder that one file imports."""
     try:
         tree = ast.parse(file.read_bytes())
     except (SyntaxError, ValueError, RecursionError):
@@ -72,7 +72,7 @@ def _imported(file: Path, root: Path) -> set[Path]:
 
 
 def _files_of(base: Path, name: str) -> set[Path]:
-    """The files that importing a dotted name runs: of each package on the way, and of the module."""
+    """Return the files that importing a dotted name runs: those of each package on the way, and of the module."""
     found: set[Path] = set()
     place = base
     for part in name.split("."):
@@ -82,9 +82,10 @@ def _files_of(base: Path, name: str) -> set[Path]:
 
 
 def external_data(model: Path) -> dict[str, str]:
-    """Name and digest of each file beside an ONNX model that holds values of its tensors.
+    """Return name and digest of each file beside an ONNX model that holds tensor values.
 
-    The names are looked for in the bytes: a model may be of several gigabytes, and the package `onnx` is not needed to
+    The names are searched in the bytes: a model may have several gigabytes, and this way the package `onnx` is not
+    needed to
     run one.
     """
     data = model.read_bytes()
@@ -94,7 +95,7 @@ def external_data(model: Path) -> dict[str, str]:
 
 
 def _text_at(data: bytes, at: int) -> str:
-    """The text whose length, as protobuf writes numbers, stands at a place."""
+    """Return the text whose length is at a position, in protobuf encoding."""
     length = shift = 0
     while at < len(data):
         byte = data[at]

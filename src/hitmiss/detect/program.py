@@ -1,11 +1,12 @@
-"""Any program as a detector: one JSON line in for each clip, one JSON line out.
+"""Use any program as a detector: one JSON line in for each clip, one JSON line out.
 
     in   {"id": 0, "sample_rate": 16000, "dtype": "float32", "shape": [64600], "data": "<base64>"}
-    in   {"id": 1, "text": "…"}                       where the item is a text (or a path)
+        in   {"id": 1, "text": "…"}                       if the item is a text (or a path)
     out  {"id": 0, "output": [-1.2, 3.4]}             one number or a list
     out  {"id": 1, "error": "cannot tell"}
 
-The program is started once and kept; it answers in any order and must flush after each line. It is run without a shell.
+The program is started once and kept running; it may answer in any order and must flush after each line. No shell is
+used.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ PATIENCE: Final = 600.0
 
 
 class ProgramDetector(Base):
-    """A program that speaks JSON lines."""
+    """A program that reads and writes JSON lines."""
 
-    ragged = True  # clips go one by one
+    ragged = True  # clips are sent one by one
 
     def __init__(
         self, command: str | Sequence[str], *, sample_rate: int | None = None, patience: float = PATIENCE
@@ -52,12 +53,12 @@ class ProgramDetector(Base):
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """The command, and the digests of the files that it names; what the program reads besides is its own affair."""
+        """The command, and the digests of the files that it names; other files that it reads are not covered."""
         files = {word: file_digest(word) for word in self.words if Path(word).is_file()}
         return {"name": self.name, "files": files} if files else {"name": self.name}
 
     def outputs(self, batch: Batch) -> NDArray[Any]:
-        """The answers of the program, one row a clip."""
+        """Return the answers of the program, one row per clip."""
         process = self._started()
         lines = [self._question(i, clip) for i, clip in enumerate(batch)]
         writer = threading.Thread(target=_write, args=(process.stdin, lines), daemon=True)
@@ -65,7 +66,7 @@ class ProgramDetector(Base):
         writer.start()
         alarm.start()
         try:
-            answers = dict([self._answer(process) for _ in lines])  # all are read, whatever one of them says
+            answers = dict([self._answer(process) for _ in lines])  # read all answers, even if one of them is an error
         finally:
             alarm.cancel()
             writer.join(timeout=5)
@@ -77,12 +78,12 @@ class ProgramDetector(Base):
         return np.array([answers[i] for i in range(len(lines))], dtype=np.float64)
 
     def close(self) -> None:
-        """Close its input and wait for its end."""
+        """Close its input and wait for it to end."""
         if self._process is None:
             return
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None:
-                with suppress(BrokenPipeError):  # what was still to be written has no reader
+                with suppress(BrokenPipeError):  # the program no longer reads what was still to be written
                     stream.close()
         try:
             self._process.wait(timeout=5)
@@ -106,7 +107,7 @@ class ProgramDetector(Base):
         return json.dumps({**about, "data": base64.b64encode(array.tobytes()).decode()}).encode() + b"\n"
 
     def _answer(self, process: subprocess.Popen[bytes]) -> tuple[int, list[float] | str]:
-        assert process.stdout is not None  # it was asked for
+        assert process.stdout is not None  # stdout was requested as a pipe
         line = process.stdout.readline()
         if not line:
             raise EnvironmentFault(f"{self.name} ended in the middle of the work: {self._complaint(process)}")
@@ -135,4 +136,4 @@ def _write(stream: Any, lines: Sequence[bytes]) -> None:
             stream.write(line)
         stream.flush()
     except (OSError, ValueError):
-        return  # it is gone; the reader says so
+        return  # the program is gone; the reading side reports it

@@ -1,4 +1,4 @@
-"""Batches through the model and into the run, whatever goes wrong with single clips; where the time goes."""
+"""Send batches through the model and into the run, despite failures of single clips; measure where the time goes."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from hitmiss.stats.intervals import auc_interval
 
 @dataclass
 class Clock:
-    """Seconds by activity, and how far the run is.
+    """Seconds per activity, and the progress of the run.
 
-    `decode` and `augment` are spent in the workers, side by side; `model`, `write` and `wait` one after the other.
+    `decode` and `augment` are spent in the workers, in parallel; `model`, `write` and `wait` one after the other.
 
     >>> clock = Clock(n_total=4)
     >>> clock.count(done=2, sound=6.0)
@@ -55,7 +55,7 @@ class Clock:
 
     @contextmanager
     def time(self, activity: str) -> Iterator[None]:
-        """Add what the block takes to an activity."""
+        """Add the time of the block to an activity."""
         start = time.perf_counter()
         try:
             yield
@@ -63,7 +63,7 @@ class Clock:
             setattr(self, activity, getattr(self, activity) + time.perf_counter() - start)
 
     def count(self, done: int = 1, sound: float = 0.0, failed: int = 0) -> None:
-        """Note items done."""
+        """Count items done."""
         self.n_done += done
         self.n_failed += failed
         self.sound += sound
@@ -75,24 +75,24 @@ class Clock:
 
     @property
     def rate(self) -> float:
-        """Items a second, of this process."""
+        """Items per second in this process."""
         return self.n_done / self.elapsed if self.elapsed else 0.0
 
     @property
     def left(self) -> float | None:
-        """Seconds until the end at this rate; None before there is one."""
+        """Seconds to the end at this rate; None before there is a rate."""
         remaining = self.n_total - self.n_before - self.n_done
         return remaining / self.rate if self.rate else None
 
     def shares(self) -> dict[str, float]:
-        """Each activity as a share of all the work done, in all processes; `wait` as a share of the wall time."""
+        """Return each activity as a share of all the work in all processes; `wait` as a share of the wall time."""
         work = {name: getattr(self, name) for name in ("decode", "augment", "model", "write")}
         total = sum(work.values())
         shares = {name: seconds / total if total else 0.0 for name, seconds in work.items()}
         return {**shares, "wait": self.wait / self.elapsed if self.elapsed else 0.0}
 
     def waited(self) -> str:
-        """What the run waited for, one after the other, and what would help.
+        """Say what the run waited for, in order, and what would help.
 
         >>> clock = Clock(n_total=2, wait=9.0, model=1.0)
         >>> clock.waited().split(":")[0]
@@ -107,7 +107,7 @@ class Clock:
         )
 
     def line(self) -> str:
-        """One line for people: how far, how long still, how fast, and where the time goes."""
+        """Return one line for people: progress, remaining time, speed, and where the time goes."""
         left = f", {_span(self.left)} left" if self.left else ""
         shares = ", ".join(f"{name} {share:.0%}" for name, share in self.shares().items())
         failed = f", {self.n_failed:,} failed" if self.n_failed else ""
@@ -122,11 +122,11 @@ def _span(seconds: float) -> str:
 
 
 # ----------------------------------------------------------------------
-# What to worry about after a run: scores that depend on the batch, that are constant, saturated, missing or reversed.
+# Checks after a run: scores that depend on the batch, or are constant, saturated, missing or reversed.
 
 Floats = NDArray[np.float64]
 TOLERANCE: Final = 1e-3
-"""A change of log-odds with the batch that is worth a warning; rounding alone gives a hundredth of it."""
+"""A change of log-odds with the batch that causes a warning; rounding alone gives about a hundredth of it."""
 SATURATED: Final = 0.01
 SAMPLE: Final = 8
 
@@ -141,7 +141,7 @@ class Invariance:
 
     @property
     def holds(self) -> bool:
-        """Whether the change is rounding."""
+        """Whether the change is only rounding."""
         return self.largest <= TOLERANCE
 
     def __str__(self) -> str:
@@ -152,7 +152,7 @@ class Invariance:
 def rescored(
     items: Sequence[str], scores: Floats, score_alone: Callable[[int], float], n: int = SAMPLE
 ) -> Invariance | None:
-    """Score `n` of the items again, alone, spread over the whole list.
+    """Score `n` of the items again, one by one, spread over the whole list.
 
     >>> print(rescored(["a", "b"], np.array([1.0, 2.0]), lambda i: [1.0, 2.5][i]))
     2 clips scored again one by one: log-odds change by at most 0.5, so a score depends on what else is in the batch (most for 'b')
@@ -170,7 +170,7 @@ def _change(before: float, alone: float) -> float:
 
 
 def alarms(scores: Floats, label: Any, positive: str, negative: str, n_failed: int = 0) -> list[str]:
-    """Sentences about the scores of a run; none where all is well. `label` (1, 0) may be None.
+    """Return warnings about the scores of a run; empty if there are none. `label` (1, 0) may be None.
 
     >>> alarms(np.zeros(5), None, "real", "fake")
     ['all 5 scores are 0: the detector says nothing']
@@ -189,7 +189,8 @@ def alarms(scores: Floats, label: Any, positive: str, negative: str, n_failed: i
 def _saturated(scores: Floats) -> list[str]:
     at_ends = (scores == scores.max()) | (scores == scores.min())
     ends, between = float(at_ends.mean()), scores[~at_ends]
-    is_continuous = len(np.unique(between)) > len(between) / 2  # a detector with few different scores ties everywhere
+    # a detector with few distinct scores has ties everywhere
+    is_continuous = len(np.unique(between)) > len(between) / 2
     if ends <= max(SATURATED, 2.5 / len(scores)) or not is_continuous:
         return []
     return [
@@ -212,14 +213,14 @@ def _reversed(scores: Floats, is_positive: NDArray[np.bool_], positive: str, neg
 
 
 # ----------------------------------------------------------------------
-# What a caller may choose about a run, and what comes of one.
+# The settings and the result of a run.
 
 Report = Callable[[Clock], None]
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the caller may choose. Those of `pinned` stand in the run's configuration; the others change no score."""
+    """The caller's settings. Those in `pinned` are part of the run's configuration; the others change no score."""
 
     extraction: Extraction = field(default_factory=Extraction)
     window: int | None = None
@@ -229,7 +230,7 @@ class Settings:
     pinned: Mapping[str, Any] = field(default_factory=dict)
     are_pictures: bool = False
     number_bytes: int = 1
-    """Bytes of a number of a picture, as the model takes it."""
+    """Bytes per value of a picture, in the type that the model takes."""
     batch_seconds: float | None = None
     batch_items: int | None = None
     workers: int = 0
@@ -241,7 +242,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a run."""
+    """The result of a run."""
 
     folder: Path
     n_scored: int
@@ -254,7 +255,8 @@ class Outcome:
 
 
 # ----------------------------------------------------------------------
-# Embeddings of a run: rows of each layer appended to files beside the segments, gathered into one file at the end.
+# Embeddings of a run: rows of each layer are appended to files beside the segments, and combined into one file at the
+# end.
 
 Array = NDArray[Any]
 FOLDER: Final = "embeddings"
@@ -265,14 +267,17 @@ class Keeping(Protocol):
     """Takes rows of layers."""
 
     def add(self, layers: Mapping[str, Array]) -> dict[str, Any]:
-        """Take one item's row of each layer; what its record must say to find them again."""
+        """Take one item's row of each layer; return what its record must hold to find them again."""
 
     def close(self) -> None:
-        """No more will come."""
+        """Finish: no more rows will come."""
 
 
 class Keeper:
-    """Appends the rows of each layer, as float32. A row is written before the record that names it, so none is missing."""
+    """Appends the rows of each layer, as float32.
+
+    A row is written before the record that refers to it, so that no record refers to a missing row.
+    """
 
     def __init__(self, run: Run) -> None:
         self._folder = run.folder / FOLDER
@@ -282,7 +287,7 @@ class Keeper:
         self._widths: dict[str, int] = {}
 
     def add(self, layers: Mapping[str, Array]) -> dict[str, Any]:
-        """Write one item's row of each layer; what its record must say to find them again."""
+        """Write one item's row of each layer; return what its record must hold to find them again."""
         for name, values in layers.items():
             row = np.ascontiguousarray(values, dtype=np.float32).reshape(-1)
             if self._widths.setdefault(name, len(row)) != len(row):
@@ -307,9 +312,9 @@ class Keeper:
 
 
 def gather(folder: Path, found: Mapping[int, Mapping[str, Any]], columns: Mapping[str, list[str]]) -> str:
-    """One `.npz` with each layer as item × dimension, in the order of positions, and text columns about the items.
+    """Write one `.npz` with each layer as item × dimension, in order of position, and text columns about the items.
 
-    `found` is, by position, what `Keeper.add` said; `hitmiss probe` reads the file.
+    `found` maps positions to what `Keeper.add` returned; `hitmiss probe` reads the file.
     """
     order = sorted(found)
     layers = list(found[order[0]]["widths"].items())
@@ -329,24 +334,24 @@ def gather(folder: Path, found: Mapping[int, Mapping[str, Any]], columns: Mappin
 
 
 # ----------------------------------------------------------------------
-# Batches through the model and into the run, whatever goes wrong with single clips.
+# Send batches through the model and into the run, despite failures of single clips.
 
 HOPELESS: Final = 20
-"""So many failures before the first success, and the run stops: it is not the files."""
+"""The run stops after this many failures before the first success: single files are not the cause."""
 UNCLEAR: Final = 32
-"""So many outputs in 0..1 of a model that does not say what they are, and the run stops to ask."""
+"""The run stops and asks after this many outputs in 0..1 from a model that does not declare their kind."""
 AHEAD: Final = 4
-"""Batches that are made ready before the model asks for them."""
+"""Batches that are prepared before the model needs them."""
 UNDER_WAY: Final = 3
-"""Batches that a detector which works beside us has at once."""
+"""Batches that an asynchronous detector has at once."""
 CPU_SECONDS: Final = 8.0
 PICTURE_UNITS: Final = 48e6
-"""Bytes in a batch of pictures: sixteen million pixels, which is one large photo or some three hundred small ones."""
+"""Bytes in a batch of pictures: sixteen million pixels, which is one large photo or about three hundred small ones."""
 BATCH_ITEMS: Final = 256
 
 
 class UnclearOutputs(DataError):
-    """What the outputs are must be said; it is nobody's clip that is to blame."""
+    """The kind of outputs must be declared; no single clip is the cause of this error."""
 
 
 class Loop:
@@ -381,7 +386,7 @@ class Loop:
         self._n_unloadable = 0
 
     def score_all(self) -> None:
-        """Score every item that nobody has scored."""
+        """Score every item that is not scored yet."""
         if not self.run.is_done or self.settings.retry:
             source: Any = self._events()
             ahead = Ahead(source, AHEAD) if self.settings.workers > 0 else None
@@ -416,7 +421,7 @@ class Loop:
             self._land(*launched)
 
     def _launch(self, pieces: list[Piece], batch: Any) -> tuple[list[Piece], Any] | None:
-        """Start a batch while the one before is still under way; one that cannot be started is scored in parts."""
+        """Start a batch while the previous one is still running; one that cannot be started is scored in parts."""
         try:
             with self.clock.time("model"):
                 return pieces, self.detector.launch(batch)  # type: ignore[attr-defined]
@@ -427,7 +432,7 @@ class Loop:
             return None
 
     def _land(self, pieces: list[Piece], launched: Any) -> None:
-        """Wait for a batch; what fails only now, as it does where the device works on its own, is scored in parts."""
+        """Wait for a batch; if it fails only now, as happens on an asynchronous device, score it in parts."""
         try:
             with self.clock.time("model"):
                 outputs = self._checked(self.detector.collect(launched), len(pieces))  # type: ignore[attr-defined]
@@ -439,7 +444,7 @@ class Loop:
         self._write(pieces, outputs, {})
 
     def _events(self) -> Iterator[Failed | tuple[list[Piece], Any]]:
-        """Failures, and batches ready for the model."""
+        """Yield failures, and batches ready for the model."""
         pool = Pool(self.budget, may_mix=self.settings.pad or bool(getattr(self.detector, "ragged", False)))
         tasks = ((at, self.manifest.row(at)) for at in self.run.todo(self.settings.retry))
         buffer = getattr(self.detector, "buffer", None)
@@ -459,7 +464,7 @@ class Loop:
             yield self.ready(batch)
 
     def ready(self, pieces: list[Piece]) -> tuple[list[Piece], Any]:
-        """Pieces with the batch that they make, where the model wants it."""
+        """Return pieces with their batch, moved to where the model needs it."""
         is_ragged = bool(getattr(self.detector, "ragged", False))
         stages = hasattr(self.detector, "stage") and bool(getattr(self.detector, "is_async", False))
         is_one = is_ragged or self.settings.pad or len({piece.shape for piece in pieces}) == 1
@@ -468,7 +473,7 @@ class Loop:
         return pieces, prepare(batch) if prepare is not None else batch
 
     def _score(self, pieces: list[Piece], batch: Any) -> None:
-        """The outputs of a batch; one that is too large or fails is cut in two, down to the clip that is to blame."""
+        """Compute the outputs of a batch; split one that is too large or fails, down to the clip that causes it."""
         try:
             with self.clock.time("model"):
                 outputs, layers = self._outputs(batch, len(pieces))
@@ -480,7 +485,7 @@ class Loop:
         self._write(pieces, outputs, layers)
 
     def _divide(self, pieces: list[Piece], error: Exception) -> None:
-        """A batch failed: score its halves. A clip that fails alone is to blame."""
+        """Score the halves of a failed batch. A clip that fails alone is recorded as failed."""
         if len(pieces) == 1:
             self.fail(pieces[0].at, reason(error))
             return
@@ -502,7 +507,7 @@ class Loop:
         return self._checked(raw, n), layers
 
     def _checked(self, raw: Any, n: int) -> NDArray[Any]:
-        """Outputs as clip × column; their number of columns is looked at once."""
+        """Return outputs as clip × column; the number of columns is checked once."""
         outputs = pick_output(raw)
         if outputs.shape[:1] != (n,):
             raise DataError(f"{self.detector.name} gave outputs of shape {outputs.shape} for {n} clips")
@@ -512,20 +517,20 @@ class Loop:
         return outputs
 
     def _settle(self, outputs: NDArray[Any]) -> None:
-        """Which column and what kind, by the first batches: what is unclear is asked before hours are spent."""
+        """Decide the column and the kind of outputs from the first batches, so that ambiguity is reported early."""
         rule = self.extraction(outputs.shape[1])
         if rule.kind == "auto" and np.isfinite(outputs).all():
             self._n_unclear += len(outputs)
             try:
                 self._kind = settled_kind(outputs)
             except DataError as error:
-                if self._n_unclear < UNCLEAR:  # a few numbers in 0..1 may be chance; the next batch may tell
+                if self._n_unclear < UNCLEAR:  # a few numbers in 0..1 may be chance; the next batch may decide
                     return
                 raise UnclearOutputs(str(error), code=error.code) from None
         self._has_checked_width = True
 
     def _collect(self, piece: Piece, output: NDArray[Any], layers: dict[str, NDArray[Any]]) -> None:
-        """Keep a piece's output until its clip is whole, then write the record."""
+        """Keep a piece's output until its clip is complete, then write the record."""
         parts = self._waiting.setdefault(piece.at, [None] * piece.n_parts)
         parts[piece.part] = (output, layers)
         if any(part is None for part in parts):
@@ -543,7 +548,7 @@ class Loop:
         self.keep(piece.at, record, {n: np.mean([p[1][n] for p in parts], axis=0) for n in names})
 
     def keep(self, at: int, record: dict[str, Any], layers: dict[str, NDArray[Any]]) -> None:
-        """Write down what an item got, its row of each layer first."""
+        """Write the result of an item, its row of each layer first."""
         if self.keeper is not None:
             record |= self.keeper.add(layers)
         if at in self._pins:
@@ -556,7 +561,7 @@ class Loop:
         self.fail(item.at, item.reason)
 
     def fail(self, at: int, why: str) -> None:
-        """Write down that an item failed; many failures and no success stop the run."""
+        """Record that an item failed; stop the run after many failures without a success."""
         self._waiting.pop(at, None)
         self._lengths.pop(at, None)
         self._pins.pop(at, None)
@@ -565,7 +570,8 @@ class Loop:
         self.clock.count(failed=1)
         if not self._is_first_try or self.clock.n_done != self.clock.n_failed:
             return
-        # Good clips may wait while broken ones are reported: loading is hopeless only where nothing was loaded.
+        # Good clips may be waiting while broken ones are reported: loading has failed only if nothing was loaded at
+        # all.
         most = min(HOPELESS, self.clock.n_total)
         n_by_model = self.clock.n_failed - self._n_unloadable
         if n_by_model >= most or (self._n_unloadable >= most and not self._n_loaded):
@@ -584,7 +590,7 @@ class Loop:
         return Budget(seconds * (self.detector.sample_rate or 16000), items)
 
     def extraction(self, width: int) -> Extraction:
-        """The rule for scores, with what the model says of itself where the caller says nothing."""
+        """Return the rule for scores, completed with the model's own information if the caller gives none."""
         rule = self.settings.extraction.settled(self.detector, self.manifest.positive, width)
         rule = replace(rule, kind=self._kind) if rule.kind == "auto" else rule
         if rule.positive_index is None and width > 2:

@@ -1,4 +1,4 @@
-"""Torch modules as detectors: device, precision, batches on their way, layers by forward hooks."""
+"""Torch modules as detectors: device, precision, transfer of batches, layers by forward hooks."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from hitmiss.detect.outputs import OUTPUT_KINDS, OutputKind, pick_output
 from hitmiss.detect.pinning import file_digest
 
 # ----------------------------------------------------------------------
-# What all detectors on torch share: a device, a precision, batches on their way to it, and outputs on their way back.
+# What all torch detectors share: a device, a precision, and the transfer of batches and outputs.
 #
-# On CUDA a batch is copied from pinned memory on a stream of its own while the model works on the one before, and outputs
-# come back by an event, so that several batches are under way and none waits for those behind it.
+# On CUDA a batch is copied from pinned memory on its own stream while the model works on the previous one, and outputs
+# are returned through an event, so that several batches can be in progress and none waits for those after it.
 
 Array = NDArray[Any]
 PRECISIONS: Final = ("auto", "float32", "tf32", "bfloat16", "float16", "int8")
 SHORT: Final = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
-"""Names that people write, and ours."""
+"""Common short names, and ours."""
 WORDS: Final = {
     "float32": "float32 (TF32 off)",
     "tf32": "float32 with TF32 products (10 bits of mantissa)",
@@ -36,11 +36,11 @@ WORDS: Final = {
 }
 GPU_SECONDS: Final = 640.0
 CPU_SECONDS: Final = 8.0
-"""Seconds of sound in a batch: a processor is fastest where a batch stays in its cache."""
+"""Seconds of sound in a batch: a CPU is fastest if a batch stays in its cache."""
 
 
 class Staged(NamedTuple):
-    """A batch on its way to the device; `sources` must live until the copy is done."""
+    """A batch being copied to the device; `sources` must stay alive until the copy is done."""
 
     batch: Any
     lengths: list[int]
@@ -49,7 +49,7 @@ class Staged(NamedTuple):
 
 
 class Launched(NamedTuple):
-    """Outputs on their way to the processor: the tensors there, and the event after which they hold the numbers."""
+    """Outputs being copied to the CPU: the tensors there, and the event after which they hold the values."""
 
     outputs: Any
     done: Any = None
@@ -68,13 +68,13 @@ class Placed(Base):
         self._copies: Any = None
 
     def buffer(self, n_bytes: int) -> Array:
-        """Memory for a clip: pinned on CUDA, so that it goes to the device from where the workers laid it."""
+        """Return memory for a clip: pinned on CUDA, so that it can be copied to the device directly."""
         if not self.is_async:
             return np.empty(n_bytes, dtype=np.uint8)
         return self.torch.empty(n_bytes, dtype=self.torch.uint8, pin_memory=True).numpy()  # type: ignore[no-any-return]
 
     def stage(self, clips: Sequence[Array]) -> Staged:
-        """Clips as one tensor on the device, padded with zeros at the end where their lengths differ."""
+        """Copy clips as one tensor to the device, padded with zeros at the end if their lengths differ."""
         torch, first = self.torch, clips[0]
         lengths = [int(clip.shape[-1]) for clip in clips]
         shape = (len(clips), *first.shape[:-1], max(lengths))
@@ -95,7 +95,7 @@ class Placed(Base):
             return Staged(batch, lengths, self._copies.record_event(), sources)
 
     def arrived(self, staged: Staged) -> Any:
-        """The batch, which the model's stream waits for."""
+        """Return the batch; the model's stream waits for it."""
         if staged.arrived is not None:
             stream = self.torch.cuda.current_stream(self.device)
             stream.wait_event(staged.arrived)
@@ -103,7 +103,7 @@ class Placed(Base):
         return staged.batch
 
     def sent(self, outputs: Any, staged: Any = None) -> Launched:
-        """Outputs (a tensor, or several in a list, tuple or mapping) on their way back."""
+        """Start copying outputs (a tensor, or several in a list, tuple or mapping) back."""
         if not self.is_async:
             return Launched(outputs)
         moved = self._moved(outputs)
@@ -112,14 +112,14 @@ class Placed(Base):
         return Launched(moved, done, staged)
 
     def landed(self, launched: Launched) -> Any:
-        """The outputs, once they are there."""
+        """Return the outputs once they have arrived."""
         if launched.done is not None:
             launched.done.synchronize()
         return launched.outputs
 
     @contextmanager
     def arithmetic(self) -> Iterator[None]:
-        """No gradients, the chosen precision, and TF32 only where it was chosen."""
+        """Use no gradients, the chosen precision, and TF32 only if it was chosen."""
         torch = self.torch
         if not self.is_async:
             with torch.inference_mode(), self.autocast():
@@ -136,13 +136,13 @@ class Placed(Base):
             torch.backends.cudnn.allow_tf32 = convolutions
 
     def autocast(self) -> Any:
-        """Mixed precision where it was chosen."""
+        """Return mixed precision if it was chosen."""
         kind = self.precision if self.precision in ("bfloat16", "float16") else None
         where = self.device.partition(":")[0]
         return self.torch.autocast(where, dtype=getattr(self.torch, kind or "bfloat16"), enabled=kind is not None)
 
     def is_out_of_memory(self, error: BaseException) -> bool:
-        """Whether the GPU or the machine had too little memory; what the failed batch held is freed."""
+        """Return whether the GPU or the machine ran out of memory; memory of the failed batch is freed."""
         is_cuda = isinstance(error, self.torch.cuda.OutOfMemoryError)
         if is_cuda:
             self.torch.cuda.empty_cache()
@@ -160,7 +160,7 @@ class Placed(Base):
 
 
 def pick_device(device: str) -> str:
-    """`auto` is CUDA where there is one; CUDA asked for and absent is an error."""
+    """Return the device; `auto` is CUDA if there is one. CUDA requested but absent is an error."""
     torch = need("torch", "torch")
     has_cuda = torch.cuda.is_available()
     if device == "auto":
@@ -171,7 +171,7 @@ def pick_device(device: str) -> str:
 
 
 def pick_precision(precision: str, device: str) -> str:
-    """`auto` is float32 everywhere: a score that is rounded more than the detector's own is not the detector's.
+    """Return the precision; `auto` is float32 everywhere: more rounding would change the detector's own scores.
 
     >>> pick_precision("auto", "cuda"), pick_precision("bf16", "cpu")
     ('float32', 'bfloat16')
@@ -189,8 +189,8 @@ def pick_precision(precision: str, device: str) -> str:
 # ----------------------------------------------------------------------
 # Torch modules as detectors: inference mode, mixed precision and pinned memory on CUDA, layers by forward hooks.
 #
-# Weights come from safetensors, or from a checkpoint that torch loads with `weights_only=True`: nothing is unpickled that
-# could run code.
+# Weights come from safetensors, or from a checkpoint that torch loads with `weights_only=True`: nothing that could run
+# code is unpickled.
 
 STATE_KEYS: Final = ("state_dict", "model_state_dict", "model", "net")
 CHANNELS_FIRST: Final = (
@@ -203,13 +203,13 @@ CHANNELS_FIRST: Final = (
     "AveragePool",
     "Adaptive",
 )
-"""Parts whose outputs are clip × channel × time; others are taken for clip × time × dimension."""
+"""Parts whose outputs are clip × channel × time; others are assumed to be clip × time × dimension."""
 
 
 class TorchDetector(Placed):
-    """A torch module on clips of one length (clip × sample), or of whatever its user's `prepare` makes of them.
+    """A torch module on clips of one length (clip × sample), or on whatever the user's `prepare` makes of them.
 
-    What its outputs are is read from its last step (see `endings`), or declared: `module.outputs = "logit"`.
+    The kind of its outputs is read from its last step (see `Trace`), or declared: `module.outputs = "logit"`.
     """
 
     def __init__(
@@ -235,7 +235,7 @@ class TorchDetector(Placed):
         self._given = module.to(self.device).eval()
         self.module = in_precision(self.torch, self._given, self.precision)
         self._settled = Settled(self.module, self.output_kind)
-        # On CUDA a compiled module is recorded as a CUDA graph for each shape that comes: few, where clips have one length.
+        # On CUDA a compiled module is recorded as a CUDA graph for each shape: there are few if clips have one length.
         how = {"mode": "reduce-overhead"} if self.is_async else {}
         self._compiled = self.torch.compile(self.module, **how) if compiled and not self.layers else None
 
@@ -246,7 +246,7 @@ class TorchDetector(Placed):
         return {"name": self.name, "precision": self.precision, "layers": list(self.layers), **pinned}
 
     def in_float32(self) -> Detector | None:
-        """The module as it was given."""
+        """Return the module as it was given."""
         if self.precision == "float32":
             return None
         return TorchDetector(
@@ -254,7 +254,7 @@ class TorchDetector(Placed):
         )
 
     def prepare(self, batch: Batch) -> Batch:
-        """The batch as a tensor on its way to the device."""
+        """Return the batch as a tensor being copied to the device."""
         has_arrays = isinstance(batch, np.ndarray) or (isinstance(batch, list) and isinstance(batch[0], np.ndarray))
         return self.stage(list(batch)) if has_arrays else batch
 
@@ -266,26 +266,26 @@ class TorchDetector(Placed):
             return self.sent(self._run(ready), staged)
 
     def collect(self, launched: Launched) -> Array:
-        """The outputs of a batch on the CPU, in float32."""
+        """Return the outputs of a batch on the CPU, in float32."""
         return pick_output(self.landed(launched))
 
     def outputs(self, batch: Batch) -> Array:
-        """The outputs on the CPU, in float32."""
+        """Return the outputs on the CPU, in float32."""
         return self.collect(self.launch(batch))
 
     def with_layers(self, batch: Batch) -> tuple[Array, dict[str, Array]]:
-        """The outputs, and each layer averaged over time."""
+        """Return the outputs, and each layer averaged over time."""
         if self._settled.kind == "auto":
-            self.outputs(batch)  # so that the hooks see one pass alone
+            self.outputs(batch)  # so that the hooks see only one pass
         return run_with_layers(self.module, self.layers, lambda: self.outputs(batch))
 
     def _run(self, batch: Any) -> Any:
         if self._compiled is not None:
             if self._settled.kind == "auto":
                 self._settled.look(batch[:1])
-                # A compiled module ends in its own sigmoid or softmax: what it gives is a probability then.
+                # A compiled module includes its own sigmoid or softmax: its output is then a probability.
                 self.output_kind = "probability" if self._settled.activation else self._settled.kind
-            if self.is_async:  # what the graph gave before is on its way to the processor already
+            if self.is_async:  # the previous output of the graph is already being copied to the CPU
                 self.torch.compiler.cudagraph_mark_step_begin()
             return self._compiled(batch)
         found = self._settled(batch)
@@ -294,7 +294,7 @@ class TorchDetector(Placed):
 
 
 def run_with_layers(module: Any, layers: Sequence[str], run: Callable[[], Array]) -> tuple[Array, dict[str, Array]]:
-    """What a run of the module gives, and the outputs of some of its parts in that run, averaged over time."""
+    """Return the result of a run of the module, and the outputs of some of its parts, averaged over time."""
     kept: dict[str, Any] = {}
     found = dict(module.named_modules())
     hooks = [found[name].register_forward_hook(_keep(kept, name)) for name in layers]
@@ -308,7 +308,7 @@ def run_with_layers(module: Any, layers: Sequence[str], run: Callable[[], Array]
 
 
 def in_precision(torch: Any, module: Any, precision: str) -> Any:
-    """The module made ready for a precision: the last linear layer stays in float32 in all of them."""
+    """Prepare the module for a precision: the last linear layer stays in float32 in all of them."""
     if precision == "int8":
         return quantised(torch, module)
     if precision in ("bfloat16", "float16"):
@@ -317,14 +317,14 @@ def in_precision(torch: Any, module: Any, precision: str) -> Any:
 
 
 def quantised(torch: Any, module: Any) -> Any:
-    """The module with products of 8-bit whole numbers, all but the last; scales of inputs are found batch by batch."""
+    """Return the module with 8-bit integer products, except the last; input scales are found per batch."""
     linear = [name for name, part in module.named_modules() if isinstance(part, torch.nn.Linear)]
     if len(linear) < 2:
         raise UsageError(
             f"{type(module).__name__} has {len(linear)} linear layers; int8 leaves the last in float32, so nothing would change",
             code="int8-nothing",
         )
-    with warnings.catch_warnings(action="ignore"):  # that this tool will move to another package
+    with warnings.catch_warnings(action="ignore"):  # a notice that this tool will move to another package
         from torch.ao.quantization import default_dynamic_qconfig, quantize_dynamic
 
         convert: Callable[..., Any] = quantize_dynamic
@@ -332,7 +332,7 @@ def quantised(torch: Any, module: Any) -> Any:
 
 
 def _keep_head_in_float32(torch: Any, module: Any) -> None:
-    """Have the last linear layer work in float32 under mixed precision: else scores lie on a coarse grid."""
+    """Keep the last linear layer in float32 under mixed precision: otherwise scores lie on a coarse grid."""
     heads = [part for part in module.modules() if isinstance(part, torch.nn.Linear)]
     if not heads:
         return
@@ -347,7 +347,7 @@ def _keep_head_in_float32(torch: Any, module: Any) -> None:
 
 
 def load_checkpoint(path: str | Path) -> Any:
-    """What a checkpoint holds: tensors, numbers, texts, lists and mappings. Anything that would run code is refused."""
+    """Read a checkpoint: tensors, numbers, texts, lists and mappings. Anything that would run code is refused."""
     path = Path(path)
     if not path.is_file():
         raise UsageError(f"there is no checkpoint {path}")
@@ -355,7 +355,7 @@ def load_checkpoint(path: str | Path) -> Any:
         return need("safetensors.torch", "torch").load_file(str(path))
     torch = need("torch", "torch")
     try:
-        with warnings.catch_warnings(action="ignore"):  # about pickle protocols: what cannot be read raises
+        with warnings.catch_warnings(action="ignore"):  # about pickle protocols: what cannot be read raises an error
             return torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         first = str(error).splitlines()[0]
@@ -368,7 +368,7 @@ def load_checkpoint(path: str | Path) -> Any:
 
 
 def load_weights(module: Any, path: str | Path) -> str:
-    """Put the weights of a checkpoint into a module, every one of them; the digest of the file."""
+    """Load the weights of a checkpoint into a module, every one of them; return the digest of the file."""
     state = load_checkpoint(path)
     for key in STATE_KEYS:
         if isinstance(state, dict) and isinstance(state.get(key), dict):
@@ -393,7 +393,7 @@ def load_weights(module: Any, path: str | Path) -> str:
 
 
 def parameters_digest(module: Any) -> str:
-    """Short hash of the weights of a module that came from no file."""
+    """Return a short hash of the weights of a module that does not come from a file."""
     import hashlib
 
     sha = hashlib.sha256()
@@ -404,9 +404,9 @@ def parameters_digest(module: Any) -> str:
 
 
 def pooled(value: Any, n: int, channels_first: bool = False) -> Array:
-    """A layer's output as clip × dimension: the average over time, and over both axes of an image.
+    """Return a layer's output as clip × dimension: the average over time, and over both axes of an image.
 
-    The axis of the clips is found by its size: the first where it fits, else the second (time × clip × dimension).
+    The axis of the clips is found by its size: the first if it fits, else the second (time × clip × dimension).
     """
     array = pick_output(value if not isinstance(value, tuple | list) else value[0])
     if array.ndim >= 3 and array.shape[0] != n and array.shape[1] == n:
@@ -428,7 +428,7 @@ def _keep(kept: dict[str, Any], name: str) -> Any:
 
 
 def find_layers(module: Any, names: tuple[str, ...]) -> list[str]:
-    """The modules of these names; `encoder.layers.*` stands for all at that place."""
+    """Return the modules of these names; `encoder.layers.*` matches all at that place."""
     known = [name for name, _ in module.named_modules() if name]
     found: list[str] = []
     for name in names:

@@ -1,7 +1,8 @@
 """Models of the transformers library as detectors of sound, text or images.
 
-Their label names say which column is positive, and `problem_type` whether labels exclude each other (softmax) or each
-stands alone (sigmoid), as the library's own pipelines read it. Names that say nothing (LABEL_0) are asked about.
+Their label names show which column is positive, and `problem_type` whether labels exclude each other (softmax) or are
+independent (sigmoid), as in the library's own pipelines. If the names carry no meaning (LABEL_0), the caller must
+declare it.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ TEXT_ITEMS: Final = 32
 class TransformersDetector(Placed):
     """A classification model and its processor, from a folder (or a name that the library has in its cache).
 
-    Texts of several lengths share a batch: the attention mask keeps them apart. Clips do not, as many audio models
-    normalise over padding whatever their mask says.
+    Texts of several lengths share a batch: the attention mask separates them. Clips do not, because many audio models
+    normalise over padding despite their mask.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class TransformersDetector(Placed):
         self._about = self._files_digest(Path(place))
         self.model = in_precision(self.torch, model.to(self.device).eval(), self.precision)
         self.layers = tuple(find_layers(self.model, layers))
-        self.is_async = False  # its inputs are made by the processor, one batch at a time
+        self.is_async = False  # the processor makes its inputs, one batch at a time
         self.ragged = kind == "text"
         self.max_batch = TEXT_ITEMS if kind == "text" else None
         self.sample_rate = int(getattr(self._processor, "sampling_rate", 0)) or None
@@ -72,7 +73,7 @@ class TransformersDetector(Placed):
         return {**about, "layers": list(self.layers)} if self.layers else about
 
     def outputs(self, batch: Batch) -> NDArray[Any]:
-        """The logits, one row an item."""
+        """Return the logits, one row per item."""
         inputs = self._inputs(batch)
         moved = {name: value.to(self.device) for name, value in inputs.items()}
         with self.arithmetic():
@@ -80,7 +81,7 @@ class TransformersDetector(Placed):
         return np.asarray(logits.float().cpu().numpy())
 
     def with_layers(self, batch: Batch) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
-        """The logits, and each layer averaged over time (over tokens, or both axes of a picture)."""
+        """Return the logits, and each layer averaged over time (over tokens, or both axes of a picture)."""
         return run_with_layers(self.model, self.layers, lambda: self.outputs(batch))
 
     def _inputs(self, batch: Batch) -> Mapping[str, Any]:
@@ -93,7 +94,7 @@ class TransformersDetector(Placed):
 
     @staticmethod
     def _files_digest(folder: Path) -> str | None:
-        """The digest of what stands beside the weights: settings, vocabulary, rules of the tokenizer."""
+        """Return the digest of the files beside the weights: settings, vocabulary, tokenizer rules."""
         found = sorted(p for p in folder.glob("*") if p.suffix in (".json", ".txt", ".model", ".jinja"))
         return digest_of_files(found) if found else None
 
@@ -103,7 +104,7 @@ class TransformersDetector(Placed):
 
 
 def _output_kind(config: Any) -> OutputKind:
-    """What the model's outputs are; those of a regression are on a scale of their own, which the caller must name."""
+    """Return the kind of the model's outputs; a regression has its own scale, which the caller must declare."""
     kind = getattr(config, "problem_type", None)
     if kind == "regression":
         return "auto"
