@@ -270,7 +270,7 @@ def name_of(address: str) -> str:
 def address_shown(address: str) -> str:
     """Return an address without the parts that may be secret: user, password, query and fragment.
 
-    >>> shown("https://me:word@host:8080/a.csv?token=1#x")
+    >>> address_shown("https://me:word@host:8080/a.csv?token=1#x")
     'https://host:8080/a.csv'
     """
     parts = urlsplit(address)

@@ -50,6 +50,9 @@ from hitmiss.outofcore.keyed import (
     open_sheet,
 )
 from hitmiss.outofcore.plan import (
+    EACH,
+    PART,
+    PLACE,
     Binned,
     Cell,
     Executor,
@@ -68,15 +71,17 @@ from hitmiss.outofcore.shards import Opened, Read, damaged_parquet, digest, piec
 # A counting question as SQL in DuckDB's dialect; a SQL dialect compiler translates it into other dialects.
 
 SCORE: Final = "score"
-PLACE: Final = "place"
-PART: Final = "part"
+LOW: Final = "#low"
+HIGH: Final = "#high"
 COUNT: Final = "n"
 # must differ from the name of a user's table: Snowflake would treat an equal name as recursion
 TRIALS: Final = "hitmiss_trials"
 
 
-def counts(question: Question, source: str, window: Window) -> str:
-    """Return SQL that counts the trials of each cell by score, or by bin of scores; `source` is a table in SQL.
+def counts(question: Question, source: str, window: Window, each: str = COUNT) -> str:
+    """Return SQL that counts the trials of each cell by score, or by bin of scores.
+
+    `source` is a table in SQL, `each` the name of the column with the count.
 
     >>> print(counts(Question({"label": "key", "score": "llr"}), '"t"', Window()))
     WITH hitmiss_trials AS (SELECT COALESCE(CAST("key" AS VARCHAR), '') AS "label", CAST("llr" AS DOUBLE) AS "score" FROM "t")
@@ -97,7 +102,7 @@ def counts(question: Question, source: str, window: Window) -> str:
     where = _inside(window, question)
     lines = [
         f"WITH {TRIALS} AS ({trials(question, source)})",
-        f"SELECT {', '.join(shown)}, {total} AS {quoted(COUNT)}",
+        f"SELECT {', '.join(shown)}, {total} AS {quoted(each)}",
         f"FROM {TRIALS}",
         *([f"WHERE {where}"] if where else []),
         f"GROUP BY {', '.join(groups)}",
@@ -249,11 +254,11 @@ def by_polars(sheet: Sheet, window: Window) -> pl.DataFrame:
     if window.bits == EXACT:
         return trials.select(*texts, score).collect(engine="streaming")
     place = score.map_batches(places_of(window.bits), return_dtype=pl.Int64, is_elementwise=True)
-    groups = [*(pl.col(name) for name in cells), place.alias("place")]
+    groups = [*(pl.col(name) for name in cells), place.alias(PLACE)]
     if window.cuts:
-        groups.append(pl.sum_horizontal(score >= cut for cut in sorted(window.cuts)).alias("part"))
-    ends = [score.min().alias("low"), score.max().alias("high")] if plan.options.score_kind == "probability" else []
-    return trials.group_by(groups).agg(pl.len().cast(pl.Int64).alias("n"), *ends).collect(engine="streaming")
+        groups.append(pl.sum_horizontal(score >= cut for cut in sorted(window.cuts)).alias(PART))
+    ends = [score.min().alias(LOW), score.max().alias(HIGH)] if plan.options.score_kind == "probability" else []
+    return trials.group_by(groups).agg(pl.len().cast(pl.Int64).alias(EACH), *ends).collect(engine="streaming")
 
 
 def by_duckdb(sheet: Sheet, window: Window) -> pl.DataFrame:
@@ -267,13 +272,15 @@ def by_duckdb(sheet: Sheet, window: Window) -> pl.DataFrame:
         if asked is None:
             asked, source = Question({n: n for n in (*sheet.plan.cells, "score")}, sheet.plan.cells), '"sheet"'
             _fill(connection, sheet)
-        answer = pl.DataFrame(connection.sql(counts(asked, source, window)).to_arrow_table())
-        whole = [name for name in ("place", "part", "n") if name in answer.columns]
+        answer = pl.DataFrame(connection.sql(counts(asked, source, window, EACH)).to_arrow_table())
+        whole = [name for name in (PLACE, PART, EACH) if name in answer.columns]
         answer = answer.with_columns(pl.col(whole).cast(pl.Int64))
         if window.bits == EXACT or sheet.plan.options.score_kind != "probability":
             return answer
         ends = connection.execute(f'SELECT min("score"), max("score") FROM ({trials(asked, source)})').fetchone()
-        return answer.with_columns(low=pl.lit(ends[0], dtype=pl.Float64), high=pl.lit(ends[1], dtype=pl.Float64))
+        return answer.with_columns(
+            pl.lit(ends[0], dtype=pl.Float64).alias(LOW), pl.lit(ends[1], dtype=pl.Float64).alias(HIGH)
+        )
     finally:
         connection.close()
 
@@ -432,11 +439,11 @@ def _counted(sheet: Sheet, window: Window, is_first: bool, ledger: Ledger) -> _F
 def _is_odd(answer: pl.DataFrame, sheet: Sheet) -> bool:
     """Return whether the counts show something that the reader would examine or refuse."""
     options = sheet.plan.options
-    column = answer["score"] if "score" in answer.columns else answer["place"]
+    column = answer["score"] if "score" in answer.columns else answer[PLACE]
     if column.null_count() or (options.nan_rule == "refuse" and _is_nan_text(answer, sheet.plan.bits).any()):
         return True
     if options.score_kind == "probability" and answer.height:
-        low, high = ("low", "high") if "low" in answer.columns else ("score", "score")
+        low, high = (LOW, HIGH) if LOW in answer.columns else ("score", "score")
         if not (answer[low].fill_nan(None).min() or 0.0) >= 0.0 or (answer[high].fill_nan(None).max() or 0.0) > 1.0:  # type: ignore[operator]
             return True
     return bool(_words(answer, options).problems) or conflicts(sheet.lazy, sheet.plan.key, options)
@@ -452,7 +459,7 @@ def _words(answer: pl.DataFrame, options: ReadSpec) -> Reading:
 def _is_nan_text(answer: pl.DataFrame, bits: int) -> pl.Series:
     if "score" in answer.columns:
         return answer["score"].is_nan().fill_null(True)
-    return (answer["place"] & ((1 << (bits - 1)) - 1) > (0x7FF << (bits - 12))).fill_null(True)
+    return (answer[PLACE] & ((1 << (bits - 1)) - 1) > (0x7FF << (bits - 12))).fill_null(True)
 
 
 def look_closely(sheet: Sheet, ledger: Ledger) -> None:
@@ -500,7 +507,7 @@ def _settled(answer: pl.DataFrame, sheet: Sheet, window: Window) -> tuple[pl.Dat
     nan, rule = _is_nan_text(answer, window.bits), plan.options.nan_rule
     if not nan.any():
         return answer, {}
-    n = int(answer.filter(nan)["n"].sum()) if "n" in answer.columns else int(nan.sum())
+    n = int(answer.filter(nan)[EACH].sum()) if EACH in answer.columns else int(nan.sum())
     lost, answer = answer.filter(nan), answer.filter(~nan)
     if rule == "worst":
         answer = pl.concat([answer, _worst(lost, plan, window, reading)])
@@ -531,10 +538,10 @@ def _worst(lost: pl.DataFrame, plan: ShardPlan, window: Window, reading: Reading
         lost = lost.with_columns(decision=decided(plan.threshold).cast(lost.schema["decision"]))
     if window.bits == EXACT:
         return lost
-    place = places_of(window.bits)(lost["score"]).alias("place")
+    place = places_of(window.bits)(lost["score"]).alias(PLACE)
     if window.cuts:
         lost = lost.with_columns(
-            part=pl.sum_horizontal(pl.col("score") >= c for c in window.cuts).cast(lost.schema["part"])
+            pl.sum_horizontal(pl.col("score") >= c for c in window.cuts).cast(lost.schema[PART]).alias(PART)
         )
     return lost.drop("score").with_columns(place)
 
@@ -556,7 +563,7 @@ def put(shard: Shard, plan: ShardPlan, cells: tuple[Cell, ...], firsts: tuple[fl
         return_dtype=pl.Int32,
         is_elementwise=True,
     )
-    known = pl.DataFrame(dict(zip(plan.cells, zip(*cells, strict=True), strict=True))).with_row_index("code")
+    known = pl.DataFrame(dict(zip(plan.cells, zip(*cells, strict=True), strict=True))).with_row_index("#code")
     trials = sheet.trials
     if "decision" in plan.cells and plan.threshold is None:
         words = trials.select(pl.col("label", "decision").unique().implode()).collect(engine="streaming")
@@ -569,7 +576,9 @@ def put(shard: Shard, plan: ShardPlan, cells: tuple[Cell, ...], firsts: tuple[fl
         lost = pl.col("score").fill_null(float("nan")).is_nan()
         trials = trials.with_columns(score=pl.when(lost).then(worst).otherwise("score"))
     trials = trials.filter(pl.col("score").is_not_nan())
-    lazy = trials.join(known.lazy(), on=list(plan.cells)).select("code", "score", part.alias("part"))
+    lazy = trials.join(known.lazy(), on=list(plan.cells)).select(
+        pl.col("#code").alias("code"), "score", part.alias("part")
+    )
     lazy.sink_parquet(
         pl.PartitionBy(folder, key="part", include_key=False), mkdir=True, compression="lz4", engine="streaming"
     )

@@ -536,13 +536,19 @@ def merge_binned(parts: list[Binned]) -> Binned:
     return Binned(bins[first], np.add.reduceat(counts, np.flatnonzero(first)))
 
 
+PLACE: Final = "#place"
+PART: Final = "#part"
+EACH: Final = "#n"
+"""Columns of an engine's answer. A user's column may have any name, so ours begin with a sign that `apart` keeps for us."""
+
+
 def cells_of_counts(answer: pl.DataFrame, cells: Sequence[str], window: Window) -> dict[Cell, Binned]:
     """Convert an engine's answer to the cells of a tally. Rows may come in any order; rows of one group add up.
 
-    `answer` has the columns `cells`, then `score` or, for bins, `place` (and `part` if there are cuts); and `n`, unless
-    each row is one trial.
+    `answer` has the columns `cells`, then `score` or, for bins, `PLACE` (and `PART` if there are cuts); and `EACH`,
+    unless each row is one trial.
 
-    >>> answer = pl.DataFrame({"label": ["a", "b", "a"], "score": [1.0, -0.0, 0.5], "n": [2, 1, 3]})
+    >>> answer = pl.DataFrame({"label": ["a", "b", "a"], "score": [1.0, -0.0, 0.5], EACH: [2, 1, 3]})
     >>> {cell: binned.each.tolist() for cell, binned in cells_of_counts(answer, ["label"], Window()).items()}
     {('a',): [3, 2], ('b',): [1]}
     """
@@ -551,9 +557,9 @@ def cells_of_counts(answer: pl.DataFrame, cells: Sequence[str], window: Window) 
     if window.bits == EXACT:
         keys = keys_of(answer["score"].to_numpy())
     else:
-        part = answer["part"].to_numpy() if window.cuts else None
-        keys = bins_from_places(answer["place"].to_numpy(), window, part)
-    counts = answer["n"].cast(pl.Int64).to_numpy() if "n" in answer.columns else None
+        part = answer[PART].to_numpy() if window.cuts else None
+        keys = bins_from_places(answer[PLACE].to_numpy(), window, part)
+    counts = answer[EACH].cast(pl.Int64).to_numpy() if EACH in answer.columns else None
     code, values = _cell_codes(answer, cells)
     return dict(zip(values, binned_by(code, keys, counts, len(values)), strict=True))
 

@@ -62,7 +62,7 @@ class Ecg:
 def draw_ecg(ecg: Ecg) -> str:
     """The SVG. One unit is one millimetre; colours come from the page's style by class.
 
-    >>> draw(Ecg(np.zeros((1, 100)), 100.0, ("<I>",)))[:24], "&lt;I&gt;" in draw(Ecg(np.zeros((1, 9)), 9.0, ("<I>",)))
+    >>> draw_ecg(Ecg(np.zeros((1, 100)), 100.0, ("<I>",)))[:24], "&lt;I&gt;" in draw(Ecg(np.zeros((1, 9)), 9.0, ("<I>",)))
     ('<svg class="ecg" viewBox', True)
     """
     seconds = ecg.signal.shape[1] / ecg.fs
@@ -146,7 +146,7 @@ def waveform(path: Path) -> str:
 def draw_waveform(clip: NDArray[np.float32]) -> str:
     """Strokes from the lowest to the highest sample, the loudest of all filling the height.
 
-    >>> draw(np.array([0.0, 0.5, -0.5, 0.0], dtype=np.float32)).count("M")
+    >>> draw_waveform(np.array([0.0, 0.5, -0.5, 0.0], dtype=np.float32)).count("M")
     4
     """
     ends = np.linspace(0, len(clip), min(STROKES, len(clip)) + 1).astype(np.int64)[:-1]
