@@ -14,6 +14,7 @@ from hypothesis.extra import numpy as hnp
 import hitmiss.protocols.ecg_attacks as documented
 from hitmiss.attack.family import detect_r_peaks
 from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.registry import all_metrics
 from hitmiss.metrics import robustness
 from hitmiss.protocols.ecg_attacks import (
     AttackResult,
@@ -347,50 +348,50 @@ def test_laws_of_success(data: st.DataObject) -> None:
     adv = data.draw(hnp.arrays(np.int8, clean.shape, elements=st.integers(0, 1)))
     truth = data.draw(hnp.arrays(np.int8, clean.shape, elements=st.integers(0, 1)))
     n = len(clean)
-    assert robustness.changed(clean, clean).rate == 0
-    assert robustness.changed(clean, adv).rate == robustness.changed(adv, clean).rate
-    correct, robust = (
-        robustness.changed_correct(truth, clean, adv).rate,
-        robustness.robust_accuracy(truth, clean, adv).rate,
-    )
-    assert robust.hits == correct.of - correct.hits <= robustness.exact_match(truth, adv).rate.hits
+    moved = (clean != adv).any(axis=1)
+    was_right, is_right = ((truth == given).all(axis=1) for given in (clean, adv))
+    assert robustness.changed(np.zeros(n)) == 0
+    assert robustness.changed(moved) == np.mean(moved)
+    assert robustness.exact_match(is_right) == np.mean(is_right)
+    robust = robustness.robust_accuracy(was_right, is_right)
+    assert robust.hits == np.sum(was_right & ~moved) <= np.sum(is_right)
+    correct = robustness.changed_correct(moved, was_right)
+    assert robust.hits == correct.of - correct.hits
     for k in range(3):
+        reached, is_open = adv[:, k] == 1, clean[:, k] == 0
         force, base, eligible = (
-            f.rate
-            for f in (
-                robustness.target_success(clean, adv, k, "force"),
-                robustness.target_base(clean, k, "force"),
-                robustness.target_eligible(clean, adv, k, "force"),
-            )
+            robustness.target_success(reached),
+            robustness.target_base(is_open),
+            robustness.target_eligible(reached, is_open),
         )
         assert base.hits + eligible.of == n and force.hits <= base.hits + eligible.hits
         lost, induced, flipped = (
-            f(clean, adv, k).rate for f in (robustness.lost, robustness.induced, robustness.flipped)
+            f(adv[:, k], clean[:, k]) for f in (robustness.lost, robustness.induced, robustness.flipped)
         )
-        assert lost.hits + induced.hits == flipped.hits and lost.of + induced.of == n
-        suppress = robustness.target_success(clean, adv, k, "suppress").rate
-        assert suppress.hits == lost.hits and suppress.of == n
+        assert lost.hits + induced.hits == flipped.hits and lost.of + induced.of == flipped.of == n
     order = data.draw(st.permutations(range(n)))
-    assert robustness.changed(clean[order], adv[order]).rate == robustness.changed(clean, adv).rate
-    ones = np.ones((1, n))
-    assert robustness.changed(clean, adv).replicates(ones)[0] == pytest.approx(
-        float(robustness.changed(clean, adv).rate)
-    )
-    doubled = robustness.changed(np.repeat(clean, 2, 0), np.repeat(adv, 2, 0)).rate
-    assert float(doubled) == pytest.approx(float(robustness.changed(clean, adv).replicates(2 * ones)[0]))
+    assert robustness.changed(moved[order]) == robustness.changed(moved)
+    twice = data.draw(hnp.arrays(np.int64, n, elements=st.integers(1, 3)))
+    repeated = robustness.changed_correct(np.repeat(moved, twice), np.repeat(was_right, twice))
+    weighted = robustness.changed_correct(moved, was_right, weight=twice)
+    assert (repeated.hits, repeated.of) == (weighted.hits, weighted.of)
 
 
 @given(st.integers(0, 2**32 - 1))
-def test_area_replicates_are_areas_of_repeated_records(seed: int) -> None:
-    from hitmiss.metrics.ranking import roc_auc
+def test_mean_areas_under_weights_are_those_of_repeated_records(seed: int) -> None:
+    from sklearn.metrics import roc_auc_score
 
     rng = np.random.default_rng(seed)
-    label, score = rng.permutation([1, 1, 1, 0, 0, 0]), rng.integers(0, 4, 6) / 4
-    weights = rng.integers(0, 3, (4, 6))
-    for w, found in zip(weights, robustness.auc_replicates(label, score, weights), strict=True):
-        y = np.repeat(label, w)
-        expected = roc_auc(y, np.repeat(score, w)) if 0 < y.sum() < len(y) else np.nan
-        np.testing.assert_allclose(found, expected)
+    label, score = rng.permuted([[1, 1, 1, 0, 0, 0]] * 2, axis=1).T, rng.integers(0, 4, (6, 2)) / 4
+    weights = rng.integers(0, 3, 6)
+    y, s = np.repeat(label, weights, axis=0), np.repeat(score, weights, axis=0)
+    both = [k for k in range(2) if len(y) and 0 < y[:, k].sum() < len(y)]
+    expected = np.mean([roc_auc_score(y[:, k], s[:, k]) for k in both]) if both else np.nan
+    np.testing.assert_allclose(robustness.macro_auc(label, score, weights), expected)
+    form = all_metrics()["macro_auc"].form()
+    replicate = form.of_weights({"class_labels": label, "class_scores": score}, weights[None].astype(float))
+    whole = sorted(both) == [0, 1]  # a class that lost one side in a replicate leaves the mean undefined there
+    np.testing.assert_allclose(replicate, [expected if whole else np.nan])
 
 
 def test_figures_show_what_the_results_say() -> None:

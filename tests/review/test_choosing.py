@@ -134,6 +134,7 @@ def test_a_finished_run_that_keeps_its_rows(tmp_path: Path) -> None:
             pl.DataFrame({"item": ["t0", "t1"]}),
             ["results.jsonl"],
             rows="results.jsonl",
+            layout="triage",
             positive="fake",
             negative="real",
         )

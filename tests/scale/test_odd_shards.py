@@ -24,7 +24,9 @@ def outcome(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, A
         return code, None, err
     return (
         code,
-        {k: v for k, v in json.loads(out).items() if k not in ("signature", "digest", "content")} if out else None,
+        {k: v for k, v in json.loads(out).items() if k not in ("signature", "digest", "content", "questions")}
+        if out
+        else None,
         err,
     )
 
