@@ -1,4 +1,4 @@
-"""`hitmiss attack`: perturbations and attacks on a classifier of signals, into a run folder that `hitmiss score` reads."""
+"""`hitmiss attack`: perturb and attack a classifier of signals, and write a run folder that `hitmiss score` reads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DATA = "An .npz with x (record × sample × lead, mV), y, classes, fs, and perha
 LABELS = "For WFDB records: a table with the record and a column of 0 and 1 per class (default: the headers' #Dx)."
 FAMILY = "A family, as band_noise, or with settings, band_noise(beta=0.5); may be repeated."
 DRAWN = 500
-"""Replicates of the intervals in figures."""
+"""Number of bootstrap replicates for the intervals in figures."""
 STRENGTHS = "Strengths from 0 to 1, several after one another."
 
 
@@ -73,7 +73,7 @@ def attack(
     figures: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Draw every figure into this folder.")] = None,
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:
-    """Perturb and attack a classifier of signals: batched, resumable, each attack beside noise of the same norm."""
+    """Perturb and attack a classifier of signals: batched, resumable, each attack next to noise of the same norm."""
     from hitmiss.attack.campaign import LEFT_OUT, Campaigner, read_recordings, run_campaign
     from hitmiss.cli.common import Progress
     from hitmiss.core.errors import UsageError
@@ -107,7 +107,7 @@ def attack(
 
 
 def _check_aims(targets: list[str], plan: Plan, classes: tuple[str, ...]) -> None:
-    """Refuse an aim that nothing here can have: families that ask no model are not steered, and go without."""
+    """Refuse an aim that no family here can have; families that never ask the model cannot be steered."""
     from hitmiss.attack.config import MODES
     from hitmiss.core.errors import UnknownName, UsageError
 
@@ -123,7 +123,7 @@ def _check_aims(targets: list[str], plan: Plan, classes: tuple[str, ...]) -> Non
 
 
 def _criterion(text: str) -> Any:
-    """A criterion by its name, or a function (clean bits, changed bits, target) -> one yes or no a record."""
+    """Return a criterion by its name, or a function (clean bits, changed bits, target) -> one yes or no per record."""
     from hitmiss.attack.methods import find_criterion
     from hitmiss.detect.detector import find_object
 
@@ -131,7 +131,7 @@ def _criterion(text: str) -> Any:
 
 
 def _draw(folder: Path, campaigner: Campaigner, trials: Trials, kept: Path | None) -> None:
-    """Every picture of the run; intervals are drawn over patients where records share one."""
+    """Draw every figure of the run; intervals resample patients where records share one."""
     from hitmiss.report.attack_figures import save_figures
     from hitmiss.robustness.attacks import measure_attacks
 
@@ -196,7 +196,7 @@ def _configs(
     aims: list[tuple[str, str]],
     steering: dict[str, Any],
 ) -> list[Any]:
-    """A family's configurations; steering that means nothing to it is left out, so that its name stays short."""
+    """Return the configurations of a family, without steering settings that it ignores, so that its name is short."""
     from hitmiss.attack.campaign import sweep
     from hitmiss.attack.config import families, refuse_other_media
     from hitmiss.attack.family import batched_families

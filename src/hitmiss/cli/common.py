@@ -1,4 +1,4 @@
-"""What all verbs share: option groups, output and progress."""
+"""What all verbs share: groups of options, output and progress."""
 
 from __future__ import annotations
 
@@ -28,22 +28,19 @@ if TYPE_CHECKING:
 
 
 # ----------------------------------------------------------------------
-# How the verbs write: results to stdout, everything else and progress to stderr.
-
-# ----------------------------------------------------------------------
-# How the verbs write: results to stdout, everything else to stderr, plain where nobody looks at a terminal.
+# How the verbs write: results to stdout, everything else to stderr, without styling where stderr is not a terminal.
 #
 # Text that comes from files is shown with its control characters escaped, so that no id can move the cursor, colour
 # the screen, reverse the reading order or hide from the reader.
 
 
 def out(text: str = "") -> None:
-    """A line, or several, of the result: to stdout."""
+    """Print one or several lines of the result to stdout."""
     _result(visible(text, keep="\n"))
 
 
 def note(text: str) -> None:
-    """A message about the work: to stderr; not where --quiet was given, unless it is how the command ended."""
+    """Print a message to stderr; with --quiet only if it reports how the command ended."""
     if not _quiet[-1] or text.startswith("hitmiss: "):
         _write(sys.stderr, visible(text, keep="\n"))
 
@@ -53,7 +50,7 @@ _quiet: list[bool] = [False]
 
 @contextmanager
 def quietly(quiet: bool) -> Iterator[None]:
-    """For a while no messages and no conclusions, where `quiet`."""
+    """Suppress messages and conclusions inside the block if `quiet`."""
     _quiet.append(quiet)
     try:
         yield
@@ -62,17 +59,17 @@ def quietly(quiet: bool) -> Iterator[None]:
 
 
 def is_quiet() -> bool:
-    """Whether --quiet was given."""
+    """Say whether --quiet was given."""
     return _quiet[-1]
 
 
 def out_json(value: Any) -> None:
-    """The result for machines: JSON to stdout. NaN and infinities are refused, as JSON has none."""
+    """Print the result as JSON to stdout. NaN and infinities are refused, because JSON has no such numbers."""
     _result(json.dumps(value, indent=1, ensure_ascii=True, allow_nan=False))
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON can hold it: dataclasses become mappings, functions their names, infinities and NaN text.
+    """Convert a value to what JSON can hold: dataclasses become mappings, functions names, infinities and NaN text.
 
     >>> plain({"range": (0.0, float("inf")), "metric": len})
     {'range': [0.0, 'inf'], 'metric': 'len'}
@@ -91,7 +88,7 @@ def plain(value: Any) -> Any:
 
 
 def out_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Aligned columns to stdout; the header is bold on a terminal."""
+    """Print aligned columns to stdout; the header is bold on a terminal."""
     first, *others = aligned([header, *rows])
     _result(bold(first, sys.stdout))
     for line in others:
@@ -99,7 +96,7 @@ def out_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows of texts as lines whose columns line up; the last column is left as long as it is.
+    """Join rows of texts to lines whose columns are aligned; the last column is not padded.
 
     >>> aligned([["eer", "low"], ["min_dcf", "low"]])
     ['eer      low', 'min_dcf  low']
@@ -110,22 +107,22 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def bold(text: str, stream: TextIO) -> str:
-    """The text in bold where the stream is a terminal that wants it; NO_COLOR and TERM=dumb are respected."""
+    """Return the text in bold if the stream is a terminal; NO_COLOR and TERM=dumb are respected."""
     return f"\x1b[1m{text}\x1b[0m" if is_styled(stream) else text
 
 
 def is_styled(stream: TextIO) -> bool:
-    """Whether a stream is a terminal whose user has not asked for plain text."""
+    """Say whether a stream is a terminal whose user has not asked for plain text."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def begin() -> None:
-    """A new command begins: nothing is on stdout yet."""
+    """Note that a new command begins and nothing is on stdout yet."""
     _results.clear()
 
 
 def has_result() -> bool:
-    """Whether this command has written a result to stdout."""
+    """Say whether this command has written a result to stdout."""
     return bool(_results)
 
 
@@ -146,7 +143,7 @@ def _write(stream: TextIO, text: str) -> None:
 
 
 def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
-    """`name=value` arguments as a mapping.
+    """Parse `name=value` arguments into a mapping.
 
     >>> pairs("--column", ["item=utt", "score=llr"])
     {'item': 'utt', 'score': 'llr'}
@@ -161,14 +158,14 @@ def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
 
 
 def expanded(patterns: Sequence[str]) -> list[str]:
-    """File names with globs expanded in sorted order; a pattern that matches nothing stays and is missed later."""
+    """Expand globs in file names, sorted; a pattern without a match is kept and reported as missing later."""
     from glob import glob
 
     return [path for pattern in patterns for path in (sorted(glob(pattern)) or [pattern])]  # noqa: PTH207
 
 
 def sampled(results: Iterable[Estimate]) -> None:
-    """What the intervals of a table take to be random, under the table."""
+    """Print under a table what its intervals treat as random."""
     from hitmiss.engine.resample import under
 
     said = under(results)
@@ -177,25 +174,25 @@ def sampled(results: Iterable[Estimate]) -> None:
 
 
 # ----------------------------------------------------------------------
-# How far a long command is: a bar on a terminal once it takes more than two seconds, always on stderr, never in a pipe.
+# Progress of a long command: a bar on a terminal after more than two seconds, always on stderr, never in a pipe.
 #
-# Runs that go on for hours also say a line every half minute where nobody looks at a terminal.
+# Without a terminal, runs that take hours print a line every half minute.
 
 AFTER_SECONDS = 2.0
 EVERY_SECONDS = 30.0
 ALL_BUT = 1.0 - 1e-9
 LONGEST = 90
-"""Characters of what a bar says."""
+"""Width of the text of a bar, in characters."""
 
 
 def is_shown() -> bool:
-    """Whether somebody looks: stderr is a terminal that can draw."""
+    """Say whether progress can be seen: stderr is a terminal that can draw."""
     return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 
 @contextmanager
 def shown(what: str) -> Iterator[None]:
-    """Show a bar for as long as the block runs, from its third second on, where stderr is a terminal."""
+    """Show a bar while the block runs, from its third second on, if stderr is a terminal."""
     if not is_shown():
         yield
         return
@@ -208,7 +205,7 @@ def shown(what: str) -> Iterator[None]:
 
 
 class Bar:
-    """A bar that waits before it appears, goes away when something is printed, and comes back when that takes long too."""
+    """A bar that appears after a delay, hides when something is printed, and returns if the work takes long again."""
 
     def __init__(self, what: str, after: float | None = None) -> None:
         self._after = AFTER_SECONDS if after is None else after
@@ -222,23 +219,23 @@ class Bar:
         self._wait()
 
     def told(self, what: str, done: float, total: float | None, share: float | None) -> None:
-        """Note how far the work is, and show it if the bar is there."""
+        """Record the progress, and show it if the bar is visible."""
         with self._lock:
             self._state = (what, done, total, share)
             if share is None or self._furthest is None or share < self._furthest:
-                self._began = (time.monotonic(), share or 0.0)  # another step, with a pace of its own
+                self._began = (time.monotonic(), share or 0.0)  # another step, with its own speed
             self._furthest = share
             if self._drawn is not None:
                 self._update()
 
     def hushed(self) -> None:
-        """Go away; wait anew."""
+        """Hide the bar and start the delay again."""
         with self._lock:
             self.close()
             self._wait()
 
     def close(self) -> None:
-        """Go away for good."""
+        """Hide the bar for good."""
         with self._lock:
             if self._timer is not None:
                 self._timer.cancel()
@@ -259,10 +256,10 @@ class Bar:
 
         with self._lock:
             if self._timer is None or self._drawn is not None:
-                return  # it was closed while it waited for the lock
+                return  # it was closed while this thread waited for the lock
             said = (TextColumn(f"{{task.fields[{field}]}}", markup=False) for field in ("left", "said"))
             columns = (BarColumn(30), TaskProgressColumn(), *said, TimeElapsedColumn())
-            # rich would catch stdout too and send results to stderr
+            # rich would also capture stdout and send results to stderr
             quiet: dict[str, Any] = {"transient": True, "redirect_stdout": False, "redirect_stderr": False}
             self._drawn = Drawn(*columns, console=Console(stderr=True), **quiet)
             self._drawn.add_task("", total=None, left="", said="")
@@ -275,12 +272,12 @@ class Bar:
         text = visible(": ".join(filter(None, (self._name, ", ".join(filter(None, (what, count)))))))
         said = f"{text[: LONGEST - 1]}…" if len(text) > LONGEST else text
         task = self._drawn.task_ids[0]
-        # another step may follow: what is whole would stop rich's clock for good
+        # another step may follow: a complete bar would stop rich's clock for good
         known = {"total": None if share is None else 1.0, "completed": min(share or 0.0, ALL_BUT)}
         self._drawn.update(task, said=said, left=self._left(share), **known)
 
     def _left(self, share: float | None) -> str:
-        """About how long the step goes on at the pace that it had since it was first seen."""
+        """Estimate the remaining time of the step from its speed since it was first seen."""
         began, at = self._began
         if share is None or share - at <= 0.0:
             return ""
@@ -289,7 +286,7 @@ class Bar:
 
 
 def duration(seconds: float) -> str:
-    """A time as a bar says it.
+    """Format a duration for a bar.
 
     >>> duration(3.2), duration(75), duration(4000)
     ('4 s', '1 min 15 s', '1 h 6 min')
@@ -302,24 +299,24 @@ def duration(seconds: float) -> str:
 
 
 class Run(Protocol):
-    """A run under way, as far as a bar is concerned."""
+    """A run in progress, as the bar sees it."""
 
     n_before: int
 
     @property
     def n_done(self) -> int:
-        """How many were done by this process."""
+        """The number of items done by this process."""
 
     @property
     def n_total(self) -> int:
-        """How many there are."""
+        """The total number of items."""
 
     def line(self) -> str:
-        """How far it is, in words."""
+        """Describe the progress in words."""
 
 
 class Progress:
-    """What a long run calls as often as it likes: the bar shows it, or a line is said every half minute."""
+    """A callback for long runs, which may be called often: it updates the bar, or prints a line every half minute."""
 
     def __init__(self) -> None:
         self._said = time.monotonic()
@@ -328,16 +325,16 @@ class Progress:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """The bar belongs to the command and ends with it."""
+        """Do nothing: the bar belongs to the command and ends with it."""
 
     def __call__(self, run: Run) -> None:
-        """Show a run: the bar says itself how much is done and how long it takes still."""
+        """Show a run; the bar itself shows how much is done and how long the rest takes."""
         said = [part for part in run.line().split(", ")[1:] if not part.endswith(" left")]
         shared.tell(", ".join(said), run.n_before + run.n_done, run.n_total)
         self._say(run.line)
 
     def count(self, done: int, total: int) -> None:
-        """Show so many of so many."""
+        """Show how many of how many are done."""
         shared.tell("", done, total)
         self._say(lambda: f"{done:,} of {total:,}")
 
@@ -351,8 +348,8 @@ class Progress:
 # ----------------------------------------------------------------------
 # Option groups: options that several verbs share, declared once.
 #
-# A group is a function: its parameters are options, its result is what the verb is given. `grouped(reading=reading)` puts
-# the options of the group in the place of the verb's parameter `reading`. An option that the verb declares itself replaces
+# A group is a function: its parameters are options, its result is passed to the verb. `grouped(reading=reading)` puts
+# the options of the group in place of the verb's parameter `reading`. An option that the verb declares itself replaces
 # that of the group; `partial(group, bootstrap=1000)` is a group with another default, `without(group, "gap")` one with
 # fewer options.
 
@@ -388,7 +385,7 @@ def reading(
     encoding: Annotated[str | None, typer.Option(help="Encoding of the files.")] = None,
     decimal: Annotated[str | None, typer.Option(help="Decimal sign, `.` or `,`.")] = None,
 ) -> ReadSpec:
-    """How files are read: what every verb that reads scores takes."""
+    """Collect the options about reading files, which every verb that reads scores has."""
 
     return ReadSpec().changed(
         columns=pairs("--column", column or []),
@@ -437,7 +434,7 @@ def design(
         list[str] | None, typer.Option(help="A column that tells positives apart; a slice meets all negatives.")
     ] = None,
 ) -> Design:
-    """What is asked: what every verb that measures takes."""
+    """Collect the options about what is measured, which every verb that measures has."""
     from hitmiss.evaluation.protocol import find_protocol
 
     if interval not in METHODS:
@@ -463,7 +460,7 @@ def design(
 
 
 def _filters(texts: list[str]) -> dict[str, tuple[str, ...]]:
-    """`column=value` arguments; a column that is named twice may have either value."""
+    """Parse `column=value` arguments; a column that is named twice may have either value."""
 
     found: dict[str, tuple[str, ...]] = {}
     for text in texts:
@@ -473,12 +470,12 @@ def _filters(texts: list[str]) -> dict[str, tuple[str, ...]]:
 
 
 def either(where: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
-    """Filters in which commas part values, as the verbs over manifests take them: `split=dev,eval`."""
+    """Split filter values at commas, as verbs that read manifests do: `split=dev,eval`."""
     return {name: tuple(v for text in values for v in text.split(",")) for name, values in where.items()}
 
 
 class Grouped(Generic[T]):
-    """A verb whose groups are spread into options; typer sees the whole signature, made when it first asks."""
+    """A verb whose groups are expanded into options; typer sees the full signature, built when it first asks for it."""
 
     def __init__(self, verb: Callable[..., T], groups: dict[str, Callable[..., object]]) -> None:
         self.verb, self.groups = verb, groups
@@ -518,7 +515,7 @@ class Grouped(Generic[T]):
 
 
 def grouped(**groups: Callable[..., object]) -> Callable[[Callable[..., T]], Grouped[T]]:
-    """A decorator that spreads groups of options into the signature of a verb."""
+    """Return a decorator that expands groups of options into the signature of a verb."""
     return lambda verb: Grouped(verb, groups)
 
 
@@ -538,12 +535,12 @@ class Fewer(Generic[T]):
 
 
 def without(group: Callable[..., T], *names: str) -> Fewer[T]:
-    """A group with fewer options."""
+    """Return a group with fewer options."""
     return Fewer(group, names)
 
 
 def _hints(function: Callable[..., object]) -> dict[str, Any]:
-    """The annotations of a verb or a group: of a partial, or of fewer options, those of what it calls."""
+    """Return the annotations of a verb or a group; for a partial or a reduced group, those of the wrapped function."""
     while hasattr(function, "func"):
         function = function.func
     return _resolved(function)
@@ -567,4 +564,4 @@ drawing = without(
     "negative_only",
     "positive_only",
 )
-"""How intervals are drawn: replicates, unit, seed and level, for verbs that settle everything else themselves."""
+"""Options for intervals (replicates, unit, seed and level), for verbs that set everything else themselves."""

@@ -1,4 +1,4 @@
-"""`hitmiss compare`: two runs, or more, on the same questions."""
+"""`hitmiss compare`: compare two or more runs on the same trials."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def compare(
     output: Annotated[str | None, typer.Option("--output", "-o", help="Write the comparison (JSON) here too.")] = None,
     json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of tables.")] = False,
 ) -> None:
-    """Compare runs pair by pair: difference, paired interval, test, verdict; per slice with adjusted p values."""
+    """Compare runs pair by pair: difference, paired interval, test and verdict; per slice with adjusted p values."""
     from hitmiss.evaluation.protocol import compare_trials
 
     each = Each(key or [], score_column or [], higher or [], threshold or [])
@@ -103,7 +103,7 @@ def _open(
 
 
 def _spread(option: str, values: Sequence[T], n: int) -> list[T | None]:
-    """An option given once counts for all runs; given once a run, each has its own."""
+    """Repeat an option that was given once for all runs; an option given once per run is kept as it is."""
     from hitmiss.core.errors import UsageError
 
     if not values:

@@ -1,4 +1,4 @@
-"""`hitmiss demo`: simulated data, then the very commands that a user would type on real data."""
+"""`hitmiss demo`: simulate data, then run the same commands that a user would type on real data."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class Step:
     needs: tuple[str, ...] = ()
     reports: str = ""
     server: Callable[[], AbstractContextManager[str]] = lambda: nullcontext("")
-    """What runs beside the commands; its address replaces {server} in them."""
+    """A server that runs while the commands run; its address replaces {server} in them."""
     brief: Callable[[Path], list[list[str]]] | None = None
-    """The commands of `--small`, fewer and shorter; without them the step runs there only where `--only` names it."""
+    """The shorter commands of `--small`; a step without them runs with `--small` only if `--only` names it."""
 
     @property
     def lacks(self) -> list[str]:
-        """The packages that it needs and this machine has not."""
+        """Return the packages that the step needs and that are not installed."""
         return [name for name in self.needs if find_spec(name) is None]
 
 
@@ -58,23 +58,23 @@ def score_asvspoof5(data: Path) -> list[list[str]]:
 
 
 def score_asvspoof5_briefly(data: Path) -> list[list[str]]:
-    """Two figures per codec, with intervals over speakers."""
+    """Measure two figures per codec, with intervals over speakers."""
     files = [str(data / "scores_a.tsv"), "--key", str(data / "ASVspoof5.eval.track_1.tsv"), "-p", "asvspoof5"]
     asked = ["-m", "min_dcf", "-m", "eer", "--by", "codec", "--bootstrap", "200", "--unit", "speaker"]
     return [["score", *files, *asked, "-o", str(data / "results.json"), "--quiet"]]
 
 
 def simulate_voices(folder: Path, share: float) -> Path:
-    """Speak a small corpus of voices, spoof half of it, and train a detector."""
+    """Simulate a small corpus of voices, spoof half of it, and train a detector."""
     from hitmiss.simulate.voices import train, write
 
-    shutil.rmtree(folder / "run", ignore_errors=True)  # of an earlier demo, on other data
+    shutil.rmtree(folder / "run", ignore_errors=True)  # left by an earlier demo with other data
     train(write(folder, share=share))
     return folder
 
 
 def detect_voices(data: Path) -> list[list[str]]:
-    """Run the detector through codecs, score per codec and attack, and see what a frozen threshold does."""
+    """Run the detector through codecs, score per codec and attack, and show the drift at a fixed threshold."""
     from hitmiss.simulate.voices import trained
 
     run, each = str(data / "run"), ["--bootstrap", "1000", "--unit", "speaker"]
@@ -89,21 +89,21 @@ def detect_voices(data: Path) -> list[list[str]]:
 
 
 def simulate_toxicity(folder: Path, share: float) -> Path:
-    """Write predictions that give the document's own table."""
+    """Write predictions that give the table of the toxicity evaluation document."""
     from hitmiss.simulate.toxicity import write
 
     return write(folder, share=share)
 
 
 def score_toxicity(data: Path) -> list[list[str]]:
-    """The document's own command, then its table as it prints it."""
+    """Run the command of the toxicity evaluation document, then print its table in the documented form."""
     where = ["--config", str(data / "configs" / "detoxify_multilingual.yaml"), "--pred_dir", str(data / "predictions")]
     run = [*where, "--run_tag", "baseline", "--languages", "en", "es", "it", "tr"]
     return [["toxicity", *run, "--output", str(data / "baseline_metrics.csv")], ["toxicity", *run, "--documented"]]
 
 
 def score_toxicity_briefly(data: Path) -> list[list[str]]:
-    """The document's table as it prints it."""
+    """Print the table of the toxicity evaluation document in the documented form."""
     return score_toxicity(data)[1:]
 
 
@@ -115,7 +115,7 @@ def simulate_triage(folder: Path, share: float) -> Path:
 
 
 def score_triage(data: Path) -> list[list[str]]:
-    """Every figure of the document, the two configurations compared, and two thresholds with a guarantee."""
+    """Measure every figure of the triage evaluation document, compare both configurations, choose thresholds."""
     results = str(data / "results.jsonl")
     runs = [f"{results}[tools={tools}]" for tools in ("no-tools", "tools")]
     chosen = ["--choose", "guarantee", "--choose-on", str(data / "dev_scores.csv")]
@@ -136,7 +136,7 @@ def simulate_pictures(folder: Path, share: float) -> Path:
 
 
 def ask_standin(data: Path) -> list[list[str]]:
-    """Put the pictures to a stand-in for a model, over the protocol where inspect_ai is installed, else as a function."""
+    """Ask a stand-in for a model about the pictures: over its server if inspect_ai is installed, else directly."""
     files = [
         "--dataset",
         str(data / "dataset.jsonl"),
@@ -154,13 +154,13 @@ def ask_standin(data: Path) -> list[list[str]]:
 
 
 def has_inspect() -> bool:
-    """Whether language models can be asked here."""
+    """Say whether language models can be asked on this machine."""
     return find_spec("inspect_ai") is not None and find_spec("openai") is not None
 
 
 @contextmanager
 def serve_standin() -> Iterator[str]:
-    """The stand-in's server, where it will be asked; else one line about what is left out."""
+    """Start the server of the stand-in if it is needed; otherwise print one line about what is left out."""
     from hitmiss.llm.standin import NOTE, StandIn
 
     common.note(f"The model is {NOTE}.")
@@ -182,7 +182,7 @@ def simulate_ecg(folder: Path, share: float) -> Path:
 
 
 def attack_ecg(data: Path) -> list[list[str]]:
-    """Noise, morphology and a black-box search, with gradients where torch is installed; each beside noise of its norm."""
+    """Apply noise, morphology and a black-box search, and gradients if torch is installed, with controls."""
     from hitmiss.simulate.voices import trained
 
     run, has_torch = str(data / "run"), find_spec("torch") is not None
@@ -249,9 +249,9 @@ STEPS = (
         reports="ecg-attacks={data}/run",
     ),
 )
-"""What the demo shows, in order."""
+"""The steps of the demo, in order."""
 WITH_FILES = ("voices", "llm", "ecg")
-"""Steps whose worst errors are heard or seen in the report."""
+"""The steps whose worst errors can be heard or seen in the report."""
 
 
 def demo(
@@ -266,7 +266,7 @@ def demo(
         ),
     ] = None,
 ) -> None:
-    """Simulate evaluations, score them and report on them, showing each command before it is run."""
+    """Simulate evaluations, score them and write a report, showing each command before it runs."""
     unknown = [name for name in only or () if name not in {step.name for step in STEPS}]
     if unknown:
         raise UnknownName("job of the demo", unknown[0], [step.name for step in STEPS])
@@ -301,7 +301,7 @@ def demo(
 
 
 def _run_as_typed(words: list[str]) -> None:
-    """Show the command, run it, and stop the demo with its exit code where it fails."""
+    """Show the command, run it, and stop the demo with its exit code if it fails."""
     from hitmiss.cli.main import run
 
     common.note(f"\n$ {shlex.join(['hitmiss', *words])}\n")

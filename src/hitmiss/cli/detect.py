@@ -1,4 +1,4 @@
-"""`hitmiss detect`: a detector over a manifest of files, into a run folder that `hitmiss score` reads."""
+"""`hitmiss detect`: run a detector over the files of a manifest and write a run folder that `hitmiss score` reads."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def detect(
     score_form: Annotated[str, typer.Option(help="table, official or unpaired (`- - real 0.85`).")] = "table",
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:
-    """Run a detector over files: crash-safe, resumable, the same scores for any batch size and worker count."""
+    """Run a detector over files. Runs can be resumed; the batch size and the number of workers do not change scores."""
     given = dict(locals())
     devices = [name.strip() for name in device.split(",") if name.strip()]
     if len(devices) > 1:
@@ -135,7 +135,7 @@ def detect(
 
 
 def _share(given: dict[str, Any], devices: list[str]) -> None:
-    """One process per device works on the run; then this one finishes it, and does what a process that died has left."""
+    """Start one process per device on the run; then finish it here, including what a process that died left undone."""
     import multiprocessing
     import time
 
@@ -146,7 +146,7 @@ def _share(given: dict[str, Any], devices: list[str]) -> None:
         raise UsageError("--cluster shares the work itself; say one --device", code="devices-cluster")
     begun = given["output"] / MANIFEST
     if begun.exists() and not (given["resume"] or given["join"]):
-        detect.verb(**given | {"device": devices[0]})  # refuses the folder in its own words
+        detect.verb(**given | {"device": devices[0]})  # refuses the folder with its own message
         return
     context = multiprocessing.get_context("spawn")
     helpers = [
@@ -170,7 +170,7 @@ def _share(given: dict[str, Any], devices: list[str]) -> None:
 
 
 def _beside(given: dict[str, Any], is_first: bool, n: int) -> None:
-    """One of several processes; the first alone shows how far it is."""
+    """Run as one of several processes; only the first shows the progress."""
     import os
     import sys
 
@@ -182,7 +182,7 @@ def _beside(given: dict[str, Any], is_first: bool, n: int) -> None:
     sys.stderr = sys.stderr if is_first else quiet
     try:
         detect.verb(**given | {"join": True, "scores": None, "check": 0})
-    except HitmissError:  # the process that finishes the run meets it too, and says it
+    except HitmissError:  # the process that finishes the run meets the same error and reports it
         sys.exit(1)
 
 
@@ -212,7 +212,7 @@ def _manifest(
 def _opened(
     text: str, placed: dict[str, Any], cluster: str | None, actors: int | None, decoders: int, n_items: int
 ) -> Iterator[Detector]:
-    """The detector in this process, or in those of a cluster."""
+    """Open the detector in this process, or in the processes of a cluster."""
     from hitmiss.core.errors import UsageError
     from hitmiss.detect.detector import open_detector
 
@@ -235,7 +235,7 @@ def _opened(
 def _tallying(
     fleet: Any, tally: str | None, cluster: str | None, manifest: Manifest, settings: Any, protocol: str | None
 ) -> Tallying | None:
-    """How the processes of a cluster count what they score, told to them."""
+    """Return the settings with which the processes of a cluster count what they score."""
     from hitmiss.core.errors import UsageError
 
     if tally is None:
@@ -262,7 +262,7 @@ def _agree_on_rate(model: Detector, asked: int | None, kind: str) -> int | None:
 
 
 def _coded(codecs: str | None, manifest: Manifest, rate: int | None) -> tuple[Any, Manifest, Any]:
-    """The codecs as a transform, every item under each of them, and what pins them."""
+    """Return the codecs as a transform, every item under each codec, and the settings that identify them."""
     if codecs is None:
         return None, manifest, None
     from hitmiss.attack.codecs import parse_conditions, read_codec_plan, usable
@@ -279,7 +279,7 @@ def _coded(codecs: str | None, manifest: Manifest, rate: int | None) -> tuple[An
 def _manipulated(
     manipulate: str, only: str | None, codecs: str | None, manifest: Manifest, rate: int | None, input_: str
 ) -> tuple[Any, Manifest, Any]:
-    """The manipulations as a transform, every item under each of them, and what pins them."""
+    """Return the manipulations as a transform, every item under each one, and the settings that identify them."""
     from hitmiss.attack.audio import preset
     from hitmiss.attack.conditions import MEDIA, SUITES, ManipulatedRows
     from hitmiss.core.errors import UnknownName, UsageError
@@ -328,7 +328,7 @@ def _fit(fitting: dict[str, Any] | None) -> Any:
 
 
 def _picture(text: str | None, model: Detector, input_: str) -> PictureInput | None:
-    """How pictures are brought to the network: as asked, as the model says of itself; None where it takes them as they are."""
+    """Return how pictures are prepared for the network, as asked or as the model declares; None: left as they are."""
     from hitmiss.core.errors import UsageError
     from hitmiss.media.image import PictureInput
 

@@ -1,4 +1,4 @@
-"""`hitmiss doctor`: whether this machine can do the work, and what to type where it cannot."""
+"""`hitmiss doctor`: check whether this machine can do the work, and say what to type if it cannot."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ YEAR_OF_RELEASE = 2025
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing looked at. `state` is ok, missing (an optional thing is not there), note or broken."""
+    """One finding. `state` is ok, missing (an optional part is not installed), note or broken."""
 
     what: str
     state: str
@@ -33,7 +33,7 @@ class Finding:
 
 
 def doctor(json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False) -> None:
-    """Check versions, packages, threads and the clock; exit code 5 where something needed is missing."""
+    """Check versions, packages, threads and the clock. Exit code 5 if something that is needed is missing."""
     findings = list(examine())
     if json:
         common.out_json({"schema": 1, "version": __version__, "findings": [asdict(f) for f in findings]})
@@ -48,7 +48,7 @@ def doctor(json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")]
 
 
 def examine() -> Iterator[Finding]:
-    """Every finding, in the order of printing."""
+    """Return every finding, in the order of printing."""
     yield Finding("hitmiss", "ok", __version__)
     yield _interpreter()
     yield from _packages()
@@ -62,7 +62,7 @@ def _interpreter() -> Finding:
 
 
 def _packages() -> Iterator[Finding]:
-    """What our own metadata asks for, each once: the core must be there, an extra may be."""
+    """Check the packages that the metadata of hitmiss name, each once: the core is required, extras are optional."""
     from importlib.metadata import requires
 
     from packaging.requirements import Requirement
@@ -77,7 +77,7 @@ def _packages() -> Iterator[Finding]:
 
 
 def package(requirement: Requirement, extra: str = "") -> Finding:
-    """One package: the version found, or what to type to get it.
+    """Check one package: return the version found, or the command that installs it.
 
     >>> from packaging.requirements import Requirement
     >>> package(Requirement("no-such-package>=1"), extra="frames")

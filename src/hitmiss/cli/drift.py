@@ -1,4 +1,4 @@
-"""`hitmiss drift`: FAR and FRR of coded or manipulated clips at the threshold that was frozen on the clean ones."""
+"""`hitmiss drift`: FAR and FRR of coded or manipulated clips at the threshold that was fixed on the clean ones."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def drift(
     output: Annotated[str | None, typer.Option("--output", "-o", help="Write the results (JSON) here too.")] = None,
     json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of a table.")] = False,
 ) -> None:
-    """FAR and FRR per condition at one frozen threshold, their drift from clean, and how far each clip's score moved."""
+    """Show FAR and FRR per condition at one fixed threshold, their drift from clean clips, and the score shift."""
     from hitmiss.evaluation.protocol import find_protocol, read_trials
     from hitmiss.report import tabular
     from hitmiss.report.assessment import assess

@@ -45,7 +45,7 @@ def export(
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of results and stop.")] = False,
     json: Annotated[bool, typer.Option("--json", help="The same as --to json.")] = False,
 ) -> None:
-    """Results to what people paste: digits from the interval's width, significance marked, no formula let through."""
+    """Export results as tables: digits follow the interval's width, significance is marked, formulas are escaped."""
     from hitmiss.core.errors import UsageError
 
     if schema:
@@ -80,7 +80,7 @@ def export(
 def _paper(
     sources: list[RunData], purpose: str, metrics: tuple[str, ...], comparison: str | None, folder: str | None
 ) -> None:
-    """The kit for a paper: to a folder, or its tables alone to stdout."""
+    """Write the tables and figures for a paper to a folder, or only the tables to stdout."""
     from hitmiss.core import artifacts
     from hitmiss.core.errors import UnknownName
     from hitmiss.engine.rank import Ranking
@@ -131,7 +131,7 @@ def _write(made: str | bytes, output: str | None) -> None:
     elif output is not None:
         artifacts.write(output, made)
     elif sys.stdout.isatty():
-        common.out(made.rstrip("\n"))  # a terminal obeys control characters, so they are shown
+        common.out(made.rstrip("\n"))  # a terminal would obey control characters, so they are made visible
         return
     else:
         shared.hush()

@@ -1,4 +1,4 @@
-"""`hitmiss gate`: does a run meet its limits? Exit 0 if every rule holds, 1 if not."""
+"""`hitmiss gate`: check whether a run meets its limits. Exit code 0 if every rule holds, 1 if not."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SUMMARY = "GITHUB_STEP_SUMMARY"
 
 @dataclass(frozen=True)
 class Scoring:
-    """How a score file is read and what is asked of it."""
+    """How a score file is read and what is measured on it."""
 
     key: str | None
     reading: ReadSpec
@@ -50,7 +50,7 @@ def gate(
     junit: Annotated[str | None, typer.Option(help="Write JUnit XML here.")] = None,
     json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of a table.")] = False,
 ) -> None:
-    """Check a run against limits and a baseline; equal passes, unknown names are errors, undefined figures fail."""
+    """Check a run against limits and a baseline. Equal passes, unknown names are errors, undefined figures fail."""
     from hitmiss.core.errors import GateFailed
 
     rules, regressions = _rules(fail_if or [], max_regression or [], baseline)
@@ -89,7 +89,7 @@ def _rules(fail_if: list[str], max_regression: list[str], baseline: str | None) 
 
 
 def _results(run: str, targets: list[Target], scoring: Scoring) -> Results:
-    """Results from their file, from a folder, or measured now: just what the rules ask for."""
+    """Load results from a file or a folder, or measure them now: only what the rules need."""
     from pathlib import Path
 
     from hitmiss.claims.open import is_results
@@ -125,7 +125,7 @@ def _refuse_unknown(regression_by: str) -> None:
 
 
 def _is_trials(run: str) -> bool:
-    """Whether a run is given as its answers, so that it can be paired, and not as results."""
+    """Say whether a run is given as trials, which can be paired, and not as results."""
     from pathlib import Path
 
     from hitmiss.claims.open import is_results
@@ -134,7 +134,7 @@ def _is_trials(run: str) -> bool:
 
 
 def _paired(run: str, baseline: str, regressions: list[Regression], scoring: Scoring, force: bool) -> Comparison | None:
-    """Both runs compared pair by pair, where both are given as their answers."""
+    """Compare both runs pair by pair, where both are given as trials."""
     from hitmiss.engine.compare import compare_design
 
     if not (_is_trials(run) and _is_trials(baseline)):
@@ -154,7 +154,7 @@ def _trials(run: str, scoring: Scoring) -> Trials:
 
 
 def _design(targets: list[Target], trials: Trials, scoring: Scoring) -> Design:
-    """What the rules ask for: a rule may be about any metric in any slice."""
+    """Return what the rules need to be measured: a rule may be about any metric in any slice."""
     protocol = scoring.design.protocol
     return scoring.design.changed(
         metrics=_metrics(targets),

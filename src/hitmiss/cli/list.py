@@ -1,4 +1,4 @@
-"""`hitmiss list`: the names that can be typed."""
+"""`hitmiss list`: list the names that can be used on the command line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hitmiss.cli import common
 
 
 class Kind(StrEnum):
-    """What there are names of."""
+    """The kinds of things that have names."""
 
     metrics = "metrics"
     protocols = "protocols"
@@ -26,7 +26,7 @@ def list_(
     kind: Annotated[Kind, typer.Argument(help="What to list.")],
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:
-    """List metrics, protocols, readers, families of attacks, kinds of detectors or codecs, with one line about each."""
+    """List metrics, protocols, readers, attack families, kinds of detectors or codecs, with one line about each."""
     made = {Kind.metrics: metric_rows, Kind.attacks: attack_rows, Kind.codecs: codec_rows}
     rows = made[kind]() if kind in made else other_rows(kind.value.removesuffix("s"))
     if json:
@@ -34,13 +34,13 @@ def list_(
     elif not rows:
         common.note(f"there are no {kind.value}")
     else:
-        hidden = ("settings", "name" if kind is Kind.attacks else "")  # `show` has them, and a line has an end
+        hidden = ("settings", "name" if kind is Kind.attacks else "")  # `show` prints all of them; a line is too short
         shown = [name for name in rows[0] if name not in hidden]
         common.out_table(shown, [[_cell(row[name]) for name in shown] for row in rows])
 
 
 def metric_rows() -> list[dict[str, Any]]:
-    """Each metric: its name, the columns it needs, which way is better, its settings, its first line."""
+    """Return one row per metric: its name, the columns it needs, which way is better, its settings, its first line."""
     from hitmiss.core.registry import all_metrics
 
     return [
@@ -56,14 +56,14 @@ def metric_rows() -> list[dict[str, Any]]:
 
 
 def other_rows(kind: Any) -> list[dict[str, Any]]:
-    """Each protocol, reader or kind of detector: its name and its first line."""
+    """Return one row per protocol, reader or kind of detector: its name and its first line."""
     from hitmiss.core.registry import all_of
 
     return [{"name": name, "about": first_line(value)} for name, value in all_of(kind).items()]
 
 
 def attack_rows() -> list[dict[str, Any]]:
-    """Each family of perturbations and attacks: how it is called with its settings, what it changes, its first line."""
+    """Return one row per family of perturbations and attacks: its call, what it changes, its first line."""
     from hitmiss.attack.catalogue import catalogue
 
     return [
@@ -73,7 +73,7 @@ def attack_rows() -> list[dict[str, Any]]:
 
 
 def codec_rows() -> list[dict[str, Any]]:
-    """Each codec: its name, its label, its sample rate and its bit rates."""
+    """Return one row per codec: its name, its label, its sample rate and its bit rates."""
     from hitmiss.attack.codecs import all_codecs
 
     return [
@@ -83,7 +83,7 @@ def codec_rows() -> list[dict[str, Any]]:
 
 
 def first_line(value: Any) -> str:
-    """What a thing says of itself in one line: its `title`, else the first line of its docstring."""
+    """Return one line about a thing: its `title`, or else the first line of its docstring."""
     value = value.func if isinstance(value, partial) else value
     text = getattr(value, "title", None) or getattr(value, "__doc__", None) or ""
     return str(text).strip().partition("\n")[0]

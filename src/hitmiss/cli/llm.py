@@ -1,4 +1,4 @@
-"""`hitmiss llm`: a dataset put to language models, functions and classic detectors, into the triage document's rows."""
+"""`hitmiss llm`: ask language models, functions and detectors about a dataset; write rows for `hitmiss triage`."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def llm(
     retry: Annotated[bool, typer.Option("--retry", help="With --resume: ask failed calls again.")] = False,
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:
-    """Ask language models (or functions, or detectors) whether items are real or fake; crash-safe, resumable."""
+    """Ask language models, functions or detectors whether items are real or fake. Runs can be resumed after a crash."""
     from hitmiss.cli.common import Progress
     from hitmiss.llm.items import find_leaks, read_items
     from hitmiss.llm.plan import Settings, read_prices
@@ -135,7 +135,7 @@ def _require_language_models(roles: dict[str, str | None]) -> None:
 
 
 def _require_folder(path: Path | None) -> None:
-    """Refuse a file that could not be written, before anything is asked."""
+    """Refuse an output file that could not be written, before any model is asked."""
     if path is not None and not path.parent.is_dir():
         from hitmiss.core.errors import UsageError
 
@@ -143,7 +143,7 @@ def _require_folder(path: Path | None) -> None:
 
 
 def _address(models: list[str], base_url: str | None, provider: str | None) -> tuple[str | None, list[str]]:
-    """`--base-url`, checked, and a warning for every address at which items and key could be read on the way."""
+    """Check `--base-url`, and warn of every address where items and key could be read by others on the way."""
     from hitmiss.llm.backends import is_detector
     from hitmiss.llm.secrets import VARIABLE, checked_address, server_of
 
@@ -234,14 +234,14 @@ def _emit(outcome: Outcome, canaries: int, json: bool) -> None:
 
 
 def _dropped(row: dict[str, Any]) -> str:
-    """What was asked for and not sent, in words; nothing where all was."""
+    """Describe the settings that were asked for but not sent; return nothing if all were sent."""
     lost = row["run_config"].get("not_sent", {})
     what = " and ".join(f"{name} {value}" for name, value in lost.items())
     return f"! {row['model']} takes no {' and no '.join(lost)}: {what} was asked for and not sent" if lost else ""
 
 
 def _cells(outcome: Outcome) -> list[dict[str, Any]]:
-    """Counts for each model and mode."""
+    """Return the counts for each model and mode."""
     groups: dict[tuple[str, bool], list[dict[str, Any]]] = {}
     for row in outcome.rows:
         groups.setdefault((row["model"], row["use_tools"]), []).append(row)

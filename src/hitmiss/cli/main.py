@@ -31,9 +31,9 @@ from hitmiss.core.errors import DataError, EnvironmentFault, Fault, HitmissError
 from hitmiss.core.shared import visible
 
 # ----------------------------------------------------------------------
-# Options as the documents write them: several values after one option, and underscores for dashes.
+# Options as the evaluation documents write them: several values after one option, and underscores for dashes.
 #
-# `--languages en es --pred_dir DIR` becomes `--languages en --languages es --pred-dir DIR`, which is what the parser knows.
+# `--languages en es --pred_dir DIR` becomes `--languages en --languages es --pred-dir DIR`, as the parser needs it.
 
 SPACED: Final[Mapping[str, tuple[str, ...]]] = {
     "toxicity": ("--languages", "--identity", "--texts"),
@@ -44,14 +44,14 @@ SPACED: Final[Mapping[str, tuple[str, ...]]] = {
     "llm": ("--models", "--thresholds"),
     "review": ("--thresholds", "--items"),
 }
-"""For each verb the options that take all the words up to the next option; `--` ends them before an argument."""
+"""For each verb, the options that take all words up to the next option; `--` ends them before an argument."""
 
 NUMBER: Final = re.compile(r"-(\d|\.\d|inf)")
 OPTION: Final = re.compile(r"--[A-Za-z][A-Za-z0-9_-]*")
 
 
 def settle(words: Sequence[str]) -> list[str]:
-    """The words of a command line as the parser knows them.
+    """Rewrite the words of a command line to the form that the parser knows.
 
     >>> settle(["toxicity", "--languages", "en", "es", "--pred_dir", "a_b", "--dump_errors"])
     ['toxicity', '--languages', 'en', '--languages', 'es', '--pred-dir', 'a_b', '--dump-errors']
@@ -69,7 +69,7 @@ def settle(words: Sequence[str]) -> list[str]:
         if word == "--":
             return settled + list(words[at:])
         if is_option(word):
-            current = dashed(word) if dashed(word) in spaced else None  # with `=` it has its one value
+            current = dashed(word) if dashed(word) in spaced else None  # with `=` it has exactly one value
             if current is None:
                 settled.append(dashed(word))
             elif at + 1 == len(words) or is_option(words[at + 1]):
@@ -82,7 +82,7 @@ def settle(words: Sequence[str]) -> list[str]:
 
 
 def is_option(word: str) -> bool:
-    """Whether a word begins an option and is not a negative number.
+    """Say whether a word begins an option and is not a negative number.
 
     >>> is_option("--seed"), is_option("-o"), is_option("-0.5"), is_option("-")
     (True, True, False, False)
@@ -91,7 +91,7 @@ def is_option(word: str) -> bool:
 
 
 def dashed(word: str) -> str:
-    """An option with dashes for underscores; what follows `=` stays.
+    """Replace underscores by dashes in an option's name; the text after `=` is kept.
 
     >>> dashed("--run_tag=my_run"), dashed("-o")
     ('--run-tag=my_run', '-o')
@@ -101,7 +101,7 @@ def dashed(word: str) -> str:
 
 
 # ----------------------------------------------------------------------
-# Plain values of options, taken as they are.
+# Plain option values, taken as they are.
 #
 # typer builds a pydantic validator for every option of a verb, given or not, and imports pydantic for it: a fifth of a
 # second at the start of a verb with many. No way of declaring an option keeps it from that (`parser`, `click_type` and a
@@ -110,13 +110,13 @@ def dashed(word: str) -> str:
 # everything where typer no longer says what an option is declared as, and then a test of the start fails.
 
 DECLARED: Final = "type_descriptor"
-"""Where typer keeps what an option is declared as."""
+"""The attribute in which typer keeps how an option is declared."""
 OTHER: Final = object()
-"""A value that is not plain."""
+"""Marks a value that is not plain."""
 
 
 def take_plainly(command: Any) -> None:
-    """Let the options of a command, and of its verbs, take plain values as they are."""
+    """Let the options of a command and its verbs take plain values as they are."""
     for part in (command, *getattr(command, "commands", {}).values()):
         for param in part.get_params(typer.Context(part, **part.context_settings)):
             if hasattr(param, DECLARED):
@@ -124,7 +124,7 @@ def take_plainly(command: Any) -> None:
 
 
 def _process(param: Any, usual: Callable[[Any, Any], Any], ctx: Any, value: Any) -> Any:
-    """The value as the verb wants it; `usual` is how typer gets there."""
+    """Return the value in the form that the verb needs; `usual` is typer's own conversion."""
     plain = _plain(param, value)
     if plain is OTHER:
         return usual(ctx, value)
@@ -148,12 +148,12 @@ def _plain(param: Any, value: Any) -> Any:
 
 
 # ----------------------------------------------------------------------
-# Help and completion: options in groups, one example per verb, summaries that are not cut, values that complete.
+# Help and completion: options in groups, one example per verb, summaries that are not cut, completion of values.
 #
-# Everything is settled here by the names of options, so that a verb declares each option once and nothing else.
+# Everything here is based on the names of options, so that a verb only has to declare each option once.
 
 NAMES: Final = {"help_option_names": ["-h", "--help"]}
-"""For the context of every command."""
+"""Settings for the context of every command."""
 READING: Final = "Reading files"
 MEASURING: Final = "What is measured"
 CERTAINTY: Final = "Intervals and tests"
@@ -206,7 +206,7 @@ class GroupedCommand(TyperCommand):
     """A verb whose help shows its options in groups, and an example."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """The options, each group under its title."""
+        """Write the options, each group under its title."""
         found: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx)
@@ -220,7 +220,7 @@ class GroupedCommand(TyperCommand):
                     formatter.write_dl(found[title])
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        """One example."""
+        """Write one example."""
         del ctx
         example = EXAMPLES.get(self.name or "")
         if example:
@@ -231,10 +231,10 @@ class GroupedCommand(TyperCommand):
 
 
 class Verbs(TyperGroup):
-    """The verbs with their whole summaries."""
+    """The list of verbs with their full summaries."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """A line per verb, wrapped and never cut."""
+        """Write one entry per verb, wrapped and never cut."""
         rows = []
         for name in self.list_commands(ctx):
             command = self.get_command(ctx, name)
@@ -245,12 +245,12 @@ class Verbs(TyperGroup):
 
 
 def _helping_plain(record: tuple[str, str]) -> tuple[str, str]:
-    """An option without the name that Python has for the type of its values."""
+    """Return an option without Python's name for the type of its values."""
     return record[0].replace("<list[str]>", "TEXT").replace("<str>", "TEXT").replace("<int>", "N"), record[1]
 
 
 def group_of(name: str) -> str:
-    """The group that an option belongs to.
+    """Return the group that an option belongs to.
 
     >>> group_of("bootstrap"), group_of("score_kind"), group_of("detector")
     ('Intervals and tests', 'Reading files', 'Options')
@@ -259,7 +259,7 @@ def group_of(name: str) -> str:
 
 
 def complete_values(command: Any) -> None:
-    """Let the options of a command, and of its verbs, complete their values."""
+    """Let the options of a command and its verbs complete their values."""
     for part in (command, *getattr(command, "commands", {}).values()):
         for param in part.get_params(typer.Context(part, **part.context_settings)):
             values = VALUES.get(param.name or "")
@@ -288,7 +288,7 @@ def _protocols(_: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _columns(given: Mapping[str, Any]) -> Iterator[str]:
-    """The columns that the first lines of the files at hand name."""
+    """Return the columns named in the first lines of the given files."""
     for name in ("key", "scores", "runs", "files", "predictions"):
         value = given.get(name)
         for path in value if isinstance(value, list | tuple) else [value]:
@@ -318,11 +318,11 @@ VALUES: Final[Mapping[str, Callable[[Mapping[str, Any]], Iterator[str]]]] = {
 
 
 # ----------------------------------------------------------------------
-# What a failure becomes: one sentence on stderr, an exit code, and under `--json` an object on stdout.
+# How a failure is reported: one sentence on stderr, an exit code, and with `--json` an object on stdout.
 #
 # | code | when                                                                                     |
 # |------|------------------------------------------------------------------------------------------|
-# | 0    | done; also when the reader of a pipe went away                                             |
+# | 0    | done; also when the reader of a pipe has closed it                                         |
 # | 1    | a gate or a claim does not hold (`GateFailed`)                                             |
 # | 2    | the command is wrong (`UsageError`, an unknown verb or option)                             |
 # | 3    | the data is wrong (`DataError`), or a file is missing or cannot be read                    |
@@ -336,7 +336,7 @@ SHOWN_FAULTS = 5
 
 
 def exit_code(error: BaseException) -> int:
-    """The exit code of a failure.
+    """Return the exit code of a failure.
 
     >>> exit_code(DataError("a score is missing")), exit_code(FileNotFoundError()), exit_code(ZeroDivisionError())
     (3, 3, 5)
@@ -349,7 +349,7 @@ def exit_code(error: BaseException) -> int:
 
 
 def sentence(error: BaseException) -> str:
-    """What to tell the user; control characters of untrusted text are escaped.
+    """Return the message for the user; control characters of untrusted text are escaped.
 
     >>> sentence(ZeroDivisionError("division by zero"))
     'ZeroDivisionError: division by zero; this is a bug in hitmiss, run again with --debug and report what it prints'
@@ -371,7 +371,7 @@ def sentence(error: BaseException) -> str:
 
 
 def code_of(error: BaseException) -> str:
-    """The stable name of a failure, for programs.
+    """Return the stable name of a failure, for programs.
 
     >>> code_of(DataError("a score is NaN", code="nan-score")), code_of(FileNotFoundError()), code_of(KeyError("x"))
     ('nan-score', 'missing-file', 'bug')
@@ -390,7 +390,7 @@ def code_of(error: BaseException) -> str:
 
 
 def document(error: BaseException) -> dict[str, object]:
-    """What a failure prints under `--json`: its code, its sentence, and every place with a fault.
+    """Return what a failure prints with `--json`: its code, its message, and every place with a fault.
 
     >>> document(DataError("a score is NaN", [Fault("nan-score", "it is NaN", file="s.csv", row=7)]))["error"]["code"]
     'nan-score'
@@ -406,7 +406,7 @@ def _command(error: TyperException) -> str:
 
 
 def _fault_lines(error: DataError) -> list[str]:
-    """The places, unless the sentence says the only one already.
+    """List the places of faults, unless the message already contains the only one.
 
     >>> from hitmiss.core.errors import Fault
     >>> one = Fault("nan-score", "a score is NaN", file="s.csv", row=7)
@@ -423,7 +423,7 @@ def _fault_lines(error: DataError) -> list[str]:
 
 
 def _told(fault: Fault) -> list[str]:
-    """What a sentence must hold to have said all of a fault; a column is named in the message where it matters."""
+    """Return the texts that a message must contain to cover a fault; the column is in the message where it matters."""
     parts = [fault.message, fault.file, fault.value, None if fault.row is None else f"row {fault.row}"]
     return [part for part in parts if part]
 
@@ -440,7 +440,7 @@ def _file_sentence(error: OSError) -> str:
 
 
 # ----------------------------------------------------------------------
-# The command `hitmiss`: its verbs, its global options, and how it ends (exit codes: see `failing`).
+# The command `hitmiss`: its verbs, its global options, and how it ends (exit codes: see above).
 
 VERBS = (
     "score",
@@ -467,12 +467,12 @@ VERBS = (
     "demo",
     "doctor",
 )
-"""Each verb is a file of this folder with a function of the same name (`list_` where the name is Python's own)."""
+"""Each verb is a file of this folder with a function of the same name (`list_` where the name is a Python built-in)."""
 UNCOUNTED = ("review", "demo")
-"""Verbs without a bar: a server has no end, and the demo shows other verbs one by one."""
+"""Verbs without a bar: a server has no end, and the demo runs other verbs one by one."""
 
 SELDOM = 200_000
-"""New objects after which cycles among them are looked for, instead of 700: importing makes half as many."""
+"""Garbage collection starts after this many new objects instead of 700: imports alone create half as many."""
 
 ABOUT_SIGNING = "Sign every file that is written with this SSH key: FILE.sig beside each; see `verify --signers`."
 ABOUT_PLUGIN = "A Python file that registers metrics, readers or protocols; may be repeated."
@@ -498,14 +498,14 @@ def hitmiss(
     plugin: Annotated[list[Path] | None, typer.Option(metavar="FILE", help=ABOUT_PLUGIN)] = None,
     sign: Annotated[Path | None, typer.Option(metavar="KEY", help=ABOUT_SIGNING)] = None,
 ) -> None:
-    """The options before the verb."""
+    """Declare the options before the verb."""
     if version:
         common.out(f"hitmiss {__version__}")
         raise typer.Exit
     if context.invoked_subcommand is None:
         common.out(context.get_help())
         raise typer.Exit
-    del debug, quiet, verbose  # `run` takes them out wherever they stand; they are declared here for the help
+    del debug, quiet, verbose  # `run` removes them wherever they occur; they are declared here for the help
     if sign is not None:
         from hitmiss.core import artifacts
 
@@ -529,7 +529,7 @@ def declare(verb: str) -> None:
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and give its exit code; nothing but a result, or with `--json` an error, ever goes to stdout.
+    """Run the command line and return its exit code; only a result, or with `--json` an error, goes to stdout.
 
     >>> run(["--version"])  # doctest: +ELLIPSIS
     hitmiss ...
@@ -537,7 +537,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """
     if (
         arguments is None
-    ):  # one command a process: looking for cycles among all it has imported takes a tenth of a second
+    ):  # one command per process: garbage collection over all imports would take a tenth of a second
         atexit.register(_mute_native_code)  # registered first, so it is called last
         gc.set_threshold(SELDOM)
         atexit.register(gc.freeze)
@@ -566,14 +566,14 @@ def run(arguments: Sequence[str] | None = None) -> int:
         if debug:
             traceback.print_exc()
         common.note(f"hitmiss: {sentence(error)}")
-        if "--json" in words and not common.has_result():  # a gate that failed has said so in its own object
+        if "--json" in words and not common.has_result():  # a gate that failed has already printed its own object
             common.out_json(document(error))
         return exit_code(error)
     return code
 
 
 def _dispatch(words: list[str]) -> int:
-    """Parse and call the verb. Interrupts come back as a code, a broken pipe as SystemExit: both are undone here."""
+    """Parse and call the verb. Interrupts arrive as a code, a broken pipe as SystemExit; both are undone here."""
     first = words[0] if words else ""
     for verb in [first] if first in VERBS else VERBS:
         declare(verb)
@@ -595,7 +595,7 @@ def _dispatch(words: list[str]) -> int:
 
 
 def _mute_native_code() -> None:
-    """DuckDB lists its own leaks on stderr when Python ends: nothing of that is about the command."""
+    """Silence native libraries at exit: DuckDB lists its own leaks on stderr, which do not concern the command."""
     if "duckdb" in sys.modules:
         with suppress(OSError, ValueError):
             sys.stderr.flush()
@@ -604,14 +604,14 @@ def _mute_native_code() -> None:
 
 
 def _taken(words: list[str], *names: str) -> tuple[bool, list[str]]:
-    """Whether an option of all verbs is there, before `--`, and the words without it."""
+    """Say whether an option of all verbs is present before `--`, and return the words without it."""
     end = words.index("--") if "--" in words else len(words)
     kept = [word for at, word in enumerate(words) if at >= end or word not in names]
     return len(kept) < len(words), kept
 
 
 def _with_one_verb(verb: str) -> typer.Typer:
-    """The command with no verb but one: to build the options of all takes longer than many verbs run."""
+    """Return the command with only one verb: building the options of all verbs takes longer than many verbs run."""
     alone = copy(app)
     alone.registered_commands = [command for command in app.registered_commands if command.name == verb]
     return alone
@@ -619,7 +619,7 @@ def _with_one_verb(verb: str) -> typer.Typer:
 
 @contextmanager
 def _plain_warnings() -> Iterator[None]:
-    """Warnings of libraries as one line on stderr instead of two with a place in the code."""
+    """Print warnings of libraries as one line on stderr instead of two with a place in the code."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         common.note(f"hitmiss: warning: {visible(str(message))}")
@@ -630,7 +630,7 @@ def _plain_warnings() -> Iterator[None]:
 
 
 def _leave_the_pipe() -> None:
-    """Nobody reads any more: what is still buffered goes nowhere, so that the interpreter does not complain at exit."""
+    """Discard buffered output after the reader closed the pipe, so that the interpreter does not complain at exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     with suppress(OSError, ValueError):
         os.dup2(nowhere, sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""`hitmiss plan`: how many trials or units an interval of some width needs, or showing some difference."""
+"""`hitmiss plan`: how many trials or units an interval of a given width or a given difference needs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hitmiss.stats.planning import Error
 
 MDD_POWER = 0.8
-"""The power that a comparison states its least detectable difference for."""
+"""The power for which a comparison states its smallest detectable difference."""
 PILOT = "A pilot: a score file, or results (.json); two score files to plan a comparison. None: plan from assumptions."
 
 
@@ -34,7 +34,7 @@ class Wish:
 
 @dataclass(frozen=True)
 class Assumed:
-    """What stands in for a pilot."""
+    """The assumptions that replace a pilot run."""
 
     value: float | None
     positives: float
@@ -78,7 +78,7 @@ def plan(
     reading: ReadSpec,
     json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of a table.")] = False,
 ) -> None:
-    """How many trials or units are needed for an interval of a given width, or to show a given difference."""
+    """Compute how many trials or units are needed for an interval of a given width, or to show a given difference."""
     from hitmiss.core.errors import UsageError
 
     if (width is None) == (difference is None):
@@ -109,7 +109,7 @@ def _planned(metric: str, error: Error, wish: Wish, of: str, per: float, basis: 
 
 
 def _from_assumptions(asked: Design, wish: Wish, assumed: Assumed) -> list[Planned]:
-    """A line per metric, from the value that is expected of it."""
+    """Return one line per metric, computed from the expected value."""
     from hitmiss.core.errors import UsageError
     from hitmiss.stats.planning import Error, by_units, deviation, of_difference
 
@@ -137,7 +137,7 @@ def _from_assumptions(asked: Design, wish: Wish, assumed: Assumed) -> list[Plann
 
 
 def _from_pilot(pilot: list[str], key: str | None, asked: Design, reading: ReadSpec, wish: Wish) -> list[Planned]:
-    """A line per metric, from the intervals of a pilot, or the errors of the differences of two."""
+    """Return one line per metric, from the intervals of a pilot run or the errors of the differences of two."""
     from hitmiss.core.errors import DataError, UsageError
 
     if len(pilot) > 2 or (wish.difference is not None) != (len(pilot) == 2):

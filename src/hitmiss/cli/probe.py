@@ -1,4 +1,4 @@
-"""`hitmiss probe`: how well the domain can be read off frozen embeddings, layer by layer."""
+"""`hitmiss probe`: measure how well the domain can be predicted from fixed embeddings, layer by layer."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def probe(
     reading: ReadSpec,
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:
-    """Measure how well a linear probe tells the domain from frozen embeddings; lower is more domain-invariant."""
+    """Measure how well a linear probe predicts the domain from fixed embeddings; lower is more domain-invariant."""
     from hitmiss.core.errors import UnknownName
     from hitmiss.io.embeddings import OF_KEYS, load_embeddings, read_key
     from hitmiss.io.reader import refuse_unread

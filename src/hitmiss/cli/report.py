@@ -1,4 +1,4 @@
-"""`hitmiss report`: runs to one HTML file."""
+"""`hitmiss report`: write one HTML file about runs."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def report(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="What was written, as JSON to stdout.")] = False,
 ) -> None:
-    """One self-contained HTML file: summary, curves, domains, comparison, worst errors, provenance, glossary."""
+    """Write one self-contained HTML file: summary, curves, domains, comparison, worst errors, provenance, glossary."""
     from hitmiss.report.contests import contest_page, is_contest
     from hitmiss.report.html import write_page, write_report
     from hitmiss.report.page import Options
@@ -87,7 +87,7 @@ def _printed(path: str, pdf: str | None) -> None:
 
 
 def tell(path: str, size: int, names: list[str], json: bool) -> None:
-    """Say what was written."""
+    """Report what was written."""
     if json:
         common.out_json({"schema": 1, "report": path, "bytes": size, "runs": names})
     else:

@@ -1,4 +1,4 @@
-"""`hitmiss review`: a page on which people judge the items that a detector was not sure of."""
+"""`hitmiss review`: a web page on which people judge the items that a detector was not sure of."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def review(
     status: Annotated[bool, typer.Option("--status", help="Print how far it is and stop.")] = False,
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout, with --status or --export.")] = False,
 ) -> None:
-    """Have people judge items on a page: blind, with the keyboard, several at once, exactly k verdicts an item."""
+    """Let people judge items on a web page: blind, by keyboard, several people at once, exactly k verdicts per item."""
     from hitmiss.core.errors import UsageError
     from hitmiss.review.items import beside
     from hitmiss.review.store import open_store
@@ -90,7 +90,7 @@ def _library(run: str, dataset: str | None, root: Path | None, ecg: str | None, 
 
 
 def _items(given: list[str] | None) -> tuple[str, ...]:
-    """Ids as they are, or the lines of a file."""
+    """Return the ids as they are, or the lines of a file."""
     if given and len(given) == 1 and Path(given[0]).is_file():
         lines = Path(given[0]).read_text(encoding="utf-8-sig").splitlines()
         return tuple(line.strip() for line in lines if line.strip())

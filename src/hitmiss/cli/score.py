@@ -1,4 +1,4 @@
-"""`hitmiss score`: score files to figures with intervals, in memory, streamed, on a cluster, or from counts."""
+"""`hitmiss score`: compute figures from score files, in memory, streamed, on a cluster or from counts."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 # ----------------------------------------------------------------------
-# `hitmiss score --stream`, `--cluster` and `--counts`: files beyond memory, and counts that another program made.
+# `hitmiss score --stream`, `--cluster` and `--counts`: files larger than memory, and counts made by another program.
 
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
 
 
 @dataclass(frozen=True)
 class How:
-    """How files beyond memory are counted: whether they hold counts, where, and with how much memory."""
+    """How files larger than memory are counted: whether they hold counts, where the work runs, with how much memory."""
 
     key: str | None = None
     counts: bool = False
@@ -41,17 +41,17 @@ class How:
 
 
 def flag(counts: bool, cluster: str | None) -> str:
-    """The option that asked for it."""
+    """Return the option that asked for counting."""
     return "--counts" if counts else "--cluster" if cluster else "--stream"
 
 
 def is_asked(files: list[str]) -> bool:
-    """Whether files are counted beyond memory without a word: tallies, and tables of an engine."""
+    """Say whether the input is always counted, never read as trials: tallies, and tables inside a database engine."""
     return all(name.endswith(".tally") for name in files) or _table(files) is not None
 
 
 def _table(files: list[str], engine: str | None = None) -> TableAddress | None:
-    """The table of an engine that was given instead of files; Spark takes Parquet files for one."""
+    """Return the engine's table that was given instead of files; Spark also takes Parquet files as a table."""
     from hitmiss.core.errors import UsageError
     from hitmiss.io.parse import TableAddress, table_of
 
@@ -64,12 +64,12 @@ def _table(files: list[str], engine: str | None = None) -> TableAddress | None:
 
 
 def evaluated(files: list[str], reading: ReadSpec, asked: Design, how: How) -> tuple[Results, Trials]:
-    """The figures of shards, counts or tallies, and what stands for their trials."""
+    """Measure shards, counts or tallies; return the figures and the object that takes the place of their trials."""
     from hitmiss.core.errors import UnknownName, UsageError
 
     if how.engine not in (None, *ENGINES):
         raise UnknownName("engine", how.engine, ENGINES)
-    if how.engine == "ray":  # a cluster of this machine's cores; its tasks count by polars
+    if how.engine == "ray":  # a cluster on the cores of this machine; its tasks count with polars
         how = replace(how, engine=None, cluster=how.cluster or "auto")
     table = _table(files, how.engine)
     if table is not None:
@@ -128,7 +128,7 @@ def _executor(cluster: str | None) -> Iterator[Executor]:
 
 
 def measured_tallies(files: list[str], reading: ReadSpec, asked: Design) -> tuple[Results, Trials]:
-    """The figures of tallies that the processes of a cluster made while they scored."""
+    """Measure the tallies that the processes of a cluster made while they scored."""
     from hitmiss.core.errors import UsageError
     from hitmiss.core.question import OPTION
     from hitmiss.outofcore.at_once import evaluate_tallies
@@ -142,7 +142,7 @@ def measured_tallies(files: list[str], reading: ReadSpec, asked: Design) -> tupl
 
 
 def refuse_key(what: str, key: str | None) -> None:
-    """One sentence where labels can no longer be joined."""
+    """Refuse `--key` where labels can no longer be joined, because trials were already counted."""
     from hitmiss.core.errors import UsageError
 
     if key is not None:
@@ -153,7 +153,7 @@ def refuse_key(what: str, key: str | None) -> None:
 
 
 def refuse_together(flag: str, others: Mapping[str, object]) -> None:
-    """One sentence where an option needs every trial at once."""
+    """Refuse an option that needs all trials at once."""
     from hitmiss.core.errors import UsageError
 
     given = [name for name, value in others.items() if value]
@@ -162,7 +162,7 @@ def refuse_together(flag: str, others: Mapping[str, object]) -> None:
 
 
 def size(text: str) -> int:
-    """A size in bytes from its text.
+    """Convert a text such as `2GB` to a number of bytes.
 
     >>> size("2GB"), size("500 MB"), size("1e9")
     (2000000000, 500000000, 1000000000)
@@ -180,7 +180,7 @@ def size(text: str) -> int:
 
 
 # ----------------------------------------------------------------------
-# `hitmiss score`: score files to figures with intervals.
+# `hitmiss score`: figures with intervals from score files.
 
 FILES = "Score file(s): shards of one run, or one file a run with --seeds. `-` is stdin; globs and .gz are understood."
 
@@ -219,7 +219,7 @@ def score(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of tables.")] = False,
 ) -> None:
-    """Score files to figures: pooled, per domain, with intervals, averages, warnings and a signature."""
+    """Compute figures from score files, for all trials and per domain, with intervals, averages and a signature."""
     asked = asked.changed(seeds=seeds, calibration=calibration if calibrate_on else None)
     development: Trials | None = None
     if stream or counts or cluster or engine or is_asked(scores):
@@ -251,7 +251,7 @@ def _keep(
     asked: Design,
     source: str,
 ) -> None:
-    """Write the results with their pictures, and a report of them."""
+    """Write the results with their curves, and a report if one was asked for."""
     from pathlib import Path
 
     from hitmiss.core import artifacts

@@ -1,4 +1,4 @@
-"""`hitmiss shortcuts`: what duration, silence and level alone reach on a corpus."""
+"""`hitmiss shortcuts`: measure how well duration, silence and level alone separate the classes of a corpus."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def shortcuts(
     reading: ReadSpec,
     json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of tables.")] = False,
 ) -> None:
-    """AUC and EER of duration, silence and level alone: what a detector must beat before its score says anything."""
+    """Measure AUC and EER of duration, silence and level alone. A detector must do better to show that it is useful."""
     from hitmiss.evaluation.protocol import find_protocol
     from hitmiss.io.manifest import OF_MANIFESTS, read_manifest
     from hitmiss.io.reader import refuse_unread

@@ -1,4 +1,4 @@
-"""`hitmiss show`: all that is known about one name."""
+"""`hitmiss show`: print everything that is known about one name."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def show(
     ],
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:
-    """Show what a metric or an attack does and with which settings, or what a protocol or a reader declares."""
+    """Show what a metric or an attack does and which settings it has, or what a protocol or a reader declares."""
     entries = find_all(name)
     if json:
         common.out_json({"schema": 1, "name": name, "entries": entries})
@@ -35,7 +35,7 @@ def show(
 
 
 def find_all(text: str) -> list[dict[str, Any]]:
-    """Everything of that name; an unknown name is an error with the nearest."""
+    """Return everything with that name; an unknown name is an error that suggests the nearest name."""
     from hitmiss.core.registry import all_metrics, all_of, parse
 
     metrics, others = all_metrics(), {kind: all_of(kind) for kind in OTHERS}
@@ -49,7 +49,7 @@ def find_all(text: str) -> list[dict[str, Any]]:
 
 
 def describe_attack(name: str, others: Iterable[str]) -> dict[str, Any]:
-    """What a family of attacks does, to what, and its settings; a name that is not even that is unknown."""
+    """Describe an attack family: what it does, to what, and its settings; raise an error if the name is unknown."""
     from hitmiss.attack.catalogue import catalogue
     from hitmiss.core.errors import UnknownName
 
@@ -61,7 +61,7 @@ def describe_attack(name: str, others: Iterable[str]) -> dict[str, Any]:
 
 
 def describe_metric(metric: Metric, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """A metric's facts and its docstring, which holds formula, undefined cases, reference and example."""
+    """Describe a metric: its facts and its docstring with formula, undefined cases, reference and example."""
     return {
         "metric": metric.name,
         "columns": list(metric.columns),
@@ -74,7 +74,7 @@ def describe_metric(metric: Metric, settings: Mapping[str, Any]) -> dict[str, An
 
 
 def describe(kind: str, name: str, value: Any) -> dict[str, Any]:
-    """A protocol's or a reader's declaration: its fields where it has fields, else its signature; and its docstring."""
+    """Describe a protocol or a reader: its fields, or its signature if it has no fields, and its docstring."""
     is_code = inspect.isroutine(value) or inspect.isclass(value)
     facts = {"call": f"{name}{inspect.signature(value)}"} if is_code else declared(value)
     doc = inspect.getdoc(value) if is_code else None
@@ -82,7 +82,7 @@ def describe(kind: str, name: str, value: Any) -> dict[str, Any]:
 
 
 def declared(value: Any) -> dict[str, Any]:
-    """The fields of a declaration as plain values."""
+    """Return the fields of a declaration as plain values."""
     facts = common.plain(value)
     return facts if isinstance(facts, dict) else {"value": facts}
 
@@ -94,5 +94,5 @@ def _text(value: Any) -> str:
 
 
 def _inner(value: Any) -> str:
-    """A mapping inside a mapping needs its braces."""
+    """Put braces around a mapping inside a mapping."""
     return f"{{{_text(value)}}}" if isinstance(value, Mapping) else _text(value)

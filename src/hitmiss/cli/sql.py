@@ -1,4 +1,4 @@
-"""`hitmiss sql`: the tally as one SQL statement, for tables that live in a warehouse."""
+"""`hitmiss sql`: the tally as one SQL statement, for tables in a data warehouse."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def sql(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of text.")] = False,
 ) -> None:
-    """Print the SQL that counts trials by slice, label and score; `hitmiss score --counts` takes what it gives."""
+    """Print the SQL that counts trials by slice, label and score; `hitmiss score --counts` reads its answer."""
     from hitmiss.outofcore.warehouse import repeats_statement, statement
 
     columns = [name.strip() for given in by or [] for name in given.split(",")]

@@ -1,4 +1,4 @@
-"""`hitmiss threshold`: the best threshold of each language on validation data, and what is left of it on test data."""
+"""`hitmiss threshold`: choose the best threshold of each language on validation data, and check it on test data."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def threshold(
     asked: Design,
     json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of a table.")] = False,
 ) -> None:
-    """Choose thresholds on validation data, and show how much of the gain is left on test data."""
+    """Choose thresholds on validation data, and show how much of the gain remains on test data."""
     from hitmiss.core.errors import UsageError
     from hitmiss.protocols.tuning import tune_files, write_thresholds
 

@@ -1,4 +1,4 @@
-"""`hitmiss toxicity`: prediction files of a run, one a language, to the documented metrics file and a table."""
+"""`hitmiss toxicity`: score the prediction files of a run, one per language, into the documented metrics file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FILES = "Instead of --pred_dir: file(s) in which a column, or else the name, tel
 
 @dataclass(frozen=True)
 class Where:
-    """Where predictions are: the folder and the tag of the run, or the column of the groups; and which languages."""
+    """Where the predictions are (folder and tag of the run, or the column of the groups), and which languages."""
 
     pred_dir: str | None
     run_tag: str | None
@@ -76,7 +76,7 @@ def toxicity(
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of tables.")] = False,
 ) -> None:
-    """Score a toxicity classifier per language: ROC-AUC, F1 and the rest, with intervals, macro, micro and worst.
+    """Score a toxicity classifier per language: ROC-AUC, F1 and more, with intervals and macro, micro and worst rows.
 
     Options may be written with dashes or underscores: --pred_dir is --pred-dir.
     """
@@ -130,7 +130,7 @@ def _refuse_other_files(files: list[str] | None, pred_dir: str | None, run_tag: 
 
 
 def _refuse_overwriting(run: Run, *outputs: str | None) -> None:
-    """Predictions are never lost to a mistyped --output."""
+    """Refuse an --output that would overwrite prediction files, so that a typing mistake cannot destroy them."""
     from hitmiss.core.errors import UsageError
 
     read = {path.resolve() for path in run.files}
@@ -148,7 +148,7 @@ def _config(path: str | None) -> ToxicityConfig:
 
 
 def _honour(settings: ToxicityConfig, run: Run) -> None:
-    """What the configuration asks for beyond data and default: refused where scoring does not give it, else said."""
+    """Apply the configuration: refuse settings that scoring cannot follow, and print a note about the others."""
     from hitmiss.core.errors import UnknownName, UsageError
     from hitmiss.core.registry import resolve
     from hitmiss.evaluation.protocol import find_protocol
@@ -213,7 +213,7 @@ def _load(
 
 
 def _listed(error: Any) -> Exception:
-    """Every fault on a line of its own, then the sentence: a user fixes all of them at once."""
+    """List every fault on its own line, then the summary sentence, so that a user can fix all of them at once."""
     from hitmiss.cli.main import SHOWN_FAULTS
     from hitmiss.core.errors import DataError
     from hitmiss.core.shared import visible

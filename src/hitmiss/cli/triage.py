@@ -1,4 +1,4 @@
-"""`hitmiss triage`: three-way verdicts to the document's figures, with intervals; thresholds, chosen or given."""
+"""`hitmiss triage`: the figures of the triage evaluation document with intervals; two thresholds, chosen or given."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LEAST = "Answer from this confidence on, else leave it to people; two numbers: f
 
 @dataclass(frozen=True)
 class Choosing:
-    """How two thresholds are chosen: the way, the rows to choose on, and what each way wants."""
+    """How the two thresholds are chosen: the method, the rows to choose on, and the settings of each method."""
 
     way: str | None
     on: str | None
@@ -89,7 +89,7 @@ def triage(
     reading: ReadSpec,
     json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of tables.")] = False,
 ) -> None:
-    """Score three-way verdicts (real, fake, uncertain): slip, false flag, coverage, calibration, repeats, times."""
+    """Score three-way verdicts (real, fake, uncertain): slip, false flag, coverage, calibration, repeats and times."""
     from hitmiss.core.errors import UnknownName
     from hitmiss.evaluation.protocol import find_protocol
     from hitmiss.protocols.triage import UNDEFINED, decided, evaluate_design, unit_of, write_metrics
@@ -144,7 +144,7 @@ def _read(results: list[str], dataset: str | None, reading: ReadSpec) -> Trials:
 
 
 def _team(trials: Trials, human: str | None, where: str, options: dict[str, Any]) -> Teamwork | None:
-    """The system, people and both, where people's verdicts are given."""
+    """Measure the system, people, and both together, where verdicts of people are given."""
     if human is None:
         return None
     from hitmiss.io.triage import read_verdicts
@@ -164,7 +164,7 @@ def _swept(trials: Trials) -> list[Table]:
 
 
 def _by_verdicts(trials: Trials) -> bool:
-    """Whether there are verdicts with a confidence and no scores: what can be chosen is then how sure to be."""
+    """Say whether the rows have verdicts with a confidence but no scores; a least confidence is chosen then."""
     return {"decision", "confidence"} <= {*trials.frame.columns} and "score" not in trials.frame.columns
 
 
@@ -192,7 +192,7 @@ def _rule(
     dataset: str | None,
     reading: ReadSpec,
 ) -> tuple[Bands | Sureness | None, Choice | Answered | None]:
-    """Thresholds or least confidences, given, or chosen on other rows or on half of these; None: verdicts as they are."""
+    """Return thresholds or least confidences, given, or chosen on other rows or half of these; None keeps verdicts."""
     from hitmiss.core.errors import DataError, UsageError
     from hitmiss.derive.bands import halves
 
@@ -268,7 +268,7 @@ def _chosen(trials: Trials, asked: Choosing) -> Choice:
 
 
 def _share(looks: str | None) -> float:
-    """`50/1000`: 50 looks for every 1000 items."""
+    """Convert `50/1000` (50 looks for every 1000 items) to a share."""
     from hitmiss.core.errors import UsageError
 
     try:
@@ -282,7 +282,7 @@ def _share(looks: str | None) -> float:
 
 
 def _metrics(metric: list[str], trials: Trials, rule: dict[str, Any]) -> list[str]:
-    """The metrics asked for; those of the document where the bins are its own, else with the bins that were asked for."""
+    """Return the metrics to measure: those of the triage evaluation document, with other bins if asked for."""
     if metric or rule == {"bins": 10, "closed": "left"} or "confidence" not in trials.frame.columns:
         return metric
     from hitmiss.evaluation.protocol import find_protocol, fitting
@@ -344,7 +344,7 @@ def _title(evaluation: Triage, rule: dict[str, Any]) -> str:
 
 
 def _judgement(evaluation: Triage, choice: Choice | Answered, asked: Choosing) -> str:
-    """Whether the rates that were asked for hold on rows that the rule was not chosen on."""
+    """Say whether the target rates hold on rows that were not used to choose the rule."""
     from hitmiss.derive.bands import Answered
 
     point = choice if isinstance(choice, Answered) else choice.point
@@ -360,7 +360,7 @@ def _judgement(evaluation: Triage, choice: Choice | Answered, asked: Choosing) -
 
 
 def _notes(evaluation: Triage) -> list[str]:
-    """The reasons of undefined figures, once for all trials of a run."""
+    """Collect the reasons for undefined figures, once for all trials of a run."""
     found: dict[str, None] = {}
     for e in evaluation.figures:
         if e.value is None and e.average is None and not e.slice and e.note:

@@ -1,4 +1,4 @@
-"""`hitmiss validate`: what a file is, and everything that is wrong with it."""
+"""`hitmiss validate`: report what a file is, and everything that is wrong with it."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def validate(
     reading: ReadSpec,
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:
-    """Check files without scoring them: what was recognised, and every fault with file, row and value (exit code 3)."""
+    """Check files without scoring them: the recognised layout, and all faults with file, row and value (exit code 3)."""
     from hitmiss.io import examine
 
     if protocol is not None:
         from hitmiss.evaluation.protocol import find_protocol
 
-        rules = find_protocol(protocol).read.changed(itself={})  # the summary shows the values that the files have
+        rules = find_protocol(protocol).read.changed(itself={})  # the summary shows the values as they are in the files
         reading = reading.over(rules)
     seen = examine(scores, key, reading)
     if json:

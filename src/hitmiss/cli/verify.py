@@ -1,4 +1,4 @@
-"""`hitmiss verify`: does a published claim hold for these files?"""
+"""`hitmiss verify`: check whether published results hold for these files."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def verify(
     reading: ReadSpec,
     json: Annotated[bool, typer.Option("--json", help="JSON to stdout.")] = False,
 ) -> None:
-    """Recompute a signature from its files; exit 0 if every choice and figure is the same, 1 if not."""
+    """Recompute results from their files. Exit code 0 if every choice and figure is the same, 1 if not."""
     from hitmiss.claims.verify import verify as recompute
     from hitmiss.core.errors import GateFailed, UsageError
 
@@ -60,7 +60,7 @@ def verify(
 
 
 def _signer(claim: str, signers: str) -> str:
-    """Who signed a claim: a file, or the manifest of a run, whose files are then what they were when it was signed."""
+    """Return who signed a file or the manifest of a run; a valid manifest proves that the run is unchanged."""
     from pathlib import Path
 
     from hitmiss.core import artifacts
@@ -68,7 +68,7 @@ def _signer(claim: str, signers: str) -> str:
 
     if not Path(claim).is_dir():
         if Path(claim).suffix == ".json":
-            artifacts.load(claim, "results")  # its digest too
+            artifacts.load(claim, "results")  # check its digest too
         return artifacts.signer(claim, signers)
     require_complete(claim)
     return artifacts.signer(Path(claim) / MANIFEST, signers)

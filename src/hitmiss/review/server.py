@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 # ----------------------------------------------------------------------
-# The look of the review: templates in which every text is escaped, the style, the script, and what is said on errors.
+# The look of the review: templates in which every text is escaped, the style, the script, and the error pages.
 
 TEMPLATES: Final = Path(__file__).parent / "templates"
 ASSETS: Final = {"review.css": "text/css", "review.js": "text/javascript"}
@@ -55,23 +55,23 @@ SORRY: Final = {
 
 
 def page(name: str, **values: Any) -> str:
-    """A template filled in."""
+    """Fill in a template."""
     return environment().get_template(name).render(**values)
 
 
 def sorry(status: int) -> str:
-    """A page with a sentence about what went wrong."""
+    """Return a page with a sentence about what went wrong."""
     return page("sorry.html", who=None, text=SORRY.get(status, SORRY[400]))
 
 
 def asset(name: str) -> str:
-    """The style or the script."""
+    """Return the style or the script."""
     return (TEMPLATES / name).read_text(encoding="utf-8")
 
 
 @lru_cache(maxsize=1)
 def environment() -> Environment:
-    """Templates in which every text is escaped and what cannot be seen is written out, save in what people judge."""
+    """Create the templates: every text is escaped and invisible characters are shown, except in judged texts."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     made = Environment(
@@ -87,7 +87,7 @@ def environment() -> Environment:
 
 
 def _as_is(text: str) -> Any:
-    """A text that people judge: every character of it, with markup escaped."""
+    """Return a text that people judge: every character of it, with markup escaped."""
     from markupsafe import escape
 
     return escape(verbatim(text))
@@ -98,44 +98,44 @@ def _seen(value: Any) -> Any:
 
 
 # ----------------------------------------------------------------------
-# Who a browser is: a signed cookie, a token against forged forms, and the token that remote use needs.
+# Identifying a browser: a signed cookie, a token against forged forms, and the token for remote use.
 
 SHORTEST_TOKEN: Final = 16
 
 
 @dataclass(frozen=True)
 class Session:
-    """A browser, and who has signed in on it (None: nobody yet)."""
+    """A browser session, and the reviewer who signed in (None: not signed in yet)."""
 
     id: str
     reviewer: int | None = None
 
 
 class Sessions:
-    """Makes and checks what browsers carry. Everything is compared in constant time."""
+    """Creates and checks cookies and tokens. All comparisons take constant time."""
 
     def __init__(self, secret: str, token: str | None = None) -> None:
         self._token = token
-        # another token makes cookies that were handed out under the old one worthless
+        # a new token invalidates the cookies that were issued under the old one
         self._key = hmac.digest(secret.encode(), (token or "").encode(), "sha256")
         self.cookie_name = f"review_{hashlib.sha256(secret.encode()).hexdigest()[:8]}"
 
     @property
     def needs_token(self) -> bool:
-        """Whether signing in takes a token."""
+        """Say whether signing in needs a token."""
         return self._token is not None
 
     def fresh(self, reviewer: int | None = None) -> Session:
-        """A new session."""
+        """Create a new session."""
         return Session(secrets.token_urlsafe(16), reviewer)
 
     def cookie(self, session: Session) -> str:
-        """What the browser keeps."""
+        """Return the cookie that the browser stores."""
         text = f"{session.id}.{session.reviewer or 0}"
         return f"{text}.{self._sign('cookie', text)}"
 
     def read(self, cookie: str | None) -> Session | None:
-        """The session of a cookie; None where it is not ours."""
+        """Return the session of a cookie; None if this server did not issue it."""
         text, _, seal = (cookie or "").rpartition(".")
         if not text or not hmac.compare_digest(seal.encode("utf-8", "replace"), self._sign("cookie", text).encode()):
             return None
@@ -143,15 +143,15 @@ class Sessions:
         return Session(name, int(reviewer) or None)
 
     def form_token(self, session: Session) -> str:
-        """What every form of this session carries."""
+        """Return the token that every form of this session carries."""
         return self._sign("form", session.id)
 
     def is_form_token(self, session: Session, given: str) -> bool:
-        """Whether a form is one of ours."""
+        """Say whether a form carries the token of its session."""
         return hmac.compare_digest(given.encode("utf-8", "replace"), self.form_token(session).encode())
 
     def is_token(self, given: str) -> bool:
-        """Whether this is the token that remote use needs."""
+        """Say whether this is the token for remote use."""
         return self._token is None or hmac.compare_digest(
             given.strip().encode("utf-8", "replace"), self._token.encode()
         )
@@ -161,7 +161,7 @@ class Sessions:
 
 
 def token_of(path: Path) -> str:
-    """The token in a file that only its owner can read; a new one where there is no file."""
+    """Read the token from a file that only its owner can read; if it does not exist, create it with a new token."""
     if not path.exists():
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:  # noqa: PTH123
             file.write(secrets.token_urlsafe(24) + "\n")
@@ -172,12 +172,12 @@ def token_of(path: Path) -> str:
 
 
 # ----------------------------------------------------------------------
-# What each address of the review answers. Pages need no script; the script adds the keys.
+# The answer of each address of the review. Pages work without scripts; the script adds the keyboard keys.
 
 
 @dataclass(frozen=True)
 class Visit:
-    """A request: the browser's session, who has signed in, and the form that was sent."""
+    """A request: the session of the browser, who has signed in, and the form that was sent."""
 
     session: Session
     who: Reviewer | None
@@ -188,7 +188,7 @@ class Visit:
 
 
 class Refused(Exception):
-    """A request that is answered with a sentence."""
+    """A request that is answered with an error message."""
 
     def __init__(self, status: int) -> None:
         super().__init__(status)
@@ -196,19 +196,19 @@ class Refused(Exception):
 
 
 class Site:
-    """The handlers. Each takes a visit and gives a response; all work with the review is done in threads."""
+    """The request handlers. Each takes a visit and returns a response; all work on the review is done in threads."""
 
     def __init__(self, store: Store, queue: Queue, library: Library, sessions: Sessions) -> None:
         self.store, self.queue, self.library, self.sessions = store, queue, library, sessions
 
     def start(self, visit: Visit) -> Any:
-        """Who are you? Or on to the work."""
+        """Show the sign-in page, or go on to the work if somebody has signed in."""
         if visit.who is not None:
             return go("/adjudicate" if visit.who.is_adjudicator else "/review")
         return self._page(visit, "start.html", needs_token=self.sessions.needs_token, wrong=visit.query.get("wrong"))
 
     def sign_in(self, visit: Visit) -> Any:
-        """Take a name (and the token); the session gets a new id, so that no old one is worth anything."""
+        """Sign in with a name (and the token); the session gets a new id, so that older ids become useless."""
         if not self.sessions.is_token(visit.form.get("token", "")):
             return go("/?wrong=token")
         try:
@@ -218,13 +218,13 @@ class Site:
         return self._with_cookie(go("/"), self.sessions.fresh(who.id))
 
     def leave(self, visit: Visit) -> Any:
-        """Sign out; what was held goes back to the queue."""
+        """Sign out; the item that was held returns to the queue."""
         if visit.who is not None:
             self.queue.leave(visit.who)
         return self._with_cookie(go("/"), self.sessions.fresh())
 
     def review(self, visit: Visit) -> Any:
-        """The next item, or that there is none."""
+        """Show the next item, or say that there is no further item."""
         who = _reviewer(visit)
         item = self.queue.take(who)
         last, done = self.queue.last(who), own_progress(self.store, who.id)
@@ -240,7 +240,7 @@ class Site:
         return self._page(visit, "item.html", saved=visit.query.get("saved"), note=note, **self._shown(item), **about)
 
     def verdict(self, visit: Visit) -> Any:
-        """Take a verdict, then on to the next item."""
+        """Store a verdict, then go to the next item."""
         who, form = _reviewer(visit), visit.form
         if form.get("verdict") not in VERDICTS:
             raise Refused(400)
@@ -255,12 +255,12 @@ class Site:
         return go("/review?saved=undone")
 
     def progress(self, visit: Visit) -> Any:
-        """How far it is."""
+        """Show the progress."""
         _somebody(visit)
         return self._page(visit, "progress.html", summary=summarise(self.store))
 
     def media(self, visit: Visit) -> Any:
-        """The picture or the sound of an item. There is no other way to a file."""
+        """Return the picture or the sound of an item. This is the only way to a file."""
         from starlette.responses import FileResponse
 
         _somebody(visit)
@@ -272,13 +272,13 @@ class Site:
         return FileResponse(file.path, media_type=file.mime, headers=headers)
 
     def disputes(self, visit: Visit) -> Any:
-        """What people disagree on."""
+        """List the items on which people disagree."""
         _adjudicator(visit)
         found = store.disputes(self.store)
         return self._page(visit, "disputes.html", disputes=found, open=[d for d in found if d.decision is None])
 
     def dispute(self, visit: Visit) -> Any:
-        """One item that people disagree on."""
+        """Show one item on which people disagree."""
         _adjudicator(visit)
         found = store.find_dispute(self.store, visit.parts["key"])
         if found is None:
@@ -286,7 +286,7 @@ class Site:
         return self._page(visit, "dispute.html", dispute=found, **self._shown(found.item))
 
     def decide(self, visit: Visit) -> Any:
-        """Settle a dispute, then on to the next that is open."""
+        """Settle a dispute, then go to the next open one."""
         who, form = _adjudicator(visit), visit.form
         if form.get("verdict") not in VERDICTS:
             raise Refused(400)
@@ -304,7 +304,7 @@ class Site:
         return go(f"/adjudicate/{key}" if was_decided else "/adjudicate")
 
     def asset(self, visit: Visit) -> Any:
-        """The style and the script, by name."""
+        """Return the style or the script, by name."""
         from starlette.responses import Response
 
         name = visit.parts["name"]
@@ -313,18 +313,18 @@ class Site:
         return Response(asset(name), media_type=ASSETS[name])
 
     def icon(self, _: Visit) -> Any:
-        """There is none."""
+        """Answer that there is no icon."""
         from starlette.responses import Response
 
         return Response(status_code=204)
 
     def _shown(self, item: Item) -> dict[str, Any]:
-        """What the page needs to show an item. A file that is gone leaves its place empty; people may still go on."""
+        """Return what the page needs to show an item. If its file is gone, its place is empty and people can go on."""
         from markupsafe import Markup
 
         shown: dict[str, Any] = {"item": item, "text": item.source if item.kind == TEXT else "", "drawing": ""}
         try:
-            shown["drawing"] = Markup(self._drawn(item))  # our own lines; names in them are escaped
+            shown["drawing"] = Markup(self._drawn(item))  # lines made here; names in them are escaped
         except (DataError, OSError):
             shown["broken"] = True
         return {"broken": False, **shown}
@@ -357,7 +357,7 @@ class Site:
 
 
 def go(where: str) -> Any:
-    """On to another page."""
+    """Redirect to another page."""
     from starlette.responses import RedirectResponse
 
     return RedirectResponse(where, status_code=303)
@@ -391,7 +391,7 @@ def _note(form: Mapping[str, str]) -> str:
 
 
 def _seconds(form: Mapping[str, str]) -> float | None:
-    """What the script counted; nothing where it did not run, or says nonsense."""
+    """Return the seconds that the script counted; None if it did not run or sent an impossible value."""
     try:
         seconds = float(form.get("seconds", ""))
     except ValueError:
@@ -400,14 +400,14 @@ def _seconds(form: Mapping[str, str]) -> float | None:
 
 
 # ----------------------------------------------------------------------
-# The review as an ASGI application: addresses, sessions and forms; behind its guard.
+# The review as an ASGI application: addresses, sessions and forms, behind the guard.
 
 MOST_BODY: Final = 64 * 1024
 MOST_FIELDS: Final = 20
 
 
 def application(store: Store, library: Library, sessions: Sessions, hosts: Hosts, queue: Queue | None = None) -> App:
-    """The whole site behind its guard, as an ASGI application."""
+    """Return the whole site behind its guard, as an ASGI application."""
     from starlette.applications import Starlette
     from starlette.routing import Route
 
@@ -459,7 +459,7 @@ def _answered(site: Site, handler: Callable[[Visit], Any], request: Any, form: M
 
 
 async def _form(request: Any) -> dict[str, str]:
-    """The fields of a form; one that is too long is refused before it is read to the end."""
+    """Read the fields of a form; a form that is too long is refused before it is read to the end."""
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
@@ -479,7 +479,7 @@ def _sorry(status: int) -> Any:
 
 
 # ----------------------------------------------------------------------
-# The site on a socket: bound first, so that the address is known and taken, then served until it is told to stop.
+# The site on a socket: bound first, so that the address is known and reserved, then served until it is stopped.
 
 
 def serve(
@@ -494,11 +494,11 @@ def serve(
     lease_seconds: float = LEASE_SECONDS,
     ready: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Serve a review until interrupted. `ready` is told the address once it can be opened."""
+    """Serve a review until interrupted. `ready` is called with the address once it can be opened."""
     if not is_loopback(host) and not allow_remote:
         raise UsageError(f"{host} can be reached from other machines; that needs --allow-remote, and a token")
     uvicorn, _ = _need("uvicorn"), _need("starlette")
-    # a further name means that others come, through a proxy say: they too need the token
+    # an extra host name means that others connect, for example through a proxy: they need the token too
     token = token_of(token_file or store.path.with_suffix(".token")) if allow_remote or token_file or names else None
     with _bound(host, port) as listener:
         taken = listener.getsockname()[1]

@@ -1,4 +1,4 @@
-"""The file that holds a review, who judges what, and who decides where people disagree."""
+"""The file that holds a review, the queue of items for reviewers, and the decisions where people disagree."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from hitmiss.core.errors import DataError, EnvironmentFault, HitmissError, Incom
 from hitmiss.io.runs import differences
 
 # ----------------------------------------------------------------------
-# The file that holds a review: one SQLite database, safe against kill -9 once a verdict was acknowledged.
+# The file that holds a review: one SQLite database. A verdict that was acknowledged survives kill -9.
 #
-#     items       what is to be judged, in the order of asking; `key` is the name under which a browser knows it
-#     reviewers   who has signed in, and as what
-#     leases      who looks at which item now; one a reviewer
-#     verdicts    what stands: one a reviewer and item
-#     decisions   what an adjudicator decided: one an item
-#     events      everything that ever happened, in order; nothing is ever taken out of it
-#     meta        how the review was begun
+#     items       what is to be judged, in the order of asking; `key` is the name that the browser sees
+#     reviewers   the people who have signed in, and their role
+#     leases      which reviewer looks at which item now; one per reviewer
+#     verdicts    the current verdicts: one per reviewer and item
+#     decisions   the decisions of adjudicators: one per item
+#     events      everything that happened, in order; nothing is ever removed from it
+#     meta        how the review was started
 #
-# It is written ahead (WAL) and synced at every commit. No label and no verdict of a model is in it where a review is blind.
+# It uses a write-ahead log (WAL), synced at every commit. A blind review contains no label and no verdict of a model.
 
 LONGEST_NAME: Final = 60
 REVIEWER, ADJUDICATOR = "reviewer", "adjudicator"
@@ -38,7 +38,7 @@ REVIEWER, ADJUDICATOR = "reviewer", "adjudicator"
 
 @dataclass(frozen=True)
 class Entry:
-    """An item to be judged: its id, what it is (image, audio, text, ecg), where it lies, and what may be told of it."""
+    """An item to be judged: its id, its kind (image, audio, text, ecg), where it is, and what may be shown about it."""
 
     item: str
     kind: str
@@ -48,7 +48,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Item(Entry):
-    """An entry in its place of the queue, with the name under which a browser knows it."""
+    """An entry at its place in the queue, with the name that the browser sees."""
 
     at: int = 0
     key: str = ""
@@ -56,7 +56,7 @@ class Item(Entry):
 
 @dataclass(frozen=True)
 class Reviewer:
-    """Somebody who has signed in."""
+    """A person who has signed in."""
 
     id: int
     name: str
@@ -64,12 +64,12 @@ class Reviewer:
 
     @property
     def is_adjudicator(self) -> bool:
-        """Whether they decide where others disagree."""
+        """Say whether this person decides where others disagree."""
         return self.role == ADJUDICATOR
 
 
 class Store:
-    """An open review. Threads share it; processes may have one each of the same file."""
+    """An open review. Threads share it; several processes may open the same file."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path
@@ -80,7 +80,7 @@ class Store:
 
     @contextmanager
     def change(self) -> Iterator[sqlite3.Connection]:
-        """A transaction that nobody else writes during; it is on the disk when this returns, or undone."""
+        """Run an exclusive write transaction; when it returns, the change is on disk, or undone after an error."""
         with self._lock:
             _run(self._connection, "BEGIN IMMEDIATE")
             try:
@@ -94,7 +94,7 @@ class Store:
                 raise
 
     def rows(self, question: str, *values: Any) -> list[Any]:
-        """What a question gives."""
+        """Return the rows of a query."""
         with self._lock:
             try:
                 return _run(self._connection, question, values).fetchall()
@@ -102,34 +102,34 @@ class Store:
                 raise _broken(error) from None
 
     def meta(self, name: str) -> str:
-        """One fact about the review."""
+        """Return one fact about the review."""
         return str(self.rows("SELECT value FROM meta WHERE name = ?", name)[0][0])
 
     def close(self) -> None:
-        """Leave the file."""
+        """Close the file."""
         with self._lock:
             self._connection.close()
 
     @property
     def n_items(self) -> int:
-        """How many items are to be judged."""
+        """The number of items to be judged."""
         return int(self.rows("SELECT count(*) FROM items")[0][0])
 
     @property
     def per_item(self) -> int:
-        """How many verdicts each item gets."""
+        """The number of verdicts that each item gets."""
         return int(self.config["per_item"])
 
     def item(self, key: str) -> Item | None:
-        """The item that a browser knows by this name."""
+        """Return the item that the browser knows by this name."""
         return next(iter(self._items("key = ?", key)), None)
 
     def item_at(self, at: int) -> Item:
-        """The item in a place of the queue."""
+        """Return the item at a place in the queue."""
         return self._items("at = ?", at)[0]
 
     def items(self) -> list[Item]:
-        """All items, in the order of asking."""
+        """Return all items, in the order of asking."""
         return self._items("1 ORDER BY at")
 
     def _items(self, where: str, *values: Any) -> list[Item]:
@@ -137,12 +137,12 @@ class Store:
         return [Item(i, kind, source, json.loads(shown), at, key) for i, kind, source, shown, at, key in found]
 
     def reviewer(self, id_: int) -> Reviewer | None:
-        """Somebody by their number."""
+        """Return a person by number."""
         found = self.rows("SELECT id, name, role FROM reviewers WHERE id = ?", id_)
         return Reviewer(*found[0]) if found else None
 
     def sign_in(self, name: str, now: float) -> Reviewer:
-        """Somebody by their name, who may be new. Case, spaces and ways to write a letter do not make another person."""
+        """Return a person by name, adding new ones. Case, spaces and Unicode forms do not make another person."""
         shown = cleaned(name)
         with self.change() as db:
             db.execute(
@@ -153,7 +153,7 @@ class Store:
         return Reviewer(*found)
 
     def appoint(self, name: str, now: float) -> None:
-        """Make somebody an adjudicator; who has judged items does not decide on them."""
+        """Make a person an adjudicator; somebody who has judged items must not decide on them."""
         who = self.sign_in(name, now)
         with self.change() as db:
             if db.execute("SELECT 1 FROM verdicts WHERE reviewer = ?", (who.id,)).fetchone():
@@ -163,7 +163,7 @@ class Store:
 
 
 def cleaned(name: str) -> str:
-    """A name as it is kept; one that is empty, too long or holds what cannot be seen is refused.
+    """Normalise a name; one that is empty, too long or contains invisible characters is refused.
 
     >>> cleaned("  Ann   Lee ")
     'Ann Lee'
@@ -182,7 +182,7 @@ def _run(connection: sqlite3.Connection, statement: str, values: Sequence[Any] =
 
 
 def _broken(error: sqlite3.DatabaseError) -> HitmissError:
-    """Why the store failed: the machine, or a file that is damaged."""
+    """Say why the store failed: because of the machine, or because the file is damaged."""
     if isinstance(error, sqlite3.OperationalError):
         return _unwritten(error)
     return DataError(f"the review is damaged ({error}); take a copy of it that is whole", code="damaged-review")
@@ -193,7 +193,7 @@ def _unwritten(error: sqlite3.OperationalError) -> EnvironmentFault:
 
 
 # ----------------------------------------------------------------------
-# The file of a review: made whole, opened only where it is one, gone on with only where it was begun in the same way.
+# The file of a review: created completely, opened only if it is a review, continued only with the same settings.
 
 SCHEMA: Final = 1
 APPLICATION: Final = 0x484D5256
@@ -220,7 +220,7 @@ CREATE INDEX verdicts_of_reviewer ON verdicts (reviewer, event);
 
 
 def open_store(path: str | Path) -> Store:
-    """A review that was begun; anything else is refused with a sentence."""
+    """Open a review that was started; refuse any other file with an error message."""
     path = Path(path)
     if not path.is_file():
         raise UsageError(f"there is no review {path.name}; begin one with `hitmiss review RUN`")
@@ -240,7 +240,7 @@ def open_store(path: str | Path) -> Store:
 
 
 def begin(path: str | Path, config: Mapping[str, Any], entries: Sequence[Entry]) -> Store:
-    """A review: a new one, or the one in the file where it was begun in the same way; else the difference is told."""
+    """Start a review, or continue the one in the file if its settings are the same; otherwise report the difference."""
     path, wanted = Path(path), json.loads(json.dumps(config))
     if path.exists():
         store = open_store(path)
@@ -261,7 +261,7 @@ def begin(path: str | Path, config: Mapping[str, Any], entries: Sequence[Entry])
 
 
 def _create(path: Path, config: Mapping[str, Any], entries: Sequence[Entry]) -> None:
-    """Make the file beside its place and move it there whole: a review half begun is none."""
+    """Create the file under a temporary name and move it into place, so that no half-made review can exist."""
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     beside.touch(mode=0o600)
     try:
@@ -298,19 +298,19 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 # ----------------------------------------------------------------------
-# Who judges what: each item is judged by exactly k people, never twice by the same one.
+# The queue: each item is judged by exactly k people, never twice by the same person.
 #
-# A reviewer holds at most one lease, and an item is handed out while its verdicts and the leases of others are fewer than k.
-# A lease that runs out goes back to the queue; a verdict that comes too late is still taken where its place is free. Undo
-# turns the last verdict into a lease again, so nobody takes the place meanwhile. Everything happens in one transaction
-# that nobody else writes during, so the same holds for several servers on one file; and the time is read inside it, as a
-# time from before the wait for it would let leases run out that were made meanwhile.
+# A reviewer holds at most one lease. An item is handed out while its verdicts and others' leases are fewer than k.
+# A lease that expires returns to the queue; a late verdict is still accepted if its place is free. Undo
+# turns the last verdict into a lease again, so that its place stays reserved. Everything happens in one exclusive write
+# transaction, so the same holds for several servers on one file. The time is read inside the transaction, because a
+# time from before the wait for it would let leases expire that were made in the meantime.
 
 POSITIVE, NEGATIVE, UNSURE = "positive", "negative", "uncertain"
 VERDICTS: Final = (NEGATIVE, POSITIVE, UNSURE)
 LEASE_SECONDS: Final = 900.0
 CLOCKS_APART: Final = 60.0
-"""So many seconds the clocks of two servers on one file may differ; a lease from beyond is from a clock that was wrong."""
+"""How many seconds the clocks of two servers on one file may differ; a lease further ahead is from a wrong clock."""
 LONGEST_NOTE: Final = 2000
 Outcome = Literal["saved", "already", "taken", "unknown"]
 
@@ -328,7 +328,7 @@ SELECT (SELECT count(*) FROM verdicts v WHERE v.item = :at)
 
 @dataclass(frozen=True)
 class Said:
-    """A verdict that stands: by whom, on which item, what, with which note."""
+    """A current verdict: by whom, on which item, what, and with which note."""
 
     item: Item
     verdict: str
@@ -344,7 +344,7 @@ class Queue:
         self.store, self.lease_seconds, self.clock = store, lease_seconds, clock
 
     def take(self, who: Reviewer) -> Item | None:
-        """The item that a reviewer has, or the next one that is open to them; None where there is none."""
+        """Return the item that a reviewer holds, or the next one open to them; None if there is no such item."""
         with self.store.change() as db:
             now = self.clock()
             self._expire(db, now)
@@ -359,7 +359,7 @@ class Queue:
         return self.store.item_at(held[0])
 
     def judge(self, who: Reviewer, key: str, verdict: str, *, note: str = "", seconds: float | None = None) -> Outcome:
-        """Take a verdict. `saved`; `already`: the same person has judged the item; `taken`: others have; `unknown` item.
+        """Store a verdict. `saved`; `already`: the same person has judged it; `taken`: others have; `unknown` item.
 
         `seconds` is how long the item was looked at, as far as the browser knows; never more than since it was shown.
         """
@@ -383,7 +383,7 @@ class Queue:
         return "saved"
 
     def last(self, who: Reviewer) -> Said | None:
-        """The verdict that undo would take back: the latest that stands and that no adjudicator has decided on."""
+        """Return the verdict that undo would take back: the latest one on which no adjudicator has decided."""
         found = self.store.rows(
             "SELECT item, verdict, note FROM verdicts v WHERE reviewer = ? "
             "AND NOT EXISTS (SELECT 1 FROM decisions d WHERE d.item = v.item) ORDER BY event DESC LIMIT 1",
@@ -392,14 +392,14 @@ class Queue:
         return Said(self.store.item_at(found[0][0]), found[0][1], found[0][2]) if found else None
 
     def undone_note(self, who: Reviewer, item: Item) -> str:
-        """The note of a verdict that its reviewer has just taken back: they need not write it again."""
+        """Return the note of a verdict that its reviewer has just taken back, so that it need not be written again."""
         found = self.store.rows(
             "SELECT kind, note FROM events WHERE item = ? AND reviewer = ? ORDER BY id DESC LIMIT 1", item.at, who.id
         )
         return str(found[0][1]) if found and found[0][0] == "undo" else ""
 
     def undo(self, who: Reviewer) -> Said | None:
-        """Take the last verdict back: its item is the reviewer's again. What they held goes back to the queue."""
+        """Take the last verdict back: its item is leased to the reviewer again. The item they held is released."""
         with self.store.change() as db:
             said = self.last(who)
             if said is None:
@@ -412,12 +412,12 @@ class Queue:
         return said
 
     def leave(self, who: Reviewer) -> None:
-        """Give back what a reviewer holds."""
+        """Return the item that a reviewer holds to the queue."""
         with self.store.change() as db:
             db.execute("DELETE FROM leases WHERE reviewer = ?", (who.id,))
 
     def _expire(self, db: sqlite3.Connection, now: float) -> None:
-        """Leases that ran out, and those from a future that a clock has left again. Servers may give leases of any length."""
+        """Remove expired leases, and leases from the future made by a wrong clock. Servers may use any lease length."""
         db.execute("DELETE FROM leases WHERE until <= ? OR shown > ?", (now, now + CLOCKS_APART))
 
     def _lease(self, db: sqlite3.Connection, who: Reviewer, at: int, now: float) -> None:
@@ -425,7 +425,7 @@ class Queue:
 
 
 def check(verdict: str, note: str) -> None:
-    """Refuse what is no verdict, and a note that is too long to keep."""
+    """Refuse an invalid verdict, and a note that is too long to store."""
     if verdict not in VERDICTS:
         raise UnknownName("verdict", verdict, VERDICTS)
     if len(note) > LONGEST_NOTE:
@@ -433,7 +433,7 @@ def check(verdict: str, note: str) -> None:
 
 
 def spent(db: sqlite3.Connection, who: Reviewer, at: int, seconds: float | None, now: float) -> float | None:
-    """The seconds of looking: what the browser says, at most what has passed since the item was shown; None: unknown."""
+    """Return the viewing time: what the browser reports, at most the time since the item was shown; None if unknown."""
     shown = db.execute("SELECT shown FROM leases WHERE reviewer = ? AND item = ?", (who.id, at)).fetchone()
     told = None if seconds is None else max(0.0, seconds)
     if shown is None:
@@ -445,14 +445,14 @@ def spent(db: sqlite3.Connection, who: Reviewer, at: int, seconds: float | None,
 def log(
     db: sqlite3.Connection, kind: str, now: float, item: int, who: int, verdict: str, note: str, seconds: float | None
 ) -> int:
-    """Write down what happened; its number."""
+    """Record an event and return its number."""
     values = (now, kind, item, who, verdict, note, seconds)
     found = db.execute("INSERT INTO events VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)", values)
     return int(found.lastrowid or 0)
 
 
 # ----------------------------------------------------------------------
-# Where people disagree, an adjudicator decides: once an item, and only where all its verdicts are in.
+# Where people disagree, an adjudicator decides: once per item, and only when all its verdicts are in.
 
 DISPUTED: Final = """
 SELECT item FROM verdicts GROUP BY item HAVING count(*) = ? AND count(DISTINCT verdict) > 1 ORDER BY item
@@ -461,7 +461,7 @@ SELECT item FROM verdicts GROUP BY item HAVING count(*) = ? AND count(DISTINCT v
 
 @dataclass(frozen=True)
 class Dispute:
-    """An item on which people disagree, what they said and noted, and the decision if there is one."""
+    """An item on which people disagree, their verdicts and notes, and the decision if there is one."""
 
     item: Item
     said: tuple[tuple[str, str], ...]
@@ -470,12 +470,12 @@ class Dispute:
 
 
 def disputes(store: Store) -> list[Dispute]:
-    """Every item whose verdicts are all in and not all the same, in the order of asking."""
+    """Return every item whose verdicts are all in and not all the same, in the order of asking."""
     return [_dispute(store, at) for (at,) in store.rows(DISPUTED, store.per_item)]
 
 
 def find_dispute(store: Store, key: str) -> Dispute | None:
-    """The dispute about one item, if there is one."""
+    """Return the dispute about one item, if there is one."""
     item = store.item(key)
     is_disputed = item is not None and (item.at,) in store.rows(DISPUTED, store.per_item)
     return _dispute(store, item.at) if item is not None and is_disputed else None
@@ -484,7 +484,7 @@ def find_dispute(store: Store, key: str) -> Dispute | None:
 def decide(
     store: Store, who: Reviewer, key: str, verdict: str, *, note: str = "", seconds: float | None = None, now: float
 ) -> Outcome:
-    """Settle a dispute. `taken`: it was decided already, or is none any more; `unknown`: there is no such item."""
+    """Settle a dispute. `taken`: already decided, or no dispute any more; `unknown`: there is no such item."""
     _require_adjudicator(who)
     check(verdict, note)
     item = store.item(key)
@@ -502,7 +502,7 @@ def decide(
 
 
 def reopen(store: Store, who: Reviewer, key: str, now: float) -> bool:
-    """Take a decision back; whether there was one."""
+    """Take a decision back; return whether there was one."""
     _require_adjudicator(who)
     item = store.item(key)
     if item is None:

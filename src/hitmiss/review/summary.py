@@ -1,4 +1,4 @@
-"""How far a review is, how well people agree, and their verdicts as rows."""
+"""Progress of a review, agreement between people, and their verdicts as rows."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from hitmiss.review.store import NEGATIVE, POSITIVE, UNSURE, VERDICTS, Store, di
 from hitmiss.stats.agreement import Agreement, agreement, answer_counts
 
 # ----------------------------------------------------------------------
-# How far a review is and how well people agree.
+# Progress of a review and agreement between people.
 
 
 @dataclass(frozen=True)
 class Pace:
-    """What one reviewer has done: verdicts, and the median seconds an item."""
+    """The work of one reviewer: the number of verdicts, and the median seconds per item."""
 
     name: str
     role: str
@@ -54,17 +54,17 @@ class Summary:
 
     @property
     def is_done(self) -> bool:
-        """Whether every item has its verdicts."""
+        """Say whether every item has all its verdicts."""
         return self.done == self.items
 
     @property
     def wanted(self) -> int:
-        """How many verdicts there will be."""
+        """The number of verdicts that there will be."""
         return self.items * self.per_item
 
 
 def summarise(store: Store, *, bootstrap: int = 1000, seed: int = 0) -> Summary:
-    """Progress, pace and agreement of a review."""
+    """Measure the progress, the pace and the agreement of a review."""
     rows = store.rows("SELECT item, reviewer, verdict, seconds FROM verdicts ORDER BY item, event")
     by_item: dict[int, dict[str, str]] = {}
     for item, who, verdict, _ in rows:
@@ -88,7 +88,7 @@ def summarise(store: Store, *, bootstrap: int = 1000, seed: int = 0) -> Summary:
 
 
 def own_progress(store: Store, reviewer: int) -> tuple[int, int]:
-    """How many verdicts are in from this reviewer, and from all."""
+    """Return the number of verdicts from this reviewer, and from all reviewers."""
     return store.rows("SELECT count(*) FILTER (WHERE reviewer = ?), count(*) FROM verdicts", reviewer)[0]  # type: ignore[no-any-return]
 
 
@@ -107,18 +107,18 @@ def _median(seconds: list[float | None]) -> float | None:
 
 
 # ----------------------------------------------------------------------
-# Verdicts out: rows of the triage document's results, so that people are a run called `human` like any other.
+# Writing verdicts: rows in the format of the triage evaluation document, so that people form a run called `human`.
 #
 #     {"id": "a7", "model": "human", "trial": "Ann", "prediction": "fake", "latency_seconds": 4.2, "note": "…",
 #      "timestamp": "2026-01-01T09:00:00Z", "per_item": 2}
 #
-# Each reviewer is a trial of the run `human`; what adjudicators decided is the run `adjudication`. Labels are not in it.
+# Each reviewer is a trial of the run `human`; the decisions of adjudicators form the run `adjudication`. No labels.
 
 FORMS: Final = (".jsonl", ".csv", ".parquet")
 
 
 def rows(store: Store) -> list[dict[str, Any]]:
-    """Every verdict that stands, then every decision, in the order of the queue."""
+    """Return every current verdict, then every decision, in the order of the queue."""
     return [*_rows(store, "verdicts", HUMAN), *_rows(store, "decisions", ADJUDICATION)]
 
 
@@ -144,7 +144,7 @@ def _rows(store: Store, table: str, model: str) -> list[dict[str, Any]]:
 
 
 def write_verdicts(store: Store, path: str | Path) -> int:
-    """Write the verdicts as JSON lines, CSV (safe for spreadsheets) or Parquet, by the ending; how many."""
+    """Write verdicts as JSON lines, CSV (safe for spreadsheets) or Parquet, by the extension; return how many."""
     target, found = Path(path), rows(store)
     if target.suffix not in FORMS:
         raise UnknownName("ending of a file of verdicts", target.suffix or target.name, FORMS)
