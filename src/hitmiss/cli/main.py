@@ -535,9 +535,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     hitmiss ...
     0
     """
-    if (
-        arguments is None
-    ):  # one command per process: garbage collection over all imports would take a tenth of a second
+    if arguments is None:  # one command per process: garbage collection over all imports would take a tenth of a second
         atexit.register(_mute_native_code)  # registered first, so it is called last
         gc.set_threshold(SELDOM)
         atexit.register(gc.freeze)

@@ -26,7 +26,7 @@ def validate(
     reading: ReadSpec,
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:
-    """Check files without scoring them: the recognised layout, and all faults with file, row and value (exit code 3)."""
+    """Check files without scoring them: the recognised layout and all faults with file, row and value (exit code 3)."""
     from hitmiss.io import examine
 
     if protocol is not None:
