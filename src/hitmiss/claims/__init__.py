@@ -1,1 +1,1 @@
-"""claims"""
+"""Open a run as a user writes it, and verify published claims."""

@@ -1,1 +1,1 @@
-"""What everything shares: errors, values, the question (ReadSpec, Design), the trial table, tallies, results, artifacts."""
+"""What all parts share: errors, values, the question (ReadSpec, Design), trials, tallies, results and artifacts."""

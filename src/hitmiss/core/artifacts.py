@@ -1,4 +1,4 @@
-"""Artifacts: the files that hitmiss writes, what it checks when it reads them back, and signatures with a key."""
+"""Artifacts: the files that hitmiss writes, the checks when it reads them back, and signatures with a key."""
 
 from __future__ import annotations
 
@@ -30,32 +30,33 @@ if TYPE_CHECKING:
 # ----------------------------------------------------------------------
 # Artifacts: the files that hitmiss writes, and what it checks when it reads them back.
 #
-# write       a file is put in place whole or not at all, with the mode that it had, through links, into devices and pipes;
-#             never over an input of the same command
-# seal        a digest (SHA-256) over everything that a JSON artifact says, stored in it and checked by whoever reads it
-# load        the JSON object of an artifact: of bounded size, no name twice, no NaN; with the digest checked
+# write       a file is written completely or not at all; it keeps its mode, follows links, writes into devices and
+# pipes,
+#             and never overwrites an input of the same command
+# seal        a digest (SHA-256) over the whole content of a JSON artifact, stored in it and checked on reading
+# load        the JSON object of an artifact: of limited size, no repeated name, no NaN; with the digest checked
 # check       the fields of an artifact against the type hints of a dataclass
-# unfolded    how far a packed file may unfold before it is called a bomb
+# unfolded    how large a packed file may become when unpacked, before it is refused as an archive bomb
 #
-# A digest shows that a file was changed. It does not show by whom: anybody can compute a new one. For that there are
-# signatures with a key (see `signatures`).
+# A digest shows that a file was changed, but not by whom: anyone can compute a new one. Signatures with a key show who
+# wrote a file (see `sign`).
 
 DIGEST: Final = "digest"
 SHORT: Final = 16
-"""Hex digits of a digest that stands in a signature: 64 bits."""
+"""Number of hex digits of a digest in a signature: 64 bits."""
 OLDER: Final = (12, 6)
-"""Hex digits of such digests in signatures of older versions: of files, and of the answers of one run in a file."""
+"""Number of such digits in signatures of older versions: for files, and for the answers of one run in a file."""
 MOST_JSON: Final = 2**30
-"""Bytes of a JSON artifact that are read; the largest report's results have some ten million."""
+"""The largest JSON artifact that is read, in bytes; the results of the largest report have some ten million."""
 MOST_BYTES: Final = 8 * 2**30
 BOMB_BYTES: Final = 64 * 2**20
 BOMB_RATIO: Final = 200
-"""Score files pack 3 to 20 times. One that unfolds 200 times past 64 MiB is not a score file."""
+"""Score files compress 3 to 20 times. A file beyond 64 MiB that unpacks to 200 times its size is not a score file."""
 FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 BINARY: Final[int] = getattr(os, "O_BINARY", 0)
-"""Windows would write every line end as two bytes."""
+"""Without this flag Windows would write every line end as two bytes."""
 BROKEN_ZIP: Final = (zipfile.BadZipFile, NotImplementedError, RuntimeError, UnicodeError, struct.error)
-"""What damaged archives raise besides the usual."""
+"""Further exceptions that damaged archives raise."""
 OPEN_FD: Final = re.compile(r"/(?:dev|proc/self)/fd/([0-9]+)")
 STREAMS: Final = {"/dev/stdout": 1, "/dev/stderr": 2}
 
@@ -69,12 +70,12 @@ _written: ContextVar[Callable[[Path], None] | None] = ContextVar("written", defa
 
 
 def canonical(data: object) -> bytes:
-    """The one text of some JSON data: names in order, ASCII."""
+    """Return the canonical text of JSON data: names in order, ASCII."""
     return json.dumps(data, sort_keys=True, allow_nan=False).encode()
 
 
 def digest(data: Mapping[str, Any], name: str = DIGEST) -> str:
-    """SHA-256 over all fields of some JSON data but the one that holds the digest.
+    """Return the SHA-256 over all fields of JSON data except the field that holds the digest.
 
     >>> digest({"a": 1, "digest": "x"}) == digest({"a": 1})
     True
@@ -83,7 +84,7 @@ def digest(data: Mapping[str, Any], name: str = DIGEST) -> str:
 
 
 def sealed(data: Mapping[str, Any], name: str = DIGEST) -> dict[str, Any]:
-    """The data with the digest over all its fields, put last.
+    """Return the data with the digest over all its fields as the last field.
 
     >>> check_seal(sealed({"schema": 1, "estimates": []}), "r.json")
     True
@@ -93,12 +94,12 @@ def sealed(data: Mapping[str, Any], name: str = DIGEST) -> dict[str, Any]:
 
 
 def check_seal(data: Mapping[str, Any], file: str) -> bool:
-    """Whether the data carries a digest; a digest that is not that of the data is an error.
+    """Return whether the data has a digest; a digest that does not match the data is an error.
 
     Raises
     ------
     DataError
-        `edited-artifact`: what the file says is not what it said when it was written.
+        `edited-artifact`: the file was changed after it was written.
     """
     if DIGEST not in data:
         return False
@@ -111,7 +112,7 @@ def check_seal(data: Mapping[str, Any], file: str) -> bool:
 
 
 def same_digests(a: str, b: str) -> bool:
-    """Whether two texts of shortened digests say the same; older versions kept fewer digits of each.
+    """Return whether two texts of shortened digests match; older versions kept fewer digits of each.
 
     >>> same_digests("0123456789abcdef", "0123456789ab"), same_digests("0123456789abcdef", "0123456789ac")
     (True, False)
@@ -121,13 +122,13 @@ def same_digests(a: str, b: str) -> bool:
 
 
 def _is_begun(a: str, b: str) -> bool:
-    """Whether one digest is the other, or as much of it as an older version wrote."""
+    """Return whether one digest equals the other, or the part of it that an older version wrote."""
     short, long = sorted((a, b), key=len)
     return a == b or (len(short) in OLDER and long.startswith(short))
 
 
 def unsealed(file: str) -> str:
-    """What to say of an artifact that carries no digest."""
+    """Return the warning about an artifact without a digest."""
     return f"{file} carries no digest, as older versions wrote it: whether it was changed since cannot be told"
 
 
@@ -135,7 +136,7 @@ def unsealed(file: str) -> str:
 
 
 def load(path: str | Path, what: str) -> dict[str, Any]:
-    """The JSON object of an artifact; the digest is checked where it has one.
+    """Read the JSON object of an artifact, and check its digest if it has one.
 
     Parameters
     ----------
@@ -144,10 +145,15 @@ def load(path: str | Path, what: str) -> dict[str, Any]:
     what
         What it should be, for messages: `results`.
 
+    Returns
+    -------
+    dict
+        The JSON object.
+
     Raises
     ------
     DataError
-        `not-<what>`: no JSON object, a name twice, NaN, too long; `edited-artifact`: see `check_seal`.
+        `not-<what>`: not a JSON object, a repeated name, NaN, or too long; `edited-artifact`: see `check_seal`.
     """
     note_input(path)
     file = Path(path)
@@ -182,7 +188,7 @@ def _no_constant(text: str) -> Any:
 
 
 def check(kind: type[T], data: Any, what: str, where: tuple[str, ...] = ()) -> T:
-    """A dataclass from a part of an artifact, each field checked by its type hint.
+    """Make a dataclass from a part of an artifact, each field checked by its type hint.
 
     Raises
     ------
@@ -198,7 +204,7 @@ def check(kind: type[T], data: Any, what: str, where: tuple[str, ...] = ()) -> T
 
 
 def malformed(what: str, fault: Misdeclared) -> DataError:
-    """The error of an artifact whose fields are not of the form that hitmiss writes."""
+    """Return the error for an artifact whose fields do not have the form that hitmiss writes."""
     shown = repr(fault.value) if fault.value is not None else "nothing"
     found = f" (found {shown[:60]})" if not fault.is_unknown and fault.what != "it is missing" else ""
     return DataError(
@@ -208,7 +214,7 @@ def malformed(what: str, fault: Misdeclared) -> DataError:
 
 
 def unfolded(packed: int, is_streamed: bool = False) -> int:
-    """The most bytes that a packed file of so many bytes may unfold to; what is read piece by piece has no end of its own.
+    """Return the largest allowed unpacked size of a packed file, in bytes; files read in pieces have no fixed limit.
 
     >>> unfolded(1000) == BOMB_BYTES, unfolded(10**9) == MOST_BYTES
     (True, True)
@@ -218,12 +224,12 @@ def unfolded(packed: int, is_streamed: bool = False) -> int:
 
 
 def load_arrays(data: bytes | Path, what: str, file: str) -> dict[str, NDArray[Any]]:
-    """The arrays of an `.npz` file. No object is unpickled, and what would unfold beyond reason is not unfolded.
+    """Read the arrays of an `.npz` file. No object is unpickled, and archives that would unpack too far are refused.
 
     Raises
     ------
     DataError
-        `oversized-archive`, or `unreadable-file` where it is damaged, or no such file.
+        `oversized-archive`, or `unreadable-file` if the file is damaged or does not exist.
     """
     import numpy as np
 
@@ -252,7 +258,7 @@ def load_arrays(data: bytes | Path, what: str, file: str) -> dict[str, NDArray[A
 
 
 def digest_of_arrays(arrays: Mapping[str, NDArray[Any]]) -> str:
-    """SHA-256 over names, types, shapes and values of arrays."""
+    """Return the SHA-256 over names, types, shapes and values of arrays."""
     sha = hashlib.sha256()
     for name in sorted(arrays):
         array = arrays[name]
@@ -266,7 +272,7 @@ def digest_of_arrays(arrays: Mapping[str, NDArray[Any]]) -> str:
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """Inside, no file that was read may be written over."""
+    """Run a block in which no file that was read may be overwritten."""
     inputs, after = _inputs.set({}), _written.set(None)
     try:
         yield
@@ -276,12 +282,12 @@ def guarded() -> Iterator[None]:
 
 
 def after_writing(written: Callable[[Path], None]) -> None:
-    """From here on, to the end of the command, `written` is called with each artifact that was put in place."""
+    """Call `written` with each artifact that is written from now to the end of the command."""
     _written.set(written)
 
 
 def note_input(path: str | Path) -> None:
-    """Remember that a file is an input of the command that runs."""
+    """Remember that a file is an input of the running command."""
     known = _inputs.get()
     if known is not None:
         with suppress(OSError, ValueError):
@@ -293,29 +299,30 @@ def note_input(path: str | Path) -> None:
 def write(
     path: str | Path, content: str | bytes, *, then: str = "", is_state: bool = False, is_final: bool = True
 ) -> None:
-    """Put a file in place whole or not at all: written beside it, synced, renamed.
+    """Write a file completely or not at all: write it to a neighbouring file, sync it, and rename it.
 
-    A link is followed, an existing file keeps its mode, and what is no regular file (a device, a pipe) is written into.
+    Links are followed, an existing file keeps its mode, and a target that is not a regular file (a device, a pipe) is
+    written directly.
 
     Parameters
     ----------
     path
-        Where; the folder must be there.
+        The file; its folder must exist.
     content
-        All that the file shall hold; text is written as UTF-8.
+        The whole content; text is written as UTF-8.
     then
-        What to do after the disk was full, where running the command again is not all.
+        What to do after the disk was full, if running the command again is not enough.
     is_state
-        Whether the file is the state of a run, which the command itself keeps: it may have read it before.
+        Whether the file is the state of a run, which the command itself maintains and may have read before.
     is_final
-        Whether this is an artifact of its own, to be signed where signing is asked for, and no state on the way.
+        Whether this is a finished artifact, to be signed if signing is asked for, and not an intermediate state.
 
     Raises
     ------
     UsageError
-        `no-folder`, `is-folder`, or `own-input`: the file is one that this command has read.
+        `no-folder`, `is-folder`, or `own-input`: this command has read the file.
     EnvironmentFault
-        `disk-full`: what lay there before is untouched.
+        `disk-full`: the former file is untouched.
     """
     data = content.encode("utf-8") if isinstance(content, str) else content
     target = Path(path)
@@ -339,13 +346,13 @@ def write(
 
 
 def _open_fd(path: str) -> int | None:
-    """The number of an open file that a path stands for: to open it again would cut off what it holds."""
+    """Return the number of the open file that a path refers to; opening it again would cut off its content."""
     found = OPEN_FD.fullmatch(path)
     return int(found[1]) if found else STREAMS.get(path)
 
 
 def _status(target: Path, is_state: bool) -> os.stat_result | None:
-    """What lies at a path, links followed; what must not be written over is refused."""
+    """Return what exists at a path, links followed; refuse what must not be overwritten."""
     if not target.parent.is_dir():
         raise UsageError(f"there is no folder {target.parent} to write {target.name} into", code="no-folder")
     try:
@@ -390,19 +397,19 @@ def _write_into(fd: int, data: bytes) -> None:
 
 
 def push(fd: int, data: bytes | memoryview) -> int:
-    """One write call; how many bytes the system took. Everything that hitmiss writes goes through here."""
+    """Make one write call and return how many bytes were written. Everything that hitmiss writes goes through here."""
     return os.write(fd, data)
 
 
 def write_all(fd: int, data: bytes) -> None:
-    """Write all of `data`, in as many calls as it takes."""
+    """Write all of `data`, in as many calls as needed."""
     view = memoryview(data)
     while view:
         view = view[push(fd, view) :]
 
 
 def sync_folder(folder: Path) -> None:
-    """Have the disk hold the names in a folder, where the system can do that."""
+    """Write the names in a folder to the disk, if the system can do this."""
     with suppress(OSError):
         fd = os.open(folder, os.O_RDONLY)
         try:
@@ -412,17 +419,18 @@ def sync_folder(folder: Path) -> None:
 
 
 def disk_full(reason: str, file: str = "", then: str = "") -> EnvironmentFault:
-    """The error of a disk that takes no more."""
+    """Return the error for a full disk."""
     where = f" while {file} was written" if file else ""
     what = then or "what lay there before is untouched: make room and run again"
     return EnvironmentFault(f"the disk is full ({reason}){where}; {what}", code="disk-full")
 
 
 # ----------------------------------------------------------------------
-# Signatures with a key: who wrote a file, where a digest shows only that nobody changed it since.
+# Signatures with a key show who wrote a file; a digest shows only that it was not changed since.
 #
-# They are those of OpenSSH (`ssh-keygen -Y sign`), in the namespace `hitmiss`: a key that people have already, a file
-# beside the artifact (`results.json.sig`), and a list of whose keys count (`allowed_signers`) that git understands too.
+# They are OpenSSH signatures (`ssh-keygen -Y sign`) in the namespace `hitmiss`: a key that many people already have, a
+# file next to the artifact (`results.json.sig`), and a list of accepted keys (`allowed_signers`) that git understands
+# too.
 #
 #     hitmiss --sign ~/.ssh/id_ed25519 score … -o results.json
 #     hitmiss verify results.json --signers allowed_signers
@@ -433,14 +441,14 @@ PROGRAM: Final = "ssh-keygen"
 
 
 def sign(path: str | Path, key: str | Path) -> Path:
-    """Sign a file with an SSH key; the signature is put beside it.
+    """Sign a file with an SSH key; the signature is written next to it.
 
     Parameters
     ----------
     path
         The file.
     key
-        A private key, or a public one whose private half an agent holds.
+        A private key, or a public key whose private part an agent holds.
 
     Returns
     -------
@@ -452,7 +460,7 @@ def sign(path: str | Path, key: str | Path) -> Path:
     UsageError
         `no-key`: there is no such key.
     EnvironmentFault
-        `no-ssh-keygen`, or `not-signed` where the key cannot be used.
+        `no-ssh-keygen`, or `not-signed` if the key cannot be used.
     """
     require_key(key)
     file = Path(path)
@@ -465,19 +473,19 @@ def sign(path: str | Path, key: str | Path) -> Path:
 
 
 def require_key(key: str | Path) -> None:
-    """Refuse a key that is not there, before the work that would be signed by it."""
+    """Refuse a key that does not exist, before the work that it would sign."""
     if not Path(key).is_file():
         raise UsageError(f"there is no key {key} to sign with; make one with ssh-keygen -t ed25519", code="no-key")
     _program()
 
 
 def signer(path: str | Path, signers: str | Path) -> str:
-    """Who signed a file, of those that a list of signers names (see ALLOWED SIGNERS in `man ssh-keygen`).
+    """Return who signed a file, among the signers of a list (see ALLOWED SIGNERS in `man ssh-keygen`).
 
     Raises
     ------
     GateFailed
-        `no-signature`, `unknown-signer`, or `bad-signature`: the file is not what was signed.
+        `no-signature`, `unknown-signer`, or `bad-signature`: the file is not the one that was signed.
     """
     file = Path(path)
     beside = file.with_name(file.name + ENDING)

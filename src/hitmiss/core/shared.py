@@ -1,4 +1,4 @@
-"""What everything shares: rates that remember their counts, score kinds, text that is safe to show, progress."""
+"""What all parts share: rates that keep their counts, score kinds, text that is safe to show, progress."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from contextlib import contextmanager
 from typing import Any, Final, Literal, Protocol, TypeVar
 
 # ----------------------------------------------------------------------
-# Small values that everything shares: rates that remember their counts, score kinds, text that is safe to show.
+# Small values that all parts share: rates that keep their counts, score kinds, text that is safe to show.
 
 # ----------------------------------------------------------------------
-# Small values that everything shares: a rate that remembers its counts, score kinds, decisions.
+# Small values that all parts share: a rate that keeps its counts, score kinds, decisions.
 
 ABSTAIN: Final = -1
-"""The decision of a detector that declined to decide."""
+"""The decision of a detector that abstained."""
 FAILED: Final = -2
-"""In arrays, the decision of a detector whose call failed; in a table of trials such a decision is null."""
+"""In arrays, the decision of a detector whose call failed; in a table of trials this decision is null."""
 
 ScoreKind = Literal["llr", "logit", "probability", "raw"]
 SCORE_KINDS: Final[tuple[str, ...]] = ("llr", "logit", "probability", "raw")
-"""llr: natural-log likelihood ratio; logit: log-odds; probability: 0..1; raw: only the order means anything."""
+"""llr: natural-log likelihood ratio; logit: log-odds; probability: 0..1; raw: only the order has a meaning."""
 
 DIGITS: Final = 13
 """Significant digits of a figure: the last bits of sums, powers and logarithms differ between processors."""
 END_DIGITS: Final = 10
-"""Significant digits of the end of an interval, where more such operations meet."""
+"""Significant digits of the end of an interval, which needs more of these operations."""
 
 
 def steady(value: float | None, digits: int = DIGITS) -> float | None:
-    """A number without the digits that another processor, another order of rows or a stream may give otherwise.
+    """Round a number to the digits that do not depend on the processor, the order of rows or streaming.
 
     >>> steady(0.1 + 0.2), steady(1.0), steady(None), steady(2 / 3, 4)
     (0.3, 1.0, None, 0.6667)
@@ -39,7 +39,7 @@ def steady(value: float | None, digits: int = DIGITS) -> float | None:
 
 
 class Rate(float):
-    """A share that remembers what it is a share of; NaN where there is nothing to share.
+    """A share that keeps its numerator and denominator; NaN if the denominator is 0.
 
     >>> Rate(1, 4)
     Rate(1/4 = 0.25)
@@ -65,7 +65,7 @@ class Rate(float):
 
 
 class Over(float):
-    """A figure that remembers over how many trials it was computed, where those are not all.
+    """A figure that keeps the number of trials it was computed over, if these are not all.
 
     >>> Over(0.25, 12)
     Over(0.25 over 12)
@@ -86,7 +86,7 @@ class Over(float):
 
 
 class Quantile(Over):
-    """A quantile that remembers which share lies below it, and the ordered values that it was read from.
+    """A quantile that keeps its share and the ordered values it was read from.
 
     >>> Quantile(2.0, 0.5, (1.0, 2.0, 3.0)).of
     3
@@ -107,16 +107,16 @@ class Quantile(Over):
 # ----------------------------------------------------------------------
 # Text from files made safe to show.
 #
-# Ids, names and messages are written with their invisible characters escaped (`visible`): none can move the cursor, colour
-# the screen or reverse the reading order. A text that people judge is shown as the model got it (`verbatim`): the joiners of
-# Persian, Hindi and emoji are part of it, and the page keeps its reading order to itself.
+# Ids, names and messages are written with their invisible characters escaped (`visible`): none can move the cursor,
+# colour the screen or reverse the reading order. A text that people judge is shown as the model got it (`verbatim`):
+# the joiners of Persian, Hindi and emoji are part of it, and the page keeps its reading order to itself.
 
 HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
-"""Unicode categories that a terminal obeys instead of showing: controls, formats, lone surrogates, separators."""
+"""Unicode categories that a terminal interprets instead of showing: controls, formats, lone surrogates, separators."""
 
 
 def visible(text: str, *, keep: str = "") -> str:
-    r"""The text with every character that would not be seen written as its escape, save those in `keep`.
+    r"""Return the text with every invisible character written as its escape, except those in `keep`.
 
     >>> print(visible("E_01\x1b[31m\n"))
     E_01\x1b[31m\n
@@ -132,11 +132,11 @@ SPELLED = {
     "↓": "v", "↑": "^", "→": "->", "–": "-", "—": "-", "−": "-", "×": "x", "·": ".", "…": "...", "±": "+/-", "≥": ">=",
     "≤": "<=", "✓": "+", "✗": "!", "★": "*", "─": "-", "│": "|", "\u00a0": " ", "’": "'", "“": '"', "”": '"', "₁₀": "10",
 }  # fmt: skip
-"""What stands for our own marks where an encoding lacks them."""
+"""Replacements of our own marks for encodings that lack them."""
 
 
 def spelled(text: str, encoding: str | None) -> str:
-    r"""The text as an encoding can write it: marks that it lacks are spelled in ASCII, other characters escaped.
+    r"""Return the text as an encoding can write it: marks that it lacks become ASCII, other characters are escaped.
 
     >>> spelled("eer ↓ × Ω", "utf-8"), spelled("eer ↓ × Ω", "cp1252")
     ('eer ↓ × Ω', 'eer v × \\u03a9')
@@ -148,7 +148,7 @@ def spelled(text: str, encoding: str | None) -> str:
             if mark in text and not _is_known(mark, encoding or "utf-8"):
                 text = text.replace(mark, plain)
         return text.encode(encoding or "utf-8", "backslashreplace").decode(encoding or "utf-8")
-    except LookupError:  # an encoding that Python does not know cannot be what the stream really uses
+    except LookupError:  # the stream cannot really use an encoding that Python does not know
         return text
     return text
 
@@ -162,9 +162,9 @@ def _is_known(mark: str, encoding: str) -> bool:
 
 
 def wrapped(text: str, width: int, indent: str = "") -> list[str]:
-    """A text in lines of at most `width` characters, broken at spaces, else after a sign, and only then inside a word.
+    """Break a text into lines of at most `width` characters: at spaces, else after a sign, else inside a word.
 
-    Lines after the first begin with `indent`; spaces at the beginning of the text stay.
+    Lines after the first begin with `indent`; spaces at the beginning of the text are kept.
 
     >>> wrapped("one two three", 8), wrapped("boot:1000,stratified|kind:llr", 16)
     (['one two', 'three'], ['boot:1000,', 'stratified|', 'kind:llr'])
@@ -185,7 +185,7 @@ def wrapped(text: str, width: int, indent: str = "") -> list[str]:
 
 
 def verbatim(text: str) -> str:
-    r"""The text as it is, but for what no page can hold: control characters and halves of surrogate pairs are escaped.
+    r"""Return the text, with only control characters and lone surrogates escaped, which no page can hold.
 
     >>> verbatim("\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645") == "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"
     True
@@ -198,43 +198,44 @@ def verbatim(text: str) -> str:
 
 
 # ----------------------------------------------------------------------
-# How far long work is: whoever works says so, whoever can show it listens. Without a listener nothing happens.
+# Progress of long work: the work reports it, and a listener may show it. Without a listener nothing happens.
 #
 #     with progress.step("measuring", tables):              # in the work: what it is, and of how many parts
 #         with progress.part():                             # one of them; more than one with part(3)
 #             for sample in progress.each(samples, "by codec", sizes):
-#                 progress.tell("replicates", 200, 1000)    # the innermost word
+#                 progress.tell("replicates", 200, 1000)    # progress of the innermost work
 #     with progress.heard_by(bar):                          # around it, in the command line
 #         ...
 #
-# A step inside a part of another is that share of it, so the listener hears one share of the whole, which never falls.
+# A step inside a part of another step counts as that share of it, so the listener gets one share of the whole, which
+# never decreases.
 
 T = TypeVar("T")
 
 
 class Listener(Protocol):
-    """Somebody who shows how far the work is."""
+    """An object that shows the progress of the work."""
 
     def told(self, what: str, done: float, total: float | None, share: float | None) -> None:
-        """The work is here: so many of so many done, and this share of the step under way; None where nobody knows."""
+        """Show progress: how much is done of how much, and the share of the current step; None if it is not known."""
 
     def hushed(self) -> None:
-        """Something is about to be printed: be out of its way."""
+        """Clear the display, because something is about to be printed."""
 
 
 class _Step:
-    """A step under way: how much of it is done, and how much the part at hand is."""
+    """A step in progress: how much of it is done, and the size of its current part."""
 
     def __init__(self, what: str, total: float) -> None:
         self.what, self.total, self.done = what, total, 0.0
         self.begin(0.0)
 
     def begin(self, size: float) -> None:
-        """The part at hand is this large, and nothing of it is done."""
+        """Begin a part of this size."""
         self.part, self.inside = size, 0.0
 
     def share(self, of_part: float) -> float:
-        """The share done, where this much of the part at hand is; what was further before stays there."""
+        """Return the share done, given the share of the current part; it never decreases."""
         self.inside = max(self.inside, of_part)
         return min((self.done + self.part * self.inside) / self.total, 1.0) if self.total > 0 else 0.0
 
@@ -245,7 +246,7 @@ _steps: list[_Step] = []
 
 @contextmanager
 def heard_by(listener: Listener) -> Iterator[None]:
-    """Tell this listener for as long as the block runs; an outer one hears nothing meanwhile."""
+    """Report progress to this listener while the block runs; an outer listener gets nothing in the meantime."""
     _listeners.append(listener)
     try:
         yield
@@ -255,7 +256,7 @@ def heard_by(listener: Listener) -> Iterator[None]:
 
 @contextmanager
 def step(what: str, total: float) -> Iterator[None]:
-    """Work of so many parts (files, bytes, tables, trials: whatever takes alike long)."""
+    """Run work of this many parts (files, bytes, tables, trials: parts that take about equally long)."""
     own = _Step(what, total)
     _steps.append(own)
     tell()
@@ -267,7 +268,7 @@ def step(what: str, total: float) -> Iterator[None]:
 
 @contextmanager
 def part(size: float = 1.0) -> Iterator[None]:
-    """The next part of the step at hand, so many of its total; outside of a step nothing happens."""
+    """Run the next part of the current step, of this size; outside a step this does nothing."""
     own = _steps[-1] if _steps else None
     if own is None:
         yield
@@ -283,7 +284,7 @@ def part(size: float = 1.0) -> Iterator[None]:
 
 
 def each(things: Sequence[T], what: str, sizes: Sequence[float] | None = None) -> Iterator[T]:
-    """The things one after the other as a step of its own; `sizes` where they take differently long.
+    """Yield the things one after the other as a step; `sizes` if they take different times.
 
     >>> list(each([1, 2], "numbers"))
     [1, 2]
@@ -297,7 +298,7 @@ def each(things: Sequence[T], what: str, sizes: Sequence[float] | None = None) -
 
 
 def tell(what: str = "", done: float = 0, total: float | None = None) -> None:
-    """Say how far the work is, inside the part at hand where there is one."""
+    """Report progress inside the current part, if there is one."""
     if not _listeners:
         return
     share = min(done / total, 1.0) if total else 0.0
@@ -309,6 +310,6 @@ def tell(what: str = "", done: float = 0, total: float | None = None) -> None:
 
 
 def hush() -> None:
-    """Ask whoever shows progress to be out of the way of what is printed next."""
+    """Ask the progress display to make room for what is printed next."""
     if _listeners:
         _listeners[-1].hushed()

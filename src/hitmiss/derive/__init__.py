@@ -1,1 +1,1 @@
-"""Trials to trials with more columns: decisions, thresholds, bands, calibration, repeats, people."""
+"""Turn trials into trials with more columns: decisions, thresholds, bands, calibration."""

@@ -1,8 +1,8 @@
-"""Three-way verdicts: from a score by two thresholds, or from verdicts by the least confidence at which to answer.
+"""Three-way verdicts: from a score by two thresholds, or from verdicts by a least confidence.
 
-Below `low` an item passes as the negative class, from `high` on it is flagged as the positive one, between them a person
-looks at it. What slips through depends on `low` alone and what is flagged wrongly on `high` alone, so every choice is a
-pass over the tally. Pairs chosen on data are optimistic on that data; judge them on other rows.
+Below `low` an item passes as the negative class, from `high` on it is flagged as the positive class, and between them a
+person looks at it. The slip rate depends only on `low` and the false-flag rate only on `high`, so every choice needs
+one pass over the tally. Thresholds are optimistic on the data they were chosen on; judge them on other rows.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from hitmiss.core.trials import Trials
 Guarantee = Literal["binomial", "mapie"]
 GUARANTEES: Final = ("binomial", "mapie")
 STEPS: Final = 30
-"""Steps of the grid on which MAPIE tests pairs."""
+"""Number of steps of the grid on which MAPIE tests pairs of thresholds."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """What a pair of thresholds does to some trials: shares of the positives, of the negatives and of all."""
+    """The effect of a pair of thresholds on some trials: shares of the positives, of the negatives and of all."""
 
     bands: Bands
     slip: Rate
@@ -41,14 +41,32 @@ class Point:
 
 @dataclass(frozen=True)
 class Choice:
-    """A chosen pair and what it does to the very data it was chosen on; no pair, and why, where none meets the target."""
+    """A chosen pair with its effect on the data it was chosen on; if no pair meets the target, the reason."""
 
     point: Point | None
     reason: str = ""
 
 
 def at_bands(trials: Trials, bands: Bands) -> Trials:
-    """Decide by two thresholds; the pair goes into the header.
+    """Decide trials by two thresholds. The pair is recorded in the header.
+
+    Parameters
+    ----------
+    trials
+        Trials with scores.
+    bands
+        The two thresholds: below `low` the decision is 0, from `high` on it is 1, and between them -1 (a person
+        decides).
+
+    Returns
+    -------
+    Trials
+        The same trials with a column `decision`.
+
+    Raises
+    ------
+    UsageError
+        If the trials have no scores.
 
     >>> at_bands(Trials.of([1, 0, 1], [0.9, 0.1, 0.5]), Bands(0.2, 0.8)).column("decision").to_list()
     [1, 0, -1]
@@ -65,7 +83,7 @@ def at_bands(trials: Trials, bands: Bands) -> Trials:
 
 
 def judge(tally: Tally, bands: Bands) -> Point:
-    """What a pair of thresholds does to the trials of a tally."""
+    """Return the effect of a pair of thresholds on the trials of a tally."""
     low, high = tally.point_at(bands.low), tally.point_at(bands.high)
     return _point(tally, low, high, bands)
 
@@ -86,7 +104,7 @@ def _at(tally: Tally, low: int, high: int, origin: str) -> Point:
 
 
 def sweep(tally: Tally, rates: tuple[float, ...] = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)) -> list[Point]:
-    """For each pair of allowed rates, the pair of thresholds that sends the fewest items to review.
+    """Return, for each pair of allowed rates, the pair of thresholds that sends the fewest items to review.
 
     >>> t = Tally.of([1, 1, 0, 0], [0.9, 0.4, 0.6, 0.1])
     >>> [(float(p.slip), float(p.false_flag), float(p.review)) for p in sweep(t, (0.0, 0.5))]
@@ -97,7 +115,7 @@ def sweep(tally: Tally, rates: tuple[float, ...] = (0.0, 0.01, 0.02, 0.05, 0.1, 
 
 
 def by_rates(tally: Tally, max_slip: float, max_false_flag: float) -> Choice:
-    """The pair with the fewest items to review among those that keep both rates **on this data**: no guarantee."""
+    """Return the pair with the fewest items to review that keeps both rates **on this data**, without a guarantee."""
     _refuse_one_class(tally)
     return Choice(_fewest_looks(tally, max_slip, max_false_flag, "empirical rates on this data"))
 
@@ -110,14 +128,14 @@ def _fewest_looks(tally: Tally, max_slip: float, max_flag: float, origin: str) -
 
 
 def _uncrossed(tally: Tally, low: int, high: int, origin: str) -> Point:
-    """A pair whose low threshold lies above the high one needs no review at all: one threshold does, the high one."""
+    """Replace a pair whose low threshold is above the high one by one threshold, the high one: nothing needs review."""
     return _at(tally, min(low, high), high, origin)
 
 
 def by_cost(tally: Tally, slip: float, false_flag: float, review: float) -> Choice:
-    """The pair of least expected cost, where each slip, each false flag and each look by a person has its price.
+    """Return the pair with the least expected cost, given the prices of a slip, a false flag and a review.
 
-    cost = slip · FN + false_flag · FP + review · items between; the first of equals from below.
+    cost = slip · FN + false_flag · FP + review · items between; of equally good pairs, the lowest.
 
     >>> by_cost(Tally.of([1, 1, 0, 0], [0.9, 0.4, 0.6, 0.1]), slip=10, false_flag=1, review=0.2).point.bands
     Bands(low=0.4, high=0.9, origin='least cost on this data')
@@ -134,13 +152,13 @@ def by_cost(tally: Tally, slip: float, false_flag: float, review: float) -> Choi
 
 
 def _first_least(values: Floats) -> Any:
-    """For each place the first place up to it that has the least value."""
+    """Return, for each position, the first position up to it that has the least value."""
     least = np.minimum.accumulate(values)
     return np.maximum.accumulate(np.where(np.append(True, least[1:] < least[:-1]), np.arange(len(values)), 0))
 
 
 def by_budget(tally: Tally, review: float, slip: float = 1.0, false_flag: float = 1.0) -> Choice:
-    """The pair with the fewest errors (slips and false flags at their prices) that sends at most this share to review.
+    """Return the pair with the fewest errors, at their prices, that sends at most this share of items to review.
 
     >>> found = by_budget(Tally.of([1, 1, 0, 0], [0.9, 0.4, 0.6, 0.1]), review=0.5).point
     >>> float(found.review), float(found.slip), float(found.false_flag)
@@ -165,15 +183,15 @@ def guaranteed(
     method: str = "binomial",
     units: Units | None = None,
 ) -> Choice:
-    """A pair that keeps both rates **on new data** with this confidence over the draw of the data it is chosen on.
+    """Return a pair that keeps both rates **on new data**, with this confidence over the choice of the data.
 
     `binomial`: the slip below the (k + 1)-th lowest positive exceeds a with probability P(Bin(n, a) ≤ k), whatever the
-    distribution; the greatest k for which that is at most 1 − √confidence gives `low`, and likewise `high`. Exact and
-    without a grid. `mapie`: learn-then-test over a grid of pairs of probabilities (needs the package mapie).
-    `units`: rows of one unit (frames of a video, texts of an author) are not independent, so the guarantee counts units: a
-    unit of which any row slips counts as one that slips. That is exact too, and promises more than it says: the share of
-    units with a slip is at least the share of rows that slip where units are of one size.
-    Reference: Wilks 1941; Angelopoulos et al. 2022.
+    distribution. The greatest k for which this is at most 1 − √confidence gives `low`; `high` is found likewise. This
+    is exact and needs no grid. `mapie`: learn-then-test over a grid of pairs of probabilities (needs the package
+    mapie). `units`: rows of one unit (frames of a video, texts of an author) are not independent, so the guarantee
+    counts units: a unit slips if any of its rows slips. This is exact too, and stricter than needed: if units have
+    equal sizes, the share of units with a slip is at least the share of rows that slip. Reference: Wilks 1941;
+    Angelopoulos et al. 2022.
     """
     _refuse_one_class(tally)
     for rate in (max_slip, max_false_flag, confidence):
@@ -191,7 +209,7 @@ def guaranteed(
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """The rows with the unit of each: what a guarantee over units counts."""
+    """The rows with the unit of each, for a guarantee over units."""
 
     score: Floats
     positive: NDArray[np.bool_]
@@ -199,17 +217,17 @@ class Units:
 
     @classmethod
     def of(cls, trials: Trials, name: str) -> Units:
-        """The rows of trials, with a column whose values are drawn as wholes."""
+        """Take the rows of trials, with a column whose values are whole units."""
         return cls(trials.score, np.asarray(trials.label == 1), cls.codes_of(trials, name))
 
     @staticmethod
     def codes_of(trials: Trials, name: str) -> NDArray[np.int64]:
-        """The unit of each row as a number."""
+        """Return the unit of each row as a number."""
         values = trials.column(name if name == "item" else trials.own(name)).cast(pl.String)
         return values.rank("dense").to_numpy().astype(np.int64) - 1
 
     def ends(self, positive: bool) -> Floats:
-        """Of each unit with rows of a class its lowest positive, or its highest negative, ascending."""
+        """Return the lowest positive, or the highest negative, of each unit with rows of that class, ascending."""
         side = self.positive if positive else ~self.positive
         codes, place = np.unique(self.unit[side], return_inverse=True)
         ends = np.full(len(codes), np.inf if positive else -np.inf)
@@ -218,9 +236,9 @@ class Units:
 
 
 def _by_units(tally: Tally, units: Units, max_slip: float, max_flag: float, confidence: float) -> Choice:
-    """Whole units are drawn: the lowest positive of each unit is one draw, and so is its highest negative.
+    """Choose with whole units as draws: the lowest positive of a unit is one draw, and so is its highest negative.
 
-    A unit may hold both classes, so the two promises are not independent: each gets half of the risk.
+    A unit may hold both classes, so the two guarantees are not independent: each gets half of the risk.
     """
     risk = (1.0 - confidence) / 2.0
     ends = units.ends(True), units.ends(False)
@@ -241,7 +259,10 @@ def _by_units(tally: Tally, units: Units, max_slip: float, max_flag: float, conf
 
 @dataclass(frozen=True)
 class Answering:
-    """The least confidence at which to answer, and what it does to the rows it was chosen on; None, and why, where none can be had."""
+    """The least confidence at which to answer, with its effect on the rows it was chosen on.
+
+    If there is none, the reason.
+    """
 
     least: float | None
     slip: Rate | None = None
@@ -257,13 +278,13 @@ def least_confidence(
     level: float | None = 0.95,
     unit: NDArray[np.int64] | None = None,
 ) -> Answering:
-    """The least confidence to answer at so that the slip stays at most `max_slip` on new data, with this confidence.
+    """Return the least confidence at which to answer so that the slip stays at most `max_slip` on new data.
 
-    A slip is a positive whose verdict is wrong and answered; below the least confidence a person looks. Of n positives (or
-    units with positives) the slip at a limit t is the share of those with a wrong verdict at t or above. Limits are tried
-    from the highest down, and the last one before the first that fails the binomial test is taken (fixed-sequence testing:
-    the error of all tests together stays at 1 − level, whatever the distribution). A verdict without a confidence (NaN) is
-    never answered.
+    A slip is a positive whose verdict is wrong and answered; below the least confidence a person decides. For n
+    positives (or units with positives) the slip at a limit t is the share of those with a wrong verdict at t or above.
+    Limits are tried from the highest down, and the last one before the first that fails the binomial test is taken
+    (fixed-sequence testing: the error of all tests together stays at 1 − level, whatever the distribution). A verdict
+    without a confidence (NaN) is never answered.
 
     Parameters
     ----------
@@ -274,14 +295,15 @@ def least_confidence(
     positive
         Which rows are of the class that must not slip.
     max_slip, level
-        The promise, and how sure it is; None: the slip that was seen on this data, which promises nothing.
+        The largest slip, and the confidence of the guarantee. With `level` None the limit holds only on this data,
+        without a guarantee.
     unit
-        The unit of each row, where rows of a unit are not independent: a unit slips where any of its rows does.
+        The unit of each row, if rows of a unit are not independent: a unit slips if any of its rows does.
 
     Returns
     -------
     Answering
-        The limit with the slip and the share answered at it.
+        The limit, with the slip and the share answered at it.
 
     Raises
     ------
@@ -304,7 +326,7 @@ def least_confidence(
         what = "positives" if unit is None else "units with positives"
         need = enough(max_slip, 1.0 - level)
         return Answering(None, reason=f"a slip of at most {max_slip:g} needs {need} {what} and there are {n}")
-    slips = np.full(n, -np.inf)  # of each unit the highest confidence of a wrong verdict: at or below it, it slips
+    slips = np.full(n, -np.inf)  # per unit: the highest confidence of a wrong verdict; limits up to it slip
     np.maximum.at(slips, codes, np.where(wrong[rows], np.nan_to_num(confidence[rows], nan=-np.inf), -np.inf))
     limits = np.unique(confidence[~np.isnan(confidence)])
     if not len(limits):
@@ -322,8 +344,10 @@ def least_confidence(
 
 @dataclass(frozen=True)
 class Answered:
-    """Least confidences of both verdicts and what they do to the rows they were chosen on; none, and why, where none keeps
-    the targets."""
+    """Least confidences of both verdicts, with their effect on the rows they were chosen on.
+
+    If none meets the targets, `sureness` is None and `reason` says why.
+    """
 
     sureness: Sureness | None
     slip: Rate | None = None
@@ -339,10 +363,10 @@ def by_confidence(
     confidence: float | None = 0.95,
     unit: str | None = None,
 ) -> Answered:
-    """The least confidence of "real" verdicts that keeps the slip, and of "fake" verdicts that keeps the false flags.
+    """Return the least confidence of "real" verdicts that keeps the slip, and of "fake" ones that keeps false flags.
 
-    Only a "real" verdict lets a fake slip, and only a "fake" one flags a real, so each has a limit of its own, and more is
-    answered than with one for both.
+    Only a "real" verdict can let a fake slip, and only a "fake" verdict can flag a real. So each has its own limit, and
+    more is answered than with one limit for both.
 
     Parameters
     ----------
@@ -351,9 +375,10 @@ def by_confidence(
     max_slip, max_false_flag
         The targets.
     confidence
-        How sure both hold on new data at once (see `least_confidence`); None: they hold on these trials, no more.
+        The confidence that both targets hold on new data (see `least_confidence`). None: they hold only on these
+        trials.
     unit
-        The column whose values are drawn as wholes: a unit slips where any of its rows does.
+        The column whose values are whole units: a unit slips if any of its rows does.
 
     Returns
     -------
@@ -364,7 +389,8 @@ def by_confidence(
     said = trials.column("decision").fill_null(FAILED).to_numpy()
     sure = trials.column("confidence").cast(pl.Float64).fill_null(np.nan).to_numpy()
     positive = np.asarray(trials.label == 1)
-    # Classes that are drawn apart hold with the product; a unit may hold both, so each promise then gets half of the risk.
+    # Independent classes hold together with the product of their levels. A unit may hold both classes, so with units
+    # each guarantee gets half of the risk instead.
     level = None if confidence is None else math.sqrt(confidence) if unit is None else 1.0 - (1.0 - confidence) / 2.0
     sides = ((positive, 0, max_slip, "slip"), (~positive, 1, max_false_flag, "false flag"))
     found = [
@@ -380,7 +406,7 @@ def by_confidence(
 
 
 def judge_sureness(trials: Trials, sureness: Sureness) -> Answered:
-    """What least confidences do to trials with verdicts."""
+    """Return the effect of least confidences on trials with verdicts."""
     said = at_sureness(trials, sureness).column("decision").fill_null(FAILED).to_numpy()
     positive = np.asarray(trials.label == 1)
     return Answered(
@@ -392,7 +418,7 @@ def judge_sureness(trials: Trials, sureness: Sureness) -> Answered:
 
 
 def at_sureness(trials: Trials, sureness: Sureness) -> Trials:
-    """Leave verdicts below the least confidence to people, and those without one; the rule goes into the header.
+    """Leave verdicts below the least confidence, or without one, to people. The rule is recorded in the header.
 
     >>> t = Trials.of([1, 0, 1], decision=[1, 0, 0], confidence=[0.9, 0.8, 0.5])
     >>> at_sureness(t, Sureness(0.7, 0.7)).column("decision").to_list()
@@ -413,13 +439,16 @@ def at_sureness(trials: Trials, sureness: Sureness) -> Trials:
 
 
 def sweep_sureness(trials: Trials, rates: tuple[float, ...] = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)) -> list[Answered]:
-    """For each pair of allowed rates the least confidences that keep both on these trials and answer the most."""
+    """Return, for each pair of allowed rates, the least confidences that keep both on these trials.
+
+    Of those that keep both rates, they answer the most.
+    """
     pairs = [(slip, flag) for slip in rates for flag in rates]
     return [found for pair in pairs if (found := by_confidence(trials, *pair, confidence=None)).sureness is not None]
 
 
 def _by_binomial(tally: Tally, max_slip: float, max_flag: float, confidence: float) -> Choice:
-    risk = 1.0 - math.sqrt(confidence)  # the classes are drawn apart, so both hold with the product
+    risk = 1.0 - math.sqrt(confidence)  # the classes are independent, so both hold with the product
     sides = (("slip", max_slip, tally.n_positive), ("false flag", max_flag, tally.n_negative))
     allowed = [most_allowed(int(n), rate, risk) for _, rate, n in sides]
     short = [
@@ -435,7 +464,7 @@ def _by_binomial(tally: Tally, max_slip: float, max_flag: float, confidence: flo
 
 
 def most_allowed(n: int, rate: float, risk: float) -> int:
-    """The greatest k with P(Bin(n, rate) ≤ k) ≤ risk, -1 where there is none.
+    """Return the greatest k with P(Bin(n, rate) ≤ k) ≤ risk; -1 if there is none.
 
     >>> most_allowed(72, 0.05, 0.025), most_allowed(71, 0.05, 0.025)
     (0, -1)
@@ -447,7 +476,7 @@ def most_allowed(n: int, rate: float, risk: float) -> int:
 
 
 def enough(rate: float, risk: float) -> int:
-    """The least number of trials that can show a rate, with no error among them.
+    """Return the least number of trials, all without error, that can show a rate.
 
     >>> enough(0.05, 0.025)
     72
@@ -456,7 +485,7 @@ def enough(rate: float, risk: float) -> int:
 
 
 def _by_mapie(tally: Tally, max_slip: float, max_flag: float, confidence: float) -> Choice:
-    """Learn-then-test by MAPIE over a grid of pairs; the fewest items to review among the pairs that pass."""
+    """Choose by learn-then-test with MAPIE over a grid of pairs: of those that pass, the one with the least review."""
     try:
         from mapie.risk_control import BinaryClassificationController, BinaryRisk
     except ImportError:
@@ -495,7 +524,7 @@ def _rows(tally: Tally) -> tuple[Floats, Any]:
 
 
 def _quietly(work: Callable[[], Any]) -> Any:
-    """MAPIE warns where no pair passes; that is told as a reason instead."""
+    """Run without the warning that MAPIE gives if no pair passes; this is reported as a reason instead."""
     import warnings
 
     with warnings.catch_warnings():
@@ -504,7 +533,7 @@ def _quietly(work: Callable[[], Any]) -> Any:
 
 
 def halves(trials: Trials, seed: int = 0, unit: str | None = None) -> tuple[Trials, Trials]:
-    """The trials in two parts by a hash of their items (or of a wider unit), so that the rows of one stay together."""
+    """Split the trials in two by a hash of their items (or of a wider unit), so that the rows of one stay together."""
     whole = trials.items if unit in (None, "item") else trials.column(trials.own(str(unit))).to_list()
     first = [hashlib.sha256(f"{seed}\x1f{item}".encode()).digest()[0] < 128 for item in whole]
     mask = pl.Series(first)

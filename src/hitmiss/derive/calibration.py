@@ -175,17 +175,18 @@ def fit_affine(
 def fit_pav(
     label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None, *, misleading: float = 1.0
 ) -> PavCalibrator:
-    """The rising function of the score that gives the least Cllr, kept finite at its ends.
+    """Fit the non-decreasing function of the score with the least Cllr, kept finite at its ends.
 
     Isotonic regression of the labels (pool adjacent violators); the log-odds of each step minus the log-odds of the
     set are its log-likelihood ratio. Pure steps at the ends would be infinite, so one `misleading` trial of each class
-    is added: a positive below all scores, a negative above. With n positives and m negatives no ratio then leaves
+    is added: a positive below all scores, a negative above. With n positives and m negatives, no ratio then leaves
     (m + 1) / (n + 1) × [1 / m, n]. As `misleading` goes to 0, Cllr on the fit set goes to min Cllr.
 
-    Unseen scores are interpolated between the knots and level beyond them. `DataError` for one class or infinite
-    scores. Reference: Zadrozny & Elkan, KDD 2002.
+    Unseen scores are interpolated between the knots; beyond the knots the function is constant. Raises `DataError` for
+    one class or infinite scores. Reference: Zadrozny & Elkan, KDD 2002.
 
-    Below: two negatives and the added positive; above: two positives and the added negative.
+    In the example the low step holds two negatives and the added positive, the high step two positives and the added
+    negative.
 
     >>> fit = fit_pav([0, 0, 1, 1], [1, 2, 3, 4])
     >>> np.exp(fit.apply([1, 2, 2.5, 3, 4])).round(6)
@@ -203,7 +204,7 @@ def fit_pav(
 
 
 def _newton(x: Floats, positive: NDArray[np.bool_], shares: Floats, prior_log_odds: float) -> tuple[float, float]:
-    """The minimum of the class-weighted logistic loss of slope × x + offset, by Newton steps that never go uphill."""
+    """Minimise the class-weighted logistic loss of slope × x + offset by Newton steps that never increase the loss."""
     design = np.stack([x, np.ones_like(x)], axis=1)
 
     def loss(theta: Floats) -> float:
@@ -230,7 +231,7 @@ def _newton(x: Floats, positive: NDArray[np.bool_], shares: Floats, prior_log_od
 def _check_fit(
     label: ArrayLike, score: ArrayLike, weight: ArrayLike | None, prior: float, needs_spread: bool = True
 ) -> tuple[NDArray[np.bool_], Floats, Floats]:
-    """Checked arrays without trials of no weight, and the share of the objective that each trial has."""
+    """Return checked arrays without trials of weight 0, and each trial's share of the objective."""
     if not 0 < prior < 1:
         raise UsageError(f"prior must lie between 0 and 1, both excluded; found {prior}")
     positive, values, given = check_trials(label, score, weight)
@@ -298,15 +299,16 @@ def _retitle(trials: Trials, described: dict[str, Any], fit_on: Trials, notes: t
 
 
 # ----------------------------------------------------------------------
-# Recalibration: a stated confidence, or a score, turned into the probability that it should be.
+# Recalibration: turn a stated confidence, or a score, into a calibrated probability.
 #
-# Fitted on one set of trials and applied to another: what is shown on the trials that were fitted on proves nothing.
-# `platt` bends by a logistic curve, `temperature` by one number on the log-odds, `isotonic` by any rising function.
+# It is fitted on one set of trials and applied to another: good figures on the fitted trials themselves prove nothing.
+# `platt` fits a logistic curve, `temperature` divides the log-odds by one number, `isotonic` fits any non-decreasing
+# function.
 
 ConfidenceMethod = Literal["platt", "temperature", "isotonic"]
 Column = Literal["confidence", "score"]
 EDGE: Final = 1e-6
-"""Probabilities are kept this far from 0 and 1 where their log-odds are taken."""
+"""Probabilities are kept this far from 0 and 1 before their log-odds are taken."""
 
 
 @dataclass(frozen=True)
@@ -317,30 +319,30 @@ class Platt:
     offset: float
 
     def apply(self, score: ArrayLike) -> Floats:
-        """The probabilities of these scores."""
+        """Return the probabilities of these scores."""
         return np.asarray(expit(self.slope * np.asarray(score, dtype=np.float64) + self.offset))
 
 
 @dataclass(frozen=True)
 class Temperature:
-    """p = 1 / (1 + exp(−log-odds / temperature)); above 1 it takes confidence back."""
+    """p = 1 / (1 + exp(−log-odds / temperature)); a temperature above 1 lowers the confidence."""
 
     temperature: float
 
     def apply(self, score: ArrayLike) -> Floats:
-        """The probabilities of these probabilities."""
+        """Return the recalibrated probabilities of these probabilities."""
         return np.asarray(expit(_log_odds(score) / self.temperature))
 
 
 @dataclass(frozen=True)
 class Isotonic:
-    """Straight lines between the knots, level beyond the first and the last."""
+    """Straight lines between the knots, constant below the first and above the last."""
 
     score: tuple[float, ...]
     probability: tuple[float, ...]
 
     def apply(self, score: ArrayLike) -> Floats:
-        """The probabilities of these scores."""
+        """Return the probabilities of these scores."""
         return np.interp(np.asarray(score, dtype=np.float64), self.score, self.probability)
 
 

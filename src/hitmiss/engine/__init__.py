@@ -1,1 +1,1 @@
-"""Trials to results: measure, compare, rank, gate, pair."""
+"""Turn trials into results: measure, compare, rank, gate, pair."""

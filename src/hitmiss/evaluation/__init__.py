@@ -1,1 +1,1 @@
-"""From files to results by a protocol, and back: evaluate, open a run, verify a claim."""
+"""Turn files into results by a protocol: `evaluate`."""
