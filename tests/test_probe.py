@@ -238,7 +238,8 @@ def test_layers_give_a_row_for_each_figure() -> None:
 def test_the_picture_shows_the_numbers(tmp_path: Path) -> None:
     results = two_layers()
     axes = probe_figure(results).axes[0]
-    lines = {line.get_gid() or line.get_label(): np.asarray(line.get_ydata()) for line in axes.get_lines()}
+    drawn = [line for line in axes.get_lines() if len(line.get_ydata())]  # those of the legend hold no points
+    lines = {line.get_gid() or line.get_label(): np.asarray(line.get_ydata()) for line in drawn}
     for label, metric in {"accuracy": "probe_accuracy", "shuffled labels": "probe_shuffled"}.items():
         assert lines[label].tolist() == [results.one(metric, layer=name).value for name in ("first", "second")]
     assert lines["largest class"][0] == results.one("probe_majority", layer="first").value

@@ -82,7 +82,8 @@ def test_a_report_shows_them(asked: Path, source: str) -> None:
         == 0
     )
     page = (asked / "r.html").read_text()
-    assert page.count("data:image/jpeg;base64,") == 4 and "data:audio/" in page
+    assert page.count("data:image/jpeg;base64,") == 5  # four pictures, and the spectrogram of the sound
+    assert "data:audio/" in page
     assert "&lt;b&gt;so&lt;/b&gt; it is" in page and str(asked) not in page.replace(f"{asked}/mine.py", "")
 
 
@@ -91,7 +92,7 @@ def test_a_report_on_rows_beside_the_dataset_needs_no_run(asked: Path) -> None:
     (asked / "data" / "copied.jsonl").write_text(rows)
     chosen = f"{asked / 'data' / 'copied.jsonl'}[model={asked / 'mine.py'}:f]"
     assert run(["report", chosen, "-p", "triage", "-o", str(asked / "r.html"), "--bootstrap", "0"]) == 0
-    assert (asked / "r.html").read_text().count("data:image/jpeg;base64,") == 4
+    assert (asked / "r.html").read_text().count("data:image/jpeg;base64,") == 5
 
 
 @pytest.mark.parametrize("source", ["results.jsonl", "results.run"])

@@ -105,7 +105,7 @@ def test_intervals_hold_the_figure_and_the_seed_fixes_them() -> None:
     for e in one:
         assert e.low is not None and e.value is not None and e.high is not None, e
         assert e.low <= e.value <= e.high
-    assert one.one("far", manipulation="noise").method == "bootstrap 300,unit=speaker,percentile,0.95,seed=5"
+    assert one.one("far", manipulation="noise").method == "bootstrap 300,unit=speaker,auto,0.95,seed=5"
 
 
 def test_the_interval_is_that_of_whole_speakers() -> None:

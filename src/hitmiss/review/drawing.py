@@ -62,7 +62,7 @@ class Ecg:
 def draw_ecg(ecg: Ecg) -> str:
     """The SVG. One unit is one millimetre; colours come from the page's style by class.
 
-    >>> draw_ecg(Ecg(np.zeros((1, 100)), 100.0, ("<I>",)))[:24], "&lt;I&gt;" in draw(Ecg(np.zeros((1, 9)), 9.0, ("<I>",)))
+    >>> draw_ecg(Ecg(np.zeros((1, 100)), 100.0, ("<I>",)))[:24], "&lt;I&gt;" in draw_ecg(Ecg(np.zeros((1, 9)), 9.0, ("<I>",)))
     ('<svg class="ecg" viewBox', True)
     """
     seconds = ecg.signal.shape[1] / ecg.fs
