@@ -20,17 +20,17 @@ from hitmiss.detect.detector import find_object, need
 from hitmiss.media.audio import Clip, load_audio, resample
 
 # ----------------------------------------------------------------------
-# Manipulations of sound that leave a voice what it is: gain, noise, echo, shift, fade, resampling, pitch, tempo, …
+# Manipulations of sound that keep a voice recognisable: gain, noise, echo, shift, fade, resampling, pitch, tempo, …
 #
-# Each is an attack of `family`: strength 0 changes nothing, strength 1 does what the settings say, between them lies less
-# of the same. Chains of them, codecs among them, are in `channel`, as are the conditions of published studies. Any callable
-# will do where these are taken: see `transform`.
+# Each is an `Attack`: strength 0 changes nothing, strength 1 does what the settings say, and values in between do less
+# of the same. Chains of them, including codecs, are channels (below), as are the conditions of published studies. Any
+# callable can be used in their place: see `transform`.
 
 # ruff: noqa: ARG001  (every attack is given a generator; most of these draw nothing)
 
 
 Transform = Callable[[Clip, int, Generator], Clip]
-"""A clip, its sample rate and a generator of its own to the changed clip."""
+"""Maps a clip, its sample rate and its own generator to the changed clip."""
 
 SOUNDS: Final = (".wav", ".flac", ".ogg", ".opus", ".mp3", ".m4a")
 FADES: Final[dict[str, Callable[[Array], Array]]] = {
@@ -49,7 +49,7 @@ SUITE: Final = (
     "band(rate=8000)", "band(rate=11025)",
     "pitch(semitones=1)", "pitch(semitones=-1)", "tempo(factor=1.1)", "tempo(factor=0.9)",
 )  # fmt: skip
-"""The manipulations of a drift table unless others are named."""
+"""The default manipulations of a drift table."""
 
 
 @attack
@@ -78,7 +78,7 @@ def noise(
         raise UnknownName("colour of noise", color, ("white", "pink"))
     power = float(np.mean(np.square(x, dtype=np.float64)))
     if power == 0.0:
-        return x.copy()  # of silence no ratio can be taken
+        return x.copy()  # a ratio to silence is undefined
     if folder:
         drawn = _piece(_sound_of(folder, files, rng, sample_rate), len(x), rng)
     else:
@@ -91,7 +91,7 @@ def noise(
 
 
 def _sound_of(folder: str, files: str, rng: Generator, sample_rate: int) -> Clip:
-    """One of the sound files of a folder, drawn."""
+    """Return a random sound file of a folder."""
     place = Path(folder)
     found = sorted(p for p in place.rglob(files) if p.suffix.lower() in SOUNDS) if place.is_dir() else []
     if not found:
@@ -100,7 +100,7 @@ def _sound_of(folder: str, files: str, rng: Generator, sample_rate: int) -> Clip
 
 
 def _piece(sound: Clip, n: int, rng: Generator) -> Array:
-    """So many samples from a drawn place on, from the beginning again where it ends."""
+    """Return `n` samples from a random position on, continuing from the beginning at the end."""
     start = int(rng.integers(len(sound)))
     return np.asarray(sound[(start + np.arange(n)) % len(sound)], dtype=np.float64)
 
@@ -169,7 +169,7 @@ def rawboost(x: Array, strength: float, rng: Generator, *, snr: float = 20.0, sh
 
 
 def _drawn_filter(rng: Generator, taps: int = 65) -> Array:
-    """A linear filter with five drawn notches, of zero phase."""
+    """Return a zero-phase linear filter with five random notches."""
     response = np.ones(taps // 2 + 1)
     for _ in range(5):
         centre, width = rng.uniform(0, 1), rng.uniform(0.02, 0.2)
@@ -178,7 +178,7 @@ def _drawn_filter(rng: Generator, taps: int = 65) -> Array:
 
 
 def _pink(white: Array) -> Array:
-    """White noise with power falling as 1/f."""
+    """Return white noise changed to power falling as 1/f."""
     spectrum = np.fft.rfft(white)
     spectrum /= np.sqrt(np.maximum(np.arange(len(spectrum)), 1.0))
     return np.fft.irfft(spectrum, len(white))
@@ -253,7 +253,7 @@ def tempo(x: Array, strength: float, rng: Generator, *, sample_rate: int = 16000
 
 
 def _stretch(x: Clip, factor: float, sample_rate: int) -> Clip:
-    """`factor` times as long at the same pitch: frames laid anew where they continue the wave best (WSOLA)."""
+    """Make a clip `factor` times as long at the same pitch: frames are moved to where the wave continues (WSOLA)."""
     size = 2 * max(int(0.015 * sample_rate), 8)
     hop, reach = size // 2, size // 2
     n_out = max(round(len(x) * factor), 1)
@@ -271,7 +271,7 @@ def _stretch(x: Clip, factor: float, sample_rate: int) -> Clip:
 
 
 def _best_offset(region: Array, wanted: Array) -> int:
-    """Where in a region the wanted frame is found best: the peak of the normalised correlation."""
+    """Return where in a region the wanted frame fits best: the peak of the normalised correlation."""
     size = len(wanted)
     score = np.correlate(region, wanted, mode="valid")
     energy = np.convolve(region**2, np.ones(size), mode="valid")
@@ -279,11 +279,13 @@ def _best_offset(region: Array, wanted: Array) -> int:
 
 
 def transform(given: str | Perturbation | Callable[..., Any]) -> Transform:
-    """Anything that changes a clip as one kind of function: (clip, sample rate, generator) -> clip.
+    """Return anything that changes a clip as one kind of function: (clip, sample rate, generator) -> clip.
 
-    Taken are the text of a perturbation (`noise(snr=15)`), an audiomentations transform or chain (called with `samples=`
-    and `sample_rate=`), and any callable that takes the clip, the clip and its rate, or these and a generator. What a
-    callable draws from the global generators of `random` and numpy is settled by the clip's own generator.
+    Accepted are the text of a perturbation (`noise(snr=15)`), an audiomentations transform or chain (called with
+    `samples=`
+    and `sample_rate=`), and any callable that takes the clip, the clip and its rate, or these and a generator. Draws of
+    a
+    callable from the global generators of `random` and numpy are made reproducible by the clip's own generator.
     """
     if isinstance(given, str | Perturbation):
         return _Bound(perturbation(given))
@@ -293,7 +295,7 @@ def transform(given: str | Perturbation | Callable[..., Any]) -> Transform:
 
 
 class _Bound:
-    """A perturbation as a transform; a class, so that worker processes can be sent it."""
+    """A perturbation as a transform; a class, so that it can be sent to worker processes."""
 
     def __init__(self, bound: Perturbation) -> None:
         self.bound = bound
@@ -306,7 +308,7 @@ class _Bound:
 
 
 class _Called:
-    """Somebody's callable as a transform."""
+    """A user's callable as a transform."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
@@ -325,7 +327,7 @@ class _Called:
 
 
 def parameters_of(function: Callable[..., Any]) -> list[str]:
-    """The names of the arguments that must be given."""
+    """Return the names of the required arguments."""
     try:
         found = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -335,7 +337,7 @@ def parameters_of(function: Callable[..., Any]) -> list[str]:
 
 @contextmanager
 def seeded(rng: Generator) -> Iterator[None]:
-    """The global generators set by ours for the while, and put back as they were."""
+    """Seed the global generators from ours for the block, and restore them afterwards."""
     python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
     seed = int(rng.integers(2**32))
     random.seed(seed)
@@ -376,13 +378,13 @@ def _exactly(x: Clip, n: int) -> Clip:
 #
 #     codec(mp3:1) > noise(rooms/noise, snr=10) > rir(rooms/responses) > codec(amr-nb)
 #
-# A link is a codec with its quality, `codec(mp3:1)`; a perturbation, `gain(db=-6)`, with a folder first where it has one; an
-# object of the user's, `mine.py:transform` (a callable, or a transform of audiomentations); or an encoder–decoder in one ONNX
-# model, `encodec.onnx`, whose output is a sound. Each link draws from a generator of its own.
+# A link is a codec with its quality, `codec(mp3:1)`; a perturbation, `gain(db=-6)`, with the folder first if it has
+# one; a user's object, `mine.py:transform` (a callable, or a transform of audiomentations); or an encoder–decoder in
+# one ONNX model, `encodec.onnx`, whose output is a sound. Each link has its own random generator.
 
 LINK: Final = ">"
 FOLDERS: Final = ("noise", "rir")
-"""Perturbations that take a folder as their first setting, without a name."""
+"""Perturbations whose first setting is a folder, given without a name."""
 ESC50: Final = {
     "wind": 16,
     "footsteps": 25,
@@ -392,12 +394,12 @@ ESC50: Final = {
     "clock_tick": 38,
     "sneezing": 21,
 }
-"""Classes of ESC-50 that the CLAD study takes its environmental noise from: the last number of a file's name."""
+"""Classes of ESC-50 from which the CLAD study takes its environmental noise: the last number of a file's name."""
 ASVSPOOF5: Final = ("opus_wb", "amr_wb", "speex_wb", "mp3_wb", "m4a_wb", "opus_nb", "amr_nb", "speex_nb")
 
 
 def is_chain(text: str) -> bool:
-    """Whether a text is a chain, or a link that only chains know.
+    """Return whether a text is a chain, or a link that is only valid in chains.
 
     >>> is_chain("gain(db=-6) > codec(mp3:1)"), is_chain("mine.py:change"), is_chain("gain(db=-6)")
     (True, True, False)
@@ -408,7 +410,7 @@ def is_chain(text: str) -> bool:
 
 
 class Chain:
-    """The links of a channel; a class, so that worker processes can be sent it."""
+    """The links of a channel; a class, so that it can be sent to worker processes."""
 
     def __init__(self, text: str) -> None:
         self.text = " > ".join(part.strip() for part in text.split(LINK))
@@ -441,7 +443,7 @@ def _link(text: str) -> Callable[[Clip, int, Generator], Clip]:
 
 
 class Coding:
-    """A codec as a link: `codec(mp3:1)`; without a quality the lowest."""
+    """A codec as a link: `codec(mp3:1)`; without a quality, the lowest is used."""
 
     def __init__(self, text: str) -> None:
         inner = text.removeprefix("codec(").removesuffix(")").strip()
@@ -457,7 +459,7 @@ class Coding:
 
 
 class OnnxCodec:
-    """An encoder and decoder in one ONNX model: a sound in, the same sound as the codec leaves it out."""
+    """An encoder and decoder in one ONNX model: a sound in, the decoded sound out."""
 
     def __init__(self, path: str) -> None:
         if not Path(path).is_file():
@@ -465,7 +467,7 @@ class OnnxCodec:
         self.path, self._session = path, None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"path": self.path, "_session": None}  # a session stays where it was made
+        return {"path": self.path, "_session": None}  # a session cannot be sent to another process
 
     def __call__(self, clip: Clip, sample_rate: int, rng: Generator) -> Clip:  # noqa: ARG002
         session: Any = self._session or need("onnxruntime", "onnx").InferenceSession(self.path)
@@ -481,11 +483,13 @@ class OnnxCodec:
 
 
 def preset(text: str) -> tuple[str, ...] | None:
-    """The conditions of a published study by its name, or None where a text names none.
+    """Return the conditions of a published study by its name, or None if a text names none.
 
-    `asvspoof5`: the codecs of ASVspoof 5 at all qualities (without Encodec and the devices, which are no codecs of ours);
-    `asvspoof2021-la`: its codecs (without the public telephone network); `clad`, `clad(ESC-50 folder)`: the 33 conditions of
-    the CLAD study, the seven of environmental noise only with the folder.
+    `asvspoof5`: the codecs of ASVspoof 5 at all qualities (without Encodec and the devices, which are not in our codec
+    bank);
+    `asvspoof2021-la`: its codecs (without the public telephone network); `clad`, `clad(ESC-50 folder)`: the 33
+    conditions of
+    the CLAD study; the seven with environmental noise need the folder.
 
     >>> len(preset("asvspoof5")), len(preset("clad(esc50/audio)")), preset("gain")
     (40, 33, None)

@@ -1,4 +1,4 @@
-"""Records under a plan of attacks: into a run folder, which any interruption leaves whole."""
+"""Run a plan of attacks on records, into a run folder that survives any interruption."""
 
 from __future__ import annotations
 
@@ -34,25 +34,26 @@ from hitmiss.robustness.campaign import CLEAN, CONTROL, Campaign, Cell
 from hitmiss.stats.bootstrap import noise_generator
 
 # ----------------------------------------------------------------------
-# Recordings with several labels, as `hitmiss attack --data` reads them: WFDB records (see `hitmiss.media.wfdb`), or one `.npz`:
+# Recordings with several labels, as `hitmiss attack --data` reads them: WFDB records (see `hitmiss.media.wfdb`), or one
+# `.npz`:
 #
 # x        record × sample × lead, in mV (or `x_uv`, whole microvolts, or `x8_delta`, the PTB-XL sample's differences)
 # y        record × class, 0 or 1
-# classes  names of the columns of y;  fs  samples a second
-# record   ids (or `ecg_id`);          patient (or `patient_id`), sex, …: any further column, one value a record
+# classes  names of the columns of y;  fs  samples per second
+# record   ids (or `ecg_id`);          patient (or `patient_id`), sex, …: any further column, one value per record
 
 IDS: Final = ("record", "record_id", "ecg_id", "item", "id")
 RESERVED: Final = (
     "item", "target", "label", "score", "decision", "confidence", "error", "attack", "strength", "aim", "place", "delta_l2",
     "delta_linf", "snr_db", "smoothness", "zero_gradient", "budget", "budget_used", "minimal_strength",
 )  # fmt: skip
-"""Columns of the trials that are made of the records; no column of the data may be called so."""
+"""Columns of the trials that are made from the records; no column of the data may have these names."""
 RENAMED: Final = {"patient_id": "patient"}
 
 
 @dataclass(frozen=True, eq=False)
 class Recordings:
-    """Signals, truth, ids and what else is known of each record."""
+    """Signals, truth, ids and further columns about each record."""
 
     x: Floats
     y: NDArray[np.int8]
@@ -87,17 +88,17 @@ class Recordings:
             raise DataError(f"y holds 0 and 1; record {self.ids[int(wrong[0])]!r} has {found} for {name}")
 
     def first(self, n: int) -> Recordings:
-        """The first records only."""
+        """Return only the first records."""
         return self.where(np.arange(len(self.x)) < n)
 
     def where(self, mask: NDArray[np.bool_]) -> Recordings:
-        """Some of the records."""
+        """Return some of the records."""
         at = np.flatnonzero(mask).tolist()
         kept = {name: [values[i] for i in at] for name, values in self.columns.items()}
         return replace(self, x=self.x[mask], y=self.y[mask], ids=[self.ids[i] for i in at], columns=kept)
 
     def without(self, failures: Mapping[int, str]) -> Recordings:
-        """Without records (by place) that cannot be used, which are remembered with the reason."""
+        """Return the records without those (by position) that cannot be used; these are remembered with the reason."""
         if not failures:
             return self
         told = {**self.failures, **{self.ids[at]: why for at, why in failures.items()}}
@@ -116,7 +117,7 @@ def read_recordings(
     layout
         `lead_sample`: x of an `.npz` is record × lead × sample.
     fs
-        Samples per second, where an `.npz` does not say.
+            Samples per second, if an `.npz` does not give it.
     labels
         For WFDB records: a table with a column `record` and a column of 0 and 1 per class. Without it the classes are the codes
         of the headers' comments (`#Dx: 426783006,164889003`).
@@ -139,7 +140,7 @@ def read_recordings(
     except DataError as error:
         if error.code == "oversized-archive":
             raise
-        raise DataError(  # numpy's own words would advise to unpickle it
+        raise DataError(  # numpy's own message would advise unpickling it
             f"{Path(path).name} is no .npz of plain arrays, or is damaged; "
             "make one with numpy.savez(path, x=signals, y=labels, classes=names)",
             code=error.code,
@@ -175,13 +176,16 @@ def read_recordings(
 
 
 def not_finite(x: Floats) -> dict[int, str]:
-    """The records, by place, that hold NaN or infinite values."""
+    """Return the records, by position, that hold NaN or infinite values."""
     wrong = np.flatnonzero(~np.isfinite(x).all(axis=(1, 2)))
     return {int(at): "its signal holds values that are NaN or infinite" for at in wrong}
 
 
 def _from_wfdb(path: Path, labels: str | Path | None) -> Recordings:
-    """WFDB records with their labels; those unlike most in length, leads or rate are left out, as are those that cannot be read."""
+    """Read WFDB records with their labels.
+
+    Records that cannot be read, or differ from most in length, leads or rate, are left out.
+    """
     found, failures = read_records(path)
     alike = Counter((r.fs, r.signal.shape) for r in found)
     usual = max(alike, key=lambda kind: alike[kind]) if alike else None
@@ -204,7 +208,7 @@ def _from_wfdb(path: Path, labels: str | Path | None) -> Recordings:
 
 
 def _codes_of(records: Sequence[Record]) -> tuple[tuple[str, ...], NDArray[np.int8], dict[str, list[str]]]:
-    """Classes from the comments of the headers, as the PhysioNet challenges write them."""
+    """Return classes from the comments of the headers, in the format of the PhysioNet challenges."""
     codes = [[c.strip() for c in r.comments.get("dx", "").split(",") if c.strip()] for r in records]
     classes = tuple(sorted({code for own in codes for code in own}))
     if not classes:
@@ -215,7 +219,7 @@ def _codes_of(records: Sequence[Record]) -> tuple[tuple[str, ...], NDArray[np.in
 
 
 def _labels_of(path: str | Path, ids: list[str]) -> tuple[tuple[str, ...], NDArray[np.int8], dict[str, list[str]]]:
-    """Classes from a table: a column with the record, a column of 0 and 1 per class; other columns are kept as they are."""
+    """Return classes from a table: a column `record`, a 0/1 column per class; other columns are kept unchanged."""
     artifacts.note_input(path)
     separator = "\t" if Path(path).suffix in (".tsv", ".txt") else ","
     try:
@@ -266,14 +270,15 @@ def _signals(arrays: Mapping[str, Any], layout: str, name: str) -> Floats:
 
 
 # ----------------------------------------------------------------------
-# Attacked signals kept in a run (`hitmiss attack --save-signals`), and how to get them back.
+# Attacked signals kept in a run (`hitmiss attack --save-signals`), and how to read them.
 #
 #     run/signals/0000000064.npy     signals of one part of one attack: record × sample × lead, float32, mV
-#     run/signals/index.parquet      for each record, attack, strength, aim and place the file and the row in it
+#     run/signals/index.parquet      the file and row of each record, attack, strength, aim and place
 #
-# float32 is what models are given, so a stored signal gives the very answer that the run counted. A file is put in place whole
-# before its answers are written down, and each answer names its file: a run that was killed makes again what it had not
-# finished, and leaves nothing behind. Files are not compressed: the last bits of a changed signal are noise and hardly shrink.
+# Models are given float32, so a stored signal gives exactly the answer that the run counted. A file is put in place
+# atomically before its answers are recorded, and each answer names its file: a run that was killed makes again what was
+# not finished, and leaves no stale files. Files are not compressed: the last bits of a changed signal are noise and
+# hardly compress.
 #
 #     ids, x = read_signals("run", attack="band_noise", strength=0.5)
 
@@ -284,7 +289,7 @@ F32 = NDArray[np.float32]
 
 
 def write_part(run: Path, first: int, x: Any) -> str:
-    """Keep a part of one attack, which begins at a place of the run; the name of its file."""
+    """Write a part of one attack, which begins at a position of the run; return the name of its file."""
     (run / FOLDER).mkdir(exist_ok=True)
     buffer, name = io.BytesIO(), f"{first:010d}.npy"
     np.save(buffer, np.asarray(x, dtype=np.float32))
@@ -293,7 +298,7 @@ def write_part(run: Path, first: int, x: Any) -> str:
 
 
 def write_index(run: Path, rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Write down where each signal lies and drop what no answer names; the files that the run is made of.
+    """Write the index of the signals and remove files that no answer names; return the files of the run.
 
     A row has record, attack, strength, aim, place, file and row.
     """
@@ -308,7 +313,7 @@ def write_index(run: Path, rows: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def has_signals(run: str | Path) -> bool:
-    """Whether a finished run kept its attacked signals."""
+    """Return whether a finished run kept its attacked signals."""
     return f"{FOLDER}/{INDEX}" in load_manifest(run).get("files", {})
 
 
@@ -321,9 +326,10 @@ def read_signals(
     place: str | None = None,
     records: Sequence[str] | None = None,
 ) -> tuple[list[str], F32]:
-    """The ids and the signals (record × sample × lead, float32, mV) of one attack of a run that kept them.
+    """Return the ids and the signals (record × sample × lead, float32, mV) of one attack of a run that kept them.
 
-    `strength` is a number, or "minimal" for a search; `aim` ("force MI") and `place` ("5 s") are needed where the run tried
+    `strength` is a number, or "minimal" for a search; `aim` ("force MI") and `place` ("5 s") are needed if the run
+    tried
     several. `records`: only these, in this order. A file that was changed since the run ended is refused.
     """
     folder, wanted = Path(run), {"attack": attack, "strength": _text(strength), "aim": aim, "place": place}
@@ -350,7 +356,7 @@ def read_signals(
 
 
 def _pinned(folder: Path) -> dict[str, str]:
-    """The digests of the files of signals of a finished run."""
+    """Return the digests of the signal files of a finished run."""
     manifest = load_manifest(folder)
     if manifest["state"] != "complete":
         raise IncompleteRun(f"{folder}: the run is not finished ({manifest['state']}); go on with --resume")
@@ -360,7 +366,7 @@ def _pinned(folder: Path) -> dict[str, str]:
 
 
 def _read(folder: Path, name: str, pinned: Mapping[str, str]) -> bytes:
-    """A file as it was when the run ended."""
+    """Read a file and check that it is unchanged since the run ended."""
     path = folder / FOLDER / name
     if not path.is_file():
         raise DataError(f"{folder}: {FOLDER}/{name} is missing")
@@ -375,7 +381,7 @@ def _text(strength: float | str) -> str:
 
 
 # ----------------------------------------------------------------------
-# The records of a campaign as trials: one row a record, class, attack and strength.
+# The records of a campaign as trials: one row per record, class, attack and strength.
 
 MINIMAL: Final = "minimal"
 SHOWN_FAILURES: Final = 5
@@ -386,7 +392,7 @@ NUMBERS: Final = ("delta_l2", "delta_linf", "snr_db", "smoothness", "zero_gradie
 
 
 def header_of(campaigner: Campaigner, made: dict[int, dict[str, Any]]) -> Header:
-    """What the columns mean."""
+    """Return the header, which describes the columns."""
     notes = sorted({note for record in made.values() for note in record.get("notes", ())})
     left_out = failures_of(campaigner, made)
     if left_out:
@@ -404,7 +410,7 @@ def header_of(campaigner: Campaigner, made: dict[int, dict[str, Any]]) -> Header
 
 
 def failures_of(campaigner: Campaigner, made: Mapping[int, Mapping[str, Any]]) -> dict[str, str]:
-    """Records that are not in the table, and why: one that failed in any step has no partner there."""
+    """Return the records that are not in the table, and why: a record that fails in one step is left out of all."""
     ids = campaigner.recordings.ids
     failed = {ids[at % len(ids)]: str(record["error"]) for at, record in sorted(made.items()) if "error" in record}
     return {**campaigner.recordings.failures, **failed}
@@ -416,7 +422,7 @@ def _n_used(campaigner: Campaigner, made: Mapping[int, Mapping[str, Any]]) -> in
 
 
 def _provenance(campaigner: Campaigner) -> dict[str, Any]:
-    """How the answers were made: the data, the seed, and each attack with its settings, by what it is called in tables."""
+    """Return how the answers were made: the data, the seed, and each attack's settings, by its name in tables."""
     plan, attacks = campaigner.plan, {}
     for name, config in plan.steps:
         if config is not None:
@@ -428,14 +434,14 @@ def _provenance(campaigner: Campaigner) -> dict[str, Any]:
 
 
 def run_columns(campaigner: Campaigner) -> tuple[str, ...]:
-    """The run columns: aim and place only where some attack has one."""
+    """Return the run columns; aim and place are included only if some attack has one."""
     configs = [c for _, c in campaigner.plan.steps if c is not None]
     aims = ("aim",) if any(c.target_class for c in configs) else ()
     return ("attack", "strength", *aims, *(("place",) if any(c.window_seconds for c in configs) else ()))
 
 
 def table_of(campaigner: Campaigner, made: dict[int, dict[str, Any]]) -> pl.DataFrame:
-    """One row a record, class, attack and strength."""
+    """Return one row per record, class, attack and strength."""
     n, rows = len(campaigner.recordings.ids), []
     failed = failures_of(campaigner, made)
     for at in sorted(made):
@@ -450,7 +456,7 @@ def table_of(campaigner: Campaigner, made: dict[int, dict[str, Any]]) -> pl.Data
 
 
 def run_of(name: str, config: PerturbationConfig | None) -> dict[str, str]:
-    """The values of the run columns of one step."""
+    """Return the values of the run columns of one step."""
     if config is None:
         return {"attack": CLEAN, "strength": "0", "aim": "any", "place": "whole"}
     aim = "any" if config.target_class is None else f"{config.mode} {config.target_class}"
@@ -482,12 +488,12 @@ def _frame(campaigner: Campaigner, rows: Sequence[tuple[dict[str, str], int, dic
 
 
 # ----------------------------------------------------------------------
-# What is done to every record: families at strengths, searches for the least strength, controls, and the seed.
+# What is done to every record: families at strengths, searches for the minimum strength, controls, and the seed.
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is done: configurations, searches for the least strength, controls, and the seed."""
+    """What is done: configurations, searches for the minimum strength, controls, and the seed."""
 
     configs: tuple[PerturbationConfig, ...]
     searches: tuple[PerturbationConfig, ...] = ()
@@ -497,7 +503,7 @@ class Plan:
 
     @cached_property
     def steps(self) -> list[tuple[str, PerturbationConfig | None]]:
-        """Every step in order: the clean records, the attacks, the searches."""
+        """Return every step in order: the clean records, the attacks, the searches."""
         named = [(str(c), c) for c in self.configs]
         named += [(f"{MINIMAL} {c}", c) for c in self.searches]
         if len({name for name, _ in named}) != len(named):
@@ -507,7 +513,7 @@ class Plan:
 
     @cached_property
     def cells(self) -> dict[str, dict[str, str]]:
-        """The values of the run columns of each step; an attack that is there with several settings is called with them."""
+        """Return the run columns of each step; an attack used with several settings is named with its settings."""
         found = {CLEAN: run_of(CLEAN, None)}
         for group in (self.configs, self.searches):
             kinds: dict[str, set[str]] = {}
@@ -522,7 +528,7 @@ class Plan:
 
     @property
     def pinned(self) -> dict[str, Any]:
-        """What a resumed run must agree on."""
+        """Return what a resumed run must agree on."""
         return {
             "attacks": [name for name, _ in self.steps],
             "control": self.control,
@@ -540,7 +546,7 @@ def sweep(
     aims: Sequence[tuple[str, str]] = (),
     extra: dict[str, dict[str, Any]] | None = None,
 ) -> tuple[PerturbationConfig, ...]:
-    """Every family at every strength, and at every aim (class, mode) where there are some; `extra` by family.
+    """Return every family at every strength, and at every aim (class, mode) if there are any; `extra` is by family.
 
     >>> [str(c) for c in sweep(["band_noise"], [0.1, 0.2])]
     ['band_noise 0.1', 'band_noise 0.2']
@@ -554,21 +560,21 @@ def sweep(
 
 
 # ----------------------------------------------------------------------
-# Recordings under a plan: every configuration on every record, in batches, each attack beside its control.
+# Recordings under a plan: every configuration on every record, in batches, each attack with its control.
 #
-# Each (record, configuration) has a generator of its own, named after both; whatever the batch size or the order, the same
-# changes come out. A control is random signs under the same window, with the same L2 norm, so that what a mere disturbance of
-# that size does stands next to the attack.
+# Each (record, configuration) has its own random generator, seeded from both, so the changes are the same for any batch
+# size and order. A control is random signs under the same window, with the same L2 norm, to compare the attack with the
+# effect of a mere disturbance of that size.
 
 Keep = Callable[[str, Sequence[int], Floats], str]
-"""The name of a step, recordings by place, and their changed signals, to the name of the file that keeps them."""
+"""Takes the name of a step, recordings by position, and their changed signals; returns the name of the file written."""
 
 
 @dataclass(eq=False)
 class Campaigner:
     """Recordings under a plan: makes the record of any step and any recording, one batch at a time.
 
-    `keep` takes the changed signals of some recordings at a step, where somebody wants them, and names their file.
+    `keep`, if given, stores the changed signals of some recordings at a step, and returns the name of their file.
     """
 
     recordings: Recordings
@@ -600,11 +606,11 @@ class Campaigner:
             raise DataError(f"{self.model.name} gives {width} outputs and the data has {len(data.classes)} classes")
 
     def rng(self, row: int, *names: object) -> Generator:
-        """The generator of one record and one thing that is drawn for it."""
+        """Return the generator of one record and one random quantity."""
         return noise_generator(self.plan.seed, "attack", self.recordings.ids[row], *names)
 
     def step(self, at: int, rows: Sequence[int]) -> list[dict[str, Any]]:
-        """What comes of one step for some records, as the run store keeps it."""
+        """Return the results of one step for some records, in the form of the run store."""
         name, config = self.plan.steps[at]
         if config is None:
             clean = self.records.clean[list(rows)]
@@ -612,7 +618,7 @@ class Campaigner:
         is_search = name.startswith(f"{MINIMAL} ")
         try:
             return self._search(config, rows) if is_search else self._attack([config] * len(rows), rows, name)
-        except DataError as error:  # of one record: the others go on without it
+        except DataError as error:  # a fault of one record: the others continue without it
             if len(rows) == 1:
                 return [{"error": str(error)}]
             half = len(rows) // 2
@@ -628,7 +634,7 @@ class Campaigner:
     def _described(
         self, configs: Sequence[PerturbationConfig], rows: Sequence[int], done: Performed, name: str
     ) -> list[dict[str, Any]]:
-        """What was done as the run store keeps it, with the control beside it."""
+        """Return what was done in the form of the run store, with the control."""
         log_odds = self.model.log_odds(done.x)
         made = self._facts(rows, done)
         for i, facts in enumerate(made):
@@ -642,7 +648,7 @@ class Campaigner:
         return made
 
     def _facts(self, rows: Sequence[int], done: Performed) -> list[dict[str, Any]]:
-        """Norms, signal-to-noise ratio, smoothness and budget of each change."""
+        """Return norms, signal-to-noise ratio, smoothness and budget of each change."""
         own = list(rows)
         numbers = describe(pick(self.records.x, own), done.x, self.records.power[own])
         used = np.array([numbers[f"delta_{n}"][i] if n else np.nan for i, n in enumerate(done.norm)])
@@ -657,7 +663,7 @@ class Campaigner:
         x: Floats,
         name: str,
     ) -> None:
-        """Put the control beside each attack."""
+        """Add the control to each attack."""
         noisy = self.recordings.x[list(rows)].copy()
         windows = hann_windows(
             noisy.shape[1], self.recordings.fs, [c.center_time for c in configs], [c.window_seconds for c in configs]
@@ -672,7 +678,7 @@ class Campaigner:
             facts["control"] = {**own, "log_odds": _stored(log_odds[i])}
 
     def _search(self, config: PerturbationConfig, rows: Sequence[int]) -> list[dict[str, Any]]:
-        """The least strength of each record, and the change that flipped it there (at strength 1 where it never flips)."""
+        """Return the minimum strength of each record, and the change that flipped it (strength 1 if it never flips)."""
         least, done = self.search(config, rows)
         made = self._described([config] * len(rows), rows, done, f"{MINIMAL} {config}")
         for record, strength in zip(made, least.tolist(), strict=True):
@@ -680,16 +686,16 @@ class Campaigner:
         return made
 
     def search(self, config: PerturbationConfig, rows: Sequence[int]) -> tuple[Floats, Performed]:
-        """The least strength of each record, and what flipped it: see `least_strengths`."""
+        """Return the minimum strength of each record, and what flipped it: see `least_strengths`."""
         name = f"{MINIMAL} {config}"
         return least_strengths(self.records, config, rows, lambda row: self.rng(row, name), rounds=self.plan.rounds)
 
     def examples(self, trials: Trials, kept: str | Path | None = None) -> dict[str, tuple[Floats, Floats, float, str]]:
-        """Of every kind of attack at its greatest strength one record before and after: the first that flips, else the first.
+        """Return, for every kind of attack at its greatest strength, one record before and after.
 
-        With the sample rate and what the model says of it.
-
-        From a run folder that `kept` the signals, else made again from the same generators.
+        It is the first record that flips, else the first, with the sample rate and the model's answers. The signals
+        come from a
+        run folder that `kept` them, or are made again from the same generators.
         """
         campaign = Campaign.of(trials)
         place = {name: at for at, name in enumerate(self.recordings.ids)}
@@ -710,12 +716,12 @@ class Campaigner:
         return found
 
     def _again(self, config: PerturbationConfig, row: int) -> Floats:
-        """A record attacked as it was, from the same generator."""
+        """Attack a record again in the same way, with the same generator."""
         return np.asarray(perform(self.records, [row], [config], [self.rng(row, str(config))]).x[0])
 
 
 def _answered(model: Classifier, x: Floats, rows: Sequence[int]) -> tuple[dict[int, Floats], dict[int, str]]:
-    """The model's answers by place, and the records for which it has none; where it has none at all, they are not to blame."""
+    """Return the model's answers by position, and the records without one; if there is no answer at all, raise."""
     try:
         return dict(zip(rows, model.log_odds(x[list(rows)]), strict=True)), {}
     except DataError as error:
@@ -729,7 +735,7 @@ def _answered(model: Classifier, x: Floats, rows: Sequence[int]) -> tuple[dict[i
 
 
 def _said(campaign: Campaign, cell: Cell, at: int) -> str:
-    """What the model says of a record, before and after."""
+    """Describe the model's answers for a record, before and after."""
     before, after = (
         " + ".join(name for name, bit in zip(campaign.classes, bits[at], strict=True) if bit) or "nothing"
         for bits in (campaign.clean.bits, cell.bits)
@@ -742,7 +748,7 @@ def _kept(folder: str | Path, run: dict[str, str], record: str) -> Floats:
 
 
 def same_norm_noise(shape: tuple[int, ...], window: Floats, size: float, rng: Generator) -> Floats:
-    """Random signs under a window, of a given L2 norm.
+    """Return random signs under a window, with a given L2 norm.
 
     >>> noise = same_norm_noise((50, 2), np.ones(50), 0.3, np.random.default_rng(0))
     >>> round(float(np.linalg.norm(noise)), 12), len(np.unique(np.abs(noise).round(12)))
@@ -758,10 +764,10 @@ def _stored(log_odds: Floats) -> list[Any]:
 
 
 # ----------------------------------------------------------------------
-# Attacks on many records carried out: into a run folder, which any interruption leaves whole, or into memory.
+# Run attacks on many records, in memory or into a run folder that survives any interruption.
 
 PART: Final = 64
-"""Records that are worked on together; it changes no result."""
+"""Records that are processed together; it changes no result."""
 Report = Callable[[int, int], None]
 
 
@@ -773,9 +779,9 @@ def run_campaign(
     report: Report | None = None,
     save_signals: bool = False,
 ) -> Trials:
-    """Carry out a plan and give its trials. With `output` it is a run folder: interrupted, it goes on with `resume=True`.
+    """Run a plan and return its trials. With `output` it is a run folder: after an interruption, use `resume=True`.
 
-    `save_signals`: the changed signals are kept in the folder (see `signals`).
+    `save_signals`: keep the changed signals in the folder (see `read_signals`).
     """
     if save_signals and output is None:
         raise UsageError("signals are kept in a run folder; say output=…")
@@ -814,13 +820,13 @@ def run_campaign(
 
 
 def _keeper(campaigner: Campaigner, folder: Path) -> Keep:
-    """What keeps the signals of a part in the run folder, before its answers are written down."""
+    """Return the function that stores the signals of a part in the run folder, before its answers are recorded."""
     n, step_of = len(campaigner.recordings.ids), {name: at for at, (name, _) in enumerate(campaigner.plan.steps)}
     return lambda name, rows, x: write_part(folder, step_of[name] * n + rows[0], x)
 
 
 def _indexed(campaigner: Campaigner, made: dict[int, dict[str, Any]], folder: Path) -> list[str]:
-    """The index of the signals that the answers name; the files."""
+    """Write the index of the signals that the answers name; return the files."""
     ids, rows = campaigner.recordings.ids, []
     for at in sorted(made):
         if "signals" in made[at]:
@@ -831,7 +837,7 @@ def _indexed(campaigner: Campaigner, made: dict[int, dict[str, Any]], folder: Pa
 
 
 def _work(campaigner: Campaigner, todo: Iterator[int], report: Report | None) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Positions (step-major) worked off in batches that belong to one step."""
+    """Process positions (step-major) in batches that belong to one step."""
     n, total = len(campaigner.recordings.ids), len(campaigner.recordings.ids) * len(campaigner.plan.steps)
     waiting: list[int] = []
     done = 0

@@ -1,4 +1,4 @@
-"""Every family of perturbations and attacks, whatever it changes and however it works, in one list."""
+"""Every family of perturbations and attacks, of every medium and method, in one list."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ASKING: Final = {
 
 @dataclass(frozen=True)
 class Family:
-    """A family: its name, what it changes (audio, ecg, image, text, any), its settings, and a line about it."""
+    """A family: its name, what it changes (audio, ecg, image, text, any), its settings, and a one-line description."""
 
     name: str
     medium: str
@@ -39,7 +39,7 @@ class Family:
 
     @property
     def call(self) -> str:
-        """How it is written with all its settings.
+        """Its text form with all settings.
 
         >>> Family("gain", "audio", {"db": -10.0}, "").call
         'gain(db=-10)'
@@ -48,7 +48,7 @@ class Family:
 
 
 def catalogue() -> list[Family]:
-    """Every family, those of one medium together.
+    """Return every family, grouped by medium.
 
     >>> [f.name for f in catalogue() if f.medium == "text"]
     ['homoglyphs', 'typos']
@@ -64,12 +64,12 @@ def catalogue() -> list[Family]:
 
 
 def _own(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Without what the caller knows and the user need not say."""
+    """Return the settings without those that the caller supplies."""
     return {name: value for name, value in settings.items() if name != "sample_rate"}
 
 
 def _settings(method: Method) -> dict[str, Any]:
-    """The settings of a gradient family, in the document's words where it is one of the document's."""
+    """Return the settings of a gradient family, under the documented names (ECG attacks) if it has any."""
     theirs = {ours: name for name, ours in SETTINGS.items()} if method.adam is not None else {}
     found = {f.name: getattr(method, f.name) for f in fields(method) if f.name not in FIXED}
     return {theirs.get(name, name): value for name, value in found.items() if value not in (None, 0.0)}

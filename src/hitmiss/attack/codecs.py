@@ -1,4 +1,4 @@
-"""The codec bank: clips through lossy codecs at chosen qualities, and plans of them."""
+"""The codec bank: send clips through lossy codecs at chosen qualities, and plans of them."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from hitmiss.media.audio import Clip, frame_samples, need, resample
 # ----------------------------------------------------------------------
 # Through a lossy codec and back, in memory: samples in, decoded samples and the coded size out.
 #
-# PyAV has most coders; soundfile has GSM; a `ffmpeg` program (on the path, in HITMISS_FFMPEG, or of the package
-# imageio-ffmpeg) has those that neither brings: AMR-WB and Speex.
+# PyAV has most codecs; soundfile has GSM; an `ffmpeg` program (on the path, in HITMISS_FFMPEG, or of the package
+# imageio-ffmpeg) has those that neither provides: AMR-WB and Speex.
 
 Pcm = NDArray[np.int16]
 FULL_SCALE: Final = 32768.0
@@ -35,9 +35,10 @@ LONGEST_WAIT: Final = 120.0
 
 @dataclass(frozen=True)
 class Engine:
-    """A coder and its decoder, and who has them: `av`, `soundfile` or `program`.
+    """An encoder and its decoder, and what provides them: `av`, `soundfile` or `program`.
 
-    `form` is the sample format for PyAV, the container for the others; `has_rate` whether the bit rate can be chosen.
+    `form` is the sample format for PyAV, the container for the others; `has_rate` says whether the bit rate can be
+    chosen.
     """
 
     by: str
@@ -47,7 +48,7 @@ class Engine:
     has_rate: bool = True
 
     def lacks(self) -> str | None:
-        """What this machine lacks to run it, or None."""
+        """Return what this machine lacks to run it, or None."""
         if self.by == "program":
             return _program_lacks(self.encoder)
         try:
@@ -57,7 +58,7 @@ class Engine:
         return _av_lacks(package, self.encoder) if self.by == "av" else None
 
     def round_trip(self, clip: Clip, rate: int, kbps: float) -> tuple[Clip, int, int]:
-        """The decoded samples, their rate and the number of coded bytes; delays and lengths are the caller's business."""
+        """Return the decoded samples, their rate and the number of coded bytes; the caller handles delay and length."""
         lacking = self.lacks()
         if lacking is not None:
             raise EnvironmentFault(lacking)
@@ -68,7 +69,7 @@ class Engine:
 
 
 def to_pcm(clip: Clip) -> Pcm:
-    """Samples in -1..1 as 16-bit integers; what is louder is clipped.
+    """Convert samples in -1..1 to 16-bit integers; louder samples are clipped.
 
     >>> to_pcm(np.array([0.0, 0.5, 2.0], dtype=np.float32)).tolist()
     [0, 16384, 32767]
@@ -79,7 +80,7 @@ def to_pcm(clip: Clip) -> Pcm:
 def _av_lacks(av: Any, encoder: str) -> str | None:
     try:
         av.Codec(encoder, "w")
-    except ValueError:  # PyAV's unknown codec
+    except ValueError:  # PyAV's error for an unknown codec
         return f"this build of PyAV has no encoder {encoder!r}"
     return None
 
@@ -138,7 +139,7 @@ def _by_program(engine: Engine, pcm: Pcm, rate: int, bits: int | None) -> tuple[
 
 def _run_ffmpeg(words: list[str], given: bytes) -> bytes:
     program = ffmpeg_program()
-    assert program is not None  # Engine.lacks has looked
+    assert program is not None  # `Engine.lacks` has checked this
     quiet = [program, "-hide_banner", "-nostdin", "-loglevel", "error", "-bitexact"]
     done = subprocess.run([*quiet, *words], input=given, capture_output=True, timeout=LONGEST_WAIT, check=False)
     if done.returncode != 0:
@@ -148,13 +149,13 @@ def _run_ffmpeg(words: list[str], given: bytes) -> bytes:
 
 @lru_cache(maxsize=1)
 def ffmpeg_program() -> str | None:
-    """The ffmpeg program: HITMISS_FFMPEG, the path, or the one that imageio-ffmpeg brings; None where there is none."""
+    """Return the ffmpeg program: HITMISS_FFMPEG, on the path, or from imageio-ffmpeg; None if there is none."""
     named = os.environ.get("HITMISS_FFMPEG") or shutil.which("ffmpeg")
     if named:
         return named
     try:
         return str(import_module("imageio_ffmpeg").get_ffmpeg_exe())
-    except (ImportError, RuntimeError):  # not there, or there without its program
+    except (ImportError, RuntimeError):  # not installed, or installed without its program
         return None
 
 
@@ -182,12 +183,12 @@ def _program_lacks(encoder: str) -> str | None:
 # ----------------------------------------------------------------------
 # The codec bank: a clip through a lossy codec at a chosen quality, aligned with its source sample by sample.
 #
-# Every codec here is deterministic. Its delay is measured once (a probe sound goes through, the peak of the
-# cross-correlation tells) and taken out, so a coded clip and its source can be compared point by point, and scores of the
-# two form a pair. The names C01 … are those of ASVspoof 5 where the codec corresponds; X01 … are not in ASVspoof.
+# Every codec here is deterministic. Its delay is measured once (with a probe sound and the peak of the
+# cross-correlation) and removed, so a coded clip and its source can be compared sample by sample, and their scores form
+# a pair. The names C01 … are those of ASVspoof 5 for matching codecs; X01 … are not in ASVspoof.
 
 TAIL_SECONDS: Final = 0.25
-"""Silence sent after each clip, so that its end is out of the codec before the codec stops."""
+"""Silence sent after each clip, so that its end leaves the codec before the codec stops."""
 
 
 @dataclass(frozen=True)
@@ -202,11 +203,11 @@ class Codec:
 
     @property
     def qualities(self) -> range:
-        """1 to the number of bit rates."""
+        """The qualities, from 1 to the number of bit rates."""
         return range(1, len(self.kbps) + 1)
 
     def rate_of(self, quality: int) -> float:
-        """The bit rate of a quality, in kbit/s."""
+        """Return the bit rate of a quality, in kbit/s."""
         if quality not in self.qualities:
             raise UsageError(f"{self.name} has the qualities 1 to {len(self.kbps)}; found {quality}")
         return self.kbps[quality - 1]
@@ -214,7 +215,7 @@ class Codec:
 
 @dataclass(frozen=True, eq=False)
 class Coded:
-    """A clip as it comes out of a codec, and the bit rate that the codec reached (kbit/s)."""
+    """A decoded clip, and the bit rate that the codec reached (kbit/s)."""
 
     clip: Clip
     kbps: float
@@ -251,12 +252,12 @@ ALIASES: Final = {
 
 
 def all_codecs() -> dict[str, Codec]:
-    """Every known codec by name, those of plug-ins among them."""
+    """Return every known codec by name, including those of plug-ins."""
     return registry.all_of("codec")
 
 
 def find_codec(name: str) -> Codec:
-    """A codec by its name, an everyday name or its label.
+    """Return a codec by its name, an everyday name or its label.
 
     >>> find_codec("C01").name, find_codec("mp3").kbps
     ('opus_wb', (16, 24, 32, 48, 64))
@@ -270,9 +271,9 @@ def find_codec(name: str) -> Codec:
 
 
 def code(clip: Clip, codec: str | Codec, quality: int = 1, *, sample_rate: int = 16000) -> Coded:
-    """A clip through a codec: as long as it was, and not delayed against it.
+    """Send a clip through a codec; the result has the same length and no delay.
 
-    The same clip gives the same samples every time. A machine that lacks the coder is told what to install.
+    The same clip gives the same samples every time. If the machine lacks the codec, the error says what to install.
     """
     chosen = find_codec(codec) if isinstance(codec, str) else codec
     kbps = chosen.rate_of(quality)
@@ -283,7 +284,7 @@ def code(clip: Clip, codec: str | Codec, quality: int = 1, *, sample_rate: int =
 
 
 def _through(clip: Clip, codec: Codec, kbps: float, sample_rate: int) -> tuple[Clip, float]:
-    """The decoded clip at its own rate, delayed as the codec likes, and the bit rate reached."""
+    """Return the decoded clip at its own rate, with the codec's delay, and the bit rate reached."""
     tail = np.zeros(int(TAIL_SECONDS * sample_rate), dtype=np.float32)
     given = resample(np.concatenate([clip.astype(np.float32), tail]), sample_rate, codec.sample_rate)
     decoded, rate, size = codec.engine.round_trip(given, codec.sample_rate, kbps)
@@ -292,14 +293,14 @@ def _through(clip: Clip, codec: Codec, kbps: float, sample_rate: int) -> tuple[C
 
 @lru_cache(maxsize=256)
 def delay(codec: Codec, kbps: float, sample_rate: int) -> int:
-    """How many samples a codec delays, at the clip's own rate: where a probe sound is most like its decoded self."""
+    """Return the delay of a codec in samples at the clip's rate, measured with a probe sound."""
     sound = probe_sound(sample_rate)
     decoded, _ = _through(sound, codec, kbps, sample_rate)
     return lag(sound, decoded)
 
 
 def lag(source: Clip, other: Clip) -> int:
-    """By how many samples the other sound comes later: the peak of the cross-correlation.
+    """Return by how many samples the other sound is later: the peak of the cross-correlation.
 
     >>> x = np.random.default_rng(0).standard_normal(500).astype(np.float32)
     >>> lag(x, np.concatenate([np.zeros(7, dtype=np.float32), x]))
@@ -312,7 +313,7 @@ def lag(source: Clip, other: Clip) -> int:
 
 
 def probe_sound(sample_rate: int) -> Clip:
-    """A second of something voice-like that no shift of itself resembles: gliding pulses through two resonances."""
+    """Return one second of a voice-like sound that is unlike any shift of itself: gliding pulses, two resonances."""
     n = sample_rate
     t = np.arange(n) / sample_rate
     phase = np.cumsum(110.0 + 90.0 * t + 12.0 * np.sin(2 * np.pi * 3.1 * t)) / sample_rate
@@ -326,17 +327,17 @@ def probe_sound(sample_rate: int) -> Clip:
 
 
 def _aligned(decoded: Clip, n: int, late: int) -> Clip:
-    """`n` samples from where the clip begins in the decoded sound; silence where the codec gave none."""
+    """Return `n` samples from where the clip begins in the decoded sound, padded with silence."""
     start = np.zeros(max(-late, 0), dtype=np.float32)
     shifted = np.concatenate([start, decoded[max(late, 0) :]])[:n]
     return np.pad(shifted, (0, n - len(shifted))).astype(np.float32, copy=False)
 
 
 # ----------------------------------------------------------------------
-# Codec plans: which codecs at which qualities a corpus is put through, from a table or from words.
+# Codec plans: which codecs at which qualities a corpus is sent through, from a table or from a text.
 #
-# A plan's table has a header and, TAB separated, the columns `codec` (the label in tables, C01), `name` (the codec,
-# opus_wb), `sample_rate` and the bit rates `q1` … in kbit/s; others are for the reader. Each clip keeps its uncoded self
+# A plan's table has a header and, separated by tabs, the columns `codec` (the label in tables, C01), `name` (the codec,
+# opus_wb), `sample_rate` and the bit rates `q1` … in kbit/s; other columns are ignored. Each clip also stays uncoded
 # (`NONE`), so one uncoded corpus gives domains that are paired clip by clip (`Manifest.crossed` makes the rows).
 
 NONE: Final = "NONE"
@@ -345,14 +346,14 @@ MOST_QUALITIES: Final = 9
 
 @dataclass(frozen=True)
 class Condition:
-    """One cell of a plan: a codec at a quality, or no codec at all. Called with a clip, it gives the coded clip."""
+    """One cell of a plan: a codec at a quality, or no codec. Called with a clip, it returns the coded clip."""
 
     codec: Codec | None = None
     quality: int = 0
 
     @property
     def columns(self) -> dict[str, str]:
-        """What the slices `codec` and `codec_q` say."""
+        """The values of the slices `codec` and `codec_q`."""
         if self.codec is None:
             return {"codec": NONE, "codec_q": NONE}
         return {"codec": self.codec.label, "codec_q": str(self.quality)}
@@ -370,7 +371,8 @@ UNCODED: Final = Condition()
 
 
 def parse_conditions(text: str) -> tuple[Condition, ...]:
-    """Conditions from words: `opus`, `mp3:1`, `C09:1+3`, separated by commas; without qualities all of the codec.
+    """Return conditions from a text: `opus`, `mp3:1`, `C09:1+3`, separated by commas; without qualities, all of the
+    codec.
 
     >>> [str(c) for c in parse_conditions("mp3:1+5,gsm")]
     ['C05-q1', 'C05-q5', 'X02-q1']
@@ -386,9 +388,9 @@ def parse_conditions(text: str) -> tuple[Condition, ...]:
 
 
 def read_codec_plan(path: str | Path, qualities: Sequence[int] = ()) -> tuple[Condition, ...]:
-    """The conditions of a plan's table, in its order; `qualities` takes only these of each codec.
+    """Read the conditions of a plan's table, in its order; `qualities` takes only these of each codec.
 
-    A codec that this machine has not is in the plan all the same: see `usable`.
+    A codec that this machine lacks is still in the plan: see `usable`.
     """
     path = Path(path)
     if not path.is_file():
@@ -412,7 +414,7 @@ def read_codec_plan(path: str | Path, qualities: Sequence[int] = ()) -> tuple[Co
 
 
 def usable(conditions: Iterable[Condition]) -> tuple[tuple[Condition, ...], dict[str, str]]:
-    """The conditions that this machine can make, and for the codecs that it cannot what they lack."""
+    """Return the conditions that this machine can make, and what is lacking for the other codecs."""
     given = list(conditions)
     codecs = {c.codec.name: c.codec for c in given if c.codec is not None}
     missing = {name: why for name, codec in codecs.items() if (why := codec.engine.lacks()) is not None}

@@ -1,4 +1,4 @@
-"""Manipulations of whatever an item is, and the conditions of a whole corpus."""
+"""Manipulations of any kind of item, and the conditions of a whole corpus."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from hitmiss.media.audio import Clip
 from hitmiss.stats.bootstrap import noise_generator
 
 # ----------------------------------------------------------------------
-# Manipulations of whatever an item is, sound, text or picture, as one kind of function: (item, sample rate, generator) -> item.
+# Manipulations of any item (sound, text or picture) as one kind of function: (item, sample rate, generator) -> item.
 #
-# What a family is for is known: `typos` on sound, or `noise` on a text, is refused with the families that would fit.
+# The medium of a family is known: `typos` on sound, or `noise` on a text, is refused with a list of suitable families.
 
 Transform = Callable[[Any, int, Generator], Any]
 MEDIA: Final = ("audio", "image", "text")
 SUITES: Final = {"audio": audio.SUITE, "image": image.SUITE, "text": text.SUITE}
-"""The manipulations of a drift table unless others are named, by what an item is."""
+"""The default manipulations of a drift table, by medium."""
 
 
 def transform(given: str | Perturbation | Callable[..., Any], medium: str = "audio") -> Transform:
-    """A text as `typos(rate=0.1)`, a perturbation, or a callable as a function of items of a medium.
+    """Return a text such as `typos(rate=0.1)`, a perturbation, or a callable as a function of items of a medium.
 
     A callable takes the item, or the item and a generator; for sound see `audio.transform`.
     """
@@ -54,7 +54,7 @@ def _refuse_other(bound: Perturbation, medium: str) -> None:
 
 
 class _Bound:
-    """A perturbation of texts or pictures; a class, so that worker processes can be sent it."""
+    """A perturbation of texts or pictures; a class, so that it can be sent to worker processes."""
 
     def __init__(self, bound: Perturbation, medium: str) -> None:
         self.bound, self.medium = bound, medium
@@ -69,7 +69,7 @@ class _Bound:
 
 
 class _Called:
-    """Somebody's callable on texts or pictures."""
+    """A user's callable on texts or pictures."""
 
     def __init__(self, function: Callable[..., Any], medium: str) -> None:
         if not callable(function):
@@ -102,21 +102,21 @@ def _picture(item: Any) -> Any:
 
 
 # ----------------------------------------------------------------------
-# Conditions of a whole corpus: the rows that they ask for, and what is done to the clip of each row.
+# Conditions of a whole corpus: the rows that they need, and what is done to the clip of each row.
 #
-# `manifest.crossed(codecs.columns)` gives the rows, `detect(…, transform=codecs)` does the work:
+# `manifest.crossed(codecs.columns)` makes the rows, `detect(…, transform=codecs)` does the work:
 #
 #     codecs = CodedRows(read_codec_plan("codec_plan.tsv"))
 #     trials = detect(model, manifest.crossed(codecs.columns), transform=codecs, load=…, output="run")
 #
-# Both kinds can be sent to worker processes, and what they draw depends on the seed and the row alone.
+# Both kinds can be sent to worker processes, and their random draws depend only on the seed and the row.
 
 Row = Mapping[str, Any]
 CLEAN: Final = "clean"
 
 
 class CodedRows:
-    """Clips through the codec that their row names in `codec` and `codec_q`; `NONE` stays as it is."""
+    """Sends clips through the codec that their row names in `codec` and `codec_q`; `NONE` stays unchanged."""
 
     def __init__(self, conditions: Iterable[Condition], sample_rate: int = 16000) -> None:
         self.conditions = tuple(dict.fromkeys([UNCODED, *conditions]))
@@ -143,9 +143,9 @@ class CodedRows:
 
 
 class ManipulatedRows:
-    """Items changed as their row says in `manipulation`; `clean` stays as it is.
+    """Changes items as their row says in `manipulation`; `clean` stays unchanged.
 
-    `medium` says what an item is: audio, text or image. `only` names the class whose items are changed (the documented
+    `medium` is the kind of item: audio, text or image. `only` names the class whose items are changed (the documented
     fakes-only mode: `only="fake"`); None changes all.
     """
 

@@ -1,4 +1,4 @@
-"""One perturbation as it is configured, where in a record it acts, and what came of it."""
+"""The configuration of one perturbation, where in a record it acts, and its result."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hitmiss.core.errors import UnknownName, UsageError, nearest
 from hitmiss.core.registry import Spec
 
 # ----------------------------------------------------------------------
-# One perturbation, as the ECG document configures it.
+# One perturbation, configured as in the ECG attack evaluation document.
 
 MODES: Final = ("force", "suppress")
 STEERING: Final = (
@@ -30,26 +30,28 @@ STEERING: Final = (
     "lead_consistent",
     "loss",
 )
-"""Keys of `extra` that say how an attack aims, whatever the family."""
+"""Keys of `extra` that say how an attack aims, for every family."""
 ABOUT: Final = ("record_id", "note")
-"""Keys of `extra` that say something about the record and change nothing."""
+"""Keys of `extra` that describe the record and change nothing."""
 FROM: Final = ("y_true", "prediction")
 LOSSES: Final = ("bit", "vector")
 SINGLE_LOSSES: Final = ("cross_entropy", "margin")
 PAIRS: Final = {"f_range": ("low", "high"), "band": ("low", "high")}
-"""Keys of `extra` under which the document's own code gives two settings at once."""
+"""Keys of `extra` under which the ECG attack evaluation document's own code gives two settings at once."""
 
 
 @dataclass(frozen=True)
 class PerturbationConfig:
     """What to do to a record, how strongly and where.
 
-    `ptype` is a family, in any case; `strength` runs from 0 (nothing) to 1. A window is a Hann taper of `window_seconds`
-    around `center_time`; None is the whole record. `target_class` with `target_mode` aims at one class: `force` its bit to 1 (the
-    default) or `suppress` it. `extra` holds the family's own settings (`beta`, `steps`, …), and:
+    `ptype` is a family, in any case; `strength` runs from 0 (nothing) to 1. A window is a Hann taper of
+    `window_seconds`
+    around `center_time`; None is the whole record. `target_class` with `target_mode` targets one class: `force` its bit
+    to 1
+    (the default) or `suppress` it. `extra` holds the family's own settings (`beta`, `steps`, …), and:
 
-    attack_from      y_true (default): climb away from the truth; prediction: away from the clean prediction
-    target_loss      bit (default): the target bit alone; vector: y_true with that bit set, as the document has it
+    attack_from      y_true (default): move away from the truth; prediction: away from the clean prediction
+    target_loss      bit (default): only the target bit; vector: y_true with that bit set, as documented for ECGs
     early_stop       stop with a record once it has flipped
     lead_consistent  change the eight independent leads and derive the other four
 
@@ -87,7 +89,7 @@ class PerturbationConfig:
             raise UsageError(f"target_mode {self.target_mode or told!r} needs a target_class")
         known_keys = [*settings_of(self.family), *STEERING, *ABOUT]
         for key in self.free:
-            if nearest(key, known_keys) is not None:  # a slip of the pen must not pass for a note
+            if nearest(key, known_keys) is not None:  # a typing error must not be taken for a note
                 raise UnknownName(f"key of extra for {self.family}", key, known_keys)
         for key in self.settings:
             check_setting(self.family, key, self.settings[key], defaults_of(self.family).get(key))
@@ -106,13 +108,13 @@ class PerturbationConfig:
 
     @property
     def target_value(self) -> float:
-        """What the target bit is to become; `extra` may say it, else the mode does."""
+        """The wanted value of the target bit, from `extra`, or else from the mode."""
         own = 0.0 if self.mode == "suppress" else 1.0
         return float(self.extra.get("target_value", own))
 
     @property
     def attack_from(self) -> str:
-        """What an untargeted attack climbs away from."""
+        """What an untargeted attack moves away from."""
         return str(self.extra.get("attack_from", "y_true"))
 
     @property
@@ -122,7 +124,7 @@ class PerturbationConfig:
 
     @property
     def loss(self) -> str:
-        """What an attack on classes that exclude each other climbs: cross_entropy, or the margin to the best other."""
+        """The loss of an attack on exclusive classes: cross_entropy, or the margin to the best other."""
         return str(self.extra.get("loss", "cross_entropy"))
 
     @property
@@ -142,7 +144,7 @@ class PerturbationConfig:
 
     @property
     def free(self) -> list[str]:
-        """Keys of `extra` that change nothing and are kept with the result, as `trial`."""
+        """Keys of `extra` that change nothing and are kept with the result, such as `trial`."""
         own = settings_of(self.family)
         pairs = [key for key, names in PAIRS.items() if set(names) <= set(own)]
         return [k for k in self.extra if k not in (*own, *STEERING, *ABOUT, *pairs)]
@@ -154,12 +156,12 @@ class PerturbationConfig:
 
     @property
     def needs_model(self) -> bool:
-        """Whether the model is asked at all while the perturbation is made."""
+        """Whether making the perturbation uses the model at all."""
         return self.family not in batched_families()
 
     @property
     def call(self) -> str:
-        """The family with the settings that were given, as it is written.
+        """The family with the given settings, in text form.
 
         >>> PerturbationConfig("band_noise", 0.5, 0.0, extra={"beta": 2}).call
         'band_noise(beta=2)'
@@ -171,7 +173,7 @@ class PerturbationConfig:
 
     @property
     def kind(self) -> str:
-        """A text that is the same for configurations that may share a batch: all but strength, place and target."""
+        """A text that is equal for configurations that may share a batch: all but strength, place and target."""
         shared = {
             k: str(v)
             for k, v in sorted(self.extra.items())
@@ -183,14 +185,14 @@ class PerturbationConfig:
         where = "" if self.window_seconds is None else f" @{self.center_time:g}s±{self.window_seconds / 2:g}"
         aim = "" if self.target_class is None else f" {self.mode} {self.target_class}"
         shown = {k: v for k, v in self.extra.items() if k not in (*ABOUT, "target_mode")}
-        if "criterion" in shown:  # by its name: what a function prints of itself differs from run to run
+        if "criterion" in shown:  # by its name: the text of a function object differs from run to run
             shown["criterion"] = self.criterion.name
         extra = f" {json.dumps(shown, sort_keys=True, default=str)}" if shown else ""
         return f"{self.family} {self.strength:g}{where}{aim}{extra}"
 
 
 def _pair(key: str, value: Any) -> tuple[float, float]:
-    """Two numbers, the lower first."""
+    """Return two numbers, the lower first."""
     try:
         low, high = (float(v) for v in value)
     except (TypeError, ValueError):
@@ -199,12 +201,12 @@ def _pair(key: str, value: Any) -> tuple[float, float]:
 
 
 def families() -> list[str]:
-    """Every family that a configuration may name."""
+    """Return every family that a configuration may name."""
     return sorted({*batched_families(), *METHODS, *methods.BLACKBOX_SETTINGS})
 
 
 def refuse_other_media(family: str) -> None:
-    """Refuse a family that is known, but changes something else than records."""
+    """Refuse a known family that is not for records."""
     known = all_attacks()
     if family in known and family not in families():
         raise UsageError(
@@ -215,12 +217,12 @@ def refuse_other_media(family: str) -> None:
 
 
 def settings_of(family: str) -> list[str]:
-    """The settings that a family takes."""
+    """Return the settings that a family takes."""
     return list(defaults_of(family))
 
 
 def defaults_of(family: str) -> dict[str, Any]:
-    """The settings that a family takes, and what they are without being said."""
+    """Return the settings that a family takes, with their defaults."""
     batched = batched_families()
     if family in batched:
         return dict(batched[family].defaults)
@@ -231,7 +233,7 @@ def defaults_of(family: str) -> dict[str, Any]:
 
 
 def check_setting(family: str, key: str, value: Any, default: Any) -> None:
-    """Refuse a setting that is no number where one is needed, or no whole number above 0 where things are counted."""
+    """Refuse a setting that must be a number, or a positive whole number for counts, and is not."""
     if isinstance(default, str):
         return
     if value is None and default is None:
@@ -244,7 +246,7 @@ def check_setting(family: str, key: str, value: Any, default: Any) -> None:
 
 
 def same_kind(configs: Sequence[PerturbationConfig]) -> dict[str, list[int]]:
-    """Places of configurations by kind: those of one kind go through in one batch."""
+    """Return positions of configurations by kind: those of one kind are processed in one batch."""
     groups: dict[str, list[int]] = {}
     for at, config in enumerate(configs):
         groups.setdefault(config.kind, []).append(at)
@@ -252,7 +254,7 @@ def same_kind(configs: Sequence[PerturbationConfig]) -> dict[str, list[int]]:
 
 
 # ----------------------------------------------------------------------
-# What came of one perturbation of one record: the documented fields, and a few that they cannot be read without.
+# The result of one perturbation of one record: the documented fields, and a few that are needed to interpret them.
 
 Floats = NDArray[np.float64]
 
@@ -261,8 +263,9 @@ Floats = NDArray[np.float64]
 class AttackResult:
     """One attempt on one record.
 
-    The first eighteen fields are the document's. `threshold` is what the bits were decided at; `classes` name the columns of
-    the vectors; `notes` say what was done on the way; `budget` is the norm (`budget_norm`) that was allowed.
+    The first eighteen fields are those of the ECG attack evaluation document. `threshold` is the threshold of the bits;
+    `classes` names the columns of the vectors; `notes` says what was done on the way; `budget` is the allowed norm
+    (`budget_norm`).
     """
 
     record_id: Any
@@ -293,12 +296,12 @@ class AttackResult:
 
     @property
     def target_index(self) -> int | None:
-        """The column of the class that was aimed at."""
+        """The column of the target class."""
         return self.classes.index(self.target_class) if self.target_class in self.classes else None
 
     @property
     def is_eligible(self) -> bool | None:
-        """Whether the bit aimed at could change: off before a force, on before a suppression; None without an aim."""
+        """Whether the target bit could change: off before a force, on before a suppression; None without a target."""
         at = self.target_index
         if at is None:
             return None
@@ -306,7 +309,8 @@ class AttackResult:
 
 
 def smoothness(delta: ArrayLike, fs: float | None = None) -> float:
-    """The mean squared first difference along time (axis 0), over all leads; with `fs`, of the change per second.
+    """Return the mean squared first difference along time (axis 0), over all leads; with `fs`, of the change per
+    second.
 
     >>> smoothness([[0.0], [1.0], [3.0]]), smoothness([[0.0], [1.0], [3.0]], fs=10.0)
     (2.5, 250.0)
@@ -316,7 +320,8 @@ def smoothness(delta: ArrayLike, fs: float | None = None) -> float:
 
 
 def snr_db(x: ArrayLike, delta: ArrayLike) -> float:
-    """The power of the signal (without its mean a lead) over that of the change, in decibels; infinite without a change.
+    """Return the power of the signal (each lead without its mean) over that of the change, in dB; infinite without a
+    change.
 
     >>> round(snr_db(np.array([[1.0], [-1.0]]), np.array([[0.1], [0.1]])), 6)
     20.0
@@ -327,13 +332,13 @@ def snr_db(x: ArrayLike, delta: ArrayLike) -> float:
 
 
 def norms(delta: ArrayLike) -> tuple[float, float]:
-    """The L2 and the L∞ norm of a change, over the whole array, in float64."""
+    """Return the L2 and the L∞ norm of a change, over the whole array, in float64."""
     change = np.asarray(delta, dtype=np.float64).ravel()
     return float(np.linalg.norm(change)), float(np.abs(change).max(initial=0.0))
 
 
 def powers(x: Floats) -> Floats:
-    """The power of each record (record × sample × lead) without the mean of its leads."""
+    """Return the power of each record (record × sample × lead) without the mean of its leads."""
     found = np.zeros(len(x))
     for i, record in enumerate(x):
         middle = record.mean(axis=0)
@@ -342,9 +347,10 @@ def powers(x: Floats) -> Floats:
 
 
 def describe(x: Floats, changed: Floats, power: Floats | None = None) -> dict[str, Floats]:
-    """Both norms, the signal-to-noise ratio and the smoothness of each change (record × sample × lead), in float64.
+    """Return both norms, the signal-to-noise ratio and the smoothness of each change (record × sample × lead), in
+    float64.
 
-    `power`: the records' own, where somebody has it already.
+    `power`: that of the records, if already computed.
     """
     table, own = np.zeros((4, len(x))), powers(x) if power is None else power
     for i, (before, after) in enumerate(zip(x, changed, strict=True)):  # one at a time: a record stays in the cache
@@ -357,7 +363,7 @@ def describe(x: Floats, changed: Floats, power: Floats | None = None) -> dict[st
 
 
 def _squares(values: Floats) -> float:
-    """The sum of squares, without BLAS: its threads cost more than a record's few thousand products."""
+    """Return the sum of squares, without BLAS: its threads cost more than a record's few thousand products."""
     flat = values.reshape(-1)
     return float(np.einsum("i,i->", flat, flat))
 

@@ -1,6 +1,6 @@
-"""Perturbations of ECGs that need no model: noises, morphology, leads. All in batches, all drawn record by record.
+"""Perturbations of ECGs that need no model: noises, morphology, leads. All in batches, drawn record by record.
 
-Each gives the change of the signal; strength scales it from nothing to what the settings say. The level of a noise is
+Each returns the change of the signal; strength scales it from nothing to what the settings say. The level of a noise is
 relative to each lead's own standard deviation. Signals are record × sample × lead, in millivolts.
 """
 
@@ -17,14 +17,14 @@ from hitmiss.attack.family import LEADS, Floats, Ints, Records, batched, need_tw
 from hitmiss.core.errors import UnknownName, UsageError
 
 DOCUMENTED: Final = ("baseline_wander", "band_noise", "morph_amp", "morph_time", "smooth_adv")
-"""The families of the document."""
+"""The families of the ECG attack evaluation document."""
 REACH: Final = 9.0
-"""Deviations beyond which a Gaussian bump is nothing, in float64."""
+"""Deviations beyond which a Gaussian bump is zero in float64."""
 
 
 @batched()
 def baseline_wander(r: Records, *, alpha: float = 0.1, low: float = 0.05, high: float = 0.5) -> Floats:
-    """A slow sine a lead, `low` to `high` Hz, its amplitude strength × `alpha` × the lead's deviation."""
+    """A slow sine per lead, `low` to `high` Hz, its amplitude strength × `alpha` × the lead's deviation."""
     _check_band(low, high, r.fs)
     n_leads = r.shape[1]
     drawn = r.draw(lambda rng: np.stack([rng.uniform(low, high, n_leads), rng.uniform(0, 2 * np.pi, n_leads)]))
@@ -76,7 +76,7 @@ def electrode_motion(r: Records, *, level: float = 0.5, events: int = 2, decay: 
 
 
 def _motion(rng: Generator, seconds: float, n_leads: int, events: int) -> Floats:
-    """When each event happens (first row), and how far and which way it pushes each lead."""
+    """Return when each event happens (first row), and how far and in which direction it moves each lead."""
     times = rng.uniform(0.0, 0.9 * seconds, events)
     touched = rng.random((n_leads, events)) < 0.5
     touched[int(rng.integers(n_leads))] = True
@@ -105,7 +105,7 @@ def lead_swap(r: Records, *, kind: str = "la_ra") -> Floats:
 
 
 def _swap(kind: str) -> Floats:
-    """The matrix from the leads as they should be to the leads with two electrodes exchanged."""
+    """Return the matrix from the correct leads to the leads with two electrodes exchanged."""
     new = {
         "la_ra": {"I": (-1, "I"), "II": (1, "III"), "III": (1, "II"), "aVR": (1, "aVL"), "aVL": (1, "aVR")},
         "la_ll": {"I": (1, "II"), "II": (1, "I"), "III": (-1, "III"), "aVL": (1, "aVF"), "aVF": (1, "aVL")},
@@ -152,14 +152,14 @@ def morph_time(r: Records, *, epsilon_max: float = 0.1, pre_ms: float = 60.0, po
 
 
 def _laid(beats: Ints, around: Ints, values: Floats, samples: int) -> Floats:
-    """What each beat (a row of values) does to the samples around it, added up along the record."""
+    """Add up the effect of each beat (a row of values) on the samples around it, along the record."""
     at = beats[:, None] + around
     inside = (at >= 0) & (at < samples)
     return np.asarray(np.bincount(at[inside], values[inside], samples), dtype=np.float64)
 
 
 def _read(x: Floats, place: Floats) -> Floats:
-    """A record read between its samples, by straight lines."""
+    """Interpolate a record linearly between its samples."""
     last = len(x) - 1
     kept = np.clip(place, 0, last)
     low = np.minimum(kept.astype(np.intp), max(last - 1, 0))
@@ -168,7 +168,7 @@ def _read(x: Floats, place: Floats) -> Floats:
 
 
 def _beats(r: Records) -> list[Ints]:
-    """The R peaks of each record that lie inside its window."""
+    """Return the R peaks of each record that lie inside its window."""
     assert r.peaks is not None
     return [beats[window[beats, 0] > 0] for beats, window in zip(r.peaks, r.window, strict=True)]
 
@@ -178,10 +178,11 @@ def _seconds(r: Records) -> Floats:
 
 
 def _sines(r: Records, hertz: Floats, phase: Floats) -> Floats:
-    """A sine a lead: record × sample × lead, from a frequency and a phase each (record × 1 × lead).
+    """Return one sine per lead: record × sample × lead, from a frequency and a phase each (record × 1 × lead).
 
-    Sines of a few coarse and a few fine places, joined by sin(a + b) = sin a cos b + cos a sin b: a product is many times quicker
-    than a sine.
+    Sines at a few coarse and a few fine positions are combined by sin(a + b) = sin a cos b + cos a sin b: a product is
+    many
+    times faster than a sine.
     """
     samples, n_leads = r.shape
     size = max(math.isqrt(samples), 1)
@@ -194,21 +195,22 @@ def _sines(r: Records, hertz: Floats, phase: Floats) -> Floats:
 
 
 def _noise(r: Records, low: float, high: float, level: Floats) -> Floats:
-    """Gaussian noise between two frequencies, with a given deviation in each lead (record × 1 × lead).
+    """Return Gaussian noise between two frequencies, with a given deviation in each lead (record × 1 × lead).
 
-    Its Fourier coefficients are drawn (independent normal numbers, as those of white noise are), and only those in the band: the
-    length of each and its direction, which is quicker than both its parts. What their squares add up to is the variance
-    (Parseval), so nothing is transformed forwards and nothing measured afterwards.
+    Only the Fourier coefficients in the band are drawn (independent normal numbers, as for white noise), each by its
+    length and
+    direction, which is faster than by its two parts. The sum of their squares is the variance (Parseval), so no forward
+    transform and no measurement afterwards are needed.
     """
     from scipy.fft import irfft
 
     _check_band(low, high, r.fs)
     samples, n_leads = r.shape
     hertz = np.fft.rfftfreq(samples, 1.0 / r.fs)
-    band = np.flatnonzero((hertz >= low) & (hertz <= high) & (hertz > 0))  # a mean is no noise
+    band = np.flatnonzero((hertz >= low) & (hertz <= high) & (hertz > 0))  # a mean is not noise
     if not len(band):
         raise UsageError(f"a record of {samples} samples has no frequency from {low:g} to {high:g} Hz")
-    has_middle = 2 * int(band[-1]) == samples  # half the rate: a real coefficient, of twice the variance
+    has_middle = 2 * int(band[-1]) == samples  # half the rate: a real coefficient, with twice the variance
     spectrum = np.zeros((len(r.x), len(hertz), n_leads), dtype=np.complex128)
     inside = spectrum[:, band[0] : band[-1] + 1]
     _drawn(r.rngs, inside)
@@ -222,7 +224,7 @@ def _noise(r: Records, low: float, high: float, level: Floats) -> Floats:
 
 
 def _drawn(rngs: Sequence[Generator], out: Any) -> None:
-    """Complex numbers whose parts are independent normal numbers: √(2E) along a random direction, E exponential."""
+    """Draw complex numbers with independent normal parts: √(2E) in a random direction, E exponential."""
     length, angle = (np.empty(out.shape, dtype=np.float32) for _ in range(2))
     for i, rng in enumerate(rngs):
         rng.standard_exponential(dtype=np.float32, out=length[i])
@@ -234,7 +236,7 @@ def _drawn(rngs: Sequence[Generator], out: Any) -> None:
 
 
 def _unit(wave: Floats, level: Floats) -> Floats:
-    """Each lead with a given deviation; what is flat stays flat."""
+    """Scale each lead to a given deviation; a flat lead stays flat."""
     deviation = wave.std(axis=1, keepdims=True)
     return np.asarray(wave * np.divide(level, deviation, out=np.zeros_like(deviation), where=deviation > 1e-12))
 

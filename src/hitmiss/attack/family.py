@@ -17,16 +17,16 @@ from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.registry import Setting, Spec, parse
 
 # ----------------------------------------------------------------------
-# Where in a record a perturbation acts: Hann windows, and windows where the model looks.
+# Where in a record a perturbation acts: Hann windows, and windows where the model is sensitive.
 #
-# A window is the whole Hann taper of `window_seconds` around `center_time`, cut off (never squeezed) at the record's ends;
-# no window means the whole record, all ones.
+# A window is the whole Hann taper of `window_seconds` around `center_time`, cut off (never compressed) at the record's
+# ends; no window means the whole record, all ones.
 
 Floats = NDArray[np.float64]
 
 
 def hann_window(n: int, fs: float, center_time: float = 0.0, window_seconds: float | None = None) -> Floats:
-    """Weights in 0..1, one a sample.
+    """Return weights in 0..1, one per sample.
 
     >>> hann_window(5, 1.0, 2.0, 4.0).round(4).tolist()
     [0.0, 0.5, 1.0, 0.5, 0.0]
@@ -37,7 +37,7 @@ def hann_window(n: int, fs: float, center_time: float = 0.0, window_seconds: flo
     """
     if window_seconds is None:
         return np.ones(n)
-    if not window_seconds > 0:  # NaN is not
+    if not window_seconds > 0:  # also refuses NaN
         raise UsageError(f"a window is longer than 0 seconds; found {window_seconds}")
     if not 0.0 <= center_time <= n / fs:
         raise UsageError(f"the centre of the window lies at {center_time} s; the record runs from 0 to {n / fs:g} s")
@@ -48,14 +48,14 @@ def hann_window(n: int, fs: float, center_time: float = 0.0, window_seconds: flo
 
 
 def hann_windows(n: int, fs: float, centers: ArrayLike, seconds: Sequence[float | None]) -> Floats:
-    """One window a record: record × sample."""
+    """Return one window per record: record × sample."""
     times = np.broadcast_to(np.asarray(centers, dtype=np.float64), len(seconds))
     made = {key: hann_window(n, fs, *key) for key in set(zip(times.tolist(), seconds, strict=True))}
     return np.stack([made[key] for key in zip(times.tolist(), seconds, strict=True)])
 
 
 def center_times(n: int, fs: float, window_seconds: float, overlap: float = 0.5) -> Floats:
-    """Centres of windows that cover a record from its first whole window to its last.
+    """Return centres of windows that cover a record from its first whole window to its last.
 
     >>> center_times(1000, 100.0, 2.0).tolist()
     [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]
@@ -73,9 +73,10 @@ def center_times(n: int, fs: float, window_seconds: float, overlap: float = 0.5)
 def salient_centers(
     saliency: ArrayLike, fs: float, window_seconds: float = 2.0, count: int = 3, overlap: float = 0.25
 ) -> list[Floats]:
-    """For each record the centres of the windows with most saliency, best first, overlapping by at most `overlap`.
+    """Return for each record the centres of the windows with most saliency, best first, overlapping by at most
+    `overlap`.
 
-    `saliency` is record × sample (see `gradient.saliency`). A window's saliency is the sum under its Hann taper.
+    `saliency` is record × sample (see `methods.saliency`). A window's saliency is the sum under its Hann taper.
 
     >>> salient_centers(np.eye(400)[[200]], 100.0, 1.0, count=1)[0].tolist()
     [2.0]
@@ -89,7 +90,7 @@ def salient_centers(
 
 
 def _apart(centers: Floats, score: Floats, distance: float, count: int) -> Floats:
-    """The best centres that keep a distance from each other."""
+    """Return the best centres that keep a distance from each other."""
     chosen: list[float] = []
     for at in np.argsort(-score, kind="stable"):
         if all(abs(centers[at] - c) >= distance - 1e-9 for c in chosen):
@@ -100,7 +101,7 @@ def _apart(centers: Floats, score: Floats, distance: float, count: int) -> Float
 
 
 def moving_mean(values: Any, size: int = 11) -> Floats:
-    """The mean over `size` neighbours along the last axis; fewer at the ends.
+    """Return the mean over `size` neighbours along the last axis; fewer at the ends.
 
     >>> moving_mean([0.0, 3.0, 0.0], 3).tolist()
     [1.5, 1.0, 1.5]
@@ -115,16 +116,16 @@ def moving_mean(values: Any, size: int = 11) -> Floats:
 # ----------------------------------------------------------------------
 # The twelve leads of an ECG: eight are independent, the other four follow from them.
 #
-# III = II − I, aVR = −(I + II)/2, aVL = I − II/2, aVF = II − I/2. An attack that moves twelve leads freely makes a signal
-# that no body can send; `consistent` keeps what it did to the eight and derives the rest.
+# III = II − I, aVR = −(I + II)/2, aVL = I − II/2, aVF = II − I/2. An attack that changes twelve leads independently
+# makes a physically impossible signal; `consistent` keeps the changes of the eight and derives the rest.
 
 LEADS: Final = ("I", "II", "III", "aVR", "aVL", "aVF", "V1", "V2", "V3", "V4", "V5", "V6")
 INDEPENDENT: Final = (0, 1, 6, 7, 8, 9, 10, 11)
-"""Places of I, II and V1 to V6."""
+"""Positions of I, II and V1 to V6."""
 
 
 def expansion() -> Floats:
-    """The matrix (12 × 8) from the independent leads to all."""
+    """Return the matrix (12 × 8) from the independent leads to all."""
     matrix = np.zeros((12, 8))
     matrix[INDEPENDENT, range(8)] = 1.0
     matrix[2, :2] = (-1.0, 1.0)
@@ -135,13 +136,13 @@ def expansion() -> Floats:
 
 
 def need_twelve(n_leads: int) -> None:
-    """Refuse anything but the twelve standard leads where their equations are asked for."""
+    """Refuse anything but the twelve standard leads if their equations are needed."""
     if n_leads != 12:
         raise UsageError(f"the lead equations hold for the 12 standard leads ({', '.join(LEADS)}); found {n_leads}")
 
 
 def consistent(delta: Any) -> Floats:
-    """A change (…, sample, lead) with the four dependent leads derived from the eight others.
+    """Return a change (…, sample, lead) with the four dependent leads derived from the eight others.
 
     >>> consistent(np.eye(12)[None, :2]).shape
     (1, 2, 12)
@@ -154,21 +155,21 @@ def consistent(delta: Any) -> Floats:
 
 
 def violation(x: Any) -> float:
-    """By how much (in the unit of x) a signal breaks the lead equations, at worst."""
+    """Return the largest violation (in the unit of x) of the lead equations in a signal."""
     signal = np.asarray(x, dtype=np.float64)
     return float(np.abs(signal - consistent(signal)).max(initial=0.0))
 
 
 # ----------------------------------------------------------------------
-# R peaks of an ECG: band-pass, squared slope, smoothing, peaks. Enough to find beats, no delineation.
+# R peaks of an ECG: band-pass, squared slope, smoothing, peaks. Enough to find beats, without delineation.
 #
-# Against NeuroKit2 on 40 PTB-XL records it agrees on all but a few beats in a hundred; give `r_peaks` of your own wherever
-# you have better ones.
+# On 40 PTB-XL records it agrees with NeuroKit2 on all but a few percent of the beats; pass your own `r_peaks` if you
+# have better ones.
 
 Ints = NDArray[np.int64]
 BAND: Final = (5.0, 18.0)
 REFRACTORY: Final = 0.25
-"""Seconds: two beats are never nearer."""
+"""Minimum seconds between two beats."""
 REACH: Final = 0.08
 """Seconds around a burst of slope in which its R peak lies."""
 SHORTEST: Final = 1.0
@@ -177,9 +178,9 @@ FEW: Final = 8
 
 
 def detect_r_peaks(x: Any, fs: float, *, lead: int | None = None) -> Ints:
-    """Sample numbers of the R peaks of one record (sample × lead, or one lead).
+    """Return the sample numbers of the R peaks of one record (sample × lead, or one lead).
 
-    `lead`: look at this lead only; None looks at the energy of all leads together.
+    `lead`: use only this lead; None uses the energy of all leads together.
 
     >>> t = np.arange(1000) / 100.0
     >>> beats = sum(np.exp(-0.5 * ((t - c) / 0.015) ** 2) for c in (1.0, 2.0, 3.1, 4.0))
@@ -192,7 +193,7 @@ def detect_r_peaks(x: Any, fs: float, *, lead: int | None = None) -> Ints:
 
 
 def _peaks(filtered: Floats, fs: float) -> Ints:
-    """The R peaks of one record, band-passed."""
+    """Return the R peaks of one band-passed record."""
     from scipy.signal import find_peaks
 
     slope = np.gradient(filtered, axis=0) ** 2
@@ -205,14 +206,14 @@ def _peaks(filtered: Floats, fs: float) -> Ints:
 
 
 def detect_all(x: Any, fs: float) -> list[Ints]:
-    """The R peaks of every record (record × sample × lead)."""
+    """Return the R peaks of every record (record × sample × lead)."""
     signals = np.asarray(x, dtype=np.float64)
     parts = [_band_passed(signals[i : i + FEW], fs) for i in range(0, len(signals), FEW)]
     return [_peaks(record, fs) for part in parts for record in part]
 
 
 def _band_passed(signals: Floats, fs: float) -> Floats:
-    """Records (record × sample × lead) between the two frequencies that hold most of a beat's slope."""
+    """Band-pass records (record × sample × lead) to the frequencies that hold most of a beat's slope."""
     from scipy.signal import sosfiltfilt
 
     if signals.shape[1] < SHORTEST * fs:
@@ -232,14 +233,14 @@ def _smoothed(values: Floats, size: int) -> Floats:
 
 
 def _beat_height(energy: Floats, fs: float) -> float:
-    """How high the energy of a usual beat is: the median of the highest points of stretches of 1.5 s that hold any."""
+    """Return the energy of a typical beat: the median of the maxima of non-empty 1.5 s segments."""
     size = max(round(1.5 * fs), 1)
     tops = [energy[i : i + size].max() for i in range(0, max(len(energy) - size // 2, 1), size)]
     return float(np.median([top for top in tops if top > 0.05 * max(tops)]))
 
 
 def _refined(places: Ints, size: Floats, reach: int) -> Ints:
-    """Each place moved to where the filtered signal is largest nearby."""
+    """Move each position to the nearby maximum of the filtered signal."""
     moved = []
     for at in places:
         low = max(at - reach, 0)
@@ -256,8 +257,9 @@ def _refined(places: Ints, size: Floats, reach: int) -> Ints:
 #         t = np.arange(x.shape[-1]) / sample_rate
 #         return x + strength * level * np.sin(2 * np.pi * hertz * t)
 #
-# Strength runs from 0 to 1: 0 gives back the input exactly, 1 is what the settings say. A perturbation has a text form like
-# a metric: `noise(snr=15)`, `noise(snr=15, strength=0.5)`. All that it draws comes from the generator that it is given.
+# Strength runs from 0 to 1: 0 returns the input exactly, 1 is what the settings say. A perturbation has a text form
+# like a metric: `noise(snr=15)`, `noise(snr=15, strength=0.5)`. All random draws come from the generator that it is
+# given.
 
 Array = NDArray[Any]
 F = TypeVar("F", bound=Callable[..., Array])
@@ -273,7 +275,7 @@ class Attack:
 
     @property
     def medium(self) -> str:
-        """What it changes: audio, text, image or ecg; "any" for a plug-in's, which may know better."""
+        """What it changes: audio, text, image or ecg; "any" for a plug-in's, whose medium is unknown."""
         package, _, name = self.function.__module__.rpartition(".")
         return name if package == "hitmiss.attack" else "any"
 
@@ -283,7 +285,7 @@ class Attack:
         return (inspect.getdoc(self.function) or self.name).splitlines()[0]
 
     def apply(self, x: Array, strength: float, rng: np.random.Generator, **settings: Any) -> Array:
-        """The perturbed array: a copy of `x` at strength 0; NaN and infinities in the outcome are refused."""
+        """Return the perturbed array: a copy of `x` at strength 0; NaN and infinities in the result are refused."""
         check_strength(self.name, strength)
         for key in settings:
             if key not in self.defaults:
@@ -305,7 +307,7 @@ class Perturbation:
     settings: Mapping[str, Setting] = field(default_factory=dict, hash=False)
 
     def __call__(self, x: Array, rng: np.random.Generator, **more: Any) -> Array:
-        """The perturbed array; `more` are settings that only the caller knows, as the sample rate."""
+        """Return the perturbed array; `more` are settings that only the caller knows, such as the sample rate."""
         known = {key: value for key, value in more.items() if key in self.attack.defaults}
         return self.attack.apply(x, self.strength, rng, **{**known, **self.settings})
 
@@ -335,17 +337,17 @@ def attack(function: F) -> F:
 
 
 def forget(name: str) -> None:
-    """Take an attack out of the registry (plug-in authors' tests)."""
+    """Remove an attack from the registry (for tests of plug-ins)."""
     registry.forget(name, "attack")
 
 
 def all_attacks() -> dict[str, Attack]:
-    """Every known attack by name."""
+    """Return every known attack by name."""
     return registry.all_of("attack")
 
 
 def find_attack(name: str) -> Attack:
-    """The attack of that name, whatever its case, or UnknownName with the nearest."""
+    """Return the attack of that name, ignoring case, or raise UnknownName with the nearest name."""
     known = all_attacks()
     if name.lower() not in known:
         raise UnknownName("attack", name, known)
@@ -353,7 +355,7 @@ def find_attack(name: str) -> Attack:
 
 
 def perturbation(text: str | Spec | Perturbation) -> Perturbation:
-    """A perturbation from its text: a name with settings, `strength` among them.
+    """Return a perturbation from its text: a name with settings, including `strength`.
 
     >>> str(perturbation("gain(db=-6, strength=0.5)"))
     'gain(db=-6, strength=0.5)'
@@ -381,10 +383,11 @@ def check_strength(name: str, strength: float) -> None:
 
 
 # ----------------------------------------------------------------------
-# Records in batches: what a batched family of perturbations is given, and how one is registered.
+# Records in batches: the input of a batched family of perturbations, and how to register one.
 #
-# A family is written once, for a batch (record × sample × lead); each record brings its own strength, window and generator,
-# so a record comes out the same in any company. Registered, it is also an attack of `family`: one record, one generator.
+# A family is written once, for a batch (record × sample × lead); each record has its own strength, window and
+# generator, so its result does not depend on the other records. Once registered, it is also an `Attack`: one record,
+# one generator.
 
 PLACE: Final[Mapping[str, Any]] = {
     "fs": 100.0,
@@ -393,16 +396,16 @@ PLACE: Final[Mapping[str, Any]] = {
     "r_peaks": None,
     "lead_consistent": False,
 }
-"""Settings that every family takes: the sample rate, the window, R peaks, and whether the lead equations must hold."""
+"""Settings of every family: the sample rate, the window, R peaks, and whether the lead equations must hold."""
 
 
 MOST_LEADS: Final = 64
-"""More leads than this, and more than samples: somebody has turned the array round."""
+"""More leads than this, and more leads than samples, mean that the array is transposed."""
 
 
 @dataclass(frozen=True, eq=False)
 class Records:
-    """A batch: signals, and for each record its strength, generator, window and (where known) R peaks."""
+    """A batch: signals, and for each record its strength, generator, window and (if known) R peaks."""
 
     x: Floats
     strength: Floats
@@ -411,13 +414,13 @@ class Records:
     fs: float
     peaks: Sequence[Ints] | None = None
     spread: Floats | None = None
-    """The deviations of the leads (record × 1 × lead), where somebody has them already."""
+    """The deviations of the leads (record × 1 × lead), if already computed."""
     is_whole: bool = False
-    """Whether every window is the whole record, so that nothing need be multiplied by it."""
+    """Whether every window is the whole record, so that no multiplication is needed."""
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Samples and leads."""
+        """The numbers of samples and leads."""
         return self.x.shape[1], self.x.shape[2]
 
     @property
@@ -426,16 +429,16 @@ class Records:
         return deviations(self.x) if self.spread is None else self.spread
 
     def windowed(self, delta: Floats) -> Floats:
-        """A change under the window of each record."""
+        """Return a change multiplied by the window of each record."""
         return delta if self.is_whole else np.asarray(delta * self.window)
 
     def draw(self, function: Callable[[Generator], Any]) -> Floats:
-        """One draw a record, each from its own generator, stacked."""
+        """Return one draw per record, each from its own generator, stacked."""
         return np.stack([np.asarray(function(rng), dtype=np.float64) for rng in self.rngs])
 
 
 def deviations(x: Floats) -> Floats:
-    """The standard deviation of each lead: record × 1 × lead."""
+    """Return the standard deviation of each lead: record × 1 × lead."""
     found = np.empty((len(x), 1, x.shape[2]))
     for own, record in zip(found, x, strict=True):  # one at a time: a record stays in the cache
         away = record - record.mean(axis=0)
@@ -444,13 +447,13 @@ def deviations(x: Floats) -> Floats:
 
 
 def is_finite(x: Floats) -> bool:
-    """Whether there is nothing but numbers: told by the sum, which is quick; where that is too large, one by one."""
+    """Return whether all values are finite: checked by the sum, which is fast; if that overflows, one by one."""
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(x.sum()) or np.isfinite(x).all())
 
 
 def pick(x: Floats, rows: Sequence[int]) -> Floats:
-    """Some records by place: a view where they follow each other, which spares a copy; not to be written to."""
+    """Return some records by position: a view if they are consecutive, which saves a copy; do not write to it."""
     first = rows[0] if len(rows) else 0
     in_order = len(rows) > 0 and list(rows) == list(range(first, first + len(rows)))
     return x[first : first + len(rows)] if in_order else x[list(rows)]
@@ -469,7 +472,7 @@ class Batched:
     needs_peaks: bool = False
 
     def apply(self, records: Records, *, lead_consistent: bool = False, **settings: Any) -> Floats:
-        """The changed signals; a record of strength 0 is what it was, to the last bit."""
+        """Return the changed signals; a record of strength 0 is unchanged to the last bit."""
         for key in settings:
             if key not in self.defaults:
                 raise UnknownName(f"setting of {self.name}", key, self.defaults)
@@ -487,13 +490,13 @@ _batched: dict[str, Batched] = {}
 
 
 def batched_families() -> dict[str, Batched]:
-    """Every family that changes records without asking a model, those of plug-ins among them."""
+    """Return every family that changes records without a model, including those of plug-ins."""
     plain = {name: entry for name, entry in all_attacks().items() if name not in _batched and entry.medium == "any"}
     return {**_batched, **{name: _record_by_record(entry) for name, entry in plain.items()}}
 
 
 def _record_by_record(entry: Attack) -> Batched:
-    """A plug-in's attack of single signals as a batched family: it is given lead × sample, so that time comes last."""
+    """Turn a plug-in's attack on single signals into a batched family: it is given lead × sample, time last."""
 
     def change(records: Records, **settings: Any) -> Floats:
         rate = {name: records.fs for name in ("sample_rate", "fs") if name in entry.defaults}
@@ -521,7 +524,7 @@ def batched(*, needs_peaks: bool = False) -> Callable[[Change], Change]:
 
 
 def _single(entry: Batched) -> Callable[..., Array]:
-    """A batched family as an attack of one record (sample × lead)."""
+    """Turn a batched family into an attack on one record (sample × lead)."""
 
     def single(x: Array, strength: float, rng: Generator, **given: Any) -> Array:
         place = {**PLACE, **{k: v for k, v in given.items() if k in PLACE}}
@@ -552,7 +555,7 @@ def make_records(
     peaks: Sequence[Any] | None = None,
     spread: Floats | None = None,
 ) -> Records:
-    """A batch from signals (record × sample × lead); strengths, windows and centres may be one a record."""
+    """Make a batch from signals (record × sample × lead); strengths, windows and centres may be given per record."""
     signals = check_signals(x)
     n, samples = signals.shape[:2]
     strengths = np.broadcast_to(np.asarray(strength, dtype=np.float64), n)
@@ -566,7 +569,10 @@ def make_records(
 
 
 def check_signals(x: Any, finite: bool = True) -> Floats:
-    """Signals as record × sample × lead in float64; other shapes, and with `finite` NaN and infinite values, are refused."""
+    """Return signals as record × sample × lead in float64.
+
+    Other shapes, and with `finite` also NaN and infinite values, are refused.
+    """
     signals = as_numbers(x)
     if signals.ndim != 3:
         raise DataError(f"signals are record × sample × lead; found the shape {signals.shape}")
@@ -585,7 +591,7 @@ def check_signals(x: Any, finite: bool = True) -> Floats:
 
 
 def as_numbers(x: Any) -> Floats:
-    """An array in float64; texts and complex numbers are refused."""
+    """Return an array in float64; texts and complex numbers are refused."""
     array = np.asarray(x)
     if array.dtype.kind not in "fiubO":
         raise DataError(f"signals are numbers; found {array.dtype}")

@@ -1,6 +1,6 @@
 """Perturbations of images, behind the same interface: height × width or height × width × channel.
 
-Whole numbers run from 0 to 255, fractions from 0 to 1; what comes out has the kind of what went in.
+Integers run from 0 to 255, fractions from 0 to 1; the result has the type of the input.
 """
 
 # ruff: noqa: ARG001  (every attack is given a generator; most of these draw nothing)
@@ -19,7 +19,7 @@ from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
 SUITE: Final = (
     "jpeg(quality=50)", "jpeg(quality=20)", "blur(sigma=1)", "blur(sigma=2)", "pixel_noise(deviation=0.05)", "contrast(factor=0.5)",
 )  # fmt: skip
-"""The manipulations of a drift table of pictures unless others are named."""
+"""The default manipulations of a drift table of pictures."""
 
 
 @attack
@@ -33,7 +33,7 @@ def blur(x: Array, strength: float, rng: Generator, *, sigma: float = 2.0) -> Ar
 
 @attack
 def pixel_noise(x: Array, strength: float, rng: Generator, *, deviation: float = 0.1) -> Array:
-    """Gaussian noise a pixel and channel; at strength 1 its deviation is `deviation` of the range."""
+    """Gaussian noise per pixel and channel; at strength 1 its deviation is `deviation` of the range."""
     return _like(x, _unit(x) + strength * deviation * rng.standard_normal(x.shape))
 
 
@@ -66,13 +66,13 @@ def jpeg(x: Array, strength: float, rng: Generator, *, quality: int = 10) -> Arr
 
 
 def _unit(x: Array) -> Array:
-    """The image from 0 to 1, in float64."""
+    """Return the image from 0 to 1, in float64."""
     if x.ndim not in (2, 3):
         raise DataError(f"an image is height × width, with or without channels; found the shape {x.shape}")
     return x / 255.0 if x.dtype.kind in "iu" else x.astype(np.float64)
 
 
 def _like(x: Array, values: Array) -> Array:
-    """Values from 0 to 1 in the kind of the image that went in."""
+    """Convert values from 0 to 1 to the type of the input image."""
     kept = np.clip(values, 0.0, 1.0)
     return np.round(kept * 255.0) if x.dtype.kind in "iu" else kept

@@ -1,4 +1,4 @@
-"""Attacks on models: along the gradient, and by asking only for answers."""
+"""Attacks on models: with the gradient, and by queries only."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.detect.detector import need
 
 # ----------------------------------------------------------------------
-# The ways in which gradient attacks step: `fgsm`, `pgd`, `pgd_l2`, `apgd`, `apgd_l2`, `sap` (Han et al. 2020) and `smooth_adv`.
+# The step rules of gradient attacks: `fgsm`, `pgd`, `pgd_l2`, `apgd`, `apgd_l2`, `sap` (Han et al. 2020) and
+# `smooth_adv`.
 
 Floats = NDArray[np.float64]
 SAP_SIZES: Final = (5, 7, 11, 15, 19)
@@ -29,7 +30,7 @@ SAP_RATE: Final = 300.0
 
 @dataclass(frozen=True)
 class Method:
-    """How a gradient attack steps. `eps_max` is the budget at strength 1, in mV (L∞) or the L2 norm of the change."""
+    """The step rule of a gradient attack. `eps_max` is the budget at strength 1: in mV (L∞) or an L2 norm."""
 
     norm: Literal["linf", "l2"] = "linf"
     eps_max: float = 0.05
@@ -38,17 +39,17 @@ class Method:
     """The size of a step as a share of the budget; None: 2.5 / steps, and the whole budget for one step."""
     smooth: bool = False
     adam: float | None = None
-    """The rate of Adam, which steps instead of the plain gradient."""
+    """The rate of Adam, which is used instead of plain gradient steps."""
     lambda_smooth: float = 0.0
     lambda_energy: float = 0.0
     restarts: int = 1
-    """Attempts: the first from the record itself, the others from a random place within the budget; the best counts."""
+    """Attempts: the first from the record itself, the others from random points within the budget; the best counts."""
     adaptive: bool = False
-    """Whether steps have momentum and shorten where the loss stays (APGD, Croce & Hein 2020)."""
+    """Whether steps have momentum and shorten when the loss does not improve (APGD, Croce & Hein 2020)."""
 
     @property
     def share(self) -> float:
-        """A step as a share of the budget."""
+        """The size of a step as a share of the budget."""
         return self.step if self.step is not None else min(1.0, 2.5 / self.steps)
 
 
@@ -62,13 +63,13 @@ METHODS: Final[dict[str, Method]] = {
     "smooth_adv": Method(norm="l2", eps_max=0.5, steps=200, adam=0.01, lambda_smooth=10.0, lambda_energy=0.5),
 }
 FIXED: Final = ("norm", "smooth", "adaptive")
-"""What makes a gradient family what it is, and is no setting."""
+"""Fields that define a gradient family, and are not settings."""
 SETTINGS: Final = {"eps_global_max": "eps_max", "lr": "adam"}
-"""Names of the document, and ours."""
+"""Names in the ECG attack evaluation document, and ours."""
 
 
 def find_method(name: str, **settings: Any) -> Method:
-    """A method by the name of its family, with settings of the caller.
+    """Return a method by the name of its family, with the caller's settings.
 
     >>> find_method("smooth_adv", eps_global_max=0.8, steps=50).eps_max
     0.8
@@ -84,7 +85,7 @@ def find_method(name: str, **settings: Any) -> Method:
 
 
 def sap_kernel(fs: float) -> Floats:
-    """The mean of the 25 Gaussian kernels of Han et al., brought from 300 Hz to another rate; its sum is 1.
+    """Return the mean of the 25 Gaussian kernels of Han et al., converted from 300 Hz to another rate; its sum is 1.
 
     >>> round(float(sap_kernel(100.0).sum()), 12), len(sap_kernel(300.0))
     (1.0, 19)
@@ -100,10 +101,10 @@ def sap_kernel(fs: float) -> Floats:
 
 
 # ----------------------------------------------------------------------
-# When an attack has succeeded: a question of its own, apart from how the attack works.
+# When an attack has succeeded: this is defined separately from how the attack works.
 #
-# A criterion looks at the bits predicted for the clean and for the changed record (record × class) and at the class aimed at
-# (one a record, −1 where there is none), and says for each record whether that counts.
+# A criterion takes the bits predicted for the clean and the changed record (record × class) and the target class (one
+# per record, −1 if there is none), and returns for each record whether it counts as a success.
 
 Bits = NDArray[np.int8]
 Mask = NDArray[np.bool_]
@@ -112,13 +113,13 @@ Rule = Callable[[Bits, Bits, NDArray[np.int64]], Any]
 
 @dataclass(frozen=True)
 class Criterion:
-    """A named rule: (clean bits, changed bits, class aimed at) to one yes or no a record."""
+    """A named rule: (clean bits, changed bits, target class) to one yes or no per record."""
 
     name: str
     rule: Rule
 
     def __call__(self, clean: Any, changed: Any, target: Any = None) -> Mask:
-        """Which records count as successes."""
+        """Return which records count as successes."""
         before, after = (np.atleast_2d(np.asarray(bits)).astype(np.int8) for bits in (clean, changed))
         aimed = np.full(len(before), -1) if target is None else np.broadcast_to(np.asarray(target), len(before))
         found = np.asarray(self.rule(before, after, aimed.astype(np.int64)), dtype=bool)
@@ -146,7 +147,7 @@ CRITERIA: Final = {c.name: c for c in (any_bit, target_on, target_off)}
 
 
 def find_criterion(given: str | Criterion | Rule) -> Criterion:
-    """A criterion by name, or one of your own.
+    """Return a criterion by name, or wrap the caller's own.
 
     >>> find_criterion("any_bit")([[1, 0]], [[1, 1]]).tolist()
     [True]
@@ -164,34 +165,37 @@ def find_criterion(given: str | Criterion | Rule) -> Criterion:
 
 
 def for_mode(mode: str | None) -> Criterion:
-    """The criterion that a target mode asks for: force, suppress, or none."""
+    """Return the criterion of a target mode: force, suppress, or None."""
     return {None: any_bit, "force": target_on, "suppress": target_off}[mode]
 
 
 # ----------------------------------------------------------------------
-# Attacks along the gradient, in batches: `fgsm`, `pgd`, `apgd` (Croce & Hein 2020), `sap` (Han et al. 2020), `smooth_adv`.
+# Gradient attacks, in batches: `fgsm`, `pgd`, `apgd` (Croce & Hein 2020), `sap` (Han et al. 2020), `smooth_adv`.
 #
-# Every record has its own budget, window and aim; records that have flipped leave the batch (early stop). What is optimised
-# is a field z; the change of the signal is `shape(z)`: smoothed (sap), spread over the twelve leads (lead-consistent) and put
-# under the window. z is kept where the change is within budget; the final change is projected once more in float64, so
-# its norm keeps the budget to rounding.
+# Every record has its own budget, window and target; records that have flipped leave the batch (early stop). The
+# optimised variable is a field z; the change of the signal is `shape(z)`: smoothed (sap), expanded to the twelve leads
+# (lead-consistent) and multiplied by the window. z is kept where the change is within budget; the final change is
+# projected once more in float64, so its norm stays within the budget up to rounding.
 #
-# Records do not touch each other. A model in float32 rounds differently in batches of another size, though, so where a
-# gradient is nearly 0 its sign, and with it single samples of the change, may differ between batch sizes.
+# Records do not affect each other. However, a model in float32 rounds differently in batches of another size, so where
+# a gradient is nearly 0 its sign, and with it single samples of the change, may differ between batch sizes.
 
 Ints = NDArray[np.int64]
 ADAPTIVE_SHARE: Final = 0.75
-"""Of APGD: how much of a step is new and not momentum, and how many steps must help."""
+"""For APGD: the share of a step that is new rather than momentum, and the share of steps that must help."""
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What is asked, record by record.
+    """The attack problem, per record.
 
-    `reference`: the bits that the untargeted loss climbs away from. `target`: the class aimed at, −1 for none; `value`: what
-    its bit is to become. `whole`: descend towards `reference` with that one bit set (the document's form) instead of the
-    one bit alone. `succeeded` judges probabilities (rows of the batch, probabilities) for the early stop. `first`: the
-    gradients where the attack begins, where an earlier attempt with another budget has found them.
+    `reference`: the bits from which the untargeted loss moves away. `target`: the target class, −1 for none; `value`:
+    the
+    wanted value of its bit. `whole`: move towards `reference` with that one bit set (the form of the ECG attack
+    document)
+    instead of using only that bit. `succeeded` judges probabilities (rows of the batch, probabilities) for the early
+    stop.
+    `first`: the gradients at the start, if an earlier attempt with another budget has computed them.
     """
 
     x: Floats
@@ -211,7 +215,7 @@ class Problem:
     """Where each record begins (the field z); None: at the record itself."""
 
     def part(self, rows: Ints) -> Problem:
-        """Some of the records, by place."""
+        """Return some of the records, by position."""
         judge = self.succeeded
         shifted = None if judge is None else (lambda at, p: judge(rows[at], p))
         names = ["x", "reference", "target", "value", "budget", "window"]
@@ -221,18 +225,18 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """The change of each record, how many records went through the model, and whose gradient was nothing at first."""
+    """The change of each record, how many records went through the model, and which had a zero gradient at first."""
 
     delta: Floats
     n_forward: int
     zero_gradient: Mask
     first: NDArray[np.float32]
-    """The gradients where the attack began: record × sample × lead (the eight independent ones where leads are derived)."""
+    """The gradients at the start: record × sample × lead (the eight independent ones if leads are derived)."""
     steps: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
 
 def solve(model: Classifier, problem: Problem, method: Method, name: str = "pgd", batch: int = 32) -> Outcome:
-    """The changes that a method finds, `batch` records at a time."""
+    """Return the changes that a method finds, `batch` records at a time."""
     function = model.need_gradient(name)
     parts = [
         _Solver(function, model.device, problem.part(rows), method).run()
@@ -250,7 +254,7 @@ def solve(model: Classifier, problem: Problem, method: Method, name: str = "pgd"
 
 
 class _Adaptive(NamedTuple):
-    """Where each record is on its way under APGD; all have one row per record."""
+    """The state of each record under APGD; all fields have one row per record."""
 
     z: Any
     gradient: Any
@@ -261,13 +265,13 @@ class _Adaptive(NamedTuple):
     before: Any
     step: Any
     n_better: Any
-    """Steps since the last checkpoint after which the loss was lower."""
+    """Steps since the last checkpoint that lowered the loss."""
     checked_loss: Any
     """The lowest loss at the last checkpoint."""
     was_halved: Any
 
     def moved(self, torch: Any, z: Any, gradient: Any, loss: Any) -> _Adaptive:
-        """After a step."""
+        """Return the state after a step."""
         better = loss < self.best_loss
         wide = better[:, None, None]
         return self._replace(
@@ -277,7 +281,7 @@ class _Adaptive(NamedTuple):
         )  # fmt: skip
 
     def checked(self, torch: Any, n_steps: int) -> _Adaptive:
-        """At a checkpoint: the step is halved, from the best place on, where too few steps helped or nothing was gained."""
+        """Halve the step and restart from the best point where too few steps helped or nothing was gained."""
         stuck = ~self.was_halved & (self.best_loss >= self.checked_loss)
         halved = (self.n_better < ADAPTIVE_SHARE * n_steps) | stuck
         wide = halved[:, None, None]
@@ -290,7 +294,7 @@ class _Adaptive(NamedTuple):
 
 
 def checkpoints(steps: int) -> set[int]:
-    """The steps after which APGD looks back: ever nearer to each other (Croce & Hein 2020, section 3.2).
+    """Return the steps at which APGD checks its progress: at decreasing distances (Croce & Hein 2020, section 3.2).
 
     >>> sorted(checkpoints(100))[:5]
     [22, 41, 57, 70, 80]
@@ -303,7 +307,7 @@ def checkpoints(steps: int) -> set[int]:
 
 
 class _Solver:
-    """One batch on its way: tensors are record × lead × sample, in memory with the leads last."""
+    """One batch in progress: tensors are record × lead × sample, in memory with the leads last."""
 
     def __init__(self, function: Any, device: str, problem: Problem, method: Method) -> None:
         self.torch = need("torch", "torch")
@@ -320,7 +324,7 @@ class _Solver:
         return self.torch.as_tensor(np.ascontiguousarray(values, dtype=np.float32), device=self.device)
 
     def _turned(self, values: Any) -> Any:
-        """Record × sample × lead as record × lead × sample; on a CPU nothing is moved (see `channels_last`)."""
+        """Turn record × sample × lead into record × lead × sample; on a CPU nothing is copied (see `channels_last`)."""
         turned = self._tensor(values).transpose(1, 2)
         return turned if self.device == "cpu" else turned.contiguous()
 
@@ -331,7 +335,7 @@ class _Solver:
         return self._tensor(expansion())
 
     def run(self) -> Outcome:
-        """Step until all have flipped or the steps are used up."""
+        """Step until all records have flipped or the steps are used up."""
         return self._adaptively() if self.method.adaptive else self._plainly()
 
     def _beginning(self) -> Any:
@@ -372,7 +376,7 @@ class _Solver:
         return Outcome(delta, n_forward, zero, first, steps)
 
     def _adaptively(self) -> Outcome:
-        """APGD: each record has its own step, halved at checkpoints where the loss has stayed, and goes on from its best."""
+        """Run APGD: each record has its own step, halved at checkpoints without progress, and goes on from its best."""
         torch, n = self.torch, len(self.x)
         rows, z = np.arange(n), self._beginning()
         delta, steps = np.zeros(self.problem.x.shape), np.zeros(n, dtype=np.int64)
@@ -404,13 +408,13 @@ class _Solver:
         return Outcome(delta, n_forward, zero, first, steps)
 
     def _direction(self, gradient: Any) -> Any:
-        """A step of size 1 uphill."""
+        """Return a step of size 1 uphill."""
         if self.method.norm == "linf":
             return gradient.sign()
         return gradient / gradient.flatten(1).norm(dim=1).clamp(min=1e-20)[:, None, None]
 
     def _keep(self, mask: Mask) -> Any:
-        """Go on with some of the records; their places."""
+        """Continue with some of the records; return their positions."""
         kept = self.torch.as_tensor(np.flatnonzero(mask), device=self.device)
         for name in ("x", "window", "budget", "reference", "value", "target"):
             value = getattr(self, name)
@@ -425,7 +429,7 @@ class _Solver:
         return self.problem.succeeded(rows, proba.cpu().numpy())
 
     def _gradient(self, z: Any) -> tuple[Any, Any, Any]:
-        """The gradient of the loss of each record, which is to fall, the logits, and the losses."""
+        """Return the gradient of the loss of each record (to be minimised), the logits, and the losses."""
         variable = z.detach().requires_grad_(True)
         delta = self.shape(variable)
         with channels_last(self.device, len(z)):
@@ -438,7 +442,7 @@ class _Solver:
         return gradient, logits, loss.detach()
 
     def _loss(self, logits: Any) -> Any:
-        """What is to fall: minus the distance from the reference, or the distance of the target bit from its aim."""
+        """Return the loss to minimise: minus the distance from the reference, or that of the target bit to its aim."""
         if self.problem.single_label:
             return self._loss_of_one(logits)
         entropy = self.torch.nn.functional.binary_cross_entropy_with_logits
@@ -455,7 +459,7 @@ class _Solver:
         return self.torch.where(aimed, near, away)
 
     def _loss_of_one(self, logits: Any) -> Any:
-        """The same of classes that exclude each other: cross-entropy, or how far the class is ahead of the best other."""
+        """Return the loss for exclusive classes: cross-entropy, or the lead of the class over the best other."""
         aimed = self.target >= 0
         place = self.torch.where(aimed, self.target, self.reference.argmax(dim=1))
         if self.problem.loss == "margin":
@@ -464,11 +468,11 @@ class _Solver:
             ahead = own - others
         else:
             ahead = -self.torch.nn.functional.cross_entropy(logits, place, reduction="none")
-        wanted = aimed & (self.value > 0.5)  # a class to be forced; else the class is to fall behind
+        wanted = aimed & (self.value > 0.5)  # a class to be forced; otherwise the class must fall behind
         return self.torch.where(wanted, -ahead, ahead)
 
     def shape(self, z: Any) -> Any:
-        """The change of the signal that a field stands for."""
+        """Return the change of the signal for a field."""
         if self.kernel is not None:
             flat = z.reshape(-1, 1, z.shape[2])
             z = self.torch.nn.functional.conv1d(flat, self.kernel, padding=self.kernel.shape[2] // 2).reshape(z.shape)
@@ -477,7 +481,7 @@ class _Solver:
         return z if self.window is None else z * self.window
 
     def _moved(self, z: Any, gradient: Any, moments: Any, step: int) -> Any:
-        """One step downhill; what is given is used up."""
+        """Make one step downhill; the arguments are overwritten."""
         size = self.method.share * self.budget
         if self.method.adam is not None:
             return z - self.method.adam * self._adam(gradient, moments, step)
@@ -492,7 +496,7 @@ class _Solver:
         return (first / (1 - 0.9 ** (step + 1))) / ((second / (1 - 0.999 ** (step + 1))).sqrt() + 1e-8)
 
     def _project(self, z: Any) -> Any:
-        """The field moved back to where its change is within budget."""
+        """Project the field back to where its change is within budget."""
         budget = self.budget
         if self.method.norm == "l2":
             length = self.shape(z).flatten(1).norm(dim=1)[:, None, None]
@@ -503,7 +507,7 @@ class _Solver:
         return z * (budget / highest.clamp(min=1e-20)).clamp(max=1.0)
 
     def _final(self, z: Any, rows: Ints) -> Floats:
-        """The change in float64, within budget to rounding."""
+        """Return the change in float64, within budget up to rounding."""
         with self.torch.no_grad():
             shaped = self.shape(z)
         delta = np.ascontiguousarray(shaped.transpose(1, 2).cpu().numpy(), dtype=np.float64)
@@ -511,7 +515,7 @@ class _Solver:
 
 
 def random_start(rngs: Sequence[Generator], budget: Floats, shape: tuple[int, ...], norm: str) -> Floats:
-    """A place within the budget of each record, drawn evenly."""
+    """Draw a uniformly random point within the budget of each record."""
     if norm == "linf":
         return np.stack([rng.uniform(-size, size, shape) for rng, size in zip(rngs, budget, strict=True)])
     fields = []
@@ -523,14 +527,17 @@ def random_start(rngs: Sequence[Generator], budget: Floats, shape: tuple[int, ..
 
 
 def within_budget(delta: Floats, budget: Floats, norm: str) -> Floats:
-    """Changes scaled down, record by record, where they are over budget; scaling keeps the lead equations."""
+    """Scale down, per record, changes that are over budget; scaling preserves the lead equations."""
     flat = np.abs(delta).reshape(len(delta), -1)
     size = flat.max(axis=1, initial=0.0) if norm == "linf" else np.linalg.norm(flat, axis=1)
     return np.asarray(delta * np.minimum(1.0, budget / np.maximum(size, 1e-300))[:, None, None])
 
 
 def gradient_of(model: Classifier, x: Any, reference: Any, *, batch: int = 32) -> Floats:
-    """The gradient of the untargeted loss (mean binary cross-entropy to `reference`) at each signal: record × sample × lead."""
+    """Return the gradient of the untargeted loss at each signal: record × sample × lead.
+
+    The loss is the mean binary cross-entropy to `reference`.
+    """
     torch = need("torch", "torch")
     function = model.need_gradient("a gradient")
     signals, bits = np.asarray(x, dtype=np.float32), np.asarray(reference, dtype=np.float32)
@@ -547,15 +554,18 @@ def gradient_of(model: Classifier, x: Any, reference: Any, *, batch: int = 32) -
 
 
 def saliency(model: Classifier, x: Any, reference: Any, size: int = 11) -> Floats:
-    """Where in time the model looks: the gradient's norm over the leads, smoothed over `size` samples; record × sample."""
+    """Return where in time the model is sensitive: the gradient norm over leads, smoothed over `size` samples.
+
+    The result is record × sample.
+    """
     return moving_mean(np.linalg.norm(gradient_of(model, x, reference), axis=2), size)
 
 
 # ----------------------------------------------------------------------
-# Attacks that only ask the model for answers: random searches, and what HopSkipJump (`hop_skip_jump`) needs.
+# Attacks that only query the model: random searches, and the adapter for HopSkipJump (`hop_skip_jump`).
 
 Margin = Callable[[NDArray[np.int64], Floats], Floats]
-"""Records (by place) and changed signals to how far each is from success; 0 or less has succeeded."""
+"""Maps records (by position) and changed signals to the distance of each from success; 0 or less has succeeded."""
 
 BLACKBOX_SETTINGS: Final[dict[str, dict[str, Any]]] = {
     "random_search": {"eps_max": 0.05, "queries": 200},
@@ -569,7 +579,7 @@ MOST_CLASSES: Final = 12
 def margins(
     log_odds: Floats, threshold: Floats, clean: NDArray[Any], target: NDArray[np.int64], value: Floats
 ) -> Floats:
-    """How far records are from success: the nearest bit to the other side, or the target bit to its aim.
+    """Return how far records are from success: the bit nearest to its threshold, or the target bit.
 
     >>> margins(np.array([[2.0, -0.5]]), np.zeros(2), np.array([[1, 0]]), np.array([-1]), np.zeros(1)).tolist()
     [0.5]
@@ -591,17 +601,20 @@ def random_search(
     share: float | None = None,
     shape: Callable[[Floats], Floats] = lambda delta: delta,
 ) -> tuple[Floats, int]:
-    """Changes within an L∞ budget, found by trying: a stretch at a time is set to ±budget, and kept if it helps.
+    """Find changes within an L∞ budget by random search: set one segment at a time to ±budget, and keep it if it helps.
 
-    With `share` it is the Square attack (Andriushchenko et al. 2020, algorithm 2): a stretch goes through all leads, each with a
-    sign of its own, begins as that share of the record and shortens as published. Without, it goes through one lead. Every
-    record draws from its own generator; a record that has succeeded asks no more. The second figure is how many answers were
-    asked for.
+    With `share` it is the Square attack (Andriushchenko et al. 2020, algorithm 2): a segment covers all leads, each
+    with its
+    own sign, starts as that share of the record and shrinks as published. Without `share`, a segment covers one lead.
+    Every
+    record draws from its own generator; a record that has succeeded makes no more queries. The second result is the
+    number of
+    queries.
     """
     n, samples, leads = x.shape
 
     def change(rows: Any, field: Floats) -> Floats:
-        return within_budget(shape(field) * window[rows], budget[rows], "linf")  # derived leads may be over it
+        return within_budget(shape(field) * window[rows], budget[rows], "linf")  # derived leads may exceed it
 
     width = max(samples // 20, 1) if share is None else 1
     signs = np.stack([_stripes(rng, samples, leads, width) for rng in rngs])
@@ -627,13 +640,13 @@ def random_search(
 
 
 def _stripes(rng: Generator, samples: int, leads: int, size: int) -> Floats:
-    """A start: stretches of random sign in each lead."""
+    """Return a start: segments of random sign in each lead."""
     signs = rng.choice([-1.0, 1.0], (-(-samples // size), leads))
     return np.repeat(signs, size, axis=0)[:samples]
 
 
 def _patch(field: Floats, rng: Generator, budget: float, progress: float) -> None:
-    """Set a stretch of one lead to plus or minus the budget; stretches shorten as the search goes on."""
+    """Set a segment of one lead to plus or minus the budget; segments shorten as the search goes on."""
     samples, leads = field.shape
     share = 0.3 * (1.0 - progress) ** 2 + 0.01
     size = max(int(share * samples), 1)
@@ -642,7 +655,7 @@ def _patch(field: Floats, rng: Generator, budget: float, progress: float) -> Non
 
 
 def _square(field: Floats, rng: Generator, budget: float, share: float) -> None:
-    """Set a stretch of all leads to plus or minus the budget, a sign for each lead."""
+    """Set a segment of all leads to plus or minus the budget, with one sign per lead."""
     samples, leads = field.shape
     size = min(max(round(share * samples), 1), samples)
     start = int(rng.integers(samples - size + 1))
@@ -650,7 +663,7 @@ def _square(field: Floats, rng: Generator, budget: float, share: float) -> None:
 
 
 def halved_share(query: int, queries: int) -> float:
-    """How much of the first stretch is left: halved after 10, 50, 200, … of every 10,000 questions, as published.
+    """Return the current share of the first segment: halved after 10, 50, 200, … of every 10,000 queries, as published.
 
     >>> halved_share(0, 10000), halved_share(60, 10000), halved_share(9000, 10000)
     (1.0, 0.25, 0.00390625)
@@ -660,7 +673,7 @@ def halved_share(query: int, queries: int) -> float:
 
 
 def to_pattern(bits: Any) -> NDArray[np.int64]:
-    """Bits (record × class) as the number of their pattern.
+    """Return the pattern number of bits (record × class).
 
     >>> to_pattern([[1, 0, 1], [0, 0, 0]]).tolist()
     [5, 0]
@@ -672,29 +685,30 @@ def to_pattern(bits: Any) -> NDArray[np.int64]:
 
 
 def powerset(bits: Any) -> Floats:
-    """Bits as one-hot rows over all 2^C patterns: what ART takes for the probabilities of classes."""
+    """Return bits as one-hot rows over all 2^C patterns: the class probabilities that ART expects."""
     rows = np.atleast_2d(np.asarray(bits))
     return np.eye(1 << rows.shape[1], dtype=np.float64)[to_pattern(rows)]
 
 
 # ----------------------------------------------------------------------
-# HopSkipJump through ART (an extra): the smallest change of a record that flips a bit, found by asking the model only.
+# HopSkipJump through ART (an extra): the smallest change of a record that flips a bit, found by queries only.
 #
-# ART's attacks think in one class a record. The label-powerset view gives them every pattern of bits as a class of its own
-# (2⁵ = 32 for five diagnoses), so that "another class" is exactly "any bit changed".
+# ART's attacks assume one class per record. The label-powerset view makes every pattern of bits a class of its own (2⁵
+# = 32 for five diagnoses), so that "another class" is exactly "any bit changed".
 #
-# ART looks for the smallest flip and knows no budget, takes its first guess from a generator that nobody can seed, and stops in the
-# middle of a step. So the first guess is ours, and after each of its steps the change is drawn back along the line to the
-# clean record until it only just flips. The smallest such change is the outcome if it fits the budget. If it does
-# not, it is scaled down to the budget; whether that still flips, the model says afterwards, as of every attack.
+# ART searches for the smallest flip and has no budget, takes its first guess from a generator that cannot be seeded,
+# and stops in the middle of a step. So the first guess is made here, and after each ART step the change is moved back
+# along the line to the clean record until it only just flips. The smallest such change is the result if it fits the
+# budget. Otherwise it is scaled down to the budget; whether it then still flips is decided by the model afterwards, as
+# for every attack.
 
 SIZES: Final = (0.03, 0.1, 0.3, 1.0, 3.0)
-"""First guesses: white noise of so many times the record's own deviation."""
+"""Sizes of first guesses: white noise with these multiples of the record's own deviation."""
 TRIES: Final = 20
 """First guesses of each size."""
 HALVINGS: Final = 12
 BEYOND: Final = 1.001
-"""How far beyond the boundary the outcome lies, so that the rounding of another batch does not undo the flip."""
+"""How far beyond the boundary the result lies, so that rounding in another batch does not undo the flip."""
 OVER: Final = (
     "hop_skip_jump: where the smallest flip found is over the budget, it is scaled down to it and judged as that"
 )
@@ -703,28 +717,29 @@ NO_START: Final = "hop_skip_jump: where no noise flips a record, it is left as i
 
 @dataclass(frozen=True, eq=False)
 class Aim:
-    """One record: its signal, how a field becomes a change, what the model says, how large the change may be, and its draws."""
+    """One record: its signal, how a field becomes a change, the model's answers, the budget, and its generator."""
 
     x: Floats
     shape: Callable[[Floats], Floats]
-    """A free change (… × sample × lead) to the change of the signal: under the window, leads derived."""
+    """Maps a free change (… × sample × lead) to the change of the signal: windowed, leads derived."""
     bits_of: Callable[[Floats], Bits]
     budget: float
     rng: Generator
 
     def bits(self, free: Floats) -> Bits:
-        """What the model says of the record with free changes."""
+        """Return the model's bits for the record with free changes."""
         return self.bits_of(self.x + self.shape(free))
 
     def size(self, free: Floats) -> float:
-        """The L2 norm of the change of the signal."""
+        """Return the L2 norm of the change of the signal."""
         return float(np.linalg.norm(self.shape(free)))
 
 
 def hop_skip_jump(aim: Aim, *, iterations: int, evaluations: int, early_stop: bool) -> tuple[Floats, str]:
-    """The change of one record, within its budget, and a remark ("" where the smallest flip found fits).
+    """Return the change of one record, within its budget, and a remark ("" if the smallest flip found fits).
 
-    By ART's HopSkipJump (Chen, Jordan & Wainwright 2020) in its L2 form. `early_stop`: stop once a flip fits the budget.
+    Uses ART's HopSkipJump (Chen, Jordan & Wainwright 2020) in its L2 form. `early_stop`: stop once a flip fits the
+    budget.
     """
     clean = aim.bits(np.zeros_like(aim.x)[None])[0]
 
@@ -747,7 +762,7 @@ def hop_skip_jump(aim: Aim, *, iterations: int, evaluations: int, early_stop: bo
 
 
 def _start(aim: Aim, flips: Callable[[Floats], NDArray[np.bool_]]) -> Floats | None:
-    """Noise that flips the record, of the least size that does, drawn back to where it only just does."""
+    """Find noise of the smallest size that flips the record, moved back until it only just does."""
     scale = float(aim.x.std()) or 1.0
     for size in SIZES:
         tried = size * scale * aim.rng.standard_normal((TRIES, *aim.x.shape))
@@ -758,7 +773,7 @@ def _start(aim: Aim, flips: Callable[[Floats], NDArray[np.bool_]]) -> Floats | N
 
 
 def _nearest(free: Floats, flips: Callable[[Floats], NDArray[np.bool_]]) -> Floats:
-    """A change that flips, made smaller until it only just does."""
+    """Shrink a change that flips until it only just does."""
     low, high = 0.0, 1.0
     for _ in range(HALVINGS):
         middle = (low + high) / 2
@@ -767,7 +782,7 @@ def _nearest(free: Floats, flips: Callable[[Floats], NDArray[np.bool_]]) -> Floa
 
 
 def _steps(aim: Aim, start: Floats, iterations: int, evaluations: int) -> Iterator[Floats]:
-    """What ART finds, one of its iterations after another."""
+    """Yield ART's results, one of its iterations after another."""
     estimators = need("art.estimators.classification", "art")
     evasion = need("art.attacks.evasion", "art")
     clean, bound = aim.x.astype(np.float32)[None], float(np.abs(aim.x).max()) * 4.0 + 1.0
@@ -790,7 +805,7 @@ def _steps(aim: Aim, start: Floats, iterations: int, evaluations: int) -> Iterat
 
 @contextmanager
 def _seeded(seed: int) -> Iterator[None]:
-    """numpy's global generator, from which ART draws, seeded; afterwards it is as it was."""
+    """Seed numpy's global generator, from which ART draws, and restore it afterwards."""
     state = np.random.get_state()  # noqa: NPY002
     np.random.seed(seed)  # noqa: NPY002
     try:

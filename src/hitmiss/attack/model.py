@@ -1,4 +1,4 @@
-"""The model under attack, whatever it is: torch, Keras, ONNX or a function."""
+"""The model under attack: torch, Keras, ONNX or a function."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from hitmiss.detect.detector import CallableDetector, Detector, EstimatorDetecto
 from hitmiss.detect.outputs import OutputKind, pick_output, pick_raw, to_log_odds, to_probability
 
 # ----------------------------------------------------------------------
-# One-dimensional convolutions as two-dimensional ones with the channels last, which is how a CPU computes them quickest.
+# One-dimensional convolutions as two-dimensional ones with the channels last, the fastest form on a CPU.
 #
-# torch brings the input of `conv1d` into the order record × channel × sample and oneDNN turns it round again, there and back, in every
-# layer. Inside `channels_last()` signals stay record × sample × channel in memory from the first layer to the last: the same
-# convolutions, 15 to 25 % quicker forwards and backwards, equal to the rounding of float32. The module is left as it is; only
-# the calls it makes are answered differently, so weights that change later are seen.
+# torch brings the input of `conv1d` into the order record × channel × sample and oneDNN reorders it again, in every
+# layer and in both directions. Inside `channels_last()` signals stay record × sample × channel in memory from the first
+# layer to the last: the same convolutions, 15 to 25 % faster forwards and backwards, equal up to float32 rounding. The
+# module is not changed; only its calls are redirected, so later changes of its weights take effect.
 
 FEWEST = 4
 """With fewer records the detour through Python costs more than it saves."""
 
 
 def channels_last(device: str, records: int) -> AbstractContextManager[Any]:
-    """The context in which convolutions run with the channels last; nothing where that gains nothing."""
+    """Return the context in which convolutions run with the channels last; an empty one if that gains nothing."""
     torch = need("torch", "torch")
     if device != "cpu" or records < FEWEST or not torch.backends.mkldnn.is_available():
         return nullcontext()
@@ -47,7 +47,7 @@ def _mode() -> Any:
     answers: dict[Any, Any] = {torch.conv1d: _convolved, torch.nn.functional.batch_norm: _normed}
 
     class ChannelsLast(mode):  # type: ignore[misc]
-        """Answers two functions of torch in our way and all others in torch's."""
+        """Replaces two functions of torch and passes all others on."""
 
         def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             own = answers.get(function)
@@ -67,7 +67,7 @@ def _convolved(
     dilation: Any = 1,
     groups: int = 1,
 ) -> Any:
-    """A convolution along the samples: that of an image one pixel high."""
+    """Convolve along the samples, as an image one pixel high."""
     if input.ndim != 3 or input.dtype != torch.float32:
         return NotImplemented
     last = torch.channels_last
@@ -94,7 +94,7 @@ def _normed(
     momentum: float = 0.1,  # noqa: ARG001  (as torch calls it)
     eps: float = 1e-5,
 ) -> Any:
-    """A batch normalisation in use: one multiplication and one addition a channel."""
+    """Apply batch normalisation in inference mode: one multiplication and one addition per channel."""
     if training or input.ndim != 3 or running_mean is None:
         return NotImplemented
     scale = torch.rsqrt(running_var + eps) * (1.0 if weight is None else weight.detach())
@@ -103,15 +103,16 @@ def _normed(
 
 
 # ----------------------------------------------------------------------
-# Keras models on TensorFlow as torch functions: values and gradients by a GradientTape, so that every attack works on them.
+# Keras models on TensorFlow as torch functions: values and gradients by a GradientTape, so that every attack works on
+# them.
 #
-# A model that ends in a sigmoid or softmax is asked without it: the last layer's activation is set aside while it is called.
+# A model that ends in a sigmoid or softmax is called without it: the last layer's activation is temporarily removed.
 
 ACTIVATIONS = ("sigmoid", "softmax")
 
 
 def is_keras(model: Any) -> bool:
-    """Whether a model is one of Keras that computes with TensorFlow."""
+    """Return whether a model is a Keras model that runs on TensorFlow."""
     keras = sys.modules.get("keras")
     if keras is None or "tensorflow" not in sys.modules or not isinstance(model, keras.Model):
         return False
@@ -119,14 +120,14 @@ def is_keras(model: Any) -> bool:
 
 
 def last_activation(model: Any) -> str | None:
-    """`sigmoid` or `softmax`, where the last layer has one; None where its outputs are something else."""
+    """Return `sigmoid` or `softmax` if the last layer has one; else None."""
     name = getattr(getattr(model.layers[-1], "activation", None), "__name__", None) if model.layers else None
     return name if name in ACTIVATIONS else None
 
 
 @contextmanager
 def without_activation(model: Any) -> Iterator[None]:
-    """The model with the sigmoid or softmax of its last layer set aside."""
+    """Remove the sigmoid or softmax of the model's last layer for the block."""
     if last_activation(model) is None:
         yield
         return
@@ -140,13 +141,13 @@ def without_activation(model: Any) -> Iterator[None]:
 
 
 def logits_of(model: Any, x: Any) -> Any:
-    """The logits of signals (record × sample × lead) as numpy."""
+    """Return the logits of signals (record × sample × lead) as numpy."""
     with without_activation(model):
         return np.asarray(model(np.asarray(x, dtype=np.float32), training=False))
 
 
 def torch_function(model: Any) -> Any:
-    """A torch function from record × sample × lead to logits, with gradients."""
+    """Return a torch function from record × sample × lead to logits, with gradients."""
     torch, tensorflow = need("torch", "torch"), sys.modules["tensorflow"]
 
     class Asked(torch.autograd.Function):  # type: ignore[misc,name-defined]
@@ -170,17 +171,20 @@ def torch_function(model: Any) -> Any:
 
 
 # ----------------------------------------------------------------------
-# Gradients of ONNX models: the graph walked with torch operators, for the operators that small networks are made of.
+# Gradients of ONNX models: the graph is evaluated with torch operators, for the operators that small networks use.
 #
-# A model with an operator that is not in the table has no gradients here; what a model computes this way is compared with
-# onnxruntime by the caller's own predictions (the attack judges success by them, never by this).
+# A model with an operator that is not in the table has no gradients here. The success of an attack is judged by the
+# predictions of onnxruntime, never by these values.
 
 Values = dict[str, Any]
 Operator = Callable[[Any, list[Any], Mapping[str, Any]], Any]
 
 
 def onnx_function(path: str | Path, answer: str, device: str = "cpu") -> Any:
-    """A torch function that computes an output of an ONNX file; None without torch or onnx. It asks for what it cannot do."""
+    """Return a torch function that computes an output of an ONNX file; None without torch or onnx.
+
+    An operator that is not supported is an error that names it.
+    """
     if find_spec("torch") is None or find_spec("onnx") is None:
         return None
     onnx, torch = need("onnx", "onnx"), need("torch", "torch")
@@ -203,7 +207,7 @@ def onnx_function(path: str | Path, answer: str, device: str = "cpu") -> Any:
 
 
 def _step(node: Any, values: Values, device: str) -> None:
-    """Compute one node and put its outputs among the values."""
+    """Compute one node and add its outputs to the values."""
     onnx, torch = need("onnx", "onnx"), need("torch", "torch")
     settings = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
     if node.op_type == "Constant":
@@ -227,7 +231,7 @@ def _conv(torch: Any, v: list[Any], s: Mapping[str, Any]) -> Any:
 
 
 def _sides(pads: Any) -> list[int]:
-    """ONNX lists all beginnings, then all ends; torch the last axis first, as pairs."""
+    """Convert padding: ONNX lists all beginnings, then all ends; torch the last axis first, as pairs."""
     half = len(pads) // 2
     return [p for axis in reversed(range(half)) for p in (pads[axis], pads[axis + half])]
 
@@ -254,7 +258,7 @@ def _gemm(_torch: Any, v: list[Any], s: Mapping[str, Any]) -> Any:
 
 
 def _axes(v: list[Any], s: Mapping[str, Any]) -> Any:
-    """The axes of a reduction: a setting in older models, an input in newer ones."""
+    """Return the axes of a reduction: an attribute in older models, an input in newer ones."""
     if "axes" in s:
         return tuple(s["axes"])
     return tuple(int(a) for a in v[1]) if len(v) > 1 and v[1] is not None else tuple(range(v[0].ndim))
@@ -333,18 +337,20 @@ OPERATORS: Final[Mapping[str, Operator]] = {
 
 
 # ----------------------------------------------------------------------
-# The model under attack, whatever it is: signals (record × sample × lead) in, one log-odds a class out.
+# The model under attack: signals (record × sample × lead) in, one log-odds per class out.
 #
-# | given                              | what it must give               | gradients |
+# | given                              | what it must return             | gradients |
 # |------------------------------------|---------------------------------|-----------|
 # | torch module                       | logits, or probabilities        | yes       |
-# | ONNX file, ONNX session            | logits, or probabilities        | with torch and onnx, where its operators are known |
-# | Keras model on TensorFlow          | logits, or probabilities        | with torch beside it, by a GradientTape |
+# | ONNX file, ONNX session            | logits, or probabilities        | with torch and onnx, if its operators are
+# known |
+# | Keras model on TensorFlow          | logits, or probabilities        | if torch is installed, by a GradientTape |
 # | scikit-learn estimator             | probabilities or decision function of flattened records | no |
 # | anything with `.predict`, callable | probabilities                   | no        |
 #
-# Whether outputs are logits or probabilities is declared (`outputs=`), or told by the last layer, the name of the output or
-# values outside 0..1; where nothing tells, it is asked for. Predictions go through in parts of a fixed size.
+# Whether outputs are logits or probabilities is declared (`outputs=`), or derived from the last layer, the name of the
+# output or values outside 0..1; if none of these decides, the caller must declare it. Predictions are made in parts of
+# a fixed size.
 
 Floats = NDArray[np.float64]
 Layout = Literal["sample_lead", "lead_sample"]
@@ -355,7 +361,10 @@ PART: Final = 64
 
 @dataclass(eq=False)
 class Classifier:
-    """A model as the attacks see it. `differentiable` is a torch function from signals (record × lead × sample) to logits."""
+    """A model as the attacks see it.
+
+    `differentiable` is a torch function from signals (record × lead × sample) to logits.
+    """
 
     function: Callable[[NDArray[Any]], Any]
     name: str = "model"
@@ -367,16 +376,16 @@ class Classifier:
     identity: dict[str, Any] = field(default_factory=dict)
     part: int = PART
     single_label: bool = False
-    """Whether one class alone is true (softmax): the largest output is the answer, not every one above a threshold."""
+    """Whether exactly one class is true (softmax): the largest output is the answer, without a threshold."""
     fixed: int | None = None
-    """How many records the model takes at a time, no more and no fewer; None where it takes any number."""
+    """The exact number of records that the model takes at a time; None if it takes any number."""
     takes_views: bool = False
-    """Whether signals may be handed over turned round in memory, which spares a copy."""
+    """Whether signals may be passed as transposed views, which saves a copy."""
     n_forward: int = 0
     """Records that went through the model so far."""
 
     def log_odds(self, x: Any) -> Floats:
-        """One log-odds a record and class."""
+        """Return one log-odds per record and class."""
         signals = np.asarray(x)
         if not len(signals):
             return np.zeros((0, len(self.classes or ())))
@@ -385,11 +394,12 @@ class Classifier:
         return self._settled(np.concatenate(parts))
 
     def proba(self, x: Any) -> Floats:
-        """One probability a record and class."""
+        """Return one probability per record and class."""
         return to_probability(self.log_odds(x))
 
     def _part(self, x: NDArray[Any]) -> Floats:
-        if self.fixed is not None and len(x) < self.fixed:  # filled up with the first record, whose answers are cut off
+        # padded with the first record, whose extra answers are removed
+        if self.fixed is not None and len(x) < self.fixed:
             return self._part(np.concatenate([x, np.repeat(x[:1], self.fixed - len(x), axis=0)]))[: len(x)]
         self.n_forward += len(x)
         given = np.ascontiguousarray(x, dtype=np.float32)
@@ -408,12 +418,12 @@ class Classifier:
         return found
 
     def _answer(self, given: NDArray[Any]) -> Any:
-        """What the model says; its own complaints in one sentence."""
+        """Return the model's answer; its own errors become one sentence."""
         try:
             return self.function(given)
         except HitmissError:
             raise
-        except Exception as error:  # whatever a model of the user's may raise
+        except Exception as error:  # a user's model may raise anything
             axes = "record × lead × sample" if self.layout == "lead_sample" else "record × sample × lead"
             shape = " × ".join(map(str, given.shape))
             raise DataError(
@@ -421,7 +431,7 @@ class Classifier:
             ) from error
 
     def bits(self, proba: Any, threshold: Any = 0.5) -> NDArray[np.int8]:
-        """What the model answers: 1 where `proba >= threshold`; of classes that exclude each other the largest alone."""
+        """Return the model's bits: 1 where `proba >= threshold`; for exclusive classes only the largest."""
         values = np.asarray(proba, dtype=np.float64)
         if not self.single_label:
             return binarize(values, threshold)
@@ -432,14 +442,14 @@ class Classifier:
             self.outputs = self._told(outputs)
         if self.single_label:
             return self._of_one(outputs)
-        if self.outputs in ("logit", "multilabel"):  # bits that exclude nothing, either way
+        if self.outputs in ("logit", "multilabel"):  # independent bits in both cases
             return outputs
         self._check_probabilities(outputs)
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(outputs) - np.log1p(-outputs))
 
     def _of_one(self, outputs: Floats) -> Floats:
-        """Log-odds of each class against the others together; the probability of each is the softmax."""
+        """Return log-odds of each class against all others; the probabilities are the softmax."""
         if outputs.shape[1] < 2:
             raise UsageError(f"{self.name} has one output; classes that exclude each other need two", code="one-output")
         if self.outputs == "probability":
@@ -462,7 +472,7 @@ class Classifier:
         )
 
     def need_gradient(self, family: str) -> Any:
-        """The torch function, or an error that says why there is none."""
+        """Return the torch function, or raise an error that says why there is none."""
         if self.differentiable is None:
             raise UsageError(
                 f"{family} needs gradients and {self.name} gives none: hand over a torch module (or an ONNX model, with torch "
@@ -480,9 +490,9 @@ def as_classifier(
     device: str = "cpu",
     single_label: bool | None = None,
 ) -> Classifier:
-    """A classifier from whatever the caller has (see the table above).
+    """Return a classifier from what the caller has (see the table above).
 
-    `single_label`: whether one class alone is true. None: where the last step is a softmax.
+    `single_label`: whether exactly one class is true. None: if the last step is a softmax.
 
     >>> as_classifier(lambda x: x.mean(axis=1)).proba(np.full((1, 10, 2), 0.25)).tolist()
     [[0.25, 0.25]]
@@ -502,7 +512,7 @@ def _made(model: Any, outputs: OutputKind, layout: Layout, device: str) -> Class
         return _made(model.estimator, outputs, layout, device)
     if isinstance(model, CallableDetector):
         return _made(model.function, outputs, layout, device)
-    if hasattr(model, "module") and hasattr(model, "autocast"):  # a TorchDetector, of `hitmiss detect`
+    if hasattr(model, "module") and hasattr(model, "autocast"):  # a TorchDetector of `hitmiss detect`
         return _of_torch(model.module, outputs, layout, model.device)
     if _is_torch(model):
         return _of_torch(model, outputs, layout, device)
@@ -528,7 +538,7 @@ def _made(model: Any, outputs: OutputKind, layout: Layout, device: str) -> Class
 
 
 def _of_keras(model: Any, outputs: OutputKind, layout: Layout) -> Classifier:
-    """A Keras model on TensorFlow: probabilities as documented, or the logits before its last sigmoid or softmax."""
+    """Wrap a Keras model on TensorFlow: documented probabilities, or the logits before its last sigmoid or softmax."""
     ending = last_activation(model)
     kind: OutputKind = ("logit" if ending else "probability") if outputs == "auto" else outputs
     is_logits = ending is not None and outputs == "auto"
@@ -538,13 +548,13 @@ def _of_keras(model: Any, outputs: OutputKind, layout: Layout) -> Classifier:
     made.single_label = ending == "softmax"
     try:
         made.differentiable = _oriented(torch_function(model), layout, lambda: "logit" if ending else kind)
-    except EnvironmentFault:  # without torch the families that need no gradient are left
+    except EnvironmentFault:  # without torch, only the families that need no gradient are available
         made.differentiable = None
     return made
 
 
 def _of_detector(model: Any, outputs: OutputKind, layout: Layout) -> Classifier:
-    """Anything with `outputs`; it may say what they are (`output_kind`) and bring a torch function (`differentiable`)."""
+    """Wrap an object with `outputs`; it may declare `output_kind` and bring a torch function (`differentiable`)."""
     kind: OutputKind = getattr(model, "output_kind", "auto") if outputs == "auto" else outputs
     made = Classifier(model.outputs, model.name, kind, layout, getattr(model, "labels", None))
     made.differentiable = getattr(model, "differentiable", None)
@@ -553,7 +563,7 @@ def _of_detector(model: Any, outputs: OutputKind, layout: Layout) -> Classifier:
 
 
 def _predict(model: Any) -> Callable[[NDArray[Any]], Any]:
-    """`.predict` as a function, told to be quiet where it can be."""
+    """Return `.predict` as a function, with progress output turned off if possible."""
     try:
         is_quiet = "verbose" in inspect.signature(model.predict).parameters
     except (TypeError, ValueError):
@@ -562,7 +572,7 @@ def _predict(model: Any) -> Callable[[NDArray[Any]], Any]:
 
 
 def _of_estimator(model: Any, layout: Layout) -> Classifier:
-    """An estimator on flattened records; a list of probabilities a class (multi-output) becomes columns."""
+    """Wrap an estimator on flattened records; a list of probabilities per class (multi-output) becomes columns."""
 
     def positive(x: NDArray[Any]) -> Any:
         found = model.predict_proba(x.reshape(len(x), -1))
@@ -578,7 +588,7 @@ def _of_estimator(model: Any, layout: Layout) -> Classifier:
 
 
 def _of_session(session: Any, outputs: OutputKind, layout: Layout) -> Classifier:
-    """An onnxruntime session: its first input, its first output."""
+    """Wrap an onnxruntime session: its first input, its first output."""
     given, answer = session.get_inputs()[0].name, session.get_outputs()[0].name
     kind = _kind_of_name(answer) if outputs == "auto" else outputs
     return Classifier(
@@ -587,13 +597,13 @@ def _of_session(session: Any, outputs: OutputKind, layout: Layout) -> Classifier
 
 
 def _fixed_batch(session: Any) -> int | None:
-    """The number of records that a graph was exported for; None where it is free (its first dimension has a name)."""
+    """Return the batch size that a graph was exported for; None if it is free (its first dimension has a name)."""
     shape = session.get_inputs()[0].shape
     return int(shape[0]) if shape and isinstance(shape[0], int) and shape[0] > 0 else None
 
 
 def _of_onnx(detector: Any, outputs: OutputKind, layout: Layout, device: str) -> Classifier:
-    """An ONNX detector; with gradients where torch, onnx and its operators allow it."""
+    """Wrap an ONNX detector, with gradients if torch, onnx and its operators allow it."""
 
     kind = _kind_of_name(detector._answer) if outputs == "auto" else outputs
     made = Classifier(detector.outputs, detector.name, kind, layout, detector.labels, identity=dict(detector.identity))
@@ -603,19 +613,19 @@ def _of_onnx(detector: Any, outputs: OutputKind, layout: Layout, device: str) ->
 
 
 def _kind_of_name(name: str) -> OutputKind:
-    """Whether an output is called logits or probabilities; any other name tells nothing."""
+    """Return whether an output is named logits or probabilities; `auto` for any other name."""
     lower = name.lower()
     return "logit" if "logit" in lower else "probability" if lower.startswith("prob") else "auto"
 
 
 def _of_torch(module: Any, outputs: OutputKind, layout: Layout, device: str) -> Classifier:
-    """A torch module in evaluation mode."""
+    """Wrap a torch module in evaluation mode."""
     from hitmiss.detect.torch import parameters_digest, pick_device
 
     torch = need("torch", "torch")
     place = pick_device(device)
     module = module.to(place).eval()
-    # What the last step is, is known at the first batch: logits are taken from before a sigmoid or softmax.
+    # The last step is known after the first batch: logits are taken from before a sigmoid or softmax.
     settled = Settled(module, outputs)
 
     def forward(x: NDArray[Any]) -> Any:
@@ -634,7 +644,7 @@ def _of_torch(module: Any, outputs: OutputKind, layout: Layout, device: str) -> 
 
 
 def _oriented(function: Any, layout: Layout, kind: Callable[[], OutputKind]) -> Any:
-    """A torch function from record × lead × sample to logits, for a model of either layout and kind."""
+    """Return a torch function from record × lead × sample to logits, for a model of either layout and kind."""
     if function is None:
         return None
 
@@ -646,7 +656,7 @@ def _oriented(function: Any, layout: Layout, kind: Callable[[], OutputKind]) -> 
 
 
 def ahead(log_odds: Floats) -> Floats:
-    """How far each class's log-probability is ahead of the best of the others.
+    """Return how far each class's log-probability is ahead of the best other.
 
     >>> ahead(np.array([[1.0, -1.0]])).round(3).tolist()
     [[1.0, -1.0]]
@@ -657,7 +667,7 @@ def ahead(log_odds: Floats) -> Floats:
 
 
 def binarize(proba: ArrayLike, threshold: ArrayLike = 0.5) -> NDArray[np.int8]:
-    """1 where `proba >= threshold`; the threshold may be one for each class.
+    """Return 1 where `proba >= threshold`; there may be one threshold per class.
 
     >>> binarize([0.2, 0.5, 0.9]).tolist(), binarize([[0.2, 0.5]], [0.1, 0.6]).tolist()
     ([0, 1, 1], [[1, 0]])

@@ -1,4 +1,4 @@
-"""Perturbations carried out in batches, and the least strength at which a record flips."""
+"""Run perturbations in batches, and find the minimum strength at which a record flips."""
 
 from __future__ import annotations
 
@@ -46,36 +46,40 @@ from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.detect.outputs import to_probability
 
 # ----------------------------------------------------------------------
-# The least strength at which a record flips: all records at once, each in its own bracket.
+# The minimum strength at which a record flips: all records at once, each with its own bracket.
 #
-# Where only yes or no is known the bracket is halved. Where attempts tell how far they stayed from success, the next strength is where the
-# line through the last two failures arrives, kept so near the middle that no record takes more than one attempt beyond halving
-# (as the ITP method does: Oliveira & Takahashi, ACM TOMS 47(1), 2020). Most take two or three attempts instead of seven.
+# If only success or failure is known, the bracket is halved. If attempts also report their distance from success, the
+# next strength is where the line through the last two failures reaches 0, kept so close to the middle that no record
+# takes more than one attempt beyond halving (like the ITP method: Oliveira & Takahashi, ACM TOMS 47(1), 2020). Most
+# records then take two or three attempts instead of seven.
 
 Ints = NDArray[np.int64]
 SLACK: Final = 1
 """Attempts that a record may take beyond halving."""
 SHORT: Final = 0.8
-"""Before the first failure: how much of the way from clean to the crossing is gone. An attack that stops once a record has flipped
-has only just crossed, so that the crossing lies too high."""
+"""Before the first failure: the share of the way from clean to the crossing that is tried.
+
+An attack that stops once a record has flipped has only just crossed, so the estimated crossing is too high.
+"""
 CLOSING: Final = 0.95
-"""Nearer than this share of the tolerance to an end of the bracket nothing is tried: from here one attempt can settle it."""
+"""Nothing is tried nearer than this share of the tolerance to an end of the bracket: one attempt can then finish."""
 
 
 @dataclass(frozen=True, eq=False)
 class Tried:
-    """What came of one attempt: the strength that each record flipped at (infinite: it did not), and how far each was from flipping.
+    """The result of one attempt: the strength at which each record flipped (infinite: it did not), and its distance
+    from it.
 
-    An attack that flips a record with less than it was allowed has flipped it at that lesser strength.
+    An attack that flips a record with less than its budget has flipped it at that smaller strength.
     """
 
     flipped_at: Floats
     margin: Floats
-    """Above 0: not flipped, by so much; it only steers."""
+    """Above 0: the distance from flipping; it only steers the search."""
 
 
 Attempt = Callable[[Ints, Floats], Any]
-"""Records (by place) and a strength for each, to what came of it: `Tried`, or the strengths of the flips, or yes and no."""
+"""Maps records (by position) and strengths to the result: `Tried`, the strengths of the flips, or yes and no."""
 
 
 def minimal_strength(
@@ -87,11 +91,13 @@ def minimal_strength(
     tolerance: float | None = None,
     start: Floats | None = None,
 ) -> Floats:
-    """For each record the least strength at which it was seen to flip; infinite where it does not even at `top`.
+    """Return for each record the minimum strength at which it flipped; infinite if it does not flip even at `top`.
 
-    A record leaves once it flips no more than `tolerance` (by default top × 2^−rounds) above a strength at which it did not. The figure
-    is a strength that did succeed, so it errs upwards. `start`: how far each record is from flipping as it is, without which
-    brackets are halved.
+    A record is finished once it flips at most `tolerance` (by default top × 2^−rounds) above a strength at which it did
+    not.
+    The result is a strength that did succeed, so it errs upwards. `start`: the distance of each clean record from
+    flipping;
+    without it, brackets are halved.
 
     >>> least = np.array([0.3, 0.9, 2.0])
     >>> minimal_strength(lambda at, s: s >= least[at], 3, rounds=10).round(2).tolist()
@@ -114,20 +120,20 @@ def minimal_strength(
 
 @dataclass(eq=False)
 class _Bracket:
-    """For each record a strength at which it did not flip, one at which it did, and how far from flipping it was at both."""
+    """For each record, a strength at which it did not flip, one at which it did, and its margin at both."""
 
     low: Floats
     high: Floats
     margin_low: Floats
     margin_high: Floats
     before: Floats
-    """The failure before the last; NaN where clean is the only one."""
+    """The failure before the last; NaN if there is only the clean record."""
     margin_before: Floats
     is_halving: bool
 
     @classmethod
     def of(cls, found: Tried, start: Floats | None) -> _Bracket:
-        """From clean to the first attempt."""
+        """Make it from the clean records and the first attempt."""
         n, none = len(found.margin), np.full(len(found.margin), np.nan)
         margin = np.ones(n) if start is None else start
         return cls(
@@ -135,16 +141,16 @@ class _Bracket:
         )
 
     def open(self, width: float) -> NDArray[np.bool_]:
-        """Which records flip and are not yet settled."""
+        """Return which records flip and are not finished."""
         return np.isfinite(self.high) & (np.where(np.isfinite(self.high), self.high, 0.0) - self.low > width)
 
     def most(self, width: float) -> Floats:
-        """How many more attempts each record may take."""
+        """Return how many more attempts each record may take."""
         size = np.where(np.isfinite(self.high), self.high - self.low, 0.0)
         return np.asarray(np.ceil(np.log2(np.maximum(size / width, 1.0))) + (0 if self.is_halving else SLACK))
 
     def next(self, rows: Ints, width: float, left: Floats) -> Floats:
-        """The strength to try: the middle, or the estimate as far from it as the attempts that are left allow."""
+        """Return the strength to try: the middle, or the estimate, limited by the remaining attempts."""
         low, high = self.low[rows], self.high[rows]
         middle, size = (low + high) / 2, high - low
         if self.is_halving:
@@ -155,16 +161,16 @@ class _Bracket:
         return np.asarray(np.clip(estimate, middle - reach, middle + reach))
 
     def _estimate(self, rows: Ints) -> Floats:
-        """Where a record would just flip: along the last two failures, else between clean and the flip."""
+        """Estimate where a record would just flip: from the last two failures, else between clean and the flip."""
         low, above, below = self.low[rows], self.margin_low[rows], self.margin_high[rows]
         between = low + SHORT * (self.high[rows] - low) * above / (above - below)
         before, fallen = self.before[rows], self.margin_before[rows] - above
-        falling = fallen > 0  # NaN is not
+        falling = fallen > 0  # false for NaN
         along = low + above * (low - before) / np.where(falling, fallen, 1.0)
         return np.where(falling, along, between)
 
     def narrow(self, rows: Ints, strength: Floats, found: Tried) -> None:
-        """Take in what came of an attempt."""
+        """Update with the result of an attempt."""
         hit = np.isfinite(found.flipped_at)
         flipped, failed = rows[hit], rows[~hit]
         self.high[flipped], self.margin_high[flipped] = found.flipped_at[hit], _below(found.margin[hit])
@@ -182,7 +188,7 @@ def _below(margin: Floats) -> Floats:
 
 
 def _tried(attempt: Attempt, rows: Ints, strength: Floats) -> Tried:
-    """Any answer as `Tried`, no flip above what was allowed."""
+    """Convert any answer to `Tried`, with no flip above the allowed strength."""
     answer = attempt(rows, strength)
     if isinstance(answer, Tried):
         return Tried(
@@ -195,23 +201,23 @@ def _tried(attempt: Attempt, rows: Ints, strength: Floats) -> Tried:
 
 
 # ----------------------------------------------------------------------
-# Perturbations carried out: any mix of configurations on any records, those of one kind together in one batch.
+# Run perturbations: any mix of configurations on any records, with those of one kind together in one batch.
 
 FEW = 32
-"""Records that are perturbed together: so few that they stay in the processor's cache."""
+"""Records that are perturbed together: few enough to stay in the CPU cache."""
 MOST_THREADS = 2
-"""More hinder each other: a good part of the work is Python's."""
+"""More threads slow each other down: much of the work is in Python."""
 DETECTED = "R peaks detected by hitmiss"
 Bits = NDArray[np.int8]
 Notes = tuple[str, ...] | list[tuple[str, ...]]
-"""What there is to say about all records, or about each."""
+"""Notes about all records, or about each."""
 Gradients = dict[int, NDArray[np.float32]]
-"""The gradient of each record (by place) where an attack begins: it is the same for every strength."""
+"""The gradient of each record (by position) at the start of an attack: it is the same for every strength."""
 
 
 @dataclass(eq=False)
 class Records:
-    """Records with what is known of them: signals, truth, the model, and the clean predictions, computed once."""
+    """Records with their signals, truth, model, and the clean predictions, which are computed once."""
 
     x: Floats
     y: Floats | None
@@ -239,12 +245,12 @@ class Records:
             raise DataError(f"{len(self.x)} records and R peaks of {len(self.peaks)}")
 
     def bits(self, proba: ArrayLike) -> Bits:
-        """What the model answers, as bits."""
+        """Return the model's answers as bits."""
         return binarize(proba, self.threshold) if self.model is None else self.model.bits(proba, self.threshold)
 
     @cached_property
     def clean(self) -> Floats:
-        """Log-odds of the records as they are."""
+        """The log-odds of the unchanged records."""
         if self._clean is not None:
             return self._clean
         if self.model is None:
@@ -262,7 +268,7 @@ class Records:
         return powers(self.x)
 
     def beats(self, rows: Sequence[int]) -> tuple[list[Any], bool]:
-        """The R peaks of some records, and whether any had to be found; what was found is kept for the next strength."""
+        """Return the R peaks of some records, and whether any had to be detected; detected ones are cached."""
         given = [None if self.peaks is None else self.peaks[at] for at in rows]
         missing = [at for at, own in zip(rows, given, strict=True) if own is None]
         new = [at for at in missing if at not in self._found]
@@ -271,18 +277,18 @@ class Records:
 
     @property
     def clean_bits(self) -> Bits:
-        """The clean predictions, decided."""
+        """The clean predictions as bits."""
         return self.bits(to_probability(self.clean))
 
     @property
     def limits(self) -> Floats:
-        """The thresholds as log-odds, one a class."""
+        """The thresholds as log-odds, one per class."""
         cut = np.broadcast_to(np.asarray(self.threshold, dtype=np.float64), self.clean.shape[1:])
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(cut) - np.log1p(-cut))
 
     def target_of(self, config: PerturbationConfig) -> int:
-        """The place of the class that a configuration aims at, −1 for none."""
+        """Return the position of the class that a configuration targets, −1 for none."""
         if config.target_class is None:
             return -1
         if config.target_class not in self.classes:
@@ -297,24 +303,24 @@ class Records:
 
 @dataclass(frozen=True, eq=False)
 class Performed:
-    """The changed signals, and what there is to say about each record."""
+    """The changed signals, and notes about each record."""
 
     x: Floats
     zero_gradient: Mask
     budget: Floats
-    """The norm that was allowed; infinite where a family has no budget."""
+    """The allowed norm; infinite if a family has no budget."""
     norm: list[str]
     notes: list[tuple[str, ...]]
 
     def share_used(self, x: Floats) -> Floats:
-        """How much of its budget each record used, 0 to 1; 1 where a family has none."""
+        """Return the share of its budget that each record used, 0 to 1; 1 if a family has no budget."""
         flat = np.abs(self.x - x).reshape(len(x), -1)
         is_l2 = np.array([norm == "l2" for norm in self.norm])
         used = np.where(is_l2, np.linalg.norm(flat, axis=1), flat.max(axis=1, initial=0.0))
         return np.where(np.isinf(self.budget), 1.0, np.minimum(used / np.maximum(self.budget, 1e-300), 1.0))
 
     def take(self, places: NDArray[np.int64], other: Performed, which: Mask) -> None:
-        """Put some records of another outcome in the place of ours."""
+        """Replace some records by those of another result."""
         for name in ("x", "zero_gradient", "budget"):
             getattr(self, name)[places] = getattr(other, name)[which]
         for at, source in zip(places.tolist(), np.flatnonzero(which).tolist(), strict=True):
@@ -328,9 +334,9 @@ def perform(
     rngs: Sequence[Generator],
     first: Gradients | None = None,
 ) -> Performed:
-    """Carry out one configuration on each of some records (by place), each with its own generator.
+    """Run one configuration on each of some records (by position), each with its own generator.
 
-    `first` remembers gradients from one attempt to the next, for attempts that differ in nothing but their strength.
+    `first` caches gradients between attempts that differ only in their strength.
     """
     n = len(rows)
     if not n == len(configs) == len(rngs):
@@ -350,7 +356,7 @@ def perform(
 
 
 def _threaded(work: Callable[[int], None], starts: Sequence[int]) -> None:
-    """Parts that do not touch each other, on a few threads: numpy lets go of the interpreter in its long loops."""
+    """Run independent parts on a few threads: numpy releases the interpreter lock in its long loops."""
     if len(starts) < 2:
         for start in starts:
             work(start)
@@ -361,7 +367,7 @@ def _threaded(work: Callable[[int], None], starts: Sequence[int]) -> None:
 
 @dataclass(eq=False)
 class _Group:
-    """Configurations of one kind, and the records that they are for."""
+    """Configurations of one kind, and their records."""
 
     records: Records
     rows: list[int]
@@ -379,7 +385,7 @@ class _Group:
 
     @cached_property
     def window(self) -> Floats:
-        """Record × sample."""
+        """The windows: record × sample."""
         centers = [c.center_time for c in self.configs]
         return hann_windows(self.records.x.shape[1], self.records.fs, centers, [c.window_seconds for c in self.configs])
 
@@ -396,7 +402,7 @@ class _Group:
         return bool(self.first.extra.get("lead_consistent", False))
 
     def into(self, out: Performed, places: Sequence[int]) -> None:
-        """Do it and put what came of it where it belongs."""
+        """Run it and store the results at their positions."""
         if not self.first.needs_model:
             self._without_model(out.x, places, out.notes)
             return
@@ -406,13 +412,13 @@ class _Group:
             out.norm[at], out.notes[at] = norm, notes[i] if isinstance(notes, list) else notes
 
     def changed(self) -> tuple[Floats, Any, str, Any, Notes]:
-        """The changed signals, the budgets and their norm, whose gradient was nothing, and what there is to say."""
+        """Return the changed signals, the budgets and their norm, the zero-gradient records, and notes."""
         if self.first.family in METHODS:
             return self._by_gradient()
         return self._by_ensemble() if self.first.family == "worst_case" else self._by_asking()
 
     def _without_model(self, out: Floats, places: Sequence[int], notes: list[tuple[str, ...]]) -> None:
-        """A few records at a time, each put where it belongs while it is still in the cache."""
+        """Process a few records at a time, and store each while it is still in the cache."""
         entry, records = batched_families()[self.first.family], self.records
         peaks, are_found = records.beats(self.rows) if entry.needs_peaks else (None, False)
         spread, strength = records.spread, self.strength
@@ -445,7 +451,7 @@ class _Group:
         return found, budget, method.norm, outcome.zero_gradient, ()
 
     def _restarted(self, x: Floats, problem: Problem, method: Method, batch: int) -> Floats:
-        """The best of several attempts: those that have not flipped begin again from a random place."""
+        """Return the best of several attempts: records that have not flipped start again from a random point."""
         best = _Best(self, x)
         for _ in range(1, method.restarts):
             left = best.left
@@ -457,7 +463,7 @@ class _Group:
         return best.x
 
     def _by_ensemble(self) -> tuple[Floats, Any, str, Any, Notes]:
-        """Per record the best of the fixed ensemble: each member works on the records that those before it did not flip."""
+        """Return, per record, the best of the fixed ensemble: each member works on the records not yet flipped."""
         settings = {**methods.BLACKBOX_SETTINGS["worst_case"], **self.first.settings}
         members = {
             "pgd": {"steps": settings["steps"], "restarts": settings["restarts"]},
@@ -497,7 +503,7 @@ class _Group:
         )  # fmt: skip
 
     def _known(self) -> NDArray[np.float32] | None:
-        """The gradients where the attack begins, if all of them are known."""
+        """Return the gradients at the start of the attack, if all of them are known."""
         kept = self.gradients or {}
         return np.stack([kept[at] for at in self.rows]) if all(at in kept for at in self.rows) else None
 
@@ -508,7 +514,7 @@ class _Group:
         return self.records.model
 
     def _reference(self) -> Floats:
-        """The bits that an untargeted attack climbs away from."""
+        """The bits from which an untargeted attack moves away."""
         records = self.records
         if self.first.attack_from == "prediction":
             return records.clean_bits[self.rows].astype(np.float64)
@@ -517,11 +523,11 @@ class _Group:
         return records.y[self.rows]
 
     def flips(self, at: NDArray[np.int64], x: Floats) -> Mask:
-        """Whether signals of records (by place in the group) have flipped."""
+        """Return whether signals of records (by position in the group) have flipped."""
         return np.asarray(self._judge()(at, self._model.proba(x)))
 
     def _judge(self) -> Callable[[Any, Floats], Mask]:
-        """Whether records (by place in the group) have flipped at these probabilities."""
+        """Return a function that says whether records (by position in the group) have flipped at probabilities."""
         clean, criterion, target = self.records.clean_bits[self.rows], self.first.criterion, self.target
         return lambda at, p: criterion(clean[at], self.records.bits(p), target[at])
 
@@ -541,7 +547,7 @@ class _Group:
     def _by_hopping(
         self, x: Floats, budget: Floats, shape: Callable[[Floats], Floats], settings: dict[str, Any]
     ) -> tuple[Floats, Any, str, Any, Notes]:
-        """One record after another: how many questions each takes depends on the answers."""
+        """Process one record after another: how many queries each takes depends on the answers."""
         if (self.target >= 0).any() or self.first.criterion is not any_bit:
             raise UsageError("hop_skip_jump flips any bit; it cannot aim at a class or at another criterion")
         stop = bool(self.first.extra.get("early_stop"))
@@ -560,13 +566,13 @@ class _Group:
 
     def margin(self, at: NDArray[np.int64], x: Floats) -> Floats:
         clean, odds, limits = self.records.clean_bits[self.rows][at], self._model.log_odds(x), self.records.limits
-        if self._model.single_label:  # how far each class is ahead of the best other: above 0 for the answer alone
+        if self._model.single_label:  # the lead of each class over the best other: above 0 only for the answer
             odds, limits = ahead(odds), np.zeros_like(limits)
         return methods.margins(odds, limits, clean, self.target[at], self.value[at])
 
 
 class _Best:
-    """The best outcome so far of each record of a group: one that flips it, else the one that came nearest."""
+    """The best result so far of each record of a group: one that flips it, else the nearest."""
 
     def __init__(self, group: _Group, x: Floats) -> None:
         self.group, self.x = group, x.copy()
@@ -575,11 +581,11 @@ class _Best:
 
     @property
     def left(self) -> NDArray[np.int64]:
-        """Records (by place) that have not flipped."""
+        """Return the records (by position) that have not flipped."""
         return np.flatnonzero(~self.has_flipped)
 
     def try_(self, at: NDArray[np.int64], x: Floats) -> None:
-        """Another outcome of some records that have not flipped."""
+        """Take in another result of some records that have not flipped."""
         flips, margin = self.group.flips(at, x), self.group.margin(at, x)
         better = flips | (margin < self.margin[at])
         self.x[at[better]], self.margin[at[better]] = x[better], margin[better]
@@ -587,7 +593,7 @@ class _Best:
 
 
 # ----------------------------------------------------------------------
-# The least strength of every record: the search of `search`, with an attack as what is tried.
+# The minimum strength of every record: `minimal_strength`, with an attack as the attempt.
 
 
 def least_strengths(
@@ -598,10 +604,11 @@ def least_strengths(
     *,
     rounds: int = 7,
 ) -> tuple[Floats, Performed]:
-    """The least strength at which each record was seen to flip (infinite where it never does), and what flipped it.
+    """Return the minimum strength at which each record flipped (infinite if it never does), and what flipped it.
 
-    An attack that flips a record with less than its budget has found a flip at that lesser strength. Every attempt at a record draws
-    from the same generator, so that noise grows and does not change.
+    An attack that flips a record with less than its budget has flipped it at that smaller strength. Every attempt at a
+    record
+    uses the same generator, so that noise grows with strength but keeps its shape.
     """
     if records.model is None:
         raise UsageError("a search for least strengths needs a model")
@@ -626,6 +633,6 @@ def least_strengths(
 
 
 def _margin(records: Records, config: PerturbationConfig, rows: NDArray[np.int64], log_odds: Floats) -> Floats:
-    """How far records are from flipping the bit aimed at, or any; a criterion of the user's own is steered by the same."""
+    """Return the distance of records from flipping the target bit, or any; also used with a user's own criterion."""
     target, value = np.full(len(rows), records.target_of(config)), np.full(len(rows), config.target_value)
     return margins(log_odds, records.limits, records.clean_bits[rows], target, value)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hitmiss.attack.family import Array, Perturbation, attack, perturbation
 
 SUITE: Final = ("typos(rate=0.05)", "typos(rate=0.1)", "homoglyphs(rate=0.1)", "homoglyphs(rate=0.3)")
-"""The manipulations of a drift table of texts unless others are named."""
+"""The default manipulations of a drift table of texts."""
 KEYS: Final = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 LOOKALIKES: Final = {
     "a": "а", "c": "с", "e": "е", "i": "і", "j": "ј", "o": "о", "p": "р", "s": "ѕ", "x": "х", "y": "у",
@@ -26,7 +26,7 @@ LOOKALIKES: Final = {
 
 
 def encode(text: str) -> NDArray[np.int32]:
-    """A text as an array of code points.
+    """Return a text as an array of code points.
 
     >>> decode(encode("naïve 🙂"))
     'naïve 🙂'
@@ -35,12 +35,12 @@ def encode(text: str) -> NDArray[np.int32]:
 
 
 def decode(points: Any) -> str:
-    """The text of an array of code points."""
+    """Return the text of an array of code points."""
     return "".join(chr(int(p)) for p in points)
 
 
 def perturb_text(text: str, how: str | Perturbation, rng: Generator) -> str:
-    """A text changed: `typos`, `homoglyphs`, or any attack on code points.
+    """Return a changed text: `typos`, `homoglyphs`, or any attack on code points.
 
     >>> perturb_text("a cab", "homoglyphs(rate=1)", np.random.default_rng(0)) == "а саb"
     True
@@ -60,7 +60,7 @@ def homoglyphs(x: Array, strength: float, rng: Generator, *, rate: float = 0.3) 
 
 @attack
 def typos(x: Array, strength: float, rng: Generator, *, rate: float = 0.1) -> Array:
-    """Slips of the fingers in strength × `rate` of the letters: a neighbouring key, one left out, doubled or exchanged."""
+    """Typing errors in strength × `rate` of the letters: a neighbouring key, or one left out, doubled or exchanged."""
     hit = rng.random(len(x)) < strength * rate
     kinds = rng.integers(4, size=len(x))
     picks = rng.random(len(x))
@@ -75,7 +75,7 @@ def typos(x: Array, strength: float, rng: Generator, *, rate: float = 0.1) -> Ar
 
 
 def _slip(letter: str, kind: int, pick: float, before: list[int]) -> list[int]:
-    """What stands where a letter was: another key, nothing, the letter twice, or the last two exchanged."""
+    """Return what replaces a letter: another key, nothing, the letter twice, or the last two exchanged."""
     if kind == 0:
         return [ord(_neighbour(letter, pick))]
     if kind == 1:
@@ -86,7 +86,7 @@ def _slip(letter: str, kind: int, pick: float, before: list[int]) -> list[int]:
 
 
 def _neighbour(letter: str, pick: float) -> str:
-    """A key beside this one on the same row; letters that are on no row stay."""
+    """Return a key beside this one on the same row; letters that are on no row stay."""
     row = next((r for r in KEYS if letter.lower() in r), None)
     if row is None:
         return letter

@@ -168,7 +168,7 @@ class Packed:
         self._recorded: dict[Sizes, Recorded] = {}
 
     def __call__(self, waves: Any, lengths: Sequence[int], keep: bool = False) -> tuple[Any, list[Any]]:
-        """Return logits (clip × class) of clips (clip × sample); with `keep` also each layer's average, stream first."""
+        """Return logits (clip × class) of clips (clip × sample); with `keep` also each layer's mean, stream first."""
         rows = [n_frames(length) // self.config.input_patch_size for length in lengths]
         flat, step = waves.reshape(-1), waves.shape[-1]
         found = [self._through(flat, rows[low:high], low * step, step, keep) for low, high in self.packs(rows)]
