@@ -1,4 +1,4 @@
-"""Unintended bias of a run by identity: subgroup, BPSN and BNSP AUC with intervals, their power means, the final figure."""
+"""Measure unintended bias by identity: subgroup, BPSN and BNSP AUC with intervals, power means, the final figure."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ FEW: Final = 10
 def measure_bias(
     trials: Trials, members: Mapping[str, NDArray[np.bool_]], *, p: float = POWER, level: float = 0.95
 ) -> tuple[list[Estimate], list[str]]:
-    """Estimates for each identity (a mask of the trials that mention it), their power means and the final figure.
+    """Return estimates for each identity, their power means and the final figure, and notes for the reader.
 
-    The scores of the four corners (subgroup or background, toxic or not) are sorted once for the three AUCs.
-    Also what to tell the reader.
+    An identity is a mask of the trials that mention it. The scores of the four groups (subgroup or background, toxic or
+    not) are sorted once for the three AUCs.
     """
     positive, score = np.asarray(trials.label == 1), trials.score
     rows = [e for name, member in members.items() for e in _identity(name, member, positive, score, level)]

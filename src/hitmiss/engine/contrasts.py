@@ -1,4 +1,4 @@
-"""One metric on one paired sample: both figures, their difference, its interval and its test."""
+"""Compute one metric on one paired sample: both figures, their difference, its interval and its test."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from hitmiss.stats.paired import p_of_replicates, paired_replicates
 from hitmiss.stats.tests import sign_flip, swap
 
 # ----------------------------------------------------------------------
-# Two runs cut into the paired samples that differences are computed on, and their replicates from shared draws.
+# Cut two runs into the paired samples on which differences are computed, and draw their replicates together.
 
 Both = tuple[Question, Question]
-"""A metric made ready for each of the two runs."""
+"""A metric, prepared for each of the two runs."""
 OUTCOMES = len(fields(Counts))
 AT_ONCE = 100
-"""Replicates whose places are held at a time."""
+"""Number of replicates whose indices are held at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,33 +51,36 @@ class Part:
 
     @cached_property
     def placements(self) -> tuple[Floats, Floats]:
-        """For both runs the share of the other class that each trial is rightly ordered against."""
+        """For both runs, the share of the other class that each trial is ordered correctly against."""
         return self.a.placements, self.b.placements
 
     def values(self, question: Both) -> tuple[float, float]:
-        """The figures of both runs; NaN where a figure is undefined."""
+        """Return the figures of both runs; NaN if a figure is undefined."""
         return float(question[0].value(self.a)), float(question[1].value(self.b))
 
 
 @dataclass(frozen=True, eq=False)
 class PairedSample:
-    """Paired trials of one slice: one part, or one a repetition. Figures of repetitions are averaged, never pooled."""
+    """Paired trials of one slice: one part, or one part per repetition.
+
+    The figures of repetitions are averaged; their trials are never pooled.
+    """
 
     parts: tuple[Part, ...]
     slice: Mapping[str, str]
 
     @property
     def n(self) -> int:
-        """How many pairs."""
+        """The number of pairs."""
         return sum(p.a.n for p in self.parts)
 
     @property
     def n_positive(self) -> int:
-        """How many pairs are positive."""
+        """The number of positive pairs."""
         return sum(p.a.n_positive for p in self.parts)
 
     def values(self, question: Both) -> tuple[float, float]:
-        """The figures of both runs, the mean over repetitions."""
+        """Return the figures of both runs, as means over repetitions."""
         pairs = [p.values(question) for p in self.parts]
         return math.fsum(a for a, _ in pairs) / len(pairs), math.fsum(b for _, b in pairs) / len(pairs)
 
@@ -85,7 +88,7 @@ class PairedSample:
 def columns_of(
     pair: Pair, names: Sequence[str], one_class: OneClass, pools_targets: bool = False
 ) -> tuple[Columns, Columns]:
-    """The columns of both runs; those to group or draw by must say the same in both, or be there in one."""
+    """Return the columns of both runs; those to group or resample by must be equal, or exist in only one run."""
     a, b = same_columns((pair.a, pair.b), pair.names, pair.key, names, one_class)
     return (replace(a, pools_targets=True), replace(b, pools_targets=True)) if pools_targets else (a, b)
 
@@ -97,7 +100,10 @@ def same_columns(
     names: Sequence[str],
     one_class: OneClass,
 ) -> list[Columns]:
-    """The columns of runs on the same questions; `names` must say the same in all that have them, and are lent to the others."""
+    """Return the columns of runs on the same questions.
+
+    The columns in `names` must be equal in all runs that have them, and are copied to the others.
+    """
     made = [run.retitle(runs=tuple(n for n in key if n not in ("item", "target"))) for run in runs]
     for name in names:
         own = {i: mine for i, run in enumerate(made) if (mine := find(name, run.frame.columns)) is not None}
@@ -117,7 +123,7 @@ def same_columns(
 
 
 def wholes(a: Columns, b: Columns) -> list[PairedSample]:
-    """All pairs: one sample, or one for each run and target that both have."""
+    """Return all pairs: one sample, or one for each run and target that both have."""
     found: dict[tuple[tuple[str, str], ...], list[Part]] = {}
     for sample in samples_of_runs(a):
         shared = tuple((k, v) for k, v in sample.run.items() if k not in REPEATS)
@@ -126,7 +132,7 @@ def wholes(a: Columns, b: Columns) -> list[PairedSample]:
 
 
 def slices(whole: PairedSample, grouping: Grouping) -> list[PairedSample]:
-    """The pairs cut by slice columns; a slice that not every repetition has keeps those that have it."""
+    """Cut the pairs by slice columns; a slice that only some repetitions have uses those."""
     found: dict[tuple[tuple[str, str], ...], list[Part]] = {}
     for part in whole.parts:
         for sample in samples_of_slices(part.a, grouping):
@@ -140,7 +146,7 @@ def _part(sample: Sample, b: Columns) -> Part:
 
 @dataclass(frozen=True, eq=False)
 class PairedDraws:
-    """Replicates of both runs from the same draws: units for the whole comparison, else trials within each class."""
+    """Replicates of both runs from the same draws: units for the whole comparison, or trials within each class."""
 
     plan: Plan
     a: Draws
@@ -149,16 +155,16 @@ class PairedDraws:
 
     @classmethod
     def prepare(cls, plan: Plan, a: Columns, b: Columns, zero_undefined: bool = False) -> PairedDraws:
-        """Draw the units once, for both runs and all samples; `zero_undefined` as in `measurement.Choices`."""
+        """Draw the units once, for both runs and all samples; `zero_undefined` is as in `Protocol`."""
         drawn = Draws.prepare(plan, a)
         return cls(plan, drawn, drawn.of_run(b), zero_undefined)
 
     def is_zeroed(self, question: Both) -> bool:
-        """Whether an undefined figure of this metric is 0 by convention."""
+        """Return whether an undefined figure of this metric is 0 by convention."""
         return self.zero_undefined and question[0].form.kind == "decisions"
 
     def deltas(self, questions: Sequence[Both], sample: PairedSample) -> list[Floats]:
-        """Replicates of each difference, second run less first, averaged over repetitions."""
+        """Return replicates of each difference, second run minus first, averaged over repetitions."""
         parts = [self._of_part(questions, part) for part in sample.parts]
         return [np.mean([p[i] for p in parts], axis=0) for i in range(len(questions))]
 
@@ -172,15 +178,16 @@ class PairedDraws:
 
 
 def _less(second: Floats, first: Floats, zero: bool = False) -> Floats:
-    """Second less first; undefined figures count as 0 where that is the convention."""
+    """Return second minus first; undefined figures count as 0 if that is the convention."""
     with np.errstate(invalid="ignore"):
         return np.nan_to_num(second) - np.nan_to_num(first) if zero else second - first
 
 
 def _trial_deltas(questions: Sequence[Both], part: Part, plan: Plan, zero: bool) -> list[Floats]:
-    """The runs are put in an order of their own, so that exchanging them changes signs and nothing else.
+    """Return replicates of the differences, from draws of trials.
 
-    Each kind of metric has its own stream, begun anew for every sample: what else is asked changes no digit of it.
+    The runs are put in a fixed order first, so that exchanging them changes only the signs. Each kind of metric has its
+    own random stream, started again for every sample, so its digits do not depend on what else is asked.
     """
     if _later(part):
         turned = [(q[1], q[0]) for q in questions]
@@ -211,7 +218,7 @@ def _trial_deltas(questions: Sequence[Both], part: Part, plan: Plan, zero: bool)
 
 
 def _later(part: Part) -> bool:
-    """Whether the content of the first run comes after that of the second, in whatever fixed order."""
+    """Return whether the content of the first run comes after that of the second, in some fixed order."""
     for name in ("score", "decision", "confidence", "seconds"):
         frames = [side.columns.trials.frame for side in (part.a, part.b)]
         if all(name in frame.columns for frame in frames):
@@ -229,7 +236,7 @@ def _form_deltas(questions: Sequence[Both], part: Part, replicates: int, rng: Ra
 
 
 def _count_deltas(question: Both, part: Part, replicates: int, rng: Random, by_class: bool, zero: bool) -> Floats:
-    """Metrics of decisions: a trial only matters through the outcomes of both runs, so their joint counts are drawn."""
+    """Return replicates for metrics of decisions, which depend only on the joint counts of both runs' outcomes."""
     joint = joint_outcomes(part)
     totals = np.zeros((2, replicates, OUTCOMES))
     for mask in (part.positive, ~part.positive) if by_class else (np.ones_like(part.positive),):
@@ -245,17 +252,17 @@ def _count_deltas(question: Both, part: Part, replicates: int, rng: Random, by_c
 
 
 def joint_outcomes(part: Part) -> NDArray[np.int64]:
-    """For each trial what became of both decisions, as one number."""
+    """Return the outcomes of both decisions of each trial, as one number."""
     return outcomes(part.a) * OUTCOMES + outcomes(part.b)
 
 
 def outcomes(sample: Sample) -> NDArray[np.int64]:
-    """What became of each decision of a sample."""
+    """Return the outcome of each decision of a sample."""
     return sample.columns.outcome[sample.rows].astype(np.int64)
 
 
 def _plain_deltas(question: Both, part: Part, replicates: int, rng: Random, by_class: bool) -> Floats:
-    """Metrics without a form: trials are drawn and both figures computed anew."""
+    """Return replicates for metrics without a form: trials are drawn, and both figures are computed again."""
     forms = [q.form for q in question if isinstance(q.form, OfColumns)]
     sides = [(form, s.arrays(form.columns)) for form, s in zip(forms, (part.a, part.b), strict=True)]
     places = trial_draws(part.positive, replicates, rng, by_class)
@@ -267,14 +274,14 @@ def _plain_deltas(question: Both, part: Part, replicates: int, rng: Random, by_c
 
 
 # ----------------------------------------------------------------------
-# Shares of trials among the metrics of decisions: which trials they count, of which, and where two runs differ in them.
+# Metrics of decisions that are shares of trials: which trials they count, among which, and where two runs differ.
 
 Mask = NDArray[np.bool_]
 
 
 @lru_cache(maxsize=256)
 def share_of(form: Functional) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
-    """Which outcomes a share counts, and of which it is a share; None for figures that are no plain share of decisions.
+    """Return which outcomes a share counts, and among which; None for figures that are not a plain share of decisions.
 
     >>> from hitmiss.metrics.counts import accuracy_of, f1_of
     >>> share_of(OfCounts(accuracy_of))[0][:4], share_of(OfCounts(f1_of))
@@ -286,14 +293,14 @@ def share_of(form: Functional) -> tuple[tuple[float, ...], tuple[float, ...]] | 
     if not all(isinstance(rate, Rate) for rate in single):
         return None
     hits, of = (tuple(float(getattr(rate, name)) for rate in single) for name in ("hits", "of"))
-    counts = [2**k for k in range(OUTCOMES)]  # sums of these are all different: a share must add up
+    counts = [2**k for k in range(OUTCOMES)]  # sums of these are all different, so a share can be recognised
     whole = form.function(Counts(*counts))
     adds_up = (whole.hits, whole.of) == (float(np.dot(hits, counts)), float(np.dot(of, counts)))
     return (hits, of) if adds_up and {*hits, *of} <= {0.0, 1.0} else None
 
 
 def shared_denominator(question: Both, sample: PairedSample) -> list[tuple[Mask, Mask, Mask]] | None:
-    """For a share whose denominator is the same trials in both runs, a part each: those trials, and the hits of both."""
+    """For a share over the same trials in both runs, return per part these trials and the hits of both runs."""
     found = []
     for part in sample.parts:
         a, b = (_hits(q.form, side) for q, side in zip(question, (part.a, part.b), strict=True))
@@ -304,7 +311,7 @@ def shared_denominator(question: Both, sample: PairedSample) -> list[tuple[Mask,
 
 
 def _hits(form: Functional, sample: Sample) -> tuple[Mask, Mask] | None:
-    """Which trials a share counts, and of which it is a share; None where the figure is none."""
+    """Return which trials a share counts, and among which; None if the figure is not a share."""
     if isinstance(form, OfTerms):
         return form.shares(sample)
     share = share_of(form)
@@ -316,7 +323,7 @@ def _hits(form: Functional, sample: Sample) -> tuple[Mask, Mask] | None:
 
 
 def discordant(question: Both, sample: PairedSample) -> tuple[int, int, int]:
-    """Of how many pairs a share is, and how many only the first or only the second run hits."""
+    """Return the number of pairs behind a share, and how many only the first or only the second run hits."""
     shared = shared_denominator(question, sample)
     assert shared is not None and len(shared) == 1
     inside, hit_a, hit_b = shared[0]
@@ -324,17 +331,17 @@ def discordant(question: Both, sample: PairedSample) -> tuple[int, int, int]:
 
 
 # ----------------------------------------------------------------------
-# Whether a paired sample holds enough for an interval of a difference: of few units nothing can be resampled.
+# Whether a paired sample is large enough for an interval of a difference: few units cannot be resampled.
 #
-# Fewer units than the level asks for (`stats.fewest`) get neither an interval nor a test by resampling; exact tests of the
-# pairs (McNemar, permutation) know how little they have.
+# With fewer units than the level needs (`stats.intervals.enough`) there is neither an interval nor a test by
+# resampling. Exact tests of the pairs (McNemar, permutation) remain valid with little data.
 
 
 def too_few(question: Both, sample: PairedSample, draws: PairedDraws) -> str | None:
-    """Why a difference gets no interval, where what it stands on is too little; None where it is enough.
+    """Say why a difference gets no interval because it rests on too little data; None if there is enough.
 
-    Shares of the same trials stand on those trials, figures that know no label on all of them, and everything else on
-    both classes. Trials are counted, or what is drawn: of two crossed units the rarer.
+    Shares of the same trials rest on these trials, figures that do not use labels on all trials, and everything else on
+    both classes. What counts is the number of trials, or of units; of two crossed units, the rarer.
     """
     behind = _behind(question, sample, draws)
     n, unit, whose = min(((len(sizes), u, w) for sizes, u, w in behind if len(sizes)), default=(0, "", ""))
@@ -347,12 +354,12 @@ def too_few(question: Both, sample: PairedSample, draws: PairedDraws) -> str | N
 
 
 def degrees(question: Both, sample: PairedSample, draws: PairedDraws) -> float:
-    """Degrees of freedom of the standard error of a difference: the effective number of units (or trials) less one."""
+    """Return the degrees of freedom of the standard error of a difference: the effective number of units minus one."""
     return min((effective(sizes) - 1.0 for sizes, _, _ in _behind(question, sample, draws) if len(sizes)), default=1.0)
 
 
 def _behind(question: Both, sample: PairedSample, draws: PairedDraws) -> list[tuple[Array, str, str]]:
-    """How many pairs each unit (or trial) holds of what a figure stands on, with the unit and the class."""
+    """Return how many pairs each unit (or trial) contributes to a figure, with the unit and the class."""
     head = sample.parts[0].a.columns.trials.header
     shared = shared_denominator(question, sample)
     positive = [part.positive for part in sample.parts]
@@ -370,7 +377,7 @@ def _behind(question: Both, sample: PairedSample, draws: PairedDraws) -> list[tu
 
 
 def _held(sample: PairedSample, masks: list[Mask], draws: PairedDraws, unit: str) -> Array:
-    """How many of the marked pairs each unit holds, of units that hold any; one each where trials are drawn."""
+    """Return how many of the marked pairs each unit holds, for units that hold any; 1 each if trials are drawn."""
     rows = np.concatenate([part.a.rows[mask] for part, mask in zip(sample.parts, masks, strict=True)])
     if not unit:
         return np.ones(len(rows))
@@ -379,7 +386,7 @@ def _held(sample: PairedSample, masks: list[Mask], draws: PairedDraws, unit: str
 
 
 # ----------------------------------------------------------------------
-# One metric on one paired sample: both figures, their difference, its interval, its test, and who wins how often.
+# One metric on one paired sample: both figures, their difference, its interval, its test, and how often each run wins.
 #
 # | test        | for                                                                    | by default                     |
 # |-------------|------------------------------------------------------------------------|--------------------------------|
@@ -388,27 +395,30 @@ def _held(sample: PairedSample, masks: list[Mask], draws: PairedDraws, unit: str
 # | permutation | any metric: a unit's answers are exchanged between the runs             | for shares drawn by units      |
 # | bootstrap   | any metric: the percentile interval turned round                        | for everything else            |
 #
-# Metrics that resampling inflates (calibration errors) get neither an interval nor a test; what stands on too few units
-# (see `few`) gets no interval, and only an exact test. The interval of everything but
-# an AUC is the percentile interval of the paired replicates, also for least costs: the optimism that a single one has
-# is nearly the same in both runs and cancels (measured in docs/intervals.md).
+# Metrics that resampling inflates (calibration errors) get neither an interval nor a test. A figure from too few units
+# (see `too_few`) gets no interval, and only an exact test. Except for an AUC, the interval is the percentile interval
+# of the paired replicates, also for least costs: the optimism of a single least cost is nearly the same in both runs
+# and cancels (measured in docs/intervals.md).
 
 TESTS: Final = ("auto", "mcnemar", "delong", "bootstrap", "permutation")
 NO_TEST: Final = ""
-"""Of a metric whose replicates are no guide to how sure it is."""
+"""For a metric whose replicates do not show how uncertain it is."""
 RIGHT: Final = (0, 3)
-"""Outcomes of decisions that are right: true positive, true negative."""
+"""Outcomes that are correct decisions: true positive, true negative."""
 EXACT: Final = ("mcnemar", "permutation")
-"""Tests that know how few pairs they have: among few, their p is never small."""
+"""Exact tests: with few pairs, their p value is never small."""
 NO_WIDTH: Final = "the replicates hardly differ"
-"""Of an interval whose ends are the same: that is no certainty."""
+"""For an interval whose ends are equal, which does not mean certainty."""
 PERMUTATIONS: Final = 10_000
-"""Ways that a permutation test draws where no number of replicates is given."""
+"""Number of permutations if no number of replicates is given."""
 
 
 @dataclass(frozen=True)
 class Contrast:
-    """Figures of both runs, second less first; NaN where undefined. `error` is the standard error of the difference."""
+    """Figures of both runs and second minus first; NaN if undefined.
+
+    `error` is the standard error of the difference.
+    """
 
     a: float
     b: float
@@ -425,12 +435,12 @@ class Contrast:
 
     @property
     def delta(self) -> float:
-        """Second less first."""
+        """Second minus first."""
         return self.b - self.a
 
 
 def choose_test(question: Both, sample: PairedSample, wanted: str, by_units: bool) -> str:
-    """The test of a metric on a sample; one that does not apply is refused."""
+    """Return the test of a metric on a sample; a test that does not apply is refused."""
     if wanted not in TESTS:
         raise UnknownName("test", wanted, TESTS)
     if not question[0].metric.interval:
@@ -451,7 +461,7 @@ def choose_test(question: Both, sample: PairedSample, wanted: str, by_units: boo
 
 
 def contrast(question: Both, sample: PairedSample, test: str, draws: PairedDraws, deltas: Floats | None) -> Contrast:
-    """The difference of one metric; `deltas` are its replicates where they were drawn."""
+    """Compute the difference of one metric; `deltas` are its replicates, if they were drawn."""
     a, b = (0.0 if math.isnan(v) and draws.is_zeroed(question) else v for v in sample.values(question))
     found = Contrast(a, b, test)
     if math.isnan(found.delta):
@@ -469,7 +479,7 @@ def contrast(question: Both, sample: PairedSample, test: str, draws: PairedDraws
 
 
 def ends_of(deltas: Floats, delta: float, freedom: float, plan: Plan) -> tuple[float, float]:
-    """The interval of a difference: percentile for trials, Student's for units, of which there may be few."""
+    """Return the interval of a difference: percentile for trials, Student's for units, which may be few."""
     known = deltas[np.isfinite(deltas)]
     if not plan.unit or not len(known) or not np.ptp(known):
         return intervals.percentile(deltas, plan.level)
@@ -477,7 +487,7 @@ def ends_of(deltas: Floats, delta: float, freedom: float, plan: Plan) -> tuple[f
 
 
 def _as_known(found: Contrast, too_little: str | None) -> Contrast:
-    """The contrast without an interval that nobody can know: from too little, or of no width."""
+    """Return the contrast without an interval that cannot be known: from too little data, or of zero width."""
     if too_little is not None:
         p = found.p_value if found.test in EXACT else math.nan
         found = replace(found, low=math.nan, high=math.nan, error=math.nan)
@@ -525,7 +535,7 @@ def _with_wins(found: Contrast, question: Both, sample: PairedSample) -> Contras
 
 
 def _gains(question: Both, part: Part) -> Floats | None:
-    """For each pair how much better the second run does: above 0 it wins. None where single trials say nothing."""
+    """Return for each pair how much better the second run is (above 0 it wins); None if single trials show nothing."""
     first, second = (_merits(q, side) for q, side in zip(question, (part.a, part.b), strict=True))
     if first is None or second is None:
         return None
@@ -535,7 +545,7 @@ def _gains(question: Both, part: Part) -> Floats | None:
 
 
 def _merits(question: Question, sample: Sample) -> Floats | None:
-    """How good each answer is for a metric, higher = better; NaN for trials that the metric does not look at."""
+    """Return how good each answer is for a metric, higher = better; NaN for trials that the metric does not use."""
     form, best = question.form, question.metric.best
     if form.kind != "decisions":
         return form.merits(sample, best)
@@ -547,7 +557,7 @@ def _merits(question: Question, sample: Sample) -> Floats | None:
 
 
 def _permuted(question: Both, sample: PairedSample, draws: PairedDraws) -> float:
-    """Exchange the answers of units (trials, or what is drawn) between the runs."""
+    """Test by exchanging the answers of units (or trials) between the runs."""
     replicates = max(draws.plan.bootstrap, PERMUTATIONS)
     rng = generator(draws.plan.seed, "permutation", question[0].text, sorted(sample.slice.items()))
     rows = [part.a.rows for part in sample.parts]
@@ -574,7 +584,7 @@ def _permuted(question: Both, sample: PairedSample, draws: PairedDraws) -> float
 
 @dataclass(frozen=True, eq=False)
 class _Exchange:
-    """Both runs' answers to the same trials, ready to be exchanged."""
+    """The answers of both runs to the same trials, prepared to be exchanged."""
 
     question: Both
     positive: Mask
@@ -583,7 +593,10 @@ class _Exchange:
 
     @classmethod
     def of(cls, question: Both, part: Part) -> _Exchange:
-        """Outcomes of decisions; scores where the metric is about their value, else their ranks within each run."""
+        """Take outcomes of decisions; or scores, if the metric depends on their values.
+
+        Otherwise their ranks in each run.
+        """
         form = question[0].form
         if not isinstance(form, Form):
             codes = [outcomes(s) for s in (part.a, part.b)]
@@ -592,7 +605,7 @@ class _Exchange:
         return cls(question, part.positive, scores[0], scores[1])
 
     def delta(self, swapped: Mask) -> float:
-        """The difference after exchanging the trials marked."""
+        """Return the difference after exchanging the marked trials."""
         sides = (np.where(swapped, self.b, self.a), np.where(swapped, self.a, self.b))
         first, second = (self._figure(q.form, side) for q, side in zip(self.question, sides, strict=True))
         return second - first
@@ -605,7 +618,7 @@ class _Exchange:
 
 
 def _ranks(score: Floats) -> Floats:
-    """Mean ranks: the order of the scores without their scale, so that two systems' answers can be exchanged."""
+    """Return mean ranks: the order of the scores without their scale, so that two systems can exchange answers."""
     ordered = np.sort(score)
     below, upto = (np.searchsorted(ordered, score, side=side) for side in ("left", "right"))
     return np.asarray(0.5 * (below + upto), dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Pairing: two runs on the same questions, row by row, and which comparisons are invalid."""
+"""Pair two runs on the same questions, row by row, and find out which comparisons are invalid."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from hitmiss.core.question import shown
 from hitmiss.core.trials import Trials
 
 # ----------------------------------------------------------------------
-# Pairing: two runs on the same questions, row by row. What has no partner, or another label, is refused.
+# Pairing: two runs on the same questions, row by row. Questions without a partner or with another label are refused.
 
 REPEATS: Final = ("trial", "seed", "repeat", "epoch")
-"""Run columns that number repetitions of one run. Two runs with the same repetitions are paired one by one; with others,
-each repetition of one meets each of the other, so that the mean over them is what is compared."""
+"""Run columns that number repetitions of one run. Two runs with the same repetitions are paired one by one. Otherwise
+each repetition of one run is paired with each of the other, so that the means over repetitions are compared."""
 SHOWN: Final = 3
 
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """The trials of two runs in the same order, that of the key: row i of both is the same question.
+    """The trials of two runs in the order of the key: row i of both is the same question.
 
-    `key` names the columns that they were matched by; `left_out` counts the questions that only one run has.
+    `key` names the columns by which they were matched; `left_out` counts the questions that only one run has.
     """
 
     a: Trials
@@ -39,7 +39,7 @@ class Pair:
 
     @property
     def swapped(self) -> Pair:
-        """The same pair the other way round."""
+        """The same pair with the runs exchanged."""
         return Pair(self.b, self.a, self.names[::-1], self.key, self.left_out[::-1])
 
     @property
@@ -57,12 +57,13 @@ def pair(
     scores: bool = True,
     ordered: bool = True,
 ) -> Pair:
-    """Match two runs by (item, target), and by repetition where runs were repeated (see `REPEATS`).
+    """Match two runs by (item, target), and by repetition if runs were repeated (see `REPEATS`).
 
-    Pairs come in the order of their ids; without `ordered` in that of `a`, for a caller that orders many runs at once.
+    Pairs are in the order of their ids; without `ordered`, in the order of `a`, for a caller that orders many runs at
+    once.
 
-    Refused: files without ids; classes, direction or (where `scores` are to be compared) score kinds that differ;
-    questions that one run lacks, with both lists (`allow_missing` leaves them out and counts them); labels that differ.
+    Refused are: files without ids; different classes, directions or (if `scores` are compared) score kinds; questions
+    that one run lacks, with both lists (`allow_missing` leaves them out and counts them); different labels.
 
     >>> a = Trials.of([1, 0], [0.9, 0.1], item=["x", "y"])
     >>> b = Trials.of([0, 1], [0.3, 0.6], item=["y", "x"])
@@ -83,7 +84,7 @@ def pair(
 
 
 def in_order(runs: Sequence[Trials], key: tuple[str, ...]) -> list[Trials]:
-    """Runs of the same rows in the order of their ids: what is drawn does not depend on the order of rows in the files."""
+    """Return runs of the same rows in the order of their ids, so that draws do not depend on the order of the files."""
     first = runs[0]
     if len(key) == 2 and not first.has_targets and first.frame["item"].is_sorted():
         return list(runs)
@@ -126,13 +127,13 @@ def _refuse_headers(a: Trials, b: Trials, names: tuple[str, str], scores: bool) 
 
 
 def _repetitions(trials: Trials, column: str) -> list[str]:
-    """The repetitions of a run, in order; none where it was made once, whatever that once is called."""
+    """Return the repetitions of a run, in order; empty if it was made once, whatever that repetition is called."""
     found = trials.frame[column].unique().sort().to_list() if column in trials.header.runs else []
     return found if len(found) > 1 else []
 
 
 def _crossed(a: Trials, b: Trials, column: str, names: tuple[str, str], allow_missing: bool) -> tuple[Trials, Trials]:
-    """Each repetition of one run with each of the other, on the questions that both answer there."""
+    """Pair each repetition of one run with each of the other, on the questions that both answer."""
     question = ["item", "target"]
     only = [x.frame.join(y.frame, on=question, how="anti").select(question).unique() for x, y in ((a, b), (b, a))]
     if (only[0].height or only[1].height) and not allow_missing:
@@ -159,7 +160,7 @@ def _again(trials: Trials, frame: pl.DataFrame, column: str) -> Trials:
 
 
 def _key(a: Trials, b: Trials, names: tuple[str, str]) -> tuple[str, ...]:
-    """Item, target and every run column that has several values; both runs must have the same of those."""
+    """Return item, target and every run column with several values, which must have the same values in both runs."""
     several = [_several(a), _several(b)]
     for own, other, name in ((several[0], several[1], names[0]), (several[1], several[0], names[1])):
         for column, values in own.items():
@@ -212,7 +213,7 @@ def _refuse_repeats(trials: Trials, key: tuple[str, ...], name: str) -> None:
 
 
 def _missing(only_a: pl.DataFrame, only_b: pl.DataFrame, key: tuple[str, ...], names: tuple[str, str]) -> DataError:
-    """Both lists: counted in the sentence, whole in the faults."""
+    """Return the error with both lists of questions: counted in the message, complete in the faults."""
     parts, faults = [], []
     for rows, own, other in ((only_a, *names), (only_b, *names[::-1])):
         if rows.height:
@@ -234,7 +235,7 @@ def _ids(rows: pl.DataFrame, key: tuple[str, ...]) -> str:
 
 
 def _shown(rows: pl.DataFrame, key: tuple[str, ...]) -> list[str]:
-    """The target says nothing where there is one only."""
+    """Return the questions as text; the target is left out if there is only one."""
     return [name for name in key if name != "target" or rows["target"].n_unique() > 1]
 
 
@@ -264,18 +265,19 @@ def _refuse_labels(a: Trials, b: Trials, names: tuple[str, str]) -> None:
 
 
 # ----------------------------------------------------------------------
-# Which comparisons are invalid, as data: what must be the same in two runs, and why (the triage document's table).
+# Which comparisons are invalid, as data: what must be equal in two runs, and why (from the triage evaluation document).
 #
-# What a run was made with is read from the header's provenance and from columns that hold one value throughout, by name.
-# A mismatch is refused with its reason; forced, it is printed into the report. What only one run records is noted.
+# How a run was made is read by name from the header's provenance and from columns with a single value. A mismatch is
+# refused with its reason; if the comparison is forced, the report shows the reason. A fact that only one run records is
+# noted.
 
 NO_FACTS: Final = ("files", "rename", "by_run")
-"""Parts of the provenance that say nothing about how the answers were made, or say it by run."""
+"""Parts of the provenance that do not describe how the answers were made, or describe it per run."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """Facts that must agree (any of their spellings), and the problem where they do not."""
+    """Facts that must be equal in both runs (under any of their names), and the problem if they are not."""
 
     name: str
     facts: tuple[str, ...]
@@ -291,7 +293,7 @@ RULES: Final = (
     Rule("different iteration limits", ("max_iterations",), "one run may try longer than the other"),
     Rule("different reasoning efforts", ("reasoning_effort",), "one run may think longer than the other"),
 )
-"""Control variables of the document: any difference makes a comparison invalid."""
+"""Control variables of the triage evaluation document: any difference makes a comparison invalid."""
 
 FACTORS: Final = (
     Rule("model", ("model", "models.agent", "agent"), "the agent model"),
@@ -299,7 +301,7 @@ FACTORS: Final = (
     Rule("vision model", ("models.vision", "vision_model"), "the vision model"),
     Rule("structuring model", ("models.structuring", "structuring_model"), "the structuring model"),
 )
-"""What a comparison may be about. One of them may differ: with two, nobody knows which made the difference."""
+"""What a comparison may be about. Only one may differ: with two, the cause of a difference would be unknown."""
 
 
 @dataclass(frozen=True)
@@ -315,7 +317,9 @@ class Breach:
 
 
 def breaches(a: Trials, b: Trials, *, same_items: bool = True) -> list[Breach]:
-    """Every rule that two runs break. Where items are known to be missing, other digests of the dataset say no more.
+    """Return every rule that two runs break.
+
+    If items are known to be missing, different digests of the dataset are expected and not reported again.
 
     >>> from hitmiss.core.trials import Header
     >>> one, other = (Trials.of([1, 0], [1.0, 0.0], header=Header(provenance={"cache": c})) for c in ("on", "off"))
@@ -326,7 +330,7 @@ def breaches(a: Trials, b: Trials, *, same_items: bool = True) -> list[Breach]:
 
 
 def breaches_of(a: Mapping[str, str], b: Mapping[str, str], *, same_items: bool = True) -> list[Breach]:
-    """The same of the facts of two runs."""
+    """Return every rule that the facts of two runs break."""
     rules = RULES if same_items else RULES[2:]
     found = [Breach(rule.name, rule.problem, pair) for rule in rules for pair in _differing(rule, a, b)]
     return found + _two_factors(a, b)
@@ -344,19 +348,19 @@ def _two_factors(a: Mapping[str, str], b: Mapping[str, str]) -> list[Breach]:
 
 
 def _is_one_model(differing: list[tuple[Rule, tuple[str, str]]]) -> bool:
-    """One model in several roles is one change."""
+    """Return whether one model was exchanged in several roles, which counts as one change."""
     return {factor.name for factor, _ in differing} <= {"model", "vision model", "structuring model"} and len(
         {pair for _, pair in differing}
     ) == 1
 
 
 def unchecked(a: Trials, b: Trials) -> list[str]:
-    """Notes about rules that could not be checked because one run alone records the fact."""
+    """Return notes about rules that could not be checked because only one run records the fact."""
     return unchecked_of(facts(a), facts(b))
 
 
 def unchecked_of(a: Mapping[str, str], b: Mapping[str, str]) -> list[str]:
-    """The same of the facts of two runs."""
+    """Return the same notes from the facts of two runs."""
     halves = [rule for rule in RULES if (_value(rule, a) is None) != (_value(rule, b) is None)]
     return [f"{rule.name}? Only one run records {rule.facts[0]}, so this was not checked" for rule in halves]
 
@@ -368,7 +372,7 @@ def _differing(rule: Rule, a: Mapping[str, str], b: Mapping[str, str]) -> Iterat
 
 
 def _value(rule: Rule, known: Mapping[str, str]) -> str | None:
-    """The fact under its first spelling that is known; a mapping counts with all that it holds."""
+    """Return the fact under the first of its names that is known; a mapping counts with its whole content."""
     for spelling in rule.facts:
         inside = {k: v for k, v in known.items() if k == spelling or k.startswith(f"{spelling}.")}
         if inside:
@@ -378,22 +382,22 @@ def _value(rule: Rule, known: Mapping[str, str]) -> str | None:
 
 
 def facts(trials: Trials) -> dict[str, str]:
-    """What is known of how a run was made: provenance (nested names joined by dots), then columns with one value."""
+    """Return what is known about how a run was made: provenance (nested names with dots), then constant columns."""
     columns = {name: trials.frame[name] for name in (*trials.header.runs, *trials.header.slices)}
     constant = {shown(name): str(c[0]) for name, c in columns.items() if len(c) and c.n_unique() == 1}
     return {**constant, **dict(_flat(trials.header.provenance)), **_of_runs(trials)}
 
 
 def decisive(trials: Trials) -> dict[str, str]:
-    """Those facts that some rule asks for: what results keep, so that a gate refuses what a comparison refuses."""
+    """Return the facts that some rule checks. Results keep them, so that a gate refuses what a comparison refuses."""
     names = {spelling for rule in (*RULES, *FACTORS) for spelling in rule.facts}
     return {k: v for k, v in facts(trials).items() if any(k == n or k.startswith(f"{n}.") for n in names)}
 
 
 def _of_runs(trials: Trials) -> dict[str, str]:
-    """What is told by run (`by_run`, keyed by the values of the run columns) of the runs that are here.
+    """Return the facts that are recorded per run (`by_run`, keyed by the run columns) for the runs in these trials.
 
-    Where several are, and they differ, all that is told of them counts: such trials agree only with the like.
+    If several runs differ, all their facts count together: such trials agree only with trials that have the same facts.
     """
     told: Mapping[str, Mapping[str, Any]] = trials.header.provenance.get("by_run", {})
     columns = [name for name in trials.header.runs if name not in REPEATS]

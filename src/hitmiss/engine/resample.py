@@ -1,4 +1,4 @@
-"""Trials, kept or counted, cut into samples, one per run and slice, and the draws from which every interval is made."""
+"""Cut trials, kept or counted, into samples, one per run and slice, and draw what every interval is made from."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ from hitmiss.stats.forms import Few, Form, Functional, OfColumns, OfTerms, OfTri
 from hitmiss.stats.intervals import LEAST_EFFECTIVE, Sizes, Steps, effective_units, enough, placements, unit_sizes
 
 # ----------------------------------------------------------------------
-# Trials cut into samples, one per run and slice, and the draws from which every interval is made.
+# Cut trials into samples, one per run and slice, and draw what every interval is made from.
 
 # ----------------------------------------------------------------------
-# Trials cut into the samples that metrics are computed on: one a run and slice.
+# Cut trials into the samples on which metrics are computed: one per run and slice.
 
 Rows = NDArray[np.intp]
 Span = slice
@@ -51,13 +51,16 @@ Span = slice
 
 @dataclass(frozen=True)
 class OneClass:
-    """Columns whose values tell trials of one class apart: a slice of them is set against all trials of the other class."""
+    """Columns whose values distinguish trials of one class.
+
+    A slice of them is scored against all of the other class.
+    """
 
     negative: tuple[str, ...] = ()
     positive: tuple[str, ...] = ()
 
     def of(self, grouping: Grouping) -> tuple[Grouping, bool]:
-        """Those among the columns of a grouping, and whether it is positives that they tell apart."""
+        """Return those among the columns of a grouping, and whether they distinguish positives."""
         sides = [tuple(c for c in grouping if c in own) for own in (self.negative, self.positive)]
         if all(sides):
             raise UsageError(
@@ -74,7 +77,7 @@ class Columns:
     trials: Trials
     one_class: OneClass = OneClass()
     pools_targets: bool = False
-    """Whether targets are slices here (figures by target were asked for), not runs of their own."""
+    """Whether targets are slices (because figures by target were asked for) instead of separate runs."""
 
     @cached_property
     def positive(self) -> NDArray[np.bool_]:
@@ -88,21 +91,21 @@ class Columns:
 
     @cached_property
     def outcome(self) -> NDArray[np.int8]:
-        """What became of each decision (see `metrics.counts.outcome`)."""
+        """The outcome of each decision (see `metrics.counts.outcome`)."""
         return outcome(self.positive, self.named("decision"))
 
     @cached_property
     def is_repeated(self) -> bool:
-        """Whether some question stands in a run more than once (see `Trials.is_repeated`)."""
+        """Whether some question occurs more than once in a run (see `Trials.is_repeated`)."""
         return self.trials.is_repeated
 
     def named(self, name: str) -> Array:
-        """Any column as an array; a decision that is null is one of a failed call."""
+        """Return any column as an array; a null decision is that of a failed call."""
         values = self.trials.column(name)
         return (values.fill_null(FAILED) if name == "decision" else values).to_numpy()
 
     def codes(self, name: str) -> tuple[NDArray[np.int64], list[str]]:
-        """A text column of the frame as numbers, and the sorted values that they stand for."""
+        """Return a text column of the frame as integers, and the sorted values that they encode."""
         if name not in self._known:
             values = self.trials.column(name)
             if values.dtype != pl.String:
@@ -113,13 +116,13 @@ class Columns:
         return self._known[name]
 
     def asked_codes(self, name: str) -> tuple[NDArray[np.int64], list[str]]:
-        """As `codes`, for a column by the name that a caller knows it by; items are always those of the trials."""
+        """Return the same as `codes`, for the user's name of a column; items are always those of the trials."""
         return self.codes(name if name == "item" else self.trials.own(name))
 
     def sample(
         self, rows: Rows, run: Mapping[str, str] | None = None, slice: Mapping[str, str] | None = None
     ) -> Sample:
-        """The sample of some rows."""
+        """Return the sample of some rows."""
         return Sample(self, rows, run or {}, slice or {})
 
     @cached_property
@@ -129,7 +132,7 @@ class Columns:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Some trials of one run: what a figure is computed on."""
+    """Some trials of one run, on which a figure is computed."""
 
     columns: Columns
     rows: Rows
@@ -159,23 +162,26 @@ class Sample:
 
     @cached_property
     def tally(self) -> Tally:
-        """Its scores counted."""
+        """Its scores, counted."""
         counted = Tally.of_sorted(*self.ordered)
         self.__dict__.pop("ordered")  # the tally holds them all
         return counted
 
     def condensed(self, forms: Sequence[Form]) -> Tally:
-        """The tally that replicates are drawn on: of very many trials a short one (see `stats.condensing`)."""
+        """Return the tally on which replicates are drawn.
+
+        A short one if there are very many trials (see `stats.sketch`).
+        """
         return sketch.condense(self.tally, forms) if len(self.columns.trials) > sketch.LARGE else self.tally
 
     @cached_property
     def steps(self) -> Steps:
-        """What its AUC and the variance of that need; far less than a tally where nothing else is asked."""
+        """What the AUC and its variance need, which is far less than a tally."""
         return Steps.of_tally(self.tally) if "tally" in self.__dict__ else Steps.of_classes(*self.ordered)
 
     @cached_property
     def outcomes(self) -> NDArray[np.int64]:
-        """How often each outcome of a decision happened."""
+        """How often each outcome of a decision occurred."""
         happened = self._own(
             self.columns.outcome
         )  # bytes are compared many times faster than they are widened and counted
@@ -183,12 +189,12 @@ class Sample:
 
     @property
     def counts(self) -> Counts:
-        """Its decisions counted."""
+        """Its decisions, counted."""
         return Counts(*(c.item() for c in self.outcomes))
 
     @cached_property
     def judged(self) -> tuple[Floats, NDArray[np.int64]]:
-        """Its distinct confidences, and for each trial 0 where it has no answer or none, else 1 + 2 · place + right."""
+        """Its distinct confidences, and a code per trial: 0 without answer or confidence, else 1 + 2 · i + right."""
         happened, stated = self.columns.outcome[self.rows], self.columns.named("confidence")[self.rows]
         used = (happened < 4) & ~np.isnan(stated)
         distinct, place = np.unique(stated[used], return_inverse=True)
@@ -198,36 +204,36 @@ class Sample:
 
     @cached_property
     def placements(self) -> Floats:
-        """For each trial the share of the other class that its score is rightly ordered against."""
+        """For each trial, the share of the other class that its score is ordered correctly against."""
         return placements(self.positive, self.score)
 
     def arrays(self, names: Sequence[str]) -> dict[str, Array]:
-        """Some of its columns."""
+        """Return some of its columns."""
         return {name: self.label if name == "label" else self.columns.named(name)[self.rows] for name in names}
 
     @property
     def is_repeated(self) -> bool:
-        """Whether an item may be there more than once, so that its trials are no independent draws."""
+        """Whether an item may occur more than once, so that its trials are not independent draws."""
         pooled = self.columns.pools_targets and self.columns.trials.has_targets and "target" not in self.slice
         return pooled or self.columns.is_repeated
 
     def unit_sample(self, unit: NDArray[np.int64], n_units: int) -> UnitSample:
-        """Its trials with the unit of each; they are sorted once for both where no tally was made before."""
+        """Return its trials with the unit of each; they are sorted only once if there is no tally yet."""
         made = UnitSample.of(self.positive, self.score, unit[self.rows], n_units)
         self.__dict__.setdefault("tally", made.tally)
         return made
 
     def unit_sizes(self, unit: NDArray[np.int64]) -> Sizes:
-        """How many of its positives and negatives each unit holds."""
+        """Return how many of its positives and negatives each unit holds."""
         return unit_sizes(unit[self.rows], self.positive)
 
     def unit_outcomes(self, unit: NDArray[np.int64], n_units: int) -> NDArray[np.int64]:
-        """How often each outcome of a decision happened to each unit (unit × outcome)."""
+        """Return how often each outcome of a decision occurred per unit (unit × outcome)."""
         place = unit[self.rows] * OUTCOMES + self.columns.outcome[self.rows]
         return np.bincount(place, minlength=n_units * OUTCOMES).reshape(n_units, OUTCOMES)
 
     def _own(self, values: NDArray[Any]) -> NDArray[Any]:
-        """The values of its trials; no copy where they stand together."""
+        """Return the values of its trials, without a copy if they are adjacent."""
         return values[self.rows] if self._span is None else values[self._span]
 
     @cached_property
@@ -239,12 +245,12 @@ class Sample:
 
     @property
     def n(self) -> int:
-        """How many trials."""
+        """The number of trials."""
         return len(self.rows)
 
     @cached_property
     def n_positive(self) -> int:
-        """How many are positive."""
+        """The number of positive trials."""
         return int(self.positive.sum())
 
     @property
@@ -254,13 +260,13 @@ class Sample:
 
 
 def by_target(trials: Trials, groupings: Sequence[Grouping]) -> bool:
-    """Whether figures by target are asked for, which then is a slice like any other."""
+    """Return whether figures by target are asked for; the target is then a slice like any other."""
     names = {name for grouping in groupings for name in grouping}
     return "target" in names and find("target", trials.frame.columns) == "target"
 
 
 def samples_of_runs(columns: Columns) -> list[Sample]:
-    """One sample a run (and target, where there are several that are no slices); runs are never pooled."""
+    """Return one sample per run (and per target, unless targets are slices); runs are never pooled."""
     trials = columns.trials
     names = [*trials.header.runs]
     if trials.has_targets and not columns.pools_targets:
@@ -272,10 +278,10 @@ def samples_of_runs(columns: Columns) -> list[Sample]:
 
 
 def samples_of_slices(whole: Sample, grouping: Grouping) -> list[Sample]:
-    """The samples of one run cut by slice columns.
+    """Cut the sample of one run by slice columns.
 
-    A column that only negatives have (an attack) takes all positives of the same rest: the official rule; and the other
-    way round.
+    For a column that only negatives have (an attack), each slice takes all positives with the same other columns, which
+    is the official rule; for a column of positives it is the reverse.
     """
     columns = whole.columns
     known = columns.trials.frame.columns
@@ -307,9 +313,9 @@ def _paired_slices(
 def _split(
     columns: Columns, rows: Rows, names: Grouping, span: Span | None = None
 ) -> list[tuple[dict[str, str], Rows]]:
-    """Rows by the values of columns of the frame, in the order of the sorted values, with the names that users know.
+    """Split rows by the values of columns of the frame, in the order of the sorted values, with the user's names.
 
-    `span`: the rows, where they stand together.
+    `span`: the rows, if they are adjacent.
     """
     own = rows if span is None else span
     coded = [columns.codes(name) for name in names]
@@ -337,17 +343,17 @@ def _split(
 
 
 # ----------------------------------------------------------------------
-# Draws for samples: one stream of units for a whole measurement, one stream of trials a sample.
+# Draws for samples: one stream of units for a whole measurement, one stream of trials per sample.
 
 MOST_BLOCKS = 100
-"""Blocks of units that are left out in turn for the acceleration of a BCa interval."""
+"""Number of blocks of units that are left out one at a time for the acceleration of a BCa interval."""
 MOST_CELLS = 10_000_000
-"""Counts that are held at a time."""
+"""Number of counts that are held at a time."""
 
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """A metric with its settings, ready to be asked of samples."""
+    """A metric with its settings, prepared for samples."""
 
     text: str
     metric: Metric
@@ -356,17 +362,17 @@ class Question:
 
     @property
     def labelled(self) -> bool:
-        """Whether the figure knows the truth; times and shares of changed records do not."""
+        """Whether the figure uses the true class; times and shares of changed records do not."""
         return "label" in self.metric.columns
 
     def value(self, sample: Sample) -> float:
-        """The figure of a sample."""
+        """Return the figure of a sample."""
         return self.form.measure(sample)
 
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """The replicates of a measurement: every figure of every sample from one set of draws."""
+    """The replicates of a measurement: every figure of every sample comes from one set of draws."""
 
     plan: Plan
     columns: Columns
@@ -383,7 +389,7 @@ class Draws:
 
     @classmethod
     def prepare(cls, plan: Plan, columns: Columns) -> Draws:
-        """Draw the units once, for all samples; trials are drawn a sample."""
+        """Draw the units once, for all samples; trials are drawn per sample."""
         if not plan.bootstrap or not plan.unit:
             return cls(plan, columns)
         unit, weights = _draw(plan, columns, plan.stratify is not False)
@@ -392,11 +398,11 @@ class Draws:
         return cls(plan, columns, unit, weights, weights.shape[1], free)
 
     def of_run(self, columns: Columns) -> Draws:
-        """The same draws of units, for the columns of another run."""
+        """Return the same draws of units, for the columns of another run."""
         return Draws(self.plan, columns, self.unit, self.weights, self.n_units, self.free)
 
     def replicates(self, questions: Sequence[Question], sample: Sample) -> list[Floats]:
-        """Replicates of each question for one sample: all that are drawn alike from the same draws."""
+        """Return replicates of each question for one sample; questions with the same kind of draws share them."""
         found: dict[int, Floats] = {}
         for by_class in (True, False):
             own = [q for q in questions if self.plan.by_class(q.metric.prevalence) is by_class]
@@ -423,7 +429,7 @@ class Draws:
         return [q.form.drawn(trials) if isinstance(q.form, OfTrials) else by_form[id(q.form)] for q in questions]
 
     def _beside_forms(self, forms: Sequence[Form], sample: Sample) -> dict[int, Form]:
-        """The forms whose replicates the intervals of others need, too."""
+        """Return the further forms whose replicates the intervals of some forms need."""
         if self.plan.method != "auto" or not 0 < sample.n_positive < sample.n:
             return {}
         tally = self._tallies.get(sample.name)
@@ -439,14 +445,14 @@ class Draws:
         return unit_replicates(self.unit_sample(sample), forms, self.weights)
 
     def said(self, question: Question, plan: Plan | None = None) -> str:
-        """How the replicates of a figure were drawn, for the method of its interval."""
+        """Describe how the replicates of a figure were drawn, for the method of its interval."""
         whole = self.weights is not None and self.free is self.weights
         return (plan or self.plan).said(question.metric.prevalence, whole)
 
     def too_few(self, sample: Sample, labelled: bool = True) -> str | None:
-        """Why drawing units says nothing about a sample: they are fewer than the level asks for; None where they are enough.
+        """Say why a sample has too few units for the level; None if it has enough.
 
-        Of two crossed units the more numerous counts: bona fide trials are all of one attack.
+        Of two crossed units the more numerous counts, because bona fide trials all have the same attack value.
         """
         if self.weights is None:
             return None
@@ -459,9 +465,9 @@ class Draws:
         return None
 
     def units(self, sample: Sample, labelled: bool = True) -> tuple[int, float]:
-        """How many units a sample holds, and how many of equal size would say as much (see `stats.fewest`).
+        """Return how many units a sample holds, and the effective number (see `stats.intervals.effective`).
 
-        Of a figure that knows no label (`labelled` false) all trials count, else those of the rarer class.
+        For a figure without labels (`labelled` false) all trials count, otherwise those of the rarer class.
         """
         if (sample.name, labelled) not in self._held:
             sizes = [sample.unit_sizes(self.columns.asked_codes(name)[0]) for name in self.plan.unit]
@@ -471,17 +477,17 @@ class Draws:
         return self._held[sample.name, labelled]
 
     def unit_sample(self, sample: Sample) -> UnitSample:
-        """A sample with its units, sorted once."""
+        """Return a sample with its units, sorted once."""
         if sample.name not in self._unit_samples:
             assert self.unit is not None
             self._unit_samples[sample.name] = sample.unit_sample(self.unit, self.n_units)
         return self._unit_samples[sample.name]
 
     def interval(self, question: Question, sample: Sample, value: float, replicates: Floats) -> tuple[float, float]:
-        """The interval of a figure from its replicates.
+        """Return the interval of a figure from its replicates.
 
-        `auto`: of trials BCa, for least costs the interval that knows their optimism, percentile where neither can be had;
-        of units Student's, which holds with few of them.
+        `auto`: for trials BCa, for least costs the interval that corrects their optimism, and percentile if neither is
+        possible; for units Student's, which is valid with few of them.
         """
         form, plan = question.form, self.plan
         if plan.method == "bca" and not isinstance(form, Form):
@@ -495,15 +501,15 @@ class Draws:
         return form.interval(replicates, value, plan.level, lambda f: self._acceleration(f, sample), beside)
 
     def for_averages(self, question: Question, sample: Sample, value: float, replicates: Floats) -> Floats:
-        """Replicates as figures made of several figures need them: those of a least cost without its optimism."""
+        """Return replicates for figures made of several figures: those of a least cost without its optimism."""
         return question.form.for_averages(replicates, value, self._beside.get((sample.name, question.text)))
 
     def corrected(self, question: Question, sample: Sample, value: float, replicates: Floats) -> float:
-        """The figure without the optimism that a minimum has in its own sample."""
+        """Return the figure without the optimism that a minimum has in its own sample."""
         return question.form.corrected(replicates, value, self._beside.get((sample.name, question.text)))
 
     def _note_accelerations(self, forms: list[Form], sample: Sample) -> None:
-        """The accelerations of all forms under units, from one pass over the blocks that are left out."""
+        """Compute the accelerations of all forms under units, in one pass over the blocks that are left out."""
         if self.weights is None or self.plan.method == "percentile" or not forms:
             return
         without = unit_replicates(self.unit_sample(sample), forms, self._without_blocks)
@@ -518,7 +524,7 @@ class Draws:
 
     @cached_property
     def _without_blocks(self) -> Array:
-        """Weights (block × unit) that leave out one block of units each; every unit alone where there are few."""
+        """Weights (block × unit) that leave out one block of units each; with few units, one unit each."""
         block = np.arange(self.n_units) % MOST_BLOCKS
         left_out = np.arange(min(self.n_units, MOST_BLOCKS))
         return np.asarray(block[None, :] != left_out[:, None], dtype=np.uint16)
@@ -526,7 +532,7 @@ class Draws:
 
 @dataclass(frozen=True, eq=False)
 class _DrawnTrials:
-    """Replicates of a sample's trials, as forms that no tally of scores determines read them."""
+    """Replicates of a sample's trials, for forms that cannot be computed from a tally of scores."""
 
     draws: Draws
     sample: Sample
@@ -534,14 +540,14 @@ class _DrawnTrials:
     by_class: bool = True
 
     def counts(self) -> Counts:
-        """The decisions of every replicate, counted."""
+        """Return the counted decisions of every replicate."""
         draws, sample = self.draws, self.sample
         if draws.weights is None or draws.unit is None:
             return Counts(*count_replicates(sample.outcomes, draws.plan.bootstrap, self.rng, self.by_class).T)
         return Counts(*weighted_totals(draws.weights, sample.unit_outcomes(draws.unit, draws.n_units)).T)
 
     def confidences(self, function: Callable[[Judged], Array]) -> Floats:
-        """A function of how often each confidence was right and wrong, some replicates at a time."""
+        """Compute a function of how often each confidence was right and wrong, some replicates at a time."""
         confidence, code = self.sample.judged
         values = []
         for counts in self._cells(code, 1 + 2 * len(confidence)):
@@ -550,7 +556,7 @@ class _DrawnTrials:
         return np.concatenate(values)
 
     def _cells(self, code: NDArray[np.int64], cells: int) -> Iterator[Floats]:
-        """How often trials of each code are drawn (replicate × code), some replicates at a time."""
+        """Yield how often trials of each code are drawn (replicate × code), some replicates at a time."""
         draws, sample, step = self.draws, self.sample, max(1, MOST_CELLS // cells)
         if draws.weights is None or draws.unit is None:
             masks = (sample.positive, ~sample.positive) if self.by_class else (np.ones_like(sample.positive),)
@@ -567,7 +573,7 @@ class _DrawnTrials:
             yield np.stack([np.bincount(code, weights=w[unit], minlength=cells) for w in part])
 
     def ratio(self, form: OfTerms) -> Floats:
-        """The ratio of two sums over the trials drawn."""
+        """Return the ratio of two sums over the drawn trials."""
         draws, sample = self.draws, self.sample
         terms = form.terms(**sample.arrays(form.columns))
         if draws.weights is not None and draws.unit is not None:
@@ -580,7 +586,7 @@ class _DrawnTrials:
             return np.asarray(sums[:, 0] / sums[:, 1])
 
     def rows(self, form: OfColumns) -> Floats:
-        """A function of columns, called for each replicate."""
+        """Compute a function of columns for each replicate."""
         draws, sample = self.draws, self.sample
         arrays = sample.arrays(form.columns)
         if draws.weights is not None and draws.unit is not None:
@@ -589,7 +595,7 @@ class _DrawnTrials:
         return form.of_draws(arrays, self._places())
 
     def weighed(self, form: OfWeights) -> Floats:
-        """A function of columns and of the weights of many replicates, some replicates at a time."""
+        """Compute a function of columns and of the weights of many replicates, some replicates at a time."""
         draws, sample = self.draws, self.sample
         arrays = sample.arrays(form.columns)
         if draws.weights is None or draws.unit is None:
@@ -603,7 +609,7 @@ class _DrawnTrials:
 
 
 def _centred(form: Form, drawn: Floats, tally: Tally, sample: Sample) -> Floats:
-    """Replicates of a sum over all trials that were drawn on bins of scores, moved to the figure of the scores themselves."""
+    """Move replicates of a sum, drawn on bins of scores, so that they centre on the figure of the real scores."""
     if not form.every_score:
         return drawn
     shift = form.measure(sample) - form.value(tally)
@@ -611,7 +617,7 @@ def _centred(form: Form, drawn: Floats, tally: Tally, sample: Sample) -> Floats:
 
 
 def _draw(plan: Plan, columns: Columns, by_class: bool) -> tuple[NDArray[np.int64], Array]:
-    """The unit of each trial and how often each unit is drawn (replicate × unit)."""
+    """Return the unit of each trial and how often each unit is drawn (replicate × unit)."""
     parts = []
     for name in plan.unit:
         codes, values = columns.asked_codes(name)
@@ -637,7 +643,7 @@ def _draw(plan: Plan, columns: Columns, by_class: bool) -> tuple[NDArray[np.int6
 def _crossed(
     first: tuple[NDArray[np.int64], Array], second: tuple[NDArray[np.int64], Array]
 ) -> tuple[NDArray[np.int64], Array]:
-    """Two-way units: a trial's weight is the product of how often each of its two units was drawn (Owen 2007)."""
+    """Cross two units: a trial's weight is the product of how often each of its two units was drawn (Owen 2007)."""
     pair = first[0] * second[1].shape[1] + second[0]
     held, code = np.unique(pair, return_inverse=True)
     a, b = np.divmod(held, second[1].shape[1])
@@ -645,7 +651,7 @@ def _crossed(
 
 
 # ----------------------------------------------------------------------
-# The ends of a figure's interval, how they were found, and what is said where resampling shows no width.
+# The ends of a figure's interval, how they were found, and what is reported if all replicates are equal.
 
 SAME: Final = "no interval: every replicate gives the same figure"
 NO_ERROR: Final = "no error seen: the end is what so few trials leave open"
@@ -653,7 +659,7 @@ NO_ERROR: Final = "no error seen: the end is what so few trials leave open"
 
 @dataclass(frozen=True)
 class Ends:
-    """An interval, or why there is none."""
+    """An interval, or the reason why there is none."""
 
     low: float | None = None
     high: float | None = None
@@ -662,7 +668,7 @@ class Ends:
 
     @classmethod
     def of(cls, ends: tuple[float, float], method: str, note: str | None = None) -> Ends:
-        """Ends as computed: NaN is unknown.
+        """Make an interval from computed ends; NaN means unknown.
 
         >>> Ends.of((0.25, 0.5), "wilson").high, Ends.of((math.nan, math.nan), "delong").high
         (0.5, None)
@@ -671,9 +677,9 @@ class Ends:
 
 
 def without_width(question: Question, sample: Sample, value: float, plan: Plan) -> Ends:
-    """What is known of a figure that is the same in every replicate: a bound by counting where there is one, else nothing.
+    """Return the interval of a figure that is the same in every replicate: a bound by counting, if there is one.
 
-    Units drawn as wholes have no such bound: how many trials of a new one would err together is not known.
+    Whole units have no such bound, because it is not known how many trials of a new unit would be wrong together.
     """
     if plan.unit:
         return Ends(note=SAME)
@@ -686,7 +692,7 @@ def without_width(question: Question, sample: Sample, value: float, plan: Plan) 
 
 
 # ----------------------------------------------------------------------
-# What the intervals of a table take to be random: one sentence under it, from the methods of its estimates.
+# What the intervals of a table treat as random: one sentence under the table, from the methods of its estimates.
 
 PLAIN = {
     "wilson": "shares of independent trials (Wilson)",
@@ -698,7 +704,7 @@ PLAIN = {
 
 
 def sampling(estimates: Iterable[Estimate]) -> str | None:
-    """What is random in the intervals, metric by metric; None where there is no interval.
+    """Say what is random in the intervals, metric by metric; None if there is no interval.
 
     >>> e = Estimate("f1", 0.5, 0.4, 0.6, method="bootstrap 1000,trials from all,auto,0.95,seed=0")
     >>> sampling([e])
@@ -717,7 +723,7 @@ def sampling(estimates: Iterable[Estimate]) -> str | None:
 
 
 def units_said(estimates: Iterable[Estimate]) -> str | None:
-    """How many units stand behind the intervals, where units are drawn.
+    """Say how many units the intervals are based on, if units are resampled.
 
     >>> units_said([Estimate("eer", 0.1, units=12, units_effective=9.62)])
     '12 units, as many as 9.6 of equal size'
@@ -733,7 +739,7 @@ def units_said(estimates: Iterable[Estimate]) -> str | None:
 
 
 def under(estimates: Iterable[Estimate]) -> str | None:
-    """The line under a table: what is random, and from how many units."""
+    """Return the line under a table: what is random, and from how many units."""
     rows = list(estimates)
     said, units = sampling(rows), units_said(rows)
     return said if said is None or units is None else f"{said}; {units}"
@@ -756,34 +762,35 @@ def _said(e: Estimate) -> str:
 
 
 # ----------------------------------------------------------------------
-# Trials that are known only as tallies: one row a cell (label, decision, slices …), and how many trials have which score.
+# Trials that are known only as tallies: one row per cell (label, decision, slices …), and the number of trials per
+# score.
 #
-# Everything that `measure` does with trials it does with these, so a figure of counted shards is computed by the very code
-# that computes it in memory.
+# `measure` treats them like any other trials, so the figures of counted shards are computed by the same code as in
+# memory.
 
 CellCounts = NDArray[np.int64]
 
 
 class Scored(Protocol):
-    """Who knows the scores of cells."""
+    """An object that has the scores of cells."""
 
     def tally(self, positive: Rows, negative: Rows) -> Tally:
-        """The scores of some positive and some negative cells, counted together."""
+        """Return the scores of some positive and some negative cells, counted together."""
 
     def steps(self, positive: Rows, negative: Rows) -> Steps:
-        """What their AUC and its variance need."""
+        """Return what their AUC and its variance need."""
 
 
 @dataclass(frozen=True, eq=False)
 class TalliedTrials(Trials):
-    """Trials as a table of cells: `size` tells how many trials each row stands for, `scored` what scores they have."""
+    """Trials as a table of cells: `size` is the number of trials of each row, `scored` has their scores."""
 
     size: CellCounts = None  # type: ignore[assignment]  # a field after fields with defaults
     scored: Scored = None  # type: ignore[assignment]
 
     @classmethod
     def of_cells(cls, cells: pl.DataFrame, header: Header, size: CellCounts, scored: Scored) -> TalliedTrials:
-        """From a frame with one row a cell: label, and whatever the cells are told apart by."""
+        """Make them from a frame with one row per cell: its label, and the columns that distinguish the cells."""
         named = cells.with_columns(item=pl.int_range(pl.len()).cast(pl.String))
         base = Trials.from_frame(named, header, is_unique=True)
         return cls(base.frame, header, ("item", "target", *header.runs), size, scored)
@@ -793,12 +800,12 @@ class TalliedTrials(Trials):
 
     @property
     def n_positive(self) -> int:
-        """How many trials are positive."""
+        """The number of positive trials."""
         return int(self.size[self.label == 1].sum())
 
     @property
     def content(self) -> str:
-        """Hash of how often each score occurs in each cell; empty where some scores are known only by their bins."""
+        """A hash of how often each score occurs in each cell; empty if some scores are known only by their bins."""
         if any(tally.is_short for tally in self._tallies):
             return ""
         fixed = ("label", "decision", *(["target"] if self.has_targets else []))
@@ -812,21 +819,21 @@ class TalliedTrials(Trials):
 
     @property
     def _tallies(self) -> Iterator[Tally]:
-        """The scores of each cell."""
+        """Yield the scores of each cell."""
         nobody = np.zeros(0, dtype=np.intp)
         return (self.scored.tally(np.array([at]), nobody) for at in range(self.frame.height))
 
     @property
     def questions(self) -> str:
-        """Nothing: the items were counted and not kept."""
+        """Empty: the items were counted and not kept."""
         return ""
 
     def columns(self, one_class: OneClass | None = None) -> TalliedColumns:
-        """The columns of the cells, as `measure` wants them."""
+        """Return the columns of the cells, as `measure` needs them."""
         return TalliedColumns(self, one_class or OneClass())
 
     def keep(self, condition: pl.Expr) -> TalliedTrials:
-        """The trials of the cells for which a polars expression holds."""
+        """Return the trials of the cells for which a polars expression is true."""
         rows = self.frame.select(condition.arg_true()).to_series().to_numpy().astype(np.intp)
         return replace(self, frame=self.frame[rows], size=self.size[rows], scored=SomeCells(self.scored, rows))
 
@@ -837,7 +844,7 @@ class TalliedTrials(Trials):
 
     @property
     def is_short(self) -> bool:
-        """Whether some scores are known only by the bins that they lie in."""
+        """Whether some scores are known only by the bins that contain them."""
         return self.whole.tally.is_short
 
 
@@ -864,7 +871,7 @@ class TalliedColumns(Columns):
     trials: TalliedTrials
 
     def named(self, name: str) -> Array:
-        """A column of the cells; a column of the trials is not to be had."""
+        """Return a column of the cells; other columns of the trials are not available."""
         if name == "decision":
             return super().named(name)
         raise UsageError(
@@ -874,39 +881,39 @@ class TalliedColumns(Columns):
     def sample(
         self, rows: Rows, run: Mapping[str, str] | None = None, slice: Mapping[str, str] | None = None
     ) -> Sample:
-        """The sample of some cells."""
+        """Return the sample of some cells."""
         return TalliedSample(self, rows, run or {}, slice or {})
 
 
 @dataclass(frozen=True, eq=False)
 class TalliedSample(Sample):
-    """Some cells of one run: what a figure is computed on."""
+    """Some cells of one run, on which a figure is computed."""
 
     columns: TalliedColumns
 
     @cached_property
     def size(self) -> CellCounts:
-        """How many trials each of its cells stands for."""
+        """The number of trials in each of its cells."""
         return self.columns.trials.size[self.rows]
 
     @property
     def n(self) -> int:
-        """How many trials."""
+        """The number of trials."""
         return int(self.size.sum())
 
     @cached_property
     def n_positive(self) -> int:
-        """How many are positive."""
+        """The number of positive trials."""
         return int(self.size[self.positive].sum())
 
     @cached_property
     def tally(self) -> Tally:
-        """Its scores counted."""
+        """Its scores, counted."""
         return self.columns.trials.scored.tally(self.rows[self.positive], self.rows[~self.positive])
 
     @cached_property
     def steps(self) -> Steps:
-        """What its AUC and the variance of that need."""
+        """What its AUC and the variance of the AUC need."""
         return self.columns.trials.scored.steps(self.rows[self.positive], self.rows[~self.positive])
 
     @cached_property
@@ -916,12 +923,12 @@ class TalliedSample(Sample):
 
     @cached_property
     def outcomes(self) -> CellCounts:
-        """How often each outcome of a decision happened."""
+        """How often each outcome of a decision occurred."""
         found: NDArray[Any] = np.bincount(self.columns.outcome[self.rows], weights=self.size, minlength=OUTCOMES)
         return found.astype(np.int64)
 
     def unit_sample(self, unit: CellCounts, n_units: int) -> UnitSample:
-        """Its trials with the unit of each, which every trial of a cell shares."""
+        """Return its trials with the unit of each, which all trials of a cell share."""
         scored, nobody = self.columns.trials.scored, np.zeros(0, dtype=np.intp)
         tallies = [scored.tally(self.rows[i : i + 1], nobody) for i in range(len(self.rows))]
         if any(tally.is_short for tally in tallies):
@@ -932,13 +939,13 @@ class TalliedSample(Sample):
         return UnitSample.of(positive, np.concatenate([np.zeros(0), *scores]), units, n_units)
 
     def unit_sizes(self, unit: CellCounts) -> Sizes:
-        """How many trials of each class each unit holds."""
+        """Return how many trials of each class each unit holds."""
         own, n = unit[self.rows], int(unit.max(initial=-1)) + 1
         found = [np.bincount(own[m], weights=self.size[m], minlength=n) for m in (self.positive, ~self.positive)]
         return found[0], found[1]
 
     def unit_outcomes(self, unit: CellCounts, n_units: int) -> CellCounts:
-        """How often each outcome of a decision happened to each unit (unit × outcome)."""
+        """Return how often each outcome of a decision occurred per unit (unit × outcome)."""
         place = unit[self.rows] * OUTCOMES + self.columns.outcome[self.rows]
         found: NDArray[Any] = np.bincount(place, weights=self.size, minlength=n_units * OUTCOMES)
         return found.astype(np.int64).reshape(n_units, OUTCOMES)

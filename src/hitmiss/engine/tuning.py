@@ -1,4 +1,4 @@
-"""Thresholds chosen on one set and judged on another, group by group: what tuning gains, and what of it is left."""
+"""Choose thresholds on one set and evaluate them on another, per group: what tuning gains, and how much remains."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class Tuned:
 
     @property
     def gain(self) -> float | None:
-        """Figure on the other set at the chosen threshold, less that at 0.5; its interval is `gain_low`, `gain_high`."""
+        """The figure on the other set at the chosen threshold minus that at 0.5; interval: `gain_low`, `gain_high`."""
         return None if self.test is None or self.test_at_default is None else self.test - self.test_at_default
 
     @property
     def drop(self) -> float | None:
-        """Figure on the set that it was chosen on, less the figure on the other."""
+        """The figure on the set that the threshold was chosen on minus the figure on the other set."""
         return None if self.test is None else self.chosen.value - self.test
 
 
@@ -61,7 +61,7 @@ def tune(
     search: str = "exact",
     test: Trials | None = None,
 ) -> list[Tuned]:
-    """The best threshold of each group of `validation`; judged on the same group of `test` where there is one.
+    """Return the best threshold of each group of `validation`, evaluated on the same group of `test` if it is given.
 
     >>> t = Trials.of([1, 0, 1, 0], [0.8, 0.3, 0.6, 0.7], language=["en", "en", "es", "es"])
     >>> [(row.group, row.chosen.threshold) for row in tune(t, "language", ["en", "es"])]
@@ -103,6 +103,6 @@ def _tally(trials: Trials) -> Tally:
 
 
 def _figure(tally: Tally, threshold: float, metric: str) -> float:
-    """A figure at a threshold; an empty denominator counts 0, as in the table."""
+    """Return a figure at a threshold; an empty denominator counts as 0, as in the table."""
     value = float(figures_at(tally, [threshold], metric)[0])
     return 0.0 if math.isnan(value) else value

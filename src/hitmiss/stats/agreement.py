@@ -1,4 +1,4 @@
-"""How far people agree beyond chance: Krippendorff's alpha for names, with an interval over the items."""
+"""Agreement of people beyond chance: Krippendorff's alpha for nominal answers, with an interval over the items."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from hitmiss.stats.bootstrap import generator
 Counts = NDArray[np.float64]
 Answers = Iterable[Mapping[str, str]]
 MOST_UNDEFINED: Final = 0.05
-"""With more undefined replicates than this the others no longer tell how far the figure may lie."""
+"""With a larger share of undefined replicates than this, the others give no valid interval."""
 AT_ONCE: Final = 2**22
-"""Numbers that are drawn at a time."""
+"""How many numbers are drawn at a time."""
 
 
 @dataclass(frozen=True)
 class Agreement:
     """Alpha with its interval, the share of pairs that agree, and how many items and answers could be paired.
 
-    `alpha` is None where it is undefined, and `note` says why; the same for the interval.
+    `alpha` is None if it is undefined, and `note` says why; the same holds for the interval.
     """
 
     alpha: float | None
@@ -38,7 +38,7 @@ class Agreement:
 
 
 def answer_counts(items: Answers, missing: Iterable[str] = ()) -> Counts:
-    """How many people gave which answer, item × answer. `items`: for each item, who said what.
+    """Count how many people gave which answer, item × answer. `items`: for each item, each person's answer.
 
     >>> answer_counts([{"ann": "fake", "bob": "real"}, {"ann": "fake", "bob": "?"}], missing=["?"]).tolist()
     [[1.0, 1.0], [1.0, 0.0]]
@@ -51,13 +51,13 @@ def answer_counts(items: Answers, missing: Iterable[str] = ()) -> Counts:
 
 
 def krippendorff_alpha(counts: NDArray[np.floating]) -> float:
-    """Krippendorff's alpha for nominal answers; people may have left items out.
+    """Return Krippendorff's alpha for nominal answers; people may have left items out.
 
-    α = 1 − D_o / D_e. With n_u answers to item u (items with fewer than two are left out), n_uc of them c, n_c and n in all:
-    D_o = Σ_u (n_u² − Σ_c n_uc²) / (n_u − 1) / n and D_e = (n² − Σ_c n_c²) / (n (n − 1)).
-    Best: 1; 0 is what chance gives; below 0 is less than chance. Undefined (NaN) where no item has two answers, or all
-    answers are the same: then nothing shows that people would have told the classes apart.
-    Reference: Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability".
+    α = 1 − D_o / D_e. With n_u answers to item u (items with fewer than two are left out), n_uc of them c, n_c and n in
+    all: D_o = Σ_u (n_u² − Σ_c n_uc²) / (n_u − 1) / n and D_e = (n² − Σ_c n_c²) / (n (n − 1)). Best: 1; 0 is agreement
+    by chance; below 0 is less than chance. Undefined (NaN) if no item has two answers, or all answers are the same:
+    then nothing shows that people can distinguish the classes. Reference: Krippendorff 2011, "Computing Krippendorff's
+    Alpha-Reliability".
 
     >>> krippendorff_alpha(np.array([[2, 0], [0, 2], [1, 1], [0, 1]]))
     0.4444444444444444
@@ -67,7 +67,7 @@ def krippendorff_alpha(counts: NDArray[np.floating]) -> float:
 
 
 def agreement(counts: NDArray[np.floating], *, bootstrap: int = 1000, seed: int = 0, level: float = 0.95) -> Agreement:
-    """Alpha with a percentile interval from items drawn with replacement, each with all its answers.
+    """Return alpha with a percentile interval from items drawn with replacement, each with all its answers.
 
     >>> agreement(np.array([[2, 0], [2, 0]])).note
     'all answers are the same'
@@ -98,7 +98,7 @@ def _pairable(answers: Counts) -> Counts:
 
 
 def _alphas(answers: Counts, weights: Counts) -> Counts:
-    """Alpha of each row of weights: how often each item was drawn."""
+    """Return alpha for each row of weights, which say how often each item was drawn."""
     sizes = answers.sum(axis=1)
     apart = (sizes**2 - (answers**2).sum(axis=1)) / np.maximum(sizes - 1.0, 1.0)
     values = weights @ answers

@@ -1,4 +1,4 @@
-"""Intervals: from replicates, analytically (DeLong, binomial, order statistics), and where there can be none."""
+"""Confidence intervals: from replicates or analytic (DeLong, binomial, order statistics), and when none is possible."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NORMAL = NormalDist()
 
 
 def percentile(replicates: Floats, level: float = 0.95) -> Interval:
-    """The middle `level` of the defined replicates; (NaN, NaN) where none is defined.
+    """Return the middle `level` of the defined replicates; (NaN, NaN) if none is defined.
 
     >>> percentile(np.arange(101.0), 0.5)
     (25.0, 75.0)
@@ -42,7 +42,7 @@ def percentile(replicates: Floats, level: float = 0.95) -> Interval:
 
 
 def bca(replicates: Floats, estimate: float, acceleration: float, level: float = 0.95) -> Interval:
-    """Bias-corrected and accelerated interval (Efron 1987).
+    """Return the bias-corrected and accelerated interval (Efron 1987).
 
     z0 = Φ⁻¹(share of replicates below the estimate, ties counting half);
     quantiles at Φ(z0 + (z0 + z) / (1 − a (z0 + z))).
@@ -51,7 +51,7 @@ def bca(replicates: Floats, estimate: float, acceleration: float, level: float =
     if not len(values):
         return math.nan, math.nan
     below = float(np.mean(values < estimate) + 0.5 * np.mean(values == estimate))
-    if not 0.0 < below < 1.0:  # every replicate on one side: no correction can be read off
+    if not 0.0 < below < 1.0:  # every replicate on one side: the correction cannot be estimated
         return percentile(values, level)
     z0 = _NORMAL.inv_cdf(below)
     tails = [_corrected(z0, _NORMAL.inv_cdf(t), acceleration) for t in ((1 - level) / 2, (1 + level) / 2)]
@@ -59,7 +59,7 @@ def bca(replicates: Floats, estimate: float, acceleration: float, level: float =
 
 
 def _quantiles(values: Floats, shares: list[float]) -> Interval:
-    """Two quantiles; between infinite replicates nothing can be interpolated, so the nearest one is taken."""
+    """Return two quantiles; values between infinite replicates cannot be interpolated, so the nearest one is taken."""
     low, high = np.quantile(values, shares, method="linear" if np.isfinite(values).all() else "nearest")
     return float(low), float(high)
 
@@ -69,10 +69,10 @@ def _corrected(z0: float, z: float, acceleration: float) -> float:
 
 
 def of_difference(one: tuple[float, float, float], other: tuple[float, float, float]) -> Interval:
-    """The interval of other − one from the estimate and the ends of each, of independent samples.
+    """Return the interval of other − one from the estimate and the ends of each, for independent samples.
 
-    The distances of the ends from their estimates are added as squares (MOVER: Newcombe 1998, method 10; Zou & Donner 2008),
-    so what the two intervals know of skewness and of small samples is kept.
+    The squared distances of the ends from their estimates are added (MOVER: Newcombe 1998, method 10; Zou & Donner
+    2008), so the result keeps the skewness and the small-sample corrections of the two intervals.
 
     >>> low, high = of_difference((0.2, 0.1, 0.4), (0.5, 0.4, 0.6))
     >>> round(low, 4), round(high, 4)
@@ -94,10 +94,10 @@ replicate. The expected depth of such a minimum grows as the 4/3 power of the no
 def of_least_cost(
     least: Floats, at_best: Floats, estimate: float, acceleration: float, level: float = 0.95
 ) -> Interval:
-    """The interval of a minimum over thresholds, which is optimistic in the sample and more so in every replicate.
+    """Return the interval of a minimum over thresholds, which is optimistic in the sample and more so in replicates.
 
-    The spread is that of the cost at the sample's best threshold (BCa of `at_best`; the choice itself adds nothing to
-    first order), moved up by the optimism, `OPTIMISM` · (estimate − mean of `least`), as a share of the estimate.
+    The spread is that of the cost at the sample's best threshold (BCa of `at_best`; to first order the choice itself
+    adds nothing), moved up by the optimism, `OPTIMISM` · (estimate − mean of `least`), as a share of the estimate.
     """
     low, high = bca(at_best, estimate, acceleration, level)
     if math.isnan(low):
@@ -107,7 +107,7 @@ def of_least_cost(
 
 
 def growth_of_least_cost(least: Floats, estimate: float) -> float:
-    """By how much a least cost is too low, as a factor; 1 where it is 0."""
+    """Return the factor by which a least cost is too low; 1 if the cost is 0."""
     if not estimate > 0.0:
         return 1.0
     return 1.0 + OPTIMISM * max(estimate - float(np.nanmean(least)), 0.0) / estimate
@@ -121,12 +121,13 @@ def student(
     level: float = 0.95,
     without: Floats | None = None,
 ) -> Interval:
-    """Student's interval on a scale that knows the bounds of the figure, for few units or uneven ones.
+    """Return Student's interval on a scale that respects the bounds of the figure, for few or unequal units.
 
-    centre ± t(degrees) · error, on the logit scale between two bounds, the log scale above one, the plain scale without.
-    The error is the deviation of the replicates, times √((degrees + 1) / degrees): drawing G units sees (G − 1) / G of the
-    variance. `without` holds the figure without one unit (or block of units) each: a larger jackknife error counts
-    instead. Measured for 6 to 150 units, even, uneven and of one class: see docs/intervals.md.
+    centre ± t(degrees) · error, on the logit scale between two bounds, the log scale with one bound, the plain scale
+    without. The error is the deviation of the replicates times √((degrees + 1) / degrees), because resampling G units
+    shows only (G − 1) / G of the variance. `without` holds the figure without one unit (or block of units) each; if the
+    jackknife error from it is larger, it is used instead. Measured for 6 to 150 units, equal, unequal and of one class:
+    see docs/intervals.md.
 
     >>> low, high = student(np.random.default_rng(0).normal(0.1, 0.01, 2000), 0.1, 5.0, (0.0, 1.0))
     >>> round(low, 3), round(high, 3)
@@ -142,7 +143,7 @@ def student(
     left = without[np.isfinite(without)] if without is not None else known[:0]
     if len(left) > 1:
         error = max(error, _spread(left, centre, scale) * (len(left) - 1.0) / math.sqrt(len(left)))
-    from scipy.special import stdtrit  # a fifth of a second that figures without such an interval need not pay
+    from scipy.special import stdtrit  # slow to import, and needed only here
 
     half = float(stdtrit(degrees, 0.5 + level / 2.0)) * error
     ends = scale.back(scale.to(np.array([centre, centre])) + np.array([-half, half]))
@@ -150,7 +151,7 @@ def student(
 
 
 def _spread(values: Floats, centre: float, scale: _Scale) -> float:
-    """The deviation on a scale; by its slope where some values lie on a bound and have no place on it."""
+    """Return the deviation on a scale; by its slope if some values lie on a bound, where the scale is infinite."""
     with np.errstate(divide="ignore", invalid="ignore"):
         moved = scale.to(values)
     if np.isfinite(moved).all():
@@ -160,7 +161,7 @@ def _spread(values: Floats, centre: float, scale: _Scale) -> float:
 
 @dataclass(frozen=True)
 class _Scale:
-    """A scale on which a bounded figure has none."""
+    """A scale on which a bounded figure has no bounds."""
 
     to: Callable[[Floats], Floats]
     back: Callable[[Floats], Floats]
@@ -168,7 +169,7 @@ class _Scale:
 
     @classmethod
     def between(cls, low: float, high: float) -> _Scale:
-        """Logit between two bounds, log above (or below) one, plain without."""
+        """Return logit between two bounds, log with one bound, plain without bounds."""
         if math.isfinite(low) and math.isfinite(high):
             from scipy.special import expit
 
@@ -186,7 +187,7 @@ class _Scale:
 
 
 def acceleration_of_trials(form: Form, cells: Cells) -> float:
-    """Acceleration for trials stratified by class, by the jackknife over cells of equal influence.
+    """Return the acceleration for trials stratified by class, by the jackknife over cells of equal influence.
 
     a = Σ_c Σ_i l³ / n_c³ / (6 · (Σ_c Σ_i l² / n_c²)^1.5), l the influence of a trial of class c.
     """
@@ -207,9 +208,9 @@ def acceleration_of_trials(form: Form, cells: Cells) -> float:
 
 
 def _acceleration(influence: Floats, weight: Floats) -> float:
-    """Σ w l³ / (6 (Σ w l²)^1.5). Influences are scaled first: the cube of a large one would overflow.
+    """Return Σ w l³ / (6 (Σ w l²)^1.5). Influences are scaled first, because the cube of a large one would overflow.
 
-    An influence that is not finite says nothing about the skewness and is left out.
+    An influence that is not finite carries no information about the skewness and is left out.
     """
     finite = np.isfinite(influence)
     influence, weight = influence[finite], weight[finite]
@@ -222,14 +223,17 @@ def _acceleration(influence: Floats, weight: Floats) -> float:
 
 
 def _without(tally: Tally, group: int, positive: bool) -> Tally:
-    """The tally less one trial of a class in a group."""
+    """Return the tally without one trial of a class in a group."""
     p, q = tally.positives.astype(np.float64), tally.negatives.astype(np.float64)
     (p if positive else q)[group + 1 :] -= 1.0
     return Tally(tally.score, p, q)
 
 
 def acceleration_of_units(values: Floats) -> float:
-    """Acceleration from the figures without one unit (or one block of units) each: Σ d³ / (6 (Σ d²)^1.5), d = mean − value."""
+    """Return the acceleration from the figures without one unit (or block) each.
+
+    It is Σ d³ / (6 (Σ d²)^1.5), d = mean − value.
+    """
     values = values[np.isfinite(values)]
     if not len(values):
         return 0.0
@@ -239,15 +243,15 @@ def acceleration_of_units(values: Floats) -> float:
 
 
 # ----------------------------------------------------------------------
-# What a sample without a single error leaves open, where resampling shows no width and DeLong no variance.
+# Bounds for a sample without a single error, where resampling shows no width and DeLong no variance.
 #
-# Of n trials of a class the share of all such trials beyond the most extreme one is above u with probability (1 − u)ⁿ,
-# whatever the distribution (rule of three: u ≈ 3 / n). Where the classes stand apart, a threshold between them misses no
-# more than the positives below the lowest one seen, and accepts no more than the negatives above the highest one seen.
+# For n trials of a class, the share of the population beyond the most extreme one exceeds u with probability (1 − u)ⁿ,
+# whatever the distribution (rule of three: u ≈ 3 / n). If the classes are separated, a threshold between them misses at
+# most the positives below the lowest one seen, and accepts at most the negatives above the highest one seen.
 
 
 def unseen_share(n: int, level: float = 0.95) -> float:
-    """The largest share beyond the extreme of n trials that is not ruled out, half of 1 − level for each class.
+    """Return the largest share beyond the extreme of n trials that is not ruled out, with half of 1 − level per class.
 
     u = 1 − ((1 − level) / 2)^(1/n)
 
@@ -258,7 +262,7 @@ def unseen_share(n: int, level: float = 0.95) -> float:
 
 
 def equal_error_at_most(n_positive: int, n_negative: int, level: float = 0.95) -> float:
-    """The upper end for an EER of 0: at a threshold between the classes neither error rate is above this.
+    """Return the upper end for an EER of 0: at a threshold between the classes neither error rate is above it.
 
     >>> round(equal_error_at_most(20, 1000), 4)
     0.1684
@@ -267,7 +271,7 @@ def equal_error_at_most(n_positive: int, n_negative: int, level: float = 0.95) -
 
 
 def area_score_interval(area: float, n_positive: int, n_negative: int, level: float = 0.95) -> tuple[float, float]:
-    """Score interval of an AUC: all θ with |area − θ| ≤ z √V(θ), which has a width at 0, ½ and 1 as well.
+    """Return the score interval of an AUC: all θ with |area − θ| ≤ z √V(θ); it has a width also at 0, ½ and 1.
 
     V(θ) = θ (1 − θ) (1 + k ((1 − θ) / (2 − θ) + θ / (1 + θ))) / (n⁺ n⁻), k = (n⁺ + n⁻) / 2 − 1
 
@@ -287,7 +291,7 @@ def area_score_interval(area: float, n_positive: int, n_negative: int, level: fl
 
 
 def _edge(inside: float, outside: float, is_inside: Callable[[float], bool]) -> float:
-    """Where, between a value that belongs to a set and an end, the set stops; by bisection."""
+    """Return where a set ends between a value inside and a value outside, by bisection."""
     for _ in range(64):
         middle = (inside + outside) / 2.0
         inside, outside = (middle, outside) if is_inside(middle) else (inside, middle)
@@ -300,10 +304,10 @@ def _edge(inside: float, outside: float, is_inside: Callable[[float], bool]) -> 
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """Where the rarer class stands in the other: all that the AUC and its variance need.
+    """The positions of the rarer class among the other, which is all that the AUC and its variance need.
 
-    At each distinct score of the rarer class: `held`, how many of it have that score; `below` and `upto`, how many of the
-    other class lie below it, and not above it.
+    At each distinct score of the rarer class: `held`, how many of it have that score; `below` and `upto`, how many of
+    the other class lie below it, and at or below it.
 
     >>> s = Steps.of_classes(np.array([0.3, 0.8, 0.9]), np.array([0.1, 0.2, 0.6]))
     >>> s.below.tolist(), round(s.area, 4), round(s.variance, 4)
@@ -319,14 +323,14 @@ class Steps:
 
     @classmethod
     def of_classes(cls, positive: Floats, negative: Floats) -> Steps:
-        """From the scores of each class, both ascending."""
+        """Make them from the scores of each class, both ascending."""
         is_positive = len(positive) <= len(negative)
         few, many = (positive, negative) if is_positive else (negative, positive)
         return cls(*standing(few, many), len(few), len(many), is_positive)
 
     @classmethod
     def of_tally(cls, tally: Tally) -> Steps:
-        """From a tally; the very numbers that `of_classes` gives for its trials."""
+        """Make them from a tally; the numbers are exactly those of `of_classes` for its trials."""
         is_positive = bool(tally.n_positive <= tally.n_negative)
         few, many = (tally.positives, tally.negatives) if is_positive else (tally.negatives, tally.positives)
         at = np.flatnonzero(few[1:] != few[:-1])
@@ -349,9 +353,9 @@ class Steps:
 
     @cached_property
     def variance(self) -> float:
-        """Var(AUC) = S10 / n⁺ + S01 / n⁻, S the sample variances of each trial's share of rightly ordered pairs.
+        """Var(AUC) = S10 / n⁺ + S01 / n⁻, S the sample variances of each trial's share of correctly ordered pairs.
 
-        The shares of the other class are the same between two steps, so each step counts for all trials before it.
+        The shares of the other class do not change between two steps, so each step counts for all trials before it.
         """
         if self.n < 2 or self.n_other < 2:
             return math.nan
@@ -365,10 +369,10 @@ class Steps:
         return float(np.sum(self.held * own * own)) / (self.n - 1) / self.n + others / (self.n_other - 1) / self.n_other
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """DeLong interval of the AUC, cut to 0..1; (NaN, NaN) with fewer than two trials of a class.
+        """Return the DeLong interval of the AUC, cut to 0..1; (NaN, NaN) with fewer than two trials of a class.
 
-        Where the variance is 0 (no pair is wrongly ordered, all are, or all scores are equal) DeLong's has no width, which
-        is no certainty: Newcombe's score interval stands for it there.
+        If the variance is 0 (no pair is wrongly ordered, all are, or all scores are equal), DeLong's interval has no
+        width, although the AUC is not certain. Newcombe's score interval is used then.
         """
         deviation = math.sqrt(self.variance)
         if math.isnan(deviation):
@@ -380,8 +384,9 @@ class Steps:
 
 
 def standing(few: Array, many: Array) -> tuple[Array, Array, Array]:
-    """Where values stand among others, both ascending: at each distinct one how many share it, how many others lie below
-    it, and how many not above it.
+    """Return the positions of values among others, both ascending.
+
+    At each distinct value: how many share it, how many others lie below it, and how many at or below it.
 
     >>> [a.tolist() for a in standing(np.array([2, 3, 3]), np.array([1, 3, 5]))]
     [[1, 2], [1, 1], [1, 2]]
@@ -396,7 +401,9 @@ def standing(few: Array, many: Array) -> tuple[Array, Array, Array]:
 
 
 def whole_sum(a: Array, b: Array) -> float:
-    """Σ aᵢ bᵢ of counts, exact for whole numbers of any size: pairs of some billions of trials are more than 64 bits hold.
+    """Return Σ aᵢ bᵢ of counts, exact for integers of any size.
+
+    The pairs of some billions of trials are more than 64 bits can count.
 
     >>> whole_sum(np.array([2**40, 1]), np.array([2**40, 3])) - 2**80
     3
@@ -407,7 +414,9 @@ def whole_sum(a: Array, b: Array) -> float:
 
 
 def auc_interval(tally: Tally, level: float = 0.95) -> tuple[float, float]:
-    """DeLong interval of the AUC (see `Steps.interval`), cut to 0..1; (NaN, NaN) with fewer than two trials of a class.
+    """Return the DeLong interval of the AUC (see `Steps.interval`), cut to 0..1.
+
+    (NaN, NaN) with fewer than two trials of a class.
 
     >>> [round(x, 3) for x in auc_interval(Tally.of([1, 1, 1, 0, 0, 0], [0.9, 0.8, 0.3, 0.6, 0.2, 0.1]))]
     [0.581, 1.0]
@@ -416,9 +425,9 @@ def auc_interval(tally: Tally, level: float = 0.95) -> tuple[float, float]:
 
 
 def placements(positive: NDArray[np.bool_], score: Floats) -> Floats:
-    """For each trial the share of the other class that its score is rightly ordered against, equal scores counting half.
+    """Return, for each trial, the share of the other class that its score is ordered correctly against.
 
-    Their mean over positives, and over negatives, is the AUC. NaN where the other class is absent.
+    Equal scores count half. The mean over positives, and over negatives, is the AUC. NaN if the other class is absent.
 
     >>> placements(np.array([True, True, False, False]), np.array([0.9, 0.4, 0.6, 0.1]))
     array([1. , 0.5, 0.5, 1. ])
@@ -440,7 +449,7 @@ def placements(positive: NDArray[np.bool_], score: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class AucDifference:
-    """The AUCs of two systems on the same trials, and the standard error of the second less the first."""
+    """The AUCs of two systems on the same trials, and the standard error of the second minus the first."""
 
     a: float
     b: float
@@ -448,12 +457,12 @@ class AucDifference:
 
     @property
     def delta(self) -> float:
-        """AUC of the second less that of the first."""
+        """The AUC of the second minus that of the first."""
         return self.b - self.a
 
     @property
     def p_value(self) -> float:
-        """Two-sided normal p; 1 where the systems order all pairs alike, NaN where there is no variance to judge by."""
+        """The two-sided normal p value; 1 if the systems order all pairs alike, NaN if there is no variance."""
         if self.error > 0.0:
             return math.erfc(abs(self.delta) / self.error / math.sqrt(2.0))
         return 1.0 if self.error == 0.0 and self.delta == 0.0 else math.nan
@@ -467,9 +476,10 @@ class AucDifference:
 
 
 def auc_difference(positive: NDArray[np.bool_], score_a: Floats, score_b: Floats) -> AucDifference:
-    """Paired DeLong: var(AUC_b − AUC_a) = S10 / n⁺ + S01 / n⁻, S the sample variances of the trials' differences.
+    """Compare two AUCs by paired DeLong: var(AUC_b − AUC_a) = S10 / n⁺ + S01 / n⁻.
 
-    That is var_a + var_b − 2 cov, without the loss of digits. The error is NaN with fewer than two trials of a class.
+    S are the sample variances of the trials' differences. This equals var_a + var_b − 2 cov, without the loss of
+    digits. The error is NaN with fewer than two trials of a class.
 
     >>> positive = np.array([True, True, True, False, False, False])
     >>> a, b = np.array([0.9, 0.8, 0.3, 0.6, 0.2, 0.1]), np.array([0.9, 0.8, 0.7, 0.6, 0.2, 0.1])
@@ -481,7 +491,7 @@ def auc_difference(positive: NDArray[np.bool_], score_a: Floats, score_b: Floats
 
 
 def difference_of_placements(positive: NDArray[np.bool_], first: Floats, second: Floats) -> AucDifference:
-    """`auc_difference` where the placements are known."""
+    """Return the same as `auc_difference`, if the placements are already known."""
     gained = second - first
     if not 1 < int(positive.sum()) < len(positive) - 1:
         error = math.nan
@@ -492,20 +502,20 @@ def difference_of_placements(positive: NDArray[np.bool_], first: Floats, second:
 
 
 # ----------------------------------------------------------------------
-# How many units an interval needs: of fewer nothing can be resampled.
+# How many units an interval needs: fewer units cannot be resampled.
 #
-# What k units show that lie symmetrically about the truth is all on the same side of it with probability 2^(1 − k), and what is
-# drawn from them then is too. So even the whole range of k units is an interval at no higher level than 1 − 2^(1 − k) (the
-# sign test): 50 % of two, 93.75 % of five.
+# What k units show that lie symmetrically about the truth is all on the same side of it with probability 2^(1 − k), and
+# what is drawn from them then is too. So even the whole range of k units is an interval at no higher level than 1 −
+# 2^(1 − k) (the sign test): 50 % of two, 93.75 % of five.
 
 Sizes = tuple[Array, Array]
 """Positives and negatives of each unit."""
 LEAST_EFFECTIVE = 3.0
-"""Fewer effective units than this give no interval: no width would be wide enough."""
+"""With fewer effective units than this there is no interval, because none would be wide enough."""
 
 
 def enough(level: float) -> int:
-    """The fewest units whose range can be an interval at this level: the least k with 1 − 2^(1 − k) ≥ level.
+    """Return the least number of units whose range can be an interval at this level: k with 1 − 2^(1 − k) ≥ level.
 
     >>> enough(0.9), enough(0.95), enough(0.99)
     (5, 6, 8)
@@ -514,7 +524,7 @@ def enough(level: float) -> int:
 
 
 def effective(sizes: Array) -> float:
-    """How many units of equal size say as much: (Σ n)² / Σ n² (Kish 1965); 0 where there are none.
+    """Return how many units of equal size carry the same information: (Σ n)² / Σ n² (Kish 1965); 0 without units.
 
     >>> effective(np.array([10.0, 10.0, 10.0])), effective(np.array([98.0, 1.0, 1.0])) < 1.1
     (3.0, True)
@@ -524,16 +534,16 @@ def effective(sizes: Array) -> float:
 
 
 def unit_sizes(unit: NDArray[np.int64], positive: NDArray[np.bool_]) -> Sizes:
-    """How many positives and how many negatives each unit holds."""
+    """Return how many positives and how many negatives each unit holds."""
     n = int(unit.max(initial=-1)) + 1
     return np.bincount(unit[positive], minlength=n), np.bincount(unit[~positive], minlength=n)
 
 
 def effective_units(*crossed: Sizes) -> float:
-    """The effective number of units: that of the class in which it is smaller; of two crossed units the smaller.
+    """Return the effective number of units: that of the class in which it is smaller; of crossed units the smaller.
 
-    Of crossed units a class that has one value alone (bona fide trials, all without an attack) says nothing of how the
-    values differ, and does not count.
+    For crossed units, a class with a single value (bona fide trials, all without an attack) does not show how the
+    values differ, so it does not count.
 
     >>> effective_units((np.array([1, 1, 1]), np.array([2, 2, 2])))
     3.0
@@ -549,7 +559,7 @@ def effective_units(*crossed: Sizes) -> float:
 
 
 def wilson(hits: float, of: float, level: float = 0.95) -> tuple[float, float]:
-    """Wilson score interval of hits / of; (NaN, NaN) of nothing.
+    """Return the Wilson score interval of hits / of; (NaN, NaN) if `of` is 0.
 
     (p̂ + z²/2n ± z √(p̂(1−p̂)/n + z²/4n²)) / (1 + z²/n), with the exact normal quantile z.
     Reference: Wilson 1927; equals `statsmodels.stats.proportion.proportion_confint(method="wilson")`.
@@ -573,10 +583,10 @@ def wilson(hits: float, of: float, level: float = 0.95) -> tuple[float, float]:
 
 
 def quantile_interval(ordered: Sequence[float], share: float, level: float = 0.95) -> tuple[float, float]:
-    """The interval between two of the ordered values that covers a quantile whatever the distribution.
+    """Return the interval between two of the ordered values that covers a quantile, whatever the distribution.
 
-    How many of n values lie below the quantile is binomial(n, share), so x₍ₗ₎ ≤ quantile ≤ x₍ᵤ₎ holds with probability
-    P(l ≤ B < u) ≥ level. (NaN, NaN) where there are too few values: an end would lie beyond them.
+    The number of n values below the quantile is binomial(n, share), so x₍ₗ₎ ≤ quantile ≤ x₍ᵤ₎ holds with probability
+    P(l ≤ B < u) ≥ level. (NaN, NaN) if there are too few values: an end would lie beyond them.
     Reference: Hahn & Meeker 1991, section 5.2.
 
     >>> quantile_interval(range(1, 101), 0.5)

@@ -1,9 +1,9 @@
-"""How many trials or units are needed: for an interval of a given width, or to show a given difference.
+"""Plan how many trials or units are needed for an interval of a given width, or to show a given difference.
 
-Errors shrink with the square root of what is drawn. A pilot run gives the error at its own size; without one it comes from
-an assumed figure, by the variance of its metric. Trials of one unit (speaker, patient) that are alike by a correlation ρ
-count less: m of them are as good as m / (1 + (m − 1) ρ) independent ones (Kish 1965), and of few units Student's quantile
-takes the place of the normal one.
+Errors shrink with the square root of the sample size. A pilot run gives the error at its own size; without one it comes
+from an assumed figure, by the variance of its metric. Trials of one unit (speaker, patient) with an intraclass
+correlation ρ count less: m of them are worth m / (1 + (m − 1) ρ) independent ones (Kish 1965). With few units Student's
+quantile replaces the normal one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hitmiss.core.errors import UnknownName, UsageError
 from hitmiss.stats.intervals import enough
 
 MOST = 10**12
-"""More than this is not planned for."""
+"""Larger numbers than this are not planned."""
 
 
 @dataclass(frozen=True)
@@ -30,20 +30,20 @@ class Error:
     by_units: bool = False
 
     def at(self, count: float) -> float:
-        """The error of another number."""
+        """Return the error at another number."""
         return self.error * math.sqrt(self.count / count)
 
 
 @dataclass(frozen=True)
 class Need:
-    """What is needed: how many trials or units, with the half width or the detectable difference that so many give."""
+    """How many trials or units are needed, with the half width or the detectable difference that they give."""
 
     count: int
     reached: float
 
 
 def quantiles(count: float, by_units: bool, level: float, power: float | None) -> float:
-    """How many standard errors a half width is, or a difference that is shown with this power."""
+    """Return how many standard errors make up a half width, or a difference that is shown with this power."""
     shares = [0.5 + level / 2.0, *([] if power is None else [power])]
     if not by_units:
         return float(sum(ndtri(share) for share in shares))
@@ -51,16 +51,16 @@ def quantiles(count: float, by_units: bool, level: float, power: float | None) -
 
 
 def needed(error: Error, target: float, level: float = 0.95, power: float | None = None) -> Need:
-    """The least number of trials (or units) whose half width, or detectable difference, is at most the target.
+    """Return the least number of trials (or units) whose half width, or detectable difference, is at most the target.
 
     Parameters
     ----------
     error
         The standard error of the figure, or of the difference, at some size.
     target
-        Half the width of the interval; with `power` the difference that is to be shown.
+        Half the width of the interval; with `power`, the difference to show.
     level, power
-        The level of the interval or of the test (two-sided), and how often a true difference is to be shown.
+        The level of the interval or of the two-sided test, and how often a true difference should be shown.
 
     Returns
     -------
@@ -70,7 +70,7 @@ def needed(error: Error, target: float, level: float = 0.95, power: float | None
     Raises
     ------
     UsageError
-        For a target, level or power out of range, or one that no number reaches.
+        For a target, level or power out of range, or a target that no number reaches.
 
     Examples
     --------
@@ -134,17 +134,17 @@ def _share(of: Callable[[float], float]) -> Callable[[float, float], float]:
 
 
 def _area(a: float, positives: float) -> float:
-    """Hanley & McNeil's variance of the AUC times the number of trials, of many trials.
+    """Return Hanley & McNeil's variance of the AUC times the number of trials, for many trials.
 
-    Theirs is of exponential scores, which treat the classes unlike; the mean over both roles is that of scores whose classes
-    spread alike.
+    Their formula is for exponential scores, which treat the classes differently; the mean over both roles is that of
+    scores with equal spread in both classes.
     """
     q1, q2 = a / (2.0 - a), 2.0 * a * a / (1.0 + a)
     return (0.5 * (q1 + q2) - a * a) * (1.0 / positives + 1.0 / (1.0 - positives))
 
 
 def _two_sides(p: float, positives: float) -> float:
-    """The mean of two shares of this value, one of each class."""
+    """Return the variance of the mean of two shares of this value, one of each class."""
     return 0.25 * p * (1.0 - p) * (1.0 / positives + 1.0 / (1.0 - positives))
 
 
@@ -162,7 +162,7 @@ VARIANCES: dict[str, Callable[[float, float], float]] = {
 
 
 def of_difference(one: float, other: float, correlation: float) -> float:
-    """The standard error of a difference from those of its sides and their correlation over the same trials (0: other trials).
+    """Return the standard error of a difference from those of its sides and their correlation (0: different trials).
 
     >>> of_difference(3.0, 4.0, 0.0)
     5.0
@@ -173,7 +173,7 @@ def of_difference(one: float, other: float, correlation: float) -> float:
 
 
 def by_units(per_trial: float, each: float, alike: float) -> Error:
-    """The error of one unit with `each` trials that are alike by an intraclass correlation: √((1 + (m − 1) ρ) / m)."""
+    """Return the error of one unit with `each` trials and an intraclass correlation: √((1 + (m − 1) ρ) / m)."""
     if not each >= 1.0 or not 0.0 <= alike <= 1.0:
         raise UsageError(
             f"a unit has at least one trial, and their correlation lies in 0..1; found {each:g} and {alike:g}",

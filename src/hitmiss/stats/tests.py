@@ -18,14 +18,14 @@ from hitmiss.core.tally import Floats
 from hitmiss.stats.bootstrap import Random
 
 # ----------------------------------------------------------------------
-# McNemar's test: do two detectors fail equally often on the same trials? Only pairs on which they differ speak.
+# McNemar's test: do two detectors fail equally often on the same trials? Only the pairs on which they differ count.
 
 EXACT_UP_TO: Final = 2_000
-"""Discordant pairs up to which whole numbers are summed; beyond, the incomplete beta function is as good."""
+"""Up to this many discordant pairs, integers are summed; beyond, the incomplete beta function is as accurate."""
 
 
 def exact(only_a: int, only_b: int) -> float:
-    """Two-sided exact p: min(1, 2 P(X <= min)), X binomial with chance ½ over the discordant pairs.
+    """Return the two-sided exact p value: min(1, 2 P(X <= min)), X binomial with chance ½ over the discordant pairs.
 
     `only_a`: pairs on which only the first is right; `only_b`: only the second. 1 without discordant pairs.
     Reference: McNemar 1947; equals `statsmodels.stats.contingency_tables.mcnemar(exact=True)`.
@@ -40,9 +40,9 @@ def exact(only_a: int, only_b: int) -> float:
 
 
 def mid_p(only_a: int, only_b: int) -> float:
-    """Two-sided mid-p: 2 P(X <= min) − P(X = min); less conservative than the exact test. 1 without discordant pairs.
+    """Return the two-sided mid-p value: 2 P(X <= min) − P(X = min), less conservative than the exact test.
 
-    Reference: Lancaster 1961; Fagerland, Lydersen & Laake 2013.
+    It is 1 without discordant pairs. Reference: Lancaster 1961; Fagerland, Lydersen & Laake 2013.
 
     >>> mid_p(0, 0), mid_p(1, 5), mid_p(3, 3)
     (1.0, 0.125, 1.0)
@@ -52,7 +52,7 @@ def mid_p(only_a: int, only_b: int) -> float:
 
 
 def _tail(only_a: int, only_b: int) -> tuple[float, float]:
-    """P(X <= min) and P(X = min)."""
+    """Return P(X <= min) and P(X = min)."""
     if only_a < 0 or only_b < 0:
         raise UsageError(f"counts of discordant pairs cannot be negative; found {only_a} and {only_b}")
     n, least = only_a + only_b, min(only_a, only_b)
@@ -68,31 +68,31 @@ def _tail(only_a: int, only_b: int) -> tuple[float, float]:
 
 
 def _mass(k: int, n: int) -> float:
-    """P(X = k) by logarithms of factorials: a difference of two tails would lose digits."""
+    """Return P(X = k) from logarithms of factorials; a difference of two tails would lose digits."""
     return exp(math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1) - n * log(2.0))
 
 
 # ----------------------------------------------------------------------
-# Permutation tests of paired answers: if two detectors are alike, it does not matter who gave which answer.
+# Permutation tests of paired answers: if two detectors are alike, it does not matter which of them gave which answer.
 #
-# Each unit's two answers are exchanged or not. With few units every way is counted; else ways are drawn, and the
-# observed one counts among them: p = (b + 1) / (m + 1) (Phipson & Smyth 2010).
+# Each unit's two answers are exchanged or not. With few units every permutation is counted. Otherwise permutations are
+# drawn, and the observed one counts among them: p = (b + 1) / (m + 1) (Phipson & Smyth 2010).
 
 PERMUTATION_EXACT_UP_TO: Final = 16
-"""Units up to which all 2ⁿ ways are counted where a way is a sum."""
+"""Up to this many units, all 2ⁿ permutations are counted, if the statistic is a sum."""
 FEW: Final = 10
-"""Units up to which all 2ⁿ ways are counted where a way is a metric computed anew."""
+"""Up to this many units, all 2ⁿ permutations are counted, if a metric must be computed again each time."""
 AT_A_TIME: Final = 1 << 22
 NEARLY: Final = 1e-9
-"""Sums that differ by less, relative to their terms, are equal: rounding must not break ties."""
+"""Sums that differ by less than this, relative to their terms, are equal: rounding must not break ties."""
 
 Swaps = NDArray[np.bool_]
 
 
 def sign_flip(differences: Floats, replicates: int, rng: Random) -> float:
-    """Two-sided p of a sum of differences, one a unit, under exchange of signs; 1 where no unit differs.
+    """Return the two-sided p value of a sum of differences, one per unit, under changes of sign; 1 if no unit differs.
 
-    Exact up to 16 units that differ. On differences of −1, 0 and 1 that is the exact McNemar test.
+    Exact up to 16 units that differ. For differences of −1, 0 and 1 this is the exact McNemar test.
 
     >>> from hitmiss.stats.bootstrap import generator
     >>> sign_flip(np.array([1.0, 1.0, 1.0, 1.0, 1.0, -1.0]), 0, generator(0))
@@ -123,9 +123,10 @@ def _drawn_sums(moving: Floats, replicates: int, rng: Random) -> Iterator[Floats
 
 
 def swap(statistic: Callable[[Swaps], float], n_units: int, replicates: int, rng: Random) -> float:
-    """Two-sided p of any difference of two figures; `statistic` gives it when the units marked have been exchanged.
+    """Return the two-sided p value of any difference of two figures, by exchanging the answers of units.
 
-    Ways in which the figure is undefined are left out; NaN where the observed one is. 1 where exchange changes nothing.
+    `statistic` computes the difference after exchanging the marked units. Permutations in which the figure is undefined
+    are left out; NaN if the observed figure is undefined, and 1 if exchanging changes nothing.
 
     >>> from hitmiss.stats.bootstrap import generator
     >>> gained = np.array([1.0, 1.0, -1.0])
@@ -157,9 +158,10 @@ def _ways(n_units: int, replicates: int, rng: Random) -> Iterator[Swaps]:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's step-down adjustment: the chance of any false alarm in the family stays at the level, whatever depends on what.
+    """Adjust p values by Holm's step-down method, which keeps the chance of any false alarm at the level.
 
-    In ascending order, p₍ᵢ₎ · (m − i + 1), never below the one before, at most 1. Reference: Holm 1979.
+    It holds whatever the dependence of the tests. In ascending order, p₍ᵢ₎ · (m − i + 1), never below the one before,
+    at most 1. Reference: Holm 1979.
 
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
@@ -168,7 +170,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
-    """Benjamini–Hochberg adjustment: of the differences called, the expected share of false ones stays at the level.
+    """Adjust p values by Benjamini–Hochberg: the expected share of false findings stays at the level.
 
     In descending order, p₍ᵢ₎ · m / i, never above the one after, at most 1. Reference: Benjamini & Hochberg 1995.
 
@@ -199,7 +201,7 @@ CORRECTIONS: Final[dict[str, Callable[[Sequence[float]], list[float]]]] = {
 
 
 def adjusted(p_values: Sequence[float | None], correction: str) -> list[float | None]:
-    """p values of one family adjusted; those that are undefined stay so and do not count.
+    """Adjust the p values of one family; undefined ones stay undefined and do not count.
 
     >>> adjusted([0.01, None, 0.04], "holm")
     [0.02, None, 0.04]
@@ -215,7 +217,7 @@ def adjusted(p_values: Sequence[float | None], correction: str) -> list[float | 
 
 
 def groups(names: Sequence[str], different: Iterable[tuple[str, str]]) -> list[tuple[str, ...]]:
-    """The largest groups without a pair that differs, in the order of `names`.
+    """Return the largest groups without a pair that differs, in the order of `names`.
 
     >>> groups(["a", "b", "c"], [("a", "c")])
     [('a', 'b'), ('b', 'c')]
@@ -232,7 +234,7 @@ def groups(names: Sequence[str], different: Iterable[tuple[str, str]]) -> list[t
 
 
 def letters(names: Sequence[str], different: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """The letters of each name: those of the groups that it belongs to.
+    """Return the letters of each name: those of the groups that it belongs to.
 
     >>> letters(["a", "b", "c"], [("a", "c")])
     {'a': 'a', 'b': 'ab', 'c': 'b'}
@@ -242,7 +244,7 @@ def letters(names: Sequence[str], different: Iterable[tuple[str, str]]) -> dict[
 
 
 def _letter(index: int) -> str:
-    """a … z, then a1 … z1, a2 …"""
+    """Return a … z, then a1 … z1, a2 …"""
     round_, place = divmod(index, 26)
     return chr(ord("a") + place) + (str(round_) if round_ else "")
 
@@ -250,20 +252,20 @@ def _letter(index: int) -> str:
 # ----------------------------------------------------------------------
 # Are some slices worse than the rest, and is the whole worse than its slices? Tests of figures with intervals.
 #
-# A slice that looks worst among twenty equal ones always exists, so "the worst slice" is no finding. Here every slice is
-# tested against all others together, the p values are corrected for the number of slices that were looked at, and each
-# figure is given a second time, shrunk towards the others by as much as its interval leaves open.
+# A slice that looks worst among twenty equal ones always exists, so "the worst slice" is no finding. Here every slice
+# is tested against all others together, the p values are corrected for the number of slices that were looked at, and
+# each figure is given a second time, shrunk towards the others by as much as its interval leaves open.
 #
-# All that is needed are the figures, the ends of their intervals and how many trials they are over: the same answer comes
-# from trials, from counts and from a results file.
+# All that is needed are the figures, the ends of their intervals and how many trials they are over: the same answer
+# comes from trials, from counts and from a results file.
 
 FEWEST: Final = 3
-"""Slices without which nothing can be said about any of them."""
+"""The least number of slices for a test of a slice against the others."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of one slice: its value, the ends of its interval, and the trials of its rarer class."""
+    """A figure of one slice: its value, the ends of its interval, and the number of trials of its rarer class."""
 
     value: float
     low: float
@@ -275,7 +277,7 @@ class Figure:
 class Tested:
     """A slice against the others: their common figure, its own shrunk towards them, and the p value of no difference.
 
-    `p` is two-sided and not corrected; `is_above` tells on which side of the others the slice lies.
+    `p` is two-sided and not corrected; `is_above` says on which side of the others the slice lies.
     """
 
     others: float
@@ -294,11 +296,11 @@ class Shift:
 
 
 def against_others(figures: Sequence[Figure], *, level: float = 0.95, bounded: bool = True) -> list[Tested]:
-    """Each slice tested against all others together.
+    """Test each slice against all others together.
 
-    Figures of `bounded` metrics (shares, areas) are compared as log-odds, where their errors are nearly normal. The others'
-    common figure is their mean, weighted by how sure each is; the spread between slices beyond their errors
-    (DerSimonian and Laird 1986) says how far a figure is to be shrunk.
+    Figures of `bounded` metrics (shares, areas) are compared as log-odds, where their errors are nearly normal. The
+    common figure of the others is their mean, weighted by the precision of each. The spread between slices beyond their
+    errors (DerSimonian and Laird 1986) determines how far a figure is shrunk.
 
     Parameters
     ----------
@@ -312,7 +314,7 @@ def against_others(figures: Sequence[Figure], *, level: float = 0.95, bounded: b
     Returns
     -------
     list of Tested
-        One for each figure, in order; empty where there are fewer than three slices.
+        One for each figure, in order; empty if there are fewer than three slices.
 
     Examples
     --------
@@ -342,7 +344,7 @@ def against_others(figures: Sequence[Figure], *, level: float = 0.95, bounded: b
 
 
 def surviving(tests: Sequence[float], level: float = 0.95) -> list[int]:
-    """The places of the p values that survive Holm's correction over all of them.
+    """Return the indices of the p values that survive Holm's correction over all of them.
 
     >>> surviving([0.001, 0.04, 0.5])
     [0]
@@ -351,10 +353,11 @@ def surviving(tests: Sequence[float], level: float = 0.95) -> list[int]:
 
 
 def shift(whole: Figure, slices: Sequence[Figure], sizes: Sequence[int], *, level: float = 0.95) -> Shift | None:
-    """Whether all trials together do other than their slices one by one: scores that mean different things in each.
+    """Test whether all trials together differ from their slices one by one.
 
-    The mean of the slices is weighted by their trials (`sizes`). The whole and its slices share their trials, so their
-    errors are taken to add up, which can only make the test too careful.
+    They do if scores mean different things in each slice. The mean of the slices is weighted by their numbers of trials
+    (`sizes`). The whole and its slices share their trials; their errors are taken to add up, which can only make the
+    test more conservative.
 
     >>> apart = shift(Figure(0.47, 0.45, 0.49, 900), [Figure(0.10, 0.07, 0.13, 300)] * 3, [600] * 3)
     >>> round(apart.within, 2), apart.p < 1e-6
@@ -374,14 +377,14 @@ def shift(whole: Figure, slices: Sequence[Figure], sizes: Sequence[int], *, leve
 
 
 def _placed(figures: Sequence[Figure], level: float, bounded: bool) -> tuple[Floats, Floats]:
-    """Each figure on the scale of the test, and its standard error there."""
+    """Return each figure on the scale of the test, and its standard error there."""
     half = NormalDist().inv_cdf(0.5 + level / 2)
     places, errors = [], []
     for f in figures:
         edge = 0.5 / (f.n + 1) if bounded else 0.0
         ends = [_at(v, edge, bounded) for v in (f.value, f.low, f.high)]
         error = (ends[2] - ends[1]) / (2 * half)
-        if error <= 0.0:  # every replicate gave the same figure: no error at all is too good to be true
+        if error <= 0.0:  # every replicate gave the same figure; an error of 0 is not believable
             error = _at(min(1.0, 3.0 / max(f.n, 3)), edge, True) - _at(0.0, edge, True) if bounded else math.inf
             error /= 2 * half
         places.append(ends[0])
@@ -390,10 +393,10 @@ def _placed(figures: Sequence[Figure], level: float, bounded: bool) -> tuple[Flo
 
 
 def _steadied(error: Floats, n: Floats) -> Floats:
-    """Errors no smaller than those of slices of their size usually are.
+    """Return errors that are no smaller than is usual for slices of their size.
 
-    The interval of a small slice is itself uncertain, and one that is too narrow by chance would raise an alarm. If the
-    slices are alike, which is what is tested, their errors differ by their sizes alone.
+    The interval of a small slice is itself uncertain, and one that is too narrow by chance would raise a false alarm.
+    If the slices are alike, which is what is tested, their errors differ only by their sizes.
     """
     usual = float(np.median(error**2 * n))
     return np.asarray(np.maximum(error, np.sqrt(usual / n)))
@@ -405,17 +408,17 @@ def _at(value: float, edge: float, bounded: bool) -> float:
 
 
 def _back(place: float, bounded: bool) -> float:
-    """A figure from its place on the scale of the test."""
+    """Return a figure from its value on the scale of the test."""
     return 0.5 + 0.5 * math.tanh(0.5 * place) if bounded else float(place)
 
 
 def _two_tails(z: float) -> float:
-    """The chance of a normal deviate at least that far from 0."""
+    """Return the probability that a normal deviate is at least that far from 0."""
     return math.erfc(z / math.sqrt(2.0))
 
 
 def _spread(place: Floats, weight: Floats) -> float:
-    """The variance between slices beyond what their errors explain, by moments."""
+    """Return the variance between slices beyond what their errors explain, by moments."""
     mean = float(weight @ place / weight.sum())
     excess = float(weight @ (place - mean) ** 2) - (len(place) - 1)
     scale = float(weight.sum() - (weight**2).sum() / weight.sum())
@@ -425,19 +428,20 @@ def _spread(place: Floats, weight: Floats) -> float:
 # ----------------------------------------------------------------------
 # Many differences judged at once, from one shared stream of replicates: max-T with step-down, and ranks.
 #
-# All figures of all systems are computed on the same draws, so replicate r of every difference belongs to one resampled data
-# set. Each difference is divided by its standard error; the largest of the recentred replicates over the family says how far
-# the most extreme of many true zeros strays. What is beyond that is shown, with the family's error at the level whatever
-# depends on what (Westfall & Young 1993; Romano & Wolf 2005, step-down). Cost grows with replicates times differences, and
-# the adjusted p has no floor that grows with the family: 1,000 replicates serve 2 systems and 200.
+# All figures of all systems are computed on the same draws, so replicate r of every difference belongs to one resampled
+# data set. Each difference is divided by its standard error; the largest of the recentred replicates over the family
+# says how far the most extreme of many true zeros strays. What is beyond that is shown, with the family's error at the
+# level whatever depends on what (Westfall & Young 1993; Romano & Wolf 2005, step-down). Cost grows with replicates
+# times differences, and the adjusted p has no floor that grows with the family: 1,000 replicates serve 2 systems and
+# 200.
 #
-# Beyond the last replicate the p value goes on along the tail of the studentised statistic: 1 − (1 − p(t))^k, k the number
-# of independent tests that would have the same critical value.
+# Beyond the last replicate the p value goes on along the tail of the studentised statistic: 1 − (1 − p(t))^k, k the
+# number of independent tests that would have the same critical value.
 
 
 @dataclass(frozen=True, eq=False)
 class Simultaneous:
-    """Differences of one family: p values alone and adjusted, and intervals that hold all at once."""
+    """Differences of one family: single and adjusted p values, and intervals that hold all at once."""
 
     p_values: Floats
     adjusted: Floats
@@ -447,31 +451,31 @@ class Simultaneous:
 
 
 Replicates = Callable[[int], Floats]
-"""The replicates of a difference by its place; asked for one at a time, so that a large family fits in memory."""
+"""Returns the replicates of a difference by its index; called one at a time, so that a large family fits in memory."""
 
 
 def max_t(
     estimates: Floats, replicates: Replicates, n_replicates: int, degrees: Floats, level: float = 0.95
 ) -> Simultaneous:
-    """Step-down max-T over a family of differences.
+    """Judge a family of differences by step-down max-T.
 
     Parameters
     ----------
     estimates
-        The differences; NaN where one is undefined (it then has no part in the family).
+        The differences; NaN for an undefined one, which is left out of the family.
     replicates
-        Gives the replicates of a difference by its place.
+        Returns the replicates of a difference by its index.
     n_replicates
-        How many there are of each.
+        The number of replicates of each difference.
     degrees
-        Degrees of freedom of each standard error (units less one; inf where there are very many).
+        Degrees of freedom of each standard error (units less one; inf if there are very many).
     level
         Level of the simultaneous intervals.
 
     Returns
     -------
     Simultaneous
-        NaN where a difference is undefined or its replicates do not vary.
+        p values and intervals; NaN if a difference is undefined or its replicates do not vary.
 
     >>> rng = np.random.default_rng(0)
     >>> draws = rng.normal(size=(3, 2000)) + np.array([[0.0], [1.0], [9.0]])
@@ -492,7 +496,7 @@ def max_t(
     adjusted = np.full(size, np.nan)
     order = [int(i) for i in np.argsort(scores, kind="stable") if not math.isnan(scores[i])]
     reached: dict[int, int] = {}
-    for i in order:  # from the least to the greatest: the family of a step is what is not shown before it
+    for i in order:  # from the least to the greatest: each step's family is what was not shown before
         if errors[i] > 0.0:
             np.maximum(largest, np.nan_to_num(np.abs(replicates(i) - estimates[i]) / errors[i]), out=largest)
         reached[i] = int((largest >= scores[i]).sum())
@@ -513,12 +517,12 @@ def max_t(
 
 
 def _scores(estimates: Floats, errors: Floats, shrunk: Floats, degrees: Floats) -> Floats:
-    """Each studentised difference as a normal deviate; NaN where there is nothing to judge.
+    """Return each studentised difference as a normal deviate; NaN if it cannot be judged.
 
-    A difference that is the same in every replicate has no error to be divided by. It is judged as the sign test would
-    judge units that all lean one way: p = 2^(1 − units).
+    A difference that is the same in every replicate has no error to divide by. It is judged as the sign test judges
+    units that all point in one direction: p = 2^(1 − units).
     """
-    from scipy.special import ndtri  # a fifth of a second that figures alone need not pay
+    from scipy.special import ndtri  # slow to import, and needed only here
 
     with np.errstate(divide="ignore", invalid="ignore"):
         scores = normal_scores(np.where(errors > 0.0, np.abs(estimates) / errors * shrunk, np.nan), degrees)
@@ -532,7 +536,7 @@ def _known(values: Floats) -> Floats:
 
 
 def normal_scores(t: Floats, degrees: Floats) -> Floats:
-    """The normal deviate with the same tail as Student's t: what a t of few degrees says, on the scale of the replicates."""
+    """Return the normal deviates with the same tail probability as Student's t, on the scale of the replicates."""
     from scipy.special import ndtri, stdtr
 
     plain = ~np.isfinite(degrees)
@@ -544,7 +548,7 @@ def normal_scores(t: Floats, degrees: Floats) -> Floats:
 
 
 def _student(z: float, degrees: Floats) -> Floats:
-    """Student's quantile with the tail of a normal deviate z; z itself for infinite degrees."""
+    """Return Student's quantile with the tail probability of a normal deviate z; z itself for infinite degrees."""
     from scipy.special import log_ndtr, stdtrit
 
     tail = math.exp(float(log_ndtr(-z)))
@@ -561,7 +565,10 @@ def _two_sided(z: Floats) -> Floats:
 
 
 def _independent_tests(critical: float, alpha: float) -> float:
-    """How many independent tests have this critical value at alpha: ln(1 − α) / ln(1 − p(critical)), at least 1."""
+    """Return how many independent tests have this critical value at alpha, at least 1.
+
+    It is ln(1 − α) / ln(1 − p(critical)).
+    """
     from scipy.special import log_ndtr
 
     p = min(2.0 * math.exp(float(log_ndtr(-critical))), 0.5)
@@ -569,7 +576,7 @@ def _independent_tests(critical: float, alpha: float) -> float:
 
 
 def _sidak(z: float, tests: float) -> float:
-    """1 − (1 − p)^tests, exact for the smallest p."""
+    """Return 1 − (1 − p)^tests, accurate also for the smallest p."""
     from scipy.special import log_ndtr
 
     p = min(1.0, 2.0 * math.exp(float(log_ndtr(-z))))
@@ -579,7 +586,7 @@ def _sidak(z: float, tests: float) -> float:
 def ranks(
     names: Sequence[str], better: Sequence[tuple[str, str]], defined: Sequence[str]
 ) -> dict[str, tuple[int, int]]:
-    """Confidence intervals of ranks, all at once: 1 + how many were shown to be better, and n − how many worse.
+    """Return confidence intervals of ranks, all at once: 1 + the number shown to be better, n − the number worse.
 
     `better` lists (better, worse) pairs that were shown with the family's error at the level (Mogstad et al. 2024).
 
@@ -594,10 +601,10 @@ def ranks(
 
 
 def spread_out(positive: NDArray[np.bool_], place: NDArray[np.int64], most: int, by_class: bool) -> NDArray[np.int64]:
-    """Trials dealt out at random to at most `most` blocks (of each class, or of both together), as units to be drawn.
+    """Divide trials at random into at most `most` blocks (per class, or of both together), to be resampled as units.
 
-    Independent trials may be drawn in random blocks of equal size: the variance is the same, known from as many blocks.
-    With no more trials than blocks every trial is its own. `place` is a random order of the trials.
+    Independent trials may be resampled in random blocks of equal size: the variance is the same, estimated from that
+    many blocks. With no more trials than blocks, every trial is its own block. `place` is a random order of the trials.
     """
     sides = [np.flatnonzero(positive), np.flatnonzero(~positive)] if by_class else [np.arange(len(positive))]
     unit = np.zeros(len(positive), dtype=np.int64)
