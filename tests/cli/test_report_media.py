@@ -133,7 +133,11 @@ def test_attacks_from_signals_to_a_report(tmp_path: Path) -> None:
         "-o",
         tmp_path / "r.html",
     )
-    assert 'class="trace"' in page and "Robust accuracy over strength" in page and "16 records, 16 of them with a label" in page
+    assert (
+        'class="trace"' in page
+        and "Robust accuracy over strength" in page
+        and "16 records, 16 of them with a label" in page
+    )
     results = str(tmp_path / "results.json")
     assert run(["score", str(tmp_path / "run"), "-p", "ecg-attacks", "-o", results]) == 0
     again = report(results, "-o", tmp_path / "q.html")
