@@ -1,1 +1,1 @@
-"""Bridges to what people already use: experiment trackers, scikit-learn, training loops. Nothing heavy is imported here."""
+"""Bridges to other tools: experiment trackers, scikit-learn, training loops. Nothing heavy is imported here."""

@@ -22,7 +22,7 @@ Asked = tuple[str, Metric, dict[str, Setting]]
 
 
 def asked(metrics: Sequence[str | Spec]) -> list[Asked]:
-    """Metrics with their settings; one that asks for more than labels, scores and decisions is refused."""
+    """Return metrics with their settings; refuse one that needs more than labels, scores and decisions."""
     found = [resolve(m) for m in metrics]
     for spec, entry, _ in found:
         beyond = [c for c in entry.columns if c not in ("label", "score", "decision")]
@@ -32,7 +32,7 @@ def asked(metrics: Sequence[str | Spec]) -> list[Asked]:
 
 
 def figures(questions: Sequence[Asked], label: Any, score: Any, threshold: float | None = None) -> dict[str, float]:
-    """Every metric by its text; decisions are `score >= threshold`."""
+    """Return every metric by its text; decisions are `score >= threshold`."""
     truth, values = array(label), array(score)
     decision: NDArray[np.int8] | None = None
     if any("decision" in entry.columns for _, entry, _ in questions):
@@ -48,7 +48,7 @@ def figures(questions: Sequence[Asked], label: Any, score: Any, threshold: float
 
 
 def array(values: Any) -> NDArray[Any]:
-    """Anything like an array as numpy; a torch tensor is taken off its graph and its device first.
+    """Convert anything like an array to numpy; a torch tensor is first detached and moved to the CPU.
 
     >>> array([1, 2]).tolist()
     [1, 2]
@@ -60,17 +60,17 @@ def array(values: Any) -> NDArray[Any]:
 
 
 # ----------------------------------------------------------------------
-# An accumulator in the manner of torchmetrics: update batch by batch, merge over processes, compute at the end.
+# An accumulator like those of torchmetrics: update batch by batch, merge over processes, compute at the end.
 #
 #     seen = Accumulator(["eer", "min_dcf"])
 #     for batch in loader:
 #         seen.update(labels, scores)         # numpy, lists or torch tensors
 #     seen.compute()                          # {"eer": 0.08, "min_dcf": 0.21}
 #
-# It holds tallies, so what it computes is exactly what all trials together give, in whatever order and shards they came.
+# It holds tallies, so its figures are exactly those of all trials together, in any order and division into shards.
 
 MOST_PARTS: Final = 64
-"""Batches that are held apart before they are merged."""
+"""Number of batches that are kept separate before they are merged."""
 
 
 class Accumulator:
@@ -98,7 +98,7 @@ class Accumulator:
             self._parts = [merge(self._parts)]
 
     def merge(self, *others: Accumulator) -> Accumulator:
-        """This one with the trials of others added; they must ask the same."""
+        """Return this accumulator with the trials of others added; they must have the same metrics."""
         for other in others:
             if [q[0] for q in other._asked] != [q[0] for q in self._asked]:
                 raise UsageError("accumulators of other metrics cannot be merged")
@@ -106,7 +106,7 @@ class Accumulator:
         return self
 
     def compute(self) -> dict[str, float]:
-        """Every metric over all that was counted; NaN where it is undefined."""
+        """Compute every metric over all counted trials; NaN where it is undefined."""
         tally = self.tally
         if not len(tally.score):
             raise DataError("nothing was counted yet: call update first")
@@ -114,21 +114,21 @@ class Accumulator:
 
     @property
     def tally(self) -> Tally:
-        """Everything that was counted."""
+        """Return the tally of everything counted."""
         self._parts = [merge(self._parts)]
         return self._parts[0]
 
     def reset(self) -> None:
-        """Forget what was counted."""
+        """Discard all counts."""
         self._parts = []
 
     def state(self) -> dict[str, Any]:
-        """Arrays to send to another process or to a file; `Accumulator.add_state` takes them."""
+        """Return arrays to send to another process or store in a file; `Accumulator.add_state` reads them."""
         tally = self.tally
         return {"score": tally.score, "positive": tally.positive_counts, "negative": tally.negative_counts}
 
     def add_state(self, state: dict[str, Any]) -> None:
-        """Count what another accumulator's `state` holds."""
+        """Add the counts in the `state` of another accumulator."""
         counts = [np.asarray(state[name]) for name in ("score", "positive", "negative")]
         self._parts.append(Tally.of_counts(*counts))
 
@@ -138,7 +138,7 @@ class Accumulator:
 
 
 # ----------------------------------------------------------------------
-# Metrics where models are chosen and trained: a scikit-learn scorer, and `compute_metrics` for transformers' Trainer.
+# Metrics for choosing and training models: a scikit-learn scorer, and `compute_metrics` for transformers' Trainer.
 #
 # cross_val_score(model, X, y, scoring=scorer("min_dcf"))
 # Trainer(..., compute_metrics=compute_metrics(["eer", "roc_auc"]))
@@ -148,7 +148,7 @@ NEEDS_SKLEARN = "a scorer needs scikit-learn: pip install scikit-learn"
 
 @dataclass(frozen=True)
 class Figure:
-    """A metric as a function of (y_true, y_score or y_pred). It pickles, so that folds can run in other processes."""
+    """A metric as a function of (y_true, y_score or y_pred). It can be pickled, so folds can run in other processes."""
 
     metric: str
     positive: Any = 1
@@ -159,7 +159,7 @@ class Figure:
         return asked([self.metric])[0][1].name
 
     def __call__(self, y_true: Any, y_score: Any, pos_label: Any = None) -> float:
-        """The figure. `pos_label`: scikit-learn hands it on, and the figure knows its own."""
+        """Compute the figure. scikit-learn passes `pos_label`; it is not used, as the positive class is known."""
         del pos_label
         questions = asked([self.metric])
         ((text, entry, _),) = questions
@@ -171,7 +171,7 @@ class Figure:
 
 
 def score_function(metric: str | Spec, positive: Any = 1) -> Figure:
-    """A metric as `make_scorer` wants it: a function of (y_true, y_score or y_pred).
+    """Return a metric as `make_scorer` needs it: a function of (y_true, y_score or y_pred).
 
     `positive` is the label of the positive class; every other label is negative.
 
@@ -183,7 +183,7 @@ def score_function(metric: str | Spec, positive: Any = 1) -> Figure:
 
 
 def scorer(metric: str | Spec, positive: Any = 1) -> Any:
-    """A scorer for `cross_val_score`, `GridSearchCV` and the like: greater is better, so low-is-better is negated.
+    """Return a scorer for `cross_val_score`, `GridSearchCV` and others; metrics where low is better are negated.
 
     Metrics of probabilities (brier, log_loss) get the probability of the positive class, other metrics of scores the
     decision function where there is one, metrics of decisions get predictions. A figure that is undefined in a fold is
@@ -209,11 +209,11 @@ def _of_probabilities(entry: Metric) -> bool:
 def compute_metrics(
     metrics: Sequence[str | Spec], *, positive_index: int | None = None, threshold: float = 0.0
 ) -> Callable[[Any], dict[str, float]]:
-    """A `compute_metrics` for transformers' Trainer: logits to log-odds of the positive class, then every metric.
+    """Return `compute_metrics` for transformers' Trainer: logits become log-odds of the positive class, then metrics.
 
     Two columns: the second is positive unless `positive_index` says otherwise; more columns need it. One column is taken
     as log-odds. Metrics of decisions decide at `threshold` (log-odds >= 0, as the argmax of two columns); metrics of
-    probabilities (brier, log_loss) get the probability that the log-odds stand for.
+    probabilities (brier, log_loss) get the probability that the log-odds represent.
 
     >>> compute_metrics(["roc_auc"])(([[2.0, -1.0], [0.0, 3.0]], [0, 1]))
     {'roc_auc': 1.0}
@@ -242,7 +242,7 @@ def _parts(prediction: Any) -> tuple[Any, Any]:
 
 
 def log_odds(logits: Any, positive_index: int | None = None) -> tuple[NDArray[np.float64], int]:
-    """The log-odds of the positive class, and which label it is.
+    """Return the log-odds of the positive class, and which label it is.
 
     >>> log_odds([[0.0, 2.0]])[0].tolist(), log_odds([[1.5]])[0].tolist()
     ([2.0], [1.5])

@@ -1,11 +1,12 @@
-"""Results to where a team keeps its experiments: MLflow, Weights & Biases, TensorBoard, as the user has set them up.
+"""Send results to experiment trackers: MLflow, Weights & Biases or TensorBoard, as the user has set them up.
 
     log(results, "mlflow", report="report.html")     # into the active run
     log(results, "wandb", step=3)
     log(results, writer, step=3)                     # a TensorBoard SummaryWriter
 
-Every defined figure becomes a number under a name such as `eer`, `eer_low`, `codec=C04/eer` or `codec/eer_macro` (no name is
-the folder of another: stores of files refuse that); MLflow and W&B also get the table and the report as artifacts.
+Every defined figure becomes a number under a name such as `eer`, `eer_low`, `codec=C04/eer` or `codec/eer_macro` (no
+name is the folder of another, because file stores refuse that); MLflow and W&B also get the table and the report as
+artifacts.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ LONGEST: Final = 200
 
 
 def figures_of(results: Results, *, prefix: str = "", slices: bool = True) -> dict[str, float]:
-    """Figures by name; undefined ones are left out, names that would collide are numbered.
+    """Return figures by name; undefined ones are left out, names that would collide are numbered.
 
     >>> figures_of(Results((Estimate("eer", 0.1, low=0.05, high=0.2), Estimate("eer", None, slice={"codec": "C01"}))))
     {'eer': 0.1, 'eer_low': 0.05, 'eer_high': 0.2}

@@ -1,4 +1,4 @@
-"""Protocols: a declaration (TOML) of each, and the documented names of the five documents."""
+"""Protocols: a declaration (TOML) for each, and the functions that the five evaluation documents name."""
 
 from pathlib import Path
 

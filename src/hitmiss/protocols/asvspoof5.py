@@ -1,17 +1,17 @@
-"""ASVspoof 5 Track 1 under the names of its evaluation document.
+"""ASVspoof 5 Track 1, with the function names of the ASVspoof 5 evaluation document.
 
 Conventions
 -----------
 Positive = bona fide, higher score = bona fide. `scores` and `labels` may be lists, numpy arrays, pandas Series with any
 index, or polars Series: they are matched by position, never by index.
 
-Labels. Booleans and words mean "is bona fide" (True, "bonafide"); integers follow the document's docstring
-(0 = bona fide, 1 = spoof). The document itself contradicts this in its per-domain code, which passes
-`key == "bonafide"`: that is a boolean here and means what it says.
+Labels. Booleans and words mean "is bona fide" (True, "bonafide"); integers follow the docstring in the evaluation
+document (0 = bona fide, 1 = spoof). The per-domain code of the same document contradicts this: it passes
+`key == "bonafide"`, which is a boolean here, so True means bona fide.
 
-minDCF. `compute_min_dcf` keeps the document's literal defaults (costs 1 and 1, p_target = P(bona fide) = 0.05). The
+minDCF. `compute_min_dcf` keeps the documented defaults (costs 1 and 1, p_target = P(bona fide) = 0.05). The
 official parameters are P_spoof 0.05, C_miss 1, C_fa 10, i.e. `compute_min_dcf(s, y, **OFFICIAL)`. The two are different
-figures; the result says which parameters made it.
+figures; the result shows its parameters.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ NONE: Final = "NONE"
 
 
 class MinDcf(float):
-    """A minimum cost that says which parameters made it.
+    """A minimum cost that also shows the parameters it was computed with.
 
     >>> MinDcf(0.5, {"p_target": 0.95, "c_miss": 1.0, "c_fa": 10.0})
     MinDcf(0.5; p_target=0.95, c_miss=1, c_fa=10)
@@ -61,7 +61,7 @@ class MinDcf(float):
 
 
 def compute_min_dcf(scores: Any, labels: Any, c_miss: float = 1.0, c_fa: float = 1.0, p_target: float = 0.05) -> float:
-    """Minimum detection cost, normalised by the better trivial system; p_target is P(bona fide).
+    """Compute the minimum detection cost, normalised by the better trivial system; p_target is P(bona fide).
 
     >>> compute_min_dcf([0.9, 0.6, 0.4, 0.1], ["bonafide", "bonafide", "spoof", "spoof"])
     MinDcf(0.0; p_target=0.05, c_miss=1, c_fa=1)
@@ -71,7 +71,7 @@ def compute_min_dcf(scores: Any, labels: Any, c_miss: float = 1.0, c_fa: float =
 
 
 def compute_eer(scores: Any, labels: Any) -> tuple[float, float]:
-    """The official equal error rate and its threshold (the last rejected score: accept if score > threshold).
+    """Compute the official equal error rate and its threshold (the last rejected score: accept if score > threshold).
 
     Integer labels: 0 = bona fide, 1 = spoof. Booleans and words: is it bona fide?
 
@@ -88,10 +88,10 @@ def compute_eer(scores: Any, labels: Any) -> tuple[float, float]:
 def evaluate_per_domain(
     df: Any, score_col: str = "score", label_col: str = "key", domain_col: str = "codec"
 ) -> pd.DataFrame:
-    """EER and minDCF of each domain: columns domain, n_samples, eer, min_dcf, as documented, then n_bonafide and note.
+    """Compute EER and minDCF of each domain, with the documented columns domain, n_samples, eer and min_dcf, and more.
 
-    The domain is normalised (`-`, and `0` for CODEC_Q, become NONE), so no row is lost. `min_dcf` has the document's own
-    default parameters, `min_dcf_official` the official ones. A domain with one class has NaN and says why.
+    The domain is normalised (`-`, and `0` for CODEC_Q, become NONE), so no row is lost. `min_dcf` has the documented
+    default parameters, `min_dcf_official` the official ones. A domain with one class has NaN and the reason.
     """
     import pandas as pd
 
@@ -117,7 +117,7 @@ def _domain_row(domain: str, positive: NDArray[np.bool_], values: Floats) -> dic
 
 
 def normalize_domain(values: Any, column: str = "codec") -> NDArray[Any]:
-    """Domain values for reporting: `-` becomes NONE, and `0` too where the column is a quality (CODEC_Q).
+    """Normalise domain values for reporting: `-` becomes NONE, and so does `0` in a quality column (CODEC_Q).
 
     >>> normalize_domain(["-", "C01"]).tolist(), normalize_domain(["0", 2, "-"], "CODEC_Q").tolist()
     (['NONE', 'C01'], ['NONE', '2', 'NONE'])
@@ -127,10 +127,10 @@ def normalize_domain(values: Any, column: str = "codec") -> NDArray[Any]:
 
 
 def train_domain_probe(embeddings: Any, domain_labels: Any) -> float:
-    """Accuracy of a linear classifier that predicts the domain from frozen embeddings: five-fold, as documented.
+    """Return the accuracy of a linear classifier that predicts the domain from embeddings (five folds, as documented).
 
-    Lower is more domain-invariant; `hitmiss.probes.domain.probe` adds balanced accuracy, baselines, an interval and folds that
-    keep copies of one utterance together.
+    Lower is more domain-invariant; `hitmiss.probes.domain.probe` adds balanced accuracy, baselines, an interval and
+    folds that keep copies of one utterance together.
     """
     return accuracy_as_documented(np.asarray(embeddings), np.asarray(_list(domain_labels)))
 
@@ -144,9 +144,9 @@ def bootstrap_ci(
     *,
     seed: int = 0,
 ) -> tuple[float, float, float]:
-    """(estimate, low, high): the figure of the sample and its percentile interval, trials drawn within each class.
+    """Return (estimate, low, high): the sample's figure and its percentile interval, trials drawn within each class.
 
-    A least cost (`compute_min_dcf`) gets the interval that knows how optimistic a minimum is.
+    A minimum cost (`compute_min_dcf`) gets an interval that is corrected for the optimism of a minimum.
 
     `metric_fn(scores, labels)` may be any function; where it returns a tuple, its first entry counts. The functions of
     this module and of `hitmiss.metrics` take the fast way. The same seed gives the same digits.
@@ -165,7 +165,7 @@ def bootstrap_ci(
         asked = [form] if second is None else [form, second]
         replicates = trial_replicates(tally, asked, n_bootstrap, rng)
         drawn = replicates[0]
-        if second is not None:  # a least cost is optimistic, and its percentile interval holds the truth too rarely
+        if second is not None:  # a minimum cost is optimistic; its percentile interval covers too rarely
             accelerated = partial(_acceleration, tally)
             low, high = form.interval(drawn, estimate, ci, accelerated, (second, replicates[1]))
             return estimate, low, high
@@ -189,8 +189,8 @@ def _resampled(
     n: int,
     rng: Random,
 ) -> Floats:
-    """Any function by brute force: it is given the drawn scores and the labels exactly as the caller wrote them."""
-    places = np.arange(len(values), dtype=np.float64)  # drawn like scores, so that both arrays can be looked up
+    """Resample any function by brute force: it gets the drawn scores and labels exactly as the caller wrote them."""
+    places = np.arange(len(values), dtype=np.float64)  # drawn like scores, so that both arrays can be indexed
 
     def figure(_: Any, drawn: Floats) -> float:
         rows = drawn.astype(np.intp)
@@ -200,7 +200,7 @@ def _resampled(
 
 
 def _form_of(metric_fn: Callable[..., Any]) -> Form | None:
-    """The engine's form of a function that it knows, with that function's own defaults."""
+    """Return the engine's form of a function that it knows, with the defaults of that function."""
     if metric_fn is compute_eer:
         return detection.eer_form("official")
     if metric_fn is compute_min_dcf:
@@ -221,7 +221,7 @@ def _first(value: Any) -> float:
 
 
 def is_bonafide(labels: Any) -> NDArray[np.bool_]:
-    """Labels as a mask: booleans and words say "is bona fide"; integers are 0 = bona fide, 1 = spoof.
+    """Convert labels to a mask: booleans and words mean "is bona fide"; integers are 0 = bona fide, 1 = spoof.
 
     >>> is_bonafide([0, 1]).tolist(), is_bonafide([True, False]).tolist(), is_bonafide(["real", "spoof"]).tolist()
     ([True, False], [True, False], [True, False])
@@ -249,7 +249,7 @@ def _column(df: Any, name: str) -> Any:
 
 
 def _list(values: Any) -> Any:
-    """Values by position: the index of a pandas Series must play no part."""
+    """Return values by position: the index of a pandas Series must be ignored."""
     return (
         values.to_numpy()
         if hasattr(values, "to_numpy")

@@ -1,12 +1,12 @@
-"""Deepfake audio detection under the names of the BEATs evaluation document.
+"""Deepfake audio detection, with the function names of the deepfake audio evaluation document (BEATs).
 
 Conventions
 -----------
 real = 1, fake = 0; a higher score means real; a clip is accepted as real if `score > threshold`, strictly.
 FAR is the share of fakes accepted, FRR the share of reals rejected. Scores are the documented probabilities of "real";
-`evaluate_beats_model(…, scores="log-odds")` gives what does not saturate.
+`evaluate_beats_model(…, scores="log-odds")` returns log-odds, which do not saturate.
 
-EER. As documented: for every threshold FAR and FRR, and their mean where they are nearest. Equal scores lie on one point
+EER. As documented: FAR and FRR at every threshold, and their mean where they are nearest. Equal scores are one point
 of the curve, so FAR and FRR at `EER_threshold` average to `EER`, ties or not.
 """
 
@@ -35,7 +35,7 @@ WORDS: Final = {1: "real", 0: "fake"}
 
 
 class Report(dict[str, float]):
-    """The documented figures as a dictionary that also knows where its threshold came from.
+    """The documented figures as a dictionary that also records where its threshold came from.
 
     >>> print(Report({"EER": 0.25, "threshold": 0.5}, origin="given"))
     EER        0.2500
@@ -70,13 +70,13 @@ def evaluate_beats_model(
     sample_rate: int = 16000,
     seed: int = 0,
 ) -> tuple[NDArray[np.int64], Floats]:
-    """Labels and scores of every clip that a loader gives: `labels, scores = evaluate_beats_model(model, loader)`.
+    """Return labels and scores of every clip of a loader: `labels, scores = evaluate_beats_model(model, loader)`.
 
     Batches are `(audio, labels)` or `(audio, speaker, labels)`; audio is clip × sample, or a list of clips of several
     lengths, which `cut_length` brings to one (each by itself: padding is never repeated as sound). An augmentation is a
-    function of the batch as documented, a text as `noise(snr=15)` or an audiomentations transform; with
-    `manipulation_on_real=False` only fakes are changed. A device that is not there is named and the CPU used. The model
-    runs in evaluation mode without gradients and is left as it was.
+    function of the batch as documented, a text such as `noise(snr=15)` or an audiomentations transform; with
+    `manipulation_on_real=False` only fakes are changed. If the device is missing, a message says so and the CPU is
+    used. The model runs in evaluation mode without gradients, and its mode is restored afterwards.
     """
     batches = Batches(
         device=device,
@@ -98,11 +98,11 @@ def evaluate_beats_model(
 def extract_scores_from_beats_output(
     output: Any, *, positive_index: int | None = None, outputs: OutputKind = "auto"
 ) -> Floats:
-    """The probability of "real" of each clip: softmax column 1 of two columns, sigmoid of a single one.
+    """Return the probability of "real" for each clip: softmax column 1 of two columns, or the sigmoid of a single one.
 
-    More columns need `positive_index`. A tuple, a mapping or an object gives its logits by rule (`detect.extract`). What
-    is a probability already is not squashed again: rows that sum to 1 are seen; a single column in 0..1 could be either,
-    so it is refused until `outputs="logit"` or `outputs="probability"` says.
+    More columns need `positive_index`. From a tuple, a mapping or an object the logits are found by rule
+    (`detect.extract`). Probabilities are not transformed again: rows that sum to 1 are recognised; a single column in
+    0..1 could be either, so it is refused until `outputs="logit"` or `outputs="probability"` is given.
 
     >>> extract_scores_from_beats_output(np.array([[0.0, 0.0], [1.0, 3.0]])).round(4).tolist()
     [0.5, 0.8808]
@@ -122,7 +122,7 @@ def _extracted(raw: Any, positive_index: int | None, outputs: OutputKind, form: 
 
 
 def compute_eer(real_scores: ArrayLike, fake_scores: ArrayLike) -> tuple[float, float]:
-    """The equal error rate and its threshold (reject at it and below: accept if score > threshold).
+    """Compute the equal error rate and its threshold (accept if score > threshold, reject at it and below).
 
     >>> compute_eer([0.9, 0.6], [0.4, 0.1])
     (0.0, 0.4)
@@ -134,7 +134,7 @@ def compute_eer(real_scores: ArrayLike, fake_scores: ArrayLike) -> tuple[float, 
 
 
 def compute_far_frr(labels: ArrayLike, scores: ArrayLike, threshold: float) -> tuple[float, float]:
-    """(FAR, FRR) at a threshold: fakes with score > threshold, and reals without. NaN for a class that is absent.
+    """Return (FAR, FRR) at a threshold: fakes with score > threshold, and reals without. NaN for a missing class.
 
     >>> compute_far_frr([1, 1, 0, 0], [0.9, 0.4, 0.6, 0.1], 0.4)
     (0.5, 0.5)
@@ -144,9 +144,9 @@ def compute_far_frr(labels: ArrayLike, scores: ArrayLike, threshold: float) -> t
 
 
 def compute_all_metrics(labels: ArrayLike, scores: ArrayLike, threshold: float | None = None) -> Report:
-    """EER, EER_threshold, FAR, FRR, threshold, AUC, F1_score (of real) and balanced_accuracy.
+    """Compute EER, EER_threshold, FAR, FRR, threshold, AUC, F1_score (of real) and balanced_accuracy.
 
-    Without a threshold the EER's own is used, which was chosen on this very data: the report says so.
+    Without a threshold, that of the EER is used, which was chosen on the same data: the report says so.
 
     >>> compute_all_metrics([1, 1, 0, 0], [0.9, 0.4, 0.6, 0.1], threshold=0.5)["FAR"]
     0.5
@@ -175,7 +175,7 @@ def evaluate_from_file(
     plot_results: bool = False,
     save_plots: str | Path | None = None,
 ) -> Report:
-    """The figures of a score file, `- - real 0.85` or any other layout with labels that `hitmiss score` reads.
+    """Compute the figures of a score file: `- - real 0.85`, or any other layout with labels that `hitmiss score` reads.
 
     With `plot_results` the histogram, the ROC and the DET curve are drawn into the folder `save_plots`, by default
     `<file>_plots` beside the file; the report's notes say where.
@@ -193,9 +193,9 @@ def evaluate_from_file(
 
 
 def save_score_file(path: str | Path, labels: ArrayLike, scores: ArrayLike, items: Sequence[str] | None = None) -> None:
-    """Write scores to the last bit: with ids a table (item, label, score), without them the documented `- - real 0.85`.
+    """Write scores without rounding: with ids a table (item, label, score), without ids the documented `- - real 0.85`.
 
-    The documented form has no ids, so its rows can never be joined to anything again.
+    The documented form has no ids, so its rows cannot be joined with other files later.
     """
     label, score = _trials(labels, scores)
     words = [WORDS[v] for v in label.tolist()]

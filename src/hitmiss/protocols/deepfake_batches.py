@@ -1,6 +1,6 @@
-"""Batches through a model as the BEATs document has it: augmented, brought to length, in evaluation mode, no gradients.
+"""Run batches through a model as the deepfake audio evaluation document does: augmented, cut to length, no gradients.
 
-torch is used where the caller brings it (tensors, modules) and never imported here; arrays and plain functions do as well.
+torch is used if the caller passes tensors or modules, and is never imported here; arrays and plain functions also work.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from hitmiss.stats.bootstrap import noise_generator
 
 ScoreForm = Literal["probability", "log-odds"]
 PADDING: Final = 160
-"""So many zeros at the end of some clips of a batch, and not of others, are taken for padding."""
+"""This many zeros at the end of some clips of a batch, but not of others, are taken for padding."""
 
 
 @dataclass
 class Batches:
-    """How the batches of a loader are made ready and run."""
+    """How the batches of a loader are prepared and run."""
 
     device: str = "cuda"
     on_device: Any = None
@@ -41,9 +41,10 @@ class Batches:
     _has_mentioned: bool = field(default=False, init=False)
 
     def run(self, model: Any, loader: Any, kind: OutputKind = "auto") -> tuple[NDArray[np.int64], Any, OutputKind]:
-        """The labels and the raw outputs of all clips, in order, and what the outputs are; empty batches are passed over.
+        """Return the labels and raw outputs of all clips, in order, and the kind of the outputs; skip empty batches.
 
-        What a torch module gives is read from its last step at the first batch, so that nothing is asked after hours.
+        The kind of outputs of a torch module is read from its last layer at the first batch, so that an unclear kind
+        is reported at the start and not after hours.
         """
         device = _device(self.device)
         settled = Settled(model) if kind == "auto" and _is_module(model) else None
@@ -63,7 +64,7 @@ class Batches:
         return np.concatenate(labels), np.concatenate(outputs), kind if settled is None else settled.kind
 
     def prepare(self, audio: Any, label: NDArray[np.int64], device: str | None, first: int) -> Any:
-        """A batch as the model gets it: augmented on the CPU, moved, augmented there, brought to length."""
+        """Return a batch as the model gets it: augmented on the CPU, moved, augmented there, brought to length."""
         clips = _rows(audio)
         self._mention_padding(clips)
         clips = self._augmented(self.on_cpu, clips, label, first)
@@ -75,7 +76,7 @@ class Batches:
         return stacked(clips)
 
     def _mention_padding(self, clips: list[Any]) -> None:
-        """Say once where clips that will be tiled seem to have been padded already: the silence would be repeated."""
+        """Warn once if clips that will be tiled seem to be padded already, because the silence would be repeated."""
         if self._has_mentioned or self.cut_length is None or clips[0].shape[-1] >= self.cut_length:
             return
         silent = [not bool((clip[-PADDING:] != 0).any()) for clip in clips]
@@ -112,7 +113,7 @@ class Batches:
 
 
 def split_batch(batch: Any) -> tuple[Any, NDArray[np.int64]]:
-    """`(audio, labels)` or `(audio, speaker, labels)` as audio and checked labels."""
+    """Split `(audio, labels)` or `(audio, speaker, labels)` into audio and checked labels."""
     if not isinstance(batch, tuple | list) or len(batch) not in (2, 3):
         size = len(batch) if isinstance(batch, tuple | list) else type(batch).__name__
         raise DataError(f"a batch is (audio, labels) or (audio, speaker, labels); found {size}")
@@ -133,7 +134,7 @@ def _one_row_a_clip(raw: NDArray[Any], n: int) -> NDArray[Any]:
 
 
 def _rows(audio: Any) -> list[Any]:
-    """A batch as a list of clips; (clip, 1, sample) loses its middle axis."""
+    """Return a batch as a list of clips; (clip, 1, sample) loses its middle axis."""
     clips = list(audio)
     if clips and getattr(clips[0], "ndim", 1) == 2 and clips[0].shape[0] == 1:
         clips = [clip[0] for clip in clips]
@@ -144,7 +145,7 @@ def _rows(audio: Any) -> list[Any]:
 
 
 def refit(clip: Any, n: int, rule: Literal["tile", "zero"]) -> Any:
-    """A clip, array or tensor, with `n` samples."""
+    """Return a clip, array or tensor, with exactly `n` samples."""
     if clip.shape[-1] == n:
         return clip
     at = positions(clip.shape[-1], n, rule)
@@ -154,7 +155,7 @@ def refit(clip: Any, n: int, rule: Literal["tile", "zero"]) -> Any:
 
 
 def stacked(clips: list[Any]) -> Any:
-    """Clips of one length as a batch."""
+    """Stack clips of equal length to a batch."""
     lengths = sorted({clip.shape[-1] for clip in clips})
     if len(lengths) > 1:
         raise DataError(
@@ -165,7 +166,7 @@ def stacked(clips: list[Any]) -> Any:
 
 @contextmanager
 def evaluating(model: Any, device: str | None) -> Iterator[None]:
-    """A torch module in evaluation mode, on its device, without gradients; afterwards in the mode that it was in."""
+    """Keep a torch module in evaluation mode, on its device, without gradients; restore its mode afterwards."""
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(model, torch.nn.Module):
         yield
@@ -184,7 +185,7 @@ def evaluating(model: Any, device: str | None) -> Iterator[None]:
 
 
 def _device(asked: str) -> str | None:
-    """The device to use: the one asked for, or the CPU with a word about it; None without torch."""
+    """Return the device to use: the one asked for, or the CPU with a message; None without torch."""
     torch = sys.modules.get("torch")
     if torch is None:
         return None
@@ -205,5 +206,5 @@ def _is_tensor(value: Any) -> bool:
 
 
 def _is_by_clip(given: Any) -> bool:
-    """Whether an augmentation takes single clips: a text, a perturbation, or a transform of audiomentations."""
+    """Say whether an augmentation takes single clips: a text, a perturbation, or a transform of audiomentations."""
     return isinstance(given, str | Perturbation) or type(given).__module__.startswith("audiomentations")

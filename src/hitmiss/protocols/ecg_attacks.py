@@ -1,11 +1,11 @@
-"""Perturbations of ECGs under the names of the document on evaluation utilities.
+"""Perturbations of ECGs, with the function names of the ECG attack evaluation document.
 
 Conventions
 -----------
-Signals are (sample, lead) in mV; a model is anything with `.predict`, a callable to probabilities, a torch module, an ONNX
-session or a scikit-learn estimator; bits are `proba >= threshold`. Untargeted success is any bit that differs from the clean
-prediction. A rate of nothing is NaN with the count 0. For many records at once see `attack.run`; its figures
-and those here are the same.
+Signals are (sample, lead) in mV; a model is anything with `.predict`, a callable that returns probabilities, a torch
+module, an ONNX session or a scikit-learn estimator; bits are `proba >= threshold`. Untargeted success is any bit that
+differs from the clean prediction. A rate with an empty denominator is NaN with the count 0. For many records at once see `attack.run`; its
+figures and those here are the same.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from hitmiss.protocols.ecg_summaries import (
 from hitmiss.stats.bootstrap import noise_generator
 
 CLASSES = ("CD", "HYP", "MI", "NORM", "STTC")
-"""The document's classes, in the order of its label binarizer; any others may be named with `classes=`."""
+"""The classes of the ECG attack evaluation document, in the order of its label binarizer; `classes=` names others."""
 
 __all__ = [
     "AttackResult", "PerturbationConfig", "apply_perturbation", "binarize_predictions", "compute_global_metrics",
@@ -49,7 +49,7 @@ __all__ = [
 
 
 def predict_proba_single(model: Any, x: ArrayLike) -> NDArray[np.float64]:
-    """The probabilities of one record (sample × lead): one a class.
+    """Return the probabilities of one record (sample × lead), one per class.
 
     >>> predict_proba_single(lambda X: X.mean(axis=1), np.full((10, 2), 0.25)).tolist()
     [0.25, 0.25]
@@ -61,7 +61,7 @@ def predict_proba_single(model: Any, x: ArrayLike) -> NDArray[np.float64]:
 
 
 def predict_proba_batch(model: Any, X: ArrayLike) -> NDArray[np.float64]:
-    """The probabilities of records (record × sample × lead): record × class."""
+    """Return the probabilities of records (record × sample × lead) as record × class."""
     signals = as_numbers(X)
     if signals.ndim != 3:
         raise DataError(f"records are record × sample × lead; found the shape {signals.shape}")
@@ -69,7 +69,7 @@ def predict_proba_batch(model: Any, X: ArrayLike) -> NDArray[np.float64]:
 
 
 def binarize_predictions(proba: ArrayLike, threshold: ArrayLike = 0.5) -> NDArray[np.int8]:
-    """1 where `proba >= threshold`, else 0; the threshold is one number or one a class.
+    """Return 1 where `proba >= threshold`, else 0; the threshold is one number, or one per class.
 
     >>> binarize_predictions([0.2, 0.5]).tolist()
     [0, 1]
@@ -78,7 +78,7 @@ def binarize_predictions(proba: ArrayLike, threshold: ArrayLike = 0.5) -> NDArra
 
 
 def compute_smoothness(delta: ArrayLike, fs: float | None = None) -> float:
-    """The mean squared first difference of a change across time and leads (mV² per sample²; with `fs` per second²).
+    """Compute the mean squared first difference of a change over time and leads (mV²/sample²; with `fs` per second²).
 
     >>> compute_smoothness([[0.0, 0.0], [1.0, 0.0]])
     0.5
@@ -99,12 +99,12 @@ def apply_perturbation(
     classes: Sequence[str] | None = None,
     layout: str = "sample_lead",
 ) -> NDArray[np.float64]:
-    """The perturbed record, in float64 and the layout of `x`; at strength 0 it is `x`, number for number.
+    """Return the perturbed record, in float64 and the layout of `x`; at strength 0 it equals `x` exactly.
 
-    Without `rng` the generator is named after the configuration, so the same call gives the same signal.
+    Without `rng` the generator is seeded from the configuration, so the same call gives the same signal.
     """
     record = _turned(x, layout)
-    asked = model if config.needs_model else None  # a noise asks no model
+    asked = model if config.needs_model else None  # noise does not ask the model
     records = _records(asked, record, y_true, fs, r_peaks, threshold, classes)
     return _turned(_performed(records, config, rng).x[0], layout)
 
@@ -134,7 +134,7 @@ def _records(
 
 
 def _named(records: Records, classes: Sequence[str] | None) -> Records:
-    """The records with the names of the classes: those given, else the document's where there are as many, else numbers."""
+    """Return the records with class names: those given, else the documented ones if as many, else numbers."""
     width = len(CLASSES) if records.model is None else records.clean.shape[1]
     names = (
         tuple(classes) if classes is not None else CLASSES if width == len(CLASSES) else tuple(map(str, range(width)))
@@ -150,7 +150,7 @@ def _performed(records: Records, config: PerturbationConfig, rng: Generator | No
 
 
 def _own_generator(record: NDArray[np.float64], config: PerturbationConfig) -> Generator:
-    """A generator of its own for each (record, configuration): by the record's id, or without one by what is in it."""
+    """Return a separate generator for each (record, configuration), seeded by the record's id or by its content."""
     name = config.extra.get("record_id")
     return noise_generator(
         0, "attack", hashlib.blake2b(record.tobytes()).hexdigest() if name is None else name, str(config)
@@ -171,7 +171,7 @@ def run_attack_on_sample(
     classes: Sequence[str] | None = None,
     layout: str = "sample_lead",
 ) -> tuple[AttackResult, NDArray[np.float64]]:
-    """Perturb one record, predict before and after, and give the result with the perturbed signal.
+    """Perturb one record, predict before and after, and return the result with the perturbed signal.
 
     `morph_*` families use `r_peaks`, or find R peaks themselves and say so in the result's `notes`.
     """
@@ -198,9 +198,9 @@ def run_attacks_on_samples(
     classes: Sequence[str] | None = None,
     batch: int = 32,
 ) -> tuple[list[AttackResult], NDArray[np.float64]]:
-    """Many records at once: one configuration for all, or one each (own strength, window and target a record).
+    """Attack many records at once, with one configuration for all or one each (own strength, window and target).
 
-    Each record draws from a generator named after its id and its configuration: the results are the same in any batch.
+    Each record has a generator seeded from its id and its configuration: the results are the same in any batch.
     """
     model = as_classifier(model)
     signals = check_signals(X)
@@ -230,7 +230,7 @@ def _result(
     numbers: Mapping[str, NDArray[np.float64]],
     smooth: bool,
 ) -> AttackResult:
-    """One result from what was done to one record."""
+    """Build one result from what was done to one record."""
     before = to_probability(records.clean[at])
     bits = records.bits(np.stack([before, after]))
     if records.y is None or records.y.shape[1] != len(before):
@@ -249,7 +249,7 @@ def _result(
 
 
 class GlobalMetrics(dict[str, dict[str, float]]):
-    """Figures a class, `metrics["MI"]["auc"]`, with the mean over the classes under "macro"; `undefined` names the rest."""
+    """Figures per class, `metrics["MI"]["auc"]`, with the mean under "macro"; `undefined` names the others."""
 
     undefined: dict[str, str]
 
@@ -261,10 +261,10 @@ class GlobalMetrics(dict[str, dict[str, float]]):
 def compute_global_metrics(
     y_true: ArrayLike, y_proba: ArrayLike, threshold: ArrayLike = 0.5, *, classes: Sequence[str] | None = None
 ) -> GlobalMetrics:
-    """ROC AUC, precision, recall and F1 of each class at a threshold (`proba >= threshold`, one number or one a class).
+    """Compute ROC AUC, precision, recall and F1 of each class at a threshold (one number, or one per class).
 
-    A class with one label only has no AUC, and one that is never predicted no precision: they are NaN and named in
-    `.undefined`, and the macro figure is the mean over the others.
+    A class with only one label value has no AUC, and one that is never predicted has no precision: these are NaN and
+    named in `.undefined`, and the macro figure is the mean over the others.
 
     >>> m = compute_global_metrics([[1, 1], [0, 1]], [[0.9, 0.8], [0.2, 0.7]], classes=("MI", "CD"))
     >>> m["MI"]["auc"], m["CD"]["auc"], m.undefined
@@ -308,22 +308,22 @@ def _pictures() -> Any:
 
 
 def plot_asr_vs_strength(results: Sequence[AttackResult], ax: Any = None) -> tuple[Any, Any]:
-    """Success against strength, a line a family, with Wilson's intervals; gives `(figure, axes)`."""
+    """Plot success against strength, one line per family, with Wilson intervals; return `(figure, axes)`."""
     return _pictures().asr_vs_strength(results, ax)  # type: ignore[no-any-return]
 
 
 def plot_norm_distributions(results: Sequence[AttackResult], ax: Any = None) -> tuple[Any, Any]:
-    """Box plots of the L2 and L∞ norms a family and strength; gives `(figure, axes)`."""
+    """Draw box plots of the L2 and L∞ norms per family and strength; return `(figure, axes)`."""
     return _pictures().norm_distributions(results, ax)  # type: ignore[no-any-return]
 
 
 def plot_classwise_metric_bars(
     metrics: Mapping[str, Mapping[str, Mapping[str, float]]], metric: str = "auc", ax: Any = None
 ) -> tuple[Any, Any]:
-    """Bars a class, side by side for each condition: `{"clean": compute_global_metrics(…), "pgd": …}`."""
+    """Draw bars per class, side by side for each condition: `{"clean": compute_global_metrics(…), "pgd": …}`."""
     return _pictures().classwise_metric_bars(metrics, metric, ax)  # type: ignore[no-any-return]
 
 
 def classifier(model: Any, **settings: Any) -> Classifier:
-    """A model with what it needs said: `classifier(net, layout="lead_sample", outputs="logit", device="cuda")`."""
+    """Wrap a model with its settings: `classifier(net, layout="lead_sample", outputs="logit", device="cuda")`."""
     return as_classifier(model, **settings)

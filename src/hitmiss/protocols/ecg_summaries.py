@@ -1,4 +1,4 @@
-"""Success rates and summaries of attack results, under the document's names."""
+"""Success rates and summaries of attack results, with the names of the ECG attack evaluation document."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def compute_untargeted_asr(results: Sequence[AttackResult]) -> float:
-    """The share of results whose prediction changed in any bit; NaN of nothing.
+    """Return the share of results whose prediction changed in any bit; NaN without results.
 
     >>> compute_untargeted_asr([])
     Rate(0/0 = nan)
@@ -28,9 +28,9 @@ def compute_untargeted_asr(results: Sequence[AttackResult]) -> float:
 def compute_targeted_success(
     results: Sequence[AttackResult], class_name: str, mode: str, *, eligible_only: bool = False
 ) -> tuple[float, int]:
-    """(success rate, count) among the results that aimed at a class in a mode; (NaN, 0) where none did.
+    """Return (success rate, count) of the results that aimed at a class in a mode; (NaN, 0) if no result did.
 
-    As documented, `force` counts records whose bit was 1 already and `suppress` divides by records that had no bit to lose;
+    As documented, `force` counts records whose bit was already 1, and `suppress` divides also by records at bit 0;
     `eligible_only` divides by the records that could change. `summarize_success` shows both beside the base rate.
     """
     if mode not in ("force", "suppress"):
@@ -51,7 +51,7 @@ def _pandas() -> Any:
 def results_to_dataframe(
     results: Sequence[AttackResult], include_probabilities: bool = False, include_vectors: bool = False
 ) -> pd.DataFrame:
-    """One row a result; keys of `config_extra` as columns that begin with `extra_`. The flags add the vectors as they are."""
+    """Return one row per result; keys of `config_extra` become columns `extra_…`. The flags add the vectors."""
     names = (
         "record_id", "ptype", "strength", "center_time", "window_seconds", "target_class", "target_mode", "delta_norm_l2",
         "delta_norm_linf", "delta_smoothness", "snr_db", "untargeted_success", "targeted_success", "threshold",
@@ -70,12 +70,12 @@ def results_to_dataframe(
 
 
 def summarize_norms(results: Sequence[AttackResult]) -> pd.DataFrame:
-    """Mean and standard deviation of the L2 and L∞ norms by (ptype, strength); with one record the deviation is NaN."""
+    """Return mean and standard deviation of the L2 and L∞ norms by (ptype, strength); NaN deviation for one record."""
     return _summary(results, ("delta_norm_l2", "delta_norm_linf"))
 
 
 def summarize_smoothness(results: Sequence[AttackResult]) -> pd.DataFrame:
-    """The same of the smoothness."""
+    """Return mean and standard deviation of the smoothness by (ptype, strength)."""
     return _summary(results, ("delta_smoothness",))
 
 
@@ -98,7 +98,11 @@ def _summary(results: Sequence[AttackResult], names: Sequence[str]) -> pd.DataFr
 
 
 def summarize_success(results: Sequence[AttackResult]) -> pd.DataFrame:
-    """By (ptype, strength, target): changed, changed among clean-correct, exact match; targeted rates with eligible counts and base rate."""
+    """Summarise success by (ptype, strength, target).
+
+    The rows hold changed, changed among clean-correct and exact match, and the targeted rates with their eligible counts
+    and base rate.
+    """
     groups: dict[tuple[Any, ...], list[AttackResult]] = {}
     for r in results:
         groups.setdefault((r.ptype, r.strength, r.target_class or "", r.target_mode or ""), []).append(r)

@@ -1,4 +1,4 @@
-"""The triage document's evaluate_llms.py: `python -m hitmiss.protocols.evaluate_llms` takes its flags, as `hitmiss llm`."""
+"""The script evaluate_llms.py of the triage evaluation document: it runs `hitmiss llm` with the documented flags."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from importlib import import_module
 
 
 def main(words: Sequence[str]) -> int:
-    """Ask the models; the exit code."""
+    """Ask the models; return the exit code."""
     return int(import_module("hitmiss.cli.main").run(["llm", *words]))
 
 

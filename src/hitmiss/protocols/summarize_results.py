@@ -1,4 +1,4 @@
-"""The triage document's summarize_results.py: Wilson intervals of every run, and McNemar's test of tools against none.
+"""The script summarize_results.py of the triage evaluation document: Wilson intervals, and McNemar's test of tools.
 
     python -m hitmiss.protocols.summarize_results results.jsonl [--bootstrap 0 …]
 
@@ -15,7 +15,7 @@ from hitmiss.io.triage import read_results
 
 
 def main(words: Sequence[str]) -> int:
-    """The figures of all files, then for each model that was asked both ways what the tools change; the exit code."""
+    """Print the figures of all files, then for each model asked both ways the effect of tools; return the exit code."""
     run = import_module("hitmiss.cli.main").run
     code = int(run(["triage", *words]))
     files = list(words[: next((i for i, word in enumerate(words) if word.startswith("-")), len(words))])

@@ -1,8 +1,8 @@
-"""Multilingual toxicity: prediction files of a run, one a language, to the documented table with intervals.
+"""Multilingual toxicity: from the prediction files of a run, one per language, to the documented table with intervals.
 
 read_run("output/predictions", "baseline", ["en", "es"])     files -> Trials, (item, language) the question
 load_run(...)                                                the same, with what is needed for dumps and tables
-evaluate_run(run)                                            -> Board: Results, and one row a language, macro, micro, worst
+evaluate_run(run)                                            -> Board: Results, rows for languages, macro, micro, worst
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ LANGUAGE: Final = "language"
 AVERAGES: Final = ("macro", "micro", "worst")
 REPLICATES: Final = 1000
 MORE: Final = {"score_columns", "runs", "slices", "numbers", "itself", "layout"}
-"""What a spec says that asks for more than one run, or for more than one table of languages."""
+"""Fields of a spec that ask for more than one run, or for more than one table of languages."""
 MEMBER: Final = 0.5
-"""A text mentions an identity where at least half of those who were asked said so."""
+"""A text mentions an identity if at least half of its annotators said so."""
 
 
 @dataclass(frozen=True)
 class Run:
     """The trials of one run, how each language was decided, and the files as they are.
 
-    `measured` is what figures are computed on: there the items may be the ids of the files, which languages can share.
+    Figures are computed on `measured`, where the items may be the ids in the files, which can repeat between languages.
     `files` are the predictions that were read.
     """
 
@@ -72,14 +72,14 @@ class Run:
 
     @cached_property
     def trials(self) -> Trials:
-        """The trials with items of their own, `language/id`; made when asked for, as figures need none."""
+        """The trials with items `language/id`; built only when needed, because figures do not use them."""
         if not self.is_bare:
             return self.measured
         return replace(self.measured, frame=self.measured.frame.with_columns(item=_named(stored(self.group), "item")))
 
     @property
     def members(self) -> dict[str, np.ndarray[Any, np.dtype[np.bool_]]]:
-        """For each identity column the texts that mention it."""
+        """Return, for each identity column, the texts that mention it."""
         frame = self.predictions.frame
         own = [c for c in frame.columns if c.startswith(OWN)]
         return {shown(c): (frame[c].fill_null(0.0) >= MEMBER).to_numpy() for c in own}
@@ -87,7 +87,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table: a language, or an average of them."""
+    """One row of the table: a language, or an average over languages."""
 
     name: str
     figures: Mapping[str, Estimate]
@@ -103,7 +103,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Board:
-    """Everything that was found about a run."""
+    """All results about a run."""
 
     run: Run
     results: Results
@@ -112,7 +112,7 @@ class Board:
 
 
 def read_run(pred_dir: str | Path, run_tag: str, languages: Sequence[str] | None = None, **options: Any) -> Trials:
-    """The trials of a run with decisions: items are `language/id`, the slice column is `language`.
+    """Read the trials of a run with decisions: items are `language/id`, the slice column is `language`.
 
     Two run tags read in this way pair by item; see `load_run` for the options.
     """
@@ -120,7 +120,7 @@ def read_run(pred_dir: str | Path, run_tag: str, languages: Sequence[str] | None
 
 
 def read_files(sources: Any, spec: ReadSpec) -> Trials | None:
-    """The trials of files whose names end in languages; None where they do not, or where the caller asks for more."""
+    """Read the trials of files whose names end in languages; None if they do not, or if the caller asks for more."""
     paths = sources if isinstance(sources, list | tuple) else [sources]
     if not all(isinstance(p, str | Path) and language_of(p) for p in paths) or MORE & {*spec.said}:
         return None
@@ -134,7 +134,7 @@ def load_files(
     deciding: Deciding | None = None,
     whole: bool = False,
 ) -> Run:
-    """Files whose names end in languages, as `baseline_en.csv`; they may lie in different folders."""
+    """Load files whose names end in languages, such as `baseline_en.csv`; they may be in different folders."""
     named = [(str(language_of(path)), path) for path in paths]
     languages = tuple(language for language, _ in named)
     twice = [language for language in languages if languages.count(language) > 1]
@@ -153,9 +153,9 @@ def reload(
     choices: Sequence[str] = (),
     **options: Any,
 ) -> Run:
-    """A run from what someone else says it was made from: `folder:run_tag`, files named after languages, or long files.
+    """Load a run from a description of its sources: `folder:run_tag`, files named after languages, or long files.
 
-    `by` is the column that told the groups; `choices` are those that files alone cannot tell.
+    `by` is the column of the groups; `choices` are the settings that cannot be read from the files.
     """
     paths = [str(p) for p in sources] if isinstance(sources, list | tuple) else [str(sources)]
     folder, colon, tag = paths[0].rpartition(":")
@@ -171,7 +171,7 @@ def reload(
 
 
 def _in_order(own: Sequence[str], added: Sequence[str]) -> tuple[str, ...]:
-    """Choices with those added that stand before the decisions."""
+    """Return the choices with further ones inserted before the decisions."""
     at = next((i for i, choice in enumerate(own) if choice.startswith(("default-threshold", "decisions"))), len(own))
     return (*own[:at], *added, *own[at:])
 
@@ -186,11 +186,11 @@ def load_run(
     whole: bool = False,
     skip_missing: bool = False,
 ) -> Run:
-    """The files `{run_tag}_{language}.csv` of a folder; without `languages` those whose names tell a language.
+    """Load the files `{run_tag}_{language}.csv` of a folder; without `languages`, all whose names contain a language.
 
     `skip_missing`: languages without a file are left out with a warning, and the signature names them.
     """
-    languages = [tag for text in languages or () for tag in text.replace(",", " ").split()]  # `en,es` are two
+    languages = [tag for text in languages or () for tag in text.replace(",", " ").split()]  # `en,es` are two languages
     files, notes = find_run(pred_dir, run_tag, languages, skip=skip_missing)
     predictions = read_predictions(list(files.items()), spec, whole=whole)
     options: dict[str, Any] = {"notes": notes, "spec": spec, "deciding": deciding, "tag": run_tag, "one_each": True}
@@ -210,7 +210,7 @@ def load_table(
     deciding: Deciding | None = None,
     whole: bool = False,
 ) -> Run:
-    """Files, or frames, in which a column tells the language; `group` names another column to go by."""
+    """Load files or frames in which a column holds the language; `group` names another column to use."""
     chosen = spec or ReadSpec()
     if group is not None:
         chosen = replace(chosen, columns={**chosen.columns, "group": group})
@@ -229,7 +229,7 @@ def load_table(
     name = LANGUAGE if group in (None, "lang") else str(group)
     tag = Path(sources[0]).name.split(".")[0] if isinstance(sources[0], str | Path) else "table"
     files = tuple(Path(source) for source in sources if isinstance(source, str | Path))
-    # No id stands twice in a group: that was seen to when the files were read.
+    # No id occurs twice in a group: this was checked when the files were read.
     run = run_of(predictions, name, tuple(asked), spec=chosen, deciding=deciding, tag=tag, one_each=True)
     return replace(run, files=files)
 
@@ -243,14 +243,14 @@ def load_any(
     label_cut: float | None = None,
     **options: Any,
 ) -> Run:
-    """Files in which a column tells the language or, where none has such a column, their names; or `folder:run_tag`.
+    """Load files with a language column or, if no file has one, with languages in their names; or `folder:run_tag`.
 
     Parameters
     ----------
     given
         The files.
     group
-        The column to go by, where it is not the language.
+        The column of the groups, if it is not the language.
     languages
         Which groups, in the order of the table.
     key
@@ -267,9 +267,9 @@ def load_any(
 
 
 TYPE: Final = "type"
-"""The column of the types of toxicity that a table has side by side."""
+"""The column for the types of toxicity, which a table holds side by side."""
 LABELS: Final = ("y_true", "label", "target", "toxicity", "toxic")
-"""What a column of shares of annotators may be called."""
+"""Possible names of a column that holds shares of annotators."""
 
 
 def _load_joined(
@@ -282,7 +282,7 @@ def _load_joined(
     spec: ReadSpec | None = None,
     **options: Any,
 ) -> Run:
-    """Files whose labels stand in another file, or are shares: joined and cut first, then read as any other."""
+    """Load files whose labels are in another file or are shares: join and cut them first, then read them as usual."""
     paths, chosen = without_own_outputs(files_of(given))[0], spec or ReadSpec()
     frames = []
     for path in paths:
@@ -304,7 +304,7 @@ def _load_joined(
 
 
 def _with_labels(frame: pl.DataFrame, file: str, key: str, spec: ReadSpec) -> tuple[pl.DataFrame, bool]:
-    """Predictions with the labels of their ids; whether there are several types, which then stand one below the other."""
+    """Join predictions with labels by id; also say whether there are several types, which are then stacked."""
     truth, name = read_rows(key, is_key=True).frame, Path(key).name
     ours, theirs = item_name(frame.columns, file), item_name(truth.columns, name)
     if truth[theirs].is_duplicated().any():
@@ -337,7 +337,7 @@ def _with_labels(frame: pl.DataFrame, file: str, key: str, spec: ReadSpec) -> tu
 
 
 def _cut(frame: pl.DataFrame, file: str, cut: float, spec: ReadSpec) -> pl.DataFrame:
-    """Shares of annotators as labels; a share outside 0..1 is refused, a blank one stays blank."""
+    """Convert shares of annotators to labels; a share outside 0..1 is refused, a blank one stays blank."""
     name = spec.columns.get("label") or next((c for c in LABELS if c in frame.columns), None)
     if name is None or name not in frame.columns:
         raise DataError(
@@ -385,7 +385,7 @@ def run_of(
     one_each: bool = False,
     choices: Sequence[str] = (),
 ) -> Run:
-    """Predictions that were read, decided and made trials; `one_each`: every file is of one group, and no two of the same."""
+    """Decide predictions and make trials; `one_each`: every file is one group, and no two files are the same."""
     chosen = spec or ReadSpec()
     is_any = any_scores(chosen)
     clash = [g for g in groups if g in AVERAGES]
@@ -412,7 +412,7 @@ def run_of(
         choices=(*predictions.choices, *choices, *_default_told(how, kinds), f"decisions:{' & '.join(kinds)}"),
         reading=chosen,
     )
-    is_bare = one_each and bool(predictions.sources)  # without files the items are part of what the digest is of
+    is_bare = one_each and bool(predictions.sources)  # without files, the digest also covers the items
     rows = predictions.frame
     items = rows["item"] if is_bare else rows.select(item=_named("group", "item"))["item"]
     further = (*predictions.runs, *predictions.slices, *predictions.numbers)
@@ -440,7 +440,7 @@ def run_of(
 
 
 def _turned(predictions: Predictions, spec: ReadSpec) -> Predictions:
-    """Predictions whose higher score means toxic, where the caller says that it means the other class."""
+    """Reverse scores so that a higher one means toxic, where the caller says that it means the other class."""
     named = understand((), spec.positive or "toxic", spec.negative)
     header = Header(named.positive, named.negative, spec.kind if any_scores(spec) else "probability")
     if spec.higher is None or not is_reversed(header, spec.higher):
@@ -458,25 +458,25 @@ def _turned(predictions: Predictions, spec: ReadSpec) -> Predictions:
 
 
 def _refuse_threshold(given: float | None, any_scores: bool) -> None:
-    """Nothing reaches NaN, and no probability a threshold above 1: everything would be called non-toxic without a word."""
+    """Refuse NaN, and a threshold above 1 for probabilities: everything would silently be called non-toxic."""
     if given is not None and (given != given or not (any_scores or 0.0 <= given <= 1.0)):
         fix = "give a number" if given != given else "probabilities lie in 0..1; other scores need --scores any"
         raise UsageError(f"a threshold of {given!r} decides nothing; {fix}", code="bad-threshold")
 
 
 def _default_told(deciding: Deciding, origins: Mapping[str, None]) -> tuple[str, ...]:
-    """The threshold for groups that have none, where it decided some and is not the usual one."""
+    """Return the threshold for groups without one, if it decided any group and is not the default."""
     used = deciding.default_origin in origins and deciding.default != Deciding().default
     return (f"default-threshold:{deciding.default!r}",) if used else ()
 
 
 def _named(group: str, item: str) -> pl.Expr:
-    """An item's name among those of all languages."""
+    """Return the name of an item among those of all languages."""
     return pl.format("{}/{}", group, item)
 
 
 def _titles(predictions: Predictions) -> dict[str, str]:
-    """What the files call the columns that decide; the documented names where they differ from file to file."""
+    """Return the names of the deciding columns in the files; the documented names if they differ between files."""
     found: dict[str, str] = {}
     for ours in ("decision", "threshold"):
         names = {t[ours] for t in predictions.titles if ours in t}
@@ -494,9 +494,10 @@ def evaluate_run(
     level: float = 0.95,
     undefined: str = "zero",
 ) -> Board:
-    """Every figure of every language with its interval, the averages, and what to worry about.
+    """Measure every figure of every language with its interval, the averages, and the warnings.
 
-    `unit` names a column (an author, a thread) whose texts are drawn together; it must be among the `slices` that were read.
+    `unit` names a column (an author, a thread) whose texts are drawn together; it must be one of the `slices` that
+    were read.
     """
     several = len(run.groups) > 1
     design = Design(protocol=find_protocol("toxicity"), by=((run.group,),) if several else ()).changed(
@@ -531,7 +532,7 @@ def _with_bias(results: Results, run: Run, members: Mapping[str, Any], level: fl
 
 
 def _rows(run: Run, results: Results) -> list[Row]:
-    """The languages in the order asked, then macro, micro, worst."""
+    """Return the languages in the requested order, then macro, micro and worst."""
     whole = [e for e in results if not e.slice and e.average is None]
     rows = []
     for group in run.groups:
@@ -543,7 +544,7 @@ def _rows(run: Run, results: Results) -> list[Row]:
 
 
 def _counted(run: Run, group: str | None = None) -> Counts | None:
-    """The counts of a group where some answers were withheld: no figure tells them then."""
+    """Return the counts of a group where some answers were withheld, because figures do not give them then."""
     frame = run.measured.frame
     if not (frame["decision"] < 0).any():
         return None
@@ -559,7 +560,7 @@ def _row(name: str, cells: Sequence[Estimate], rule: Rule | None = None, counts:
 
 
 def counts_of(figures: Mapping[str, Estimate]) -> Counts:
-    """The counts that recall and accuracy are shares of: each is a whole number over another, so it is found exactly."""
+    """Return the counts behind recall and accuracy: each is a ratio of whole numbers, so they are recovered exactly."""
     recall, accuracy = figures["recall"], figures["accuracy"]
     positives, negatives = recall.n_positive, recall.n - recall.n_positive
     tp = round((recall.value or 0.0) * positives)
@@ -568,7 +569,7 @@ def counts_of(figures: Mapping[str, Estimate]) -> Counts:
 
 
 def _always(positives: int, n: int) -> float:
-    """The F1 of calling everything positive: 2r / (1 + r), r the share of positives."""
+    """Return the F1 of calling everything positive: 2r / (1 + r), where r is the share of positives."""
     return 2 * positives / (n + positives)
 
 
@@ -591,7 +592,7 @@ def _macro_row(results: Results, rows: Sequence[Row]) -> Row:
 
 
 def _worst_row(run: Run, results: Results, rows: Sequence[Row]) -> Row:
-    """The worst language for each figure, and which one it is."""
+    """Return the worst language for each figure, and its name."""
     found = {e.metric: e for e in results if e.average == "worst"}
     figures = found or dict(rows[0].figures)
     where = {name: e.slice.get(run.group, run.groups[0]) for name, e in figures.items()}
@@ -602,5 +603,5 @@ def _worst_row(run: Run, results: Results, rows: Sequence[Row]) -> Row:
     return Row("worst", figures, 0, None, None, note=note)
 
 
-if __name__ == "__main__":  # the document's score.py: python -m hitmiss.protocols.toxicity --config … --pred_dir …
+if __name__ == "__main__":  # score.py of the document: python -m hitmiss.protocols.toxicity --config … --pred_dir …
     sys.exit(import_module("hitmiss.cli.main").run(["toxicity", *sys.argv[1:]]))

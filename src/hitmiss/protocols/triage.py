@@ -1,4 +1,4 @@
-"""The triage document: its evaluation from files and its metrics file."""
+"""The triage evaluation document: its evaluation from files, and its metrics file."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ from hitmiss.verdicts.people import Teamwork
 from hitmiss.verdicts.stability import flips, is_repeated, majority, measure_repeated
 
 # ----------------------------------------------------------------------
-# The document's metrics file: `_meta`, then per `model|tools` each trial and a summary over trials.
+# The documented metrics file: `_meta`, then for each `model|tools` every trial and a summary over trials.
 
 RATES: Final = {
     "accuracy": accuracy_of,
@@ -80,7 +80,7 @@ ANSWERED: Final = (
     "recall_real",
     "f1_real",
 )
-"""Figures that the document also writes with `_answered`: they are over the answered trials anyway."""
+"""Figures that the triage evaluation document also writes with `_answered`: they use answered trials anyway."""
 LATER: Final = {
     "abstain_rate": abstain_rate_of,
     "abstain_rate_fake": lambda c: share(c.abstained_positive, c.n_positive),
@@ -110,7 +110,7 @@ HEADLINES: Final = (
 
 
 def metrics_file(evaluation: Triage, undefined: str = "null", made_at: float | None = None) -> dict[str, Any]:
-    """The metrics file as a mapping; `made_at` is the time to write as `generated_at_unix`."""
+    """Return the metrics file as a mapping; `made_at` is the time to write as `generated_at_unix`."""
     trials = evaluation.trials
     found = documented(trials, undefined)
     groups: dict[str, dict[str, Any]] = {}
@@ -123,7 +123,7 @@ def metrics_file(evaluation: Triage, undefined: str = "null", made_at: float | N
 
 
 def documented(trials: Trials, undefined: str = "null") -> dict[tuple[tuple[str, str], ...], dict[str, Any]]:
-    """The documented metrics of every run and trial, in the document's order, then ours."""
+    """Return the documented metrics of every run and trial, in the documented order, then further ones."""
     columns = Columns(trials)
     return {tuple(s.run.items()): _documented(s, undefined) for s in samples_of_runs(columns)}
 
@@ -155,7 +155,7 @@ def _documented(sample: Sample, undefined: str) -> dict[str, Any]:
 
 
 def _ours(sample: Sample, c: Counts, frame: pl.DataFrame, shares: Mapping[str, Any], undefined: str) -> dict[str, Any]:
-    """What the document describes and its file lacks: MCC, unparsed verdicts, calibration, intervals."""
+    """Return what the document describes but its file lacks: MCC, unparsed verdicts, calibration, intervals."""
     found: dict[str, Any] = {"mcc": _defined(mcc_of(c), undefined)}
     if "unparsed" in frame.columns:
         found["unparsed_count"] = int(frame["unparsed"].sum())
@@ -177,7 +177,7 @@ def _calibration(tally: Any) -> dict[str, float]:
 
 
 def _means(answered: pl.DataFrame) -> dict[str, float]:
-    """Averages over the answered trials, as the document has them."""
+    """Return averages over the answered trials, as documented."""
     columns = {
         "avg_confidence": "confidence",
         "avg_latency_seconds": "latency_seconds",
@@ -195,7 +195,7 @@ def _defined(value: float, undefined: str) -> float | None:
 
 
 def _summary(own: list[dict[str, Any]]) -> dict[str, Any]:
-    """Mean and sample standard deviation over trials; 0 for one trial, as the document has it."""
+    """Return mean and sample standard deviation over trials; 0 for one trial, as documented."""
     values = {name: [t[name] for t in own if t[name] is not None] for name in HEADLINES}
     return {
         "mean": {name: float(np.mean(v)) if v else None for name, v in values.items()},
@@ -228,7 +228,7 @@ def _meta(evaluation: Triage, made_at: float | None) -> dict[str, Any]:
 
 
 # ----------------------------------------------------------------------
-# The triage document: its evaluation from files, its metrics file, and its names on plain records.
+# The triage evaluation document: its evaluation from files, its metrics file, and its functions on plain records.
 
 UNDEFINED: Final = ("null", "zero")
 CHANCE: Final = "ece_by_chance"
@@ -237,7 +237,7 @@ CHANCE: Final = "ece_by_chance"
 
 @dataclass(frozen=True, eq=False)
 class Confusion:
-    """What became of the trials of one run: answers, abstentions (of which `unparsed`), failures, per class."""
+    """Outcomes of the trials of one run per class: answers, abstentions (of which `unparsed`), and failures."""
 
     run: Mapping[str, str]
     counts: Counts
@@ -245,7 +245,7 @@ class Confusion:
     classes: tuple[str, str] = ("fake", "real")
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form: per class, how many were called what."""
+        """Return the JSON form: per class, how many were called what."""
         n, (positive, negative) = self.counts, self.classes
         said = (n.tp, n.fn, n.abstained_positive, self.unparsed[0], n.failed_positive)
         other = (n.fp, n.tn, n.abstained_negative, self.unparsed[1], n.failed_negative)
@@ -257,7 +257,7 @@ class Confusion:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Confusion:
-        """From the JSON form."""
+        """Read the JSON form."""
         positive, negative = (name for name in data if name != "run")
         yes, no = (tuple(_counted(data[name][k]) for k in OUTCOMES) for name in (positive, negative))
         if not all(isinstance(text, str) for pair in data["run"].items() for text in pair):
@@ -274,13 +274,13 @@ def _counted(value: object) -> int:
 
 
 OUTCOMES: Final = ("fake", "real", "uncertain", "unparsed", "error")
-"""What became of the trials of a class, as the JSON form calls it; `uncertain` holds the unparsed ones too."""
+"""Names of the outcomes of a class in the JSON form; `uncertain` includes the unparsed ones."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Asides:
-    """What a triage has beside its figures: three-way confusions, flips and majority votes of repeated runs, times, costs,
-    and what people add to the system."""
+    """The parts of a triage besides its figures: three-way confusions, flips and majority votes of repeated runs, times,
+    costs, and what people add to the system."""
 
     confusions: tuple[Confusion, ...] = ()
     flips: Results = field(default_factory=lambda: Results(()))
@@ -290,14 +290,14 @@ class Asides:
     people: Teamwork | None = None
 
     def asides_dict(self) -> dict[str, Any]:
-        """The JSON form."""
+        """Return the JSON form."""
         estimates = {name: getattr(self, name).to_dict()["estimates"] for name in LISTS}
         people = {"people": self.people.to_dict()} if self.people is not None else {}
         return {"confusion": [c.to_dict() for c in self.confusions], **estimates, **people}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Asides | None:
-        """The asides of a results file; None where it holds none."""
+        """Read the additional parts of a results file; None if it has none."""
         if "confusion" not in data:
             return None
         try:
@@ -315,18 +315,18 @@ LISTS: Final = ("flips", "majority", "latency", "spending")
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Triage(Asides):
-    """An evaluation: the figures, and what goes with them."""
+    """A triage evaluation: the figures and the additional parts."""
 
     trials: Trials
     figures: Results
 
     @property
     def repeated(self) -> bool:
-        """Whether runs were repeated."""
+        """Say whether runs were repeated."""
         return is_repeated(self.trials)
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form: that of the results, with the other parts beside it."""
+        """Return the JSON form: that of the results, with the other parts added."""
         provenance = {k: v for k, v in self.trials.header.provenance.items() if k != "rename"}
         return {**self.figures.to_dict(), **self.asides_dict(), "provenance": provenance}
 
@@ -344,7 +344,7 @@ def evaluate_triage(
     undefined: str = "null",
     **reading: object,
 ) -> Triage:
-    """From results files (and, where they have no labels, the dataset) to every figure of the document."""
+    """Measure every figure of the triage evaluation document from results files (labels may come from a dataset)."""
     trials = read_trials(results, dataset, find_protocol("triage"), ReadSpec().changed(**reading))
     return evaluate_trials(
         trials, metrics=metrics, by=by, bootstrap=bootstrap, unit=unit, seed=seed, level=level, undefined=undefined
@@ -362,7 +362,7 @@ def evaluate_trials(
     level: float = 0.95,
     undefined: str = "null",
 ) -> Triage:
-    """Every figure of the document for trials with verdicts; `unit` names what is drawn as a whole."""
+    """Measure every documented figure for trials with verdicts; `unit` names what is drawn as a whole."""
     if undefined not in UNDEFINED:
         raise UnknownName("rule for undefined figures", undefined, UNDEFINED)
     plan: dict[str, Any] = {"bootstrap": bootstrap, "unit": unit, "seed": seed, "level": level}
@@ -371,7 +371,7 @@ def evaluate_trials(
 
 
 def evaluate_design(trials: Trials, design: Design) -> Triage:
-    """What a design asks of trials with verdicts, and what goes with it in a triage."""
+    """Measure what a design asks of trials with verdicts, with the additional parts of a triage."""
     protocol = design.settled
     if protocol.zero_undefined:
         trials = trials.retitle(choices=(*trials.header.choices, "undefined:zero"))
@@ -387,7 +387,7 @@ def evaluate_design(trials: Trials, design: Design) -> Triage:
 
 
 def asides_of(trials: Trials, protocol: Protocol, plan: Mapping[str, Any]) -> Asides:
-    """What goes with the figures of trials with verdicts."""
+    """Return the additional parts for trials with verdicts."""
     repeated = is_repeated(trials)
     return Asides(
         confusions=tuple(confusions(trials)),
@@ -399,7 +399,7 @@ def asides_of(trials: Trials, protocol: Protocol, plan: Mapping[str, Any]) -> As
 
 
 def _wanted(metrics: Sequence[str], protocol: Protocol, trials: Trials) -> tuple[list[str], list[str]]:
-    """The metrics asked for, else those of the document that the columns allow."""
+    """Return the requested metrics, or else the documented ones that the columns allow."""
     if metrics:
         return list(metrics), []
     fits, rest = fitting(list(protocol.metrics), trials)
@@ -412,7 +412,7 @@ def _majority(trials: Trials, protocol: Protocol, plan: Mapping[str, Any]) -> Re
 
 
 def _with_reference(results: Results, trials: Trials, level: float, seed: int) -> Results:
-    """After each ECE of a whole run, what chance alone would show: the `level` quantile for a calibrated detector."""
+    """Add after each ECE of a whole run its value by chance: the `level` quantile for a calibrated detector."""
     if not any(e.metric.startswith("ece") for e in results):
         return results
     samples = {tuple(s.run.items()): s for s in samples_of_runs(Columns(trials))}
@@ -436,7 +436,7 @@ def _chance(e: Estimate, sample: Sample, level: float, seed: int) -> Estimate:
 
 
 def _beside(e: Estimate, chance: Mapping[tuple[str, Any], Estimate]) -> list[Estimate]:
-    """The chance row that belongs after a row of ECE: its own, or the mean over the trials of a repeated run."""
+    """Return the chance row that follows a row of ECE: its own, or the mean over the trials of a repeated run."""
     if not e.metric.startswith("ece") or e.slice:
         return []
     if e.average is None:
@@ -449,7 +449,7 @@ def _beside(e: Estimate, chance: Mapping[tuple[str, Any], Estimate]) -> list[Est
 
 
 def confusions(trials: Trials) -> list[Confusion]:
-    """The three-way confusion of every run, failures apart."""
+    """Count the three-way confusion of every run, with failures separate."""
     found, classes = [], (trials.header.positive, trials.header.negative)
     for sample in samples_of_runs(Columns(trials)):
         unparsed = (0, 0)
@@ -461,7 +461,7 @@ def confusions(trials: Trials) -> list[Confusion]:
 
 
 def compute_metrics(records: Iterable[Mapping[str, Any]], undefined: str = "null") -> dict[str, Any]:
-    """The documented metrics of result records that belong to one run; undefined ones are None (0 with `zero`).
+    """Compute the documented metrics of result records of one run; undefined ones are None (0 with `zero`).
 
     >>> rows = [{"id": "a", "label": "fake", "prediction": "fake", "confidence": 0.9},
     ...         {"id": "b", "label": "real", "prediction": "uncertain", "confidence": 0.4}]
@@ -477,7 +477,7 @@ def compute_metrics(records: Iterable[Mapping[str, Any]], undefined: str = "null
 
 
 def records_frame(records: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
-    """Records as the reader meets them in a file: a text column a field, nested fields as JSON."""
+    """Convert records to the form that the reader finds in a file: one text column per field, nested fields as JSON."""
     rows = [{k: _field(v) for k, v in record.items()} for record in records]
     names = dict.fromkeys(name for row in rows for name in row)
     return pl.DataFrame(
@@ -497,13 +497,13 @@ def write_metrics(evaluation: Triage, path: str | Path, undefined: str = "null",
 
 
 def repeats_of(figures: Results) -> list[Estimate]:
-    """The figures that stand for whole runs: the mean over trials where runs were repeated, else the run's own."""
+    """Return the figures of whole runs: the mean over trials where runs were repeated, else the run's own."""
     means = [e for e in figures if e.average == "mean"]
     return means or [e for e in figures if e.average is None and not e.slice]
 
 
 def unit_of(design: Design) -> str | None:
-    """The one unit that guarantees and halves go by; None where rows are independent."""
+    """Return the single unit used for guarantees and for halving; None if rows are independent."""
     if len(design.unit) > 1:
         raise UsageError(
             f"guarantees and halves go by one unit; found {', '.join(design.unit)}", code="guarantee-units"
@@ -512,7 +512,7 @@ def unit_of(design: Design) -> str | None:
 
 
 def decided(trials: Trials, design: Design, development: Trials | None = None) -> Trials:
-    """The trials that a triage judges: without the half that thresholds were chosen on, with verdicts by the thresholds, and
+    """Return the trials to judge: without the half used to choose thresholds, with verdicts by the thresholds, and
     with confidences recalibrated on other rows."""
     triage = design.triage or TriageDesign()
     if triage.half:

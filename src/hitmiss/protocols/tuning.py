@@ -1,4 +1,4 @@
-"""Thresholds of a toxicity run: chosen on validation files, judged on test files, written into them as `best_threshold`."""
+"""Thresholds of a toxicity run: chosen on validation files, judged on test files, written as `best_threshold`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SMALL: Final = 1000
 
 @dataclass(frozen=True)
 class Tuning:
-    """The thresholds of every group and what they were chosen on."""
+    """The thresholds of every group, and the data that they were chosen on."""
 
     rows: tuple[Tuned, ...]
     maximize: str
@@ -49,9 +49,9 @@ def tune_files(
     spec: ReadSpec | None = None,
     plan: Plan | None = None,
 ) -> Tuning:
-    """Choose the threshold of each group on validation files and judge it on test files where there are any.
+    """Choose the threshold of each group on validation files, and judge it on test files if there are any.
 
-    With a `plan`, what is judged has intervals; its unit is a column of the test files.
+    With a `plan`, the figures on test data have intervals; its unit is a column of the test files.
     """
     how = spec or ReadSpec()
     kept, left = without_own_outputs(files_of(validation))
@@ -77,7 +77,7 @@ def tune_files(
 
 
 def _with_intervals(row: Tuned, test: Trials, maximize: str, plan: Plan) -> Tuned:
-    """The row with how sure its figure on test is, and its gain over 0.5: both from draws of trials, or of units."""
+    """Add the interval of the figure on test data and of its gain over 0.5, both from draws of trials or units."""
     at = [at_threshold(test, t) for t in (DEFAULT, row.chosen.threshold)]
     asked: dict[str, Any] = {"bootstrap": plan.bootstrap, "unit": plan.unit, "seed": plan.seed, "level": plan.level}
     whole = measure(at[1], [maximize], protocol=Protocol(zero_undefined=True), **asked).one(maximize)
@@ -101,7 +101,7 @@ def _with_intervals(row: Tuned, test: Trials, maximize: str, plan: Plan) -> Tune
 
 
 def load_sides(paths: Sequence[str], group: str | None, spec: ReadSpec, *, whole: bool = False) -> Run:
-    """Files whose names end in a language, or files with a column that tells it; decisions are made at 0.5."""
+    """Load files whose names end in a language, or files with a language column; decisions are made at 0.5."""
     if not paths:
         raise UsageError("no file of predictions was given")
     deciding = Deciding(given=0.5)
@@ -135,11 +135,11 @@ def _warnings(rows: Sequence[Tuned], own: Run, other: Run | None) -> list[str]:
 
 
 def write_thresholds(tuning: Tuning, folder: Path | None = None) -> dict[Path, str]:
-    """Put the thresholds into the test files (or copies in `folder`) as `best_threshold`; what was done to each.
+    """Write the thresholds to the test files (or copies in `folder`) as `best_threshold`; return what was done to each.
 
-    A file with decisions gets new ones, as decisions beat the threshold; every other cell stays as it is.
+    A file with decisions gets new ones, because decisions take precedence over thresholds; other cells are unchanged.
     """
-    assert tuning.test is not None  # the command line asks for test files first
+    assert tuning.test is not None  # the command line checks for test files first
     run = tuning.test
     if any(choice.startswith(("where:", "dedupe")) for choice in run.predictions.choices):
         raise UsageError(
