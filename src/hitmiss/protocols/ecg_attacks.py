@@ -4,8 +4,8 @@ Conventions
 -----------
 Signals are (sample, lead) in mV; a model is anything with `.predict`, a callable that returns probabilities, a torch
 module, an ONNX session or a scikit-learn estimator; bits are `proba >= threshold`. Untargeted success is any bit that
-differs from the clean prediction. A rate with an empty denominator is NaN with the count 0. For many records at once see `attack.run`; its
-figures and those here are the same.
+differs from the clean prediction. A rate with an empty denominator is NaN with the count 0. For many records at once see
+`attack.run`; its figures and those here are the same.
 """
 
 from __future__ import annotations

@@ -36,30 +36,30 @@ if TYPE_CHECKING:
 PASSED, FAILED, OPEN = "passed", "failed", "not checked"
 MARKS: Final = {PASSED: "✓", FAILED: "✗", OPEN: "?"}
 PER_CENT: Final = "\u00a0%"
-"""Stays with its number at the end of a line."""
+"""A space that keeps a word with its number at the end of a line."""
 MOST: Final = 3
-"""Lines of one kind that a card has room for; the others are counted."""
+"""Lines of one kind for which a card has room; the others are counted."""
 FEW: Final = 10
-"""Trials of a class that a slice needs to be tested."""
+"""Number of trials of a class that a slice needs to be tested."""
 ENOUGH: Final = 30
-"""Trials of each class that figures over all trials need."""
+"""Number of trials of each class that figures over all trials need."""
 MATERIAL: Final = 0.1
-"""A shift of scores is worth a word where it moves the figure by this share of itself; any shift shows in a million trials."""
+"""A shift of scores is reported if it moves the figure by this share; in a million trials any shift is significant."""
 MISCALIBRATED: Final = 0.1
-"""Share of the minimum cost above which the excess of the actual cost is worth a word."""
+"""The excess of the actual cost is reported if it is above this share of the minimum cost."""
 LOUD: Final = ("INVALID", "ATTACK FAILED", "ATTACK INVALID")
-"""Words of warnings after which a figure may be wrong and that no check of its own names."""
+"""Words of warnings after which a figure may be wrong and for which there is no check."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """One conclusion: whether it speaks for the detector, against it, or leaves the question open."""
+    """One conclusion: whether it is for the detector, against it, or leaves the question open."""
 
     status: str
     text: str
     name: str = ""
     short: str = ""
-    """The same in a few words, for the sentence that sums everything up."""
+    """The same in a few words, for the summary sentence."""
 
     @property
     def mark(self) -> str:
@@ -79,13 +79,13 @@ class Assessment:
 
     @property
     def status(self) -> str:
-        """Whether anything speaks against the detector, else whether something speaks for it."""
+        """Say whether anything is against the detector, otherwise whether something is for it."""
         of = {line.status for line in self.good}
         return FAILED if FAILED in of else PASSED if PASSED in of else OPEN
 
     @property
     def sections(self) -> tuple[tuple[str, tuple[Line, ...]], ...]:
-        """The questions with their answers, in order; questions without an answer are left out."""
+        """Return the questions with their answers, in order; questions without an answer are left out."""
         found = (("Is it good?", self.good), ("Where does it fail?", self.fails), ("Can I trust it?", self.trust))
         return tuple((title, lines) for title, lines in found if lines)
 
@@ -102,7 +102,7 @@ class Shown:
 
 
 def shown(e: Estimate) -> Shown:
-    """An estimate for a headline: shares in per cent, everything with the digits that its interval allows."""
+    """Format an estimate for a headline: shares in per cent, with the digits that its interval allows."""
     entry, scale = explain(e.metric), 100.0 if is_share(e.metric) else 1.0
     digits = places([e], scale)
     unit = PER_CENT if scale != 1.0 and e.value is not None else ""
@@ -115,7 +115,7 @@ def shown(e: Estimate) -> Shown:
 
 
 def told(e: Estimate) -> str:
-    """A figure with its interval in a sentence."""
+    """Format a figure with its interval for a sentence."""
     made = shown(e)
     return f"{made.value} {made.interval.removesuffix(PER_CENT)}".strip()
 
@@ -125,7 +125,7 @@ def told(e: Estimate) -> str:
 
 @dataclass(frozen=True)
 class Level:
-    """What a figure is worth without any detector, and what gives that."""
+    """The value of a figure without any detector, and what gives that value."""
 
     value: float
     by: str
@@ -136,7 +136,7 @@ TRIVIAL: Final = "accepting or rejecting everything"
 
 
 def chance_level(e: Estimate) -> Level | None:
-    """What chance or the trivial system reaches; None where a metric alone does not say.
+    """Return the figure of chance or of the trivial system; None if the metric alone does not determine it.
 
     >>> chance_level(Estimate("eer", 0.1)).value
     0.5
@@ -170,7 +170,7 @@ def chance_level(e: Estimate) -> Level | None:
 
 
 def against_chance(e: Estimate) -> Line | None:
-    """Whether a figure is better than chance, by its interval; None where nothing is known to hold it against."""
+    """Say whether a figure is better than chance, by its interval; None if there is nothing to compare with."""
     level = chance_level(e)
     if level is None or e.value is None:
         return None
@@ -190,7 +190,7 @@ def _plain(value: float, e: Estimate) -> str:
 
 
 def _good(wholes: Sequence[Estimate], primary: str) -> list[Line]:
-    """Every run's figure against chance: of the metric that counts most, else of the first that chance says something about."""
+    """Compare every run with chance: by the primary metric, else by the first metric with a known chance level."""
     runs = list(dict.fromkeys(_run_of(e) for e in wholes))
     lines: dict[str, Line] = {}
     for name in runs:
@@ -227,7 +227,7 @@ def _of(n: int, total: int) -> str:
 
 @dataclass(frozen=True)
 class Weak:
-    """A slice that survived the test: its figure, what the others have, and the corrected p value."""
+    """A slice that was shown to be worse: its figure, that of the others, and the corrected p value."""
 
     e: Estimate
     test: Tested
@@ -235,7 +235,7 @@ class Weak:
 
     @property
     def where(self) -> str:
-        """The slice in words."""
+        """Describe the slice in words."""
         return ", ".join(f"{k} {v}" for k, v in self.e.slice.items())
 
     def __str__(self) -> str:
@@ -253,7 +253,7 @@ def _round(value: float, e: Estimate) -> str:
 
 @dataclass(frozen=True)
 class Slices:
-    """What testing the slices gave: those that are worse, how many were tested, and which could not be."""
+    """The outcome of testing slices: those that are worse, how many were tested, and which could not be."""
 
     weak: tuple[Weak, ...] = ()
     tested: int = 0
@@ -265,7 +265,7 @@ class Slices:
 
 
 def weak_slices(results: Iterable[Estimate], metric: str) -> Slices:
-    """Every slice of every run and grouping tested against the others; one correction over all that were looked at.
+    """Test every slice of every run and grouping against the others; one correction covers all tested slices.
 
     Parameters
     ----------
@@ -311,7 +311,7 @@ def _badness(e: Estimate) -> float:
 
 
 def _rare(e: Estimate) -> int:
-    """The trials of the rarer class; of figures over one class alone those of that class."""
+    """Return the number of trials of the rarer class; for figures over one class, those of that class."""
     n = int(e.of) if e.of is not None else min(e.n_positive, e.n - e.n_positive)
     return n if n else e.n
 
@@ -334,7 +334,7 @@ def _is_bounded(metric: str) -> bool:
 
 
 def level_of(e: Estimate) -> float:
-    """The level of an estimate's interval, as its method says; 0.95 where it does not."""
+    """Return the level of an estimate's interval, as its method records it; 0.95 if it does not."""
     for part in (e.method or "").replace(" ", ",").split(","):
         try:
             if 0.5 <= (found := float(part)) < 1.0:
@@ -345,7 +345,7 @@ def level_of(e: Estimate) -> float:
 
 
 def shifted(results: Sequence[Estimate], wholes: Sequence[Estimate], metric: str) -> list[Line]:
-    """Groupings whose slices are all better than the whole: the scores mean something else in each."""
+    """Return groupings whose slices are all better than the whole: scores have a different meaning in each slice."""
     found = []
     for whole in (e for e in wholes if e.metric == metric and e.low is not None and e.high is not None):
         own = [
@@ -370,7 +370,7 @@ def shifted(results: Sequence[Estimate], wholes: Sequence[Estimate], metric: str
 
 
 def _is_material(whole: float, within: float, e: Estimate) -> bool:
-    """Whether the whole is worse than its slices by more than a detail."""
+    """Say whether the whole is worse than its slices by more than a small amount."""
     if e.best == "low":
         return whole > within * (1 + MATERIAL)
     return (1 - whole) > (1 - within) * (1 + MATERIAL) if _is_bounded(e.metric) else whole < within * (1 - MATERIAL)
@@ -404,7 +404,7 @@ def _fails(results: Sequence[Estimate], wholes: Sequence[Estimate], primary: str
 
 
 def _looked_at(found: Slices, metric: str, any_weak: bool) -> list[Line]:
-    """What was tested, so that silence is never taken for a clean bill."""
+    """Say what was tested, so that silence is never taken as a good result."""
     left = [
         f"{found.few} with fewer than {FEW} trials of a class" * bool(found.few),
         f"{found.bare} without an interval" * bool(found.bare),
@@ -425,7 +425,7 @@ def _looked_at(found: Slices, metric: str, any_weak: bool) -> list[Line]:
 
 
 def _sliced_metric(results: Sequence[Estimate], primary: str) -> str | None:
-    """The metric to test slices by: the one that counts most where it has slices with intervals, else the first that has."""
+    """Return the metric for testing slices: the primary one if it has slices with intervals, else the first."""
     sliced = [e for e in results if e.slice and e.average is None]
     with_ends = list(dict.fromkeys(e.metric for e in sliced if e.low is not None))
     for metrics in (with_ends, list(dict.fromkeys(e.metric for e in sliced))):
@@ -435,7 +435,7 @@ def _sliced_metric(results: Sequence[Estimate], primary: str) -> str | None:
 
 
 def _gaps(results: Sequence[Estimate], metric: str) -> list[Line]:
-    """Gaps to unseen domains whose interval lies on the bad side of zero."""
+    """Return gaps to unseen domains whose interval is on the bad side of zero."""
     found = []
     for e in (e for e in results if e.average == "gap" and e.metric == metric):
         if e.value is None or e.low is None or e.high is None:
@@ -457,7 +457,7 @@ def _run_of(e: Estimate) -> str:
 
 
 def _signed(e: Estimate) -> str:
-    """A difference: of shares in percentage points, which per cent would leave open."""
+    """Format a difference: for shares in percentage points, because per cent would be ambiguous."""
     made = shown(e)
     value, ends = (text.removesuffix(PER_CENT) for text in (made.value, made.interval))
     unit = " percentage points" if value != made.value else ""
@@ -468,7 +468,7 @@ def _signed(e: Estimate) -> str:
 
 
 def checks(results: Results, wholes: Sequence[Estimate]) -> tuple[list[Line], list[str]]:
-    """The list of checks, and the warnings that no check speaks of."""
+    """Return the list of checks, and the warnings that no check covers."""
     signatures = [parts for line in results.signature.splitlines() if (parts := _parts(line)) is not None]
     left = [w for w in results.warnings if code_of(w) != UNUSED]
 
@@ -528,7 +528,7 @@ def _sizes(wholes: Sequence[Estimate]) -> Line | None:
 
 
 def _is_labelled(e: Estimate) -> bool:
-    """Whether a figure knows which trials are positive; shares of changed records do not."""
+    """Say whether a figure depends on which trials are positive; shares of changed records do not."""
     try:
         return "label" in find_metric(parse(e.metric).name).columns
     except UsageError:
@@ -561,7 +561,7 @@ def _thresholds(signatures: Sequence[Mapping[str, str]], warned: list[str]) -> L
 
 
 def _calibrated(wholes: Sequence[Estimate]) -> list[Line]:
-    """What miscalibration costs where costs were measured; otherwise that nobody looked."""
+    """Say what miscalibration costs if costs were measured; otherwise that it was not checked."""
     by_run: dict[tuple[tuple[str, str], ...], dict[str, Estimate]] = {}
     for e in wholes:
         by_run.setdefault(tuple(e.run.items()), {})[parse(e.metric).name] = e
@@ -593,7 +593,7 @@ def _calibrated(wholes: Sequence[Estimate]) -> list[Line]:
 
 
 def _stated(pairs: Sequence[tuple[Estimate, Estimate]]) -> list[Line]:
-    """Stated confidences: whether their calibration error is more than a calibrated detector shows by chance."""
+    """Say whether the calibration error of stated confidences is larger than chance gives a calibrated detector."""
     sure = [(a, b) for a, b in pairs if a.value is not None and b.value is not None]
     bad = [f"{_who(a)}{a.value:.3f}, by chance at most {b.value:.3f}" for a, b in sure if a.value > b.value]  # type: ignore[operator]
     if not sure:
@@ -639,7 +639,7 @@ def _provenance(signatures: Sequence[Mapping[str, str]]) -> Line:
 
 @dataclass(frozen=True)
 class Beside:
-    """What a run was held against besides chance: another run, many, the limits of a gate; and what a triage knows besides."""
+    """What a run was compared with besides chance: other runs, the limits of a gate; and the parts of a triage."""
 
     compared: Comparison | Ranking | None = None
     gate: tuple[GateCheck, ...] = ()
@@ -647,7 +647,7 @@ class Beside:
 
 
 def assess(results: Results, primary: str = "", *, beside: Beside | None = None) -> Assessment:
-    """The answers that some results allow.
+    """Return the conclusions that some results allow.
 
     Parameters
     ----------
@@ -690,7 +690,7 @@ def assess(results: Results, primary: str = "", *, beside: Beside | None = None)
 
 
 def _with_people(work: Teamwork | None, metric: str, *, good: bool) -> list[Line]:
-    """What people change in a figure of each run: better or worse where the two intervals lie apart."""
+    """Say what people change in a figure of each run: better or worse where the two intervals do not overlap."""
     from hitmiss.protocols.triage import repeats_of
     from hitmiss.verdicts.people import SYSTEM, TOGETHER, WHO
 
@@ -718,7 +718,7 @@ def _with_people(work: Teamwork | None, metric: str, *, good: bool) -> list[Line
 
 
 ALPHA: Final = 0.667
-"""Krippendorff's alpha below which, by his own custom, no conclusion should rest on people's answers."""
+"""Krippendorff's alpha below which, by his own rule, no conclusion should be based on people's answers."""
 
 
 def _agreement(work: Teamwork | None) -> list[Line]:
@@ -736,7 +736,7 @@ def _agreement(work: Teamwork | None) -> list[Line]:
 
 
 def _no_calls_lost(line: Line, asides: Asides) -> Line:
-    """The check of completeness, failed where calls of a triage failed: its figures count them, so no row is missing."""
+    """Fail the check of completeness if calls of a triage failed: its figures count them, so no row is missing."""
     failed = sum(int(c.counts.failed_positive + c.counts.failed_negative) for c in asides.confusions)
     if line.name != "completeness" or line.status == FAILED or not failed:
         return line
@@ -744,7 +744,7 @@ def _no_calls_lost(line: Line, asides: Asides) -> Line:
 
 
 def _repetition(asides: Asides) -> list[Line]:
-    """How far verdicts flip between trials, where items were asked more than once."""
+    """Say how often verdicts flip between trials, if items were asked more than once."""
     own = [e for e in asides.flips if e.metric == "flip_rate" and e.value is not None]
     if not own:
         return [Line(OPEN, "Each item was asked once: how far verdicts flip is not known.", "repetition")]
@@ -753,11 +753,11 @@ def _repetition(asides: Asides) -> list[Line]:
 
 
 DRIFTS: Final = ("far_drift", "frr_drift")
-"""How far an error rate at a frozen threshold moves from that of untouched trials."""
+"""How far an error rate at a fixed threshold moves from that of unchanged trials."""
 
 
 def _assess_drift(results: Results) -> Assessment:
-    """What manipulations do to the error rates at a frozen threshold: each drift against 0, corrected for all of them."""
+    """Say how manipulations change error rates at a fixed threshold: each drift tested against 0, corrected for all."""
     own = [
         e for e in results if e.metric in DRIFTS and e.value is not None and e.low is not None and e.high is not None
     ]
@@ -800,7 +800,7 @@ NAMES_OF_DRIFT: Final = {
 
 
 def _p_of_zero(e: Estimate) -> float | None:
-    """The two-sided p value of a difference of 0, from the half width of its interval; None where it has no width."""
+    """Return the two-sided p value of a zero difference, from its interval's half width; None without a width."""
     assert e.value is not None and e.low is not None and e.high is not None
     width = (e.high - e.low) / 2
     if not width > 0 or not math.isfinite(width):
@@ -810,7 +810,7 @@ def _p_of_zero(e: Estimate) -> float | None:
 
 
 def _points(e: Estimate) -> str:
-    """A difference of shares in percentage points with its interval."""
+    """Format a difference of shares in percentage points with its interval."""
     digits = places([e], 100.0)
     sign = "+" if e.value is not None and e.value > 0 else ""
     return f"{sign}{figure(e.value, digits, 100.0)} percentage points {interval(e, digits, 100.0)}"
@@ -821,14 +821,14 @@ def _cell(e: Estimate) -> str:
 
 
 def wholes_of(results: Results) -> list[Estimate]:
-    """The figures over all trials of each run; of repeated ones the mean over the repetitions."""
+    """Return the figures over all trials of each run; for repeated runs, the mean over the repetitions."""
     own = [e for e in results if not e.slice]
     means = [e for e in own if e.average == "mean"]
     return means or [e for e in own if e.average is None]
 
 
 def assess_comparison(compared: Comparison | Ranking, primary: str = "") -> Assessment:
-    """The answers of a comparison alone: who does better, and where."""
+    """Return the answers of a comparison alone: which run is better, and where."""
     good = _beside(Beside(compared), primary)
     fails = _compared_slices(compared)
     signature = _parts(compared.signature.splitlines()[0]) if compared.signature else None
@@ -840,7 +840,7 @@ def assess_comparison(compared: Comparison | Ranking, primary: str = "") -> Asse
 
 
 def assess_gate(checked: Sequence[GateCheck], warnings: Sequence[str] = ()) -> Assessment:
-    """The answers of a gate: each limit, kept or broken."""
+    """Return the answers of a gate: each limit, kept or broken."""
     good = [
         Line(PASSED if c.passed else FAILED, f"{c.figure}: {c.reason}; the rule fails where {c.rule}.") for c in checked
     ]
@@ -868,7 +868,7 @@ def _beside(beside: Beside | None, primary: str) -> list[Line]:
 
 
 def _two(compared: Comparison, primary: str) -> list[Line]:
-    """Who of two runs does better, by the metric that counts most and then by the others together."""
+    """Say which of two runs is better, by the primary metric and then by the others together."""
     whole = [d for d in compared if not d.slice and not d.average]
     chief = [d for d in whole if d.metric == primary] or whole[:1]
     lines = [_difference(d, compared.names) for d in chief]
@@ -897,7 +897,7 @@ def _difference(d: Difference, names: tuple[str, str]) -> Line:
 
 
 def _many(ranked: Ranking, primary: str) -> list[Line]:
-    """The best of many runs, and those that were not shown to differ from it."""
+    """Return the best of many runs, and those that were not shown to differ from it."""
     whole = [s for s in ranked.standings if not s.slice and not s.average and s.value is not None]
     metric = primary if any(s.metric == primary for s in whole) else (whole[0].metric if whole else "")
     own = [s for s in whole if s.metric == metric]
@@ -921,7 +921,7 @@ def _many(ranked: Ranking, primary: str) -> list[Line]:
 
 
 def _compared_slices(compared: Comparison | Ranking) -> list[Line]:
-    """Slices where the order of two runs was shown to turn, or where it was shown at all."""
+    """Return slices where the order of two runs was shown to be reversed, or shown at all."""
     if isinstance(compared, Ranking):
         return []
     sliced = [d for d in compared if d.slice and not d.average]
@@ -939,7 +939,7 @@ def _compared_slices(compared: Comparison | Ranking) -> list[Line]:
 
 
 def _verdict(good: Sequence[Line], fails: Sequence[Line], trust: Sequence[Line]) -> str:
-    """One sentence: the first answer in short, what fails, and which checks failed."""
+    """Return one sentence: the first answer in short, what fails, and which checks failed."""
     said = []
     first = next((line for line in good if line.status == FAILED), good[0] if good else None)
     if first is not None:
@@ -958,7 +958,7 @@ def _verdict(good: Sequence[Line], fails: Sequence[Line], trust: Sequence[Line])
 
 
 def assessed(results: Results, primary: str = "") -> Assessment:
-    """What results allow to conclude, whether they are of detectors or of attacks on one."""
+    """Return what results allow to conclude, whether they are of detectors or of attacks on one."""
     if not is_campaign(results):
         return assess(results, primary)
     from hitmiss.report.campaigns import assess_attacks

@@ -27,28 +27,28 @@ from hitmiss.protocols.toxicity import load_run
 from hitmiss.report.displays import thin
 
 # ----------------------------------------------------------------------
-# Sounds, images and signals small enough to travel inside a report: decoded, cut down, and written anew.
+# Sounds, images and signals small enough to be embedded in a report: decoded, reduced, and encoded again.
 #
-# Nothing is passed through: an image is read as PNG, JPEG or WebP and nothing else, shrunk and written as JPEG; a sound is
-# decoded and written as MP3; a signal becomes a line. So whatever a file holds beside pixels, samples or numbers stays out.
+# Nothing is copied as it is: an image is read as PNG, JPEG or WebP only, shrunk and written as JPEG; a sound is
+# decoded and written as MP3; a signal becomes a line. So other content of a file never reaches the report.
 
 Changed = Callable[[Any], Any]
-"""What was done to a clip before a detector heard it; None where that cannot be done again."""
+"""The change made to a clip before a detector received it; None if it cannot be repeated."""
 SECONDS: Final = 6.0
-"""Seconds of a sound that are kept."""
+"""Number of seconds of a sound that are kept."""
 RATE: Final = 16000
 LONGEST: Final = 600.0
-"""Seconds beyond which a sound is not opened at all."""
+"""A sound longer than this many seconds is not opened at all."""
 SIDE: Final = 224
 """Pixels of the longer side of a thumbnail."""
 MOST_PIXELS: Final = 50_000_000
 MOST_BYTES: Final = 64_000_000
 IMAGES: Final = ("PNG", "JPEG", "WEBP")
 TRACE_WIDTH, TRACE_HEIGHT = 480, 56
-"""Units of a drawn signal, a lead."""
+"""Height of a drawn signal per lead, in units."""
 TRACE_GRAIN, TRACE_TOLERANCE = 4, 0.8
 SPECTROGRAM: Final = (240, 72)
-"""Pixels of a spectrogram."""
+"""Size of a spectrogram in pixels."""
 MOST_LEADS: Final = 3
 SHOWN_LEADS: Final = {"II": 1, "V1": 6, "V5": 10}
 """The leads of the standard twelve that a small picture shows."""
@@ -56,7 +56,7 @@ SHOWN_LEADS: Final = {"II": 1, "V1": 6, "V5": 10}
 
 @dataclass(frozen=True)
 class Media:
-    """A sound or an image as a data address, or a signal as paths of an SVG; `about` says what it is."""
+    """A sound or an image as a data URL, or a signal as paths of an SVG; `about` describes it."""
 
     kind: str
     address: str = ""
@@ -65,23 +65,23 @@ class Media:
     traces: tuple[tuple[str, str], ...] = ()
     ticks: tuple[float, ...] = ()
     change: tuple[str, str] | None = None
-    """What was done to the first of them, on a scale of its own: in words, and its path."""
+    """The change of the first lead, on its own scale: in words, and as a path."""
 
     is_changed: bool = False
-    """Whether a sound is what the detector heard, where that is not what the file holds."""
+    """Whether a sound is what the detector received, where the file holds something else."""
 
     spectrogram: str = ""
     """A sound as a picture of time and frequency."""
 
     over: tuple[str, ...] = ()
-    """The traces once more, as an attack left them."""
+    """The traces again, after an attack."""
 
     paper: str = ""
-    """The lines of the paper behind traces."""
+    """The lines of the paper behind the traces."""
 
     @property
     def n_bytes(self) -> int:
-        """What it adds to the page."""
+        """Number of bytes that it adds to the page."""
         return (
             len(self.address)
             + len(self.spectrogram)
@@ -94,7 +94,7 @@ class Media:
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why a file is not shown."""
+    """The reason why a file is not shown."""
 
     name: str
     reason: str
@@ -103,7 +103,7 @@ class Refusal:
 def open_media(
     path: Path, changed: Changed | None = None, rate: int = RATE, *, lossless: bool = False
 ) -> Media | Refusal:
-    """What a file is by its first bytes, made small; or why it is not shown. `lossless`: sounds as FLAC, not as MP3.
+    """Recognise a file by its first bytes and make it small, or say why not. `lossless`: sounds as FLAC, not MP3.
 
     `changed` is what was done to sounds at a sample rate; where it gives nothing, a sound is shown as it is in the file.
     """
@@ -126,7 +126,7 @@ def _without_name(text: str, name: str) -> str:
 
 
 def kind_of(start: bytes) -> str:
-    """`image`, `sound` or nothing, by how a file begins; its name says nothing.
+    """Return `image`, `sound` or an empty text, by how a file begins; its name is ignored.
 
     >>> kind_of(b"<svg xmlns='ht"), kind_of(b"\\x89PNG\\r\\n\\x1a\\n"), kind_of(b"RIFF....WAVEfmt ")
     ('', 'image', 'sound')
@@ -140,7 +140,7 @@ def kind_of(start: bytes) -> str:
 
 
 def image_of(path: Path) -> Media | Refusal:
-    """A thumbnail."""
+    """Return a thumbnail."""
     from PIL import Image, ImageOps
 
     try:
@@ -164,7 +164,7 @@ def image_of(path: Path) -> Media | Refusal:
 def sound_of(
     path: Path, changed: Changed | None = None, rate: int = RATE, *, lossless: bool = False
 ) -> Media | Refusal:
-    """The first seconds of a sound with its spectrogram; of one that was changed as it was then, which `is_changed` says."""
+    """Return the first seconds of a sound with its spectrogram; `is_changed` says whether a change was repeated."""
     from hitmiss.media.audio import load_audio, need
 
     clip = load_audio(path, rate, max_seconds=LONGEST)
@@ -194,7 +194,7 @@ def sound_of(
 
 
 def spectrogram_of(clip: Any, rate: int) -> str:
-    """The magnitudes of a clip over time and frequency as a small grey picture: dark is loud, over 70 dB.
+    """Draw the magnitudes of a clip over time and frequency as a small grey picture: dark is loud, over 70 dB.
 
     >>> spectrogram_of(np.sin(np.arange(16000) / 3), 16000)[:22]
     'data:image/jpeg;base64'
@@ -216,7 +216,7 @@ def spectrogram_of(clip: Any, rate: int) -> str:
 
 
 def trace_of(x: Any, rate: float, after: Any = None, how: str = "") -> Media:
-    """A signal (sample × lead) as thin lines, of the standard twelve leads three.
+    """Draw a signal (sample × lead) as thin lines; of the standard twelve leads, three.
 
     `after`: the same as `how` says it was changed; the change of the first lead is drawn below, on a scale of its own (it is
     often too small to be seen on that of the signal), in the unit of the signal, which is mV.
@@ -252,7 +252,7 @@ def trace_of(x: Any, rate: float, after: Any = None, how: str = "") -> Media:
 
 
 def _paper(seconds: float, scale: float, leads: int) -> str:
-    """The lines of ECG paper: upright every 0.2 s, across every 0.5 mV from the middle of each lead."""
+    """Return the lines of ECG paper: vertical every 0.2 s, horizontal every 0.5 mV from the middle of each lead."""
     step, mv = TRACE_WIDTH * 0.2 / seconds, 0.5 * scale
     if step < 1.5 or mv < 1.5:
         return ""
@@ -264,9 +264,9 @@ def _paper(seconds: float, scale: float, leads: int) -> str:
 
 
 def _change(across: Any, delta: Any, lead: str, how: str) -> tuple[str, str]:
-    """A change in words, with its greatest size in µV, and its path."""
+    """Describe a change in words, with its greatest size in µV, and return its path."""
     most = float(np.abs(delta).max(initial=0.0))
-    middle, half = TRACE_HEIGHT - 20, 17  # room above for the words
+    middle, half = TRACE_HEIGHT - 20, 17  # space above for the words
     path = _path(across, middle - half / max(most, 1e-9) * delta)
     return f"{lead} {how}: changed by up to {1000 * most:.3g} µV".strip(), path
 
@@ -276,7 +276,7 @@ def _numbered(n: int) -> list[tuple[str, int]]:
 
 
 def _path(x: Any, y: Any) -> str:
-    """An SVG path through the points that the eye can tell, as steps from each to the next, in quarters of a unit."""
+    """Return an SVG path through the visible points, as steps from each to the next, in quarters of a unit."""
     at = thin(x, y, TRACE_TOLERANCE)
     points: Sequence[tuple[int, int]] = [
         (round(TRACE_GRAIN * a), round(TRACE_GRAIN * b)) for a, b in zip(x[at], y[at], strict=True)
@@ -290,27 +290,27 @@ def _address(kind: str, content: bytes) -> str:
 
 
 # ----------------------------------------------------------------------
-# Clips as a detector heard them: what a run did to each on its way, done again.
+# Clips as a detector received them: the changes that a run made to each clip are repeated.
 #
-# `hitmiss detect --codecs` and `--manipulate` write down which codecs at which rates, or which manipulations, of which
-# class, under which seed; what is done to a clip follows from that and its row alone. What cannot be done again (a codec
-# that this machine lacks, a function that was given in Python) is left as it was.
+# `hitmiss detect --codecs` and `--manipulate` record which codecs at which rates, or which manipulations, of which
+# class, with which seed; the change of a clip follows from that and its row alone. What cannot be repeated (a codec
+# that this machine lacks, a function given in Python) is left as it was.
 
 Row = Mapping[str, Any]
 RATES: Final = (8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000)
-"""Sample rates that MP3 knows."""
+"""Sample rates that MP3 supports."""
 
 
 @dataclass(frozen=True, eq=False)
 class Remaking:
-    """What a run did to its clips, at their sample rate; `classes` are the names of positive and negative."""
+    """The changes that a run made to its clips, at their sample rate; `classes` names positive and negative."""
 
     done: CodedRows | ManipulatedRows
     rate: int
     classes: tuple[str, str]
 
     def __call__(self, clip: Any, row: Row) -> Any:
-        """The clip of a row as it came to the detector; None where it cannot be made again."""
+        """Return the clip of a row as the detector received it; None if it cannot be recreated."""
         named = {**row, "label": self.classes[0] if row.get("label") == 1 else self.classes[1]}
         try:
             return self.done(clip, named)
@@ -319,7 +319,7 @@ class Remaking:
 
 
 def remaking_of(run: Path) -> Remaking | None:
-    """What a run of `hitmiss detect` over sounds did to them; None where it did nothing, or nothing that can be done again."""
+    """Return the changes of a `hitmiss detect` run over sounds; None if there were none, or none can be repeated."""
     manifest = load_manifest(run)
     config, facts = manifest.get("config", {}), manifest.get("facts", {})
     pinned, rate = config.get("codecs"), config.get("sample_rate") or 16000
@@ -337,7 +337,7 @@ def _manipulated(pinned: Mapping[str, Any], rate: int) -> ManipulatedRows:
 
 
 def _coded(pinned: Mapping[str, Any], rate: int) -> CodedRows:
-    """The conditions from their names, `C01-q2`, and what is pinned of them: the codec, its sample rate and bit rate."""
+    """Return the conditions from their names, `C01-q2`, and their fixed settings: codec, sample rate and bit rate."""
     found = []
     for text, (name, sample_rate, kbps) in pinned.items():
         label, _, quality = text.rpartition("-q")
@@ -348,23 +348,23 @@ def _coded(pinned: Mapping[str, Any], rate: int) -> CodedRows:
 
 
 # ----------------------------------------------------------------------
-# Where the files behind trials lie: beside a score file that names them, in the folder of a run's manifest, in an `.npz`.
+# Where the files of trials are: next to a score file that names them, in the folder of a run's manifest, in an `.npz`.
 #
-# A file is looked up by the id of a trial, and shown only if it lies inside the folder after every link is followed.
+# A file is looked up by the id of a trial, and shown only if it is inside the folder after following every link.
 
 COLUMNS: Final = ("file", "path", "filename", "audio", "image", "media")
 NAMED: Final = ("image", "image_path", "audio", "audio_path")
 ENDINGS: Final = ("", ".flac", ".wav", ".mp3", ".ogg", ".m4a", ".png", ".jpg", ".jpeg", ".webp")
-"""What an id may lack of a file's name."""
+"""Extensions that an id may omit."""
 TABLES: Final = (".tsv", ".csv", ".txt", ".jsonl", ".parquet")
 TRIED: Final = 20
 
 
 class Shelf(Protocol):
-    """Finds what belongs to a row of trials."""
+    """Finds the content that belongs to a row of trials."""
 
     def find(self, row: Mapping[str, Any]) -> Media | Refusal | None:
-        """The sound, image or signal of a row; a refusal with its reason; None where there is nothing to look for."""
+        """Return the sound, image or signal of a row, or a refusal with its reason; None if there is nothing to find."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -403,7 +403,7 @@ class FileShelf:
         return str(row.get("source") or item)
 
     def holds_any(self, trials: Trials) -> bool:
-        """Whether some of the first files are there."""
+        """Say whether some of the first files exist."""
         rows = trials.frame.head(TRIED).iter_rows(named=True)
         return any(self._is_there(name) for row in rows if (name := self._name(row)) is not None)
 
@@ -415,7 +415,7 @@ class FileShelf:
 
 
 def change_of(row: Mapping[str, Any]) -> str:
-    """What was done to a clip on its way to the detector, as its id says it; nothing where it came as it is."""
+    """Describe the change of a clip, as its id records it; empty if it was not changed."""
     source, item = str(row.get("source") or ""), str(row["item"])
     if not source or item == source or not item.startswith(f"{source}@"):
         return ""
@@ -424,14 +424,14 @@ def change_of(row: Mapping[str, Any]) -> str:
 
 
 def _said(found: Media, how: str) -> Media:
-    """A clip that was coded or changed says whether it is shown as the detector had it, made again, or as it was before."""
+    """Say for a changed clip whether it is shown as the detector received it (made again) or as it was before."""
     told = "" if not how else f", made again: {how[:60]}" if found.is_changed else f", before {how[:60]}"
     return replace(found, about=found.about + told)
 
 
 @dataclass(frozen=True, eq=False)
 class SignalShelf:
-    """Recordings in one `.npz`, by their ids; as an attack left them too, where the run kept its signals."""
+    """Recordings in one `.npz`, by their ids; also after an attack, if the run stored its signals."""
 
     path: Path
     run: Path | None = None
@@ -455,7 +455,7 @@ class SignalShelf:
         return trace_of(self._recordings.x[at], self._recordings.fs, after, how)
 
     def _attacked(self, row: Mapping[str, Any]) -> tuple[Any, str]:
-        """The record of a row as the attack that the row names left it, and that attack in words."""
+        """Return the record of a row after the attack that the row names, and that attack in words."""
         from hitmiss.attack.campaign import has_signals, read_signals
 
         if self.run is None or "attack" not in row or not has_signals(self.run):
@@ -468,7 +468,7 @@ class SignalShelf:
 
 @dataclass(frozen=True, eq=False)
 class Shelves:
-    """Several shelves, looked through in turn; what the last of them says counts where none has it."""
+    """Several shelves, searched in turn; if none has the content, the answer of the last one counts."""
 
     shelves: tuple[Shelf, ...]
 
@@ -484,7 +484,7 @@ class Shelves:
 
 @dataclass(frozen=True)
 class OutsideShelf:
-    """Files outside the folder of their run. Whoever made the run named that place: it may be any on this machine."""
+    """Files outside the folder of their run. The author of a run could have named any place on this machine."""
 
     def find(self, row: Mapping[str, Any]) -> Media | Refusal | None:
         """See `Shelf`."""
@@ -493,11 +493,11 @@ class OutsideShelf:
 
 
 Texts = Callable[[], Mapping[str, str]]
-"""Reads the text of each item, where the trials were read without: once, when the first is wanted."""
+"""Reads the text of each item if the trials were read without texts: once, when the first is needed."""
 
 
 def texts_of_predictions(folder: str, tag: str) -> Texts:
-    """The texts in prediction files of a run tag, by the ids of the trials."""
+    """Return the texts in prediction files of a run tag, by the ids of the trials."""
 
     @cache
     def read() -> Mapping[str, str]:
@@ -512,18 +512,18 @@ def texts_of_predictions(folder: str, tag: str) -> Texts:
 
 @dataclass(frozen=True)
 class Remarks:
-    """Why a model says what it says: the rationale of each answer in the rows of a triage."""
+    """The reasons that a model gives: the rationale of each answer in the rows of a triage."""
 
     texts: Mapping[tuple[str, str, str, str], str]
 
     def of(self, row: Mapping[str, Any]) -> str:
-        """The rationale of the answer in a row of trials; empty where none is known."""
+        """Return the rationale of the answer in a row of trials; empty if it is unknown."""
         model, tools, trial = (str(row.get(name) or "") for name in ("model", "tools", "trial"))
         return self.texts.get((str(row["item"]), model, tools, trial), "")
 
 
 def remarks_beside(source: str | Path) -> Remarks | None:
-    """The rationales in a file of answers (JSON lines of the triage document); None where it holds none."""
+    """Read the rationales in a file of answers (JSON lines of the triage evaluation document); None without any."""
     path = Path(source)
     if path.suffix.lower() != ".jsonl" or not path.is_file():
         return None
@@ -539,7 +539,7 @@ def remarks_beside(source: str | Path) -> Remarks | None:
 
 
 def open_shelf(place: str | Path) -> Shelf:
-    """What `--media` names: a folder of files, a manifest that tells the file of each item, or an `.npz` of signals."""
+    """Open what `--media` names: a folder of files, a manifest that lists the file of each item, or an `.npz`."""
     path = Path(place)
     if path.is_dir():
         return FileShelf(path)
@@ -554,7 +554,7 @@ def open_shelf(place: str | Path) -> Shelf:
 
 
 def lossless(shelf: Shelf | None) -> Shelf | None:
-    """The shelf with its sounds as FLAC, sample for sample, in place of MP3."""
+    """Return the shelf with its sounds as FLAC, sample for sample, instead of MP3."""
     if isinstance(shelf, FileShelf):
         return replace(shelf, lossless=True)
     if isinstance(shelf, Shelves):
@@ -563,7 +563,7 @@ def lossless(shelf: Shelf | None) -> Shelf | None:
 
 
 def shelf_of(source: str | Path, trials: Trials, places: Sequence[str] = ()) -> Shelf | None:
-    """The files behind trials: as the user says (`--media`), else as a run or a score file tells of itself."""
+    """Return the files of trials: as the user says (`--media`), else as a run or a score file records them."""
     run = run_behind(source)
     own = _of_run(run, places) if run is not None else None
     if own is None and run is None:
@@ -571,15 +571,15 @@ def shelf_of(source: str | Path, trials: Trials, places: Sequence[str] = ()) -> 
     if not places or (run is not None and own is not None and not isinstance(own, OutsideShelf)):
         return own
     named = [open_shelf(place) for place in places]
-    if len(named) > 1:  # of several places each may be for another run
+    if len(named) > 1:  # each of several places may belong to another run
         named = [shelf for shelf in named if not isinstance(shelf, FileShelf) or shelf.holds_any(trials)]
     if isinstance(own, FileShelf) and own.files:
-        named = [own, *named]  # the rows name their files: what lies beside them is theirs
+        named = [own, *named]  # the rows name their files, which are next to them
     return Shelves(tuple(named)) if named else own
 
 
 def shelf_beside(source: str | Path, trials: Trials) -> Shelf | None:
-    """The files that a run or a score file tells of itself; None where it tells of none, or they are not there any more.
+    """Return the files that a run or a score file records; None if it records none, or they no longer exist.
 
     Of a run they are shown where they lie inside its folder: it may come from anybody.
     """
@@ -596,7 +596,7 @@ def shelf_beside(source: str | Path, trials: Trials) -> Shelf | None:
 
 
 def _named_in(path: Path) -> dict[str, str]:
-    """The file of each item, where results of the triage document name it: there it is no property to split by."""
+    """Return the file of each item if results of a triage name it; such a column is not a property to split by."""
     with path.open("rb") as file:
         first = file.readline(1 << 20)
     if path.suffix.lower() != ".jsonl" or not any(b'"%s"' % name.encode() in first for name in NAMED):
@@ -607,7 +607,7 @@ def _named_in(path: Path) -> dict[str, str]:
 
 
 def _of_run(folder: Path, named: Sequence[str] = ()) -> Shelf | None:
-    """The files of a run: inside its folder, or inside a place that the user has named."""
+    """Return the files of a run: inside its folder, or inside a place that the user has named."""
     place = media_folder(folder)
     if place is None or not place.exists():
         return None
@@ -621,27 +621,27 @@ def _of_run(folder: Path, named: Sequence[str] = ()) -> Shelf | None:
 
 
 # ----------------------------------------------------------------------
-# Evidence: the trials that were answered wrongly, the most confident first, with what every run said of each of them.
+# Evidence: the wrongly answered trials, the most confident first, with the answer of every run for each of them.
 #
-# What is shown is bounded by a budget of bytes: first all words (ids, truths, answers, texts, rationales), then as much to
-# hear and see as fits. Whatever comes from outside is text here; the page escapes it.
+# A budget of bytes limits what is shown: first all words (ids, truths, answers, texts, rationales), then as many
+# sounds and pictures as fit. Everything from outside is treated as text; the page escapes it.
 
 MOST: Final = 30
-"""Errors of each kind and run that are shown."""
+"""Number of errors of each kind and run that are shown."""
 BUDGET: Final = 300_000
 """Bytes that all samples of a report may take together."""
 LONGEST_TEXT: Final = 600
-"""Characters of a text that are shown; a longer one is cut, and says so."""
+"""Characters of a text that are shown; a longer text is cut and marked."""
 TEXTS: Final = ("text", "comment_text", "comment", "sentence", "transcript")
 SHOWN_SLICES: Final = 4
 MOST_REFUSALS: Final = 5
-"""Files that are not shown, named one by one."""
+"""Number of files that are not shown but named one by one."""
 RIGHT, WRONG, SILENT = "right", "wrong", "no answer"
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What one run made of an item: right, wrong or no answer, with its score or confidence, and why it says so."""
+    """The answer of one run for an item: right, wrong or none, with its score or confidence, and the reason."""
 
     run: str
     outcome: str
@@ -664,17 +664,17 @@ class Sample:
     media: Media | None = None
     answers: tuple[Answer, ...] = ()
     state: tuple[tuple[str, str], ...] = ()
-    """How the answer came about: from a cache, after retries, under which attack or codec."""
+    """How the answer was made: from a cache, after retries, under which attack or codec."""
     people: str = ""
 
     @property
     def runs(self) -> tuple[tuple[str, str], ...]:
-        """Which run was right, wrong or silent about it."""
+        """Return which run was right, wrong or without an answer."""
         return tuple((a.run, a.outcome) for a in self.answers)
 
     @property
     def size(self) -> int:
-        """Bytes of what is shown in words."""
+        """Number of bytes of what is shown in words."""
         answers = [text for a in self.answers for text in (a.run, a.said, a.rationale)]
         pairs = [v for pair in (*self.slices, *self.state) for v in pair]
         parts = (self.item, self.truth, self.text, self.people, *answers, *pairs)
@@ -695,12 +695,12 @@ class Errors:
 
     @property
     def samples(self) -> tuple[Sample, ...]:
-        """All of them."""
+        """All samples."""
         return (*self.false_alarms, *self.misses)
 
     @property
     def n_bytes(self) -> int:
-        """What they take of the budget."""
+        """Number of bytes that they take of the budget."""
         return sum(s.size + (s.media.n_bytes if s.media else 0) for s in self.samples)
 
 
@@ -730,7 +730,7 @@ def worst_errors(
     budget: int = BUDGET,
     shelf: Shelf | None = None,
 ) -> Errors:
-    """The worst errors of one run; what does not fit into the budget is counted and left out.
+    """Return the worst errors of one run; what does not fit into the budget is counted and left out.
 
     >>> t = Trials.of([1, 1, 0, 0], [0.9, -0.4, 0.6, 0.1], item=["a", "b", "c", "d"])
     >>> found = worst_errors(t, "x", most=1)
@@ -741,7 +741,7 @@ def worst_errors(
 
 
 def evidence(witnesses: Sequence[Witness], *, most: int = MOST, texts: bool = True, budget: int = BUDGET) -> Errors:
-    """The worst errors of some runs on the same items, each item once, with what every run said of it.
+    """Return the worst errors of several runs on the same items, each item once, with the answer of every run.
 
     Where there are decisions, an error is a wrong one, by confidence, else by score. Without decisions: the negatives with
     the highest and the positives with the lowest scores; whether a run is right about them, its threshold says.
@@ -775,7 +775,7 @@ def evidence(witnesses: Sequence[Witness], *, most: int = MOST, texts: bool = Tr
         pairs = sorted(zip(witnesses, own, strict=True), key=lambda pair: pair[0].shelf is not None)
         rows = {
             str(row["item"]): (w, row) for w, found in pairs for row in found
-        }  # of a run with files where one has some
+        }  # prefer a run that has files
         said = _said_of(witnesses, list(chosen), texts) if len(witnesses) > 1 or decided else {}
         for item in chosen:
             witness, row = rows[item]
@@ -788,7 +788,7 @@ def evidence(witnesses: Sequence[Witness], *, most: int = MOST, texts: bool = Tr
 
 
 def _ranked(witness: Witness) -> pl.DataFrame | None:
-    """The rows that are errors or may be, with how misleading each is; None where nothing orders them."""
+    """Return the rows that are or may be errors, with how misleading each is; None if nothing orders them."""
     frame = witness.trials.frame
     if "decision" in frame.columns:
         frame = frame.filter(pl.col("decision").is_in([0, 1]), pl.col("decision") != pl.col("label"))
@@ -803,12 +803,12 @@ def _ranked(witness: Witness) -> pl.DataFrame | None:
 
 def _worst(frame: pl.DataFrame, label: int, most: int) -> list[dict[str, Any]]:
     own = frame.filter(pl.col("label") == label).sort(":misled", "item", descending=[True, False])
-    own = own.unique("item", keep="first", maintain_order=True).head(most)  # of repeated trials the worst
+    own = own.unique("item", keep="first", maintain_order=True).head(most)  # of repeated trials, the worst one
     return own.drop(":misled").to_dicts()
 
 
 def _said_of(witnesses: Sequence[Witness], items: Sequence[str], texts: bool) -> dict[str, tuple[Answer, ...]]:
-    """What every run said of the items; of repeated trials a wrong one where there is one, and in how many it came."""
+    """Return the answer of every run for the items; of repeated trials a wrong one if any, and how often it came."""
     found: dict[str, list[Answer]] = {}
     for witness in witnesses:
         own = witness.trials.frame.filter(pl.col("item").is_in(list(items)))
@@ -859,7 +859,7 @@ def _sample(witness: Witness, row: Row, texts: bool, answers: tuple[Answer, ...]
 
 
 def _state(row: Row) -> tuple[tuple[str, str], ...]:
-    """How an answer came about, as far as its row says."""
+    """Describe how an answer was made, as far as its row records it."""
     said = [("cache", str(row["cache"]))] if row.get("cache") not in (None, "", "unknown") else []
     said += [("retries", f"{row['retries']:g}")] if row.get("retries") else []
     said += [("changed by", how[:80])] if (how := change_of(row)) else []
@@ -869,7 +869,7 @@ def _state(row: Row) -> tuple[tuple[str, str], ...]:
 
 @dataclass(frozen=True)
 class _Shelves:
-    """The shelf of the run that a row is of."""
+    """The shelf of the run to which a row belongs."""
 
     by_run: Mapping[str, Shelf]
 
@@ -880,7 +880,7 @@ class _Shelves:
 
 
 def within(bare: Errors, kinds: Kinds, budget: int, shelf: Shelf | None) -> Errors:
-    """Samples of both kinds in turn until the budget is spent: first all words, then as much to hear and see as fits."""
+    """Return samples of both kinds in turn until the budget is spent: first all words, then sounds and pictures."""
     kept: Kinds = ([], [])
     left = budget
     for i, sample, row in _in_turn(kinds):
@@ -894,7 +894,7 @@ def within(bare: Errors, kinds: Kinds, budget: int, shelf: Shelf | None) -> Erro
 
 
 def _in_turn(kinds: Kinds) -> Iterable[tuple[int, Sample, Mapping[str, Any]]]:
-    """The worst of each kind, then the second of each, and so on."""
+    """Return the worst of each kind, then the second of each, and so on."""
     for pair in zip_longest(*kinds):
         yield from ((i, *found) for i, found in enumerate(pair) if found is not None)
 
@@ -918,7 +918,7 @@ def _with_media(kinds: Kinds, left: int, shelf: Shelf) -> tuple[Kinds, tuple[str
 
 
 def _notes(refused: list[Refusal], beyond: int) -> list[str]:
-    """What is not shown, and why."""
+    """Say what is not shown, and why."""
     said = [f"{r.name} is not shown: {r.reason}." for r in refused[:MOST_REFUSALS]]
     rest = len(refused) - MOST_REFUSALS
     said += [f"{rest} more files are not shown."] if rest > 0 else []

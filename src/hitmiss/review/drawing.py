@@ -1,4 +1,4 @@
-"""Signals as SVG: an ECG on ECG paper, the course of a sound."""
+"""Signals as SVG: an ECG on ECG paper, and the waveform of a sound."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from hitmiss.core.errors import DataError, EnvironmentFault
 from hitmiss.core.shared import visible
 
 # ----------------------------------------------------------------------
-# An ECG on ECG paper, as SVG: 25 mm a second, 10 mm a millivolt, every lead in full.
+# An ECG on ECG paper, as SVG: 25 mm per second, 10 mm per millivolt, every lead in full.
 
 Floats = NDArray[np.float64]
 SPEED: Final = 25.0
-"""Millimetres a second."""
+"""Millimetres per second."""
 GAIN: Final = 10.0
-"""Millimetres a millivolt."""
+"""Millimetres per millivolt."""
 BIN_MM: Final = 0.2
-"""Samples that share so much of the paper are drawn as their extremes."""
+"""Samples that share this much of the paper are drawn as their extremes."""
 LEFT, EDGE, LEAST_ROW = 12.0, 4.0, 15.0
 STANDARD: Final = ("I", "II", "III", "aVR", "aVL", "aVF", "V1", "V2", "V3", "V4", "V5", "V6")
 MOST_LEADS, MOST_SECONDS = 32, 120.0
@@ -30,7 +30,7 @@ MOST_LEADS, MOST_SECONDS = 32, 120.0
 
 @dataclass(frozen=True, eq=False)
 class Ecg:
-    """Leads × samples in millivolts, samples a second, and the names of the leads."""
+    """Leads × samples in millivolts, the sampling rate, and the names of the leads."""
 
     signal: Floats
     fs: float
@@ -49,7 +49,7 @@ class Ecg:
 
     @classmethod
     def of(cls, array: NDArray[np.generic], fs: float, leads: tuple[str, ...] | None = None) -> Ecg:
-        """From an array either way round: time is the longer side. Twelve leads have their usual names."""
+        """Create it from an array in either orientation: time is the longer side. Twelve leads get the usual names."""
         signal = np.asarray(array, dtype=np.float64)
         if signal.ndim == 1:
             signal = signal[None, :]
@@ -60,7 +60,7 @@ class Ecg:
 
 
 def draw_ecg(ecg: Ecg) -> str:
-    """The SVG. One unit is one millimetre; colours come from the page's style by class.
+    """Return the SVG. One unit is one millimetre; colours come from the page's style by class.
 
     >>> draw_ecg(Ecg(np.zeros((1, 100)), 100.0, ("<I>",)))[:24], "&lt;I&gt;" in draw_ecg(Ecg(np.zeros((1, 9)), 9.0, ("<I>",)))
     ('<svg class="ecg" viewBox', True)
@@ -85,14 +85,14 @@ def draw_ecg(ecg: Ecg) -> str:
 
 
 def _up(value: float) -> float:
-    """To the next bold line."""
+    """Round up to the next bold line."""
     return float(np.ceil(value / 5.0) * 5.0)
 
 
 def _heights(signal: Floats) -> list[tuple[float, float]]:
-    """Millimetres above and below the base line of each lead: enough for what it does."""
+    """Return the millimetres above and below the base line of each lead that its values need."""
     ends = [(max(float(s.max()), 0.0) * GAIN, max(-float(s.min()), 0.0) * GAIN) for s in signal]
-    limit = 60.0  # a lead that runs off the scale must not make the paper endless
+    limit = 60.0  # a lead with extreme values must not make the paper endless
     tops = [
         (max(min(up, limit) + 2.0, LEAST_ROW * 0.8), max(min(down, limit) + 2.0, LEAST_ROW * 0.4)) for up, down in ends
     ]
@@ -111,7 +111,7 @@ def _trace(signal: Floats, fs: float, base: float) -> str:
 
 
 def _thinned(signal: Floats, fs: float) -> tuple[Floats, Floats]:
-    """Seconds and millivolts; where many samples share a spot, its lowest and highest in their order: no peak is lost."""
+    """Return seconds and millivolts; where many samples share a spot, only its extremes, so that no peak is lost."""
     n = len(signal)
     size = int(fs * BIN_MM / SPEED)
     if size <= 2:
@@ -125,16 +125,16 @@ def _thinned(signal: Floats, fs: float) -> tuple[Floats, Floats]:
 
 
 # ----------------------------------------------------------------------
-# The course of a sound as SVG: for each stroke the lowest and the highest sample of its part.
+# The waveform of a sound as SVG: each stroke shows the lowest and the highest sample of its part.
 
 STROKES: Final = 180
 WIDTH, HEIGHT = 360.0, 80.0
 LONGEST: Final = 600.0
-"""Seconds; a longer sound is played and not drawn."""
+"""Seconds; a longer sound is played but not drawn."""
 
 
 def waveform(path: Path) -> str:
-    """The drawing of a sound file; empty where it cannot be decoded here (the extra `audio` decodes)."""
+    """Return the waveform of a sound file; empty if it cannot be decoded here (decoding needs the extra `audio`)."""
     from hitmiss.media.audio import load_audio
 
     try:
@@ -144,7 +144,7 @@ def waveform(path: Path) -> str:
 
 
 def draw_waveform(clip: NDArray[np.float32]) -> str:
-    """Strokes from the lowest to the highest sample, the loudest of all filling the height.
+    """Draw strokes from the lowest to the highest sample; the loudest fills the height.
 
     >>> draw_waveform(np.array([0.0, 0.5, -0.5, 0.0], dtype=np.float32)).count("M")
     4

@@ -1,4 +1,4 @@
-"""What stands before every request: who is asked (Host), from where (Origin), how (method), and what a browser may do.
+"""Checks on every request: the host name (Host), the site it comes from (Origin), the method, and the browser's rights.
 
 DNS rebinding needs a name of the attacker's in the Host header, so only names that are known are answered; an address
 written in digits cannot be rebound, and is answered where remote use was allowed.
@@ -36,7 +36,7 @@ FORM: Final = "application/x-www-form-urlencoded"
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address to listen on can be reached from this machine alone.
+    """Say whether an address to listen on can be reached only from this machine.
 
     >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0"), is_loopback("example.org")
     (True, True, False, False)
@@ -51,14 +51,14 @@ def is_loopback(host: str) -> bool:
 
 @dataclass(frozen=True)
 class Hosts:
-    """The names under which the server may be asked. `remote`: addresses in digits too."""
+    """The host names under which the server answers. `remote`: numeric addresses too."""
 
     port: int
     named: tuple[str, ...] = ()
     remote: bool = False
 
     def knows(self, host: str) -> bool:
-        """Whether a Host header is one of them.
+        """Say whether a Host header names one of them.
 
         >>> here = Hosts(8000)
         >>> here.knows("127.0.0.1:8000"), here.knows("evil.example:8000"), here.knows("127.0.0.1.evil.example:8000")
@@ -87,13 +87,13 @@ def _is_address(name: str) -> bool:
 
 
 class Guard:
-    """Stands before an application and puts its headers on every answer."""
+    """A wrapper around an application that checks requests and adds security headers to every response."""
 
     def __init__(self, app: App, hosts: Hosts) -> None:
         self._app, self._hosts = app, hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse, or pass on."""
+        """Refuse the request, or pass it on."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
@@ -114,7 +114,7 @@ class Guard:
         return self._foreign(scope, hosts[0]) if scope["method"] == "POST" else None
 
     def _foreign(self, scope: Scope, host: str) -> tuple[int, str] | None:
-        """A form that comes from another site, or is no form."""
+        """Say whether a form comes from another site, or is not a form."""
         origins, sites = _all(scope, b"origin"), _all(scope, b"sec-fetch-site")
         if any(origin.lower() not in (f"http://{host.lower()}", f"https://{host.lower()}") for origin in origins):
             return 403, "This came from another site."

@@ -1,4 +1,4 @@
-"""From results to the items that people judge, and what each shows."""
+"""From results to the items that people judge, and the content that each item shows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 # ----------------------------------------------------------------------
-# Results as a review reads them: the id of each row and what the system said of it. Labels are not needed.
+# Results as a review reads them: the id of each row and the system's answer. Labels are not needed.
 
 IDS: Final = ("id", "item", "utt_id", "utt", "comment_id")
 PICTURES: Final = ("image", "image_path")
@@ -62,7 +62,7 @@ class Wish:
 
 @dataclass(frozen=True, eq=False)
 class Answered:
-    """Rows of results: the id, what the system said (a category), and the row itself as text."""
+    """Rows of results: the id, the system's answer (a category), and the row itself as text."""
 
     frame: pl.DataFrame
     rows: list[dict[str, str]]
@@ -74,12 +74,12 @@ class Answered:
 
 
 def read_answered(run: str, wish: Wish) -> Answered:
-    """The rows of a results file or a finished run, each with a category: a class, uncertain, unparsed or error."""
+    """Read the rows of a results file or a finished run, with a category each: a class, uncertain, unparsed, error."""
     path, cells = split_choice(run)
     place, facts = Path(path), {}
     if (place / MANIFEST).is_file():
         facts = require_complete(place)["facts"]
-        table = place / (facts.get("rows") or TABLE)  # a run of `hitmiss llm` keeps its rows beside its table
+        table = place / (facts.get("rows") or TABLE)  # a run of `hitmiss llm` keeps its rows next to its table
     else:
         table = place
     texts = read_rows(table)
@@ -93,7 +93,7 @@ def read_answered(run: str, wish: Wish) -> Answered:
 
 
 def _chosen_rows(frame: pl.DataFrame, cells: Mapping[str, str], text: str) -> pl.DataFrame:
-    """The rows that `results.jsonl[model=m,tools=yes]` asks for, `tools` as the triage document has it."""
+    """Return the rows that `results.jsonl[model=m,tools=yes]` selects, with `tools` as documented for triage."""
     for name, value in cells.items():
         column, wanted = name, value
         if name == "tools" and "use_tools" in frame.columns:
@@ -119,7 +119,7 @@ def ids_of(rows: Sequence[Mapping[str, str]], name: str) -> list[str]:
 
 
 def item_id(row: Mapping[str, str]) -> str:
-    """The id of a row: its own, the stem of its picture, or its file.
+    """Return the id of a row: its own, the stem of its picture, or its file.
 
     >>> item_id({"image": "a/b.jpg"}), item_id({"file": "a/b.wav"}), item_id({"id": "7", "image": "x.png"})
     ('b', 'a/b.wav', '7')
@@ -131,7 +131,7 @@ def item_id(row: Mapping[str, str]) -> str:
 
 
 def _categories(frame: pl.DataFrame, wish: Wish, positive: str, negative: str) -> list[str]:
-    """What the system said of each row; empty where it said nothing and that does not matter."""
+    """Return the system's answer for each row; empty where there is no answer and none is needed."""
     if wish.thresholds is not None:
         return _by_scores(frame, Bands(*wish.thresholds), positive, negative)
     if any(name in frame.columns for name in SAID):
@@ -167,10 +167,10 @@ def _by_scores(frame: pl.DataFrame, bands: Bands, positive: str, negative: str) 
 
 
 # ----------------------------------------------------------------------
-# What an item shows: a picture, a sound, a text or an ECG. A file is told by its first bytes, never by its name.
+# The content of an item: a picture, a sound, a text or an ECG. The type is recognised by the first bytes of a file.
 #
-# Only these are ever given to a browser: PNG, JPEG, WebP; WAV, FLAC, Ogg, MP3, M4A. SVG and HTML are refused, whatever
-# they are called. Texts and ECGs go into the page itself, as text and as lines.
+# Only these are ever sent to a browser: PNG, JPEG, WebP; WAV, FLAC, Ogg, MP3, M4A. SVG and HTML are refused, whatever
+# their names are. Texts and ECGs go into the page itself, as text and as lines.
 
 IMAGE, AUDIO, TEXT, ECG = "image", "audio", "text", "ecg"
 MOST_BYTES: Final = {IMAGE: 64 * 2**20, AUDIO: 512 * 2**20, TEXT: 2**20, ECG: 256 * 2**20}
@@ -181,7 +181,7 @@ NUMPY: Final = b"\x93NUMPY"
 
 @dataclass(frozen=True)
 class File:
-    """A file that may be given to a browser, and as what."""
+    """A file that may be sent to a browser, and its media type."""
 
     path: Path
     kind: str
@@ -189,7 +189,7 @@ class File:
 
 
 def told(head: bytes) -> tuple[str, str] | None:
-    """What a file is, by its first 16 bytes: the kind and the media type; None for all that is not on the list.
+    """Recognise a file by its first 16 bytes: return kind and media type; None for everything not on the list.
 
     >>> told(b"\\x89PNG\\r\\n\\x1a\\n0000"), told(b"RIFF....WAVEfmt "), told(b"<svg xmlns=...")
     (('image', 'image/png'), ('audio', 'audio/wav'), None)
@@ -213,14 +213,14 @@ def told(head: bytes) -> tuple[str, str] | None:
 
 @dataclass(frozen=True, eq=False)
 class Library:
-    """Where the media lie: a folder that nothing leads out of, and recordings in one file."""
+    """Where the media are: a folder that no path may leave, and recordings in one file."""
 
     root: Path | None = None
     recordings: Recordings | None = None
     fs: float | None = None
 
     def kind_of(self, source: str) -> str:
-        """The kind of a file, after everything that can be checked without decoding it was."""
+        """Return the kind of a file, after all checks that need no decoding."""
         path = self._path(source)
         head = _head(path)
         found = told(head)
@@ -240,7 +240,7 @@ class Library:
         return kind
 
     def file(self, source: str) -> File:
-        """A picture or a sound, looked at again: it may have been changed since the review began."""
+        """Return a picture or a sound, checked again because it may have changed since the review began."""
         path = self._path(source)
         found = told(_head(path))
         if found is None or path.stat().st_size > MOST_BYTES[found[0]]:
@@ -248,7 +248,7 @@ class Library:
         return File(path, *found)
 
     def text(self, source: str) -> str:
-        """The text of a `.txt` file."""
+        """Return the text of a `.txt` file."""
         path = self._path(source)
         try:
             return path.read_text(encoding="utf-8-sig")
@@ -256,7 +256,7 @@ class Library:
             raise DataError(f"{path.name} is no UTF-8 text") from None
 
     def ecg(self, source: str) -> Ecg:
-        """An ECG of a `.npy` file, or a record of the recordings."""
+        """Return an ECG from a `.npy` file, or a record of the recordings."""
         from hitmiss.review.drawing import Ecg
 
         if self.recordings is not None:
@@ -291,7 +291,7 @@ def _head(path: Path) -> bytes:
 
 
 def _check_picture(path: Path) -> None:
-    """Its header can be read and it has not too many pixels; nothing is decoded."""
+    """Check that the header can be read and that there are not too many pixels; nothing is decoded."""
     image: Any = _need_pillow()
     try:
         with image.open(path, formats=("PNG", "JPEG", "WEBP")) as picture:
@@ -310,7 +310,7 @@ def _need_pillow() -> Any:
 
 
 # ----------------------------------------------------------------------
-# From results to the items that people are to judge: those the system was not sure of, or those asked for.
+# From results to the items to judge: those of which the system was not sure, or those that were asked for.
 
 TEXTS: Final = ("text", "comment_text", "comment")
 LABELS: Final = ("label", "ground_truth")
@@ -319,7 +319,7 @@ LONGEST_TEXT: Final = 200_000
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """The entries in the order of asking, what pins them, and what was left out because it cannot be shown."""
+    """The entries in the order of asking, the settings that identify them, and what cannot be shown."""
 
     entries: list[Entry]
     pinned: dict[str, Any]
@@ -327,7 +327,7 @@ class Chosen:
 
 
 def choose(run: str, wish: Wish, library: Library, dataset: str | None = None) -> Chosen:
-    """The items of a run to be judged. Media are looked for in the dataset's rows, then in its own."""
+    """Choose the items of a run to be judged. Media are looked up in the dataset's rows, then in the run's own."""
     answered = read_answered(run, wish)
     ids = _wanted(answered, wish)
     rows = _media_rows(answered, run, dataset)
@@ -354,7 +354,7 @@ def choose(run: str, wish: Wish, library: Library, dataset: str | None = None) -
 
 
 def _wanted(answered: Answered, wish: Wish) -> list[str]:
-    """The ids to be judged, each once, in the order of the file."""
+    """Return the ids to be judged, each once, in the order of the file."""
     every = answered.frame["item"].unique(maintain_order=True).to_list()
     if wish.items:
         strange = [i for i in wish.items if i not in set(every)]
@@ -386,7 +386,7 @@ def _kind(word: str, answered: Answered) -> str:
 
 
 def _media_rows(answered: Answered, run: str, dataset: str | None) -> dict[str, list[dict[str, str]]]:
-    """The rows that may tell what an item shows: that of the dataset, those of the results, the run's table of files."""
+    """Return the rows that may name an item's content: of the dataset, of the results, and of the run's files."""
     found: dict[str, list[dict[str, str]]] = {}
     if dataset is not None:
         texts = read_rows(dataset)
@@ -416,7 +416,7 @@ def _entries(
 
 
 def _source(item: str, rows: Sequence[Mapping[str, str]], wish: Wish, library: Library) -> tuple[str, str]:
-    """What an item is and where: a record of the recordings, a file, or a text of its own."""
+    """Return what an item is and where: a record of the recordings, a file, or a text."""
     if library.recordings is not None:
         library.ecg(item)
         return ECG, item
@@ -435,7 +435,7 @@ def _source(item: str, rows: Sequence[Mapping[str, str]], wish: Wish, library: L
 
 
 def _told(rows: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """For a review that is not blind: what each run said, and the label."""
+    """Return the answer of each run and the label, for a review that is not blind."""
     found = {}
     for row in rows:
         run = " · ".join(row[name] for name in ("model", "use_tools", "trial") if row.get(name))
@@ -448,7 +448,7 @@ def _told(rows: Sequence[Mapping[str, str]]) -> dict[str, str]:
 
 
 # ----------------------------------------------------------------------
-# A review from results: chosen items, their media, and the file that keeps what people say of them.
+# A review from results: chosen items, their media, and the file that stores the verdicts of people.
 #
 # store, library = open_review("results.jsonl", per_item=2)
 # queue = Queue(store)                                # or `serving.serve(store, library)` for the page
@@ -465,7 +465,7 @@ def open_review(
     question: str | None = None,
     left_out: list[Fault] | None = None,
 ) -> tuple[Store, Library]:
-    """Begin a review of a run, or go on with it. What cannot be shown is refused, or put into `left_out`."""
+    """Start a review of a run, or continue it. Items that cannot be shown are refused, or listed in `left_out`."""
     media = library or Library(folder_of(run, dataset))
     chosen = choose(str(run), wish or Wish(), media, None if dataset is None else str(dataset))
     if left_out is not None:
@@ -476,7 +476,7 @@ def open_review(
 
 
 def beside(run: str | Path) -> Path:
-    """The review's file where none is named: after the results, beside them.
+    """Return the default path of the review's file: next to the results, with their name.
 
     >>> beside("a/results.jsonl[tools=tools]").as_posix()
     'a/results.review.sqlite'
@@ -486,7 +486,7 @@ def beside(run: str | Path) -> Path:
 
 
 def folder_of(run: str | Path, dataset: str | Path | None = None) -> Path:
-    """The folder that paths of media start from: that of the table which names them, or the one the run tells of."""
+    """Return the folder to which media paths are relative: that of the table naming them, or the run's own."""
     if dataset is not None:
         return Path(dataset).parent
     path = Path(split_choice(str(run))[0])
