@@ -33,21 +33,21 @@ if TYPE_CHECKING:
 
 
 # ----------------------------------------------------------------------
-# Curves made light: of a million points the few that the eye can tell, and none that moves the drawn line.
+# Thinned curves: of a million points, the few that the eye can distinguish, without moving the drawn line.
 #
 # Coordinates are pixels of the plot, so a DET curve is thinned after its rates were mapped to normal deviates. Nothing is
-# clipped: a point beyond the axes is a point, and one at infinity is not drawn at all.
+# clipped: a point beyond the axes is kept, and one at infinity is not drawn.
 
 Places = NDArray[np.intp]
 PIXELS: Final = 600
-"""The side of the plot for which curves are thinned."""
+"""The side length of the plot for which curves are thinned."""
 HALF_PIXEL: Final = 0.5
 GRAIN: Final = 0.1
-"""Side of the squares within which neighbouring points are one; a seventh of a pixel across."""
+"""Side of the squares within which neighbouring points count as one; a seventh of a pixel across."""
 
 
 def thin(x: Floats, y: Floats, tolerance: float = HALF_PIXEL, stops: int = 0) -> Places:
-    """The places of the points to keep: every other one lies within `tolerance` of the line through these.
+    """Return the indices of the points to keep: every other point is within `tolerance` of the line through these.
 
     Neighbours inside one small square are joined first, then Ramer–Douglas–Peucker spends what is left of the tolerance.
     `stops` points, evenly spaced along the line, are kept in any case, so that a pointer finds real thresholds everywhere.
@@ -68,7 +68,7 @@ def thin(x: Floats, y: Floats, tolerance: float = HALF_PIXEL, stops: int = 0) ->
 
 
 def _ends_of_runs(x: Floats, y: Floats, grain: float) -> Places:
-    """The first and the last point of each run of neighbours that share a square."""
+    """Return the first and the last point of each run of neighbours that share a square."""
     column, row = np.floor(x / grain), np.floor(y / grain)
     moved = (column[1:] != column[:-1]) | (row[1:] != row[:-1])
     is_end = np.concatenate([moved, [True]]) | np.concatenate([[True], moved])
@@ -76,7 +76,7 @@ def _ends_of_runs(x: Floats, y: Floats, grain: float) -> Places:
 
 
 def _peucker(x: Floats, y: Floats, fixed: Places, tolerance: float) -> Places:
-    """Ramer–Douglas–Peucker between fixed points, with the distance to the segment, without recursion."""
+    """Run Ramer–Douglas–Peucker between fixed points, with the distance to the segment, without recursion."""
     keep = np.zeros(len(x), dtype=bool)
     keep[fixed] = True
     pending = list(pairwise(fixed.tolist()))
@@ -94,7 +94,7 @@ def _peucker(x: Floats, y: Floats, fixed: Places, tolerance: float) -> Places:
 
 
 def distance_to_segment(x: Floats, y: Floats, start: tuple[float, float], end: tuple[float, float]) -> Floats:
-    """How far points lie from a segment.
+    """Return the distances of points from a segment.
 
     >>> distance_to_segment(np.array([0.0, 5.0]), np.array([1.0, 0.0]), (-1.0, 0.0), (1.0, 0.0)).tolist()
     [1.0, 4.0]
@@ -106,7 +106,7 @@ def distance_to_segment(x: Floats, y: Floats, start: tuple[float, float], end: t
 
 
 def _stops(x: Floats, y: Floats, stops: int) -> Places:
-    """The first place, the last, and some more between, evenly spaced along the line."""
+    """Return the first index, the last, and some more between them, evenly spaced along the line."""
     ends = np.array([0, len(x) - 1])
     along = np.concatenate([[0.0], np.cumsum(np.hypot(np.diff(x), np.diff(y)))])
     if stops < 1 or not along[-1] > 0:
@@ -122,10 +122,10 @@ def _stops(x: Floats, y: Floats, stops: int) -> Places:
 #     ax = DetDisplay.from_trials(a).plot(name="a")
 #     DetDisplay.from_trials(b).plot(ax=ax, name="b")             # both in one figure
 #
-# Points are thinned to what the eye can tell (see `thinning`); each keeps its threshold.
+# Points are thinned to what the eye can distinguish (see above); each keeps its threshold.
 
 STOPS: Final = 100
-"""Points kept for the pointer beside those that the line needs."""
+"""Number of points kept for the pointer, in addition to those that the line needs."""
 PER_DEVIATE: Final = 200.0
 """Pixels of a DET plot per normal deviate: 600 for the three from 0.1 % to 50 %."""
 DIGITS: Final = 5
@@ -134,7 +134,7 @@ DIGITS: Final = 5
 
 @dataclass(frozen=True)
 class Costs:
-    """What a detection cost weighs; the defaults are those of ASVspoof 5."""
+    """The weights of a detection cost; the defaults are those of ASVspoof 5."""
 
     p_target: float = 0.95
     c_miss: float = 1.0
@@ -143,7 +143,7 @@ class Costs:
 
 @dataclass(frozen=True)
 class Point:
-    """An operating point: its name, its two error rates, the threshold that makes it."""
+    """An operating point: its name, its two error rates, and its threshold."""
 
     label: str
     far: float
@@ -153,7 +153,7 @@ class Point:
 
 @dataclass(frozen=True, eq=False)
 class Display:
-    """What all displays share: the class names, how many trials of each, and a form for JSON."""
+    """What all displays share: the class names, the number of trials of each, and a JSON form."""
 
     kind: ClassVar[str] = ""
     positive: str
@@ -162,12 +162,12 @@ class Display:
     n_negative: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and texts; infinities as null."""
+        """Return plain numbers and texts, with infinities as null."""
         return {"kind": self.kind, **{f.name: plain(getattr(self, f.name)) for f in fields(self)}}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Any:
-        """What `to_dict` gave."""
+        """Read the output of `to_dict`."""
         try:
             given = {f.name: data[f.name] for f in fields(cls)}
             return cls(**{name: unplain(name, value) for name, value in given.items()})
@@ -175,14 +175,14 @@ class Display:
             raise DataError(f"this is not the {cls.kind} curve of a results file: {error}") from None
 
     def plot(self, ax: Axes | None = None, *, name: str | None = None, color: str | None = None) -> Axes:
-        """Draw into these axes, or into new ones of a paper's column width."""
+        """Draw into these axes, or into new ones with the width of a paper's column."""
         from hitmiss.report.matplots import plot
 
         return plot(self, ax, name, color)
 
 
 def plain(value: Any) -> Any:
-    """A field as JSON holds it: arrays as lists of numbers with five digits, what is not finite as null."""
+    """Convert a field for JSON: arrays become lists of numbers with five digits, values that are not finite null."""
     if isinstance(value, np.ndarray):
         return [plain(v) for v in value.tolist()]
     if isinstance(value, Point):
@@ -195,7 +195,7 @@ def plain(value: Any) -> Any:
 
 
 def unplain(name: str, value: Any) -> Any:
-    """The inverse of `plain`, lost digits apart: null in a list of numbers is +inf (no threshold accepts nothing)."""
+    """Invert `plain`, except lost digits: null in a list of numbers is +inf (the threshold that accepts nothing)."""
     if name == "points":
         return tuple(Point(str(p[0]), *(np.inf if v is None else float(v) for v in p[1:4])) for p in value)
     if isinstance(value, list):
@@ -204,12 +204,12 @@ def unplain(name: str, value: Any) -> Any:
 
 
 def facts(trials: Trials, tally: Tally) -> tuple[str, str, int, int]:
-    """The fields that all displays begin with."""
+    """Return the fields that all displays begin with."""
     return trials.header.positive, trials.header.negative, int(tally.n_positive), int(tally.n_negative)
 
 
 def tally_of(trials: Trials) -> Tally:
-    """The scores of trials counted; trials without a score (failed calls) are left out, one class alone is refused."""
+    """Count the scores of trials; trials without a score (failed calls) are left out, a single class is refused."""
     tally = trials.whole.tally if isinstance(trials, TalliedTrials) else _counted(trials)
     if not tally.has_both_classes:
         only = trials.header.positive if tally.n_positive else trials.header.negative
@@ -226,7 +226,7 @@ def _counted(trials: Trials) -> Tally:
 
 
 def area_text(name: str, area: float) -> str:
-    """What a legend says about an area; nothing where it is not known (curves from bins of scores).
+    """Return the legend text for an area; empty if the area is not known (curves from bins of scores).
 
     >>> area_text(" · AUC", 0.98765), area_text(" · AUC", float("nan"))
     (' · AUC 0.9877', '')
@@ -237,7 +237,7 @@ def area_text(name: str, area: float) -> str:
 def operating_points(
     tally: Tally, *, costs: Costs | None = None, is_llr: bool = False, threshold: float | None = None
 ) -> tuple[Point, ...]:
-    """The EER; with costs the point of least cost, for LLRs also the one that is acted on; a threshold of one's own."""
+    """Return the EER point; with costs the minimum-cost point, for LLRs also the actual one; and a given threshold."""
     places = {"EER": eer_point(tally)}
     if costs is not None:
         miss, false_alarm, unit = dcf_weights(costs.p_target, costs.c_miss, costs.c_fa, True)
@@ -255,7 +255,7 @@ def _point(label: str, tally: Tally, i: int) -> Point:
 
 
 def light(x: Floats, y: Floats) -> Any:
-    """Places of the points to keep of a curve in pixels."""
+    """Return the indices of the points of a curve to keep, in pixels."""
     return thin(x, y, stops=STOPS)
 
 
@@ -276,7 +276,7 @@ class DetDisplay(Display):
 
     @classmethod
     def from_trials(cls, trials: Trials, *, costs: Costs | None = None) -> DetDisplay:
-        """The curve of scored trials, with its operating points; `costs` marks the least and the actual cost."""
+        """Compute the curve of scored trials with operating points; `costs` marks the minimum and the actual cost."""
         limit = trials.header.threshold
         points = {"is_llr": trials.header.score_kind == "llr", "threshold": limit.value if limit else None}
         tally = tally_of(trials)
@@ -286,7 +286,7 @@ class DetDisplay(Display):
     def from_tally(
         cls, tally: Tally, positive: str = "positive", negative: str = "negative", points: Sequence[Point] = ()
     ) -> DetDisplay:
-        """The curve of a tally."""
+        """Compute the curve of a tally."""
         curve = det_of_tally(tally)
         drawn = (curve.far > 0) & (curve.far < 1) & (curve.frr > 0) & (curve.frr < 1)
         far, frr, threshold = curve.far[drawn], curve.frr[drawn], curve.thresholds[drawn]
@@ -308,7 +308,7 @@ class RocDisplay(Display):
 
     @classmethod
     def from_trials(cls, trials: Trials, *, costs: Costs | None = None) -> RocDisplay:
-        """The curve of scored trials; `costs` marks the least and the actual cost."""
+        """Compute the curve of scored trials; `costs` marks the minimum and the actual cost."""
         tally = tally_of(trials)
         marks = operating_points(tally, costs=costs, is_llr=trials.header.score_kind == "llr")
         return cls.from_tally(tally, *facts(trials, tally)[:2], marks)
@@ -317,7 +317,7 @@ class RocDisplay(Display):
     def from_tally(
         cls, tally: Tally, positive: str = "positive", negative: str = "negative", points: Sequence[Point] = ()
     ) -> RocDisplay:
-        """The curve of a tally."""
+        """Compute the curve of a tally."""
         curve = roc_of_tally(tally)
         kept = light(PIXELS * curve.fpr, PIXELS * curve.tpr)
         counts = int(tally.n_positive), int(tally.n_negative)
@@ -342,13 +342,13 @@ class PrDisplay(Display):
 
     @classmethod
     def from_trials(cls, trials: Trials) -> PrDisplay:
-        """The curve of scored trials."""
+        """Compute the curve of scored trials."""
         tally = tally_of(trials)
         return cls.from_tally(tally, *facts(trials, tally)[:2])
 
     @classmethod
     def from_tally(cls, tally: Tally, positive: str = "positive", negative: str = "negative") -> PrDisplay:
-        """The curve of a tally."""
+        """Compute the curve of a tally."""
         curve = pr_of_tally(tally)
         kept = light(PIXELS * curve.recall, PIXELS * curve.precision)
         lines = curve.recall[kept], curve.precision[kept], curve.thresholds[kept]
@@ -357,7 +357,7 @@ class PrDisplay(Display):
 
 
 # ----------------------------------------------------------------------
-# What scores and confidences are worth, as objects that hold numbers and can draw themselves.
+# The value of scores and confidences, as objects that hold numbers and can draw themselves.
 #
 # Histograms of both classes, reliability, Bayes error rate (APE), Tippett, and risk against coverage.
 
@@ -365,7 +365,7 @@ BINS: Final = 60
 PRIORS: Final = np.linspace(-7.0, 7.0, 141)
 """Prior log-odds at which Bayes error rates are shown: 0.1 % to 99.9 %."""
 TAIL: Final = 0.0005
-"""Share of the scores at each end that a histogram puts into its outer bins, so that a stray one cannot squash it."""
+"""Share of the scores at each end that goes into the outer bins of a histogram, so that outliers cannot squash it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -385,7 +385,7 @@ class HistogramDisplay(Display):
 
     @classmethod
     def from_trials(cls, trials: Trials, *, bins: int = BINS) -> HistogramDisplay:
-        """The histogram of scored trials; the threshold of the EER, or the one that was decided at, is marked."""
+        """Compute the histogram of scored trials; the threshold of the EER, or of the decisions, is marked."""
         tally = tally_of(trials)
         limit = trials.header.threshold
         marks = operating_points(tally, threshold=limit.value if limit else None)
@@ -401,7 +401,7 @@ class HistogramDisplay(Display):
         bins: int = BINS,
         points: tuple[Point, ...] = (),
     ) -> HistogramDisplay:
-        """The histogram of a tally."""
+        """Compute the histogram of a tally."""
         edges = _edges(tally, bins)
         counts = _spread(tally, edges) if tally.is_short else _placed(tally, edges)
         shares = counts[0] / tally.n_positive, counts[1] / tally.n_negative
@@ -409,7 +409,7 @@ class HistogramDisplay(Display):
 
 
 def _placed(tally: Tally, edges: Floats) -> list[Floats]:
-    """How many scores of each class lie between the edges."""
+    """Count the scores of each class between the edges."""
     inner, bins = np.clip(tally.score, edges[0], edges[-1]), len(edges) - 1
     place = np.minimum(np.searchsorted(edges, inner, side="right") - 1, bins - 1)
     counts = [np.bincount(place, weights=c, minlength=bins) for c in (tally.positive_counts, tally.negative_counts)]
@@ -417,7 +417,7 @@ def _placed(tally: Tally, edges: Floats) -> list[Floats]:
 
 
 def _spread(tally: Tally, edges: Floats) -> list[Floats]:
-    """The same of scores that are known by their bins: those of a bin are taken to lie evenly in it."""
+    """Count scores known only by their bins: those of a bin are assumed to be spread evenly in it."""
     keys = keys_of(tally.score)
     above = np.minimum(first_key(bins_of(keys, COARSE) + np.uint64(1), COARSE), keys_of([np.inf]))
     ends = np.minimum(scores_of(above), np.append(tally.score[1:], np.inf))
@@ -431,7 +431,7 @@ def _spread(tally: Tally, edges: Floats) -> list[Floats]:
 
 
 def _edges(tally: Tally, bins: int) -> Floats:
-    """Equal bins over the scores but for their outermost share."""
+    """Return equal bins over the scores, except their outermost share."""
     finite = np.isfinite(tally.score)
     if not finite.any():
         raise DataError("there is no finite score to draw")
@@ -461,7 +461,7 @@ class ReliabilityDisplay(Display):
 
     @classmethod
     def from_trials(cls, trials: Trials, *, bins: int = 10) -> ReliabilityDisplay:
-        """From stated confidences where there are any, else from scores that are probabilities, log-odds or LLRs.
+        """Compute it from stated confidences if there are any, else from scores: probabilities, log-odds or LLRs.
 
         An LLR becomes a probability at the share of positives in these trials.
         """
@@ -478,7 +478,7 @@ class ReliabilityDisplay(Display):
         return cls._from_tally(stated, facts(trials, tally)[:2], bins, "probability")
 
     def _by_items(self, trials: Trials, bins: int) -> ReliabilityDisplay:
-        """The same with intervals over items: rows of one item are not independent, and Wilson's would be too narrow."""
+        """Recompute intervals over items: rows of one item are not independent, and Wilson's would be too narrow."""
         from hitmiss.verdicts.reliability import reliability
 
         found = [b for b in reliability(trials, bins=bins) if b.n]
@@ -519,13 +519,13 @@ class BayesErrorDisplay(Display):
 
     @classmethod
     def from_trials(cls, trials: Trials) -> BayesErrorDisplay:
-        """The error rates of LLR scores."""
+        """Compute the error rates of LLR scores."""
         tally = tally_of(_llrs(trials, "a Bayes error rate"))
         return cls.from_tally(tally, *facts(trials, tally)[:2])
 
     @classmethod
     def from_tally(cls, tally: Tally, positive: str = "positive", negative: str = "negative") -> BayesErrorDisplay:
-        """The error rates of a tally of LLRs."""
+        """Compute the error rates of a tally of LLRs."""
         chance = expit(PRIORS)
         at = np.searchsorted(tally.score, -PRIORS, side="left")
         miss = tally.positives[at] / tally.n_positive
@@ -559,13 +559,13 @@ class TippettDisplay(Display):
 
     @classmethod
     def from_trials(cls, trials: Trials) -> TippettDisplay:
-        """The cumulative shares of LLR scores."""
+        """Compute the cumulative shares of LLR scores."""
         tally = tally_of(_llrs(trials, "a Tippett plot"))
         return cls.from_tally(tally, *facts(trials, tally)[:2])
 
     @classmethod
     def from_tally(cls, tally: Tally, positive: str = "positive", negative: str = "negative") -> TippettDisplay:
-        """The cumulative shares of a tally of LLRs."""
+        """Compute the cumulative shares of a tally of LLRs."""
         finite = np.isfinite(tally.score)
         tens = tally.score[finite] / np.log(10.0)
         scale = PIXELS / max(float(np.ptp(tens)), 1e-9) if len(tens) else 1.0
@@ -588,7 +588,7 @@ class RiskCoverageDisplay(Display):
 
     @classmethod
     def from_trials(cls, trials: Trials) -> RiskCoverageDisplay:
-        """The curve of trials with decisions and confidences."""
+        """Compute the curve of trials with decisions and confidences."""
         tally = _judged(trials)
         if not len(tally.score):
             raise DataError("no answered trial has a confidence")
@@ -601,7 +601,7 @@ class RiskCoverageDisplay(Display):
 
 
 def read_display(data: Mapping[str, Any]) -> Display:
-    """A display of any kind from its JSON form."""
+    """Read a display of any kind from its JSON form."""
 
     known: tuple[type[Display], ...] = (
         DetDisplay, RocDisplay, PrDisplay, HistogramDisplay, ReliabilityDisplay, BayesErrorDisplay, TippettDisplay, RiskCoverageDisplay,
@@ -613,14 +613,14 @@ def read_display(data: Mapping[str, Any]) -> Display:
 
 
 # ----------------------------------------------------------------------
-# A figure over the strength of an attack or the level of a manipulation, as an object that holds numbers and draws itself.
+# A figure over the strength of an attack or the level of a manipulation, as an object that can draw itself.
 #
 # RobustnessDisplay.from_results(results, "robust_accuracy").plot()      # of `hitmiss score run -p ecg-attacks`
 # for display in RobustnessDisplay.from_slices(results, "manipulation", "eer"):
 #     display.plot()                                                     # of `hitmiss detect --manipulate`
 
 AIMLESS: Final = ("any", "whole")
-"""Values of `aim` and `place` that every attack without one has."""
+"""Values of `aim` and `place` of attacks without an aim or a place."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -634,14 +634,14 @@ class StrengthLine:
     high: Floats
     is_control: bool = False
     of: str = ""
-    """The attack that a control belongs to."""
+    """The attack to which a control belongs."""
     run: str = ""
-    """The detector that was attacked, where there are several."""
+    """The attacked detector, if there are several."""
 
 
 @dataclass(frozen=True, eq=False)
 class RobustnessDisplay:
-    """Lines over strength, and the figure of the untouched items to compare with.
+    """Lines over strength, and the figure of the unchanged items for comparison.
 
     >>> rows = [Estimate("changed", v, run={"attack": "pgd", "strength": s}) for s, v in (("0.5", 0.8), ("0.1", 0.2))]
     >>> display = RobustnessDisplay.from_results(Results(tuple(rows)), "changed")
@@ -659,7 +659,7 @@ class RobustnessDisplay:
 
     @classmethod
     def from_results(cls, results: Results, metric: str) -> RobustnessDisplay:
-        """One metric of an attack run; a line an attack (and aim, and place), its control beside it."""
+        """Select one metric of an attack run; one line per attack (and aim, and place), with its control."""
         own = [e for e in results if e.metric == metric and not e.slice and e.average is None and e.value is not None]
         runs = list(dict.fromkeys(e.run.get("run", "") for e in own))
         groups: dict[tuple[str, str, bool], list[tuple[float, Estimate]]] = {}
@@ -684,7 +684,7 @@ class RobustnessDisplay:
     def from_slices(
         cls, results: Results, column: str, metric: str, run: Mapping[str, str] | None = None
     ) -> list[RobustnessDisplay]:
-        """One display a family of manipulations that was tried at several levels, as noise(snr=20) and noise(snr=15).
+        """Return one display per family of manipulations that was tried at several levels, such as noise(snr=20).
 
         Where several settings differ, the one with the most levels is the axis.
         """
@@ -706,14 +706,14 @@ class RobustnessDisplay:
         return [display for display in made if display is not None]
 
     def plot(self, ax: Axes | None = None, *, name: str | None = None, color: str | None = None) -> Axes:
-        """Draw into these axes, or into new ones of a paper's column width."""
+        """Draw into these axes, or into new ones with the width of a paper's column."""
         from hitmiss.report.matplots import plot
 
         return plot(self, ax, name, color)
 
 
 def attack_name(run: Mapping[str, str]) -> str:
-    """An attack with its aim and its place, without its strength.
+    """Return the name of an attack with its aim and its place, without its strength.
 
     >>> attack_name({"attack": "noise ~ pgd", "strength": "1", "aim": "force MI", "place": "whole"})
     'pgd, force MI'
@@ -747,7 +747,7 @@ def _spec(text: str) -> Spec | None:
 def _family(
     cls: type[RobustnessDisplay], name: str, found: list[tuple[Spec, Estimate]], clean: float | None
 ) -> RobustnessDisplay | None:
-    """The display of one family: the setting with most levels across, a line each value of its word settings."""
+    """Return the display of one family: the setting with most levels is the axis, one line per text setting."""
     levels: dict[str, set[float]] = {}
     for spec, _ in found:
         for key, value in dict(spec.settings).items():

@@ -364,7 +364,7 @@ class Shelf(Protocol):
     """Finds the content that belongs to a row of trials."""
 
     def find(self, row: Mapping[str, Any]) -> Media | Refusal | None:
-        """Return the sound, image or signal of a row, or a refusal with its reason; None if there is nothing to find."""
+        """Return the sound, image or signal of a row, or a refusal with its reason; None without anything to show."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -773,9 +773,7 @@ def evidence(witnesses: Sequence[Witness], *, most: int = MOST, texts: bool = Tr
         own = [_worst(frame, label, most) if frame is not None else [] for frame in ranked]
         chosen = dict.fromkeys(str(row["item"]) for turn in zip_longest(*own) for row in turn if row is not None)
         pairs = sorted(zip(witnesses, own, strict=True), key=lambda pair: pair[0].shelf is not None)
-        rows = {
-            str(row["item"]): (w, row) for w, found in pairs for row in found
-        }  # prefer a run that has files
+        rows = {str(row["item"]): (w, row) for w, found in pairs for row in found}  # prefer a run that has files
         said = _said_of(witnesses, list(chosen), texts) if len(witnesses) > 1 or decided else {}
         for item in chosen:
             witness, row = rows[item]

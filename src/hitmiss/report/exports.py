@@ -1,4 +1,4 @@
-"""Results to whatever people paste them into: LaTeX, Markdown, CSV, XLSX, JSON, a model card."""
+"""Export results as LaTeX, Markdown, CSV, XLSX, JSON or a model card."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from hitmiss.report.tabular import ARROW, Grid, Row, figure, grids, interval, pl
 # ----------------------------------------------------------------------
 # Significance marks for tables: what a saved comparison (`hitmiss compare -o`) says about the figures of a run.
 #
-# A comparison belongs to a figure when one of its sides has that very value; a comparison of other runs is refused.
+# A comparison belongs to a figure if one of its sides has exactly that value; a comparison of other runs is refused.
 
 LEVELS: Final = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
 
@@ -37,7 +37,7 @@ class Marks:
     legend: str = ""
 
     def of(self, e: Estimate) -> str:
-        """The mark of an estimate; nothing where it has none."""
+        """Return the mark of an estimate; empty if it has none."""
         if e.value is None or e.average is not None:
             return ""
         found = self.at.get((e.metric, tuple(sorted(e.slice.items()))), ())
@@ -45,7 +45,7 @@ class Marks:
 
 
 def read_marks(path: str | Path, estimates: Sequence[Estimate]) -> Marks:
-    """The marks of a saved comparison of two runs (stars) or more (letters)."""
+    """Read the marks of a saved comparison of two runs (stars) or more (letters)."""
     data = artifacts.load(path, "comparison")
     if data.get("schema") != SCHEMA or data.get("kind") not in ("comparison", "ranking"):
         raise DataError(
@@ -71,7 +71,7 @@ def _belongs(data: dict[str, Any], e: Estimate) -> bool:
 
 
 def _stars(data: dict[str, Any]) -> Marks:
-    """A star at the better of two figures; the more, the smaller the adjusted p."""
+    """Put stars at the better of two figures; the smaller the adjusted p, the more stars."""
     at: dict[tuple[str, tuple[tuple[str, str], ...]], list[tuple[float, str]]] = {}
     for row in data["differences"]:
         better = {"A better": row["a"], "B better": row["b"]}.get(row["verdict"])
@@ -102,11 +102,11 @@ SPECIAL: Final = {
     "×": r"$\times$", "−": "$-$", "–": "--", "↓": r"$\downarrow$", "↑": r"$\uparrow$", "∞": r"$\infty$", "|": r"\textbar{}",
     "≤": r"$\le$", "≥": r"$\ge$", "[": "{[}", "]": "{]}", "*": "{*}", "-": "{-}", "'": "{'}", "`": r"\textasciigrave{}",
 }  # fmt: skip
-"""How LaTeX prints a character letter for letter: after `\\\\` a bracket or a star would be an option, and two hyphens a dash."""
+"""How LaTeX prints a character literally: after `\\\\` a bracket or a star would be an option, and two hyphens a dash."""
 PLAIN: Final = "\u017f"
-"""The last letter (Latin Extended-A) that pdfLaTeX knows of itself."""
+"""The last letter (Latin Extended-A) that pdfLaTeX supports without packages."""
 TYPED: Final = "‐–—‘’‚“”„†‡•…‰‹›€™"
-"""What it knows beyond them."""
+"""Further characters that it supports."""
 OTHERS: Final = (
     "% some names have letters that pdfLaTeX does not know: compile with LuaLaTeX or XeLaTeX and a font that has them"
 )
@@ -114,19 +114,19 @@ OTHERS: Final = (
 
 @dataclass(frozen=True)
 class Style:
-    """How figures are written: which metrics in per cent, whether intervals stand beside them, and the marks."""
+    """How figures are written: which metrics in per cent, whether intervals are shown, and the marks."""
 
     percent: tuple[str, ...] = ()
     intervals: bool = True
     marks: Marks = field(default_factory=Marks)
 
     def scale(self, metric: str) -> float:
-        """100 for metrics in per cent."""
+        """Return 100 for metrics in per cent, else 1."""
         return 100.0 if metric.split("(")[0] in self.percent or metric in self.percent else 1.0
 
 
 def latex(grids: Sequence[Grid], style: Style, signature: str = "") -> str:
-    """Tables for a paper that loads booktabs; a figure is bold where a saved comparison shows it to be better."""
+    """Return tables for a paper that loads booktabs; bold where a saved comparison shows a figure to be better."""
     found = [_latex_table(grid, style) for grid in grids]
     head = ["% needs \\usepackage{booktabs}", *(f"% {visible(line)}" for line in signature.splitlines())]
     text = "\n".join(found)
@@ -157,7 +157,7 @@ def _latex_table(grid: Grid, style: Style) -> str:
 
 
 def tex(text: str) -> str:
-    r"""Text as LaTeX prints it letter for letter.
+    r"""Escape text so that LaTeX prints it literally.
 
     >>> print(tex("codec_q 50% <b>"))
     codec\_q 50\% \textless{}b\textgreater{}
@@ -166,7 +166,7 @@ def tex(text: str) -> str:
 
 
 def _tex_figure(value: str, ends: str, mark: str, strong: bool) -> str:
-    value = value.replace(SPECIAL["-"], SPECIAL["−"])  # of a number it is a minus
+    value = value.replace(SPECIAL["-"], SPECIAL["−"])  # in a number it is a minus sign
     ends = ends.replace("-", SPECIAL["−"]) if ends.startswith("[") else ends
     shown = rf"\textbf{{{value}}}" if strong else value
     above = rf"$^{{{_superscript(mark)}}}$" if mark else ""
@@ -179,7 +179,7 @@ def _superscript(mark: str) -> str:
 
 
 def markdown(grids: Sequence[Grid], style: Style, signature: str = "") -> str:
-    """Tables that GitHub and others show."""
+    """Return Markdown tables, as GitHub and others show them."""
     found = []
     for grid in grids:
         heads = [*map(md, grid.names), "n", *map(md, _heads(grid, style))]
@@ -194,7 +194,7 @@ def markdown(grids: Sequence[Grid], style: Style, signature: str = "") -> str:
 
 
 def md(text: str) -> str:
-    r"""Text as Markdown shows it letter for letter.
+    r"""Escape text so that Markdown shows it literally.
 
     >>> print(md("a|b <i> *c*"))
     a\|b &lt;i&gt; \*c\*
@@ -220,7 +220,7 @@ def _heads(grid: Grid, style: Style) -> list[str]:
 def _cells(
     grid: Grid, style: Style, text: Callable[[str], str], shape: Callable[[str, str, str, bool], str]
 ) -> list[tuple[Row, list[str]]]:
-    """Every row with its figures written out."""
+    """Return every row with its figures as text."""
     scales = [style.scale(m) for m in grid.metrics]
     digits = [places(grid.column(i), scale) for i, scale in enumerate(scales)]
     found = []
@@ -240,20 +240,20 @@ def _cells(
 
 
 # ----------------------------------------------------------------------
-# Results as sheets: CSV and XLSX, one row an estimate, numbers as numbers and texts that no spreadsheet computes.
+# Results as sheets: CSV and XLSX, one row per estimate; numbers stay numbers, and no text is read as a formula.
 
 WIDEST: Final = 40
 
 
 def frame_of(results: Results, *, raw: bool = False) -> pl.DataFrame:
-    """One row an estimate, runs and slices as columns; the settings and what is better at the end.
+    """Return one row per estimate, with runs and slices as columns; settings and the better direction come last.
 
     Unless `raw`, texts and names of columns that begin like a formula get a `'` in front.
     """
     settings = [", ".join(f"{k}={v}" for k, v in e.settings.items()) for e in results]
     frame = results.to_polars()
     more = [("settings", settings), ("best", [e.best for e in results])]
-    if any(e.title for e in results):  # what the protocol calls a metric, as APCER for fpr
+    if any(e.title for e in results):  # the protocol's name of a metric, such as APCER for fpr
         more.append(("title", [e.shown for e in results]))
     for name, values in more:
         frame = frame.with_columns(pl.Series(f"{name}_" if name in frame.columns else name, values))
@@ -265,7 +265,7 @@ def frame_of(results: Results, *, raw: bool = False) -> pl.DataFrame:
 
 
 def csv_text(results: Results, *, raw: bool = False) -> str:
-    """Results as CSV; full precision, blank where undefined. `raw`: texts exactly as they are."""
+    """Return results as CSV; full precision, blank where undefined. `raw`: texts exactly as they are."""
     exact = [
         pl.Series(c.name, ["" if v is None else repr(v) for v in c.to_list()], dtype=pl.String)
         if c.dtype.is_float()
@@ -276,7 +276,7 @@ def csv_text(results: Results, *, raw: bool = False) -> str:
 
 
 def xlsx_bytes(results: Results, *, raw: bool = False) -> bytes:
-    """Results as a workbook: typed cells, a frozen header, filters; a second sheet with warnings and the signature."""
+    """Return results as a workbook: typed cells, frozen header, filters; a second sheet with warnings and signature."""
     try:
         import xlsxwriter
     except ImportError:
@@ -302,7 +302,7 @@ def xlsx_bytes(results: Results, *, raw: bool = False) -> bytes:
 
 
 def write_cell(sheet: Any, i: int, j: int, value: Any) -> None:
-    """A number as a number, a text as a text, nothing as nothing."""
+    """Write a number as a number, a text as a text, and nothing for None."""
     if isinstance(value, bool) or value is None:
         return
     if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
@@ -334,7 +334,7 @@ TASKS: Final = {
 
 
 def model_card(results: Results, model: str, dataset: str | None = None) -> str:
-    """The YAML block between `---` lines; pooled figures with their intervals, then those of single slices."""
+    """Return the YAML block between `---` lines: pooled figures with their intervals, then those of single slices."""
     from ruamel.yaml import YAML
 
     protocol = results.protocol or "custom"
@@ -376,7 +376,7 @@ def _metric(e: Estimate) -> dict[str, Any]:
 
 
 # ----------------------------------------------------------------------
-# Results to whatever people paste them into: LaTeX, Markdown, CSV, XLSX, JSON, a model card.
+# Export results as LaTeX, Markdown, CSV, XLSX, JSON or a model card.
 
 FORMATS: Final = ("latex", "markdown", "csv", "xlsx", "json", "model-card")
 
@@ -398,7 +398,7 @@ class Export:
 
 
 def export(sources: Sequence[RunData], how: Export) -> str | bytes:
-    """Results in another form; several files stand side by side where they belong together."""
+    """Export results in another form; several files are shown side by side if they belong together."""
     if how.to not in FORMATS:
         raise UnknownName("format", how.to, FORMATS)
     found = evaluations(sources)
@@ -424,7 +424,7 @@ def _paper(evaluation: Evaluation, how: Export) -> str:
 
 
 def _tables(results: Results, wanted: Sequence[str]) -> list[Grid]:
-    """The tables that were asked for: `all`, `codec`, `codec,codec_q`, `runs`, `gap`; every one where none was named."""
+    """Return the requested tables: `all`, `codec`, `codec,codec_q`, `runs`, `gap`; every table if none was named."""
     found = grids(results)
     if not wanted:
         return found
@@ -436,7 +436,7 @@ def _tables(results: Results, wanted: Sequence[str]) -> list[Grid]:
 
 
 def _handle(grid: Grid) -> str:
-    """How a table is asked for."""
+    """Return the name by which a table is requested."""
     if grid.title.startswith("by "):
         return ",".join(grid.names)
     return {"all trials": "all", "over repeated runs": "runs"}.get(grid.title, "gap")

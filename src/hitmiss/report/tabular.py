@@ -1,4 +1,4 @@
-"""Results pivoted to grids, arranged as tables, and written as text that fits where it is read."""
+"""Results pivoted to grids, arranged as tables, and written as text that fits its output."""
 
 from __future__ import annotations
 
@@ -23,10 +23,7 @@ if TYPE_CHECKING:
 
 
 # ----------------------------------------------------------------------
-# Results pivoted to grids, and arranged as tables of text, with the meaning of each metric.
-
-# ----------------------------------------------------------------------
-# What each metric means, for people who did not grow up with it: from the docstrings, so that there is one source.
+# What each metric means, for readers who do not know it: taken from the docstrings, so that there is one source.
 
 SHARES: Final = frozenset(
     (
@@ -38,7 +35,7 @@ SHARES: Final = frozenset(
         "robust_accuracy", "target_success", "target_eligible", "target_base", "flipped", "lost", "induced",
     )
 )  # fmt: skip
-"""Metrics that are shares of trials: these alone are shown in per cent in a headline."""
+"""Metrics that are shares of trials: only these are shown in per cent in a headline."""
 WORDS: Final = {
     "far": ("False acceptance", "Share of the fakes accepted at the frozen threshold", "Best: low. Range: 0..1."),
     "frr": ("False rejection", "Share of the reals rejected at the frozen threshold", "Best: low. Range: 0..1."),
@@ -48,12 +45,12 @@ WORDS: Final = {
         "An ECE below it shows nothing.",
     ),
 }
-"""Figures that are shown under names of their own: title, gist and what else is to be said."""
+"""Figures that are shown under their own names: title, short explanation, and further remarks."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A metric explained: its name in tables, its title, one sentence, the rest, which way is better."""
+    """A metric explained: its name in tables, its title, one sentence, the rest, and which direction is better."""
 
     name: str
     title: str
@@ -63,7 +60,7 @@ class Entry:
 
 
 def explain(metric: str) -> Entry:
-    """The explanation of a metric as tables name it; one that is not known here is its own title.
+    """Explain a metric by its name in tables; for an unknown metric the name is the title.
 
     >>> explain("eer(ties=grouped)").title, explain("no_such_metric").title
     ('Equal error rate', 'no_such_metric')
@@ -82,7 +79,7 @@ def explain(metric: str) -> Entry:
 
 
 def is_share(metric: str) -> bool:
-    """Whether a metric is a share of trials."""
+    """Say whether a metric is a share of trials."""
     try:
         return parse(metric).name in SHARES
     except UsageError:
@@ -90,20 +87,20 @@ def is_share(metric: str) -> bool:
 
 
 def glossary(metrics: Iterable[str]) -> list[Entry]:
-    """The metrics that were shown, each once, by title."""
+    """Return the metrics that were shown, each once, by title."""
     found = {explain(m).title: explain(m) for m in dict.fromkeys(metrics)}
     return sorted(found.values(), key=lambda entry: entry.title.lower())
 
 
 # ----------------------------------------------------------------------
-# Results arranged as tables of text; how they are drawn is another file's business.
+# Results arranged as tables of text; drawing them is done elsewhere.
 
 ARROW = {"low": "↓", "high": "↑"}
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A figure and its interval as text, and whether it stands out; characters that a terminal would obey are escaped."""
+    """A figure and its interval as text, and whether it is highlighted; control characters are escaped."""
 
     text: str
     below: str = ""
@@ -125,7 +122,7 @@ class Table:
 
 
 def tables(results: Results, positive: str = "positives") -> list[Table]:
-    """Every table that the results hold: the whole, then one a grouping, then the gap."""
+    """Return every table of the results: all trials, then one per grouping, then the gap."""
     found = [overall_table(results, positive), *over_repeats(results, ())]
     for names in groupings(results):
         found += [slice_table(results, names, run, positive) for run in runs(results)]
@@ -135,7 +132,7 @@ def tables(results: Results, positive: str = "positives") -> list[Table]:
 
 
 def over_repeats(results: Results, names: tuple[str, ...]) -> list[Table]:
-    """Mean, deviation, least and greatest over repeated runs, where the results hold them."""
+    """Return mean, standard deviation, minimum and maximum over repeated runs, if the results have them."""
     kinds = ("mean", "sd", "min", "max")
     rows = [e for e in results if e.average in kinds and tuple(e.slice) == names]
     if not rows:
@@ -154,7 +151,7 @@ def over_repeats(results: Results, names: tuple[str, ...]) -> list[Table]:
 
 
 def _without_empty(table: Table) -> Table:
-    """The table less the columns of figures that hold nothing."""
+    """Return the table without empty columns of figures."""
     kept = [
         i
         for i in range(len(table.header))
@@ -165,7 +162,7 @@ def _without_empty(table: Table) -> Table:
 
 
 def overall_table(results: Results, positive: str) -> Table:
-    """The pooled figures: a row a metric for one run, a row a run for several."""
+    """Return the pooled figures: one row per metric for one run, one row per run for several."""
     rows = [e for e in results if not e.slice and e.average is None]
     if len(runs(results)) == 1:
         single = [(Cell(titled(e)), *_figure_cells(e), *_sizes(e), Cell(e.note or "")) for e in rows]
@@ -181,7 +178,7 @@ def overall_table(results: Results, positive: str) -> Table:
 
 
 def slice_table(results: Results, names: tuple[str, ...], run: Mapping[str, str], positive: str) -> Table:
-    """One row a slice, then the pooled row, the macro average and the worst slice."""
+    """Return one row per slice, then the pooled row, the macro average and the worst slice."""
     own = [e for e in results if dict(e.run) == run]
     inside = [e for e in own if tuple(e.slice) == names]
     cells = [e for e in inside if e.average is None]
@@ -200,7 +197,7 @@ def slice_table(results: Results, names: tuple[str, ...], run: Mapping[str, str]
 
 
 def matrix(results: Results, rows: str, columns: str, metric: str, run: Mapping[str, str] | None = None) -> Table:
-    """One metric as a matrix: the values of one slice column down, of another across, pooled at both ends."""
+    """Return one metric as a matrix: values of one slice column as rows, of another as columns, pooled at both ends."""
     own = [e for e in results if e.metric == metric and e.average is None and dict(e.run) == (run or {})]
     at = {frozenset(e.slice.items()): e for e in own}
     down = sorted({e.slice[rows] for e in own if rows in e.slice})
@@ -214,22 +211,22 @@ def matrix(results: Results, rows: str, columns: str, metric: str, run: Mapping[
 
 
 def runs(results: Results) -> list[dict[str, str]]:
-    """The runs in the results, in order; summaries over runs are not runs."""
+    """Return the runs in the results, in order; summaries over runs are not runs."""
     return [dict(r) for r in dict.fromkeys(tuple(e.run.items()) for e in results if e.average is None)]
 
 
 def groupings(results: Results) -> list[tuple[str, ...]]:
-    """The slice columns that the results are grouped by, in order."""
+    """Return the slice columns by which the results are grouped, in order."""
     return list(dict.fromkeys(tuple(e.slice) for e in results if e.slice and e.average is None))
 
 
 def titled(e: Estimate) -> str:
-    """A metric's name with the direction that is better."""
+    """Return a metric's name with an arrow for the better direction."""
     return f"{e.shown} {ARROW[e.best]}"
 
 
 def short_interval(e: Estimate) -> str:
-    """`[.0821, .0863]`: an interval without leading zeros, as tables have little room."""
+    """Format an interval without leading zeros, `[.0821, .0863]`, because tables have little room."""
     if e.low is None or e.high is None:
         return ""
     return f"[{_short(e.low)}, {_short(e.high)}]"
@@ -279,13 +276,13 @@ def _gap_table(gaps: list[Estimate]) -> Table:
 
 
 # ----------------------------------------------------------------------
-# Results pivoted for people: a grid has rows of slices or runs and a column a metric; cells are the estimates themselves.
+# Results pivoted for people: a grid has rows of slices or runs and one column per metric; cells are estimates.
 #
-# How a grid is written (HTML, LaTeX, Markdown, a sheet) is another file's business; how many digits a figure deserves is
-# settled here, from the width of its interval.
+# How a grid is written (HTML, LaTeX, Markdown, a sheet) is decided elsewhere; how many digits a figure deserves is
+# decided here, from the width of its interval.
 
 PLACES: Final = 4
-"""Places of a figure that has no interval."""
+"""Decimal places of a figure that has no interval."""
 MOST_PLACES: Final = 6
 AVERAGES: Final = ("pooled", "macro", "within", "worst")
 REPEATS: Final = ("mean", "sd", "min", "max")
@@ -293,7 +290,7 @@ REPEATS: Final = ("mean", "sd", "min", "max")
 
 @dataclass(frozen=True)
 class Row:
-    """A slice, a run or an average: its labels, its size, and one estimate (or none) a metric."""
+    """A slice, a run or an average: its labels, its size, and at most one estimate per metric."""
 
     labels: tuple[str, ...]
     cells: tuple[Estimate | None, ...]
@@ -301,13 +298,13 @@ class Row:
 
     @property
     def n(self) -> int | None:
-        """How many trials, where the row is one set of trials."""
+        """The number of trials, if the row is one set of trials."""
         found = next((e for e in self.cells if e is not None), None)
         return found.n if found is not None and self.average in (None, "pooled") else None
 
     @property
     def n_positive(self) -> int | None:
-        """How many of them are positive."""
+        """The number of positive trials."""
         found = next((e for e in self.cells if e is not None), None)
         return found.n_positive if found is not None and self.average in (None, "pooled") else None
 
@@ -322,21 +319,21 @@ class Grid:
     rows: tuple[Row, ...]
 
     def column(self, i: int) -> list[Estimate]:
-        """The estimates of one metric."""
+        """Return the estimates of one metric."""
         return [e for row in self.rows if (e := row.cells[i]) is not None]
 
     @property
     def titles(self) -> tuple[str, ...]:
-        """What the metrics are called: as the protocol calls them (APCER for fpr), else by their names."""
+        """Return the names of the metrics: those of the protocol (APCER for fpr), else their own."""
         return tuple(own[0].shown if (own := self.column(i)) else m for i, m in enumerate(self.metrics))
 
     @property
     def best(self) -> tuple[str, ...]:
-        """Which direction is better, a metric."""
+        """Return the better direction of a metric."""
         return tuple(self.column(i)[0].best if self.column(i) else "low" for i in range(len(self.metrics)))
 
     def best_value(self, i: int) -> float | None:
-        """The best figure of a metric, averages apart; None where there is nothing to choose from."""
+        """Return the best figure of a metric, without averages; None if there is nothing to choose from."""
         values = [e.value for row in self.rows if row.average is None and (e := row.cells[i]) is not None]
         known = [value for value in values if value is not None]
         if len(known) < 2:
@@ -345,7 +342,7 @@ class Grid:
 
 
 def overall(results: Results) -> Grid:
-    """All trials: a row a run."""
+    """Return all trials: one row per run."""
     own = [e for e in results if not e.slice and e.average is None]
     names = tuple(dict.fromkeys(k for e in own for k in e.run))
     rows = [
@@ -355,7 +352,7 @@ def overall(results: Results) -> Grid:
 
 
 def by_slice(results: Results, names: tuple[str, ...], run: Mapping[str, str]) -> Grid:
-    """One run by slice columns: a row a slice, then the averages."""
+    """Return one run by slice columns: one row per slice, then the averages."""
     own = [e for e in results if dict(e.run) == dict(run)]
     inside = [e for e in own if tuple(e.slice) == names]
     cells = [e for e in inside if e.average is None]
@@ -364,7 +361,7 @@ def by_slice(results: Results, names: tuple[str, ...], run: Mapping[str, str]) -
     ends = {kind: [e for e in inside if e.average == kind] for kind in AVERAGES}
     ends["pooled"] = [e for e in own if not e.slice and e.average is None]
     called = {kind: kind for kind in AVERAGES}
-    if not ends["pooled"]:  # of repeated trials the mean stands for the whole
+    if not ends["pooled"]:  # for repeated trials the mean represents the whole
         ends["pooled"], called["pooled"] = [e for e in own if not e.slice and e.average == "mean"], "mean of the trials"
     blank = ("",) * (len(names) - 1)
     rows += [_row((called[kind], *blank), found, cells, kind) for kind, found in ends.items() if found]
@@ -373,7 +370,7 @@ def by_slice(results: Results, names: tuple[str, ...], run: Mapping[str, str]) -
 
 
 def repeats(results: Results) -> Grid | None:
-    """Mean, standard deviation, least and greatest over repeated runs, where the results hold them."""
+    """Return mean, standard deviation, minimum and maximum over repeated runs, if the results have them."""
     own = [e for e in results if e.average in REPEATS]
     if not own:
         return None
@@ -387,7 +384,7 @@ def repeats(results: Results) -> Grid | None:
 
 
 def gaps(results: Results) -> Grid | None:
-    """Figures outside a domain less those inside it, where the results hold them."""
+    """Return figures outside a domain minus those inside it, if the results have them."""
     own = [e for e in results if e.average == "gap"]
     if not own:
         return None
@@ -401,7 +398,7 @@ def gaps(results: Results) -> Grid | None:
 
 
 def grids(results: Results) -> list[Grid]:
-    """Every grid that the results hold: all trials, each grouping of each run, repeats, gaps."""
+    """Return every grid of the results: all trials, each grouping of each run, repeats, gaps."""
     found = [overall(results)]
     for names in groupings(results):
         for run in runs(results):
@@ -421,7 +418,7 @@ def _row(labels: tuple[str, ...], own: Sequence[Estimate], of: Sequence[Estimate
 
 
 def places(estimates: Iterable[Estimate], scale: float = 1.0) -> int:
-    """How many decimal places figures deserve: two significant digits of the half width of their interval.
+    """Return how many decimal places figures deserve: two significant digits of the half width of their interval.
 
     The median decides for a column, so that its figures line up. Without intervals: four (two for percentages).
 
@@ -438,7 +435,7 @@ def places(estimates: Iterable[Estimate], scale: float = 1.0) -> int:
 
 
 def figure(value: float | None, digits: int, scale: float = 1.0) -> str:
-    """A figure with so many places; `–` where it is undefined.
+    """Format a figure with this many places; `–` if it is undefined.
 
     >>> figure(0.07741, 4), figure(None, 4), figure(0.07741, 2, 100), figure(-0.00001, 2)
     ('0.0774', '–', '7.74', '0.00')
@@ -452,33 +449,33 @@ def figure(value: float | None, digits: int, scale: float = 1.0) -> str:
 
 
 def interval(e: Estimate, digits: int, scale: float = 1.0) -> str:
-    """`[0.0758, 0.0791]`, or nothing."""
+    """Format an interval, `[0.0758, 0.0791]`, or return an empty text."""
     if e.low is None or e.high is None:
         return ""
     return f"[{figure(e.low, digits, scale)}, {figure(e.high, digits, scale)}]"
 
 
 def is_campaign(results: Results) -> bool:
-    """Whether the runs of some results are attacks at strengths."""
+    """Say whether the runs of some results are attacks at strengths."""
     found = runs(results)
     return bool(found) and all({"attack", "strength"} <= set(run) for run in found)
 
 
 # ----------------------------------------------------------------------
-# Tables as text that fits where it is read: on a terminal never wider than it, in a pipe one line per row.
+# Tables as text that fits its output: never wider than the terminal; in a pipe, one line per row.
 #
-# No figure is ever cut and no row loses what tells it from another. A table that is too wide for the terminal is tried in
-# this order: intervals below their figures; turned round, where it has few rows; in parts below each other, each with the
-# labels of the rows; and where not even one column fits beside the labels, one block per row. Texts are wrapped at words.
+# No figure is ever cut, and no row loses the labels that identify it. A table that is too wide is tried in
+# this order: intervals below their figures; transposed, if it has few rows; in parts below each other, each with the
+# labels of the rows; and if not even one column fits beside the labels, one block per row. Texts wrap at words.
 
 AVERAGE_ROWS: Final = ("pooled", "macro")
 """The rows with which the averages begin."""
 GAP: Final = 2
 """Spaces between columns."""
 LEAST_TEXT: Final = 14
-"""Characters that a wrapped column of text has at least."""
+"""Minimum width of a wrapped column of text, in characters."""
 FEW_ROWS: Final = 4
-"""Rows up to which a table may be turned round."""
+"""Maximum number of rows of a table that may be transposed."""
 
 
 def write(tables: Sequence[Table], stream: TextIO | None = None) -> None:
@@ -501,7 +498,7 @@ def write(tables: Sequence[Table], stream: TextIO | None = None) -> None:
 def conclude(
     found: Assessment, warnings: Iterable[str] = (), stream: TextIO | None = None, *, brief: bool = False
 ) -> None:
-    """Write what may be concluded, question by question, and the warnings that no answer repeats; `brief`: warnings alone."""
+    """Write the conclusions, question by question, and the warnings that no answer repeats; `brief`: only warnings."""
     shared.hush()
     out = stream or sys.stdout
     width = (width_of(out) if out.isatty() else 0) or 100
@@ -519,7 +516,7 @@ def conclude(
 
 
 def width_of(out: TextIO) -> int:
-    """The columns of the terminal behind a stream; COLUMNS says otherwise where it is set."""
+    """Return the width of the terminal of a stream; the variable COLUMNS overrides it."""
     try:
         here = os.get_terminal_size(out.fileno()).columns
     except (OSError, ValueError, AttributeError):
@@ -530,20 +527,20 @@ def width_of(out: TextIO) -> int:
 
 @dataclass(frozen=True)
 class TextRow:
-    """A line of text and how it is set."""
+    """A line of text and its style."""
 
     text: str
     style: str = ""
 
     def drawn(self, styled: bool) -> str:
-        """The line for a terminal."""
+        """Return the line for a terminal."""
         text = self.text.rstrip()
         codes = {"bold": "\x1b[1m", "dim": "\x1b[2m"}
         return f"{codes[self.style]}{text}\x1b[0m" if styled and self.style and text else text
 
 
 def lines(table: Table) -> list[str]:
-    """A table as aligned lines of plain text, one per row.
+    """Format a table as aligned lines of plain text, one per row.
 
     >>> lines(Table("t", ("codec", "eer ↓"), ((Cell("C01"), Cell("0.1", "[.09, .11]")), (Cell("NONE"), Cell("0.05")))))
     ['codec             eer ↓', 'C01     0.1  [.09, .11]', 'NONE   0.05']
@@ -568,7 +565,7 @@ def _one_line(cell: Cell, width: int) -> str:
 
 
 def fitted(table: Table, width: int) -> list[TextRow]:
-    """The lines of a table, none wider than `width`.
+    """Format a table as lines, none wider than `width`.
 
     >>> t = Table("t", ("codec", "eer ↓"), ((Cell("C01"), Cell("0.1", "[.09, .11]")), (Cell("NONE"), Cell("0.05"))))
     >>> [row.text for row in fitted(t, 20)]
@@ -590,7 +587,7 @@ def fitted(table: Table, width: int) -> list[TextRow]:
 
 @dataclass(frozen=True)
 class _Column:
-    """A column: how wide it must be, and whether it is text that may be wrapped."""
+    """A column: the width that it needs, and whether it is text that may be wrapped."""
 
     least: int
     full: int
@@ -606,12 +603,12 @@ class _Column:
 
 
 def _is_words(text: str) -> bool:
-    """Whether a cell holds words, which may be wrapped, and no figure, which may not."""
+    """Say whether a cell holds words, which may be wrapped, and not a figure, which may not."""
     return " " in text.strip() and not any(c.isdigit() for c in text.split()[0])
 
 
 def _widths(columns: Sequence[_Column], width: int) -> list[int] | None:
-    """A width for each column, texts wrapped as far as they must be; None where figures do not fit."""
+    """Choose a width for each column, wrapping texts as far as needed; None if figures do not fit."""
     room = width - GAP * (len(columns) - 1)
     if sum(c.full for c in columns) <= room:
         return [c.full for c in columns]
@@ -627,7 +624,7 @@ def _widths(columns: Sequence[_Column], width: int) -> list[int] | None:
 
 
 def _stacked(table: Table, columns: Sequence[_Column], width: int) -> list[TextRow] | None:
-    """Intervals below their figures, texts wrapped; None where that is too wide."""
+    """Put intervals below their figures and wrap texts; None if that is still too wide."""
     widths = _widths(columns, width)
     if widths is None:
         return None
@@ -647,7 +644,7 @@ def _stacked(table: Table, columns: Sequence[_Column], width: int) -> list[TextR
 def _cell_lines(
     row: Sequence[Cell], columns: Sequence[_Column], widths: Sequence[int], table: Table
 ) -> list[tuple[str, bool]]:
-    """The lines of one row, and whether each holds nothing but what stands below figures."""
+    """Return the lines of one row, and whether each holds only what is below figures."""
     parts = []
     for cell, column, width in zip(row, columns, widths, strict=True):
         texts = wrapped(cell.text, width) if column.is_text else [cell.text]
@@ -670,7 +667,7 @@ def _cell_lines(
 
 
 def _turned(table: Table) -> Table:
-    """A line per column of figures, a column per row."""
+    """Transpose the table: one line per column of figures, one column per row."""
     names = [" · ".join(filter(None, (c.text for c in row[: table.labels]))) for row in table.rows]
     rows = tuple(
         (Cell(table.header[i] or "note"), *(row[i] for row in table.rows))
@@ -680,7 +677,7 @@ def _turned(table: Table) -> Table:
 
 
 def _in_parts(table: Table, columns: Sequence[_Column], width: int) -> list[TextRow]:
-    """The table in parts, each with the labels of its rows and as many columns of figures as fit."""
+    """Split the table into parts, each with the labels of its rows and as many columns of figures as fit."""
     labels = list(range(table.labels))
     rest = list(range(table.labels, len(table.header)))
     drawn: list[TextRow] = []
@@ -703,7 +700,7 @@ def _in_parts(table: Table, columns: Sequence[_Column], width: int) -> list[Text
 
 
 def _blocks(table: Table, width: int) -> Iterator[TextRow]:
-    """One block per row: its labels, then a line per figure."""
+    """Return one block per row: its labels, then one line per figure."""
     for row in table.rows:
         name = " · ".join(filter(None, (c.text for c in row[: table.labels])))
         yield from (TextRow(line, "bold") for line in wrapped(name, width))
@@ -714,7 +711,7 @@ def _blocks(table: Table, width: int) -> Iterator[TextRow]:
 
 
 def _ruled(plain: Sequence[str], table: Table) -> list[TextRow]:
-    """Lines with a rule below the header and before the averages."""
+    """Draw lines with a rule below the header and before the averages."""
     rule = TextRow("─" * max(map(len, plain)), "dim")
     last = _last_slice(table)
     drawn = [TextRow(plain[0], "bold"), rule]
@@ -724,7 +721,7 @@ def _ruled(plain: Sequence[str], table: Table) -> list[TextRow]:
 
 
 def _last_slice(table: Table) -> int | None:
-    """The place of the row before the averages, where a line is drawn."""
+    """Return the index of the row before the averages, where a rule is drawn."""
     names = [row[0].text for row in table.rows]
     first = next((i for i, name in enumerate(names) if name in AVERAGE_ROWS), 0)
     return first - 1 if first > 0 else None
