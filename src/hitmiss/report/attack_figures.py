@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 CURVES: Final = ("changed", "changed_correct", "exact_match", "macro_auc")
 MOST_BARS: Final = 5
 Examples = Mapping[str, tuple[Any, Any, float, str]]
-"""By title: a record before and after (sample × lead), its sample rate, and what the model said of it."""
+"""By title: a record before and after (sample × lead), its sample rate, and the model's answer."""
 
 
 def save_figures(folder: str | Path, trials: Trials, results: Results, examples: Examples | None = None) -> list[Path]:
@@ -61,7 +61,7 @@ def _curves(results: Results) -> Iterator[tuple[str, Any]]:
 
 
 def _norms(campaign: Campaign) -> Iterator[tuple[str, Any]]:
-    """Boxes of the norms by family and strength, aims and places together; a control has the L2 norm of its attack."""
+    """Draw box plots of the norms by family and strength, aims and places together; controls share the L2 norm."""
     norms: dict[tuple[str, float], tuple[list[float], list[float]]] = {}
     for cell in campaign.cells:
         strength = _strength(cell.run)
@@ -74,11 +74,11 @@ def _norms(campaign: Campaign) -> Iterator[tuple[str, Any]]:
 
 
 def _classes(trials: Trials, campaign: Campaign) -> Iterator[tuple[str, Any]]:
-    """The AUC of every class, clean and under each attack at its greatest strength."""
+    """Draw the AUC of every class, clean and under each attack at its greatest strength."""
     last: dict[str, Cell] = {}
     for cell in campaign.cells:
         if not cell.is_control and _strength(cell.run) is not None:
-            last[attack_name(cell.run)] = cell  # cells are in the order of strength
+            last[attack_name(cell.run)] = cell  # cells are sorted by strength
     if not last:
         return
     by_class = [e for e in measure_attacks(trials, by="target") if e.metric == "roc_auc" and e.average is None]
@@ -95,7 +95,7 @@ def _classes(trials: Trials, campaign: Campaign) -> Iterator[tuple[str, Any]]:
 
 
 def _places(campaign: Campaign) -> Iterator[tuple[str, Any]]:
-    """Where the window was × which true class the record has, for every attack that was tried in several places."""
+    """Draw window position × true class for every attack that was tried in several places."""
     series: dict[str, list[tuple[float, Cell]]] = {}
     for cell in campaign.cells:
         place = cell.run.get("place", "whole")
@@ -114,7 +114,7 @@ def _places(campaign: Campaign) -> Iterator[tuple[str, Any]]:
 
 
 def _success(campaign: Campaign, cell: Cell) -> Floats:
-    """Of each record whether the attack did what it aimed at, or changed any bit where it had no aim."""
+    """Say for each record whether the attack reached its aim, or changed any bit if it had no aim."""
     reached, _ = aim_of(campaign, cell)
     return (campaign.clean.bits != cell.bits).any(axis=1).astype(np.float64) if np.isnan(reached).any() else reached
 
@@ -141,7 +141,7 @@ def _strength(run: Mapping[str, str]) -> float | None:
 
 
 def _slug(name: str) -> str:
-    """A name that any file system takes.
+    """Return a name that any file system accepts.
 
     >>> _slug("pgd, force MI 0.5")
     'pgd_force_MI_0.5'
@@ -153,7 +153,7 @@ BEFORE, AFTER, DIFFERENCE = PALETTE[0], PALETTE[1], "#444444"
 
 
 def _axes(ax: Any, size: tuple[float, float] = (5.4, 3.8)) -> tuple[Any, Axes]:
-    """These axes with their figure, or new ones."""
+    """Return these axes with their figure, or new ones."""
     axes = axes_for(ax, size)
     return axes.figure, axes
 
@@ -243,7 +243,7 @@ def _boxes(axes: Axes, norms: Mapping[tuple[str, float], Sequence[float]], title
 def classwise_metric_bars(
     metrics: Mapping[str, Mapping[str, Mapping[str, float]]], metric: str = "auc", ax: Any = None
 ) -> tuple[Any, Axes]:
-    """One group of bars a class, one bar a condition; a figure that is not defined has a cross instead of a bar."""
+    """Draw one group of bars per class, one bar per condition; an undefined figure has a cross instead of a bar."""
     if not metrics:
         raise DataError("there are no metrics to draw")
     figure, axes = _axes(ax, (6.4, 3.6))
@@ -333,7 +333,7 @@ def success_map(
     *,
     title: str = "",
 ) -> tuple[Any, Axes]:
-    """A map of success rates with their counts: classes down, centres of windows (seconds) across."""
+    """Draw a map of success rates with their counts: classes as rows, centres of windows (seconds) as columns."""
     figure, axes = _axes(ax, (max(5.0, 1.8 + 0.62 * len(places)), 1.2 + 0.44 * max(len(classes), 3)))
     image = axes.imshow(np.ma.masked_invalid(rate), cmap="cividis", vmin=0.0, vmax=1.0, aspect="auto")
     for k, j in np.ndindex(*rate.shape):
@@ -354,7 +354,7 @@ def success_map(
 def minimal_strength_histogram(
     minimal: ArrayLike, ax: Any = None, *, bins: int = 20, title: str = ""
 ) -> tuple[Any, Axes]:
-    """How many records flip at which least strength, and the share that no weaker attack flips."""
+    """Draw how many records flip at which minimal strength, and the share that no weaker attack flips."""
     from matplotlib.ticker import MaxNLocator
 
     least = np.asarray(minimal, dtype=np.float64)

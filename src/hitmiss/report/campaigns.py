@@ -1,4 +1,4 @@
-"""Attacks on one detector as parts of a page: the summary, the curves over strength, tables and maps, records that flip."""
+"""Attacks on one detector as parts of a page: summary, curves over strength, tables and maps, records that flip."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ HEADLINE: Final = "robust_accuracy"
 MAPPED: Final = ("flipped", "lost", "changed")
 NO_LABEL: Final = "nothing"
 MOST_OF_EACH: Final = 2
-"""Attacks on each of several detectors that their card names."""
+"""Number of attacks per detector that a card names if there are several detectors."""
 MOST_ATTACKS: Final = 4
-"""Attacks that the card names one by one."""
+"""Number of attacks that a card names one by one."""
 
 
 def summarize(evaluation: Evaluation) -> Summary:
-    """What is left of the detector under the worst attack, how it does without one, and what each attack changes."""
+    """Summarise the accuracy that remains under the worst attack, the clean accuracy, and the effect of each attack."""
     results = evaluation.results
     whole = [e for e in results if not e.slice and e.average is None and e.value is not None]
     clean = [e for e in whole if e.run["attack"] == CLEAN]
     attacked = [e for e in whole if not e.run["attack"].startswith((CLEAN, CONTROL))]
-    attacked = [e for e in attacked if _strength(e) >= 0.0] or attacked  # a search stands for no one strength
+    attacked = [e for e in attacked if _strength(e) >= 0.0] or attacked  # a search does not belong to one strength
     worst = min((e for e in attacked if e.metric == HEADLINE), key=_value, default=None)
     heads: list[tuple[str, Shown]] = []
     if worst is not None:
@@ -81,7 +81,7 @@ def _tested(evaluation: Evaluation, whole: list[Estimate]) -> str:
 
 
 def _strongest(own: list[Estimate], metric: str) -> list[Estimate]:
-    """Each attack's row at its greatest strength."""
+    """Return each attack's row at its greatest strength."""
     found: dict[str, Estimate] = {}
     for e in own:
         name = attack_name(e.run)
@@ -91,7 +91,7 @@ def _strongest(own: list[Estimate], metric: str) -> list[Estimate]:
 
 
 def _strength(e: Estimate) -> float:
-    """The strength of an attack; below 0 for a search for the least, which is an attack at no one strength."""
+    """Return the strength of an attack; below 0 for a search for the minimal strength."""
     try:
         return float(e.run["strength"])
     except ValueError:
@@ -147,7 +147,7 @@ def assess_attack_runs(results: Results, names: Sequence[str]) -> Assessment:
 
 
 def _kept(results: Results, a: str, b: str) -> list[Line]:
-    """Robust accuracy of two runs at each attack and strength: who keeps more, and where it was not shown."""
+    """Compare the robust accuracy of two runs at each attack and strength: which keeps more, if shown."""
     at: dict[tuple[tuple[str, str], ...], dict[str, Estimate]] = {}
     for e in results:
         plain = _without_run(e.run)
@@ -182,7 +182,7 @@ def _kept(results: Results, a: str, b: str) -> list[Line]:
 
 
 def _records(whole: Sequence[Estimate]) -> Line:
-    """Whether there are enough records: they have several labels, so none of them is of one class."""
+    """Check whether there are enough records; they have several labels, so they do not belong to single classes."""
     n = min(e.n for e in whole)
     if n < ENOUGH:
         return Line(FAILED, f"{n:,} records: fewer than {ENOUGH} carry no figure.", "size")
@@ -190,7 +190,7 @@ def _records(whole: Sequence[Estimate]) -> Line:
 
 
 def _left(worst: Estimate | None, before: Estimate | None) -> Line:
-    """How much of the clean accuracy the worst attack takes, where its interval shows that it takes any."""
+    """Say how much of the clean accuracy the worst attack removes, if its interval shows any loss."""
     if worst is None or before is None or before.value is None or worst.high is None:
         return Line(OPEN, "Not tested: no robust accuracy with an interval beside the clean one.")
     said = f"{_where(worst)} leaves {told(worst)} of the records right; untouched, {told(before)} are."
@@ -200,7 +200,7 @@ def _left(worst: Estimate | None, before: Estimate | None) -> Line:
 
 
 def _beyond_noise(whole: list[Estimate], attacked: list[Estimate]) -> list[Line]:
-    """Each attack at its greatest strength against noise of the same norm: more harmful where the intervals are apart."""
+    """Compare each attack at its greatest strength with noise of the same norm: worse if intervals are apart."""
     noise = {
         (attack_name(e.run), e.run["strength"]): e
         for e in whole
@@ -232,7 +232,7 @@ def _beyond_noise(whole: list[Estimate], attacked: list[Estimate]) -> list[Line]
 
 
 def curves(results: Results) -> list[RobustnessDisplay]:
-    """Every figure that was measured at strengths."""
+    """Draw every figure that was measured at strengths."""
     measured = {
         e.metric
         for e in results
@@ -246,7 +246,7 @@ def curves(results: Results) -> list[RobustnessDisplay]:
 
 
 def grids(results: Results) -> list[Grid]:
-    """One grid a grouping: a row an attack, strength and slice; controls stand in the table over all records."""
+    """Return one grid per grouping: one row per attack, strength and slice; controls are in the overall table."""
     made = []
     attacked = [e for e in results if e.average is None and not e.run["attack"].startswith(CONTROL)]
     for names in groupings(results):
@@ -263,7 +263,7 @@ def grids(results: Results) -> list[Grid]:
 
 
 def maps(results: Results, grid: Grid) -> list[HeatMap]:
-    """Attack × slice at each attack's greatest strength."""
+    """Return maps of attack × slice at each attack's greatest strength."""
     names = tuple(n for n in grid.names if n not in ("attack", "strength", "aim", "place"))
     metric = next((m for m in MAPPED if m in grid.metrics), None)
     if metric is None or len(names) != 1:
@@ -280,7 +280,7 @@ def maps(results: Results, grid: Grid) -> list[HeatMap]:
 
 
 def fragile(trials: Trials, run: str, most: int, budget: int, shelf: Shelf | None) -> Errors:
-    """The records whose answer flips most easily: under the most attacks, then at the least strength."""
+    """Return the records whose answer flips most easily: under the most attacks, then at the lowest strength."""
     campaign = Campaign.of(trials)
     cells = [c for c in campaign.cells if not c.is_control]
     flips = np.array([(c.bits != campaign.clean.bits).any(axis=1) for c in cells]).reshape(len(cells), -1)
@@ -315,7 +315,7 @@ def _fragile(campaign: Campaign, cells: list[Cell], flips: NDArray[np.bool_], st
 
 
 def _first(cells: list[Cell], flips: NDArray[np.bool_], strengths: Floats) -> Cell:
-    """The cell of least strength in which a record flips."""
+    """Return the cell of lowest strength in which a record flips."""
     return cells[min(np.flatnonzero(flips), key=lambda at: strengths[at])]
 
 

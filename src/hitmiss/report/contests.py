@@ -1,4 +1,4 @@
-"""A saved comparison, ranking or gate as a page of its own: the same three questions, then the tables."""
+"""A saved comparison, ranking or gate as a separate page: the same three questions, then the tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KINDS: Final = ("comparison", "ranking", "gate")
 
 
 def is_contest(path: str | Path) -> bool:
-    """Whether a file holds a comparison, a ranking or the outcome of a gate."""
+    """Say whether a file holds a comparison, a ranking or the outcome of a gate."""
     import json
 
     file = Path(path)
@@ -35,7 +35,7 @@ def is_contest(path: str | Path) -> bool:
 
 
 def read_contest(path: str | Path) -> Comparison | Ranking | list[Check]:
-    """What `hitmiss compare -o` or `hitmiss gate --json` wrote.
+    """Read the output of `hitmiss compare -o` or `hitmiss gate --json`.
 
     Raises
     ------
@@ -69,7 +69,7 @@ def _ranking(data: Mapping[str, Any]) -> Ranking:
 
 
 def contest_page(path: str | Path, title: str = "") -> Page:
-    """The page of a comparison, a ranking or a gate."""
+    """Compose the page of a comparison, a ranking or a gate."""
     found = read_contest(path)
     if isinstance(found, Comparison):
         name = f"{found.names[0]} against {found.names[1]}"

@@ -1,4 +1,4 @@
-"""What was tested, as the run itself wrote it down: detector, weights, codecs, attacks, models, prompts, settings, dates.
+"""What was tested, as the run recorded it: detector, weights, codecs, attacks, models, prompts, settings, dates.
 
 A report is passed on: of a file its name is kept and not its folder, of an address on a network nothing.
 """
@@ -24,11 +24,11 @@ FACTS: Final = (
     "score_kind",
     "notes",
 )
-"""What a run found out that belongs to what was tested."""
+"""Facts found by a run that belong to what was tested."""
 LONGEST: Final = 240
 ADDRESS: Final = re.compile(r"\w[\w+.-]*://[^\s\"'|;,]+")
 MODEL: Final = re.compile(r"[A-Za-z][\w-]*/[A-Za-z][\w.:-]*")
-"""What providers call a model, which looks like a folder: `openai/gpt-5`."""
+"""Providers' names of models, which look like a folder: `openai/gpt-5`."""
 FOLDERS: Final = re.compile(r"(?:[A-Za-z]:)?[^\s\"'|;,=(]*[/\\](?=[^/\\\s]*)")
 MOST: Final = 60
 
@@ -36,7 +36,7 @@ Dossier = tuple[tuple[str, str], ...]
 
 
 def dossier_of(path: str | Path) -> Dossier:
-    """The dossier of a run folder, or of a file inside one; empty where there is no manifest that can be read."""
+    """Return the facts about a run folder, or a file inside one; empty if there is no readable manifest."""
     here = Path(path)
     file = next((p / MANIFEST for p in (here, here.parent) if (p / MANIFEST).is_file()), None)
     if file is None:
@@ -61,7 +61,7 @@ def _rows(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Settings one per line, inner ones with their path; what was not set is left out.
+    """List settings one per line, inner ones with their path; settings that were not given are left out.
 
     >>> list(_flat({"detector": {"name": "m.onnx", "layers": []}, "attacks": ["pgd 1", "noise 1"]}))
     [('detector name', 'm.onnx'), ('attacks', 'pgd 1; noise 1')]
@@ -80,7 +80,7 @@ def _flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, st
 
 
 def discreet(text: str) -> str:
-    r"""The text without folders and addresses.
+    r"""Return the text without folders and addresses.
 
     >>> discreet("/data/me/model.py:detector"), discreet("http://10.0.0.1:80/v1"), discreet("noise(path=../data/n.wav) 3")
     ('model.py:detector', '(an address)', 'noise(path=n.wav) 3')

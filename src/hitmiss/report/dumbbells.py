@@ -29,7 +29,7 @@ class Bell:
 
 @dataclass(frozen=True)
 class Dumbbells:
-    """A grouping: its title, the two runs, the slices with the greatest distance first, and the ends of the scale."""
+    """A grouping: its title, the two runs, the slices with the largest difference first, and the ends of the scale."""
 
     title: str
     runs: tuple[str, str]
@@ -38,7 +38,7 @@ class Dumbbells:
 
 
 def dumbbells(evaluation: Evaluation, compared: Comparison | Ranking | None) -> tuple[Dumbbells, ...]:
-    """One table per grouping of two runs; nothing of one run or of many."""
+    """Return one table per grouping for two runs; nothing for one run or more than two."""
     if len(evaluation.lanes) != 2:
         return ()
     runs = evaluation.lanes[0].name, evaluation.lanes[1].name

@@ -16,7 +16,7 @@ MIDDLE: Final = 0.5
 
 
 def errors_of(run: Run, group: str, texts: pl.DataFrame | None = None) -> pl.DataFrame:
-    """The mistakes of one group: every column of the file as text, then error_type (FP, FN), threshold and margin.
+    """Return the mistakes of one group: every column of the file as text, then error_type (FP, FN), threshold, margin.
 
     margin = how far the score lies on the wrong side of the threshold; blank where no threshold is known.
     `texts` (id, text and perhaps the group) adds the text to files that have none.
@@ -35,7 +35,7 @@ def errors_of(run: Run, group: str, texts: pl.DataFrame | None = None) -> pl.Dat
 
 
 def _rows_of(run: Run, wrong: pl.DataFrame) -> pl.DataFrame:
-    """All columns of the wrongly decided rows, as text."""
+    """Return all columns of the wrongly decided rows, as text."""
     parts = [run.predictions.raw[file[0]][rows["row"]] for file, rows in wrong.group_by("file", maintain_order=True)]
     return pl.concat(parts, how="diagonal") if parts else run.predictions.raw[0].clear()
 
@@ -44,7 +44,7 @@ def _wrong(run: Run, group: str) -> pl.DataFrame:
     frame = run.predictions.frame.select("item", "group", "label", "score", "file", "row")
     bound = run.bounds if len(run.bounds) == frame.height else pl.lit(run.bounds[0], dtype=pl.Float64)
     frame = frame.with_columns(decision=run.measured.frame["decision"], bound=bound)
-    is_wrong = (pl.col("decision") != pl.col("label")) & (pl.col("decision") >= 0)  # an answer withheld is no mistake
+    is_wrong = (pl.col("decision") != pl.col("label")) & (pl.col("decision") >= 0)  # a withheld answer is not a mistake
     frame = frame.filter(pl.col("group") == group, is_wrong).sort("file", "row")
     said = pl.col("decision") == 1
     beyond = pl.col("score") - pl.col("bound").fill_null(MIDDLE)
@@ -59,7 +59,7 @@ def _wrong(run: Run, group: str) -> pl.DataFrame:
 
 
 def _texts(items: pl.Series, texts: pl.DataFrame, group: str) -> pl.Series:
-    """The text of each item; an item without one is an error, a text twice too."""
+    """Return the text of each item; a missing text is an error, and so is a repeated one."""
     own = texts.filter(pl.col("group").is_in([group, ""]))
     if own["item"].is_duplicated().any():
         twice = own.filter(own["item"].is_duplicated())["item"][0]

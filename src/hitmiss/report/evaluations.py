@@ -1,4 +1,4 @@
-"""What a report is about: runs from one or many files, put together where they answer the same questions."""
+"""What a report is about: runs from one or many files, combined where they belong to the same evaluation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hitmiss.report.tabular import is_campaign, runs
 from hitmiss.verdicts.stability import TRIAL, pooled
 
 RUN: Final = "run"
-"""The run column under which runs of several files stand side by side."""
+"""The run column that distinguishes runs of several files."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,16 +33,16 @@ class RunData:
     shelf: Shelf | None = None
     dossier: tuple[tuple[str, str], ...] = ()
     asides: Asides | None = None
-    """What a triage has beside its figures: confusions, flips, times, costs, people."""
+    """The parts of a triage besides its figures: confusions, flips, times, costs, people."""
     remarks: Remarks | None = None
     people: Mapping[str, str] = field(default_factory=dict)
-    """What people said of each item."""
+    """The verdicts of people on each item."""
     texts: Texts | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Lane:
-    """One run of an evaluation: its name in this report, and what is known of it."""
+    """One run of an evaluation: its name in this report, and what is known about it."""
 
     name: str
     source: RunData
@@ -78,7 +78,7 @@ class Evaluation:
 
     @property
     def primary(self) -> str:
-        """The metric that counts most: the protocol's, else the first that was measured."""
+        """The primary metric: the protocol's, else the first that was measured."""
         whole = [e for e in self.results if not e.slice and e.average is None]
         measured = list(dict.fromkeys(e.metric for e in whole or self.results))
         if self.protocol is not None and self.protocol.primary in measured:
@@ -87,24 +87,24 @@ class Evaluation:
 
     @property
     def is_campaign(self) -> bool:
-        """Whether it is one detector under attacks, not several detectors."""
+        """Say whether it is one detector under attacks, not several detectors."""
         return is_campaign(self.results)
 
     @property
     def wholes(self) -> list[Estimate]:
-        """The figures over all trials of each run; of repeated ones the mean over the repetitions."""
+        """Return the figures over all trials of each run; for repeated runs the mean over the repetitions."""
         own = [e for e in self.results if not e.slice]
         means = [e for e in own if e.average == "mean"]
         return means or [e for e in own if e.average is None]
 
     def lines(self, kind: str) -> list[tuple[str, Display]]:
-        """The displays of one kind, by the name of their run."""
+        """Return the displays of one kind, by the name of their run."""
         found = [(lane.name, lane.picture.of(kind)) for lane in self.lanes if lane.picture is not None]
         return [(name, display) for name, display in found if display is not None]
 
 
 def evaluations(sources: Sequence[RunData]) -> list[Evaluation]:
-    """Files put together: those of the same protocol, metrics and number of trials are runs of one evaluation."""
+    """Combine files: those with the same protocol, metrics and number of trials are runs of one evaluation."""
     if not sources:
         raise UsageError("there is nothing to report on")
     groups: dict[tuple[object, ...], list[RunData]] = {}
@@ -114,7 +114,7 @@ def evaluations(sources: Sequence[RunData]) -> list[Evaluation]:
 
 
 def _kin(results: Results) -> tuple[object, ...]:
-    """What results must share to stand side by side: protocol, class, metrics, and the trials by number."""
+    """Return what results must share to be shown side by side: protocol, class, metrics, and number of trials."""
     if is_campaign(results):
         return ("attacks", results.protocol)
     whole = [e for e in results if not e.slice and e.average is None]
@@ -128,7 +128,7 @@ def _kin(results: Results) -> tuple[object, ...]:
 
 
 def signature_part(signature: str, name: str) -> str | None:
-    """A part of a signature; None where there is none."""
+    """Return a part of a signature; None if it is missing."""
     try:
         return read_signature(signature.splitlines()[0]).get(name) if signature else None
     except UsageError:
@@ -159,7 +159,7 @@ def _together(sources: Sequence[RunData]) -> Evaluation:
 
 
 def _campaigns(sources: Sequence[RunData]) -> Evaluation:
-    """Attacks on several detectors, or on one before and after a defence, over each other: the run tells them apart."""
+    """Combine attacks on several detectors, or on one before and after a defence; the run distinguishes them."""
     lanes = tuple(Lane(source.name, source, None, None) for source in sources)
     first = sources[0].results
     if len(sources) == 1:
@@ -188,14 +188,14 @@ def _repetition(run: Mapping[str, str], names: Mapping[tuple[tuple[str, str], ..
 
 
 def _renamed(run: Mapping[str, str], names: Mapping[tuple[tuple[str, str], ...], str]) -> dict[str, str]:
-    """A run under its name in this report."""
+    """Return a run under its name in this report."""
     left = _repetition(run, names)
     key = tuple((k, v) for k, v in run.items() if k not in left or tuple(run.items()) in names)
     return {RUN: names[key], **left} if key in names else dict(run)
 
 
 def _warnings(sources: Sequence[RunData]) -> tuple[str, ...]:
-    """Each warning once, with the runs that it is about where it is not about all of them."""
+    """Return each warning once, with the runs that it is about if it is not about all of them."""
     about: dict[str, list[str]] = {}
     for source in sources:
         for text in source.results.warnings:
@@ -222,7 +222,7 @@ def _trials(source: RunData, run: dict[str, str]) -> Trials | None:
 
 
 def _protocol(name: str | None) -> Protocol | None:
-    """The protocol of that name; a user's own file need not be here."""
+    """Return the protocol of that name; a user's own protocol file need not exist here."""
     if name is None:
         return None
     try:

@@ -16,13 +16,13 @@ from hitmiss.report.displays import Costs, DetDisplay
 from hitmiss.report.evaluations import Evaluation
 
 MOST: Final = 7
-"""Runs that can be explored; the page would get heavy with more."""
+"""Number of runs that can be explored; more would make the page heavy."""
 STEPS: Final = 160
 
 
 @dataclass(frozen=True)
 class Explorer:
-    """The runs that can be explored as JSON, the class names, and the costs to begin with."""
+    """The runs that can be explored as JSON, the class names, and the initial costs."""
 
     positive: str
     negative: str
@@ -31,11 +31,11 @@ class Explorer:
     costs: Costs
     n: tuple[int, int]
     first: tuple[float, float, float]
-    """The threshold of the EER of the first run, with its miss and false-alarm rates: what is shown without scripts."""
+    """The EER threshold of the first run, with its miss and false-alarm rates: shown without scripts."""
 
 
 def explorer(evaluation: Evaluation, costs: Costs | None) -> Explorer | None:
-    """What can be explored of an evaluation; None where no run has a DET curve."""
+    """Return what can be explored of an evaluation; None if no run has a DET curve."""
     found: list[tuple[str, DetDisplay]] = [(n, d) for n, d in evaluation.lines("det") if isinstance(d, DetDisplay)][
         :MOST
     ]

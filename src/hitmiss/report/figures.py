@@ -72,7 +72,7 @@ def displays(trials: Trials, costs: Costs | None = None) -> list[Display]:
         try:
             made.append(display.from_trials(trials))
         except (DataError, ValueError):
-            continue  # nothing was stated
+            continue  # no confidence was stated
     return made
 
 
@@ -93,7 +93,7 @@ def save_figures(folder: str | Path, trials: Trials, threshold: float) -> list[P
     if not (np.isfinite(score).any() and 0 < label.sum() < len(label)):
         raise DataError("pictures of scores need finite scores of both classes", code="one-class")
     tally, head = Tally.of(label, score), trials.header
-    points = operating_points(tally, threshold=float(np.nextafter(threshold, np.inf)))  # accepted is what lies above
+    points = operating_points(tally, threshold=float(np.nextafter(threshold, np.inf)))  # accepted are scores above it
     made: list[Display] = [
         HistogramDisplay.from_tally(tally, head.positive, head.negative, points=points),
         RocDisplay.from_tally(tally, head.positive, head.negative, points),

@@ -1,4 +1,4 @@
-"""The outcome of a gate for others to read: Markdown for a step summary, JUnit XML, lines of an annotated log."""
+"""The outcome of a gate for other tools: Markdown for a step summary, JUnit XML, lines of an annotated log."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from hitmiss.engine.gate import Check
 from hitmiss.report.tabular import Cell, Table
 
 SUMMARY_LIMIT: Final = 900_000
-"""Bytes of a step summary; GitHub drops one above 1 MiB as a whole."""
+"""Maximum bytes of a step summary; GitHub drops one above 1 MiB completely."""
 
 
 def table(checks: Sequence[Check]) -> Table:
-    """One line a check, those that failed first."""
+    """Return one line per check, failed ones first."""
     ordered = sorted(checks, key=lambda c: c.passed)
     rows = [
         (Cell("pass" if c.passed else "FAIL", strong=not c.passed), Cell(c.figure), Cell(c.rule), Cell(c.reason))
@@ -26,7 +26,7 @@ def table(checks: Sequence[Check]) -> Table:
 
 
 def markdown(run: str, checks: Sequence[Check], warnings: Sequence[str] = ()) -> str:
-    """The outcome as a Markdown section.
+    """Return the outcome as a Markdown section.
 
     >>> print(markdown("run|1", [Check("eer > 0.1", "eer", 0.2, 0.1, False, "0.2")]))
     ### hitmiss gate: 1 of 1 checks failed
@@ -63,7 +63,7 @@ def _escaped(text: str) -> str:
 
 
 def append_summary(path: str | Path, text: str) -> None:
-    """Append to a step summary; what would make the file too long is cut, and a note says so."""
+    """Append to a step summary; text that would make the file too long is cut, and a note says so."""
     file = Path(path)
     room = SUMMARY_LIMIT - (file.stat().st_size if file.exists() else 0)
     note = "\n\n… cut: the summary is longer than a step may show; the log has the rest.\n"
@@ -76,7 +76,7 @@ def append_summary(path: str | Path, text: str) -> None:
 
 
 def junit(run: str, checks: Sequence[Check]) -> str:
-    """The outcome as JUnit XML: a test case a check."""
+    """Return the outcome as JUnit XML, with one test case per check."""
     failed = str(sum(not c.passed for c in checks))
     root = ElementTree.Element("testsuites", tests=str(len(checks)), failures=failed)
     suite = ElementTree.SubElement(
@@ -93,12 +93,12 @@ def junit(run: str, checks: Sequence[Check]) -> str:
 
 
 def _printable(text: str) -> str:
-    """XML has no way to write control characters."""
+    """Remove control characters, which XML cannot represent."""
     return "".join(c if unicodedata.category(c) not in ("Cc", "Cs") else "\ufffd" for c in text)
 
 
 def error_lines(checks: Sequence[Check]) -> list[str]:
-    """A line a failed check that a GitHub log shows as an error.
+    """Return one line per failed check, which a GitHub log shows as an error.
 
     >>> error_lines([Check("eer > 0.1", "eer", 0.2, 0.1, False, "50%")])
     ['::error title=hitmiss gate::eer: fails if eer > 0.1, found 50%25']

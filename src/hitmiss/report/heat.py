@@ -1,4 +1,4 @@
-"""Heat maps without a picture: two slice columns as a table whose cells carry one of ten shades and their number."""
+"""Heat maps without a picture: two slice columns as a table whose cells have one of ten shades and a number."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ SHADES: Final = 10
 NO_SHADE: Final = "none"
 POOLED: Final = "pooled"
 MOST: Final = 60
-"""Rows and columns of a map; what is beyond is left out and said."""
+"""Maximum rows and columns of a map; further ones are left out, with a note."""
 
 
 @dataclass(frozen=True)
 class HeatCell:
-    """A figure, its shade (0 the best, 9 the worst), and what a pointer tells of it."""
+    """A figure, its shade (0 the best, 9 the worst), and the text of its tooltip."""
 
     text: str
     shade: str
@@ -27,7 +27,7 @@ class HeatCell:
 
 @dataclass(frozen=True)
 class HeatMap:
-    """One metric over two columns; the first row and column are pooled where that was measured."""
+    """One metric over two columns; the first row and column are pooled if that was measured."""
 
     title: str
     metric: str
@@ -41,7 +41,7 @@ class HeatMap:
 
     @property
     def is_crossed(self) -> bool:
-        """Whether the columns cross at all: where one of them decides the other, the map is a list with empty cells."""
+        """Say whether the columns really cross; if one determines the other, most cells of the map would be empty."""
         inside = [
             [bool(c.text) for n, c in zip(self.columns, row, strict=True) if n != POOLED]
             for r, row in self.rows
@@ -51,7 +51,7 @@ class HeatMap:
 
 
 def heat_map(results: Results, names: tuple[str, str], metric: str, run: Mapping[str, str]) -> HeatMap | None:
-    """The map of one metric; None where nothing in it is defined."""
+    """Return the map of one metric; None if nothing in it is defined."""
     own = [e for e in results if e.metric == metric and e.average is None and dict(e.run) == dict(run)]
     at = {tuple(e.slice.items()): e for e in own}
     cells = [e for e in own if tuple(e.slice) == names]
@@ -89,7 +89,7 @@ def _cell(e: Estimate | None, key: tuple[tuple[str, str], ...], ends: tuple[floa
 
 
 def shade(value: float, ends: tuple[float, float]) -> int:
-    """The shade of a value between the best and the worst.
+    """Return the shade of a value between the best and the worst.
 
     >>> shade(0.1, (0.1, 0.3)), shade(0.25, (0.0, 0.5)), shade(0.3, (0.1, 0.3)), shade(0.9, (0.9, 0.5))
     (0, 5, 9, 0)

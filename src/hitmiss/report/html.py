@@ -1,4 +1,4 @@
-"""A page as one HTML file that needs nothing else: no network, no eval, and scripts only by their hash.
+"""A page as one self-contained HTML file: no network, no eval, and scripts only by their hash.
 
 Every text goes through Jinja's autoescape after its invisible characters were made visible; figures are SVG inside the
 page, drawn before any script runs, so that paper and browsers without scripts show them too.
@@ -81,19 +81,19 @@ def report(
 def write_report(
     sources: Sequence[RunData], path: str | Path, options: Options | None = None, *, static: bool = False
 ) -> int:
-    """Write the report of some runs; its size in bytes."""
+    """Write the report of some runs; return its size in bytes."""
     return write_page(compose(sources, options), path, static=static)
 
 
 def write_page(page: Page, path: str | Path, *, static: bool = False) -> int:
-    """Write a page that was put together; its size in bytes."""
+    """Write a composed page; return its size in bytes."""
     text = render(page, static=static)
     artifacts.write(path, text)
     return len(text.encode("utf-8"))
 
 
 def print_pdf(path: str | Path, pdf: str | Path) -> None:
-    """Print a written report to PDF with page numbers, through a Chromium on this machine.
+    """Print a written report to PDF with page numbers, with a Chromium on this machine.
 
     Raises
     ------
@@ -125,7 +125,7 @@ def print_pdf(path: str | Path, pdf: str | Path) -> None:
 
 
 def render(page: Page, *, static: bool = False) -> str:
-    """The whole file as text. `static`: no script at all."""
+    """Return the whole file as text. `static`: no script at all."""
     css, js = _asset("report.css"), _asset("report.js")
     context: dict[str, Any] = {
         "page": page,
@@ -141,13 +141,13 @@ def render(page: Page, *, static: bool = False) -> str:
 
 
 def _drawn(figure: FigureView, small: bool = False) -> Any:
-    """A figure as markup; its texts are escaped by the renderer."""
+    """Return a figure as markup; its texts are escaped by the renderer."""
     label = f"{figure.title}. {figure.reading.text} The numbers are in the table below."
     return _raw(svg_of(figure.plate, figure.id, small=small, label=label))
 
 
 def policy(css: str, scripts: Sequence[str]) -> str:
-    """What the page may do: run these very scripts, use this very style, show images inside it. Nothing else."""
+    """Return the content security policy: only these scripts, this style, and images inside the page are allowed."""
     rules = {
         "default-src": "'none'",
         "script-src": " ".join(_hash(script.encode()) for script in scripts) or "'none'",
@@ -187,19 +187,19 @@ def _environment() -> Environment:
 
 
 def _seen(value: Any) -> Any:
-    """What is put into the page: text with its invisible characters shown; what is markup already stays."""
+    """Return text for the page with its invisible characters shown; markup is kept as it is."""
     return visible(value, keep="\n") if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
 def _as_is(text: str) -> Any:
-    """The text of an item: every character of it, with markup escaped."""
+    """Return the text of an item: every character of it, with markup escaped."""
     from markupsafe import escape
 
     return escape(verbatim(text))
 
 
 def code(text: str) -> Any:
-    """Text in which `backticks` mean code.
+    """Convert text in which `backticks` mean code.
 
     >>> str(code("a `b<c` d"))
     'a <code>b&lt;c</code> d'
@@ -211,7 +211,7 @@ def code(text: str) -> Any:
 
 
 def _raw(text: str) -> Any:
-    """Our own files, put in as they are."""
+    """Return a file of hitmiss as it is, without escaping."""
     from markupsafe import Markup
 
     return Markup(text)

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 COLUMN: Final = (3.4, 2.9)
 """Inches: the width of a column of a two-column paper."""
 PALETTE: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Okabe & Ito: colours that people with colour-blindness can tell apart."""
+"""Okabe & Ito: colours that people with colour-blindness can distinguish."""
 GREY: Final = "#888888"
 STYLES: Final[dict[str, Any]] = {"": "-", "dash": (0, (5, 2)), "dot": (0, (1, 1.4))}
 SIGNS: Final = {"circle": "o", "square": "s", "triangle": "v", "diamond": "D", "cross": "x"}
 FORMATS: Final = (".svg", ".pdf", ".png")
 LONGEST: Final = 48
-"""Characters of a name that a figure has room for."""
+"""Maximum characters of a name in a figure."""
 STYLE: Any = {
     "font.size": 8,
     "axes.titlesize": 8.5,
@@ -46,7 +46,7 @@ STYLE: Any = {
 
 
 def save(figure: Figure | Axes, path: str | Path, *, dpi: int = 300) -> None:
-    """Write a figure (or the figure of these axes); the ending .svg, .pdf or .png decides the format."""
+    """Write a figure (or the figure of these axes); the extension .svg, .pdf or .png decides the format."""
     from matplotlib import rc_context
 
     target = Path(path)
@@ -61,7 +61,7 @@ def save(figure: Figure | Axes, path: str | Path, *, dpi: int = 300) -> None:
 
 
 def axes_for(ax: Axes | None, size: tuple[float, float] = COLUMN) -> Axes:
-    """These axes, or new ones in a figure of their own."""
+    """Return these axes, or new ones in a new figure."""
     if ax is not None:
         return ax
     from matplotlib import rc_context
@@ -76,7 +76,7 @@ def axes_for(ax: Axes | None, size: tuple[float, float] = COLUMN) -> Axes:
 
 
 def label_of(text: str) -> str:
-    """A name as matplotlib shows it letter for letter: no mathematics, no label that is hidden for its underscore.
+    """Return a name as matplotlib shows it literally: no mathematics, no label hidden because of its underscore.
 
     >>> label_of("$x$"), label_of("_a"), label_of("fine")
     ('\\\\$x\\\\$', ' _a', 'fine')
@@ -87,13 +87,13 @@ def label_of(text: str) -> str:
 
 
 def plot(display: Any, ax: Axes | None, name: str | None, color: str | None) -> Axes:
-    """A display by itself, or one more in axes that hold others already."""
+    """Draw a display alone, or add it to axes that already hold others."""
     how = How(independent=display.kind == "reliability", named=bool(name))
     return draw(plate_of(display.kind, [(name or "", display)], how), ax, color=color)
 
 
 def together(kind: str, lines: Sequence[tuple[str, Any]], ax: Axes | None = None) -> Axes:
-    """The displays of several runs in the same axes, each under its name; histograms one after the other."""
+    """Draw the displays of several runs in the same axes, each under its name; histograms one after the other."""
     if kind == "histogram":
         for name, display in lines:
             ax = plot(display, ax, name if len(lines) > 1 else None, None)
@@ -105,7 +105,7 @@ def together(kind: str, lines: Sequence[tuple[str, Any]], ax: Axes | None = None
 def draw(
     plate: Plate, ax: Axes | None = None, *, color: str | None = None, size: tuple[float, float] | None = None
 ) -> Axes:
-    """A plate into these axes, or into new ones; axes that hold another plate keep their frame and get wider."""
+    """Draw a plate into these axes, or into new ones; axes that hold another plate keep their frame and get wider."""
     ax = axes_for(ax, size or ((COLUMN[0], COLUMN[0]) if plate.is_square else COLUMN))
     brush = _Brush(ax, color)
     for mark in plate.marks:
@@ -126,7 +126,7 @@ def draw(
 
 
 def _frame(ax: Axes, plate: Plate, is_first: bool) -> None:
-    """The names, ends and ticks of both axes."""
+    """Set the names, ends and ticks of both axes."""
     x, y = plate.x, plate.y
     if not is_first:
         ax.set_xlim(min(ax.get_xlim()[0], x.low), max(ax.get_xlim()[1], x.high))
@@ -148,7 +148,7 @@ def _frame(ax: Axes, plate: Plate, is_first: bool) -> None:
 
 
 class _Brush:
-    """Marks as artists of some axes, in colours that these do not show yet."""
+    """Draws marks as artists of some axes, in colours that these do not show yet."""
 
     def __init__(self, ax: Axes, color: str | None) -> None:
         self.ax, self.color = ax, color
@@ -180,7 +180,7 @@ class _Brush:
 
     def _curve(self, mark: Curve) -> None:
         if mark.color == MUTED and not mark.name and not self.is_first:
-            return  # the diagonal is there already
+            return  # the diagonal is already there
         shade = self.shade(mark.color)
         self.ax.plot(mark.x, mark.y, color=shade, ls=STYLES[mark.dash], lw=0.7 * mark.width, gid=mark.name or None)
         if mark.band is not None:

@@ -1,4 +1,4 @@
-"""What a notebook shows: figures that appear as the last line of a cell, and results as tables that can be read.
+"""What a notebook shows: figures as the last line of a cell, and results as readable tables.
 
 A cell shows an object by `_repr_html_`, `_repr_svg_` or `_repr_png_`; matplotlib's axes have none of these.
 """
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST_ROWS: Final = 30
-"""Rows of a table in a cell; the first and the last of more are shown."""
+"""Maximum rows of a table in a cell; of more, the first and the last are shown."""
 MOST_TABLES: Final = 8
 
 
 class Drawn:
-    """A figure that shows itself in a notebook; everything else goes to its matplotlib axes.
+    """A figure that shows itself in a notebook; all other attributes are those of its matplotlib axes.
 
     `ax` are the axes, `figure` the whole figure.
     """
@@ -52,14 +52,14 @@ class Drawn:
         return held.getvalue()
 
     def save(self, path: Any) -> None:
-        """Write the figure: .svg, .pdf or .png."""
+        """Write the figure as .svg, .pdf or .png."""
         from hitmiss.report.matplots import save
 
         save(self.ax, path)
 
 
 def html_of(results: Results) -> str:
-    """Results for a cell: the verdict, then a table per grouping, metrics across; long ones are capped."""
+    """Return results for a cell: the verdict, then one table per grouping, metrics as columns; long ones are cut."""
     found = grids(results)
     warnings = "".join(f"<p>⚠ {_text(w)}</p>" for w in results.warnings)
     verdict = f"<p><b>{_text(assessed(results).verdict)}</b></p>" if len(results) else ""

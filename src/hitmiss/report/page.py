@@ -1,4 +1,4 @@
-"""A report put together: evaluations to the parts of a page. Nothing here knows of HTML."""
+"""Composition of a report: evaluations become the parts of a page. Nothing here depends on HTML."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ from hitmiss.report.versus import versus
 
 MOST_HISTOGRAMS: Final = 4
 MOST_MULTIPLES: Final = 12
-"""Slices that are drawn one by one: the worst."""
+"""Number of slices that are drawn one by one: the worst."""
 SMALL_BINS: Final = 30
 MOST_MAPS: Final = 2
-"""Metrics that get a heat map: the first ones of the slices."""
+"""Number of metrics that get a heat map: the first ones of the slices."""
 FOLDED: Final = 24
 WORDS: Final = 20_000
-"""Bytes that the samples of an evaluation take where they are ids and short texts."""
+"""Bytes that the samples of an evaluation take if they are ids and short texts."""
 MOST_FLOWS: Final = 4
-"""Runs whose trials are followed to their outcome in a figure each."""
+"""Number of runs whose trials are followed to their outcome, in one figure each."""
 MOST_LEVELS: Final = 12
-"""Small figures of manipulations at several levels."""
+"""Number of small figures of manipulations at several levels."""
 IN_BINS: Final = (
     "Drawn from counts: scores where no figure is decided are known by narrow bins (1/256 of the score, at most one trial in 512). "
     "Each point of a curve is exact; a mark or a bar may be off by one bin. The figures in the tables are those of the scores."
@@ -68,7 +68,7 @@ class Options:
 
 @dataclass(frozen=True, eq=False)
 class FigureView:
-    """A figure: its plate for whoever draws it, the words around it, and its numbers."""
+    """A figure: its plate for the renderer, the words around it, and its numbers."""
 
     id: str
     kind: str
@@ -79,13 +79,13 @@ class FigureView:
 
     @property
     def title(self) -> str:
-        """What the figure shows, in a sentence; its kind where it shows nothing that can be said in one."""
+        """Return what the figure shows, in a sentence; its kind if there is no such sentence."""
         return self.plate.finding or self.reading.title
 
 
 @dataclass(frozen=True, eq=False)
 class Domain:
-    """One grouping of one run: its table, heat maps where it crosses two columns, and its worst slices one by one."""
+    """One grouping of one run: its table, heat maps if it crosses two columns, and its worst slices one by one."""
 
     title: str
     table: views.TableView
@@ -96,7 +96,7 @@ class Domain:
 
 @dataclass(frozen=True)
 class OfCounts:
-    """What is to be said where trials were counted and not kept: about the curves, and about what is left out."""
+    """Remarks for trials that were counted and not kept: about the curves, and about what is left out."""
 
     curves: str = ""
     errors: str = ""
@@ -142,7 +142,7 @@ class Page:
 
 
 def compose(sources: Sequence[RunData], options: Options | None = None) -> Page:
-    """The page of some runs."""
+    """Compose the page of some runs."""
     chosen = options or Options()
     found = evaluations(sources)
     budget = chosen.budget
@@ -158,7 +158,7 @@ def compose(sources: Sequence[RunData], options: Options | None = None) -> Page:
 
 
 def _share(budget: int, coming: Sequence[Evaluation]) -> int:
-    """What an evaluation may take of the budget: those with files to show get equal shares, words take little."""
+    """Return the share of the budget for an evaluation: equal shares for those with files, little for words alone."""
     hungry = [any(lane.source.shelf is not None for lane in e.lanes) for e in coming]
     if not hungry[0]:
         return min(budget, max(budget // len(coming), WORDS))
@@ -170,7 +170,7 @@ def _is_alone(evaluation: Evaluation, found: Sequence[Evaluation]) -> bool:
 
 
 def _named(part: Part, evaluation: Evaluation) -> Part:
-    """Parts of one protocol are told apart by their runs."""
+    """Distinguish parts of one protocol by their runs."""
     names = ", ".join(dict.fromkeys(lane.source.name for lane in evaluation.lanes))
     return replace(part, summary=replace(part.summary, title=f"{part.summary.title} · {names}"))
 
@@ -213,7 +213,7 @@ def _sources(evaluation: Evaluation) -> list[RunData]:
 
 
 def _flows(id: str, evaluation: Evaluation) -> list[FigureView]:
-    """Of a triage what became of the trials of each run: said by the system, by people, and how it ended."""
+    """Draw, for a triage, the outcomes of the trials of each run: by the system, by people, and how they ended."""
     made = list[FigureView]()
     for source in _sources(evaluation):
         for name, titles, ways in flows(source.asides)[:MOST_FLOWS] if source.asides is not None else []:
@@ -232,7 +232,7 @@ def _flow_finding(ways: Sequence[Way]) -> str:
 
 
 def _dossier(evaluation: Evaluation) -> views.TableView | None:
-    """What was tested, from the manifests of the runs."""
+    """Describe what was tested, from the manifests of the runs."""
     sources = _sources(evaluation)
     rows = [(Cell(s.name), Cell(what), Cell(value)) for s in sources for what, value in s.dossier]
     if not rows:
@@ -241,7 +241,7 @@ def _dossier(evaluation: Evaluation) -> views.TableView | None:
 
 
 def _across(evaluation: Evaluation) -> tuple[HeatMap, ...]:
-    """Of many runs a map of run × slice of the metric that counts most."""
+    """Draw, for many runs, a map of run × slice of the primary metric."""
     if len(evaluation.lanes) < 3:
         return ()
     results, made = evaluation.results, list[HeatMap]()
@@ -278,7 +278,7 @@ def _overall(whole: tabular.Grid, positive: str) -> views.TableView | None:
 
 
 def _counted(evaluation: Evaluation) -> str:
-    """What is written over the number of positives; of records with several classes it is those that have any."""
+    """Return the heading of the number of positives; for records with several classes, of those that have any."""
     return "with a label" if evaluation.is_campaign else evaluation.classes[0]
 
 
@@ -296,7 +296,7 @@ def _figures(id: str, evaluation: Evaluation) -> list[FigureView]:
 
 
 def _strengths(id: str, evaluation: Evaluation) -> list[FigureView]:
-    """Attacks: one figure a metric over strength."""
+    """Draw attacks: one figure per metric over strength."""
     made = []
     for i, display in enumerate(campaigns.curves(evaluation.results)):
         entry = explain(display.metric)
@@ -308,7 +308,7 @@ def _strengths(id: str, evaluation: Evaluation) -> list[FigureView]:
 
 
 def _levels(id: str, evaluation: Evaluation) -> list[FigureView]:
-    """Manipulations that were tried at several levels: one small figure a family, of the metric that counts most."""
+    """Draw manipulations that were tried at several levels: one small figure per family, of the primary metric."""
     if evaluation.is_campaign:
         return []
     results, made = evaluation.results, list[FigureView]()
@@ -333,7 +333,7 @@ def _robustness(id: str, display: RobustnessDisplay, reading: Reading) -> Figure
 
 
 def _is_independent(evaluation: Evaluation) -> bool:
-    """Whether trials can be counted one by one: nothing repeats, and no unit was named."""
+    """Say whether trials can be treated as independent: nothing repeats, and no unit was named."""
     if any("unit=" in lane.source.results.signature for lane in evaluation.lanes):
         return False
     noted = any("items repeat" in (e.note or "") or e.average == "mean" for e in evaluation.results)
@@ -346,7 +346,7 @@ def _is_independent(evaluation: Evaluation) -> bool:
 
 
 def _campaign_domains(evaluation: Evaluation) -> list[Domain]:
-    """Attacks by class or group of records: one table a grouping, and a map at each attack's greatest strength."""
+    """Show attacks by class or group of records: one table per grouping, and a map at the greatest strength."""
     found = []
     for grid in campaigns.grids(evaluation.results):
         table = replace(views.of_grid(grid, _counted(evaluation)), caption=f"B{grid.title[1:]}")
@@ -379,7 +379,7 @@ def _domains(id: str, evaluation: Evaluation) -> list[Domain]:
 
 
 def _worst_first(grid: tabular.Grid, primary: str) -> tabular.Grid:
-    """The slices of a grid by the metric that counts most, undefined ones after the others, averages at the end."""
+    """Sort the slices of a grid by the primary metric; undefined ones follow, averages come last."""
     at = grid.metrics.index(primary) if primary in grid.metrics else 0
 
     def badness(row: tabular.Row) -> tuple[bool, float]:
@@ -394,7 +394,7 @@ def _worst_first(grid: tabular.Grid, primary: str) -> tabular.Grid:
 def _multiples(
     id: str, evaluation: Evaluation, grid: tabular.Grid, names: tuple[str, ...], run: Mapping[str, str]
 ) -> list[FigureView]:
-    """The scores of the worst slices, each in a small figure on one common axis."""
+    """Draw the scores of the worst slices, each in a small figure on one common axis."""
     lane = next((lane for lane in evaluation.lanes if lane.name == run.get(RUN, lane.name)), None)
     if lane is None or lane.trials is None or isinstance(lane.trials, TalliedTrials) or len(evaluation.lanes) > 2:
         return []
@@ -429,13 +429,13 @@ def _multiples(
 
 
 def _mapped(evaluation: Evaluation, grid: tabular.Grid) -> list[str]:
-    """The metrics that get a map: the one that counts most, then those that come first."""
+    """Return the metrics that get a map: the primary one, then those that come first."""
     first = [evaluation.primary] if evaluation.primary in grid.metrics else []
     return [*first, *(m for m in grid.metrics if m not in first)][:MOST_MAPS]
 
 
 def _confusion(evaluation: Evaluation) -> views.TableView | None:
-    """What was decided for each class, where decisions were made."""
+    """Return what was decided for each class, if decisions were made."""
     three = [c for s in _sources(evaluation) if s.asides is not None for c in over_trials(s.asides.confusions)]
     if three:
         note = "Unparsed: an answer that was not understood. Error: a call that gave no answer."
@@ -472,7 +472,7 @@ def _of_counts(evaluation: Evaluation, options: Options) -> OfCounts:
 
 
 def _errors(evaluation: Evaluation, options: Options, budget: int) -> tuple[Errors, ...]:
-    """The worst errors of each run, the budget shared evenly between those that are still to come."""
+    """Return the worst errors of each run; the remaining budget is shared evenly between the remaining runs."""
     if not options.samples:
         return ()
     if evaluation.is_campaign:
@@ -494,13 +494,13 @@ def _errors(evaluation: Evaluation, options: Options, budget: int) -> tuple[Erro
 
 
 def _eer_threshold(lane: Lane) -> float | None:
-    """Where the two error rates of a run are equal; what is right without decisions is judged there."""
+    """Return the threshold at which the error rates of a run are equal; it judges trials without decisions."""
     det = lane.picture.of("det") if lane.picture is not None else None
     return next((p.threshold for p in det.points if p.label == "EER"), None) if isinstance(det, DetDisplay) else None
 
 
 def _provenance(evaluation: Evaluation) -> views.TableView:
-    """Where the figures come from: per run its data, its settings, its files with their hashes; never a folder."""
+    """Return the provenance of the figures: per run its data, its settings, its files with hashes; never a folder."""
     rows = []
     for lane in evaluation.lanes:
         signature = lane.source.results.signature
@@ -514,7 +514,7 @@ def _provenance(evaluation: Evaluation) -> views.TableView:
 
 
 def _embeds(parts: Sequence[Part], options: Options) -> list[str]:
-    """What is inside the file, so that whoever passes it on knows."""
+    """Say what is inside the file, for people who pass it on."""
     shown = [s for part in parts for e in part.errors for s in e.samples]
     said = ["Figures, thinned curves, names of runs, classes and slices, file names without folders, and hashes."]
     if not options.samples:

@@ -1,4 +1,4 @@
-"""The paper kit: systems × conditions, matrices and figures as a paper has them.
+"""The paper kit: tables of systems × conditions, matrices and figures in the form of a paper.
 
 Tables are for booktabs, siunitx and colortbl: a row per system, a column per condition, one table per metric, with a
 caption and a label; more conditions than a page is wide become several tables, more systems than a page is long a
@@ -23,15 +23,15 @@ from hitmiss.report.plates import Plate, forest_plate, heat_plate, ranks_plate
 from hitmiss.report.tabular import explain, figure, groupings, is_share, places, runs
 
 MOST_ACROSS: Final = 8
-"""Conditions side by side; this many figures of four digits fit one column of two."""
+"""Conditions side by side; this many figures of four digits fit one of two columns."""
 ONE_COLUMN: Final = (
     r"\makeatletter\if@twocolumn\onecolumn\def\hitmissback{\twocolumn}\else\let\hitmissback\relax\fi\makeatother"
 )
-"""A longtable runs over pages of one column alone; a paper of two gets a page of its own for it."""
+"""A longtable needs a one-column page; in a two-column paper it gets a separate page."""
 MOST_FOREST: Final = 60
-"""Conditions of a forest plot; more do not fit a page."""
+"""Maximum conditions of a forest plot; more do not fit a page."""
 MOST_DOWN: Final = 40
-"""Systems in a float; of more a longtable is made, which may run over pages."""
+"""Maximum systems in a float; more become a longtable, which may run over pages."""
 PACKAGES: Final = ("booktabs", "siunitx", "longtable", "colortbl", "xcolor", "adjustbox")
 SYMBOLS: Final = {
     "eer": "EER",
@@ -42,19 +42,19 @@ SYMBOLS: Final = {
     "min_cllr": "$C_{\\mathrm{llr}}^{\\min}$",
     "f1": "F1",
 }
-"""What papers call our metrics."""
+"""The names of metrics in papers."""
 
 
 CITE: Final = f"hitmiss {__version__} (CITATION.cff in its repository); give the short signature beside the figures"
 
 
 def short_signatures(results: Results) -> list[str]:
-    """The signature of each run in at most 60 characters."""
+    """Return the signature of each run in at most 60 characters."""
     return [replace(results, signature=line).short_signature for line in results.signature.splitlines() if line]
 
 
 def paper_tables(evaluation: Evaluation, metrics: Sequence[str] = (), marks: Marks | None = None) -> str:
-    """Every table of an evaluation, as LaTeX."""
+    """Return every table of an evaluation as LaTeX."""
     results = evaluation.results
     sliced = list(dict.fromkeys(e.metric for e in results if e.slice and e.average is None))
     whole = list(dict.fromkeys(e.metric for e in results if not e.slice and e.average is None))
@@ -75,7 +75,7 @@ def paper_tables(evaluation: Evaluation, metrics: Sequence[str] = (), marks: Mar
 def write_figures(
     evaluation: Evaluation, folder: Path, ending: str = ".pdf", ranked: Ranking | None = None
 ) -> list[Path]:
-    """Every figure of an evaluation in a paper's column width, all runs in the same axes."""
+    """Write every figure of an evaluation with the width of a paper's column, all runs in the same axes."""
     from hitmiss.report.matplots import COLUMN, draw, save, together
     from hitmiss.report.readings import READINGS
 
@@ -93,7 +93,7 @@ def write_figures(
 
 
 def _more_plates(evaluation: Evaluation, ranked: Ranking | None) -> Iterator[tuple[str, Plate, float]]:
-    """A forest per grouping of the metric that counts most, maps of crossed conditions, and the ranks of many systems."""
+    """Draw a forest per grouping of the primary metric, maps of crossed conditions, and the ranks of many systems."""
     results, metric = evaluation.results, evaluation.primary
     for names in groupings(results):
         for run in runs(results):
@@ -114,14 +114,14 @@ def _more_plates(evaluation: Evaluation, ranked: Ranking | None) -> Iterator[tup
 
 
 def _named(metric: str, results: Results) -> str:
-    """A metric as papers call it: by the name that the protocol gives it, its symbol, or its title."""
+    """Return the name of a metric in papers: the protocol's name, its symbol, or its title."""
     called = next((e.title for e in results if e.metric == metric and e.title), "")
     unit = r", \%" if is_share(metric) else ""
     return f"{tex(called) or SYMBOLS.get(metric.split('(')[0], tex(explain(metric).title))}{unit}"
 
 
 def _systems(evaluation: Evaluation, metric: str, names: tuple[str, ...], marks: Marks) -> list[str]:
-    """Systems as rows, conditions as columns, the pooled figure first."""
+    """Write systems as rows and conditions as columns, the pooled figure first."""
     own = [e for e in evaluation.results if e.metric == metric and e.average is None]
     at = {
         (e.run.get(RUN, ""), e.slice.get(names[0], "") if names else ""): e
@@ -163,7 +163,7 @@ def _format(own: Sequence[Estimate], digits: int, scale: float) -> str:
 
 
 def _cell(e: Estimate | None, digits: int, scale: float, marks: Marks) -> str:
-    """A figure for an S column; what is no number stands in braces."""
+    """Format a figure for an S column; text that is not a number is put in braces."""
     if e is None:
         return "{}"
     if e.value is None:
@@ -183,7 +183,7 @@ def _table(heads: list[str], rows: list[list[str]], caption: str, label: str, fo
 
 
 def _placed(columns: str, head: str, body: list[str], caption: str, label: str) -> str:
-    """A float that is never wider than its column; a longtable, which runs over pages, where it has many rows."""
+    """Return a float that is never wider than its column, or a longtable, which runs over pages, for many rows."""
     ruled = [r"\toprule", head, r"\midrule"]
     if len(body) > MOST_DOWN:
         title = rf"\caption{{{caption}}}\label{{{label}}}\\"
@@ -195,7 +195,7 @@ def _placed(columns: str, head: str, body: list[str], caption: str, label: str) 
 
 
 def _matrix(evaluation: Evaluation, metric: str, names: tuple[str, str]) -> list[str]:
-    """Two conditions crossed, the cells shaded from best to worst; one matrix per run."""
+    """Write two crossed conditions, the cells shaded from best to worst; one matrix per run."""
     made = list[str]()
     for run in dict.fromkeys(tuple(e.run.items()) for e in evaluation.results if e.metric == metric):
         found = heat_map(evaluation.results, names, metric, dict(run))
@@ -219,7 +219,7 @@ def _shaded(text: str, shade: str) -> str:
 
 
 def _slug(text: str) -> str:
-    """A label that LaTeX takes.
+    """Return a label that LaTeX accepts.
 
     >>> _slug("min_dcf(c_fa=10)")
     'min-dcf-c-fa-10'

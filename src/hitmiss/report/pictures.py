@@ -1,4 +1,4 @@
-"""Pictures that travel with results: every run's displays, thinned, as a further key of the results file.
+"""Pictures stored with results: the thinned displays of every run, as a further key of the results file.
 
 A results file holds figures alone; a report drawn from it later would have no curves. `save` puts the displays beside the
 figures (some ten kilobytes a run), and any reader of results that does not know them passes them over.
@@ -26,35 +26,35 @@ from hitmiss.report.figures import displays
 from hitmiss.verdicts.stability import is_repeated, pooled
 
 MOST_RUNS: Final = 12
-"""Runs that are drawn; nobody tells more lines apart."""
+"""Number of runs that are drawn; more lines cannot be distinguished."""
 
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """The displays of one run, and what the trials were."""
+    """The displays of one run, and facts about its trials."""
 
     run: Mapping[str, str]
     displays: tuple[Display, ...]
 
     def of(self, kind: str) -> Display | None:
-        """The display of that kind, where there is one."""
+        """Return the display of that kind, if there is one."""
         return next((d for d in self.displays if d.kind == kind), None)
 
 
 def pictures(trials: Trials, results: Results | None = None) -> list[Picture]:
-    """The displays of each run of some trials; which costs are marked, the results say.
+    """Return the displays of each run of some trials; the results determine which costs are marked.
 
     >>> [p.run for p in pictures(Trials.of([1, 0], [2.0, 1.0]))]
     [{}]
     """
     costs = costs_of(results) if results is not None else None
     if results is not None and is_repeated(trials) and any(e.average == "mean" for e in results):
-        trials = pooled(trials)  # trials of one detector in one setting; their mean stands in the results
+        trials = pooled(trials)  # trials of one detector in one setting; the results hold their mean
     return [Picture(run, tuple(_drawn(own, costs, run, results))) for run, own in runs_of(trials)[:MOST_RUNS]]
 
 
 def _drawn(trials: Trials, costs: Costs | None, run: Mapping[str, str], results: Results | None) -> Iterator[Display]:
-    """The displays of one run. Areas under curves of bins are not those of the scores: the measured ones take their place."""
+    """Draw the displays of one run. Areas under binned curves are not exact, so the measured areas replace them."""
     is_short = isinstance(trials, TalliedTrials) and trials.is_short
     for display in displays(trials, costs):
         if is_short and isinstance(display, RocDisplay | PrDisplay):
@@ -70,7 +70,7 @@ def _drawn(trials: Trials, costs: Costs | None, run: Mapping[str, str], results:
 def drawn_of(
     trials: Trials, results: Results, development: Trials | None = None, method: str = "affine"
 ) -> list[Picture]:
-    """The pictures of a measurement; of a calibrated one before and after, as `measure_calibrated` names the two runs."""
+    """Return the pictures of a measurement; of a calibrated one before and after, named as its two runs."""
     if development is None:
         return pictures(trials, results)
     from hitmiss.derive.calibration import calibrate
@@ -81,7 +81,7 @@ def drawn_of(
 
 
 def runs_of(trials: Trials) -> list[tuple[dict[str, str], Trials]]:
-    """The trials of each run (and target, where there are several)."""
+    """Return the trials of each run (and target, if there are several)."""
     names = [*trials.header.runs, *(["target"] if trials.frame["target"].n_unique() > 1 else [])]
     if not names:
         return [({}, trials)]
@@ -91,7 +91,7 @@ def runs_of(trials: Trials) -> list[tuple[dict[str, str], Trials]]:
 
 
 def costs_of(results: Results) -> Costs | None:
-    """The costs that the results were measured with, where they hold a detection cost."""
+    """Return the costs with which the results were measured, if they include a detection cost."""
     for e in results:
         if e.metric.startswith(("min_dcf", "act_dcf")) and {"p_target", "c_miss", "c_fa"} <= set(e.settings):
             return Costs(*(float(e.settings[k]) for k in ("p_target", "c_miss", "c_fa")))
@@ -99,12 +99,12 @@ def costs_of(results: Results) -> Costs | None:
 
 
 def save(results: Results, trials: Trials, path: str | Path, beside: Mapping[str, Any] | None = None) -> None:
-    """Write results with the pictures of the trials that they were measured on; `beside`: further keys of the file."""
+    """Write results with the pictures of their trials; `beside`: further keys of the file."""
     artifacts.write(path, to_json(results, pictures(trials, results), beside) + "\n")
 
 
 def to_json(results: Results, drawn: Sequence[Picture], beside: Mapping[str, Any] | None = None) -> str:
-    """The JSON form of results with a key `pictures`, on one line, and the digest over all, which comes last."""
+    """Return the JSON form of results with a key `pictures`, on one line, ending with the digest over everything."""
     plain = {**results.to_dict(), **(beside or {})}
     head = json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False).rstrip().removesuffix("}").rstrip()
     body = [{"run": dict(p.run), "displays": [d.to_dict() for d in p.displays]} for p in drawn]
@@ -114,13 +114,13 @@ def to_json(results: Results, drawn: Sequence[Picture], beside: Mapping[str, Any
 
 
 def load(path: str | Path) -> tuple[Results, list[Picture]]:
-    """Results and their pictures from a file; a file without pictures has none."""
+    """Load results and their pictures from a file; a file without pictures gives none."""
     results, drawn, _ = load_whole(path)
     return results, drawn
 
 
 def load_whole(path: str | Path) -> tuple[Results, list[Picture], Mapping[str, Any]]:
-    """Results, their pictures, and the whole content of the file."""
+    """Load results, their pictures, and the whole content of the file."""
     data = load_results(path)
     results = Results.from_dict(data)
     try:
@@ -130,7 +130,7 @@ def load_whole(path: str | Path) -> tuple[Results, list[Picture], Mapping[str, A
 
 
 def read_pictures(stored: Sequence[Mapping[str, Any]]) -> list[Picture]:
-    """Pictures from their JSON form."""
+    """Read pictures from their JSON form."""
     try:
         return [Picture(dict(p["run"]), tuple(map(read_display, p["displays"]))) for p in stored]
     except (TypeError, KeyError, AttributeError, ValueError, IndexError) as error:

@@ -44,13 +44,13 @@ RATES: Final = (
     0.8,
     0.9,
 )
-"""Rates that a DET axis may name."""
+"""Rates that a DET axis may show as ticks."""
 SHAPES: Final = {"EER": "square", "min DCF": "triangle", "act DCF": "circle", "threshold": "diamond"}
 MOST_COLOURED: Final = 7
-"""Runs with a colour and a label of their own; beyond these, the best are named and the others drawn in grey."""
+"""Number of runs with their own colour and label; beyond it, the best are named and the others drawn in grey."""
 MOST_NAMED: Final = 5
 MUTED: Final = -1
-"""The colour of what is there to compare with."""
+"""The colour of reference marks."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Axis:
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """A line; `band` are the places of its lower and upper bounds, `label` what stands at its end."""
+    """A line; `band` holds its lower and upper bounds, `label` is the text at its end."""
 
     x: Floats
     y: Floats
@@ -79,7 +79,7 @@ class Curve:
 
 @dataclass(frozen=True, eq=False)
 class Bars:
-    """Adjoining bars: their edges, and how high each is."""
+    """Adjoining bars: their edges, and the height of each."""
 
     edges: Floats
     height: Floats
@@ -89,7 +89,7 @@ class Bars:
 
 @dataclass(frozen=True, eq=False)
 class Dots:
-    """Points, each with the ends of its interval where it has one."""
+    """Points, each with the ends of its interval if it has one."""
 
     x: Floats
     y: Floats
@@ -101,7 +101,7 @@ class Dots:
     label: str = ""
     is_hollow: bool = True
     is_sideways: bool = False
-    """Whether intervals lie across, not upright."""
+    """Whether intervals are horizontal instead of vertical."""
 
 
 @dataclass(frozen=True)
@@ -123,12 +123,12 @@ class Block:
     label: str = ""
     about: str = ""
     depth: float | None = None
-    """How deep a cell of a map is shaded, 0..1; its label stands inside it then."""
+    """How dark a cell of a map is shaded, 0..1; its label is then inside it."""
 
 
 @dataclass(frozen=True)
 class Ribbon:
-    """A band that flows from a stretch of one upright to a stretch of another."""
+    """A band that flows from a part of one vertical line to a part of another."""
 
     x: tuple[float, float]
     start: tuple[float, float]
@@ -142,7 +142,7 @@ Mark = Curve | Bars | Dots | Rule | Block | Ribbon
 
 @dataclass(frozen=True)
 class Plate:
-    """A figure. `key` names colours where a word at the mark itself would find no room."""
+    """A figure. `key` names colours where there is no room for a word at the mark itself."""
 
     x: Axis
     y: Axis
@@ -152,7 +152,7 @@ class Plate:
     key: tuple[tuple[int, str, str], ...] = field(default=())
     note: str = ""
     is_bare: bool = False
-    """Whether it has no frame and no lines to measure by: places on its axes are no quantities to be read off."""
+    """Whether it has no frame and no grid, because places on its axes are not quantities."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ class How:
 
 
 def plate_of(kind: str, lines: Lines, how: How | None = None) -> Plate:
-    """The plate of one kind of display, one line per run.
+    """Return the plate of one kind of display, with one line per run.
 
     >>> from hitmiss.core.trials import Trials
     >>> plate = plate_of("roc", [("a", displays_of(Trials.of([1, 1, 0, 0], [3.0, 1.0, 2.0, 0.0]))["roc"])])
@@ -176,7 +176,7 @@ def plate_of(kind: str, lines: Lines, how: How | None = None) -> Plate:
 
 
 def displays_of(trials: Any) -> dict[str, Any]:
-    """Every display that the trials allow, by kind."""
+    """Return every display that the trials allow, by kind."""
     from hitmiss.report.figures import displays
 
     return {display.kind: display for display in displays(trials)}
@@ -193,7 +193,7 @@ class _Dress:
 
 
 def _dressed(lines: Lines, order: Callable[[Any], float], how: How) -> list[_Dress]:
-    """Colours and labels: all of a few runs; of many the best ones, the others in grey without a word."""
+    """Choose colours and labels: for all of a few runs; of many, for the best ones, with the others in grey."""
     if len(lines) <= MOST_COLOURED:
         named = len(lines) > 1 or how.named
         return [_Dress(i, name if named else "", 2.0) for i, (name, _) in enumerate(lines)]
@@ -213,7 +213,7 @@ def _key(dress: Sequence[_Dress], words: Sequence[str], dash: str = "") -> tuple
 
 
 def _det(lines: Lines, how: How) -> Plate:
-    """Both error rates at every threshold, down to what so many trials can show."""
+    """Draw both error rates at every threshold, down to what this number of trials can show."""
     shown: list[DetDisplay] = [d for _, d in lines]
     low = max(min(0.5 / max(d.n_positive, d.n_negative, 1) for d in shown), 1e-7)
     high = float(np.clip(1.5 * max((max(p.far, p.frr) for d in shown for p in d.points), default=0.4), 0.5, 0.95))
@@ -262,7 +262,7 @@ def _eer(d: Any) -> float:
 
 
 def _det_finding(lines: Lines) -> str:
-    """The title: the equal error rate, and what a strict false-alarm rate costs."""
+    """Return the title: the equal error rate, and the miss rate at a strict false-alarm rate."""
     name, best = min(lines, key=lambda line: _eer(line[1]))
     who = f"{name} is lowest: " if len(lines) > 1 else ""
     said = f"{who}equal error rate {_eer(best) / 2:.1%}"
@@ -288,7 +288,7 @@ def _inside(far: Floats, frr: Floats, low: float, high: float) -> slice:
 
 
 def _spaced(low: float, high: float) -> tuple[tuple[float, str], ...]:
-    """The rates to write at a DET axis: none nearer to the next than a twelfth of it."""
+    """Return the rates to write at a DET axis: none nearer to the next than a twelfth of it."""
     room, kept = (ndtri(high) - ndtri(low)) / 12, list[float]()
     for tick in (t for t in RATES if low <= t <= high):
         if not kept or ndtri(tick) - ndtri(kept[-1]) >= room:
@@ -324,7 +324,7 @@ def _share_axis(title: str, high: float = 1.0) -> Axis:
 
 
 def ticks(low: float, high: float, percent: bool = False, most: int = 6) -> tuple[tuple[float, str], ...]:
-    """Round places between two ends."""
+    """Return round places between two ends."""
     if not high > low:
         return ((low, f"{low:g}"),)
     raw = (high - low) / most
@@ -358,7 +358,7 @@ def _pr(lines: Lines, how: How) -> Plate:
 
 
 def histogram_plate(d: HistogramDisplay, ends: tuple[float, float] | None = None) -> Plate:
-    """Both classes as bars, one behind the other; `ends`: a range shared with other plates."""
+    """Draw both classes as bars, one behind the other; `ends`: a range shared with other plates."""
     top = 1.08 * float(max(d.positives.max(), d.negatives.max()))
     overlap = float(np.minimum(d.positives, d.negatives).sum())
     marks: list[Mark] = [
@@ -503,7 +503,7 @@ def _risk_coverage(lines: Lines, how: How) -> Plate:
 
 
 def _robustness(lines: Lines, how: How) -> Plate:
-    """A figure over strength: a line per attack with its intervals, its control dotted in the same colour."""
+    """Draw a figure over strength: one line per attack with its intervals, its control dotted in the same colour."""
     del how
     d: RobustnessDisplay = lines[0][1]
     shade = {name: i for i, name in enumerate(dict.fromkeys(own.of for own in d.lines))}
@@ -559,7 +559,7 @@ def _robust_finding(d: RobustnessDisplay) -> str:
 
 
 def forest_plate(rows: Sequence[tuple[str, Estimate]], title: str, pooled: float | None = None) -> Plate:
-    """Figures with their intervals on one axis, one below the other, and the pooled figure as a line.
+    """Draw figures with their intervals on one axis, one below the other, and the pooled figure as a line.
 
     >>> rows = [("C01", Estimate("eer", 0.2, 0.1, 0.3)), ("C02", Estimate("eer", 0.1, 0.05, 0.15))]
     >>> forest_plate(rows, "EER", 0.15).y.ticks
@@ -586,7 +586,7 @@ def forest_plate(rows: Sequence[tuple[str, Estimate]], title: str, pooled: float
 
 
 def ranks_plate(standings: Sequence[Standing]) -> Plate:
-    """The ranks of many systems with simultaneous intervals and letters, in place of a critical-difference diagram.
+    """Draw the ranks of many systems with simultaneous intervals and letters, instead of a critical-difference diagram.
 
     Systems that share a letter were not shown to differ; an interval holds the true rank, of all systems at once.
     """
@@ -602,7 +602,7 @@ def ranks_plate(standings: Sequence[Standing]) -> Plate:
 
 
 def heat_plate(found: HeatMap) -> Plate:
-    """A map of two columns crossed: cells shaded from the best to the worst, each with its figure."""
+    """Draw a map of two crossed columns: cells shaded from the best to the worst, each with its figure."""
     down = len(found.rows)
     marks = tuple(
         Block(
@@ -622,9 +622,9 @@ def heat_plate(found: HeatMap) -> Plate:
 
 
 DASHES: Final = ("", "dash", "dot")
-"""How the lines of one run are told from those of another where colours tell attacks."""
+"""Line styles that distinguish runs where colours distinguish attacks."""
 ENDS: Final = {"right": 2, "wrong": 1, "open": MUTED}
-"""The colours of what came of a trial."""
+"""The colours of the outcomes of a trial."""
 ORDER: Final = ("right", "wrong", "open", "not asked", "uncertain", "cannot tell", "no verdict", "failed")
 NODE: Final = 0.035
 """Half the width of a box of a flow."""
@@ -632,14 +632,14 @@ NODE: Final = 0.035
 
 @dataclass(frozen=True)
 class Way:
-    """How many trials took one way through the stages of a flow; the last stage is right, wrong or open."""
+    """How many trials took one path through the stages of a flow; the last stage is right, wrong or open."""
 
     stages: tuple[str, ...]
     n: int
 
 
 def flow_plate(titles: Sequence[str], ways: Sequence[Way], finding: str = "") -> Plate:
-    """What became of trials, stage by stage: boxes as high as they have trials, ribbons coloured by how they ended.
+    """Draw the outcomes of trials, stage by stage: boxes as high as their number of trials, ribbons by outcome.
 
     >>> plate = flow_plate(("system", "outcome"), [Way(("fake", "right"), 3), Way(("uncertain", "open"), 1)])
     >>> [mark.label for mark in plate.marks if isinstance(mark, Block)]
@@ -665,7 +665,7 @@ def flow_plate(titles: Sequence[str], ways: Sequence[Way], finding: str = "") ->
 
 
 def _nodes(ways: Sequence[Way], stage: int, gap: float) -> dict[str, tuple[float, float]]:
-    """The boxes of one stage from the top down, each with its ends."""
+    """Return the boxes of one stage from the top down, each with its ends."""
     sizes: dict[str, int] = {}
     for way in ways:
         sizes[way.stages[stage]] = sizes.get(way.stages[stage], 0) + way.n

@@ -1,4 +1,4 @@
-"""`results.plot` and `trials.plot`: the figures of a measurement, each one call, all runs in the same axes.
+"""`results.plot` and `trials.plot`: the figures of a measurement, one call each, all runs in the same axes.
 
 results = hm.measure(trials, ["eer", "roc_auc"])
 ax = results.plot.det()
@@ -31,7 +31,7 @@ NOTHING = (
 
 
 class Plots:
-    """The figures of results or of trials; each method draws into `ax`, or into new axes of a paper's column width.
+    """The figures of results or trials; each method draws into `ax`, or into new axes of a paper's column width.
 
     Without `ax` a figure comes back that a notebook shows as the last line of a cell; its axes are `.ax`.
     """
@@ -52,50 +52,50 @@ class Plots:
 
     @property
     def kinds(self) -> list[str]:
-        """The figures that there are."""
+        """Return the kinds of figures that are available."""
         return [kind for kind in READINGS if any(p.of(kind) is not None for p in self._pictures)]
 
     def det(self, ax: Axes | None = None) -> Axes | Drawn:
-        """Detection error trade-off on normal-deviate axes."""
+        """Draw the detection error trade-off on normal-deviate axes."""
         return self._drawn("det", ax)
 
     def roc(self, ax: Axes | None = None) -> Axes | Drawn:
-        """Hits against false alarms."""
+        """Draw hits against false alarms."""
         return self._drawn("roc", ax)
 
     def pr(self, ax: Axes | None = None) -> Axes | Drawn:
-        """Precision against recall."""
+        """Draw precision against recall."""
         return self._drawn("pr", ax)
 
     def histogram(self, ax: Axes | None = None) -> Axes | Drawn:
-        """Scores by class."""
+        """Draw the scores by class."""
         return self._drawn("histogram", ax)
 
     def reliability(self, ax: Axes | None = None) -> Axes | Drawn:
-        """What was stated against what happened."""
+        """Draw stated probabilities or confidences against what happened."""
         return self._drawn("reliability", ax)
 
     def bayes_error(self, ax: Axes | None = None) -> Axes | Drawn:
-        """Error rates of Bayes decisions over priors (APE)."""
+        """Draw the error rates of Bayes decisions over priors (APE)."""
         return self._drawn("bayes_error", ax)
 
     def tippett(self, ax: Axes | None = None) -> Axes | Drawn:
-        """Cumulative likelihood ratios of both classes."""
+        """Draw the cumulative likelihood ratios of both classes."""
         return self._drawn("tippett", ax)
 
     def risk_coverage(self, ax: Axes | None = None) -> Axes | Drawn:
-        """Wrong verdicts among the most confident answers."""
+        """Draw the share of wrong verdicts among the most confident answers."""
         return self._drawn("risk_coverage", ax)
 
     def robustness(self, metric: str = "robust_accuracy", ax: Axes | None = None) -> Axes | Drawn:
-        """A figure of an attack run over strength."""
+        """Draw a figure of an attack run over strength."""
         if isinstance(self._of, Trials):
             raise UsageError("curves over strength are drawn from results: measure the attacks first")
         drawn = RobustnessDisplay.from_results(self._of, metric).plot(ax=ax)
         return drawn if ax is not None else Drawn(drawn)
 
     def save(self, folder: str | Path, ending: str = ".svg") -> list[Path]:
-        """Write every figure that there is into a folder; .svg, .pdf or .png."""
+        """Write every available figure into a folder as .svg, .pdf or .png."""
         if ending not in FORMATS:
             raise UsageError(f"figures end in one of {', '.join(FORMATS)}; found {ending!r}")
         target = Path(folder)
@@ -107,7 +107,7 @@ class Plots:
         return paths
 
     def _drawn(self, kind: str, ax: Axes | None) -> Axes | Drawn:
-        """All runs into the same axes, each under its name where there are several."""
+        """Draw all runs into the same axes, each under its name if there are several."""
         found: list[tuple[str, Any]] = [
             (", ".join(p.run.values()), display) for p in self._pictures if (display := p.of(kind)) is not None
         ]

@@ -1,4 +1,4 @@
-"""The picture of a probe: accuracy layer by layer, with its interval and what guessing gets."""
+"""The figure of a probe: accuracy layer by layer, with its interval and the level of guessing."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
 
 def plot_probe(results: Results, path: str | Path) -> None:
-    """Draw the probe's curve into a file; the ending (.png, .svg, .pdf) decides the format."""
+    """Draw the probe's curve into a file; the extension (.png, .svg, .pdf) decides the format."""
     check_format(path)
     save(probe_figure(results), path, dpi=150)
 
 
 def check_format(path: str | Path) -> None:
-    """Refuse an ending that no picture has, before any work is done."""
+    """Refuse an extension that is not a picture format, before any work is done."""
     if Path(path).suffix.lower() not in FORMATS:
         raise UsageError(f"{Path(path).name} must end in one of {', '.join(FORMATS)}", code="figure-format")
 
 
 def probe_figure(results: Results) -> Figure:
-    """The probe's curve as a matplotlib figure."""
+    """Return the probe's curve as a matplotlib figure."""
     plate = probe_plate(results)
     axes = draw(plate, size=(max(6.0, min(12.0, 2.8 + 0.42 * plate.x.high)), 4.2))
     longest = max((len(text) for _, text in plate.x.ticks), default=0)
@@ -41,7 +41,7 @@ def probe_figure(results: Results) -> Figure:
 
 
 def probe_plate(results: Results) -> Plate:
-    """Accuracy and balanced accuracy along the layers, the largest class, and what shuffled labels give."""
+    """Draw accuracy and balanced accuracy along the layers, the share of the largest class, and shuffled labels."""
     layers = list(dict.fromkeys(e.slice.get("layer", "") for e in results if e.metric == "probe_accuracy"))
     if not layers:
         raise DataError("these results hold no probe_accuracy; make them with `hitmiss probe`", code="no-probe")
@@ -67,6 +67,6 @@ def probe_plate(results: Results) -> Plate:
 
 
 def _along(results: Results, metric: str, layers: Sequence[str], part: str = "value") -> Floats:
-    """One number per layer; NaN where it is undefined."""
+    """Return one number per layer; NaN where it is undefined."""
     found = [getattr(results.one(metric, **({"layer": layer} if layer else {})), part) for layer in layers]
     return np.array([np.nan if value is None else value for value in found])

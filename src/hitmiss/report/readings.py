@@ -1,4 +1,4 @@
-"""How to read each figure, and its numbers as a table: for screen readers, for browsers without scripts, for everybody."""
+"""How to read each figure, and its numbers as a table, also for screen readers and browsers without scripts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Lines = Sequence[tuple[str, Any]]
 
 @dataclass(frozen=True)
 class Reading:
-    """A figure's title, how to read it, and whether it shows one run alone."""
+    """A figure's title, how to read it, and whether it shows a single run."""
 
     title: str
     text: str
@@ -52,7 +52,7 @@ READINGS: Final = {
         "Wrong verdicts among the most confident answers. A line that rises late means useful confidence.",
     ),
 }
-"""Every kind of figure of trials in the order of the report."""
+"""Every kind of figure of trials, in the order of the report."""
 ROBUSTNESS: Final = Reading(
     "Robustness",
     "Each attack in its interval. An attack that does no more than noise of the same norm has found nothing.",
@@ -65,7 +65,7 @@ LEVELS: Final = Reading("Robustness", "The figure at each level of this manipula
 
 
 def numbers_of(kind: str, lines: Lines) -> Table:
-    """The numbers behind a figure."""
+    """Return the numbers behind a figure."""
     header, rows = TABLES[kind](lines)
     cells = tuple((Cell(name), *(Cell(text) for text in texts)) for name, texts in rows)
     title = READINGS[kind].title if kind in READINGS else ROBUSTNESS.title
@@ -174,4 +174,4 @@ TABLES: Final[dict[str, Callable[[Lines], Rows]]] = {
     "robustness": _robustness,
 }
 FIRST: Final = {"robustness": "attack"}
-"""What the first column is, where it is not the run."""
+"""The heading of the first column, if it is not the run."""

@@ -1,4 +1,4 @@
-"""The JSON Schema of results, made from the dataclass itself: what `--json`, `-o` and `Results.to_json()` write."""
+"""The JSON Schema of results, generated from the dataclass: the format of `--json`, `-o` and `Results.to_json()`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ ABOUT: Final = {
 
 
 def results_schema() -> dict[str, Any]:
-    """The schema of a results file.
+    """Return the schema of a results file.
 
     >>> results_schema()["properties"]["schema"]
     {'const': 1}

@@ -1,4 +1,4 @@
-"""The board of a toxicity run as a CSV file, as the documented table, and as tables for a terminal."""
+"""The results of a toxicity run as a CSV file, as the documented table, and as tables for a terminal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PLACES: Final = 4
 
 
 def records(board: Board) -> list[dict[str, Any]]:
-    """One mapping a row: the eight documented columns, counts and error rates, then all the rest."""
+    """Return one mapping per row: the eight documented columns, counts and error rates, then all the rest."""
     return [_record(row, board.run.group) for row in board.rows]
 
 
@@ -54,13 +54,13 @@ def _value(e: Estimate | None) -> float | None:
 
 
 def csv_text(board: Board) -> str:
-    """The metrics file: full precision (the shortest text that reads back as the same number), blank where undefined."""
+    """Return the metrics file: full precision (the shortest text that reads back the same), blank if undefined."""
     rows = records(board)
     return _csv(list(rows[0]), [[_exact(v) for v in row.values()] for row in rows])
 
 
 def documented_text(board: Board) -> str:
-    """The documented table: eight columns, four places, languages then macro and micro."""
+    """Return the documented table: eight columns, four places, languages then macro and micro."""
     rows = [list(row.items())[:N_DOCUMENTED] for row in records(board) if row[board.run.group] != "worst"]
     return _csv([name for name, _ in rows[0]], [[_short(v) for _, v in row] for row in rows])
 
@@ -82,7 +82,7 @@ def _short(value: Any) -> str:
 
 
 def tables(board: Board) -> list[Table]:
-    """Ranking and F1, decisions, counts, each narrow enough for a terminal; bias by identity where it was asked for."""
+    """Return ranking and F1, decisions and counts, each narrow enough for a terminal; bias by identity if asked for."""
     found = [_ranking(board), _decided(board), _counted(board)]
     return [*found, _bias(board)] if any("identity" in e.slice for e in board.results) else found
 
@@ -125,7 +125,7 @@ def _cells(board: Board, row: Row, names: Sequence[str]) -> list[Cell]:
 
 
 def _where_worst(board: Board, row: Row) -> dict[str, str]:
-    """For the row of the worst: which group each figure is from."""
+    """Return, for the row of the worst, which group each figure is from."""
     if row.name != "worst":
         return {}
     return {name: e.slice.get(board.run.group, "") for name, e in row.figures.items()}
@@ -167,7 +167,7 @@ def _bias(board: Board) -> Table:
 
 
 def remarks(board: Board) -> list[str]:
-    """What stands under the tables: how it was decided, marks, pooled and within-language AUC, useless F1s."""
+    """Return the lines under the tables: how it was decided, marks, pooled and within-language AUC, useless F1s."""
     run = board.run
     origins: dict[str, list[str]] = {}
     for group in run.groups:
@@ -184,7 +184,7 @@ def remarks(board: Board) -> list[str]:
 
 
 def _intervals(board: Board) -> list[str]:
-    """What stands in brackets: how sure, and by which method."""
+    """Describe the brackets: the level of the intervals, and their methods."""
     methods: dict[str, list[str]] = {}
     for row in board.rows:
         for name in FIRST:

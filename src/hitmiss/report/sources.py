@@ -1,4 +1,4 @@
-"""What a report or an export is made from, as a user writes it: results files, folders of them, or scores with a key."""
+"""The sources of a report or an export, as a user writes them: results files, folders of them, or scores with a key."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from hitmiss.verdicts.people import evaluate_teamwork
 from hitmiss.verdicts.stability import is_repeated
 
 MOST_SLICES: Final = 40
-"""A column with more values than this is no domain to split by unasked."""
+"""A column with more values than this is not used as a domain unless asked for."""
 MOST_GROUPINGS: Final = 6
 NAMELESS: Final = ("results", "run", "trials")
-"""Names that tell nobody what a run is."""
+"""Names that do not identify a run."""
 CROSSED: Final = (("codec", "codec_q"), ("attack", "codec"), ("attack", "strength"), ("language", "identity"))
-"""Pairs of columns that say more together than alone."""
+"""Pairs of columns that are more informative together than alone."""
 
 
 @dataclass(frozen=True)
@@ -50,15 +50,15 @@ class Measuring:
     reading: ReadSpec = field(default_factory=ReadSpec)
     media: tuple[str, ...] = ()
     human: str | None = None
-    """A file of people's verdicts on the items of a triage."""
+    """A file with verdicts of people on the items of a triage."""
     lossless: bool = False
-    """Sounds sample for sample, not coded anew."""
+    """Whether sounds are kept sample for sample and not coded again."""
 
 
 def open_sources(
     texts: Sequence[str], keys: Sequence[str], measuring: Measuring, names: Sequence[str] = ()
 ) -> list[RunData]:
-    """Every run that was named: a results file as it is, scores measured now."""
+    """Open every run that was named: a results file as it is, scores measured now."""
     split = [split_protocol(text) for text in texts]
     paths = [path for _, text in split for path in _expanded(text)]
     own = {
@@ -90,7 +90,7 @@ def open_sources(
 
 
 def split_protocol(text: str) -> tuple[Protocol | None, str]:
-    """`toxicity=predictions:baseline` is a run with a protocol of its own; a file of such a name is that file.
+    """Split `toxicity=predictions:baseline` into protocol and run; if a file has this whole name, it is that file.
 
     >>> protocol, rest = split_protocol("toxicity=predictions:baseline")
     >>> protocol.name, rest
@@ -105,7 +105,7 @@ def split_protocol(text: str) -> tuple[Protocol | None, str]:
 
 
 def open_results(texts: Sequence[str], names: Sequence[str] = ()) -> list[RunData]:
-    """Results files, and nothing that would have to be measured first."""
+    """Open results files, and refuse anything that would have to be measured first."""
     for path in (path for text in texts for path in _expanded(text)):
         if not is_results(path):
             kind = "is not there" if not Path(path).exists() else "holds no results"
@@ -116,7 +116,7 @@ def open_results(texts: Sequence[str], names: Sequence[str] = ()) -> list[RunDat
 
 
 def _expanded(text: str) -> list[str]:
-    """A folder of results as the results files inside it; everything else as it is."""
+    """Expand a folder of results to its results files; leave everything else as it is."""
     folder = Path(text)
     if not folder.is_dir() or (folder / MANIFEST).is_file():
         return [text]
@@ -129,7 +129,7 @@ def _expanded(text: str) -> list[str]:
 
 
 def _short(name: str, path: str = "") -> str:
-    """A run's name without the ending of its file; what is called results or run goes by its folder.
+    """Return a run's name without its file extension; a run called results or run is named after its folder.
 
     >>> _short("main/results.json"), _short("scores_a.tsv.gz"), _short("run", "demo/ecg/run")
     ('main', 'scores_a', 'ecg')
@@ -165,11 +165,11 @@ def _open(path: str, name: str, key: str | None, measuring: Measuring) -> RunDat
 
 
 SIMULATED: Final = "SIMULATED"
-"""What the first line says of the README.txt that every simulator of hitmiss writes beside its data."""
+"""How the first line of README.txt begins, which every simulator of hitmiss writes next to its data."""
 
 
 def _marked(made: RunData, path: str) -> RunData:
-    """The run with a warning, where a README.txt beside its files, or one folder above, says that they are simulated."""
+    """Add a warning to the run if a README.txt next to its files, or one folder above, says that they are simulated."""
     place = Path(path).resolve()
     for folder in (place, place.parent, place.parent.parent):
         readme = folder / "README.txt"
@@ -181,20 +181,20 @@ def _marked(made: RunData, path: str) -> RunData:
 
 
 def _texts(path: str, measuring: Measuring) -> Texts | None:
-    """The texts of prediction files, which the trials do not keep."""
+    """Return the texts of prediction files, which the trials do not keep."""
     protocol, (folder, colon, tag) = measuring.design.protocol, path.rpartition(":")
     named = protocol is not None and protocol.name == "toxicity" and bool(colon) and Path(folder).is_dir()
     return texts_of_predictions(folder, tag) if named else None
 
 
 def _shelf(path: str, trials: Trials, measuring: Measuring) -> Shelf | None:
-    """Where the files lie: as the user says, else as the run says."""
+    """Return where the files are: as the user says, else as the run records it."""
     found = shelf_of(split_choice(path)[0], trials, measuring.media)
     return lossless(found) if measuring.lossless else found
 
 
 def measured(trials: Trials, name: str, measuring: Measuring) -> RunData:
-    """Trials measured for a report: the protocol's metrics, split by the columns that look like domains."""
+    """Measure trials for a report: the protocol's metrics, split by the columns that look like domains."""
     design, protocol = measuring.design, measuring.design.protocol
     decided = trials if design.threshold is None else at_threshold(trials, design.threshold)
     design = replace(design, by=design.by or parse_by(groupings_of(decided, protocol, design.unit)))
@@ -221,7 +221,7 @@ def measured(trials: Trials, name: str, measuring: Measuring) -> RunData:
 
 
 def _people(trials: Trials, measuring: Measuring) -> dict[str, str]:
-    """What people said of each item, in words."""
+    """Return the verdicts of people on each item, in words."""
     assert measuring.human is not None
     head = trials.header
     reviews = read_verdicts(measuring.human, head.positive, head.negative).reviews
@@ -233,7 +233,7 @@ def _people(trials: Trials, measuring: Measuring) -> dict[str, str]:
 
 
 def _asides(trials: Trials, protocol: Protocol, measuring: Measuring) -> Asides | None:
-    """What a triage has beside its figures; with people's verdicts, what they add. None where there are no verdicts."""
+    """Return the additional parts of a triage, with what people add if given; None without verdicts."""
     if "decision" not in trials.frame.columns:
         return None
     design = measuring.design
@@ -244,12 +244,12 @@ def _asides(trials: Trials, protocol: Protocol, measuring: Measuring) -> Asides 
         return found
     said = read_verdicts(measuring.human, trials.header.positive, trials.header.negative)
     if not set(said.frame["item"]) & set(trials.items):
-        return found  # of several runs people may have judged the items of another
+        return found  # with several runs, people may have judged the items of another one
     return replace(found, people=evaluate_teamwork(trials, said, **plan))
 
 
 def groupings_of(trials: Trials, protocol: Protocol | None = None, unit: Sequence[str] = ()) -> list[str]:
-    """The columns worth splitting by: few values, more than one; and pairs of them that are known to belong together.
+    """Return the columns worth splitting by: few values, but more than one; and pairs of them that belong together.
 
     A column that the protocol warns of is split by only together with another; one that is drawn as a whole is not split
     by, as a slice of one unit says nothing about others.

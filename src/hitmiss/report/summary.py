@@ -1,4 +1,4 @@
-"""The card of an evaluation for people with one minute: what was tested, the headline, and what may be concluded."""
+"""The one-minute card of an evaluation: what was tested, the headline, and what may be concluded."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hitmiss.report.tabular import explain, is_share
 
 TILES: Final = 5
 MOST_RANKS: Final = 6
-"""Runs that a card names one by one; the others stand in the table below."""
+"""Number of runs that a card names one by one; the others are in the table below."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Summary:
 
 
 def summarize(evaluation: Evaluation, compared: Comparison | Ranking | None = None) -> Summary:
-    """The card of an evaluation; `compared` is what a paired test of its runs gave."""
+    """Return the card of an evaluation; `compared` is the outcome of a paired test of its runs."""
     whole = evaluation.wholes
     primary = [e for e in whole if e.metric == evaluation.primary]
     deviations = {(e.metric, e.run.get(RUN)): e for e in evaluation.results if e.average == "sd" and not e.slice}
@@ -49,7 +49,7 @@ def summarize(evaluation: Evaluation, compared: Comparison | Ranking | None = No
 
 
 def _worst_slice(evaluation: Evaluation) -> list[tuple[str, Shown]]:
-    """Where nothing was measured over all trials, as in a drift table, the worst of the slices is the headline."""
+    """Use the worst slice as the headline if nothing was measured over all trials, as in a drift table."""
     own = [e for e in evaluation.results if e.metric == evaluation.primary and e.slice and e.value is not None]
     if not own:
         return []
@@ -59,7 +59,7 @@ def _worst_slice(evaluation: Evaluation) -> list[tuple[str, Shown]]:
 
 
 def _with_spread(made: Shown, e: Estimate, deviation: Estimate | None) -> Shown:
-    """A mean over repetitions says so, with their standard deviation."""
+    """Add the standard deviation to a mean over repetitions, and say that it is one."""
     if e.average != "mean":
         return made
     scale, unit = (100.0, PER_CENT) if is_share(e.metric) else (1.0, "")

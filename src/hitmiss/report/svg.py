@@ -17,13 +17,13 @@ from hitmiss.report.plates import MUTED, Axis, Bars, Block, Curve, Dots, Mark, P
 WIDTH, HEIGHT, SQUARE = 460, 330, 420
 LEFT, RIGHT, TOP, BOTTOM = 62, 14, 12, 46
 LONGEST: Final = 28
-"""Characters of a name inside a figure; the whole name is in its tooltip."""
+"""Maximum characters of a name inside a figure; the whole name is in its tooltip."""
 LETTER: Final = 6.2
-"""Pixels of an average letter of a label."""
+"""Width in pixels of an average letter of a label."""
 
 
 class _Frame:
-    """From places on the axes to pixels."""
+    """Converts places on the axes to pixels."""
 
     def __init__(self, plate: Plate, width: int, height: int) -> None:
         self.x, self.y = plate.x, plate.y
@@ -42,7 +42,7 @@ class _Frame:
 
 
 def svg_of(plate: Plate, id: str, *, small: bool = False, label: str = "") -> str:
-    """The figure as an SVG element."""
+    """Return the figure as an SVG element."""
     width, height = (300, 210) if small else (WIDTH, SQUARE if plate.is_square else HEIGHT)
     frame = _Frame(plate, width, height)
     box = f'x="{frame.left}" y="{frame.top}" width="{frame.right - frame.left}" height="{frame.bottom - frame.top}"'
@@ -93,7 +93,7 @@ def _axes(plate: Plate, frame: _Frame, small: bool) -> str:
 
 
 def _fitting(axis: Axis, frame: _Frame, small: bool) -> list[tuple[float, str]]:
-    """The ticks that do not run into each other."""
+    """Return the ticks that do not overlap."""
     kept: list[tuple[float, str]] = []
     edge = -1e9
     for value, text in axis.ticks:
@@ -199,7 +199,7 @@ def _ribbon(mark: Ribbon, frame: _Frame) -> str:
 
 
 def _labels(plate: Plate, frame: _Frame) -> str:
-    """Words at rules and marks; one that would lie on another is moved down, and left out where there is no room."""
+    """Place the words at rules and marks; one that would overlap is moved down, and left out if there is no room."""
     taken: list[tuple[float, float, float]] = []
     parts = []
 

@@ -23,16 +23,16 @@ from hitmiss.verdicts.people import PEOPLE, RIGHT, SYSTEM, TOGETHER, UNDECIDED, 
 from hitmiss.verdicts.reliability import Bin
 
 # ----------------------------------------------------------------------
-# Tables of what people add to a system: the three side by side, what was left to people, and how they agree.
+# Tables of what people add to a system: the three side by side, what was left to people, and their agreement.
 
 
 def people_tables(work: Teamwork) -> list[Table]:
-    """The figures, the load and the agreement."""
+    """Return the tables of figures, load and agreement."""
     return [figures_table(work), load_table(work), agreement_table(work)]
 
 
 def figures_table(work: Teamwork) -> Table:
-    """A row a metric; for every run the system alone and together with people, and people alone."""
+    """Return one row per metric; for every run the system alone and with people, and people alone."""
     shown = repeats_of(work.figures)
     runs = list(dict.fromkeys(tuple(e.run.items()) for e in shown))
     order = {SYSTEM: 0, PEOPLE: 1, TOGETHER: 2}
@@ -51,14 +51,14 @@ def figures_table(work: Teamwork) -> Table:
 
 
 def load_table(work: Teamwork) -> Table:
-    """What each run left to people, and what became of it."""
+    """Show what each run left to people, and the outcome."""
     names = tuple(dict.fromkeys(k for load in work.loads for k in load.run))
     header = (*names, "items", "left to people", "share", "settled", "still open", "short of verdicts", "not looked at")
     return Table("what was left to people", header, tuple(_load(load, names) for load in work.loads), len(names))
 
 
 def agreement_table(work: Teamwork) -> Table:
-    """Krippendorff's alpha, with "cannot tell" as an answer and without."""
+    """Show Krippendorff's alpha, with "cannot tell" as an answer and without."""
     header = ("agreement of people", "Krippendorff's alpha ↑", "pairs that agree", "items", "answers")
     rows = (
         _agreement('with "cannot tell" as an answer', work.agreement),
@@ -68,7 +68,7 @@ def agreement_table(work: Teamwork) -> Table:
 
 
 def summary(work: Teamwork) -> str:
-    """Who looked, and for how long."""
+    """Say who reviewed, and for how long."""
     people = f"{work.n_verdicts:,} verdicts of {work.n_reviewers:,} reviewer{'s' if work.n_reviewers != 1 else ''}"
     decided = f", {work.n_adjudicated:,} adjudicated" if work.n_adjudicated else ""
     return f"{people}{decided}" + (f", {work.seconds / 60:.1f} minutes of looking" if work.seconds is not None else "")
@@ -103,7 +103,7 @@ def _agreement(name: str, a: Agreement) -> tuple[Cell, ...]:
 
 
 # ----------------------------------------------------------------------
-# Tables of a triage evaluation: what was said, the figures by kind, repetitions, reliability, times.
+# Tables of a triage evaluation: the answers, the figures by kind, repetitions, reliability, times.
 
 SECTIONS: Final = (
     (
@@ -131,7 +131,7 @@ OTHERS: Final = "further metrics"
 
 
 def tables(evaluation: Triage) -> list[Table]:
-    """Every table: the confusion, the figures by kind, slices, repetitions, times."""
+    """Return every table: the confusion, the figures by kind, slices, repetitions, times."""
     title = "verdicts, all trials together" if evaluation.repeated else "verdicts"
     found = [confusion_table(over_trials(evaluation.confusions), title), *figure_tables(evaluation.figures)]
     figures = evaluation.figures
@@ -141,7 +141,7 @@ def tables(evaluation: Triage) -> list[Table]:
 
 
 def beside_tables(asides: Asides) -> list[Table]:
-    """Repetitions, times and costs, where there are some; then what people add."""
+    """Return the tables of repetitions, times and costs, if there are any; then what people add."""
     found = [repeats_table(asides)] if len(asides.flips) else []
     found += [latency_table(asides.latency)] if len(asides.latency) else []
     found += [spending_table(asides.spending)] if len(asides.spending) else []
@@ -149,7 +149,7 @@ def beside_tables(asides: Asides) -> list[Table]:
 
 
 def flows(asides: Asides) -> list[tuple[str, tuple[str, ...], list[Way]]]:
-    """For each run its name, the stages, and how many trials went which way: truth, system, people, outcome."""
+    """Return for each run its name, the stages, and the trials on each path: truth, system, people, outcome."""
     if asides.people is not None and asides.people.paths:
         grouped: dict[str, list[Way]] = defaultdict(list)
         for path in asides.people.paths:
@@ -163,7 +163,7 @@ def flows(asides: Asides) -> list[tuple[str, tuple[str, ...], list[Way]]]:
 
 
 def _ways(c: Confusion) -> list[Way]:
-    """What the system alone made of the trials of each class."""
+    """Count the system's answers for the trials of each class."""
     n, (positive, negative) = c.counts, c.classes
     found = (
         (positive, positive, RIGHT, n.tp),
@@ -179,13 +179,13 @@ def _ways(c: Confusion) -> list[Way]:
 
 
 def _wholes(figures: Results) -> Results:
-    """The slices, and as the pooled row what stands for the whole run."""
+    """Return the slices, with the figure of the whole run as the pooled row."""
     whole = [replace(e, average=None) for e in repeats_of(figures)]
     return replace(figures, estimates=(*whole, *(e for e in figures if e.slice)))
 
 
 def over_trials(confusions: Sequence[Confusion]) -> list[Confusion]:
-    """The confusions of the trials of each run together."""
+    """Add up the confusions of the trials of each run."""
     groups: dict[tuple[Any, ...], list[Confusion]] = defaultdict(list)
     for c in confusions:
         groups[tuple((k, v) for k, v in c.run.items() if k != "trial")].append(c)
@@ -202,7 +202,7 @@ def over_trials(confusions: Sequence[Confusion]) -> list[Confusion]:
 
 
 def confusion_table(confusions: Sequence[Confusion], title: str = "verdicts") -> Table:
-    """Truth down, verdicts across; unparsed verdicts and failed calls apart."""
+    """Show truth as rows and verdicts as columns; unparsed verdicts and failed calls are separate."""
     names = _run_names([dict(c.run) for c in confusions])
     rows: list[tuple[Cell, ...]] = []
     for c in confusions:
@@ -220,7 +220,7 @@ def confusion_table(confusions: Sequence[Confusion], title: str = "verdicts") ->
 
 
 def figure_tables(figures: Results) -> list[Table]:
-    """The figures of whole runs, one table a kind: a row a metric, a column a run, with sd where runs were repeated."""
+    """Return one table per kind of figure: one row per metric, one column per run, with sd where runs were repeated."""
     shown = repeats_of(figures)
     spread = {(e.metric, tuple(e.run.items())): e for e in figures if e.average == "sd"}
     runs = list(dict.fromkeys(tuple(e.run.items()) for e in shown))
@@ -234,7 +234,7 @@ def figure_tables(figures: Results) -> list[Table]:
 
 
 def base(metric: str) -> str:
-    """A metric's name without its settings."""
+    """Return a metric's name without its settings."""
     return metric.partition("(")[0]
 
 
@@ -256,7 +256,7 @@ def _figures(
 
 
 def _metric_name(e: Estimate) -> str:
-    """A metric with all its settings and the better direction; the figure of chance has none."""
+    """Return a metric with all its settings and the better direction; the figure of chance has none."""
     if base(e.metric) == CHANCE:
         return "  … by chance, at most"
     return titled(replace(e, metric=str(Spec.of(base(e.metric), **dict(e.settings)))))
@@ -277,7 +277,7 @@ def _run_names(runs: Sequence[Mapping[str, str]]) -> list[str]:
 
 
 def repeats_table(asides: Asides) -> Table:
-    """Per run: how many verdicts flip between trials, and the figures of the majority vote."""
+    """Show for each run how many verdicts flip between trials, and the figures of the majority vote."""
     rows = [*asides.flips, *asides.majority]
     runs = list(dict.fromkeys(tuple(e.run.items()) for e in rows))
     metrics = list(
@@ -294,7 +294,7 @@ def repeats_table(asides: Asides) -> Table:
 
 
 def latency_table(latency: Results) -> Table:
-    """Per run and component, cache hits and misses apart: median and 95th percentile of the seconds."""
+    """Show median and 95th percentile of the seconds per run and component, cache hits and misses separate."""
     cells: dict[tuple[Any, ...], dict[str, Estimate]] = {}
     for e in latency:
         cells.setdefault((tuple(e.run.items()), tuple(e.slice.items())), {})[e.metric] = e
@@ -315,7 +315,7 @@ def latency_table(latency: Results) -> Table:
 
 
 def spending_table(spending: Results) -> Table:
-    """Per run what its answers cost in all and per trial, and their tokens."""
+    """Show for each run the cost of its answers, in total and per trial, and their tokens."""
     names = _run_names([dict(e.run) for e in spending])
     metrics = list(dict.fromkeys(e.metric for e in spending))
     rows = []
@@ -338,7 +338,7 @@ def _seconds(e: Estimate | None) -> Cell:
 
 
 def reliability_table(bins: Sequence[Bin]) -> Table:
-    """Stated confidence against the share right, bin by bin."""
+    """Show stated confidence against the share right, bin by bin."""
     names = _run_names([b.run for b in bins])
     rows = [
         (
@@ -357,13 +357,13 @@ def reliability_table(bins: Sequence[Bin]) -> Table:
 
 
 def sweep_table(points: Sequence[Point]) -> Table:
-    """Pairs of thresholds with what they let slip, flag wrongly and send to review."""
+    """Show pairs of thresholds with their slip rate, false flag rate and share sent to review."""
     found = {(p.bands.low, p.bands.high): (p.slip, p.false_flag, p.review) for p in points}
     return _swept("pairs of thresholds on this data", ("low", "high"), found)
 
 
 def sureness_table(points: Sequence[Answered]) -> Table:
-    """Least confidences of both verdicts with what they let slip, flag wrongly and leave to people."""
+    """Show least confidences of both verdicts with their slip rate, false flag rate and share left to people."""
     found = {
         (p.sureness.negative, p.sureness.positive): (p.slip, p.false_flag, p.review)
         for p in points
@@ -387,5 +387,5 @@ def _swept(title: str, names: tuple[str, str], found: Mapping[tuple[float, float
 
 
 def _ends(low: float, high: float) -> str:
-    """The ends of a share; nothing where it has none."""
+    """Format the ends of a share; empty if it has none."""
     return "" if math.isnan(low) else f"[{low:.4f}, {high:.4f}]".replace("[0.", "[.").replace(" 0.", " .")

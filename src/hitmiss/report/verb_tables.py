@@ -16,11 +16,11 @@ from hitmiss.report.tabular import ARROW, Cell, Table, short_interval
 from hitmiss.robustness.manipulation import CHANGED
 
 # ----------------------------------------------------------------------
-# Comparisons arranged as tables of text; how they are drawn is the business of `text`.
+# Comparisons arranged as tables of text; drawing them is done in `tabular`.
 
 VERDICT = "verdict"
 MOST_IN_MATRIX = 10
-"""Runs up to which every pair has a place in the table; with more, each is set against the best."""
+"""Maximum number of runs for which every pair is in the table; with more, each is compared with the best."""
 LEGEND = (
     "better/same/worse: pairs that B answers better than A, as well, worse. "
     "detectable: the least true difference that this many pairs show in 80 % of repetitions."
@@ -28,7 +28,7 @@ LEGEND = (
 
 
 def tables(comparison: Comparison, positive: str = "positives") -> list[Table]:
-    """All pairs, then one table a metric and grouping, then McNemar's tables."""
+    """Return all pairs, then one table per metric and grouping, then McNemar's tables."""
     whole = [d for d in comparison if not d.average and not _is_sliced(d, comparison)]
     found = [_overall(whole, comparison)] if whole else []
     families = dict.fromkeys((tuple(d.slice), d.metric) for d in comparison if _is_sliced(d, comparison))
@@ -40,7 +40,7 @@ def tables(comparison: Comparison, positive: str = "positives") -> list[Table]:
 
 
 def _is_sliced(d: Difference, comparison: Comparison) -> bool:
-    """Whether a row is one of a family: a slice, or a target of several."""
+    """Say whether a row is one of a family: a slice, or a target of several."""
     return bool(d.slice) and any(tuple(e.slice) == tuple(d.slice) and e.slice != d.slice for e in comparison)
 
 
@@ -146,14 +146,14 @@ def _mcnemar(rows: Sequence[Discordance], correction: str) -> Table:
 
 
 def _trimmed(table: Table) -> Table:
-    """The table without a last column that says nothing."""
+    """Return the table without an empty last column."""
     if any(row[-1].text for row in table.rows):
         return table
     return Table(table.title, table.header[:-1], tuple(row[:-1] for row in table.rows), table.labels)
 
 
 def ranking_tables(ranking: Ranking) -> list[Table]:
-    """Per metric the runs from best to worst with their letters and the matrix of differences; then tables by slice."""
+    """Return per metric the runs from best to worst with letters and the matrix of differences; then slices."""
     found = []
     whole = [s for s in ranking.standings if not is_sliced(s.slice, ranking.groupings)]
     for metric in dict.fromkeys(s.metric for s in whole):
@@ -177,13 +177,13 @@ def ranking_tables(ranking: Ranking) -> list[Table]:
 
 
 def _rank(standing: Standing) -> str:
-    """The ranks that a run may truly have."""
+    """Format the range of ranks that a run may truly have."""
     low, high = standing.rank_low, standing.rank_high
     return "–" if low is None else f"{low}" if low == high else f"{low}–{high}"
 
 
 def _ranked_by_slice(ranking: Ranking, grouping: Grouping) -> list[Table]:
-    """One table a metric: a line a slice, in it the figure of every run with its letters."""
+    """Return one table per metric: one row per slice with the figure of every run and its letters."""
     found = []
     for metric in dict.fromkeys(d.difference.metric for d in ranking.duels):
         names = {title_of(d.difference): d.difference for d in ranking.duels if d.difference.metric == metric}
@@ -215,7 +215,7 @@ def _against(run: str, other: str, duels: dict[frozenset[str], Duel]) -> Cell:
 
 
 # ----------------------------------------------------------------------
-# The drift table: a row a condition, FAR and FRR at the frozen threshold, their drift, and how scores moved.
+# The drift table: one row per condition, FAR and FRR at the fixed threshold, their drift, and the score shift.
 
 COLUMNS: Final = {
     "far": "FAR ↓",
@@ -230,7 +230,7 @@ SIGNED: Final = ("far_drift", "frr_drift", "shift_fake", "shift_real")
 
 
 def drift_table(results: Results) -> Table:
-    """The results of `manipulation.drift` as a table; the clean row comes first."""
+    """Return the results of `manipulation.drift` as a table; the clean row comes first."""
     by = next(iter(results.estimates[0].slice))
     values = list(dict.fromkeys(e.slice[by] for e in results))
     at = {(e.slice[by], e.metric): e for e in results}
@@ -248,11 +248,11 @@ def _cell(e: Estimate | None) -> Cell:
 
 
 # ----------------------------------------------------------------------
-# The shortcut table: what each shortcut alone reaches in each slice, as AUC.
+# The shortcut table: the AUC of each shortcut alone in each slice.
 
 
 def shortcut_table(results: Results, by: str) -> Table:
-    """AUC of every shortcut (down) in every value of a slice column (across)."""
+    """Return the AUC of every shortcut (rows) in every value of a slice column (columns)."""
     own = [e for e in results if e.metric == "roc_auc" and e.average is None and set(e.slice) == {by}]
     at = {(e.run["shortcut"], e.slice[by]): e for e in own}
     down = list(dict.fromkeys(name for name, _ in at))
@@ -270,7 +270,7 @@ def _shortcut_cell(e: Estimate | None) -> Cell:
 
 
 def records(tuning: Tuning) -> list[dict[str, Any]]:
-    """One mapping a group: both searches, and the figures on test where there are any."""
+    """Return one mapping per group: both searches, and the figures on test data if there are any."""
     rows = []
     for row in tuning.rows:
         facts = asdict(row)
@@ -279,7 +279,7 @@ def records(tuning: Tuning) -> list[dict[str, Any]]:
 
 
 def table(tuning: Tuning) -> Table:
-    """One row a group: the chosen threshold, validation against test, and 0.5 on both."""
+    """Return one row per group: the chosen threshold, validation against test, and 0.5 on both."""
     m, default = tuning.maximize, f"{DEFAULT:g}"
     other = "grid" if tuning.search == "exact" else "exact"
     header = [

@@ -1,4 +1,4 @@
-"""Runs of one evaluation compared pair by pair, for the page: who does better, shown by which test."""
+"""Runs of one evaluation compared pair by pair, for the page: which is better, and by which test."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ UNTESTED = (
 REPEATED = "These are repetitions of one run: their spread is shown above, there is nothing to compare."
 MOST_METRICS, MOST_OF_TWO = 4, 12
 MOST_GROUPINGS = 4
-"""Metrics that are compared where there are more than two runs (a matrix each), and where there are two (a row each)."""
+"""Number of metrics compared with more than two runs (a matrix each), and with two (a row each)."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Versus:
 
 
 def versus(evaluation: Evaluation, asked: Design) -> Versus:
-    """The runs compared where their trials are at hand; otherwise a sentence that says what is lacking."""
+    """Compare the runs if their trials are available; otherwise return a sentence that says what is missing."""
     if len(evaluation.lanes) < 2:
         return Versus()
     if any(lane.trials is None or isinstance(lane.trials, TalliedTrials) for lane in evaluation.lanes):
@@ -50,7 +50,7 @@ def versus(evaluation: Evaluation, asked: Design) -> Versus:
         return Versus(notes=(REPEATED,))
     metrics = tuple(_metrics(evaluation, list(trials.values())))
     design = Design(bootstrap=asked.bootstrap, unit=asked.unit, seed=asked.seed, level=asked.level)
-    if len(trials) == 2:  # slice by slice, so that who does better where is tested and not looked at
+    if len(trials) == 2:  # slice by slice, so that which run is better where is tested and not guessed
         design = replace(design, by=tuple(n for n in groupings(evaluation.results) if len(n) == 1)[:MOST_GROUPINGS])
     try:
         made = compare_runs(trials, replace(design, protocol=evaluation.protocol, metrics=metrics))
@@ -67,7 +67,7 @@ def versus(evaluation: Evaluation, asked: Design) -> Versus:
 
 
 def _verdict_first(table: Table) -> Table:
-    """The verdict beside the difference, where it is read even on a narrow screen."""
+    """Put the verdict next to the difference, where it can be read even on a narrow screen."""
     if VERDICT not in table.header:
         return table
     at, to = table.header.index(VERDICT), next(i for i, head in enumerate(table.header) if head.startswith("B − A")) + 1
@@ -77,7 +77,7 @@ def _verdict_first(table: Table) -> Table:
 
 
 def contenders(evaluation: Evaluation) -> dict[str, Trials]:
-    """The runs to compare by name; repetitions of one run (seeds, trials) stay together."""
+    """Return the runs to compare by name; repetitions of one run (seeds, trials) stay together."""
     sources = list(dict.fromkeys(lane.source for lane in evaluation.lanes))
     found: dict[str, Trials] = {}
     for source in sources:
@@ -89,7 +89,7 @@ def contenders(evaluation: Evaluation) -> dict[str, Trials]:
 
 
 def _metrics(evaluation: Evaluation, trials: list[Trials]) -> list[str]:
-    """Those that both the protocol and the scores allow, else those that were measured; the most telling of many.
+    """Return the metrics that protocol and scores allow, else those that were measured; of many the most useful.
 
     Figures that get no interval (calibration errors) get no test either.
     """
@@ -102,7 +102,7 @@ def _metrics(evaluation: Evaluation, trials: list[Trials]) -> list[str]:
 
 
 def verdicts_of(made: Comparison) -> tuple[str, ...]:
-    """One sentence a verdict over all pairs, with the metrics that it holds for."""
+    """Return one sentence per verdict over all pairs, with the metrics for which it holds."""
     said = {
         A_BETTER: f"{made.names[0]} does better than {made.names[1]}",
         B_BETTER: f"{made.names[1]} does better than {made.names[0]}",

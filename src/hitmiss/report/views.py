@@ -1,4 +1,4 @@
-"""Tables as the page shows them: what each cell says, which stands out, and where its interval lies on a common scale."""
+"""Tables as the page shows them: the text of each cell, which is highlighted, and its interval on a common scale."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from hitmiss.core.results import Estimate
 from hitmiss.report.tabular import ARROW, Grid, Row, Table, explain, figure, interval, places
 
 MOST_ROWS: Final = 400
-"""Rows of a table on the page; of more the first and the last half are shown, and the number left out."""
+"""Maximum rows of a table on the page; of more, the first and last half are shown, with the number left out."""
 MOST_ACROSS: Final = 8
-"""Metrics that stand side by side; of more a table is turned round where that makes it narrower."""
+"""Maximum metrics side by side; with more, a table is transposed if that makes it narrower."""
 MARGIN: Final = 0.04
 NOTE: Final = "note"
 LABEL, COUNT, FIGURE = "label", "count", "figure"
@@ -21,7 +21,7 @@ LABEL, COUNT, FIGURE = "label", "count", "figure"
 
 @dataclass(frozen=True)
 class Bar:
-    """An interval on a scale of 0..100: its ends, the figure, and the pooled figure to compare with."""
+    """An interval on a scale of 0..100: its ends, the figure, and the pooled figure for comparison."""
 
     low: float
     high: float
@@ -31,7 +31,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class CellView:
-    """A cell: its text, what stands below it, whether it stands out, its bar, and what a pointer tells."""
+    """A cell: its text, the text below it, whether it is highlighted, its bar, and its tooltip."""
 
     text: str
     below: str = ""
@@ -42,7 +42,7 @@ class CellView:
 
 @dataclass(frozen=True)
 class RowView:
-    """A row; `kind` is `pooled`, `macro`, … for averages; `is_weak` where a test showed it to be worse than the others."""
+    """A row; `kind` is `pooled`, `macro`, … for averages; `is_weak` if a test showed it to be worse than the others."""
 
     kind: str
     cells: tuple[CellView, ...]
@@ -61,7 +61,7 @@ class TableView:
 
 
 def of_table(table: Table, note: str = "") -> TableView:
-    """A table of texts, as the terminal shows it."""
+    """Convert a table of texts, as the terminal shows it."""
     heads = tuple((head or NOTE, LABEL if i < table.labels else FIGURE, "") for i, head in enumerate(table.header))
     rows = tuple(RowView("", tuple(CellView(_unbroken(c.text), c.below, c.strong) for c in row)) for row in table.rows)
     shown, left_out = _cut(rows)
@@ -69,14 +69,14 @@ def of_table(table: Table, note: str = "") -> TableView:
 
 
 def _unbroken(text: str) -> str:
-    """An arrow stays with its metric."""
+    """Keep an arrow with its metric."""
     return text.replace(" ↑", "\u00a0↑").replace(" ↓", "\u00a0↓")
 
 
 def of_grid(
     grid: Grid, positive: str, note: str = "", *, bars: bool = True, weak: Collection[tuple[str, ...]] = ()
 ) -> TableView:
-    """A grid with its sizes, each figure with its interval in numbers and (`bars`) drawn; of many metrics turned round.
+    """Convert a grid with its sizes, each figure with its interval in numbers and (`bars`) drawn.
 
     `weak` are the labels of the rows that were shown to be worse than the others.
     """
@@ -105,7 +105,7 @@ def of_grid(
 
 
 def turned(grid: Grid, positive: str, note: str = "") -> TableView:
-    """A grid of many metrics and few rows: a line a metric, a column a row."""
+    """Transpose a grid of many metrics and few rows: one line per metric, one column per row."""
     heads = [("metric", LABEL, "")] + [(" · ".join(filter(None, row.labels)), FIGURE, "") for row in grid.rows]
     sizes = {"n": [row.n for row in grid.rows], positive: [row.n_positive for row in grid.rows]}
     lines = [
@@ -122,7 +122,7 @@ def turned(grid: Grid, positive: str, note: str = "") -> TableView:
 
 
 def by_metric(grid: Grid, positive: str) -> TableView:
-    """A grid of one run turned round: a row a metric, with its title."""
+    """Transpose a grid of one run: one row per metric, with its title."""
     row = grid.rows[0]
     noted = any(e is not None and e.note for e in row.cells)
     heads = (
@@ -175,7 +175,7 @@ def _bar(e: Estimate, row: Row, scale: tuple[float, float] | None, pooled: Estim
         return None
     start, width = scale[0], scale[1] - scale[0]
 
-    def place(value: float) -> int:  # a hundredth of the scale is a pixel of the drawn bar
+    def place(value: float) -> int:  # a hundredth of the scale is one pixel of the drawn bar
         return round(min(max(100 * (value - start) / width, 0.0), 100.0))
 
     beside = place(pooled.value) if pooled is not None and pooled.value is not None else None
@@ -183,7 +183,7 @@ def _bar(e: Estimate, row: Row, scale: tuple[float, float] | None, pooled: Estim
 
 
 def _scale(own: Sequence[Estimate]) -> tuple[float, float] | None:
-    """The ends of a column's common scale."""
+    """Return the ends of a column's common scale."""
     ends = [v for e in own for v in (e.low, e.high) if v is not None and math.isfinite(v)]
     if not ends or min(ends) == max(ends):
         return None
