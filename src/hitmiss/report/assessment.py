@@ -1,13 +1,13 @@
-"""What figures allow to conclude: is it good, where does it fail, can it be trusted. Every sentence rests on a test.
+"""Conclusions from figures: is it good, where does it fail, can it be trusted. Every sentence is based on a test.
 
-One home for the first screen of a report, the end of a terminal table, the page of a comparison and of a gate: nothing
-here knows of HTML or of terminals. Nothing is called good, bad or the worst because of how a number looks:
+The same conclusions appear on the first screen of a report, below terminal tables, and on the pages of comparisons and
+gates, so nothing here depends on HTML or terminals. Nothing is called good, bad or worst because of how a number looks:
 
-- *Is it good?* The interval of a figure against chance or the trivial system (accept everything, say the commoner class),
-  against another run, or against the limit of a gate.
-- *Where does it fail?* Each slice against all others, corrected for how many slices were looked at; all trials against
+- *Is it good?* The interval of a figure against chance or the trivial system (accept everything, always answer the more
+  frequent class), against another run, or against the limit of a gate.
+- *Where does it fail?* Each slice against all others, corrected for the number of tested slices; all trials against
   their slices (score shift).
-- *Can I trust it?* A list of checks, each passed, failed or not checked. What was not checked is said.
+- *Can I trust it?* A list of checks, each passed, failed or not checked. The list says what was not checked.
 """
 
 from __future__ import annotations
@@ -270,7 +270,7 @@ def weak_slices(results: Iterable[Estimate], metric: str) -> Slices:
     Parameters
     ----------
     results
-        The estimates; those of other metrics and averages are passed over.
+        The estimates; those of other metrics and averages are ignored.
     metric
         The metric to test by.
 
@@ -661,7 +661,7 @@ def assess(results: Results, primary: str = "", *, beside: Beside | None = None)
     Returns
     -------
     Assessment
-        What may be said, each sentence with the test that it rests on.
+        The conclusions, each with the test on which it is based.
 
     Examples
     --------

@@ -1,5 +1,5 @@
-"""Pictures of attacks, from results alone: success, norms, classes, a record before and after, where and how little it takes;
-and every one of them that a run of attacks allows."""
+"""Figures of attacks, from results alone: success, norms, classes, records before and after, places, least strengths;
+and all of them that a run of attacks allows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Examples = Mapping[str, tuple[Any, Any, float, str]]
 
 
 def save_figures(folder: str | Path, trials: Trials, results: Results, examples: Examples | None = None) -> list[Path]:
-    """Draw into a folder, as PNG: curves over strength, norms, classes, places, least strengths, and records before and after."""
+    """Draw all figures into a folder, as PNG: curves over strength, norms, classes, places, strengths, records."""
     target, campaign = Path(folder), Campaign.of(trials)
     target.mkdir(parents=True, exist_ok=True)
     drawn = []
@@ -172,7 +172,7 @@ def _some(results: Sequence[AttackResult]) -> Sequence[AttackResult]:
 
 
 def asr_vs_strength(results: Sequence[AttackResult], ax: Any = None) -> tuple[Any, Axes]:
-    """The share of records whose prediction changed, against strength, a line a family, with Wilson's 95 % intervals."""
+    """Draw the share of changed predictions against strength, one line per family, with Wilson's 95 % intervals."""
     lines = []
     for family in sorted({r.ptype for r in _some(results)}):
         own = [r for r in results if r.ptype == family]
@@ -190,7 +190,7 @@ def asr_vs_strength(results: Sequence[AttackResult], ax: Any = None) -> tuple[An
 
 
 def norm_distributions(results: Sequence[AttackResult], ax: Any = None) -> tuple[Any, Any]:
-    """Box plots of the norms by family and strength: L2 on the left, L∞ on the right (or L2 alone into given axes)."""
+    """Draw box plots of the norms by family and strength: L2 on the left, L∞ on the right (only L2 in given axes)."""
     keys = sorted({(r.ptype, r.strength) for r in _some(results)})
     own = {key: [r for r in results if (r.ptype, r.strength) == key] for key in keys}
     return norm_boxes(
@@ -201,7 +201,7 @@ def norm_distributions(results: Sequence[AttackResult], ax: Any = None) -> tuple
 def norm_boxes(
     norms: Mapping[tuple[str, float], tuple[Sequence[float], Sequence[float]]], ax: Any = None
 ) -> tuple[Any, Any]:
-    """The same from the L2 and L∞ norms (mV) of each family and strength."""
+    """Draw the same from the L2 and L∞ norms (mV) of each family and strength."""
     twos = {key: two for key, (two, _) in norms.items()}
     if ax is not None:
         _boxes(ax, twos, "L2 norm of the change (mV)")
@@ -279,7 +279,7 @@ def classwise_metric_bars(
 
 
 def triptych(x: ArrayLike, changed: ArrayLike, fs: float, *, lead: int = 1, title: str = "", said: str = "") -> Figure:
-    """One lead of a record: clean, perturbed, and their difference on a scale of its own; `said`: what the model made of it."""
+    """Draw one lead of a record: clean, perturbed, and the difference on its own scale; `said`: the model's answer."""
     from matplotlib.figure import Figure
 
     before, after = np.asarray(x, dtype=np.float64), np.asarray(changed, dtype=np.float64)
@@ -311,7 +311,7 @@ def triptych(x: ArrayLike, changed: ArrayLike, fs: float, *, lead: int = 1, titl
 
 
 def asr_over_time(results: Sequence[AttackResult], ax: Any = None) -> tuple[Any, Axes]:
-    """Success by where the window was (across) and which true class the record has (down), as a map with its counts."""
+    """Draw success by window position (columns) and true class of the record (rows), as a map with counts."""
     classes = _some(results)[0].classes
     places = sorted({r.center_time for r in results})
     rate = np.full((len(classes), len(places)), np.nan)

@@ -99,7 +99,7 @@ def _strength(e: Estimate) -> float:
 
 
 def assess_attacks(results: Results) -> Assessment:
-    """What attacks show: how much of the clean accuracy is left, which attacks do more than noise, and whether to trust it."""
+    """Say what attacks show: how much clean accuracy is left, which attacks beat noise, and whether to trust it."""
     whole = [e for e in results if not e.slice and e.average is None and e.value is not None]
     clean = [e for e in whole if e.run["attack"] == CLEAN]
     attacked = [e for e in whole if not e.run["attack"].startswith((CLEAN, CONTROL)) and _strength(e) >= 0.0]
@@ -120,7 +120,7 @@ def _without_run(run: Mapping[str, str]) -> dict[str, str]:
 
 
 def assess_attack_runs(results: Results, names: Sequence[str]) -> Assessment:
-    """Several attacked detectors, as one before and after a defence: which keeps more, attack by attack.
+    """Compare several attacked detectors, such as one before and after a defence: which keeps more, per attack.
 
     One is said to keep more where the intervals of the two lie apart, which is stricter than a paired test.
     """

@@ -1,6 +1,6 @@
 """What was tested, as the run recorded it: detector, weights, codecs, attacks, models, prompts, settings, dates.
 
-A report is passed on: of a file its name is kept and not its folder, of an address on a network nothing.
+A report is passed on to others, so only the names of files are kept, not their folders, and no network addresses.
 """
 
 from __future__ import annotations

@@ -79,9 +79,9 @@ def dump_errors(
     safe: bool = False,
     texts: pl.DataFrame | None = None,
 ) -> dict[Path, tuple[int, int]]:
-    """Write `{run_tag}_errors_{group}.csv` for each group; at most `most` of each kind. The counts of FP and FN written.
+    """Write `{run_tag}_errors_{group}.csv` for each group, at most `most` of each kind; return the counts of FP and FN.
 
-    A group without mistakes gets a file with a header alone, so that no dump of an earlier run can be taken for its own.
+    A group without mistakes gets a file with only a header, so that a dump of an earlier run is not taken for its own.
     """
     if most is not None and most < 0:
         raise UsageError(f"--max_errors must not be negative; found {most}")

@@ -24,7 +24,7 @@ RUN: Final = "run"
 
 @dataclass(frozen=True, eq=False)
 class RunData:
-    """One file's worth: its name, its results, its pictures, the trials where they are at hand, where their files lie, and what the run wrote down."""
+    """The content of one file: its name, results and pictures, the trials if available, their files, and its records."""
 
     name: str
     results: Results
@@ -52,7 +52,7 @@ class Lane:
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """Runs that answered the same questions under the same protocol; `results` tell them apart by the column `run`."""
+    """Runs on the same trials under the same protocol; the column `run` of `results` distinguishes them."""
 
     results: Results
     lanes: tuple[Lane, ...]
@@ -172,7 +172,7 @@ def _campaigns(sources: Sequence[RunData]) -> Evaluation:
 
 
 def configurations(results: Results) -> list[dict[str, str]]:
-    """The runs that stand side by side; trials of one configuration are no runs of their own where their mean is there."""
+    """Return the runs to show side by side; trials of one configuration are left out where their mean is present."""
     means = [dict(e.run) for e in results if e.average == "mean" and not e.slice]
     found = [{k: v for k, v in run.items() if k != TRIAL} if TRIAL in run else run for run in runs(results)]
     collapsed = all(run in means for run in found)
@@ -180,7 +180,7 @@ def configurations(results: Results) -> list[dict[str, str]]:
 
 
 def _repetition(run: Mapping[str, str], names: Mapping[tuple[tuple[str, str], ...], str]) -> dict[str, str]:
-    """What is left of a run beside its configuration: which trial it is; a summary over runs is left as it is."""
+    """Return which repetition of its configuration a run is; a summary over runs is left as it is."""
     if tuple(run.items()) in names:
         return {}
     rest = tuple((k, v) for k, v in run.items() if k != TRIAL)

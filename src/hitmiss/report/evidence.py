@@ -105,7 +105,7 @@ def open_media(
 ) -> Media | Refusal:
     """Recognise a file by its first bytes and make it small, or say why not. `lossless`: sounds as FLAC, not MP3.
 
-    `changed` is what was done to sounds at a sample rate; where it gives nothing, a sound is shown as it is in the file.
+    `changed` repeats the change of sounds at a sample rate; if it returns None, a sound is shown as it is in the file.
     """
     try:
         if path.stat().st_size > MOST_BYTES:
@@ -581,7 +581,7 @@ def shelf_of(source: str | Path, trials: Trials, places: Sequence[str] = ()) -> 
 def shelf_beside(source: str | Path, trials: Trials) -> Shelf | None:
     """Return the files that a run or a score file records; None if it records none, or they no longer exist.
 
-    Of a run they are shown where they lie inside its folder: it may come from anybody.
+    Files of a run are shown only if they are inside its folder, because a run may come from an unknown source.
     """
     path = Path(source)
     run = run_behind(path)
@@ -706,8 +706,8 @@ class Errors:
 
 @dataclass(frozen=True, eq=False)
 class Witness:
-    """One run to be asked for its errors: its trials, the threshold to judge scores by where no decision was made, where
-    its files lie, why its answers were given, and what people said of its items."""
+    """One run whose errors are shown: its trials, the threshold for scores without decisions, where its files are, the
+    reasons for its answers, and the verdicts of people on its items."""
 
     run: str
     trials: Trials
@@ -743,8 +743,8 @@ def worst_errors(
 def evidence(witnesses: Sequence[Witness], *, most: int = MOST, texts: bool = True, budget: int = BUDGET) -> Errors:
     """Return the worst errors of several runs on the same items, each item once, with the answer of every run.
 
-    Where there are decisions, an error is a wrong one, by confidence, else by score. Without decisions: the negatives with
-    the highest and the positives with the lowest scores; whether a run is right about them, its threshold says.
+    With decisions, an error is a wrong decision; errors are ordered by confidence, else by score. Without decisions these
+    are the negatives with the highest and the positives with the lowest scores; the threshold says which are wrong.
 
     Parameters
     ----------

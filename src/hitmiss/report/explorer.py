@@ -1,6 +1,6 @@
 """One threshold through every view: the numbers that a page needs to move DET, histogram, confusion and cost together.
 
-Rates come from the kept points of the DET curve, so each that is shown was counted, none interpolated.
+Rates come from the kept points of the DET curve, so every rate shown was counted and not interpolated.
 """
 
 from __future__ import annotations

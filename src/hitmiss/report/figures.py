@@ -57,7 +57,7 @@ __all__ = [
 
 
 def displays(trials: Trials, costs: Costs | None = None) -> list[Display]:
-    """Every picture that the trials of one run allow: of scores where both classes have some, of confidences where stated.
+    """Return every picture that the trials of one run allow: of scores with both classes, of stated confidences.
 
     >>> [d.kind for d in displays(Trials.of([1, 1, 0, 0], [0.9, 0.4, 0.6, 0.1]))]
     ['det', 'roc', 'pr', 'histogram']
@@ -82,7 +82,7 @@ def _both_classes(trials: Trials) -> bool:
 
 
 def save_figures(folder: str | Path, trials: Trials, threshold: float) -> list[Path]:
-    """Histogram, ROC and DET of scores into a folder, as PNG, with the point of a threshold above which trials are accepted.
+    """Draw histogram, ROC and DET of scores into a folder, as PNG, and mark a threshold (accept above it).
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """A page as one self-contained HTML file: no network, no eval, and scripts only by their hash.
 
-Every text goes through Jinja's autoescape after its invisible characters were made visible; figures are SVG inside the
-page, drawn before any script runs, so that paper and browsers without scripts show them too.
+Every text is escaped by Jinja after its invisible characters were made visible. Figures are SVG inside the page, drawn
+before any script runs, so that printed pages and browsers without scripts show them too.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ def report(
     Parameters
     ----------
     runs
-        Results files, run folders or score files; `PROTOCOL=PATH` says by which protocol a file is measured.
+        Results files, run folders or score files; `PROTOCOL=PATH` names the protocol with which a file is measured.
     output
         The file to write.
     key
         The key of the score files.
     design, reading
-        What is asked of score files and how they are read; results files carry both.
+        What is measured on score files and how they are read; results files contain both.
     names
         A name for each run, in order.
     title

@@ -1,6 +1,6 @@
 """Plates drawn with matplotlib: its Figure objects alone, no global state, sized for a column of a two-column paper.
 
-One renderer for every figure: what is drawn is settled in `plates`, as for the page; here it becomes artists.
+One renderer for every figure: `plates` decides what is drawn, as for the page; here it becomes matplotlib artists.
 """
 
 from __future__ import annotations

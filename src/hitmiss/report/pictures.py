@@ -1,7 +1,7 @@
 """Pictures stored with results: the thinned displays of every run, as a further key of the results file.
 
-A results file holds figures alone; a report drawn from it later would have no curves. `save` puts the displays beside the
-figures (some ten kilobytes a run), and any reader of results that does not know them passes them over.
+Without them a results file would hold only figures, and a report made from it later would have no curves. `save` adds the
+displays (some ten kilobytes per run); readers of results that do not know them ignore them.
 """
 
 from __future__ import annotations

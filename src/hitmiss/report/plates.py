@@ -1,7 +1,7 @@
 """The one model of a figure: axes, and marks on them. A display of trials becomes a plate; renderers draw plates.
 
-A plate knows nothing of SVG or matplotlib. Places on its axes are plain numbers; an axis may be warped (the normal
-deviates of a DET plot), and says where its ticks are and what they are called.
+A plate does not depend on SVG or matplotlib. Places on its axes are plain numbers; an axis may be transformed (the normal
+deviates of a DET plot), and holds the places and the texts of its ticks.
 """
 
 from __future__ import annotations
@@ -157,8 +157,8 @@ class Plate:
 
 @dataclass(frozen=True)
 class How:
-    """What a plate should know besides its lines: whether trials are independent, so that bands can be drawn, and whether
-    one run alone is named, as others may be drawn over it."""
+    """Settings of a plate besides its lines: whether trials are independent, so that bands can be drawn, and whether a
+    single run is named too, because others may be added to the same axes."""
 
     independent: bool = True
     named: bool = False

@@ -251,8 +251,8 @@ def _asides(trials: Trials, protocol: Protocol, measuring: Measuring) -> Asides 
 def groupings_of(trials: Trials, protocol: Protocol | None = None, unit: Sequence[str] = ()) -> list[str]:
     """Return the columns worth splitting by: few values, but more than one; and pairs of them that belong together.
 
-    A column that the protocol warns of is split by only together with another; one that is drawn as a whole is not split
-    by, as a slice of one unit says nothing about others.
+    A column with a warning in the protocol is used only together with another one. A column whose units are resampled as
+    a whole is not used, because a slice of one unit says nothing about other units.
 
     >>> t = Trials.of([1, 0, 1, 0], [1.0, 2.0, 3.0, 0.0], codec=["A", "A", "B", "B"], codec_q=["1", "2", "1", "2"], speaker=["w", "x", "y", "z"])
     >>> groupings_of(t)

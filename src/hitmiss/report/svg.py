@@ -1,6 +1,6 @@
 """Plates as SVG: text that can be read and searched, colours by class so that theme and paper decide them, no script.
 
-Everything from outside is escaped; numbers have one decimal of a pixel, which is finer than the thinned curves.
+Everything from outside is escaped; coordinates have one decimal of a pixel, which is finer than the thinned curves.
 """
 
 from __future__ import annotations

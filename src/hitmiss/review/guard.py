@@ -1,7 +1,7 @@
 """Checks on every request: the host name (Host), the site it comes from (Origin), the method, and the browser's rights.
 
-DNS rebinding needs a name of the attacker's in the Host header, so only names that are known are answered; an address
-written in digits cannot be rebound, and is answered where remote use was allowed.
+DNS rebinding needs a name of the attacker in the Host header, so only known names are answered. A numeric address cannot
+be rebound, and is answered if remote use was allowed.
 """
 
 from __future__ import annotations

@@ -41,10 +41,10 @@ SAID: Final = ("prediction", "verdict", "analysis_verdict", "parsed_verdict")
 class Wish:
     """What is to be reviewed.
 
-    verdicts   which of the system's verdicts: uncertain, unparsed, error, a class, all
+    verdicts   which verdicts of the system: uncertain, unparsed, error, a class, all
     items      these ids instead
-    sample     so many of them, drawn with `seed`, which also settles the order
-    thresholds two numbers that make verdicts of scores
+    sample     how many of them, drawn with `seed`, which also determines the order
+    thresholds two numbers that turn scores into verdicts
     """
 
     verdicts: tuple[str, ...] = (UNCERTAIN, UNPARSED)

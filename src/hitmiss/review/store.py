@@ -361,7 +361,7 @@ class Queue:
     def judge(self, who: Reviewer, key: str, verdict: str, *, note: str = "", seconds: float | None = None) -> Outcome:
         """Store a verdict. `saved`; `already`: the same person has judged it; `taken`: others have; `unknown` item.
 
-        `seconds` is how long the item was looked at, as far as the browser knows; never more than since it was shown.
+        `seconds` is the viewing time that the browser reports; it is limited to the time since the item was shown.
         """
         check(verdict, note)
         item = self.store.item(key)

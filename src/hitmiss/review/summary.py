@@ -37,7 +37,7 @@ class Pace:
 class Summary:
     """The state of a review. `done` items have all their verdicts; `decided` disputes were settled by an adjudicator.
 
-    `agreement` takes "cannot tell" as an answer of its own, `decided_agreement` as no answer.
+    `agreement` treats "cannot tell" as a separate answer, `decided_agreement` as no answer.
     """
 
     items: int
