@@ -282,10 +282,9 @@ def transform(given: str | Perturbation | Callable[..., Any]) -> Transform:
     """Return anything that changes a clip as one kind of function: (clip, sample rate, generator) -> clip.
 
     Accepted are the text of a perturbation (`noise(snr=15)`), an audiomentations transform or chain (called with
-    `samples=`
-    and `sample_rate=`), and any callable that takes the clip, the clip and its rate, or these and a generator. Draws of
-    a
-    callable from the global generators of `random` and numpy are made reproducible by the clip's own generator.
+    `samples=` and `sample_rate=`), and any callable that takes the clip, the clip and its rate, or these and a
+    generator. Draws of a callable from the global generators of `random` and numpy are made reproducible by the clip's
+    own generator.
     """
     if isinstance(given, str | Perturbation):
         return _Bound(perturbation(given))
@@ -486,10 +485,8 @@ def preset(text: str) -> tuple[str, ...] | None:
     """Return the conditions of a published study by its name, or None if a text names none.
 
     `asvspoof5`: the codecs of ASVspoof 5 at all qualities (without Encodec and the devices, which are not in our codec
-    bank);
-    `asvspoof2021-la`: its codecs (without the public telephone network); `clad`, `clad(ESC-50 folder)`: the 33
-    conditions of
-    the CLAD study; the seven with environmental noise need the folder.
+    bank); `asvspoof2021-la`: its codecs (without the public telephone network); `clad`, `clad(ESC-50 folder)`: the 33
+    conditions of the CLAD study; the seven with environmental noise need the folder.
 
     >>> len(preset("asvspoof5")), len(preset("clad(esc50/audio)")), preset("gain")
     (40, 33, None)

@@ -329,8 +329,7 @@ def read_signals(
     """Return the ids and the signals (record × sample × lead, float32, mV) of one attack of a run that kept them.
 
     `strength` is a number, or "minimal" for a search; `aim` ("force MI") and `place` ("5 s") are needed if the run
-    tried
-    several. `records`: only these, in this order. A file that was changed since the run ended is refused.
+    tried several. `records`: only these, in this order. A file that was changed since the run ended is refused.
     """
     folder, wanted = Path(run), {"attack": attack, "strength": _text(strength), "aim": aim, "place": place}
     pinned = _pinned(folder)
@@ -694,8 +693,7 @@ class Campaigner:
         """Return, for every kind of attack at its greatest strength, one record before and after.
 
         It is the first record that flips, else the first, with the sample rate and the model's answers. The signals
-        come from a
-        run folder that `kept` them, or are made again from the same generators.
+        come from a run folder that `kept` them, or are made again from the same generators.
         """
         campaign = Campaign.of(trials)
         place = {name: at for at, name in enumerate(self.recordings.ids)}

@@ -371,8 +371,7 @@ UNCODED: Final = Condition()
 
 
 def parse_conditions(text: str) -> tuple[Condition, ...]:
-    """Return conditions from a text: `opus`, `mp3:1`, `C09:1+3`, separated by commas; without qualities, all of the
-    codec.
+    """Return conditions from a text: `opus`, `mp3:1`, `C09:1+3`, separated by commas; by default all qualities.
 
     >>> [str(c) for c in parse_conditions("mp3:1+5,gsm")]
     ['C05-q1', 'C05-q5', 'X02-q1']

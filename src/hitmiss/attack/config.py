@@ -309,8 +309,7 @@ class AttackResult:
 
 
 def smoothness(delta: ArrayLike, fs: float | None = None) -> float:
-    """Return the mean squared first difference along time (axis 0), over all leads; with `fs`, of the change per
-    second.
+    """Return the mean squared first difference along time (axis 0), over all leads; with `fs`, per second.
 
     >>> smoothness([[0.0], [1.0], [3.0]]), smoothness([[0.0], [1.0], [3.0]], fs=10.0)
     (2.5, 250.0)
@@ -320,8 +319,9 @@ def smoothness(delta: ArrayLike, fs: float | None = None) -> float:
 
 
 def snr_db(x: ArrayLike, delta: ArrayLike) -> float:
-    """Return the power of the signal (each lead without its mean) over that of the change, in dB; infinite without a
-    change.
+    """Return the signal-to-noise ratio in dB: the power of the signal (each lead without its mean) over the change's.
+
+    It is infinite without a change.
 
     >>> round(snr_db(np.array([[1.0], [-1.0]]), np.array([[0.1], [0.1]])), 6)
     20.0
@@ -347,8 +347,7 @@ def powers(x: Floats) -> Floats:
 
 
 def describe(x: Floats, changed: Floats, power: Floats | None = None) -> dict[str, Floats]:
-    """Return both norms, the signal-to-noise ratio and the smoothness of each change (record × sample × lead), in
-    float64.
+    """Return norms, signal-to-noise ratio and smoothness of each change (record × sample × lead), in float64.
 
     `power`: that of the records, if already computed.
     """

@@ -181,8 +181,7 @@ def _sines(r: Records, hertz: Floats, phase: Floats) -> Floats:
     """Return one sine per lead: record × sample × lead, from a frequency and a phase each (record × 1 × lead).
 
     Sines at a few coarse and a few fine positions are combined by sin(a + b) = sin a cos b + cos a sin b: a product is
-    many
-    times faster than a sine.
+    many times faster than a sine.
     """
     samples, n_leads = r.shape
     size = max(math.isqrt(samples), 1)
@@ -198,9 +197,8 @@ def _noise(r: Records, low: float, high: float, level: Floats) -> Floats:
     """Return Gaussian noise between two frequencies, with a given deviation in each lead (record × 1 × lead).
 
     Only the Fourier coefficients in the band are drawn (independent normal numbers, as for white noise), each by its
-    length and
-    direction, which is faster than by its two parts. The sum of their squares is the variance (Parseval), so no forward
-    transform and no measurement afterwards are needed.
+    length and direction, which is faster than by its two parts. The sum of their squares is the variance (Parseval), so
+    no forward transform and no measurement afterwards are needed.
     """
     from scipy.fft import irfft
 

@@ -73,8 +73,7 @@ def center_times(n: int, fs: float, window_seconds: float, overlap: float = 0.5)
 def salient_centers(
     saliency: ArrayLike, fs: float, window_seconds: float = 2.0, count: int = 3, overlap: float = 0.25
 ) -> list[Floats]:
-    """Return for each record the centres of the windows with most saliency, best first, overlapping by at most
-    `overlap`.
+    """Return for each record the centres of the most salient windows, best first, overlapping by at most `overlap`.
 
     `saliency` is record × sample (see `methods.saliency`). A window's saliency is the sum under its Hann taper.
 

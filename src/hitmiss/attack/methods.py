@@ -190,12 +190,9 @@ class Problem:
     """The attack problem, per record.
 
     `reference`: the bits from which the untargeted loss moves away. `target`: the target class, −1 for none; `value`:
-    the
-    wanted value of its bit. `whole`: move towards `reference` with that one bit set (the form of the ECG attack
-    document)
-    instead of using only that bit. `succeeded` judges probabilities (rows of the batch, probabilities) for the early
-    stop.
-    `first`: the gradients at the start, if an earlier attempt with another budget has computed them.
+    the wanted value of its bit. `whole`: move towards `reference` with that one bit set (the form of the ECG attack
+    document) instead of using only that bit. `succeeded` judges probabilities (rows of the batch, probabilities) for
+    the early stop. `first`: the gradients at the start, if an earlier attempt with another budget has computed them.
     """
 
     x: Floats
@@ -604,12 +601,9 @@ def random_search(
     """Find changes within an L∞ budget by random search: set one segment at a time to ±budget, and keep it if it helps.
 
     With `share` it is the Square attack (Andriushchenko et al. 2020, algorithm 2): a segment covers all leads, each
-    with its
-    own sign, starts as that share of the record and shrinks as published. Without `share`, a segment covers one lead.
-    Every
-    record draws from its own generator; a record that has succeeded makes no more queries. The second result is the
-    number of
-    queries.
+    with its own sign, starts as that share of the record and shrinks as published. Without `share`, a segment covers
+    one lead. Every record draws from its own generator; a record that has succeeded makes no more queries. The second
+    result is the number of queries.
     """
     n, samples, leads = x.shape
 

@@ -67,8 +67,7 @@ CLOSING: Final = 0.95
 
 @dataclass(frozen=True, eq=False)
 class Tried:
-    """The result of one attempt: the strength at which each record flipped (infinite: it did not), and its distance
-    from it.
+    """The result of one attempt: the strength at which each record flipped (infinite: not), and its margin.
 
     An attack that flips a record with less than its budget has flipped it at that smaller strength.
     """
@@ -94,10 +93,8 @@ def minimal_strength(
     """Return for each record the minimum strength at which it flipped; infinite if it does not flip even at `top`.
 
     A record is finished once it flips at most `tolerance` (by default top × 2^−rounds) above a strength at which it did
-    not.
-    The result is a strength that did succeed, so it errs upwards. `start`: the distance of each clean record from
-    flipping;
-    without it, brackets are halved.
+    not. The result is a strength that did succeed, so it errs upwards. `start`: the distance of each clean record from
+    flipping; without it, brackets are halved.
 
     >>> least = np.array([0.3, 0.9, 2.0])
     >>> minimal_strength(lambda at, s: s >= least[at], 3, rounds=10).round(2).tolist()
@@ -607,8 +604,7 @@ def least_strengths(
     """Return the minimum strength at which each record flipped (infinite if it never does), and what flipped it.
 
     An attack that flips a record with less than its budget has flipped it at that smaller strength. Every attempt at a
-    record
-    uses the same generator, so that noise grows with strength but keeps its shape.
+    record uses the same generator, so that noise grows with strength but keeps its shape.
     """
     if records.model is None:
         raise UsageError("a search for least strengths needs a model")

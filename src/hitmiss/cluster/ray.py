@@ -1,4 +1,4 @@
-"""Work on a Ray cluster: joining one, carrying calls to its workers and results back."""
+"""Work on a Ray cluster: join one, send calls to its workers and return results."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from hitmiss._version import __version__
 from hitmiss.core.errors import DataError, EnvironmentFault, Fault, GateFailed, HitmissError, IncompleteRun, UsageError
 
 # ----------------------------------------------------------------------
-# How a call travels to a worker and what it came to travels back.
+# How a call is sent to a worker, and its result is returned.
 #
 # A function of a module is sent by its name, so the worker must find the module where the caller did: the call carries
-# the caller's search path and folder. Errors that hitmiss raises on purpose come back as such; whatever else goes wrong
-# in a worker is a bug, and Ray brings its traceback.
+# the caller's search path and folder. Errors that hitmiss raises on purpose are returned as such; anything else that
+# goes wrong in a worker is a bug, and Ray returns its traceback.
 
 T = TypeVar("T")
 KINDS: Final = {kind.__name__: kind for kind in (GateFailed, UsageError, IncompleteRun, EnvironmentFault, HitmissError)}
@@ -39,7 +39,7 @@ def _search_path() -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Sent(Generic[T]):
-    """A value for a worker, pickled, with where its modules are found and what version of hitmiss it is for."""
+    """A pickled value for a worker, with the search path of its modules and the version of hitmiss."""
 
     pickled: bytes
     folder: str = field(default_factory=os.getcwd)
@@ -48,13 +48,13 @@ class Sent(Generic[T]):
 
     @classmethod
     def of(cls, value: T) -> Sent[T]:
-        """Pack a value; functions of the caller's own script go with their code."""
+        """Pack a value; functions of the caller's own script are sent with their code."""
         from ray import cloudpickle
 
         return cls(cloudpickle.dumps(value))
 
     def open(self) -> T:
-        """The value, in the worker."""
+        """Unpack the value in the worker."""
         import pickle
 
         if self.version != __version__:
@@ -62,7 +62,7 @@ class Sent(Generic[T]):
                 f"a machine of the cluster has hitmiss {__version__}, this one {self.version}; install one version on all"
             )
         if Path(self.folder).is_dir():
-            os.chdir(self.folder)  # relative paths mean what they meant to the caller
+            os.chdir(self.folder)  # relative paths mean the same as for the caller
         sys.path.extend(path for path in self.path if path not in sys.path)
         try:
             return pickle.loads(self.pickled)  # type: ignore[no-any-return]  # the caller's own bytes
@@ -74,7 +74,7 @@ class Sent(Generic[T]):
 
 @dataclass(frozen=True)
 class Refusal:
-    """An error that hitmiss raised in a worker, on its way to the caller."""
+    """An error that hitmiss raised in a worker, to be sent to the caller."""
 
     kind: str
     message: str
@@ -82,14 +82,14 @@ class Refusal:
     code: str | None = None
 
     def raised(self) -> HitmissError:
-        """The error again. A special kind comes back as the general one: it has the message and the exit code."""
+        """Return the error again. A special class comes back as the general one, with the message and the exit code."""
         if self.kind == DataError.__name__:
             return DataError(self.message, self.faults, code=self.code)
         return KINDS[self.kind](self.message, code=self.code)
 
 
 def refusal_of(error: HitmissError) -> Refusal:
-    """An error made ready to travel.
+    """Prepare an error for sending.
 
     >>> from hitmiss.core.errors import UnknownName
     >>> refusal_of(UnknownName("metric", "eeer", ["eer"])).raised()
@@ -101,7 +101,7 @@ def refusal_of(error: HitmissError) -> Refusal:
 
 
 def attempted(call: Callable[[], T]) -> T | Refusal:
-    """What a call gives, or the error that it raised on purpose."""
+    """Return the result of a call, or the error that it raised on purpose."""
     try:
         return call()
     except HitmissError as error:
@@ -115,48 +115,48 @@ def attempted(call: Callable[[], T]) -> T | Refusal:
 
 
 def accepted(result: T | Refusal) -> T:
-    """A result, where it is none of the errors."""
+    """Return a result, or raise it if it is an error."""
     if isinstance(result, Refusal):
         raise result.raised()
     return result
 
 
 # ----------------------------------------------------------------------
-# Joining a Ray cluster, or starting one on this machine, without its noise and without its telemetry.
+# Join a Ray cluster, or start one on this machine, without its messages and without its telemetry.
 #
-# with joined("auto") as cluster:               # a cluster of this machine's cores, gone at the end
-# with joined("head:6379") as cluster:          # one that runs already, from one of its machines
-# with joined("ray://head:10001") as cluster:   # one that runs already, from outside
+# with joined("auto") as cluster:               # a cluster of this machine's cores, removed at the end
+# with joined("head:6379") as cluster:          # a running cluster, from one of its machines
+# with joined("ray://head:10001") as cluster:   # a running cluster, from outside
 
 AUTO: Final = "auto"
 CLIENT: Final = "ray://"
 REACH_SECONDS: Final = 5.0
 """How long an address is tried."""
 WAIT_SECONDS: Final = 1.0
-"""How long a result is waited for before the head is looked at."""
+"""How long to wait for a result before the head is checked."""
 SILENT_SECONDS: Final = 15.0
-"""A head that takes no connection for so long is lost. Ray waits for 60 s."""
+"""A head that accepts no connection for this long is lost. Ray waits for 60 s."""
 STORE_BYTES: Final = 512 * 2**20
-"""Shared memory of a cluster on this machine: tallies and prepared clips under way, no more."""
+"""Shared memory of a cluster on this machine: only for tallies and prepared clips in transit."""
 SOCKET_ROOM: Final = 35
-"""Longest temporary folder in which Ray's sockets, with names of 70 characters, stay below the system's 107."""
+"""Longest temporary folder with which Ray's sockets, with names of 70 characters, stay below the system's 107."""
 
 QUIET: Final = {
-    "RAY_USAGE_STATS_ENABLED": "0",  # nothing is told to anybody
-    "RAY_IGNORE_UNHANDLED_ERRORS": "1",  # every error is looked at by us
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # what Ray will do by itself; without it, it warns
+    "RAY_USAGE_STATS_ENABLED": "0",  # no telemetry is sent
+    "RAY_IGNORE_UNHANDLED_ERRORS": "1",  # every error is handled here
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # the future default of Ray; without it, Ray warns
     "GRPC_VERBOSITY": "ERROR",
     "GRPC_ENABLE_FORK_SUPPORT": "0",
 }
 WORKERS: Final = {"POLARS_MAX_THREADS": "1"}
-"""What the workers of a cluster on this machine get: there is one a core, so each has one thread."""
+"""Environment of the workers of a cluster on this machine: there is one per core, so each has one thread."""
 
 
 class Head:
-    """The machine that keeps the books of a cluster. Without it nothing goes on.
+    """The head node, which coordinates a cluster. Without it no work is possible.
 
-    Ray ends the process that uses a cluster, from native code and without a word, when the head has been silent for a
-    minute. So whoever waits for results looks at the head in between, and gives up sooner, with a sentence.
+    If the head has been silent for a minute, Ray ends the calling process from native code and without a message. So
+    while waiting for results, the head is checked regularly, and the work stops earlier, with a clear message.
     """
 
     def __init__(self, host: str, port: int) -> None:
@@ -165,7 +165,7 @@ class Head:
         self.is_lost = False
 
     def look(self) -> bool:
-        """Whether the head takes connections; raises `EnvironmentFault` where it has taken none for too long."""
+        """Return whether the head accepts connections; raise `EnvironmentFault` if it has not for too long."""
         try:
             socket.create_connection(self._place, timeout=WAIT_SECONDS).close()
         except OSError:
@@ -173,13 +173,13 @@ class Head:
             self._silent_since = now if self._silent_since is None else self._silent_since
             if now - self._silent_since >= SILENT_SECONDS:
                 raise self.loss() from None
-            time.sleep(WAIT_SECONDS)  # Ray may come back at once when a connection is gone
+            time.sleep(WAIT_SECONDS)  # Ray may return immediately when a connection is gone
             return False
         self._silent_since = None
         return True
 
     def loss(self) -> EnvironmentFault:
-        """What to raise when the head is lost."""
+        """Return the error to raise when the head is lost."""
         self.is_lost = True
         return EnvironmentFault(
             f"the head of the cluster, {self._place[0]}:{self._place[1]}, is lost: it takes no connections; start the "
@@ -190,7 +190,7 @@ class Head:
 
 @dataclass(frozen=True)
 class Cluster:
-    """What a cluster has, and how its results are waited for."""
+    """The resources of a cluster, and how to wait for its results."""
 
     address: str
     cpus: int
@@ -200,16 +200,16 @@ class Cluster:
 
     @property
     def is_lost(self) -> bool:
-        """Whether its head is gone, so that no call to it comes back."""
+        """Whether its head is gone, so that no call to it returns."""
         return self.head is not None and self.head.is_lost
 
     def reach(self) -> None:
-        """Come back when the head takes connections: calls that ask it for something would wait for it without an end."""
+        """Return when the head accepts connections: calls that need it would otherwise wait forever."""
         while self.head is not None and not self.head.look():
             pass
 
     def ready(self, references: Sequence[Any]) -> list[Any]:
-        """Those of the references whose results are there: one as a rule, none after a second of waiting."""
+        """Return the references whose results are ready: usually one, none after a second of waiting."""
         try:
             done, _ = need_ray().wait(list(references), num_returns=1, timeout=WAIT_SECONDS)
         except ConnectionError as error:  # `ray://` has given up by itself
@@ -219,7 +219,7 @@ class Cluster:
         return list(done)
 
     def result(self, reference: Any) -> Any:
-        """What a task gave, however long it takes."""
+        """Return the result of a task, however long it takes."""
         while not self.ready([reference]):
             pass
         try:
@@ -237,14 +237,14 @@ class Cluster:
 
 @contextmanager
 def joined(address: str) -> Iterator[Cluster]:
-    """The cluster at an address, or a new one on this machine (`auto`). Left, or stopped, at the end, however that comes.
+    """Join the cluster at an address, or start one on this machine (`auto`); leave or stop it at the end in every case.
 
-    Where the calling program has joined a cluster itself, `auto` means that one, and it is left as it is.
+    If the calling program has already joined a cluster, `auto` means that one, and it is left running.
     """
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
     secret = _secret()
-    with _environment(secret if address == AUTO else {}):  # what Ray looks at when it is imported
+    with _environment(secret if address == AUTO else {}):  # Ray reads these when it is imported
         ray = need_ray()
     if address == AUTO and ray.is_initialized():
         yield _described(ray, address)
@@ -254,12 +254,12 @@ def joined(address: str) -> Iterator[Cluster]:
         try:
             yield _described(ray, address)
         finally:
-            with suppress(Exception):  # whatever ended the work is what is told
+            with suppress(Exception):  # report the error that ended the work, not this one
                 ray.shutdown()
 
 
 def need_ray() -> Any:
-    """The package, or how to get it."""
+    """Import the package, or raise an error that says how to install it."""
     try:
         import ray
     except ImportError as error:
@@ -268,20 +268,20 @@ def need_ray() -> Any:
 
 
 def deaths(ray: Any) -> tuple[type[Exception], ...]:
-    """What Ray raises when the process or the machine of a task is gone, or what it had made is."""
+    """Return the exceptions that Ray raises when the process or the machine of a task, or its result, is gone."""
     names = ("WorkerCrashedError", "OutOfMemoryError", "ObjectLostError", "NodeDiedError", "LocalRayletDiedError")
     return tuple(getattr(ray.exceptions, name) for name in names)
 
 
 def cores() -> int:
-    """The cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def silence(ray: Any) -> None:
-    """Have Ray print nothing here: a dead worker is news to it even where log_to_driver is off, and goes to stdout.
+    """Stop Ray from printing: it reports a dead worker on stdout even if log_to_driver is off.
 
-    There is no public switch for that (ray-project/ray#28216), so the function that prints is replaced.
+    There is no public setting for that (ray-project/ray#28216), so the function that prints is replaced.
     """
     logging.getLogger("ray").setLevel(logging.CRITICAL)
     worker: Any = getattr(getattr(ray, "_private", None), "worker", None)
@@ -291,7 +291,7 @@ def silence(ray: Any) -> None:
 
 @contextmanager
 def _started(ray: Any, secret: Mapping[str, str | None]) -> Iterator[None]:
-    """A cluster on this machine. Its ports are open to the network, so it takes no calls without our secret."""
+    """Start a cluster on this machine. Its ports are open to the network, so it requires our secret for calls."""
     folder = _short_folder()
     try:
         with _environment(secret):
@@ -312,7 +312,7 @@ def _started(ray: Any, secret: Mapping[str, str | None]) -> Iterator[None]:
 
 @contextmanager
 def _met(ray: Any, address: str) -> Iterator[None]:
-    """A cluster that runs already. Ray would try an address where nobody listens for minutes, and say so at length."""
+    """Join a running cluster. Ray would retry an unreachable address for minutes, with long messages."""
     host, port = place_of(address)
     try:
         socket.create_connection((host, port), timeout=REACH_SECONDS).close()
@@ -339,10 +339,10 @@ def _token() -> str:
 
 
 def _secret() -> dict[str, str | None]:
-    """What a cluster on this machine asks of its callers; what the user has settled stays.
+    """Return what a cluster on this machine requires from callers; the user's own settings are kept.
 
-    Ray looks at the mode when it is imported: where that is done already, the mode is left to it (since 2.59 it asks for
-    a token on its own).
+    Ray reads the mode when it is imported: if that has already happened, the mode is left to Ray (since 2.59 it
+    requires a token by itself).
     """
     if "RAY_AUTH_MODE" in os.environ:
         return {}
@@ -351,7 +351,7 @@ def _secret() -> dict[str, str | None]:
 
 
 def place_of(address: str) -> tuple[str, int]:
-    """Host and port of an address.
+    """Return host and port of an address.
 
     >>> place_of("ray://head:10001"), place_of("192.0.2.7:6379")
     (('head', 10001), ('192.0.2.7', 6379))
@@ -377,7 +377,7 @@ def _short_folder() -> str:
 
 @contextmanager
 def _environment(values: Mapping[str, str | None]) -> Iterator[None]:
-    """Variables for the processes that are started in the block. Afterwards all are as before, also those given as None."""
+    """Set variables for processes started in the block; restore all afterwards, including those given as None."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update({name: value for name, value in values.items() if value is not None})
     try:
@@ -391,15 +391,15 @@ def _environment(values: Mapping[str, str | None]) -> Iterator[None]:
 
 
 # ----------------------------------------------------------------------
-# Ray tasks as an executor: `RayTasks(cluster)(function, arguments)` gives the results in the order of the arguments.
+# Ray tasks as an executor: `RayTasks(cluster)(function, arguments)` yields the results in the order of the arguments.
 #
-# A task whose process or machine dies is done again: functions are pure, so the result has the same bits. What kills
-# process after process is named.
+# A task whose process or machine dies is repeated: functions are pure, so the result has the same bits. A task that
+# kills one process after another is reported.
 
 RETRIES: Final = 3
-"""How often a task is tried again when the process that has it dies."""
+"""How often a task is repeated if its process dies."""
 AHEAD: Final = 2
-"""Tasks under way for each CPU: one that runs and one that waits, so few results lie about."""
+"""Tasks per CPU: one that runs and one that waits, so that few results are held in memory."""
 
 
 class RayTasks:
@@ -410,7 +410,7 @@ class RayTasks:
         self.most = max(1, cluster.cpus) * AHEAD
 
     def __call__(self, function: Callable[..., T], arguments: Sequence[tuple[Any, ...]]) -> Iterator[T]:
-        """The results in order, each as soon as it and those before it are there."""
+        """Yield the results in order, each as soon as it and those before it are ready."""
         ray = need_ray()
         task = ray.remote(_call).options(num_cpus=1, max_retries=RETRIES)
         sent = ray.put(Sent.of(function))
@@ -424,7 +424,7 @@ class RayTasks:
                 yield self._result(*waiting.popleft())
         finally:
             reachable = ray.is_initialized() and not self.cluster.is_lost
-            for reference, _ in waiting if reachable else ():  # the caller gave up: nobody wants these
+            for reference, _ in waiting if reachable else ():  # the caller has stopped: these results are not needed
                 ray.cancel(reference, force=True)
 
     def _result(self, reference: Any, given: tuple[Any, ...]) -> Any:
@@ -439,7 +439,7 @@ class RayTasks:
 
 
 def _call(function: Sent[Callable[..., T]], given: Sent[tuple[Any, ...]]) -> T | Refusal:
-    """In the worker."""
+    """Run the call in the worker."""
     return attempted(lambda: function.open()(*given.open()))
 
 

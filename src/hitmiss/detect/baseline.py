@@ -1,11 +1,9 @@
 """A small spectral detector that trains in seconds: statistics of the spectrum, and a linear model on them.
 
 Per clip: the level is removed; for 40 bands evenly spaced up to half the sample rate, the features are the mean, the
-spread
-and the mean frame-to-frame change of the log energies; a logistic regression uses these 120 numbers. It is a baseline
-and a
-part for tests and demos: it needs numpy to run, scikit-learn to train, and exports to ONNX as one graph from samples to
-logits.
+spread and the mean frame-to-frame change of the log energies; a logistic regression uses these 120 numbers. It is a
+baseline and a part for tests and demos: it needs numpy to run, scikit-learn to train, and exports to ONNX as one graph
+from samples to logits.
 """
 
 from __future__ import annotations

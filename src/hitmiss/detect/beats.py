@@ -3,9 +3,8 @@
 The architecture (Chen et al. 2022, "BEATs: Audio Pre-Training with Acoustic Tokenizers"): 128-bin Kaldi filterbanks,
 normalised; patches of 16 × 16; a transformer with a positional convolution, relative positions gated by the query, and
 deep norm; the classification head's logits averaged over the patches of each clip. Weights are used under their
-official
-names. Clips of several lengths share a batch: each has its own patches and its own mask, so they do not affect each
-other.
+official names. Clips of several lengths share a batch: each has its own patches and its own mask, so they do not affect
+each other.
 
 Real weights are not part of any package: they are the `.pt` files that the BEATs folder of the microsoft/unilm repository
 lists. A checkpoint that was only pre-trained has no head; `--weights head.safetensors` (predictor.weight, predictor.bias)
@@ -154,8 +153,7 @@ class Beats:
         return logits
 
     def forward(self, waves: Any, lengths: Sequence[int] | None = None, keep: bool = False) -> tuple[Any, list[Any]]:
-        """Return logits, and with `keep` each layer's average over the patches of each clip (the first: before the
-        layers).
+        """Return logits, and with `keep` each layer's mean over the patches of each clip (first: before the layers).
 
         A network without a head does not predict classes: its single column is 0.
         """

@@ -1,9 +1,7 @@
-"""Triton kernels of BEATs on a GPU, called by `beats_packed`. Only this module imports triton, and it is imported on
-use.
+"""Triton kernels of BEATs on a GPU, called by `beats_packed`. Only this module imports triton.
 
 Each kernel works on one row, or on one block of one clip, in an order that depends only on the clip: the other clips in
-the
-pack change no bit.
+the pack change no bit.
 """
 
 # mypy: ignore-errors

@@ -455,8 +455,7 @@ class Member:
 
 
 class Fleet(Base):
-    """The detector, open in `actors` processes, `most` at most; `decoders` further processes prepare items if
-    requested.
+    """The detector, open in `actors` processes, `most` at most; `decoders` further ones prepare items.
 
     `tallying`, if set, makes a tally of every part as soon as it is scored.
     """

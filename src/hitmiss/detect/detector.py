@@ -233,8 +233,7 @@ def open_detector(
     """Open a detector: `model.onnx`, `module:name`, `file.py:name`, `beats:checkpoint.pt`, `hf-audio:folder`, ….
 
     A name that refers to a function without required parameters is a factory: it is called, and `weights` are loaded
-    into
-    the torch module that it returns.
+    into the torch module that it returns.
     """
     how = Opening(weights, device, precision, sample_rate, tuple(layers), compiled)
     kind = opener_of(text)
@@ -537,8 +536,7 @@ def traced(call: Callable[[], Any]) -> tuple[Any, Trace]:
 
 
 class Settled:
-    """A torch module that returns logits if its last step allows it; `kind` is the kind of output, after its first
-    batch.
+    """A torch module that returns logits if its last step allows it; `kind` is set by the first batch.
 
     `activation` is the sigmoid or softmax that was removed, or None.
     """

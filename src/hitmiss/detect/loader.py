@@ -77,12 +77,11 @@ Prepare = Callable[[int, Row], Prepared | Failed]
 
 @dataclass(frozen=True)
 class Preparation:
-    """What is done to an item before it goes to the model. With worker processes, its parts must be importable
-    functions.
+    """What is done to an item before it goes to the model. Worker processes need importable functions.
 
     `load(row)` returns the clip; `transform(clip, row)` a changed one; `fit(clip)` one of the right length;
-    `windows(clip)`
-    several. A loader that reads files has a method `pin(row)` that identifies the content (see `file_pin`).
+    `windows(clip)` several. A loader that reads files has a method `pin(row)` that identifies the content (see
+    `file_pin`).
     """
 
     load: Callable[[Row], Any]
@@ -574,8 +573,7 @@ def _start(spare: int, crop: Crop, rng: np.random.Generator | None) -> int:
 
 
 def windows(clip: NDArray[Any], length: int, hop: int | None = None) -> NDArray[Any]:
-    """Cut a long clip into overlapping windows (window × sample) that cover it to the end; tile a short one to one
-    window.
+    """Cut a long clip into overlapping windows (window × sample) that cover it; tile a short one to one window.
 
     >>> windows(np.arange(7), 4, 2).tolist()
     [[0, 1, 2, 3], [2, 3, 4, 5], [3, 4, 5, 6]]
@@ -699,8 +697,7 @@ class Pool:
 
 
 def around(order: Sequence[Piece], at: int, budget: Budget, may_mix: bool) -> list[Piece]:
-    """Return the piece at a position of a sorted list with its neighbours on both sides, nearest first, within the
-    budget.
+    """Return the piece at a position of a sorted list and its neighbours, nearest first, within the budget.
 
     >>> clips = [Piece(i, 0, 1, np.zeros(n)) for i, n in enumerate([4, 4, 5, 9])]
     >>> [p.at for p in around(clips, 0, Budget(10, 64), may_mix=True)]

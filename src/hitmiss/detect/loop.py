@@ -367,8 +367,7 @@ def stop_on_terminate() -> Iterator[None]:
     """Let SIGTERM end the run like Ctrl-C: everything is written, the state is noted.
 
     The signal is passed to the current handler of Ctrl-C: an event loop then cancels its tasks. An exception raised
-    inside a
-    task would be taken for that task's own failure.
+    inside a task would be taken for that task's own failure.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -11,8 +11,8 @@
 | columns with sum of exp 1      | logit         | log-probabilities are logits                             |
 
 Log-odds are kept because probabilities saturate: a softmax in float32 ties thousands of scores at exactly 1. A
-probability
-is never passed through a sigmoid again; one column that could be either is refused until the caller declares which.
+probability is never passed through a sigmoid again; one column that could be either is refused until the caller
+declares which.
 """
 
 from __future__ import annotations
@@ -40,8 +40,7 @@ class Extraction:
     """How scores are made from outputs; it is part of the configuration of a run.
 
     `positive_index`: the column of the positive class (None: column 1 of two). `is_reversed`: the single column is
-    about the
-    other class.
+    about the other class.
     """
 
     positive_index: int | None = None
@@ -117,10 +116,8 @@ def pick_output(raw: Any) -> NDArray[Any]:
     """Return the array of outputs in the result of a model.
 
     Arrays and tensors are used directly; a mapping or an object by its field `logits` (or scores, probabilities,
-    probs); of a
-    tuple the only array with one row per clip and one or two dimensions, or the only such with one or two columns, as
-    in
-    the `(hidden, logits)` of many spoofing detectors. Anything else is an error that names the shapes.
+    probs); of a tuple the only array with one row per clip and one or two dimensions, or the only such with one or two
+    columns, as in the `(hidden, logits)` of many spoofing detectors. Anything else is an error that names the shapes.
 
     >>> pick_output((np.zeros((3, 160)), np.ones((3, 2)))).shape
     (3, 2)

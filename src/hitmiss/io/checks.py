@@ -65,8 +65,7 @@ def to_numbers(texts: pl.Series, decimal: str = ".") -> tuple[pl.Series, pl.Seri
 def numbers_of(
     stack: Stack, name: str, decimal: str, ledger: Ledger, absent: Sequence[str] = ("",), what: str = ""
 ) -> tuple[pl.Series, pl.Series]:
-    """Convert a column to numbers, null where absent (the texts in `absent`, lower case), and mark cells that are
-    words.
+    """Convert a column to numbers, null where absent (texts in `absent`, lower case), and mark words.
 
     Words are recorded as findings; a decimal comma is named as such.
     """

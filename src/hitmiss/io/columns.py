@@ -457,9 +457,8 @@ def resolve(
     """Map our name to the position of every column. `wanted` are the fixed columns that this file may hold.
 
     Columns that the caller declares come first (if this file has them: another file may), then the known names. All
-    other
-    columns keep their own names, or get a modified one if the name is reserved. `is_settled`: a layout has already done
-    so.
+    other columns keep their own names, or get a modified one if the name is reserved. `is_settled`: a layout has
+    already done so.
     """
     found = {OURS.get(ours, ours): names.index(theirs) for ours, theirs in options.columns.items() if theirs in names}
     found |= {apart(name): names.index(name) for name in options.identities if name in names}
@@ -531,8 +530,7 @@ def _target_names(names: Row, options: ReadSpec) -> Row:
     """Return the names of the target column.
 
     In track 2 it is the claimed speaker; a full key has it too, but track 1 does not use it. Elsewhere a column
-    `target` is
-    an ordinary column until items repeat (see the reader), or the caller declares it.
+    `target` is an ordinary column until items repeat (see the reader), or the caller declares it.
     """
     known = set(map(plain, names))
     if "trial_anon" in known:

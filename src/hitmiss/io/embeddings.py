@@ -8,8 +8,7 @@
 
 Labels and groups may also come from a key: any table with a header, or a known layout without one (an ASVspoof
 protocol), joined on the item ids. Nothing is unpickled. Columns about the items are text, or None where missing; no
-other
-value is treated as missing.
+other value is treated as missing.
 """
 
 from __future__ import annotations

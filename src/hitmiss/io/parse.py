@@ -783,10 +783,8 @@ def read_even(
 
     Polars silently pads short rows and, if not all columns are requested, cuts long ones. A short row shows as an empty
     last field, so the last column is always read: if it has no empty field, no row is short, and the number of
-    separators
-    shows that no row is long. If the last column has empty fields, whole rows are read: the parser then refuses long
-    rows,
-    and the number of separators shows that no row is short.
+    separators shows that no row is long. If the last column has empty fields, whole rows are read: the parser then
+    refuses long rows, and the number of separators shows that no row is short.
     """
     last = shape.width - 1
     wanted = {picks[ours]: kind for ours, kind in (kinds or {}).items() if ours in picks}

@@ -132,8 +132,7 @@ def find_run(
     """Return the file of each language, in the order asked for, and the notes to report about them.
 
     Without `languages`, the languages are taken from the file names. A requested language without a file is an error
-    unless
-    `skip` is set; it is always an error when no requested language has a file.
+    unless `skip` is set; it is always an error when no requested language has a file.
     """
     directory = Path(folder)
     if not directory.is_dir():
@@ -254,9 +253,8 @@ class Predictions:
     """Checked rows: item, group, label, score; decision and threshold are null where the files have none.
 
     `file` and `row` (from 0) identify the source of each row; `titles` maps our column names to those of each file;
-    `raw`
-    holds each file as text if the caller asked for whole files. `slices`, `numbers` and `runs` are the further columns
-    that the caller asked for.
+    `raw` holds each file as text if the caller asked for whole files. `slices`, `numbers` and `runs` are the further
+    columns that the caller asked for.
     """
 
     frame: pl.DataFrame
@@ -537,9 +535,7 @@ def _classes(stack: tables.Stack, column: str, spec: ReadSpec) -> tuple[pl.Serie
 
 
 def _meanings(words: Sequence[str], is_decision: bool, spec: ReadSpec) -> dict[str, int | str]:
-    """Map each word to its meaning: a class, an abstention, or unusable. 1 is positive unless the caller says
-    otherwise.
-    """
+    """Map each word to its meaning: a class, an abstention, or unusable. 1 is positive unless declared otherwise."""
     found: dict[str, int | str] = {}
     others: dict[str, str] = {}
     silent = {word.lower() for word in (*ABSTAINED[:2], *spec.abstain)} if is_decision else set()

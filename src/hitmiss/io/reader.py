@@ -75,8 +75,7 @@ def open_finished(source: Any, options: ReadSpec) -> FinishedRun | None:
     """Open the table of a run folder; return None for any other source. Unfinished or changed runs are refused.
 
     The run records the kind of its scores, the names of its classes and its numeric columns; a caller who has
-    calibrated
-    the scores may still declare them to be LLRs.
+    calibrated the scores may still declare them to be LLRs.
     """
     if isinstance(source, list) and len(source) == 1:
         source = source[0]

@@ -309,12 +309,10 @@ def load(
     ledger: Ledger,
     kinds: Mapping[str, Any] | None = None,
 ) -> Table:
-    """Read the columns `picks` (our name -> position) of a source; those in `numeric` keep the numbers of typed
-    sources.
+    """Read the columns `picks` (our name -> position) of a source; `numeric` ones keep numbers of typed sources.
 
     `kinds` are the types of text columns if no value is irregular. A caller that passes them must read again without
-    them
-    before it reports the content of a cell (see `quick_or_careful`).
+    them before it reports the content of a cell (see `quick_or_careful`).
     """
     if shape.frame is not None:
         series = [shape.frame.to_series(at).alias(ours) for ours, at in picks.items()]
@@ -335,8 +333,8 @@ def quick_or_careful(read: Callable[[Ledger, Mapping[str, Any]], T], kinds: Mapp
     """Apply `read` to a source: first the fast path, then the careful path if needed.
 
     The first attempt uses the types that columns have if no value is irregular. If it finds any fault, everything is
-    read
-    again as text: only the text shows the exact content of a cell, so faults are always reported from that second pass.
+    read again as text: only the text shows the exact content of a cell, so faults are always reported from that second
+    pass.
     """
     if kinds:
         trial = Ledger()
@@ -425,8 +423,7 @@ class Stack:
 
 
 def guess_separator(lines: Sequence[str]) -> str:
-    """Return the separator that splits every line into the same number of fields; tab before `;` before `,` before
-    space.
+    """Return the separator that splits all lines into equally many fields; tab before `;` before `,` before space.
 
     >>> guess_separator(["a b 0.5", "c d 0.6"]), guess_separator(["filename,score", "a b,1"])
     (' ', ',')

@@ -215,8 +215,7 @@ class Verdicts:
     """The words for labels and verdicts: those that the caller has declared come before the ones that detectors use.
 
     Words outside the known families, such as `machine` and `person`, are mapped to fake and real, because the figures
-    of
-    the triage evaluation are about those two classes.
+    of the triage evaluation are about those two classes.
     """
 
     declared: Mapping[str, str]

@@ -1,7 +1,7 @@
-"""Sound files to samples: mono float32 at the rate that a detector wants, or one sentence about what is wrong.
+"""Read sound files as mono float32 samples at the rate of a detector, or report in one sentence what is wrong.
 
-soundfile decodes wav, flac, ogg, opus and mp3; PyAV the rest (m4a, amr, the sound of films); soxr resamples. A file is
-never trusted: what it may be is listed, and it is cut off when it unfolds to more seconds than were allowed.
+soundfile decodes wav, flac, ogg, opus and mp3; PyAV the rest (m4a, amr, the sound of films); soxr resamples. Files are
+not trusted: only listed formats are opened, and decoding stops at a maximum number of seconds.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ MOST_SECONDS: Final = 3600.0
 MOST_CHANNELS: Final = 64
 RATES: Final = (1_000, 768_000)
 FORMATS: Final = "aac,aiff,amr,amrnb,amrwb,asf,au,caf,flac,g722,gsm,matroska,mov,mp3,ogg,wav,w64"
-"""What PyAV may open. Playlists are not among it: they would make it read files that they name."""
+"""The formats that PyAV may open. Playlists are excluded: they would make it read the files that they name."""
 
 
 SPARE_SECONDS: Final = 0.5
 FRAME_SECONDS: Final = 0.15
-"""By how much containers of coded sound may declare more than is decoded: a few frames."""
+"""How many more seconds a container may declare than are decoded: a few frames."""
 UNKNOWN_LENGTH: Final = 1 << 60
-"""What a header says that was written before the length was known."""
+"""The length in a header that was written before the length was known."""
 PADDED_FORMATS: Final = {".mp3": 2304, ".ogg": 2304, ".opus": 2304}
-"""Samples by which headers of formats that code in frames may be off, in files that are whole."""
+"""Samples by which headers of frame-based formats may be off in complete files."""
 
 
 class _BadAudio(Exception):
@@ -46,11 +46,11 @@ def load_audio(
     max_seconds: float = MOST_SECONDS,
     first_seconds: float | None = None,
 ) -> Clip:
-    """The samples of a sound file: mono (the mean of the channels), float32, at `sample_rate`.
+    """Read the samples of a sound file: mono (the mean of the channels), float32, at `sample_rate`.
 
     A file that is missing, broken, empty, longer than `max_seconds`, shorter than its header says or holds NaN raises
-    `DataError` with the file's name and the reason, so that a run can list it and go on. With `first_seconds` no more
-    than that (and a little, for resampling) is decoded.
+    `DataError` with the file's name and the reason, so that a run can list it and continue. With `first_seconds` only
+    that much (and a little more, for resampling) is decoded.
     """
     path = Path(path)
     if not path.is_file():
@@ -63,7 +63,7 @@ def load_audio(
 
 
 def length_of(path: str | Path, sample_rate: int) -> int | None:
-    """How many samples a file holds at a rate, as its header says; None where soundfile cannot read it."""
+    """Return how many samples a file holds at a rate, from its header; None if soundfile cannot read it."""
     soundfile = need("soundfile")
     try:
         about = soundfile.info(str(path))
@@ -73,7 +73,7 @@ def length_of(path: str | Path, sample_rate: int) -> int | None:
 
 
 def resample(clip: Clip, rate: int, wanted: int) -> Clip:
-    """The clip at another sample rate (soxr, high quality, linear phase: nothing is delayed)."""
+    """Resample a clip to another rate (soxr, high quality, linear phase: no delay)."""
     if rate == wanted:
         return clip
     soxr = need("soxr")
@@ -81,12 +81,12 @@ def resample(clip: Clip, rate: int, wanted: int) -> Clip:
 
 
 def save_audio(path: str | Path, clip: Clip, sample_rate: int = 16000) -> None:
-    """Write a clip as 16-bit samples; the ending (.flac, .wav) decides the format."""
+    """Write a clip as 16-bit samples; the suffix (.flac, .wav) decides the format."""
     need("soundfile").write(str(path), clip, sample_rate, subtype="PCM_16")
 
 
 def need(package: str) -> Any:
-    """A package of the extra `audio`, or an error that says how to get it."""
+    """Import a package of the extra `audio`, or raise an error that says how to install it."""
     try:
         return import_module(package)
     except ImportError:
@@ -108,7 +108,7 @@ class _NotForSoundfile(Exception):
 
 
 class _NotForAv(Exception):
-    """Nor does PyAV."""
+    """PyAV does not know the format either."""
 
 
 def _by_soundfile(path: Path, max_seconds: float, first_seconds: float | None) -> tuple[Clip, int]:
@@ -171,9 +171,9 @@ def _av_blocks(container: Any, stream: Any, max_seconds: float) -> Iterator[Clip
 
 
 def frame_samples(frame: Any) -> Clip:
-    """A decoded frame of PyAV as float32, channels × samples, whatever its sample format."""
+    """Return a decoded PyAV frame as float32, channels × samples, for any sample format."""
     raw = frame.to_ndarray()
-    if raw.shape[0] != len(frame.layout.channels):  # packed: the channels take turns
+    if raw.shape[0] != len(frame.layout.channels):  # packed: the channels are interleaved
         raw = raw.reshape(-1, len(frame.layout.channels)).T
     if raw.dtype.kind == "f":
         return np.asarray(raw, dtype=np.float32)
@@ -183,12 +183,12 @@ def frame_samples(frame: Any) -> Clip:
 
 
 def _enough(first_seconds: float | None, rate: int) -> int:
-    """Samples to decode: all, or the first seconds with a little more, so that the resampler's end is not within them."""
+    """Return how many samples to decode: all, or the first seconds plus a margin for the end of the resampler."""
     return sys.maxsize if first_seconds is None else int((first_seconds + SPARE_SECONDS) * rate)
 
 
 def _check_whole(path: Path, found: int, declared: int, rate: int) -> None:
-    """Fewer samples than the file's header declares: it is damaged or cut off, and a score of its rest is not its score."""
+    """Refuse fewer samples than the header declares: the file is damaged, and its score would be misleading."""
     slack = PADDED_FORMATS.get(path.suffix.lower(), 0)
     whole = max(declared, _declared_by_wave(path))
     if 0 < found < whole - slack and whole < UNKNOWN_LENGTH:
@@ -198,7 +198,7 @@ def _check_whole(path: Path, found: int, declared: int, rate: int) -> None:
 
 
 def _declared_by_wave(path: Path) -> int:
-    """The samples that a WAV file's header declares; libsndfile cuts that to what is there, without a word."""
+    """Return the samples that a WAV header declares; libsndfile silently reduces this to what is there."""
     with path.open("rb") as file:
         head = file.read(12)
         if head[:4] != b"RIFF" or head[8:] != b"WAVE":

@@ -1,4 +1,4 @@
-"""Pictures from files: height × width × red, green, blue, whole numbers from 0 to 255, the way up that the camera noted."""
+"""Read pictures from files: height × width × red, green, blue, integers from 0 to 255, in EXIF orientation."""
 
 from __future__ import annotations
 
@@ -19,14 +19,16 @@ SCALES: Final[dict[str, tuple[tuple[float, ...], tuple[float, ...]]]] = {
     "unit": ((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)),
     "raw": ((0.0, 0.0, 0.0), (1 / 255, 1 / 255, 1 / 255)),
 }
-"""Mean and deviation of red, green and blue that are taken off, of values from 0 to 1; `raw` leaves 0 to 255."""
+"""Mean and deviation of red, green and blue used for scaling, for values from 0 to 1; `raw` keeps 0 to 255."""
 ORDERS: Final = ("rgb", "bgr")
 METHODS: Final = ("nearest", "bilinear", "bicubic", "lanczos")
 
 
 @dataclass(frozen=True)
 class PictureInput:
-    """What a network takes: the shorter side brought to `resize`, the middle `crop` × `crop`, numbers scaled; channel × y × x.
+    """The input of a network: the shorter side resized to `resize`, the centre `crop` × `crop`, values scaled.
+
+    The result is channel × y × x.
 
     >>> PictureInput.of("resize=256, crop=224, order=bgr").resize
     256
@@ -49,7 +51,7 @@ class PictureInput:
 
     @classmethod
     def of(cls, text: str) -> PictureInput:
-        """From words: `resize=256, crop=224, scale=imagenet, order=rgb, method=bicubic`."""
+        """Make it from a text: `resize=256, crop=224, scale=imagenet, order=rgb, method=bicubic`."""
         settings = dict(parse(f"picture({text})").settings)
         scale = str(settings.pop("scale", "imagenet"))
         known = ("crop", "resize", "order", "method", "scale")
@@ -66,7 +68,7 @@ class PictureInput:
 
     @classmethod
     def of_model(cls, module: Any) -> PictureInput | None:
-        """What a model of timm says of itself (`pretrained_cfg`); None where a model says nothing."""
+        """Return what a timm model declares (`pretrained_cfg`); None if a model declares nothing."""
         found = getattr(module, "pretrained_cfg", None) or getattr(module, "default_cfg", None)
         if not isinstance(found, Mapping) or "input_size" not in found:
             return None
@@ -78,7 +80,7 @@ class PictureInput:
         return cls(crop, resize, mean, deviation, "rgb", str(found.get("interpolation") or "bilinear"))
 
     def __call__(self, picture: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """A picture (y × x × red, green, blue) as the network takes it."""
+        """Convert a picture (y × x × red, green, blue) to the input of the network."""
         from PIL import Image
 
         height, width = picture.shape[:2]
@@ -96,9 +98,9 @@ class PictureInput:
 
 
 def load_image(path: str | Path) -> NDArray[np.uint8]:
-    """A picture of any format that Pillow reads; transparency is dropped, of an animation the first frame is taken.
+    """Read a picture of any format that Pillow reads; transparency is dropped, and only the first frame is used.
 
-    16-bit values are divided by 257, so that 65535 is 255; the orientation of the EXIF data is applied.
+    16-bit values are divided by 257, so that 65535 becomes 255; the orientation in the EXIF data is applied.
     """
     try:
         from PIL import Image, ImageOps, UnidentifiedImageError
@@ -119,7 +121,7 @@ def load_image(path: str | Path) -> NDArray[np.uint8]:
 
 
 def _from_deep(values: NDArray[np.generic], name: str) -> NDArray[np.uint8]:
-    """A picture of one channel with more than 8 bits: whole numbers up to 65535, or parts of 1."""
+    """Convert a picture of one channel with more than 8 bits: integers up to 65535, or fractions of 1."""
     numbers = np.asarray(values, dtype=np.float64)
     if not np.isfinite(numbers).all() or numbers.min() < 0 or numbers.max() > 65535:
         raise DataError(

@@ -1,8 +1,8 @@
 """WFDB records (PhysioNet): a header `.hea` and the signal files that it names, read without a package.
 
-The formats 8 bits (80), 12 bits (212), 16 bits (16, 61, 160), 24 and 32 bits are read, of one segment and one sample per
-frame, which is what collections of ECGs use. Signals are given in mV. The checksum of every signal is compared where the header
-has one, so that a file that was cut off or exchanged is not taken for a record.
+The formats with 8 bits (80), 12 bits (212), 16 bits (16, 61, 160), 24 and 32 bits are read, with one segment and one
+sample per frame, as in collections of ECGs. Signals are returned in mV. The checksum of every signal is compared if the
+header has one, so that a file that was cut off or exchanged is refused.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from hitmiss.core.errors import DataError, UsageError
 
 Ints = NDArray[np.int64]
 LIST: Final = "RECORDS"
-"""The file of a folder that names its records."""
+"""The file in a folder that lists its records."""
 MILLIVOLTS: Final = {"mv": 1.0, "uv": 1e-3, "\N{MICRO SIGN}v": 1e-3, "v": 1e3, "nv": 1e-6}
 PLAIN: Final = {"80": "u1", "16": "<i2", "61": ">i2", "160": "<u2", "32": "<i4"}
-"""Formats whose samples are numbers of a type."""
+"""Formats whose samples are plain numbers of one type."""
 OFFSETS: Final = {"80": 128, "160": 32768}
 BITS: Final = {"80": 8, "212": 12, "16": 16, "61": 16, "160": 16, "24": 24, "32": 32}
 GAIN: Final = re.compile(r"^([-+.\deE]+)(?:\(([-+]?\d+)\))?(?:/(\S+))?$")
@@ -41,7 +41,7 @@ class Record:
     fs: float
     leads: tuple[str, ...]
     comments: Mapping[str, str]
-    """What the comments of the header say, `#Sex: Male` as sex."""
+    """The comments of the header, for example `#Sex: Male` as sex."""
     files: tuple[Path, ...]
 
 
@@ -58,18 +58,18 @@ class _Channel:
 
 
 def is_wfdb(path: str | Path) -> bool:
-    """Whether a path is a header, a list of records or a folder of them."""
+    """Return whether a path is a header, a list of records or a folder of them."""
     path = Path(path)
     return path.suffix == ".hea" or path.name == LIST or path.is_dir()
 
 
 def read_records(path: str | Path) -> tuple[list[Record], dict[str, str]]:
-    """The records of a header, of a list or of a folder; and those that cannot be read, with the reason.
+    """Read the records of a header, a list or a folder; return also those that cannot be read, with the reason.
 
     Raises
     ------
     UsageError
-        Where there is no such file or folder.
+            If there is no such file or folder.
     """
     path = Path(path)
     if not path.exists():
@@ -97,12 +97,12 @@ def _headers(path: Path) -> list[Path]:
 
 
 def read_record(header: str | Path, name: str | None = None) -> Record:
-    """One record.
+    """Read one record.
 
     Raises
     ------
     DataError
-        Where the header or a signal file is not what it says it is.
+            If the header or a signal file is invalid or inconsistent.
     """
     header = Path(header)
     if not header.is_file():
@@ -164,7 +164,7 @@ def _channel(line: str, name: str) -> _Channel:
 
 
 def _read(header: Path, channels: list[_Channel], length: int) -> tuple[Ints, list[Path]]:
-    """Whole numbers, sample × signal; signals of one file lie in turns."""
+    """Read integers, sample × signal; signals of one file are interleaved."""
     columns: list[Ints] = []
     files: list[Path] = []
     for file in dict.fromkeys(channel.file for channel in channels):
@@ -189,7 +189,7 @@ def _read(header: Path, channels: list[_Channel], length: int) -> tuple[Ints, li
 
 
 def samples(data: bytes, form: str) -> Ints:
-    """The whole numbers of a signal file.
+    """Decode the integers of a signal file.
 
     >>> samples(bytes([0x34, 0xF1, 0xFF, 0xFF, 0x00, 0x01]), "212").tolist(), samples(b"\\x02\\x01", "16").tolist()
     ([308, -1, 255, 1], [258])
@@ -198,7 +198,7 @@ def samples(data: bytes, form: str) -> Ints:
         kind = np.dtype(PLAIN[form])
         whole = len(data) // kind.itemsize * kind.itemsize
         return np.frombuffer(data[:whole], kind).astype(np.int64) - OFFSETS.get(form, 0)
-    n = len(data) // 3 if form == "24" else len(data) * 2 // 3  # of 12 bits the last may be half of a pair
+    n = len(data) // 3 if form == "24" else len(data) * 2 // 3  # with 12 bits, the last may be half of a pair
     raw = np.frombuffer(data + bytes(-len(data) % 3), np.uint8).astype(np.int64).reshape(-1, 3)
     if form == "24":
         found = raw[:, 0] | raw[:, 1] << 8 | raw[:, 2] << 16

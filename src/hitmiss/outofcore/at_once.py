@@ -4,8 +4,7 @@
 
 A tally is small, however many trials it counts, and merges with those of other runs and other clusters. When the run
 ends the tallies are checked: if a crash has left one out or made one twice, the run's table is counted instead. Then
-they
-are sealed: from then on, an incomplete set of tallies is refused.
+they are sealed: from then on, an incomplete set of tallies is refused.
 """
 
 from __future__ import annotations

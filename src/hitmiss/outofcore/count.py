@@ -203,8 +203,9 @@ def _part(cuts: Sequence[float]) -> str:
 
 
 def _inside(window: Window, question: Question) -> str:
-    """Return which trials are counted. Trials without a score are always included unless they are dropped, so that the
-    caller can examine them.
+    """Return which trials are counted.
+
+    Trials without a score are always included unless they are dropped, so that the caller can examine them.
     """
     lost = _is_nan(quoted(SCORE))
     conditions = [f"NOT ({lost})"] if question.nan == "drop" else []
@@ -228,12 +229,10 @@ class Engine(Protocol):
     """Counts the trials of a sheet."""
 
     def __call__(self, sheet: Sheet, window: Window, /) -> pl.DataFrame:
-        """Return the rows: the cells, then `score`, or `place` (and `part` if there are cuts), and `n` if rows are
-        grouped.
+        """Return the rows: the cells, then `score`, or `place` (and `part` with cuts), and `n` if grouped.
 
         A score that is null or NaN is counted as such, inside or outside the window. For probabilities in bins, `low`
-        and
-        `high` are the lowest and the highest score of each row.
+        and `high` are the lowest and the highest score of each row.
         """
 
 

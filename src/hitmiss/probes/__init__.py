@@ -1,1 +1,1 @@
-"""What a corpus gives away without a detector: domains in embeddings, shortcuts in durations and levels."""
+"""What a corpus reveals without a detector: domains in embeddings, shortcuts in durations and levels."""

@@ -1,11 +1,11 @@
-"""The domain probe: how well can a linear classifier read the domain (codec, speaker, …) off frozen embeddings?
+"""The domain probe: how well can a linear classifier predict the domain (codec, speaker, …) from frozen embeddings?
 
-    probe_layers({"0": first, "1": second}, labels=codec, groups=speaker)     # one row of figures a layer
+        probe_layers({"0": first, "1": second}, labels=codec, groups=speaker)     # one row of figures per layer
 
-Low accuracy means that the representation does not carry the domain. Accuracy alone says little, so two baselines
-stand beside it: the share of the largest class, and the same probe on shuffled labels. Where items come in groups (the
-coded copies of one utterance, the utterances of one speaker), folds must not split a group, or the probe recognises
-the utterance instead of the codec: give `groups`.
+Low accuracy means that the representation does not carry the domain. Accuracy alone says little, so two baselines are
+reported with it: the share of the largest class, and the same probe on shuffled labels. If items come in groups (the
+coded copies of one utterance, the utterances of one speaker), folds must not split a group, or the probe recognises the
+utterance instead of the codec: give `groups`.
 """
 
 from __future__ import annotations
@@ -35,8 +35,11 @@ REPLICATES = 1000
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """What the probe found in one layer. `accuracy` is the mean over the folds; low and high are the ends of its interval,
-    NaN where too few units were drawn from. `n_units` is how many there were, None where items are independent."""
+    """The result of the probe in one layer.
+
+    `accuracy` is the mean over the folds; low and high are the ends of its interval, NaN if there were too few units to
+    resample. `n_units` is the number of units, None if items are independent.
+    """
 
     accuracy: float
     low: float
@@ -58,7 +61,7 @@ class ProbeResult:
         return 1 / self.n_classes
 
     def estimates(self, layer: str | None = None) -> tuple[Estimate, ...]:
-        """The figures as rows of results, in the cell of that layer."""
+        """Return the figures as rows of results, in the cell of that layer."""
         cell = {} if layer is None else {"layer": layer}
         known = not math.isnan(self.low)
         over = "wilson over items" if self.n_units is None else f"bootstrap over {self.n_units} units"
@@ -86,23 +89,54 @@ def probe(
     standardise: bool = True,
     shuffles: int = 5,
 ) -> ProbeResult:
-    """Cross-validated accuracy of a linear probe (logistic regression), with its baselines and its interval.
+    """Measure the cross-validated accuracy of a linear probe (logistic regression), with baselines and interval.
 
+    Parameters
+    ----------
+    embeddings
+        Item × dimension.
+    labels
+        The domain of each item.
+    groups
+        The group of each item; folds keep each group whole.
+    unit
+        The unit of each item, for the interval (by default `groups`).
+    folds
+        The number of stratified folds.
+    seed
+        The seed of the shuffles and of the resampling.
+    level
+        The confidence level of the interval.
+    standardise
+        Scale each dimension to mean 0 and deviation 1 on the training part of each fold.
+    shuffles
+        The number of label permutations for the shuffled baseline.
+
+    Returns
+    -------
+    ProbeResult
+        The figures of the table below.
+
+    Raises
+    ------
+    DataError
+        For NaN, infinite or identical embeddings, one class, or a class with fewer items (or groups) than folds.
+
+    Notes
+    -----
     | figure            | meaning                                                                                  |
     |-------------------|------------------------------------------------------------------------------------------|
     | accuracy          | mean over stratified folds; with `groups`, folds keep each group whole                   |
     | balanced accuracy | mean recall of the classes over all held-out items; a guess gets 1 / classes             |
     | majority          | share of the largest class: what always answering it gets                                |
-    | shuffled          | mean accuracy of the same probe on `shuffles` permutations of the labels, groups in view |
-    | low, high         | Wilson over items; with `unit` (unsaid: `groups`) whole units of the held-out answers    |
-    |                   | are drawn, Student's interval (Wilson over units where all answers are right, or all     |
-    |                   | wrong); the fitted probes are taken as they are                                          |
+    | shuffled          | mean accuracy of the same probe on `shuffles` label permutations that respect groups     |
+    | low, high         | Wilson over items; with `unit` (default: `groups`) whole units of the held-out answers   |
+    |                   | are resampled, Student's interval (Wilson over units if all answers are right, or all    |
+    |                   | wrong); the fitted probes are kept fixed                                                 |
 
-    `standardise` scales each dimension to mean 0 and deviation 1 on the training part of each fold. Without it and
-    without groups, `accuracy` is exactly `cross_val_score(LogisticRegression(max_iter=1000), …, cv=5).mean()`.
-    Folds are cut in the order of the items, as there, so ungrouped copies leak or not depending on how they are sorted.
-
-    Refused: NaN, infinite or identical embeddings, one class, a class with fewer items (or groups) than folds.
+    Without `standardise` and without groups, `accuracy` is exactly `cross_val_score(LogisticRegression(max_iter=1000),
+    …, cv=5).mean()`. As there, folds are cut in the order of the items, so whether ungrouped copies leak between folds
+    depends on how the items are sorted.
 
     >>> result = probe([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]], ["a", "a", "a", "b", "b", "b"], folds=3, shuffles=0)
     >>> result.accuracy, result.majority, result.n_classes
@@ -134,7 +168,7 @@ def probe(
 
 
 def accuracy_as_documented(embeddings: ArrayLike, labels: ArrayLike) -> float:
-    """The documented figure and nothing else: five stratified folds, no scaling, no groups.
+    """Return only the documented figure: five stratified folds, no scaling, no groups.
 
     >>> x = [[0.0], [0.1], [0.2], [0.3], [0.4], [5.0], [5.1], [5.2], [5.3], [5.4]]
     >>> accuracy_as_documented(x, [0] * 5 + [1] * 5)
@@ -157,9 +191,9 @@ def probe_layers(
     data: str = "",
     unit_name: str = "",
 ) -> Results:
-    """The probe of each layer, as results with `slice={"layer": name}`; the folds are the same in all layers.
+    """Probe each layer, with the same folds in all layers; return results with `slice={"layer": name}`.
 
-    `data` names the data in the signature (a digest), `unit_name` the column that `unit` is.
+    `data` names the data in the signature (a digest), `unit_name` is the column name of `unit`.
 
     >>> layer = [[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]]
     >>> found = probe_layers({"0": layer, "1": layer}, ["a", "a", "a", "b", "b", "b"], folds=3, shuffles=0)
@@ -199,7 +233,7 @@ def probe_layers(
 
 
 def own_groups(groups: ArrayLike) -> Array:
-    """Groups in which `-` means "no other": such an item is a group of its own, and not one with all its like.
+    """Return groups in which each `-` ("no group") is a group of its own, instead of one group of all such items.
 
     >>> own_groups(["E_7", "-", "-", "E_7"]).tolist()
     ['E_7', '- 1', '- 2', 'E_7']
@@ -209,7 +243,7 @@ def own_groups(groups: ArrayLike) -> Array:
 
 @dataclass(frozen=True)
 class _Answers:
-    """Which held-out items were told right, and the fold that each was held out in."""
+    """Which held-out items were predicted correctly, and the fold in which each was held out."""
 
     hit: NDArray[np.bool_]
     fold: NDArray[np.intp]
@@ -225,7 +259,7 @@ class _Answers:
 
 
 def _held_out(x: Array, y: Array, folds: Folds, standardise: bool) -> tuple[_Answers, bool]:
-    """The answers of a probe to the items it was not trained on, and whether every fit converged."""
+    """Return a probe's answers for the items it was not trained on, and whether every fit converged."""
     hit, fold, settled = np.zeros(len(y), dtype=bool), np.zeros(len(y), dtype=np.intp), True
     for k, (train, test) in enumerate(folds):
         answer, converged = _fit_and_answer(x[train], y[train], x[test], standardise)
@@ -241,7 +275,7 @@ def _fit_and_answer(x: Array, y: Array, new: Array, standardise: bool) -> tuple[
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    if (y == y[0]).all():  # a shuffle may leave one class to train on
+    if (y == y[0]).all():  # a shuffle may leave only one class to train on
         return np.full(len(new), y[0]), True
     classifier = LogisticRegression(max_iter=MAX_ITER)
     model = make_pipeline(StandardScaler(), classifier) if standardise else classifier
@@ -271,7 +305,7 @@ def _shuffled_accuracy(
 
 
 def _shuffle(y: Array, group: Array | None, rng: Random) -> Array:
-    """Labels permuted; with groups, the labels of a group stay side by side but move to other groups' items."""
+    """Permute labels; with groups, the labels of a group stay together but move to other groups' items."""
     if group is None:
         return np.asarray(rng.permutation(y))
     items = np.argsort(group, kind="stable")
@@ -290,7 +324,7 @@ def _blocks(ordered: Array) -> Iterator[slice]:
 def _interval(
     answers: _Answers, unit: Array | None, seed: int, level: float
 ) -> tuple[float, float, tuple[int, float] | None, tuple[str, ...]]:
-    """The ends, how many units they are drawn from (all, effective), and what to say of them."""
+    """Return the ends, the number of resampled units (all, effective), and notes."""
     accuracy, n = answers.accuracy, len(answers.hit)
     if unit is None:
         return *wilson(accuracy * n, n, level), None, ()
@@ -340,7 +374,7 @@ def _check_sizes(x: Array, y: Array, group: Array | None, unit: Array | None) ->
 
 
 def _check_folds(y: Array, group: Array | None, folds: int) -> None:
-    """Every class must be able to stand in every fold."""
+    """Check that every class can occur in every fold."""
     if folds < 2:
         raise UsageError(f"folds must be at least 2; found {folds}")
     classes, counts = np.unique(y, return_counts=True)

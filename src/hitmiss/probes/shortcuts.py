@@ -1,8 +1,8 @@
-"""The shortcut probe: how far do duration, silence and level alone tell the classes apart?
+"""The shortcut probe: how well do duration, silence and level alone separate the classes?
 
-A detector can look good on a corpus whose fakes are shorter, quieter or begin with digital silence. Here those
-properties are all that is looked at: each alone, and together in a small logistic regression that never sees the
-speakers it is judged on. What they reach is what a detector must beat before its score says anything about voices.
+A detector can look good on a corpus whose fakes are shorter, quieter or begin with digital silence. Here only those
+properties are used: each alone, and together in a small logistic regression that is evaluated on speakers it was not
+trained on. A detector must beat their result before its score says anything about voices.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FOLDS: Final = 5
 
 
 def shortcut_features(clip: Clip, sample_rate: int = 16000) -> dict[str, float]:
-    """What can be said of a clip without listening to it: seconds, shares of silence and of exact zeros, levels in dB.
+    """Return simple properties of a clip: seconds, shares of silence and of exact zeros, levels in dB.
 
     >>> x = np.concatenate([np.zeros(1600), 0.5 * np.ones(1600)]).astype(np.float32)
     >>> f = shortcut_features(x)
@@ -61,15 +61,16 @@ def _decibel(amplitude: float) -> float:
 
 
 def read_features(manifest: Manifest, sample_rate: int = 16000) -> list[dict[str, float]]:
-    """The features of every file of a manifest, in order."""
+    """Return the features of every file of a manifest, in order."""
     files = [inside(manifest.root, file) for file in manifest.frame["file"]]
     return [shortcut_features(load_audio(file, sample_rate), sample_rate) for file in files]
 
 
 def shortcut_trials(manifest: Manifest, features: Sequence[Mapping[str, float]], unit: str | None = None) -> Trials:
-    """Trials of detectors that know one shortcut each, and one that knows all: the run column `shortcut` names them.
+    """Return trials of detectors with one shortcut each, and one with all; the run column is `shortcut`.
 
-    A shortcut alone scores in whichever direction separates the classes on the whole set, so its AUC is at least a half.
+    A single shortcut scores in the direction that separates the classes on the whole set, so its AUC is at least a
+    half.
     """
     if not manifest.has_labels:
         raise DataError("the shortcut probe needs labels")
@@ -96,7 +97,7 @@ def shortcut_probe(
     bootstrap: int = 0,
     seed: int = 0,
 ) -> Results:
-    """AUC and EER of each shortcut alone and of all together, per slice, with intervals over `unit`."""
+    """Measure AUC and EER of each shortcut alone and of all together, per slice, with intervals over `unit`."""
     trials = shortcut_trials(manifest, features, unit)
     protocol = Protocol("shortcuts", negative_only=("attack", "attack_tag"))
     return measure(trials, ["roc_auc", "eer"], by=by, bootstrap=bootstrap, unit=unit, seed=seed, protocol=protocol)
@@ -109,7 +110,7 @@ def _turned(values: NDArray[np.float64], label: NDArray[np.bool_]) -> NDArray[np
 
 
 def _out_of_fold(table: NDArray[np.float64], label: NDArray[np.bool_], groups: NDArray[Any]) -> NDArray[np.float64]:
-    """The score of each clip by a classifier that was trained on other speakers."""
+    """Return the score of each clip from a classifier that was trained on other speakers."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler

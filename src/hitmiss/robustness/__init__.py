@@ -1,1 +1,1 @@
-"""Trials of attacks and manipulations to Results: what each changes, how sure that is, and whether the attack worked at all."""
+"""Turn trials of attacks and manipulations into Results: what each changes, and whether the attack worked."""

@@ -1,8 +1,9 @@
-"""Runs of attacks as ordinary trials: each record beside what the model said of it untouched.
+"""Runs of attacks as ordinary trials: each record together with the model's answer for it without an attack.
 
-A run of `hitmiss attack` has one row per record, class, attack and strength, with the untouched records under attack `clean`
-(`noise ~ pgd` is the control of `pgd`: random signs of the same norm). Figures of whole records are measured on
-`records_of`, one row per record; figures of single classes (`by="target"`) on `classes_of`. Everything else is the engine's.
+A run of `hitmiss attack` has one row per record, class, attack and strength, with the unchanged records under attack
+`clean` (`noise ~ pgd` is the control of `pgd`: random signs of the same norm). Figures of whole records are measured on
+`records_of`, one row per record; figures of single classes (`by="target"`) on `classes_of`. The rest is done by
+`measure`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from hitmiss.robustness.campaign import CLEAN, CONTROL, Campaign, Cell
 from hitmiss.robustness.health import health
 
 NORMS: Final = ("l2_mv", "linf_uv", "snr_db", "smoothness_uv2")
-"""Figures that describe an attack: nothing is better or worse by them."""
+"""Figures that describe an attack: they have no better or worse direction."""
 AIMED: Final = ("target_success", "target_eligible", "target_base")
 RECORDS: Final = (
     "changed", "changed_correct", "exact_match", "robust_accuracy", *AIMED, "macro_auc", *NORMS, "median_minimal_strength",
@@ -36,20 +37,20 @@ RECORDS: Final = (
 CLASSES: Final = ("flipped", "lost", "induced", "roc_auc")
 """Figures of one class."""
 UNTOUCHED: Final = ("exact_match", "macro_auc", "roc_auc")
-"""Those that records without an attack have, too."""
+"""Figures that also exist for records without an attack."""
 TARGET: Final = ("target",)
 COMPARED: Final = ("changed", "changed_correct", "robust_accuracy", "exact_match", "macro_auc", *AIMED)
-"""Figures of records that two models are compared by, in the order of the tables."""
+"""Record figures by which two models are compared, in the order of the tables."""
 PATIENTS: Final = ("patient", "patient_id")
 USUAL: Final = {"aim": "any", "place": "whole"}
-"""What the attacks of a run without such a column have there."""
+"""The values for attacks of a run without such a column."""
 SHOWN: Final = 3
 
 
 def records_of(trials: Trials) -> Trials:
-    """One row per record, attack and strength, with the columns that the figures of attacks read (see `metrics.robustness`).
+    """Return one row per record, attack and strength, with the columns for attack metrics (see `metrics.robustness`).
 
-    The label says whether a record has any of the classes. Slices, numbers and run columns stay.
+    The label says whether a record has any of the classes. Slices, numbers and run columns are kept.
     """
     campaign = Campaign.of(trials)
     frame = pl.concat([_rows(campaign, cell) for cell in (campaign.clean, *campaign.cells)])
@@ -88,7 +89,7 @@ def _nothing(n: int) -> Floats:
 
 
 def aim_of(campaign: Campaign, cell: Cell) -> tuple[Floats, Floats]:
-    """Whether each record's label is as the attack wants it, and whether it could change; NaN without an aim."""
+    """Return whether each record's label is as the attack wants it, and whether it could change; NaN without an aim."""
     mode, _, name = cell.run.get("aim", "any").partition(" ")
     if name not in campaign.classes:
         return _nothing(len(campaign.records)), _nothing(len(campaign.records))
@@ -99,7 +100,7 @@ def aim_of(campaign: Campaign, cell: Cell) -> tuple[Floats, Floats]:
 
 
 def classes_of(trials: Trials) -> Trials:
-    """The rows of all classes, each with `decision_clean`: what the model said of the same record untouched."""
+    """Return the rows of all classes, each with `decision_clean`: the model's answer for the unchanged record."""
     clean = trials.frame.filter(attack=CLEAN).select(
         "item", "target", decision_clean=pl.col("decision").cast(pl.Float64)
     )
@@ -110,10 +111,10 @@ def classes_of(trials: Trials) -> Trials:
 
 
 def measure_attacks(trials: Trials, design: Design | None = None, **asked: object) -> Results:
-    """Every figure of every attack, as a design (or the keywords of `Design.of`) asks.
+    """Measure every figure of every attack, as a design (or the keywords of `Design.of`) asks.
 
-    `by="target"` gives the figures of single classes, other groupings those of groups of records. The unit is the patient
-    where one has several records, else the record.
+    `by="target"` gives the figures of single classes, other groupings those of groups of records. The unit is the
+    patient if some patient has several records, else the record.
     """
     design = design or Design.of(**asked)  # type: ignore[arg-type]
     campaign = Campaign.of(trials)
@@ -147,7 +148,7 @@ def measure_attacks(trials: Trials, design: Design | None = None, **asked: objec
 
 
 def _asked(design: Design) -> tuple[list[str], list[str]]:
-    """The metrics of records and those of classes that a design asks for: by name, or all."""
+    """Return the record metrics and the class metrics that a design asks for: by name, or all."""
     if not design.metrics:
         return list(RECORDS), list(CLASSES)
     own = [m for m in design.metrics if parse(m).name in RECORDS]
@@ -155,13 +156,13 @@ def _asked(design: Design) -> tuple[list[str], list[str]]:
 
 
 def _patients(campaign: Campaign) -> Grouping:
-    """What is drawn as a whole where nobody says it: the patient, where one has several records."""
+    """Return the default unit: the patient, if some patient has several records."""
     name = next((c for c in PATIENTS if c in campaign.columns), None)
     return (name,) if name is not None and len(set(campaign.columns[name])) < len(campaign.records) else ()
 
 
 def _arranged(rows: Sequence[Estimate], campaign: Campaign, groupings: Sequence[Grouping]) -> list[Estimate]:
-    """The rows that mean something, by grouping, then by attack and strength with each control after its attack."""
+    """Return the meaningful rows, by grouping, then by attack and strength, with each control after its attack."""
     runs = {tuple(sorted(cell.run.items())): i for i, cell in enumerate((campaign.clean, *campaign.cells))}
     tables = {(): -1, **{tuple(g): i for i, g in enumerate(groupings)}}
     kept = [_described(e) if e.metric in NORMS else e for e in rows if _is_of(e, campaign)]
@@ -169,12 +170,12 @@ def _arranged(rows: Sequence[Estimate], campaign: Campaign, groupings: Sequence[
 
 
 def _described(e: Estimate) -> Estimate:
-    """A figure that describes an attack: nothing is inferred from it."""
+    """Return a figure that only describes an attack, without inference."""
     return replace(e, low=None, high=None, method=None, note=None)
 
 
 def _is_of(e: Estimate, campaign: Campaign) -> bool:
-    """Whether a figure is one of its run: untouched records have no success, and an attack without an aim no target."""
+    """Return whether a figure applies: unchanged records have no success, and an attack without an aim no target."""
     if e.run["attack"] == CLEAN:
         return e.metric.partition("(")[0] in UNTOUCHED
     if e.metric in AIMED:
@@ -185,9 +186,9 @@ def _is_of(e: Estimate, campaign: Campaign) -> bool:
 
 
 def compare_attacks(a: Trials, b: Trials, design: Design, names: tuple[str, str] = ("A", "B")) -> Comparison:
-    """Two models under the same attacks: B − A of each attack and strength that both have, paired by record.
+    """Compare two models under the same attacks: B − A for each attack and strength that both have, paired by record.
 
-    Controls are left out: they are there for the attack of their own run.
+    Controls are left out: they belong to the attack of their own run.
     """
     contest = design.contest or Contest()
     for trials in (a, b):
@@ -223,7 +224,7 @@ def compare_attacks(a: Trials, b: Trials, design: Design, names: tuple[str, str]
 
 
 def _shared(a: Trials, b: Trials, names: tuple[str, str]) -> tuple[tuple[Trials, Trials], list[str]]:
-    """Both runs with the attacks that both have, clean records among them and controls left out; what one lacks is said."""
+    """Return both runs with their common attacks, including clean records but not controls; note what one lacks."""
     runs = tuple(dict.fromkeys((*a.header.runs, *b.header.runs)))
     sides, keys = [], []
     for trials in (a, b):
@@ -245,7 +246,7 @@ def _shared(a: Trials, b: Trials, names: tuple[str, str]) -> tuple[tuple[Trials,
 
 
 def _checked(a: Trials, b: Trials, names: tuple[str, str], force: bool) -> list[str]:
-    """Attacks that were not the same are refused, or printed where it is forced; what cannot be checked is said."""
+    """Refuse attacks that differ, or report them if forced; note what cannot be checked."""
     told = [t.header.provenance.get("attacks", {}) for t in (a, b)]
     wrong = []
     for run in a.frame.select(a.header.runs).unique().sort("attack", "strength").iter_rows(named=True):
@@ -275,7 +276,7 @@ def _is_aimed(trials: Trials) -> bool:
 
 
 def _is_difference(d: Difference) -> bool:
-    """Whether a difference is one of its attack (see `_is_of`)."""
+    """Return whether a difference applies to its attack (see `_is_of`)."""
     if d.slice["attack"] == CLEAN:
         return d.metric.partition("(")[0] in UNTOUCHED
     return d.metric not in AIMED or d.slice.get("aim", USUAL["aim"]) != USUAL["aim"]

@@ -1,4 +1,4 @@
-"""The trials of attacks taken apart: one cell an attack and strength, all about the same records."""
+"""Split the trials of attacks into cells: one cell per attack and strength, all about the same records."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hitmiss.core.trials import Trials
 Bits = NDArray[np.int8]
 CLEAN: Final = "clean"
 CONTROL: Final = "noise ~ "
-"""What the name of a control begins with."""
+"""The prefix of a control's name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,18 +31,18 @@ class Cell:
 
     @property
     def is_control(self) -> bool:
-        """Whether it is the noise beside an attack."""
+        """Whether it is the noise control of an attack."""
         return self.run["attack"].startswith(CONTROL)
 
     @property
     def family(self) -> str:
-        """What kind of attack it is, whatever its settings: `pgd` of `pgd(steps=40)`; a control is of no kind."""
+        """The kind of attack without its settings: `pgd` for `pgd(steps=40)`; a control has no kind."""
         return self.run["attack"].partition("(")[0]
 
 
 @dataclass(frozen=True, eq=False)
 class Campaign:
-    """All cells of a run on the same records: their truth, their classes, and what else is known of them."""
+    """All cells of a run on the same records: their truth, their classes, and further columns."""
 
     records: list[str]
     classes: list[str]
@@ -53,7 +53,7 @@ class Campaign:
 
     @classmethod
     def of(cls, trials: Trials) -> Campaign:
-        """Take the trials apart; records that some attack lacks, or classes that some record lacks, are refused."""
+        """Split the trials; refuse records that some attack lacks, or classes that some record lacks."""
         for name in ("attack", "strength"):
             if name not in trials.header.runs:
                 raise DataError(f"these trials have no run column {name!r}: make them with `hitmiss attack`")
@@ -79,7 +79,7 @@ class Campaign:
         return cls(records, classes, truth, clean, others, columns)
 
     def changed(self, cell: Cell) -> float:
-        """The share of records with any bit that differs from the clean answer."""
+        """Return the share of records with any bit that differs from the clean answer."""
         return float((self.clean.bits != cell.bits).any(axis=1).mean())
 
 
@@ -89,7 +89,7 @@ def _cell(run: dict[str, str], part: pl.DataFrame, trials: Trials, shape: tuple[
 
 
 def _order(cell: Cell) -> tuple[str, ...]:
-    """Attacks by name, each followed by its control, strengths as numbers."""
+    """Sort attacks by name, each followed by its control, with strengths as numbers."""
     run = cell.run
     try:
         strength = f"{float(run['strength']):020.9f}"

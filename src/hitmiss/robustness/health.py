@@ -1,7 +1,8 @@
-"""Whether an attack worked at all: an attack that failed looks just like a robust model.
+"""Check whether an attack worked at all: an attack that failed looks just like a robust model.
 
-Found are gradients that are nothing, budgets that were exceeded, attacks that change nothing at all, success that falls as strength
-rises, noise of the same norm that does as much, and a black box that beats the gradient. (Carlini et al. 2019, On evaluating adversarial robustness.)
+It finds zero gradients, exceeded budgets, attacks that change nothing, success that falls as strength rises, noise of
+the same norm that does as much, and a black-box attack that beats the gradient. (Carlini et al. 2019, On evaluating
+adversarial robustness.)
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ BLACK_BOX: Final = ("random_search", "hop_skip_jump")
 
 
 def health(campaign: Campaign) -> list[str]:
-    """What is wrong with the model or with the attacks of a campaign, in words."""
+    """Describe what is wrong with the model or with the attacks of a campaign."""
     found = [*_constant(campaign), *_reversed(campaign)]
     for cell in campaign.cells:
         if not cell.is_control:
@@ -40,7 +41,7 @@ def _constant(campaign: Campaign) -> Iterator[str]:
 
 
 def _reversed(campaign: Campaign) -> Iterator[str]:
-    """Classes whose clean scores go with the wrong label, by more than chance."""
+    """Find classes whose clean scores go with the wrong label, by more than chance."""
     for k, name in enumerate(campaign.classes):
         truth, score = campaign.truth[:, k], campaign.clean.score[:, k]
         if 0 < truth.sum() < len(truth):
@@ -93,7 +94,7 @@ def _partner(cell: Cell) -> tuple[str, ...]:
 
 
 def _idle(campaign: Campaign) -> Iterator[str]:
-    """An attack that looks for flips and finds none at any strength."""
+    """Find an attack that searches for flips and finds none at any strength."""
     most: dict[tuple[str, ...], list[Cell]] = defaultdict(list)
     for cell in campaign.cells:
         if cell.family in (*GRADIENT, *BLACK_BOX):
@@ -107,7 +108,7 @@ def _idle(campaign: Campaign) -> Iterator[str]:
 
 
 def _falling(campaign: Campaign) -> Iterator[str]:
-    """Success that falls as strength rises, by more than chance (exact McNemar between neighbouring strengths)."""
+    """Find success that falls as strength rises, by more than chance (exact McNemar between neighbouring strengths)."""
     series: dict[tuple[str, ...], list[tuple[float, Cell]]] = defaultdict(list)
     for cell in campaign.cells:
         if not cell.is_control and cell.family in (*GRADIENT, *BLACK_BOX) and _is_number(cell.run["strength"]):
@@ -126,7 +127,7 @@ def _falling(campaign: Campaign) -> Iterator[str]:
 
 
 def _beaten(campaign: Campaign) -> Iterator[str]:
-    """A black box that does more than every gradient attack at the same strength."""
+    """Find a black-box attack that does more than every gradient attack at the same strength."""
     strengths = {c.run["strength"] for c in campaign.cells}
     for strength in sorted(strengths):
         rates: dict[str, float] = {}

@@ -1,8 +1,8 @@
-"""What a manipulation does to a detector at the threshold that was frozen on clean data.
+"""Measure what a manipulation does to a detector at a threshold that was frozen on clean data.
 
-A detector in use has one threshold. The EER of manipulated data moves it along and hides the harm; the drift table leaves
-it where the clean data put it and shows how FAR and FRR move, and by how much each clip's score moves. Clips are paired
-with their clean selves, so the drift has an interval of its own. Decisions are `score > threshold`.
+A detector in use has one threshold. The EER of manipulated data moves the threshold and hides the harm; the drift table
+keeps the threshold of the clean data and shows how FAR and FRR change, and by how much each clip's score changes. Each
+clip is paired with its clean version, so the drift has its own interval. Decisions are `score > threshold`.
 """
 
 from __future__ import annotations
@@ -35,15 +35,16 @@ FIGURES: Final = {
     "shift_real": ("shift_real", True),
     "eer": ("eer", None),
 }
-"""Metrics of a drift table: what each is called there, and the class that it is about."""
+"""Metrics of a drift table: the name of each there, and the class that it is about."""
 METRICS: Final = tuple(FIGURES)
 DRIFTS: Final = ("far_drift", "frr_drift", "shift_fake", "shift_real")
 
 
 def equal_error(label: ArrayLike, score: ArrayLike) -> tuple[float, float]:
-    """The EER and its threshold for decisions `score > threshold`: the highest score that is rejected there.
+    """Return the EER and its threshold for decisions `score > threshold`: the highest score that is rejected there.
 
-    Where nothing is rejected it lies a little below the lowest score. FAR and FRR at it average to the EER, ties or not.
+    If nothing is rejected, it lies a little below the lowest score. FAR and FRR at it average to the EER, with or
+    without ties.
 
     >>> equal_error([1, 1, 0, 0], [0.9, 0.6, 0.4, 0.1])
     (0.0, 0.4)
@@ -69,18 +70,45 @@ def drift(
     seed: int = 0,
     level: float = 0.95,
 ) -> Results:
-    """FAR, FRR, their drift from clean, and the shift of scores, for each value of a column (or of several, `codec,codec_q`), at one threshold.
+    """Measure FAR, FRR, their drift from clean, and the shift of scores, for each condition at one threshold.
 
-    `clean` is the value of the untouched clips (by default one of clean, NONE, -), `pair_by` the column that says which
-    clips belong together (by default `source`, else `codec_seed`). `threshold` is one that was chosen elsewhere; without it the clean
-    clips' own EER threshold is frozen. Intervals are drawn over `unit` (by default the source clips).
+    Parameters
+    ----------
+    trials
+        Scores of clips under several conditions, including the clean ones.
+    by
+        The column of the conditions, or several columns (`codec,codec_q`).
+    clean
+        The value of the unchanged clips (by default one of clean, NONE, -).
+    pair_by
+        The column that says which clips belong together (by default `source`, else `codec_seed`).
+    threshold
+        A threshold that was chosen elsewhere; None freezes the EER threshold of the clean clips.
+    bootstrap
+        The number of bootstrap replicates.
+    unit
+        The column of the units that are resampled (by default the source clips).
+    seed
+        The seed of the bootstrap.
+    level
+        The confidence level of the intervals.
+
+    Returns
+    -------
+    Results
+        One row per condition and figure.
+
+    Raises
+    ------
+    DataError
+        If no clip of a condition has a clean partner, or a clip occurs more than once.
     """
     asked = Design.of(by=by, unit=unit, bootstrap=bootstrap, seed=seed, level=level, threshold=threshold)
     return drift_of(trials, replace(asked, gap="none", drift=Drift(clean, pair_by)))
 
 
 def drift_of(trials: Trials, asked: Design) -> Results:
-    """What a design asks of a drift table: ordinary metrics, by condition, of trials beside their clean selves."""
+    """Measure a drift table for a design: ordinary metrics, by condition, of trials paired with clean ones."""
     how, reading, content = asked.drift or Drift(), trials.header.reading, trials.content
     bootstrap, seed, level = asked.bootstrap, asked.seed, asked.level
     trials, by = _joined(trials, ",".join(asked.by[0] if asked.by else ("manipulation",)))
@@ -88,7 +116,7 @@ def drift_of(trials: Trials, asked: Design) -> Results:
     linked = how.pair_by or next((c for c in ("source", "codec_seed") if c in trials.frame.columns), "item")
     paired = beside_clean(trials, by, clean=base, pair_by=linked, threshold=asked.threshold)
     frozen, unit = paired.header.threshold, asked.unit or (linked,)
-    assert frozen is not None  # `beside_clean` has put it there
+    assert frozen is not None  # `beside_clean` has set it
     plan = {"bootstrap": bootstrap, "seed": seed, "level": level}
     design = Design.of(METRICS, by=[(shown(by),)], unit=unit, gap=False, **plan)
     rows = _arranged(measure_design(paired, design), paired, by, base)
@@ -116,16 +144,16 @@ def beside_clean(
     pair_by: str = "source",
     threshold: float | None = None,
 ) -> Trials:
-    """The trials decided at one threshold, each beside what the detector said of the same clip untouched.
+    """Decide the trials at one threshold, and add to each the detector's answer for the same clip without changes.
 
     Parameters
     ----------
     trials
-        Scores of clips under several conditions, the untouched ones among them.
+            Scores of clips under several conditions, including the unchanged ones.
     by
         The column of the conditions.
     clean
-        The value of the untouched clips (by default one of clean, NONE, -).
+            The value of the unchanged clips (by default one of clean, NONE, -).
     pair_by
         The column that says which clips belong together.
     threshold
@@ -134,14 +162,16 @@ def beside_clean(
     Returns
     -------
     Trials
-        With the columns `decision`, `decision_clean` and `score_clean`, so that `far_drift`, `frr_drift`, `shift_fake` and
-        `shift_real` can be measured, sliced and compared as any metric. Clips without a partner are left out, and a note
-        of the header says how many.
+            With the columns `decision`, `decision_clean` and `score_clean`, so that `far_drift`, `frr_drift`,
+            `shift_fake` and
+            `shift_real` can be measured, sliced and compared like any metric. Clips without a partner are left out, and
+            a note
+            in the header says how many.
 
     Raises
     ------
     DataError
-        Where no clip of a condition has a clean partner, or a clip is there more than once.
+            If no clip of a condition has a clean partner, or a clip occurs more than once.
     """
     base = _base(trials, by, clean)
     start = _scores_by(trials.where(**{by: base}), pair_by, base)
@@ -162,11 +192,11 @@ def beside_clean(
 
 
 def _arranged(measured: Results, paired: Trials, by: str, base: str) -> list[Estimate]:
-    """A row per condition and figure, the clean condition first and without drifts; each figure on the clips of its class."""
+    """Return one row per condition and figure, clean first without drifts; each figure on the clips of its class."""
     name = shown(by)
     values = [base, *(v for v in paired.column(by).unique(maintain_order=True).to_list() if v != base)]
     at = {(e.slice[name], e.metric): e for e in measured if name in e.slice and e.average is None}
-    if len(values) == 1:  # a table by one condition is trivial, and not made
+    if len(values) == 1:  # a table by a single condition is trivial, and not made
         at = {(base, e.metric): replace(e, slice={name: base}) for e in measured if not e.slice}
     fakes_only = _changed_fakes_only(paired, by)
     rows = []
@@ -183,7 +213,7 @@ def _arranged(measured: Results, paired: Trials, by: str, base: str) -> list[Est
 
 
 def _changed_fakes_only(paired: Trials, by: str) -> set[str]:
-    """The conditions in which every fake clip may have changed and no real one has."""
+    """Return the conditions in which every fake clip may have changed and no real clip has."""
     moved = pl.col("score") != pl.col("score_clean")
     is_real = pl.col("label") == 1
     table = paired.frame.group_by(by).agg(real=(moved & is_real).any(), fake=(moved & ~is_real).any())
@@ -191,7 +221,7 @@ def _changed_fakes_only(paired: Trials, by: str) -> set[str]:
 
 
 def _joined(trials: Trials, by: str) -> tuple[Trials, str]:
-    """Several columns, `codec,codec_q`, as one: codec × codec_q."""
+    """Join several columns, `codec,codec_q`, into one: codec × codec_q."""
     names = [name.strip() for name in by.split(",")]
     if len(names) == 1:
         return trials, trials.own(by)
@@ -219,7 +249,7 @@ def _base(trials: Trials, by: str, clean: str | None) -> str:
 
 
 def _frozen(clean: Trials, threshold: float | None) -> Threshold:
-    """The given threshold, or the EER threshold of the clean clips as `compute_eer` gives it: one rule everywhere."""
+    """Return the given threshold, or the clean clips' EER threshold as in `compute_eer`: the same rule everywhere."""
     if threshold is not None:
         return Threshold(threshold, "that was given")
     last = equal_error(clean.label, clean.score)[1]
@@ -227,7 +257,7 @@ def _frozen(clean: Trials, threshold: float | None) -> Threshold:
 
 
 def _scores_by(trials: Trials, linked: str, value: str) -> Trials:
-    """The trials in the order of what links them; each clip must be there once."""
+    """Return the trials in the order of the pairing column; each clip must occur once."""
     ordered = Trials(trials.frame.sort(linked), trials.header)
     if ordered.frame[linked].n_unique() != len(ordered):
         raise DataError(
@@ -240,7 +270,7 @@ def _scores_by(trials: Trials, linked: str, value: str) -> Trials:
 def _partners(
     start: Trials, now: Trials, linked: str, value: str
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], str | None]:
-    """Where the clips that have a score clean and changed are among either, and how many have one alone."""
+    """Return the positions of clips that have both a clean and a changed score, and a note on those with only one."""
     before, after = start.frame[linked].to_numpy(), now.frame[linked].to_numpy()
     common, here, there = np.intersect1d(before, after, assume_unique=True, return_indices=True)
     if not len(common):

@@ -15,9 +15,9 @@ from hitmiss._version import __version__
 # ----------------------------------------------------------------------
 # Scores of two simulated spoofing countermeasures on a protocol table.
 #
-# A score is a Gaussian variable whose mean is the class's, drawn towards the other class by a hard attack and by a lossy
-# codec, plus what the speaker and the original recording add: trials of one speaker and copies of one recording are
-# alike, so intervals that ignore it are too narrow. A recording is hard or easy for both systems at once.
+# A score is a Gaussian variable with the mean of its class, moved towards the other class by a hard attack and by a
+# lossy codec, plus effects of the speaker and the original recording: trials of one speaker and copies of one recording
+# are correlated, so intervals that ignore this are too narrow. A recording is hard or easy for both systems at once.
 
 Floats = NDArray[np.float64]
 
@@ -25,12 +25,12 @@ LOSS = {
     "-": 0.0, "C01": 0.22, "C02": 0.30, "C03": 0.34, "C04": 0.62, "C05": 0.12, "C06": 0.14, "C07": 0.58,
     "C08": 0.42, "C09": 0.46, "C10": 0.50, "C11": 0.30,
 }  # fmt: skip
-"""Share of the separation that each codec takes at its lowest quality."""
+"""The share of the separation that each codec removes at its lowest quality."""
 
 
 @dataclass(frozen=True)
 class System:
-    """One countermeasure: how far it holds the classes apart, and how the world disturbs it."""
+    """One countermeasure: how well it separates the classes, and how strongly conditions disturb it."""
 
     separation: float
     speaker: float
@@ -42,7 +42,7 @@ class System:
 
     @property
     def variance(self) -> float:
-        """Variance of the scores within a class, attacks and codecs apart."""
+        """The variance of the scores within a class, without attacks and codecs."""
         return self.speaker**2 + self.recording**2 + self.noise**2
 
 
@@ -53,7 +53,7 @@ SYSTEMS = {
 
 
 def scores(table: pl.DataFrame, rng: np.random.Generator) -> dict[str, Floats]:
-    """The scores of every system for the trials of a protocol table; higher = bonafide."""
+    """Return the scores of every system for the trials of a protocol table; higher = bonafide."""
     original = table.select(pl.when(pl.col("CODEC") == "-").then("FLAC_FILE_NAME").otherwise("CODEC_SEED")).to_series()
     recording = _effect(original, rng)
     return {name: _scores_of(system, table, recording, rng) for name, system in SYSTEMS.items()}
@@ -70,7 +70,7 @@ def _scores_of(system: System, table: pl.DataFrame, recording: Floats, rng: np.r
 
 
 def loss(table: pl.DataFrame) -> Floats:
-    """How much of the separation a trial's coding takes: the codec's share, less of it at better quality.
+    """Return how much of the separation a trial's coding removes: the codec's share, less at better quality.
 
     >>> loss(pl.DataFrame({"CODEC": ["-", "C04", "C04"], "CODEC_Q": ["0", "1", "5"]})).round(3).tolist()
     [0.0, 0.62, 0.155]
@@ -82,13 +82,13 @@ def loss(table: pl.DataFrame) -> Floats:
 
 
 def _effect(names: pl.Series, rng: np.random.Generator) -> Floats:
-    """One standard normal number for each name, the same wherever the name stands."""
+    """Return one standard normal number per name, the same for all rows with that name."""
     ranks: NDArray[np.int64] = names.rank("dense").to_numpy().astype(np.int64) - 1
     return rng.standard_normal(int(ranks.max()) + 1)[ranks]
 
 
 def _as_llr(system: System, score: Floats) -> Floats:
-    """The log-likelihood ratio that holds for uncoded speech: a little overconfident where codecs take separation."""
+    """Return the log-likelihood ratio that is right for uncoded speech: slightly overconfident for coded speech."""
     return score * system.separation / (system.variance + system.attack**2 / 2)
 
 
@@ -97,7 +97,7 @@ def _as_llr(system: System, score: Floats) -> Floats:
 #
 # Counts of classes, codecs, speakers and attacks follow the published evaluation; who says what, and every score, is
 # drawn from a seeded generator. Coded trials are copies of uncoded originals, so CODEC_SEED forms clusters as in the
-# real protocol. The files are those of the challenge: ten columns with single spaces and no header for the protocol,
+# real protocol. The files have the challenge's format: ten columns with single spaces and no header for the protocol,
 # `filename` TAB `cm-score` for the scores.
 
 CODECS: Mapping[str, int] = {
@@ -140,11 +140,11 @@ class Split:
 
     @property
     def trials(self) -> int:
-        """How many trials there are."""
+        """The number of trials."""
         return sum(self.labels.values())
 
     def shrunk(self, share: float) -> Split:
-        """The same split with about that share of the trials and of the speakers.
+        """Return the same split with about that share of the trials and of the speakers.
 
         >>> EVALUATION.shrunk(0.01).trials
         6808
@@ -172,7 +172,7 @@ DEVELOPMENT = Split(
 
 
 def apportion(total: int, sizes: Mapping[str, int]) -> dict[str, int]:
-    """Split a total in proportion to sizes, exactly: the largest remainders get the odd ones.
+    """Split a total in proportion to sizes, exactly: the largest remainders get the rest.
 
     >>> apportion(10, {"a": 1, "b": 1, "c": 1})
     {'a': 4, 'b': 3, 'c': 3}
@@ -185,7 +185,7 @@ def apportion(total: int, sizes: Mapping[str, int]) -> dict[str, int]:
 
 
 def protocol(split: Split, rng: np.random.Generator) -> pl.DataFrame:
-    """The protocol table of a split: originals first, then coded copies of them, then sorted by file name."""
+    """Return the protocol table of a split: originals and coded copies of them, sorted by file name."""
     n_original = split.codecs["-"]
     originals = apportion(n_original, split.labels)
     label = np.repeat(np.arange(len(split.labels)), list(originals.values()))
@@ -225,7 +225,7 @@ def protocol(split: Split, rng: np.random.Generator) -> pl.DataFrame:
 
 
 def _copies(split: Split, originals: Mapping[str, int], rng: np.random.Generator) -> NDArray[np.int64]:
-    """For each coded trial the original it is a copy of: same label, each original about equally often."""
+    """Return the original of each coded trial: same label, each original about equally often."""
     chosen, start = [], 0
     for label, size in split.labels.items():
         count = originals[label]
@@ -235,7 +235,7 @@ def _copies(split: Split, originals: Mapping[str, int], rng: np.random.Generator
 
 
 def _codings(split: Split, rng: np.random.Generator) -> tuple[pl.Series, pl.Series]:
-    """CODEC and CODEC_Q of every trial: the uncoded ones, then the coded ones in random order."""
+    """Return CODEC and CODEC_Q of every trial: the uncoded ones, then the coded ones in random order."""
     cells = [("-", split.uncoded_quality, split.codecs["-"])]
     for codec, size in split.codecs.items():
         if codec != "-":
@@ -247,7 +247,7 @@ def _codings(split: Split, rng: np.random.Generator) -> tuple[pl.Series, pl.Seri
 
 
 def _speakers(split: Split, n_original: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """The speaker of each original; some say more than others, every one says something."""
+    """Return the speaker of each original; some speak more than others, and each at least once."""
     share = rng.lognormal(sigma=0.3, size=split.speakers)
     speaker = rng.choice(split.speakers, n_original, p=share / share.sum())
     speaker[rng.choice(n_original, split.speakers, replace=False)] = np.arange(split.speakers)
@@ -259,13 +259,13 @@ def _speaker_numbers(split: Split, rng: np.random.Generator) -> NDArray[np.int64
 
 
 def write(folder: str | Path, *, share: float = 1.0, seed: int = 5) -> Path:
-    """Write both splits with the scores of both systems into a folder, unless it holds exactly them already."""
+    """Write both splits with the scores of both systems into a folder, unless it already holds exactly this data."""
     folder = Path(folder)
     readme, text = folder / "README.txt", about(share, seed)
     if is_complete(folder, text):
         return folder
     folder.mkdir(parents=True, exist_ok=True)
-    readme.unlink(missing_ok=True)  # it is written last: where it is, all is
+    readme.unlink(missing_ok=True)  # it is written last: if it is there, the data is complete
     for split, rng in zip((EVALUATION, DEVELOPMENT), np.random.default_rng(seed).spawn(2), strict=True):
         _write_split(folder, split if share == 1 else split.shrunk(share), rng)
     readme.write_text(text, encoding="utf-8")
@@ -273,7 +273,7 @@ def write(folder: str | Path, *, share: float = 1.0, seed: int = 5) -> Path:
 
 
 def is_complete(folder: Path, text: str) -> bool:
-    """Whether a folder holds every file and the README of the very data that is wanted."""
+    """Return whether a folder holds every file and the README of exactly the wanted data."""
     readme = folder / "README.txt"
     is_wanted = readme.is_file() and readme.read_text(encoding="utf-8") == text
     return is_wanted and all((folder / name).is_file() for name in FILES)
@@ -288,7 +288,7 @@ def _write_split(folder: Path, split: Split, rng: np.random.Generator) -> None:
 
 
 def protocol_file(split: Split) -> str:
-    """The name of a split's protocol file.
+    """Return the name of a split's protocol file.
 
     >>> protocol_file(EVALUATION)
     'ASVspoof5.eval.track_1.tsv'
@@ -297,7 +297,7 @@ def protocol_file(split: Split) -> str:
 
 
 def score_file(split: Split, system: str) -> str:
-    """The name of a system's score file.
+    """Return the name of a system's score file.
 
     >>> score_file(EVALUATION, "a"), score_file(DEVELOPMENT, "a")
     ('scores_a.tsv', 'dev_scores_a.tsv')
@@ -311,11 +311,11 @@ FILES = tuple(
     for split in (EVALUATION, DEVELOPMENT)
     for name in (protocol_file(split), *(score_file(split, system) for system in SYSTEMS))
 )
-"""Every file that `write` makes, the README apart."""
+"""Every file that `write` makes, except the README."""
 
 
 def about(share: float, seed: int) -> str:
-    """The text of README.txt: what this is, and what it is not."""
+    """Return the text of README.txt: what this data is, and what it is not."""
     return f"""This data is SIMULATED.
 
 hitmiss {__version__} made it with its own code (hitmiss.simulate.asvspoof5, seed {seed}, share {share:g}). There is no

@@ -21,12 +21,13 @@ from hitmiss.simulate.voices import save_detector
 from hitmiss.stats.bootstrap import noise_generator
 
 # ----------------------------------------------------------------------
-# SIMULATED 12-lead ECGs with five diagnostic patterns: a heart's dipole that turns once a beat, seen from twelve places.
+# SIMULATED 12-lead ECGs with five diagnostic patterns: a heart dipole that rotates once per beat, seen from twelve
+# positions.
 #
-# A phase runs round once a beat, faster and slower as breathing and chance will have it; five waves (P, Q, R, S, T) stand at
-# fixed phases and push the dipole in x, y and z (after McSharry et al. 2003 and Sameni et al. 2007, own code); eight leads are
-# projections of the dipole (Dower's coefficients), four follow from them. The patterns are caricatures of what the words
-# mean, nobody's heart is in it, and how well a model does on it says nothing about how well it does on patients.
+# A phase completes one cycle per beat, faster and slower with breathing and chance; five waves (P, Q, R, S, T) at fixed
+# phases move the dipole in x, y and z (after McSharry et al. 2003 and Sameni et al. 2007, own code); eight leads are
+# projections of the dipole (Dower's coefficients), four follow from them. The patterns are rough imitations of the
+# diagnoses, no patient's data is used, and a model's result on them says nothing about its result on patients.
 
 Floats = NDArray[np.float64]
 CLASSES: Final = ("CD", "HYP", "MI", "NORM", "STTC")
@@ -49,7 +50,7 @@ WAVES: Final = {
     "ST": (0.65, 0.35, (0.0, 0.0, 0.0)),
     "T": (1.45, 0.38, (0.22, 0.18, -0.12)),
 }
-"""For each wave its phase, its width (both in radians of the beat) and the size of its push in x, y and z (mV)."""
+"""For each wave its phase and width (both in radians of the beat) and the size of its movement in x, y and z (mV)."""
 
 README: Final = """SIMULATED ECGs, made by hitmiss itself (hitmiss demo): no patient ever had this heart.
 
@@ -72,7 +73,7 @@ class Ecgs:
     sex: list[str]
 
     def save(self, path: str | Path) -> None:
-        """Write them as `.npz`, as `hitmiss attack --data` reads it."""
+        """Write them as `.npz`, in the format of `hitmiss attack --data`."""
         with Path(path).open("wb") as file:
             np.savez_compressed(
                 file, x=self.x.astype(np.float32), y=self.y, classes=np.array(CLASSES), leads=np.array(LEADS),
@@ -81,7 +82,7 @@ class Ecgs:
 
 
 def simulate(n: int, seed: int = 0, split: str = "test") -> Ecgs:
-    """`n` records of about as many patients (one in five has two); the same names and seed give the same hearts.
+    """Simulate `n` records of about as many patients (one in five has two); same name and seed, same records.
 
     >>> some = simulate(3)
     >>> some.x.shape, some.y.shape
@@ -101,7 +102,7 @@ Waves = dict[str, tuple[float, float, Floats]]
 
 
 def _patient(rng: Generator) -> tuple[NDArray[np.int8], Waves, bool]:
-    """Diagnoses, the waves of this heart, and the sex."""
+    """Return diagnoses, the waves of this heart, and the sex."""
     female = bool(rng.random() < 0.5)
     size = rng.normal(0.9 if female else 1.05, 0.12)
     turn = _rotation(rng.normal(0, 0.25), rng.normal(0, 0.25))
@@ -116,7 +117,7 @@ def _patient(rng: Generator) -> tuple[NDArray[np.int8], Waves, bool]:
 
 
 def _diagnoses(rng: Generator) -> NDArray[np.int8]:
-    """Normal in two of five; else one diagnosis, and in a quarter of those a second."""
+    """Draw diagnoses: normal in two of five; else one diagnosis, and in a quarter of those a second."""
     bits = np.zeros(5, dtype=np.int8)
     if rng.random() < 0.4:
         bits[CLASSES.index("NORM")] = 1
@@ -127,7 +128,7 @@ def _diagnoses(rng: Generator) -> NDArray[np.int8]:
 
 
 def _conduction(waves: Waves, how: float, size: float) -> None:
-    """A wide QRS with a late push to the right and forward."""
+    """Add a wide QRS with a late movement to the right and forward."""
     for name in ("Q", "R", "S"):
         phase, width, push = waves[name]
         waves[name] = (phase, width * (1 + 0.7 * how), push * (1 - 0.15 * how))
@@ -135,13 +136,13 @@ def _conduction(waves: Waves, how: float, size: float) -> None:
 
 
 def _hypertrophy(waves: Waves, how: float, size: float) -> None:
-    """Tall R to the left and back, and a little strain."""
+    """Add a tall R to the left and back, and a little strain."""
     _scale(waves, "R", 1 + 0.9 * how)
     waves["strain"] = (0.9, 0.4, -0.10 * how * size * np.array([1.0, 0.6, 0.2]))
 
 
 def _infarction(waves: Waves, how: float, size: float) -> None:
-    """Deep, broad Q, less R, a lifted ST, in front and below."""
+    """Add a deep, broad Q, less R, and a raised ST, anterior and inferior."""
     phase, width, push = waves["Q"]
     waves["Q"] = (phase - 0.05, width * (1 + 0.8 * how), push + how * size * np.array([-0.15, -0.35, 0.30]))
     _scale(waves, "R", 1 - 0.25 * how)
@@ -149,7 +150,7 @@ def _infarction(waves: Waves, how: float, size: float) -> None:
 
 
 def _repolarisation(waves: Waves, how: float, size: float) -> None:
-    """A lowered ST and a T that goes flat and turns over."""
+    """Add a lowered ST and a T that flattens and inverts."""
     _scale(waves, "T", 1 - 1.5 * how)
     waves["ST"] = (0.7, 0.35, how * size * np.array([-0.10, -0.08, 0.06]))
 
@@ -169,14 +170,14 @@ PATTERNS: Final = {
 
 
 def _rotation(about_z: float, about_y: float) -> Floats:
-    """How this heart lies in its chest."""
+    """Return the orientation of this heart in the chest."""
     c, s = np.cos(about_z), np.sin(about_z)
     d, e = np.cos(about_y), np.sin(about_y)
     return np.asarray(np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]]) @ np.array([[d, 0, e], [0, 1, 0], [-e, 0, d]]))
 
 
 def _record(waves: Waves, rng: Generator) -> Floats:
-    """Ten seconds of this heart, with breath, wander, and the noise of muscles and electrodes."""
+    """Return ten seconds of this heart, with breathing, wander, and the noise of muscles and electrodes."""
     phase = _phase(rng)
     dipole = np.zeros((len(phase), 3))
     for at, width, push in waves.values():
@@ -191,7 +192,7 @@ def _record(waves: Waves, rng: Generator) -> Floats:
 
 
 def _phase(rng: Generator) -> Floats:
-    """The phase of the beat at each sample, −π to π, R at 0: a rate that breath and chance move."""
+    """Return the phase of the beat at each sample, −π to π, R at 0: its rate varies with breathing and chance."""
     n = int(SECONDS * FS)
     t = np.arange(n) / FS
     rate = np.clip(rng.normal(1.2, 0.2), 0.75, 2.0)
@@ -203,7 +204,7 @@ def _phase(rng: Generator) -> Floats:
 
 
 def write(folder: str | Path, *, share: float = 1.0, seed: int = 0) -> Path:
-    """Write a training and a test set and what they are; `share` of the full size, never too few to train on."""
+    """Write a training and a test set with a README; `share` of the full size, but enough to train on."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     simulate(max(round(1200 * share), 300), seed, "train").save(folder / "train.npz")
@@ -213,11 +214,12 @@ def write(folder: str | Path, *, share: float = 1.0, seed: int = 0) -> Path:
 
 
 # ----------------------------------------------------------------------
-# A small ECG classifier that trains in seconds without torch: pieces of training records as filters, and a straight line.
+# A small ECG classifier that trains in seconds without torch: pieces of training records as filters, and a linear
+# model.
 #
-# Each filter is a piece of a training record; what a record answers to it (rectified, at its highest and on average) are its
-# features, and a logistic regression a class weighs them. It runs on numpy, goes to ONNX as one graph, and has gradients
-# where torch is installed.
+# Each filter is a piece of a training record; the features of a record are its rectified responses to the filters
+# (maximum and mean), and there is one logistic regression per class. It runs on numpy, exports to ONNX as one graph,
+# and has gradients if torch is installed.
 
 F32 = NDArray[np.float32]
 SIZE: Final = 20
@@ -228,7 +230,7 @@ OPSET: Final = 17
 
 @dataclass(eq=False)
 class ConvBaseline(Base):
-    """Filters (filter × lead × sample), their offsets, and a weight a feature and class. `predict` gives probabilities."""
+    """Filters (filter × lead × sample), their offsets, and a weight per feature and class."""
 
     filters: F32
     offset: F32
@@ -257,17 +259,17 @@ class ConvBaseline(Base):
         return cls(filters, offset, weight.astype(np.float32), bias.astype(np.float32), labels=classes)
 
     def _answers(self, x: F32) -> F32:
-        """What each filter answers along time: record × place × filter."""
+        """Return the response of each filter along time: record × position × filter."""
         flat, leads = np.ascontiguousarray(x).reshape(len(x), -1), x.shape[2]
         frames = np.lib.stride_tricks.sliding_window_view(flat, SIZE * leads, axis=1)[:, :: STRIDE * leads]
-        weights = self.filters.transpose(0, 2, 1).reshape(len(self.filters), -1)  # a frame is sample by sample
+        weights = self.filters.transpose(0, 2, 1).reshape(len(self.filters), -1)  # a frame is stored sample by sample
         rows = np.ascontiguousarray(frames).reshape(
             -1, SIZE * leads
         )  # one large product: many small ones are far slower
         return np.asarray((rows @ weights.T + self.offset).reshape(len(x), -1, len(weights)))
 
     def features(self, x: ArrayLike) -> F32:
-        """The mean and the highest rectified answer of each filter."""
+        """Return the mean and the maximum rectified response of each filter."""
         signals = np.asarray(x, dtype=np.float32)
         found = []
         for i in range(0, len(signals), 64):
@@ -276,16 +278,16 @@ class ConvBaseline(Base):
         return np.concatenate(found)
 
     def outputs(self, batch: Batch) -> NDArray[Any]:
-        """One logit a record and class."""
+        """Return one logit per record and class."""
         return np.asarray(self.features(batch) @ self.weight + self.bias)
 
     def predict(self, x: ArrayLike) -> NDArray[Any]:
-        """One probability a record and class, as the document's models give them."""
+        """Return one probability per record and class, like the models of the ECG attack evaluation document."""
         return np.asarray(1.0 / (1.0 + np.exp(-self.outputs(x).astype(np.float64))))
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """Its name and its numbers."""
+        """Its name and its parameters."""
         parts = (self.filters, self.offset, self.weight, self.bias)
         return {"name": self.name, "numbers": hashlib.sha256(b"".join(p.tobytes() for p in parts)).hexdigest()[:16]}
 
@@ -306,7 +308,7 @@ class ConvBaseline(Base):
         return logits
 
     def save(self, path: str | Path) -> None:
-        """Write its numbers (.npz)."""
+        """Write its parameters (.npz)."""
         with Path(path).open("wb") as file:
             np.savez(
                 file,
@@ -319,7 +321,7 @@ class ConvBaseline(Base):
 
     @classmethod
     def load(cls, path: str | Path) -> ConvBaseline:
-        """Read what `save` wrote; nothing but numbers and names is accepted."""
+        """Read what `save` wrote; only numbers and names are accepted."""
         with np.load(path, allow_pickle=False) as stored:
             numbers = {name: stored[name] for name in ("filters", "offset", "weight", "bias")}
             return cls(**numbers, labels=tuple(map(str, stored["classes"])))
@@ -331,7 +333,7 @@ class ConvBaseline(Base):
 
 
 def _pieces(x: F32, seed: int) -> F32:
-    """Pieces of records, without their mean and of length 1: filter × lead × sample."""
+    """Return pieces of records, without their mean and with norm 1: filter × lead × sample."""
     rng = noise_generator(seed, "filters")
     rows, starts = rng.integers(len(x), size=FILTERS), rng.integers(x.shape[1] - SIZE, size=FILTERS)
     cut = np.stack([x[r, s : s + SIZE].T for r, s in zip(rows.tolist(), starts.tolist(), strict=True)])
@@ -362,7 +364,7 @@ def _graph(onnx: Any, model: ConvBaseline) -> Any:
 
 
 def train(folder: str | Path, *, as_onnx: bool | None = None) -> str:
-    """Train on `train.npz` of a folder and give the text for `--detector`; ONNX where it can be had."""
+    """Train on `train.npz` of a folder and return the text for `--detector`; saved as ONNX if possible."""
     folder = Path(folder)
     with np.load(folder / "train.npz") as stored:
         model = ConvBaseline.fit(stored["x"], stored["y"])

@@ -1,7 +1,7 @@
 """Simulated pictures: scenes with the noise of a sensor, and scenes enlarged from fewer pixels, as generators make them.
 
-All are JPEG files of one size and one quality under neutral names, so that nothing but the pixels tells them apart. Every
-picture has a strength: weak ones look alike. There is no camera and no generator behind any of it.
+All are JPEG files of one size and one quality under neutral names, so that only the pixels distinguish them. Every
+picture has a strength: weak ones look alike. No real camera or generator is used.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ QUALITY: Final = 92
 ITEMS: Final = 120
 LEAST: Final = 24
 SOURCES: Final = {"sensor": ("real", 2.2), "phone": ("real", 1.4), "enlarged": ("fake", 4), "grid": ("fake", 2)}
-"""Where a picture comes from: its label, and the deviation of its noise or the factor of its enlargement."""
+"""The source of a picture: its label, and the deviation of its noise or the factor of its enlargement."""
 
 
 def picture(source: str, rng: Generator, side: int = SIDE) -> NDArray[np.uint8]:
-    """One picture: height × width × 3."""
+    """Return one picture: height × width × 3."""
     label, amount = SOURCES[source]
     strength = rng.uniform(0.25, 1.0)
     plain = scene(rng, side)
@@ -42,7 +42,7 @@ def picture(source: str, rng: Generator, side: int = SIDE) -> NDArray[np.uint8]:
 
 
 def scene(rng: Generator, side: int) -> NDArray[np.float64]:
-    """A smooth scene with a few edges: colours between 20 and 235."""
+    """Return a smooth scene with a few edges: colours between 20 and 235."""
     y, x = np.mgrid[0:side, 0:side] / side
     channels = []
     for _ in range(3):
@@ -57,7 +57,7 @@ def scene(rng: Generator, side: int) -> NDArray[np.float64]:
 
 
 def encode(pixels: NDArray[np.uint8]) -> bytes:
-    """The picture as a JPEG file."""
+    """Return the picture as a JPEG file."""
     from PIL import Image
 
     buffer = io.BytesIO()
@@ -66,7 +66,7 @@ def encode(pixels: NDArray[np.uint8]) -> bytes:
 
 
 def items(n: int, seed: int = 0, side: int = SIDE) -> Iterator[tuple[dict[str, Any], bytes]]:
-    """Dataset rows and the files that they name, every source in turn."""
+    """Yield dataset rows and the files that they name, every source in turn."""
     names = list(SOURCES)
     for i, rng in enumerate(np.random.default_rng(seed).spawn(n)):
         source = names[i % len(names)]
@@ -77,12 +77,12 @@ def items(n: int, seed: int = 0, side: int = SIDE) -> Iterator[tuple[dict[str, A
 
 
 def write(folder: str | Path, *, share: float = 1.0, seed: int = 7, side: int = SIDE) -> Path:
-    """Write pictures and `dataset.jsonl` into a folder, unless it holds exactly them already."""
+    """Write pictures and `dataset.jsonl` into a folder, unless it already holds exactly this data."""
     folder, text = Path(folder), about(share, seed, side)
     readme = folder / "README.txt"
     if readme.is_file() and readme.read_text(encoding="utf-8") == text and (folder / "dataset.jsonl").is_file():
         return folder
-    readme.unlink(missing_ok=True)  # it is written last: where it is, all is
+    readme.unlink(missing_ok=True)  # it is written last: if it is there, the data is complete
     (folder / "images").mkdir(parents=True, exist_ok=True)
     lines = []
     for row, data in items(max(LEAST, round(ITEMS * share)), seed, side):
@@ -94,7 +94,7 @@ def write(folder: str | Path, *, share: float = 1.0, seed: int = 7, side: int = 
 
 
 def about(share: float, seed: int, side: int) -> str:
-    """The text of README.txt: what this is, and what it is not."""
+    """Return the text of README.txt: what this data is, and what it is not."""
     return f"""This data is SIMULATED.
 
 hitmiss {__version__} made it with its own code (hitmiss.simulate.pictures, seed {seed}, share {share:g}, {side} pixels a side).
@@ -107,7 +107,7 @@ dataset.jsonl   id, image, label, meta.source
 
 
 def _smoothed(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The mean of each pixel and its right, lower and lower-right neighbours."""
+    """Return the mean of each pixel and its right, lower and lower-right neighbours."""
     padded = np.pad(values, ((0, 1), (0, 1), (0, 0)), mode="edge")
     return np.asarray((padded[:-1, :-1] + padded[1:, :-1] + padded[:-1, 1:] + padded[1:, 1:]) / 4)
 

@@ -1,8 +1,9 @@
-"""Simulated predictions of the documented baseline: files whose figures are those of the document's own table.
+"""Simulated predictions of the documented baseline, with the figures of the toxicity evaluation document.
 
-Nothing is drawn at random. Exactly one set of confusion counts fits each printed row; scores are laid out on both sides of
-a threshold so that those counts come out, ordered so that the AUC of each language is the printed one, and placed so that
-the AUC of all languages together is too. Scores are rounded, so that the last bits of a processor's powers do not matter.
+Nothing is random. Exactly one set of confusion counts fits each printed row; scores are placed on both sides of a
+threshold to give those counts, ordered so that the AUC of each language is the printed one, and placed so that the AUC
+of all languages together is too. Scores are rounded, so that differences between processors in the last bits do not
+matter.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ MICRO_AUC: Final = 0.9661
 EN_THRESHOLD: Final = 0.5
 STEPS: Final = 60
 PLACES: Final = 9
-"""Places of a score: a power differs between processors in its sixteenth digit, and no score lies that near a half."""
+"""Decimal places of a score: powers differ between processors in the sixteenth digit, far from any tie."""
 
 
 @dataclass(frozen=True)
 class Language:
-    """One row of the document's table: its counts and its AUC."""
+    """One row of the toxicity evaluation document's table: its counts and its AUC."""
 
     name: str
     counts: Counts
@@ -71,10 +72,10 @@ class Layout:
 
 
 def layout(language: Language, threshold: float) -> Layout:
-    """Scores of one language with its counts at the threshold and its AUC to four places."""
+    """Return scores of one language with its counts at the threshold and its AUC to four places."""
     counts = language.counts
     found = _bisect(lambda k: _auc(_curved(counts, threshold, k)) < language.auc, 0.05, 40.0)
-    spread = round(found, 3)  # off the very place where two scores cross, where rounding would make them equal
+    spread = round(found, 3)  # away from the point where two scores cross, where rounding would make them equal
     rough = _curved(counts, threshold, spread)
     positive = rough.positive.copy()
     pairs = (counts.tp + counts.fn) * (counts.fp + counts.tn)
@@ -83,7 +84,7 @@ def layout(language: Language, threshold: float) -> Layout:
 
 
 def _curved(counts: Counts, threshold: float, k: float) -> Layout:
-    """Below and above the threshold positives lean up and negatives down, the more so the greater `k`."""
+    """Place positives higher and negatives lower on each side of the threshold, the more so the greater `k`."""
     low = [threshold * _even(n) ** power for n, power in ((counts.fn, 1 / k), (counts.tn, k))]
     high = [threshold + (1 - threshold) * _even(n) ** power for n, power in ((counts.tp, 1 / k), (counts.fp, k))]
     score = np.concatenate([*low, *high]).round(PLACES)
@@ -101,7 +102,7 @@ def _auc(laid: Layout) -> float:
 
 
 def _exchange(positive: np.ndarray[tuple[int], np.dtype[np.bool_]], below: int, gain: int) -> None:
-    """Exchange neighbours below the threshold, one rightly ordered pair gained or lost each, until `gain` is reached."""
+    """Exchange neighbours below the threshold, each changing one ordered pair, until `gain` is reached."""
     is_positive_lower = gain > 0
     for _ in range(abs(gain)):
         lower, upper = positive[: below - 1], positive[1:below]
@@ -117,7 +118,7 @@ def _bisect(is_low: Callable[[float], bool], low: float, high: float) -> float:
 
 
 def layouts() -> dict[str, Layout]:
-    """The four languages; those after the first at a threshold that makes the AUC of all together the printed one."""
+    """Return the four languages; those after the first at the threshold that gives the printed overall AUC."""
     first, *others = LANGUAGES
     whole = {first.name: layout(first, EN_THRESHOLD)}
     shared = _bisect(lambda t: pooled_auc({**whole, **_at(others, t)}) < MICRO_AUC, 0.2, 0.6)
@@ -129,14 +130,14 @@ def _at(languages: list[Language], threshold: float) -> dict[str, Layout]:
 
 
 def pooled_auc(parts: dict[str, Layout]) -> float:
-    """The AUC over the rows of all languages."""
+    """Return the AUC over the rows of all languages."""
     positives = np.sort(np.concatenate([p.score[p.positive] for p in parts.values()]))
     negatives = np.sort(np.concatenate([p.score[~p.positive] for p in parts.values()]))
     return Steps.of_classes(positives, negatives).area
 
 
 def write(folder: str | Path, share: float = 1.0) -> Path:
-    """Write the files into a folder. `share` is not used: the counts are the document's, whatever the size of a demo."""
+    """Write the files into a folder. `share` is not used: the counts are the documented ones for any size of demo."""
     del share
     data = Path(folder)
     for name in ("predictions", "configs"):
@@ -149,7 +150,7 @@ def write(folder: str | Path, share: float = 1.0) -> Path:
 
 
 def _write_language(path: Path, name: str, laid: Layout) -> None:
-    """Rows in an order that says nothing about the score."""
+    """Write the rows in an order that is unrelated to the score."""
     order = np.argsort((np.arange(len(laid.score)) * 7919) % 65537, kind="stable")
     with path.open("w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file, lineterminator="\n")

@@ -1,8 +1,8 @@
 """A simulated triage evaluation: two configurations of one agent, with and without tools, three trials each.
 
-Every image has an evidence that both configurations see, blurred by the run; near zero they say `uncertain`. Confidence
-is stated in steps, as language models do, and too high. Some calls fail, some replies cannot be understood, later trials
-are partly served from a cache. There is no image and no model behind any of it.
+Every image has an evidence value that both configurations see, with noise added by each run; near zero they answer
+`uncertain`. Confidence is stated in steps, as by language models, and too high. Some calls fail, some replies cannot be
+understood, later trials are partly served from a cache. No real image or model is used.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SOURCES: Final = {
     "gan": ("fake", 1.9),
     "faceswap": ("fake", 0.9),
 }
-"""Where an image comes from: its label, and how strongly that shows."""
+"""The source of an image: its label, and how strongly it shows."""
 STEPS: Final = (0.55, 0.65, 0.75, 0.85, 0.92, 0.98)
 FILES: Final = ("dataset.jsonl", "results.jsonl", "dev_scores.csv", "scores.csv", "people.jsonl")
 REVIEWERS: Final = ("ann", "bob", "cleo")
@@ -63,7 +63,7 @@ CONFIGURATIONS: Final = (
 
 @dataclass(frozen=True)
 class Image:
-    """One item: its id, its label, where it comes from, and the evidence for fake."""
+    """One item: its id, its label, its source, and the evidence for fake."""
 
     id: str
     label: str
@@ -72,12 +72,12 @@ class Image:
 
     @property
     def row(self) -> dict[str, Any]:
-        """Its line in the dataset."""
+        """Return its line in the dataset."""
         return {"id": self.id, "image": f"images/{self.id}.jpg", "label": self.label, "meta": {"source": self.source}}
 
 
 def images(n: int, rng: np.random.Generator, prefix: str = "sample") -> list[Image]:
-    """Items of every source, about as many real as fake."""
+    """Return items of every source, about as many real as fake."""
     names = list(SOURCES)
     chosen = rng.choice(len(names), size=n, p=[0.25, 0.25, 0.2, 0.15, 0.15])
     found = []
@@ -89,7 +89,7 @@ def images(n: int, rng: np.random.Generator, prefix: str = "sample") -> list[Ima
 
 
 def results(items: list[Image], rng: np.random.Generator) -> Iterator[dict[str, Any]]:
-    """The result rows of both configurations, trial by trial."""
+    """Yield the result rows of both configurations, trial by trial."""
     for configuration in CONFIGURATIONS:
         for trial in range(TRIALS):
             for number, image in enumerate(items):
@@ -146,7 +146,7 @@ def _times(how: Configuration, hit: bool, rng: np.random.Generator) -> dict[str,
 
 
 def scores(items: list[Image], rng: np.random.Generator) -> Iterator[str]:
-    """A plain detector's probabilities of fake, as a table with id, label, source and score."""
+    """Yield a plain detector's probabilities of fake, as a table with id, label, source and score."""
     yield "id,label,source,score"
     for image in items:
         p = 1 / (1 + math.exp(-(1.1 * image.evidence + 0.5 * rng.normal())))
@@ -154,7 +154,7 @@ def scores(items: list[Image], rng: np.random.Generator) -> Iterator[str]:
 
 
 def verdicts(items: list[Image], rows: list[dict[str, Any]], rng: np.random.Generator) -> Iterator[dict[str, Any]]:
-    """What people said of the items that the agent with tools left open in its first trial, but for every eighth of them."""
+    """Yield people's verdicts on the items that the agent with tools left open in trial one, except every eighth."""
     wanted = {(True, 0)}
     left = {r["id"] for r in rows if (r["use_tools"], r["trial"]) in wanted and r["prediction"] not in ("real", "fake")}
     asked = [image for image in items if image.id in left]
@@ -170,13 +170,13 @@ def verdicts(items: list[Image], rows: list[dict[str, Any]], rng: np.random.Gene
 
 
 def write(folder: str | Path, *, share: float = 1.0, seed: int = 4) -> Path:
-    """Write the dataset, the results and the score files into a folder, unless it holds exactly them already."""
+    """Write the dataset, the results and the score files into a folder, unless it already holds exactly this data."""
     folder, text = Path(folder), about(share, seed)
     readme = folder / "README.txt"
     if readme.is_file() and readme.read_text(encoding="utf-8") == text and all((folder / f).is_file() for f in FILES):
         return folder
     folder.mkdir(parents=True, exist_ok=True)
-    readme.unlink(missing_ok=True)  # it is written last: where it is, all is
+    readme.unlink(missing_ok=True)  # it is written last: if it is there, the data is complete
     n = max(LEAST, round(ITEMS * share))
     rngs = np.random.default_rng(seed).spawn(4)
     items = images(n, rngs[0])
@@ -195,7 +195,7 @@ def _write(path: Path, lines: Iterable[str]) -> None:
 
 
 def about(share: float, seed: int) -> str:
-    """The text of README.txt: what this is, and what it is not."""
+    """Return the text of README.txt: what this data is, and what it is not."""
     return f"""This data is SIMULATED.
 
 hitmiss {__version__} made it with its own code (hitmiss.simulate.triage, seed {seed}, share {share:g}). There is no image

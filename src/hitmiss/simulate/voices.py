@@ -18,7 +18,7 @@ from hitmiss.media.audio import Clip, load_audio, save_audio
 from hitmiss.stats.bootstrap import noise_generator
 
 # ----------------------------------------------------------------------
-# Four ways to spoil a voice as synthesis does: the artefacts of vocoders, without a vocoder's skill.
+# Four ways to degrade a voice as synthesis does: the artefacts of vocoders, without their quality.
 
 Floats = NDArray[np.float64]
 FRAME: Final = 512
@@ -29,14 +29,14 @@ LPC_FRAME: Final = 400
 
 @dataclass(frozen=True)
 class Spoof:
-    """A kind of spoof: what it is, and how a real clip becomes one."""
+    """A kind of spoof: its description, and how a real clip becomes one."""
 
     about: str
     make: Callable[[Clip, Generator], Clip]
 
 
 def smeared(clip: Clip, rng: Generator) -> Clip:
-    """Magnitudes of 40 bands only, the phases lost and guessed again: copy-synthesis by Griffin and Lim."""
+    """Keep only the magnitudes of 40 bands and estimate the phases again: copy-synthesis by Griffin and Lim."""
     spectrum = _stft(clip)
     bands = _bands(40, spectrum.shape[0])
     magnitude = np.linalg.pinv(bands) @ (bands @ np.abs(spectrum))
@@ -48,7 +48,7 @@ def smeared(clip: Clip, rng: Generator) -> Clip:
 
 
 def buzzed(clip: Clip, rng: Generator) -> Clip:
-    """Linear prediction frame by frame, driven by plain pulses at the found pitch, or by noise where there is none."""
+    """Apply linear prediction per frame, driven by plain pulses at the detected pitch, or by noise if there is none."""
     from scipy.signal import lfilter
 
     out, state, phase = np.zeros(len(clip)), np.zeros(ORDER), 0.0
@@ -66,7 +66,7 @@ def buzzed(clip: Clip, rng: Generator) -> Clip:
 
 
 def _prediction(frame: Floats) -> tuple[Floats, float, float]:
-    """The filter, its gain, and the period of the pitch in samples (0: unvoiced)."""
+    """Return the filter, its gain, and the pitch period in samples (0: unvoiced)."""
     from scipy.linalg import solve_toeplitz
 
     lags = np.correlate(frame, frame, mode="full")[len(frame) - 1 :]
@@ -78,7 +78,7 @@ def _prediction(frame: Floats) -> tuple[Floats, float, float]:
 
 
 def mirrored(clip: Clip, rng: Generator) -> Clip:  # noqa: ARG001
-    """The upper half of the spectrum replaced by a mirror image of the lower, quietly: cheap upsampling."""
+    """Replace the upper half of the spectrum by a quiet mirror image of the lower half: cheap upsampling."""
     spectrum = _stft(clip)
     half = spectrum.shape[0] // 2
     image = spectrum[half - 1 :: -1]
@@ -88,7 +88,7 @@ def mirrored(clip: Clip, rng: Generator) -> Clip:  # noqa: ARG001
 
 
 def untouched(clip: Clip, rng: Generator) -> Clip:  # noqa: ARG001
-    """As it is: this kind is spoken anew, without a voice's unevenness (see `voices.utter`)."""
+    """Return the clip unchanged: this kind is synthesised anew, without natural irregularities (see `utter`)."""
     return clip
 
 
@@ -117,7 +117,7 @@ def _istft(spectrum: NDArray[np.complex128], n: int) -> Floats:
 
 
 def _bands(count: int, bins: int) -> Floats:
-    """Triangles on a mel axis, band × bin."""
+    """Return triangles on a mel axis, band × bin."""
     mel = np.linspace(0, 2595 * np.log10(1 + 8000 / 700), count + 2)
     edges = 700 * (10 ** (mel / 2595) - 1) / 8000 * (bins - 1)
     at = np.arange(bins)[None]
@@ -135,8 +135,8 @@ def _as_loud(changed: Floats, clip: Clip) -> Clip:
 # SIMULATED voices: a small corpus for deepfake detection, made here from pulses, noise and resonances.
 #
 # A speaker has a pitch, a vocal tract, a roughness of voice, a room and a microphone. An utterance is syllables under a
-# falling pitch. "Spoofed" clips are made of such utterances by four kinds of artefact (`spoofs`). Nobody's voice is in it,
-# and how well a detector does on it says nothing about how well it does on people.
+# falling pitch. "Spoofed" clips are made from such utterances by four kinds of artefact (above). It contains no real
+# person's voice, and a detector's result on it says nothing about its result on people.
 
 RATE: Final = 16000
 STEP: Final = 160
@@ -149,7 +149,7 @@ VOWELS: Final = (
 
 WIDTHS: Final = (70.0, 100.0, 140.0, 220.0)
 SPLITS: Final = {"train": ("V01", "V02", "V03"), "eval": ("V01", "V02", "V03", "V04")}
-"""Kinds of spoof in each split: one of the evaluation is new to a detector trained here."""
+"""Kinds of spoof in each split: one of the evaluation kinds is new to a detector trained here."""
 
 README: Final = """SIMULATED VOICES, made by hitmiss itself (hitmiss demo): no person ever spoke this.
 
@@ -174,7 +174,7 @@ CODECS: Final = (
 
 @dataclass(frozen=True)
 class Speaker:
-    """What makes a simulated voice its own."""
+    """The properties of a simulated voice."""
 
     name: str
     gender: str
@@ -189,7 +189,7 @@ class Speaker:
 
 
 def make_speaker(name: str, seed: int) -> Speaker:
-    """A speaker who is the same wherever the name and the seed are."""
+    """Return a speaker, always the same for the same name and seed."""
     rng = noise_generator(seed, "speaker", name)
     female = bool(rng.random() < 0.5)
     return Speaker(
@@ -207,7 +207,7 @@ def make_speaker(name: str, seed: int) -> Speaker:
 
 
 def utter(speaker: Speaker, rng: Generator, *, is_flat: bool = False) -> Clip:
-    """One utterance of two to four seconds; `is_flat` leaves out what makes a voice uneven, and the room."""
+    """Return one utterance of two to four seconds; `is_flat` leaves out natural irregularities and the room."""
     formants, voiced, hiss = _articulation(speaker, rng)
     n = len(voiced) * STEP
     pitch = _prosody(speaker, len(voiced), rng, is_flat)
@@ -218,7 +218,7 @@ def utter(speaker: Speaker, rng: Generator, *, is_flat: bool = False) -> Clip:
 
 
 def _articulation(speaker: Speaker, rng: Generator) -> tuple[Floats, Floats, Floats]:
-    """Per step: formants, how much the voice sounds, how much air hisses."""
+    """Return, per step, formants, the amount of voicing, and the amount of noise."""
     rows: list[tuple[tuple[float, ...], float, float]] = [(VOWELS[5], 0.0, 0.0)] * int(rng.integers(10, 30))
     for _ in range(int(rng.integers(7, 12))):
         vowel = VOWELS[int(rng.integers(len(VOWELS)))]
@@ -235,7 +235,7 @@ def _articulation(speaker: Speaker, rng: Generator) -> tuple[Floats, Floats, Flo
 
 
 def _prosody(speaker: Speaker, steps: int, rng: Generator, is_flat: bool) -> Floats:
-    """Pitch in Hz per step: falling over the utterance, with accents; or in stairs where it is flat."""
+    """Return the pitch in Hz per step: falling over the utterance, with accents; or in steps if it is flat."""
     t = np.linspace(0.0, 1.0, steps)
     accents = sum(rng.uniform(-0.15, 0.25) * np.exp(-(((t - rng.random()) / 0.06) ** 2)) for _ in range(6))
     curve = 1.1 - 0.25 * t + accents
@@ -245,7 +245,7 @@ def _prosody(speaker: Speaker, steps: int, rng: Generator, is_flat: bool) -> Flo
 
 
 def _glottis(speaker: Speaker, pitch: Floats, rng: Generator, is_flat: bool) -> Floats:
-    """The derivative of the air flow through the glottis: opening, sudden closing, and breath while it is open."""
+    """Return the derivative of the air flow through the glottis: opening, sudden closing, breath while it is open."""
     if not is_flat:
         drift = np.repeat(rng.standard_normal(len(pitch) // 160 + 1), 160)[: len(pitch)]
         pitch = pitch * (1 + speaker.jitter * drift)
@@ -262,7 +262,7 @@ def _glottis(speaker: Speaker, pitch: Floats, rng: Generator, is_flat: bool) -> 
 
 
 def _tract(source: Floats, formants: Floats) -> Floats:
-    """The source through four resonances that move every 10 ms."""
+    """Filter the source through four resonances that change every 10 ms."""
     from scipy.signal import sosfilt
 
     out, state = np.empty_like(source), np.zeros((4, 2))
@@ -286,7 +286,7 @@ def _smooth(gate: Floats) -> Floats:
 
 
 def _record(speaker: Speaker, voice: Floats, rng: Generator) -> Clip:
-    """In the speaker's room, at the speaker's level, with the noise of the microphone."""
+    """Add the speaker's room and level, and the noise of the microphone."""
     from scipy.signal import oaconvolve
 
     response = np.array([1.0, *speaker.room])
@@ -300,7 +300,7 @@ def _loud(sound: Floats, level: float) -> Clip:
 
 
 def corpus(split: str, speakers: int, utterances: int, seed: int = 0) -> Iterator[tuple[dict[str, str], Clip]]:
-    """The clips of a split with their rows of the manifest: real ones, and each spoofed in one way."""
+    """Yield the clips of a split with their manifest rows: real ones, and each spoofed in one way."""
     for s in range(speakers):
         speaker = make_speaker(f"{split}{s:03d}", seed)
         for u in range(utterances):
@@ -315,7 +315,7 @@ def corpus(split: str, speakers: int, utterances: int, seed: int = 0) -> Iterato
 
 
 def write(folder: str | Path, *, share: float = 1.0, seed: int = 0) -> Path:
-    """Write the corpus: clips, manifests, a codec plan and what it is. `share` of the full size, never too few to train."""
+    """Write the corpus: clips, manifests, a codec plan and a README; `share` of the full size, with enough to train."""
     folder = Path(folder)
     (folder / "flac").mkdir(parents=True, exist_ok=True)
     sizes = {"train": (max(round(10 * share), 6), 4), "eval": (max(round(12 * share), 4), 4)}
@@ -333,7 +333,7 @@ def write(folder: str | Path, *, share: float = 1.0, seed: int = 0) -> Path:
 
 
 # ----------------------------------------------------------------------
-# Where a demonstration's detector lies: as ONNX where that can be had, else as plain numbers with a few lines of Python.
+# Where a demonstration's detector is saved: as ONNX if possible, else as plain numbers with a few lines of Python.
 
 AS_PYTHON: Final = '''"""The detector that was trained on {data}, for `hitmiss {verb} --detector detector.py:detector`."""
 
@@ -346,9 +346,9 @@ detector = {name}.load(Path(__file__).with_name("detector.npz"))
 
 
 def save_detector(folder: Path, model: Any, *, data: str, verb: str, as_onnx: bool | None = None) -> str:
-    """Write a model that has `save`, `load` and `save_onnx`; the text for `--detector`.
+    """Write a model that has `save`, `load` and `save_onnx`; return the text for `--detector`.
 
-    `as_onnx`: None for a graph where onnx and onnxruntime are installed.
+    `as_onnx`: None for a graph if onnx and onnxruntime are installed.
     """
     if as_onnx is None:
         as_onnx = all(find_spec(name) is not None for name in ("onnx", "onnxruntime"))
@@ -363,19 +363,19 @@ def save_detector(folder: Path, model: Any, *, data: str, verb: str, as_onnx: bo
 
 
 def trained(folder: str | Path) -> str:
-    """The text for `--detector` of what `save_detector` left in a folder."""
+    """Return the text for `--detector` of what `save_detector` wrote into a folder."""
     onnx = Path(folder) / "detector.onnx"
     return str(onnx) if onnx.is_file() else f"{Path(folder) / 'detector.py'}:detector"
 
 
 # ----------------------------------------------------------------------
-# A small detector for the simulated voices: trained in seconds, as ONNX where that can be had, else as plain numbers.
+# A small detector for the simulated voices: trained in seconds, saved as ONNX if possible, else as plain numbers.
 
 
 def train(folder: str | Path, *, as_onnx: bool | None = None) -> str:
-    """Train on `train.tsv` of the corpus and give the text for `--detector`.
+    """Train on `train.tsv` of the corpus and return the text for `--detector`.
 
-    `as_onnx`: None for a graph where onnx and onnxruntime are installed.
+    `as_onnx`: None for a graph if onnx and onnxruntime are installed.
     """
     folder = Path(folder)
     rows = pl.read_csv(folder / "train.tsv", separator="\t", infer_schema_length=0)

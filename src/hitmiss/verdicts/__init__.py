@@ -1,1 +1,1 @@
-"""What is told of verdicts beside the metrics: stability over trials, reliability, latency, and people beside the system."""
+"""What is reported about verdicts besides the metrics: stability over trials, reliability, latency, review."""

@@ -1,4 +1,4 @@
-"""How long answers took, per component, with cache hits, misses and retried calls apart; and what they cost."""
+"""How long answers took, per component, with cache hits, misses and retried calls separate; and what they cost."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from hitmiss.verdicts.stability import TRIAL, is_repeated, pooled
 SUFFIX: Final = "_seconds"
 SERVED: Final = "served"
 HIT_BELOW: Final = 0.25
-"""Seconds below which an answer is probably a cache hit, says the document; only a note is made of it."""
+"""Seconds below which an answer is probably a cache hit, by the triage evaluation document; it only causes a note."""
 METRICS: Final = ("median_seconds", "p95_seconds")
 
 
 def by_component(trials: Trials, unit: Sequence[str] = ()) -> Trials | None:
-    """One row a trial and timing component, with its seconds, how it was served and its units; None without times."""
+    """Return one row per trial and timing component: seconds, how it was served, and its units; None without times."""
     head = trials.header
     names = [name for name in head.numbers if name.endswith(SUFFIX)]
     own = [trials.own(name) for name in unit if name != "item"]
@@ -45,7 +45,7 @@ def by_component(trials: Trials, unit: Sequence[str] = ()) -> Trials | None:
 
 
 def _served(trials: Trials) -> pl.Expr:
-    """`hit`, `miss` or `unknown`; `retried` where a call had to be made again."""
+    """Return `hit`, `miss` or `unknown`; `retried` if a call had to be made again."""
     known = pl.col("cache") if "cache" in trials.frame.columns else pl.lit("unknown")
     if "retries" not in trials.frame.columns:
         return known
@@ -60,9 +60,9 @@ def latency(
     seed: int = 0,
     level: float = 0.95,
 ) -> Results:
-    """Median and 95th percentile of each component, by how the answer was served; never over hits and misses together.
+    """Measure median and 95th percentile of each component, by how the answer was served; hits and misses never mix.
 
-    Intervals are from order statistics, or over items where those repeat, or over the `unit` that is named.
+    Intervals are from order statistics, or over items if those repeat, or over the given `unit`.
     """
     over = names_of(unit) or (("item",) if is_repeated(trials) else ())
     times = by_component(trials, over)
@@ -76,7 +76,7 @@ def latency(
 
 
 def _placed(e: Estimate, times: Trials) -> Estimate:
-    """A row with how it was served, also where all of a component was served alike."""
+    """Return a row with how it was served, also if all of a component was served in the same way."""
     if e.slice:
         return e
     own = times.frame.filter(pl.all_horizontal(pl.col(k) == v for k, v in e.run.items()))
@@ -97,7 +97,7 @@ COST: Final = "cost"
 
 
 def spending(trials: Trials) -> Results:
-    """What the answers of each run cost: the sum, and the mean per trial of which it is known; and their tokens.
+    """Return the cost of each run's answers: the sum, and the mean per trial with a known cost; and their tokens.
 
     A trial whose cost is not known (no price, from a cache) is left out and counted in the note; it never counts as 0.
 

@@ -1,8 +1,8 @@
-"""The system alone, people alone, and the two together: who decides, how well, and how much people have to look at.
+"""Evaluate the system alone, people alone, and the two together: who decides, how well, and the workload for people.
 
-People judge an item with all the verdicts that were asked for; their word is the adjudicator's where there is one, else
-the strict majority, and a draw or "cannot tell" decides nothing. Together: the system's answer where it answered, people's
-word where it did not. An item that nobody has finished stays as the system left it, and is counted. Nothing is guessed.
+People have judged an item when all requested verdicts are there; their decision is the adjudicator's if there is one,
+else the strict majority; a tie or "cannot tell" decides nothing. Together: the system's answer if it answered, else
+people's decision. An item whose review is not finished keeps the system's result, and is counted. Nothing is guessed.
 """
 
 from __future__ import annotations
@@ -33,8 +33,11 @@ METRICS: Final = ("accuracy", "coverage", "accuracy_answered", "fake_slip_rate",
 
 @dataclass(frozen=True)
 class Load:
-    """What one run leaves to people, in items: sent (it gave no answer), then settled, left open by people
-    (they could not tell or disagree), begun but short of verdicts, and not looked at."""
+    """What one run leaves to people, in items.
+
+    Sent (the run gave no answer), settled, left open by people (they could not tell or disagreed), begun but short of
+    verdicts, and not looked at.
+    """
 
     run: Mapping[str, str]
     n: int
@@ -52,7 +55,7 @@ class Load:
 
 @dataclass(frozen=True)
 class Path:
-    """How many trials of one run went one way: in truth, as the system said, as people said, and what came of it."""
+    """How many trials of one run share the same truth, system answer, people's answer and final result."""
 
     run: Mapping[str, str]
     truth: str
@@ -68,7 +71,7 @@ NOT_ASKED, NOT_TOLD, UNSEEN = "not asked", "cannot tell", "no verdict"
 
 @dataclass(frozen=True, eq=False)
 class Teamwork:
-    """The figures of the three, the load of each run, the ways of all trials, how people agree, and what they spent."""
+    """The figures of all three, the load of each run, the paths of all trials, people's agreement, and their time."""
 
     figures: Results
     loads: tuple[Load, ...]
@@ -82,7 +85,7 @@ class Teamwork:
     where: Where
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form."""
+        """Return the JSON form."""
         about = {k: getattr(self, k) for k in ("n_verdicts", "n_reviewers", "n_adjudicated", "seconds", "where")}
         loads = [
             {**vars(load), "run": dict(load.run), "share": None if not load.n else float(load.share)}
@@ -95,7 +98,7 @@ class Teamwork:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Teamwork:
-        """From the JSON form; a file of an older version has no paths."""
+        """Make it from the JSON form; a file of an older version has no paths."""
         about = {k: data[k] for k in ("n_verdicts", "n_reviewers", "n_adjudicated", "seconds", "where")}
         loads = [Load(**{k: v for k, v in load.items() if k != "share"}) for load in data["loads"]]
         paths = [Path(**path) for path in data.get("paths", ())]
@@ -116,7 +119,7 @@ def evaluate_teamwork(
     level: float = 0.95,
     protocol: Protocol | None = None,
 ) -> Teamwork:
-    """Every figure for the system alone, people alone, and the two together."""
+    """Measure every figure for the system alone, people alone, and the two together."""
     people = words_of_people(system, said)
     both = together(system, people, where)
     plan: dict[str, Any] = {"bootstrap": bootstrap, "seed": seed, "level": level}
@@ -138,7 +141,7 @@ def evaluate_teamwork(
 
 
 def _figures(system: Trials, people: Trials, both: Trials, metrics: list[str], options: Mapping[str, Any]) -> Results:
-    """The metrics of the three. Where runs were repeated, the mean over trials; people have judged each item once."""
+    """Measure the three. For repeated runs, the mean over trials; people have judged each item once."""
     unit = options["unit"]
     machine = stack({SYSTEM: _bare(system, unit), TOGETHER: _bare(both, unit)}, WHO)
     repeated = is_repeated(machine)
@@ -155,7 +158,7 @@ def _figures(system: Trials, people: Trials, both: Trials, metrics: list[str], o
 
 
 def human_trials(system: Trials, said: PeoplesVerdicts) -> Trials:
-    """Every single verdict as a trial of the run `human`, a reviewer a trial; labels are those of the system's items."""
+    """Return every single verdict as a trial of the run `human`, one trial per reviewer, with the items' labels."""
     known = system.frame.unique("item", maintain_order=True).select("item", "target", "label", *system.header.slices)
     strangers = sorted(set(said.frame["item"]) - set(known["item"]))
     if strangers:
@@ -176,7 +179,7 @@ def human_trials(system: Trials, said: PeoplesVerdicts) -> Trials:
 
 
 def words_of_people(system: Trials, said: PeoplesVerdicts) -> Trials:
-    """One trial for each item that people have finished: the adjudicator's decision, else the strict majority."""
+    """Return one trial for each finished item: the adjudicator's decision, else the strict majority."""
     every = human_trials(system, said)
     decided = dict(said.adjudications.select("item", "decision").iter_rows())
     full = said.reviews.group_by("item").len().filter(pl.col("len") == said.per_item)["item"]
@@ -191,7 +194,7 @@ def words_of_people(system: Trials, said: PeoplesVerdicts) -> Trials:
 
 
 def together(system: Trials, people: Trials, where: Where = "unanswered") -> Trials:
-    """The system's answers with people's words in them: where it gave none, or (`reviewed`) wherever people gave one."""
+    """Return the system's answers completed by people's: where it gave none, or (`reviewed`) all that people gave."""
     if where not in WHERE:
         raise UnknownName("place for people's verdicts", where, WHERE)
     if not len(people):
@@ -206,7 +209,7 @@ def together(system: Trials, people: Trials, where: Where = "unanswered") -> Tri
 
 
 def _bare(trials: Trials, unit: Sequence[str]) -> Trials:
-    """The question, the truth, the decision and the units that are drawn: what all three have."""
+    """Return the question, the truth, the decision and the resampled units: the columns that all three have."""
     own = tuple(dict.fromkeys(trials.own(name) for name in unit if name not in ("item", *trials.header.runs)))
     head = replace(trials.header, slices=own, numbers=(), notes=(), choices=())
     return Trials(trials.frame.select("item", "target", "label", "decision", *head.runs, *own), head)
@@ -217,7 +220,7 @@ def _by_item(reviews: pl.DataFrame) -> list[pl.DataFrame]:
 
 
 def paths_of(system: Trials, people: Trials, both: Trials) -> list[Path]:
-    """The ways of all trials, those of the repetitions of a run together."""
+    """Return the paths of all trials, with the repetitions of a run together."""
     head, runs = system.header, [name for name in system.header.runs if name != TRIAL]
     called: dict[int | None, str] = {1: head.positive, 0: head.negative, ABSTAIN: "uncertain"}
     words = dict(people.frame.select("item", "decision").iter_rows())

@@ -19,7 +19,7 @@ from hitmiss.stats.intervals import wilson
 
 @dataclass(frozen=True)
 class Bin:
-    """Verdicts whose confidence lies between two edges: how many, the mean confidence, the share right, its interval."""
+    """Verdicts with a confidence between two edges: how many, the mean confidence, the share right, its interval."""
 
     run: dict[str, str]
     edges: tuple[float, float]
@@ -41,7 +41,9 @@ def reliability(
     seed: int = 0,
     level: float = 0.95,
 ) -> list[Bin]:
-    """The bins of every run that hold trials; intervals are Wilson's, or over items where those repeat, or over `unit`.
+    """Return the non-empty bins of every run.
+
+    Intervals are Wilson's, or over items if those repeat, or over `unit`.
 
     >>> t = Trials.of([1, 1, 0, 0], decision=[1, 1, 0, 1], confidence=[0.9, 0.9, 0.7, 0.7])
     >>> [(b.edges, b.n, b.confidence, b.accuracy) for b in reliability(t)]
@@ -72,7 +74,7 @@ def _bins(sample: Sample, bins: int, closed: str, plan: Plan) -> list[Bin]:
 def _by_units(
     sample: Sample, used: Array, place: Array, right: Floats, bins: int, plan: Plan
 ) -> list[tuple[float, float]]:
-    """Intervals of the share right in each bin when units (items with all their trials, or wider ones) are drawn."""
+    """Return intervals of the share right in each bin by resampling units (items with their trials, or wider)."""
     if len(plan.unit) > 1:
         raise UsageError("bins of reliability are drawn over one unit; name one", code="crossed-bins")
     codes, values = sample.columns.asked_codes(plan.unit[0])

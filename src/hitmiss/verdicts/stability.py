@@ -1,7 +1,8 @@
-"""Runs that were repeated: how much comes from the run, how much from the items, and which verdicts flip.
+"""Repeated runs: how much variation comes from the run, how much from the items, and which verdicts flip.
 
-Run noise is the standard deviation of a figure over the trials of a run; item noise is its interval over the items, drawn
-as wholes with all their trials. The two are never mixed, and no row of a repeated item is taken for a new item.
+Run noise is the standard deviation of a figure over the trials of a run; item noise is its interval over the items,
+which are resampled with all their trials. The two are never mixed, and repeated rows of an item never count as new
+items.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ TRIAL: Final = "trial"
 
 
 def is_repeated(trials: Trials, column: str = TRIAL) -> bool:
-    """Whether some run was made more than once."""
+    """Return whether some run was made more than once."""
     return column in trials.header.runs and trials.frame[column].n_unique() > 1
 
 
 def pooled(trials: Trials, column: str = TRIAL) -> Trials:
-    """The trials of all repetitions as one run; the repetition becomes a slice."""
+    """Return the trials of all repetitions as one run; the repetition becomes a slice."""
     head = trials.header
     if column not in head.runs:
         return trials
@@ -53,10 +54,10 @@ def measure_repeated(
     remarks: Sequence[str] = (),
     column: str = TRIAL,
 ) -> Results:
-    """Each repetition by itself; then `mean` over them with the interval over items, and `sd` over them.
+    """Measure each repetition; then `mean` over them with the interval over items, and `sd` over them.
 
-    Slices are of all repetitions together, with intervals over items. `unit`: wider units than items (speakers, sources),
-    drawn with all their items and repetitions.
+    Slices cover all repetitions together, with intervals over items. `unit`: wider units than items (speakers,
+    sources), resampled with all their items and repetitions.
     """
     if not is_repeated(trials, column):
         raise UsageError(f"no run has more than one {column}")
@@ -79,7 +80,7 @@ def _mean(e: Estimate, column: str) -> Estimate:
 
 
 def _made_once(each: Results, means: list[Estimate], column: str) -> list[Estimate]:
-    """The figures of runs that have one repetition, as the mean over that one, so that no run is missing from a table."""
+    """Return the figures of runs with one repetition as the mean over that one, so that tables show every run."""
     have = {(e.metric, *sorted(e.run.items())) for e in means}
     rows = [
         replace(e, run={k: v for k, v in e.run.items() if k != column}, average="mean", note=e.note or f"one {column}")
@@ -90,7 +91,7 @@ def _made_once(each: Results, means: list[Estimate], column: str) -> list[Estima
 
 
 def _deviations(each: Results, column: str) -> list[Estimate]:
-    """The sample standard deviation over the repetitions of each run: 0 for one alone says nothing, so it is undefined."""
+    """Return the sample standard deviation over the repetitions of each run; undefined for a single repetition."""
     cells: dict[tuple[Any, ...], list[Estimate]] = {}
     for e in each:
         rest = {k: v for k, v in e.run.items() if k != column}
@@ -119,10 +120,10 @@ def flips(
     unit: str | Sequence[str] | None = None,
     seed: int = 0,
 ) -> Results:
-    """Per run the share of items whose verdict is not the same in all trials, and of those called both classes.
+    """Return, per run, the share of items whose verdict differs between trials, and of those given both classes.
 
-    A failed call is a verdict of its own. Items asked once are left out. Intervals are Wilson's over items, or drawn over
-    a wider `unit`.
+    A failed call counts as a separate verdict. Items asked once are left out. Intervals are Wilson's over items, or
+    bootstrap intervals over a wider `unit`.
 
     >>> from hitmiss.core.trials import Header
     >>> t = Trials.of([1, 1, 0, 0], item=list("aabb"), decision=[1, 0, 0, 0], trial=["1", "2", "1", "2"],
@@ -187,9 +188,9 @@ def _over_units(own: pl.DataFrame, column: str, plan: Plan) -> tuple[float, floa
 
 
 def majority(trials: Trials, column: str = TRIAL) -> Trials:
-    """One verdict an item by the majority of its trials: a draw abstains, failed calls do not vote.
+    """Return one verdict per item by the majority of its trials: a tie abstains, failed calls do not vote.
 
-    The confidence is the mean of those who voted for the verdict.
+    The confidence is the mean over the trials that voted for the verdict.
 
     >>> from hitmiss.core.trials import Header
     >>> t = Trials.of([1] * 5, item=list("aaabb"), decision=[1, 1, 0, 1, 0], trial=list("12312"),
