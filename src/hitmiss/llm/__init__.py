@@ -1,1 +1,1 @@
-"""Language models as detectors: a dataset of pictures, sounds or texts in, the triage document's result rows out."""
+"""Language models as detectors: a dataset of pictures, sounds or texts in, triage evaluation result rows out."""

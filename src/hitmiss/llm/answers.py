@@ -1,4 +1,4 @@
-"""What a model answered, what went wrong, and where answers go the moment they are there."""
+"""What a model answered, and the two forms of the OpenAI protocol."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 # ----------------------------------------------------------------------
-# What a model answered: the one JSON object that the schema asks for, or the reason why it is not there.
+# What a model answered: the one JSON object that the schema requires, or the reason why it is missing.
 #
-# The verdict comes from the schema's field and from nowhere else. An answer that does not fit is never turned into a
-# verdict: it is `unparsed`, with its text kept.
+# The verdict is only taken from the schema's field. An answer that does not fit is never turned into a verdict: it is
+# `unparsed`, with its text kept.
 
 VERDICTS: Final = ("real", "fake", "uncertain")
 SCHEMA: Final[dict[str, Any]] = {
@@ -29,7 +29,7 @@ SCHEMA: Final[dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Answer:
-    """A verdict with its confidence and rationale, or none and the problem."""
+    """A verdict with its confidence and rationale, or no verdict and the problem."""
 
     verdict: str | None
     confidence: float | None
@@ -43,9 +43,9 @@ class Answer:
 
 
 def read_answer(text: str) -> Answer:
-    """The verdict in an answer.
+    """Return the verdict in an answer.
 
-    The whole text, a fenced block, or one object within prose may hold it. Two objects that disagree are no answer.
+    It may be the whole text, a fenced block, or one object within prose. Two objects that disagree are not an answer.
 
     >>> read_answer('{"verdict": "fake", "confidence": 0.9, "rationale": "a grid"}').verdict
     'fake'
@@ -64,7 +64,7 @@ def read_answer(text: str) -> Answer:
 
 
 def answer_of(value: Mapping[str, Any]) -> Answer:
-    """An answer from the fields of the schema, each of which must be as the schema says."""
+    """Return an answer from the fields of the schema, each of which must be valid."""
     verdict, confidence, rationale = (value.get(name) for name in ("verdict", "confidence", "rationale"))
     if not isinstance(verdict, str) or verdict.strip().lower() not in VERDICTS:
         return _unparsed(f"the verdict is {_shown(verdict)}, not real, fake or uncertain")
@@ -76,7 +76,7 @@ def answer_of(value: Mapping[str, Any]) -> Answer:
 
 
 def objects(text: str) -> Iterator[dict[str, Any]]:
-    """The JSON objects in a text, outermost ones only, from left to right.
+    """Yield the JSON objects in a text, outermost ones only, from left to right.
 
     >>> list(objects('so: {"a": {"b": 1}} and {"c": 2}'))
     [{'a': {'b': 1}}, {'c': 2}]
@@ -102,15 +102,16 @@ def _shown(value: Any) -> str:
 
 
 # ----------------------------------------------------------------------
-# The two forms of the OpenAI protocol: a request to `/v1/responses` as one to `/v1/chat/completions`, the answer back.
+# The two forms of the OpenAI protocol: convert a request to `/v1/responses` to one to `/v1/chat/completions`, and the
+# answer back.
 #
-# Clients ask newer models by the first form and everything else by the second; the stand-in thinks in the second.
+# Clients use the first form for newer models and the second for everything else; the stand-in works with the second.
 
 ROLES: Final = {"developer": "system"}
 
 
 def as_chat(body: Mapping[str, Any]) -> dict[str, Any]:
-    """A request of the Responses form in the Chat form.
+    """Convert a request from the Responses form to the Chat form.
 
     >>> as_chat({"model": "m", "input": [{"role": "user", "content": [{"type": "input_text", "text": "hello"}]}]})
     {'model': 'm', 'messages': [{'role': 'user', 'content': [{'type': 'text', 'text': 'hello'}]}]}
@@ -124,7 +125,7 @@ def as_chat(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def as_response(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """An answer of the Chat form in the Responses form."""
+    """Convert an answer from the Chat form to the Responses form."""
     message, usage = answer["choices"][0]["message"], answer["usage"]
     calls = message.get("tool_calls") or ()
     output = [_call(call) for call in calls] if calls else [_said(answer["id"], message["content"] or "")]

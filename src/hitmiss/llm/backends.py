@@ -1,4 +1,4 @@
-"""Who is asked: language models through inspect_ai, functions and classic detectors."""
+"""The models that are asked: language models through inspect_ai, functions and classic detectors."""
 
 from __future__ import annotations
 
@@ -55,19 +55,19 @@ from hitmiss.llm.secrets import (
 from hitmiss.llm.tools import BY_KIND, ToolCall, call_tool
 
 # ----------------------------------------------------------------------
-# One item put to one language model: the question, the tools that it calls, its answer, and what that took.
+# One item given to one language model: the question, the tools that it calls, its answer, and time and tokens.
 
 ENDS: Final = {
     "max_tokens": ": it was cut off at the most tokens that an answer may have (--max-tokens)",
     "model_length": ": it was cut off where the model takes no more",
     "content_filter": ": the provider held it back",
 }
-"""Why an answer may have ended too soon."""
+"""Why an answer may have ended too early."""
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What a model gave, how long the call itself took, and whether inspect_ai's cache had it."""
+    """A model's reply, how long the call itself took, and whether it came from inspect_ai's cache."""
 
     output: Any
     seconds: float
@@ -76,14 +76,14 @@ class Reply:
 
     @classmethod
     def of(cls, output: Any, wall: float, role: str = "agent") -> Reply:
-        """The reply just received. A cached one carries the time of the call that it was first made by: not ours."""
+        """Make it from the reply just received. A cached one carries the time of its original call: not ours."""
         events = _model_events()
         cached = bool(events) and events[-1].cache == "read"
         return cls(output, wall if cached or output.time is None else float(output.time), cached, role)
 
 
 class Conversation:
-    """One item put to one model: question, tools, answer; and what it took."""
+    """One item given to one model: question, tools, answer; with time and tokens."""
 
     def __init__(self, call: Call, plan: Plan, cache: ToolCache | None, roles: Mapping[str, Any]) -> None:
         self.call, self.plan, self.cache, self.roles = call, plan, cache, roles
@@ -93,10 +93,10 @@ class Conversation:
         self.wire: Sent = {}
 
     async def hold(self, state: Any) -> dict[str, Any]:
-        """Ask until there is an answer; the last of `max_iterations` offers no tools, so that it must be one.
+        """Ask until there is an answer; the last of `max_iterations` offers no tools, so that it must be an answer.
 
-        Where another model sees, the agent gets its description instead of the item; where another one structures, the
-        agent's last words go to it.
+        If another model does the vision, the agent gets its description instead of the item; if another one does the
+        structuring, it gets the agent's last message.
         """
         model = need("inspect_ai.model", "llm")
         data = self.call.item.load()
@@ -131,7 +131,7 @@ class Conversation:
         return {**_record(state.output), **told, "raw": words}
 
     async def _in_role(self, role: str, rules: str, content: list[Any]) -> Any:
-        """One request to the model of another role than the agent's; what it sends is not what the agent sends."""
+        """Send one request to the model of another role; its parameters are recorded apart from the agent's."""
         listen()
         began = time.perf_counter()
         answer_cache = self.plan.settings.answer_cache
@@ -140,8 +140,11 @@ class Conversation:
         return _whole(output)
 
     def account(self, wall: float, *, is_whole: bool) -> dict[str, Any]:
-        """Times, tokens and tools. Working time leaves out what was spent waiting for a connection or a retry; a
-        conversation that failed has none, and one that was served from the cache spent no tokens that are known."""
+        """Return times, tokens and tools.
+
+        Working time excludes waiting for a connection or a retry; a failed conversation has none, and one that was
+        served from the cache used no known tokens.
+        """
         model, tools = sum(r.seconds for r in self.replies), sum(c.seconds for c in self.tool_calls)
         times = {
             "vision_llm_seconds": self._seconds("vision") if "vision" in self.roles else model,
@@ -176,13 +179,13 @@ class Conversation:
         return {role: tokens_of([r.output.usage for r in self.replies if r.role == role]) for role in roles}
 
     def _turns(self, rules: str, content: list[Any]) -> list[Any]:
-        """The rules as the system turn, data in the user turn."""
+        """Return the rules as the system turn, and data in the user turn."""
         model = need("inspect_ai.model", "llm")
         parts = [model.ContentText(text=part) if isinstance(part, str) else part for part in content]
         return [model.ChatMessageSystem(content=rules), model.ChatMessageUser(content=parts)]
 
     def _content(self, data: bytes) -> list[Any]:
-        """The item as data. Nothing else of it is sent."""
+        """Return the item as data. Nothing else of it is sent."""
         model, item, prompts = need("inspect_ai.model", "llm"), self.call.item, self.plan.prompts
         content: list[Any] = [prompts.user[item.kind]]
         if item.kind == "text":
@@ -203,7 +206,7 @@ class Conversation:
 
 
 def _bound(conversation: Conversation, name: str, data: bytes) -> Any:
-    """A tool that looks at this item; it works in a thread, so that other conversations go on."""
+    """Return a tool bound to this item; it runs in a thread, so that other conversations continue."""
 
     async def look() -> str:
         anyio = need("anyio", "llm")
@@ -219,14 +222,14 @@ def _as_url(media_type: str, data: bytes) -> str:
 
 
 def _whole(output: Any) -> Any:
-    """An output that the provider did not refuse."""
+    """Return an output that the provider did not refuse."""
     if output.error:
         raise DataError(f"the provider refused: {output.error}")
     return output
 
 
 def _record(output: Any) -> dict[str, Any]:
-    """The answer as it is stored; its whole text is kept where it was not understood."""
+    """Return the answer in stored form; the full text is kept if it was not understood."""
     text = str(output.completion)
     found = read_answer(text)
     record = {"prediction": found.verdict, "confidence": found.confidence, "rationale": found.rationale}
@@ -237,7 +240,7 @@ def _record(output: Any) -> dict[str, Any]:
 
 
 def tokens_of(usages: Sequence[Any]) -> dict[str, int]:
-    """Tokens of all requests of a conversation; input counts what the provider had cached too."""
+    """Return the tokens of all requests of a conversation; input includes tokens that the provider had cached."""
     cached = sum(u.input_tokens_cache_read or 0 for u in usages)
     written = sum(u.input_tokens_cache_write or 0 for u in usages)
     return {
@@ -256,15 +259,15 @@ def _model_events() -> list[Any]:
 # ----------------------------------------------------------------------
 # Functions and classic detectors as models, asked about the same items as language models.
 #
-# A function takes an `Item` (`load()` gives its bytes, `kind` says what it is) and gives a verdict: a mapping with
-# `verdict` and `confidence`, the word alone, or the probability of fake. A classic detector (ONNX, torch, transformers,
-# scikit-learn, a program) gets the decoded item (a picture as 1 × 3 × height × width from 0 to 1, a sound as mono samples, a
-# text as it is); its probability of fake becomes a verdict by two thresholds.
+# A function takes an `Item` (`load()` returns its bytes, `kind` is its kind) and returns a verdict: a mapping with
+# `verdict` and `confidence`, only the word, or the probability of fake. A classic detector (ONNX, torch, transformers,
+# scikit-learn, a program) gets the decoded item (a picture as 1 × 3 × height × width from 0 to 1, a sound as mono
+# samples, a text unchanged); its probability of fake becomes a verdict by two thresholds.
 
 DOTTED: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 SAMPLE_RATE: Final = 16000
 PROBED: Final = 32
-"""Items by whose outputs it is settled whether a detector gives logits or probabilities."""
+"""Items whose outputs decide whether a detector gives logits or probabilities."""
 
 
 class Model:
@@ -289,18 +292,18 @@ class Model:
         return {**dict(self.detector.identity), **how, "image_size": self.image_size}
 
     def settle(self, items: Sequence[Item]) -> None:
-        """Settle once for all what a detector's outputs are, by those of the first items; one alone cannot tell."""
+        """Decide once the kind of a detector's outputs, from those of the first items; a single item is not enough."""
         known = {"predict_log_proba": "logit", "decision_function": "logit", "predict_proba": "probability"}
         if isinstance(self.detector, CallableDetector) or self.extraction.kind != "auto":
             return
         if getattr(self.detector, "output_kind", "auto") != "auto":
-            return  # it says so itself
+            return  # the detector declares it
         if isinstance(self.detector, EstimatorDetector):
             kind = known[str(self.detector.method)]
         else:
             seen = [found for item in items[:PROBED] if (found := self._tried(item)) is not None]
             if not seen:
-                return  # every one fails, and says so in its row
+                return  # every item fails, and its row says so
             try:
                 kind = settled_kind(np.concatenate(seen))
             except DataError as error:
@@ -308,14 +311,14 @@ class Model:
         self.extraction = replace(self.extraction, kind=kind)  # type: ignore[arg-type]
 
     def answer(self, item: Item) -> Answer:
-        """The verdict about an item."""
+        """Return the verdict about an item."""
         if isinstance(self.detector, CallableDetector):
             return self._understood(self.detector.function(item))
         return self._from_probability(float(to_probability(self._settled().log_odds(self._outputs(item)))[0]))
 
     def _outputs(self, item: Item) -> Any:
         batch = self._batch(item)
-        prepare = getattr(self.detector, "prepare", None)  # a detector of the user's own may have none
+        prepare = getattr(self.detector, "prepare", None)  # a user's own detector may have none
         return self.detector.outputs(prepare(batch) if prepare is not None else batch)
 
     def _tried(self, item: Item) -> Any:
@@ -323,7 +326,7 @@ class Model:
             return np.asarray(pick_output(self._outputs(item)), dtype=np.float64).reshape(1, -1)
         except (UsageError, EnvironmentFault):
             raise
-        except Exception:  # it will fail again when it is asked, and be a row then
+        except Exception:  # it will fail again when it is asked, and then become a row
             return None
 
     def _understood(self, said: Any) -> Answer:
@@ -347,7 +350,7 @@ class Model:
         return Answer(verdict, sureness[verdict], f"probability of fake {p:.6g}")
 
     def _settled(self) -> Extraction:
-        """With the column of the class that means fake, where the detector names its classes."""
+        """Return the rule with the column of the class that means fake, if the detector names its classes."""
         return self.extraction.settled(self.detector, "fake")
 
     def _batch(self, item: Item) -> Any:
@@ -370,7 +373,7 @@ class Model:
 
 
 def is_detector(text: str) -> bool:
-    """Whether a model's name stands for a function or a classic detector rather than for a language model.
+    """Return whether a model's name refers to a function or a classic detector rather than to a language model.
 
     >>> is_detector("json:loads"), is_detector("model.onnx"), is_detector("gpt-5.1"), is_detector("llama3:8b")
     (True, True, False, False)
@@ -393,12 +396,12 @@ def _is_beside(place: str) -> bool:
 
 
 def open_models(names: Sequence[str], weights: str | Path | None = None, **how: Any) -> dict[str, Model]:
-    """The models among these names that are functions or classic detectors; `how` as `Model` takes it."""
+    """Open the models among these names that are functions or classic detectors; `how` is passed to `Model`."""
     return {name: Model(open_detector(name, weights=weights), **how) for name in filter(is_detector, names)}  # type: ignore[arg-type]
 
 
 def ask_models(recorder: Recorder, models: Mapping[str, Model]) -> None:
-    """Put every open question to its function or detector, one after the other."""
+    """Ask functions and detectors every open question, one after the other."""
     asked = {call.model for call in recorder.calls}
     for name in filter(asked.__contains__, models):
         models[name].settle(recorder.plan.items)
@@ -415,7 +418,7 @@ def _callables_record(answer: Callable[[Item], Answer], item: Item) -> dict[str,
         found = answer(item)
     except (UsageError, EnvironmentFault):
         raise
-    except Exception as error:  # it is the user's own code: an item that it cannot do is one failed call
+    except Exception as error:  # the user's own code: an item that it cannot handle is one failed call
         found = failure(error)  # type: ignore[assignment]
     seconds = round(time.perf_counter() - began, 6)
     times = {"timings": {"total_seconds": seconds}, "latency_seconds": seconds, "timestamp": at}
@@ -428,31 +431,31 @@ def _callables_record(answer: Callable[[Item], Answer], item: Item) -> dict[str,
 # ----------------------------------------------------------------------
 # Language models asked through inspect_ai: its providers, connections, retries, cache and transcripts; our run store.
 #
-# Every answer is written into the run the moment it is there, before inspect_ai logs it. A resumed run asks only what has
-# no answer yet, so what a killed process had finished is neither lost nor asked again.
+# Every answer is written into the run as soon as it is there, before inspect_ai logs it. A resumed run asks only
+# questions without an answer, so what a killed process had finished is neither lost nor asked again.
 
 SERVICE: Final = "hitmiss"
 NO_KEY: Final = "none-needed"
 MARKUP: Final = re.compile(r"\[/?[a-z ]+\]")
-"""How inspect_ai colours its errors."""
+"""The colour markup in inspect_ai's errors."""
 
 
 def ask_llms(recorder: Recorder, log_dir: Path, cache: ToolCache | None, key: str | None) -> None:
-    """Put every open question to its language model, all models and modes side by side."""
+    """Ask language models every open question, all models and modes in parallel."""
     waiting = [c for c in recorder.calls if c.model not in recorder.plan.detectors]
     if not waiting:
         return
     need("inspect_ai", "llm")
     require_plain_environment()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what its libraries deprecate, and leave open, is no affair of the user's
+        warnings.simplefilter("ignore")  # deprecations and open resources of its libraries do not concern the user
         try:
             is_whole = _evaluate(waiting, recorder, log_dir, cache, key)
         except (KeyboardInterrupt, HitmissError):
             raise
-        except BaseException as error:  # of its own making: groups of errors, some of which are no Exception
+        except BaseException as error:  # inspect_ai raises groups of errors, some of which are not an Exception
             raise recorder.fatal or broken(error, recorder.secrets) from None
-        gc.collect()  # connections and streams that were left open complain when they are collected: here
+        gc.collect()  # connections and streams that were left open warn when they are collected: collect them here
     recorder.require_hope()
     if not is_whole:
         raise KeyboardInterrupt
@@ -461,7 +464,7 @@ def ask_llms(recorder: Recorder, log_dir: Path, cache: ToolCache | None, key: st
 def _evaluate(
     waiting: Sequence[Call], recorder: Recorder, log_dir: Path, cache: ToolCache | None, key: str | None
 ) -> bool:
-    """Run the tasks; False where the user interrupted, which inspect_ai takes and ends without logs."""
+    """Run the tasks; return False if the user interrupted, which inspect_ai handles by ending without logs."""
     models = open_language_models([call.model for call in waiting], recorder, key)
     roles = open_roles(recorder, key)
     tasks = [_task(part, recorder, models[part[0].model], cache, roles) for part in _parts(waiting)]
@@ -470,7 +473,7 @@ def _evaluate(
         model=None,
         display="none",
         log_dir=str(log_dir),
-        log_level="critical",  # what fails is told by our own sentence and rows
+        log_level="critical",  # failures are reported by our own messages and rows
         log_images=False,
         log_realtime=False,
         log_model_api=False,
@@ -486,7 +489,7 @@ def _evaluate(
 
 
 def _parts(waiting: Sequence[Call]) -> list[list[Call]]:
-    """The open questions by model, mode and whether they are canaries: one task each."""
+    """Group the open questions by model, mode and whether they are canaries: one task each."""
     parts: dict[tuple[str, bool, bool], list[Call]] = {}
     for call in waiting:
         parts.setdefault((call.model, call.use_tools, call.is_canary), []).append(call)
@@ -494,7 +497,7 @@ def _parts(waiting: Sequence[Call]) -> list[list[Call]]:
 
 
 def open_language_models(names: Sequence[str], recorder: Recorder, key: str | None) -> dict[str, Any]:
-    """The models, after their servers, as far as they are known, have been found to be there."""
+    """Open the models, after checking that their servers, as far as known, can be reached."""
     settings = recorder.plan.settings
     asked = settings.base_url, settings.provider
     is_last = "structuring" not in settings.roles
@@ -507,7 +510,7 @@ def open_language_models(names: Sequence[str], recorder: Recorder, key: str | No
 
 
 def open_roles(recorder: Recorder, key: str | None) -> dict[str, Any]:
-    """The models that see or structure for the agents."""
+    """Open the models that do vision or structuring for the agents."""
     settings = recorder.plan.settings
     return {
         role: open_model(name, settings, key, recorder, role == "structuring") for role, name in settings.roles.items()
@@ -515,9 +518,9 @@ def open_roles(recorder: Recorder, key: str | None) -> dict[str, Any]:
 
 
 def open_model(name: str, settings: Settings, key: str | None, recorder: Recorder, is_last: bool = True) -> Any:
-    """The model as inspect_ai knows it: `provider/name`, a bare name (OpenAI), or any name behind `--base-url`.
+    """Return the model as inspect_ai names it: `provider/name`, a bare name (OpenAI), or any name with `--base-url`.
 
-    `is_last`: whether its words are the answer, which has a form.
+    `is_last`: whether its message is the answer, which must follow the schema.
     """
     model = need("inspect_ai.model", "llm")
     connections = {"max_connections": settings.max_connections} if settings.max_connections else {}
@@ -525,7 +528,7 @@ def open_model(name: str, settings: Settings, key: str | None, recorder: Recorde
         temperature=settings.temperature,
         max_tokens=settings.max_tokens,
         reasoning_effort=settings.reasoning_effort,
-        reasoning_summary="none",  # asked for, it would cost a request of its own to see whether it may be
+        reasoning_summary="none",  # otherwise inspect_ai makes an extra request to see whether summaries are allowed
         seed=settings.seed,
         max_retries=settings.max_retries,
         timeout=settings.timeout,
@@ -536,7 +539,7 @@ def open_model(name: str, settings: Settings, key: str | None, recorder: Recorde
     server = server_of(name, settings.base_url, settings.provider)
     full, given = address_of(name, settings), {"base_url": server, "api_key": key}
     if full.startswith(f"openai-api/{SERVICE}/"):
-        given["api_key"] = key or NO_KEY  # a key of OpenAI's is not for other hosts
+        given["api_key"] = key or NO_KEY  # an OpenAI key must not be sent to other hosts
     try:
         found = model.get_model(full, config=config, memoize=False, **given)
     except Exception as error:
@@ -548,7 +551,7 @@ def open_model(name: str, settings: Settings, key: str | None, recorder: Recorde
 
 
 def address_of(name: str, settings: Settings) -> str:
-    """A model's name for inspect_ai.
+    """Return a model's name for inspect_ai.
 
     >>> address_of("gpt-5.1", Settings()), address_of("anthropic/claude", Settings())
     ('openai/gpt-5.1', 'anthropic/claude')
@@ -570,7 +573,7 @@ def _schema(model: Any) -> Any:
 def _task(
     part: Sequence[Call], recorder: Recorder, model: Any, cache: ToolCache | None, roles: Mapping[str, Any]
 ) -> Any:
-    """One task: the items that still wait, as many epochs as trials; epochs that have their answer are passed over."""
+    """Make one task: the waiting items, with one epoch per trial; epochs that already have an answer are skipped."""
     inspect_ai, dataset = need("inspect_ai", "llm"), need("inspect_ai.dataset", "llm")
     first = part[0]
     items = {call.item.id: call.item for call in part}
@@ -588,20 +591,20 @@ def _task(
 def _solver(
     first: Call, items: Mapping[str, Item], recorder: Recorder, cache: ToolCache | None, roles: Mapping[str, Any]
 ) -> Any:
-    """The solver of a task: one conversation an item, its answer into the run."""
+    """Return the solver of a task: one conversation per item, with its answer written into the run."""
     solver = need("inspect_ai.solver", "llm")
 
     @solver.solver(name="hitmiss_verdict")  # type: ignore[untyped-decorator]
     def ask_all() -> Any:
         async def solve(state: Any, generate: Any) -> Any:
-            del generate  # the model is asked directly, to time and count each call
+            del generate  # the model is called directly, to time and count each call
             call = Call(first.model, first.use_tools, state.epoch - 1, items[str(state.sample_id)], first.is_canary)
             if not recorder.is_open(call.key) or recorder.is_stopped:
                 return state
             try:
                 record = await _answered(Conversation(call, recorder.plan, cache, roles), recorder, state)
                 recorder.add(call.key, record)
-            except HitmissError as error:  # the machine, not the item: nothing more is asked
+            except HitmissError as error:  # a fault of the machine, not of the item: nothing more is asked
                 recorder.fatal = recorder.fatal or error
                 return state
             if "error" in record:
@@ -614,7 +617,7 @@ def _solver(
 
 
 async def _answered(asked: Conversation, recorder: Recorder, state: Any) -> dict[str, Any]:
-    """What came of a call: an answer or a failure, with what it took."""
+    """Return the result of a call: an answer or a failure, with time and tokens."""
     began, at = time.perf_counter(), now()
     try:
         record = await asked.hold(state)

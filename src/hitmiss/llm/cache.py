@@ -1,7 +1,7 @@
-"""Results of tools on disk, found by the picture's hash, the tool and its parameters.
+"""Results of tools on disk, found by the item's hash, the tool and its parameters.
 
-One file a result, put in place by a rename: a reader sees all of it or nothing, whoever is killed when. Each file holds
-its own key and a digest; one that was damaged counts as absent and is made again.
+One file per result, put in place by a rename: a reader sees all of it or nothing, even if a process is killed. Each
+file holds its own key and a digest; a damaged one counts as absent and is made again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class ToolCache:
         self.folder = Path(folder)
 
     def get(self, data: bytes, tool: str, identity: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The result, or None where it is not there or not whole."""
+        """Return the result, or None if it is missing or damaged."""
         key = _key(data, tool, identity)
         try:
             stored = json.loads(self._path(key).read_bytes())
@@ -34,7 +34,7 @@ class ToolCache:
         return dict(result) if is_whole else None
 
     def put(self, data: bytes, tool: str, identity: Mapping[str, Any], result: Mapping[str, Any]) -> None:
-        """Keep a result. A disk that takes no more costs the cache, not the run."""
+        """Keep a result. A full disk disables the cache, but does not stop the run."""
         key = _key(data, tool, identity)
         path = self._path(key)
         beside = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
@@ -53,7 +53,7 @@ class ToolCache:
 
 
 def default_folder() -> Path:
-    """Where results are kept unless the caller says otherwise: the user's cache folder."""
+    """Return the default folder for results: the user's cache folder."""
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "hitmiss" / "tools"
 

@@ -1,4 +1,4 @@
-"""Pictures and sounds from bytes, with limits."""
+"""Read pictures and sounds from bytes, with limits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hitmiss.core.errors import DataError, EnvironmentFault
 from hitmiss.media.audio import need
 
 # ----------------------------------------------------------------------
-# Pictures from bytes, with limits: three formats, a cap on pixels, one sentence where a file is broken.
+# Pictures from bytes, with limits: three formats, a maximum number of pixels, one sentence if a file is broken.
 
 Floats = NDArray[np.float64]
 FORMATS: Final = ("PNG", "JPEG", "WEBP")
@@ -24,14 +24,14 @@ LUMA: Final = (0.299, 0.587, 0.114)
 
 
 def open_picture(data: bytes) -> Any:
-    """The picture as Pillow opens it, nothing decoded yet; a broken, a foreign or a huge file raises `DataError`."""
+    """Open a picture with Pillow, without decoding; a broken, unknown or huge file raises `DataError`."""
     image_module = _pillow()
     try:
         image = image_module.open(io.BytesIO(data), formats=FORMATS)
     except (image_module.DecompressionBombError, image_module.DecompressionBombWarning):
         raise DataError(f"the picture has more than {MOST_PIXELS:,} pixels") from None
-    except Exception as error:  # decoders raise whatever they like on broken files
-        is_unknown = type(error).__name__ == "UnidentifiedImageError"  # its own words name an address in memory
+    except Exception as error:  # decoders raise any kind of error on broken files
+        is_unknown = type(error).__name__ == "UnidentifiedImageError"  # its own message contains a memory address
         why = "it is no PNG, JPEG or WebP, or it is broken" if is_unknown else _first_line(error)
         raise DataError(f"the picture cannot be opened: {why}") from None
     if image.width * image.height > MOST_PIXELS:
@@ -40,7 +40,7 @@ def open_picture(data: bytes) -> Any:
 
 
 def decode(data: bytes) -> NDArray[np.uint8]:
-    """Height × width × red, green, blue; transparency is dropped, of an animation the first frame is taken."""
+    """Return height × width × red, green, blue; transparency is dropped, and only the first frame is used."""
     image = open_picture(data)
     try:
         return np.asarray(image.convert("RGB"))
@@ -49,13 +49,13 @@ def decode(data: bytes) -> NDArray[np.uint8]:
 
 
 def resized(pixels: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
-    """The picture at side × side pixels (bilinear, shape not kept)."""
+    """Return the picture at side × side pixels (bilinear, aspect ratio not kept)."""
     image_module = _pillow()
     return np.asarray(image_module.fromarray(pixels).resize((side, side), image_module.Resampling.BILINEAR))
 
 
 def luminance(pixels: NDArray[np.uint8]) -> Floats:
-    """Brightness from 0 to 255.
+    """Return the brightness from 0 to 255.
 
     >>> luminance(np.array([[[255, 0, 0], [10, 10, 10]]], dtype=np.uint8)).round(3).tolist()
     [[76.245, 10.0]]
@@ -64,13 +64,13 @@ def luminance(pixels: NDArray[np.uint8]) -> Floats:
 
 
 def blocks(values: Floats, n: int) -> list[list[Floats]]:
-    """The picture cut into n × n blocks (fewer where it is smaller), sizes as equal as whole pixels allow."""
+    """Cut the picture into n × n blocks (fewer if it is smaller), as equal as whole pixels allow."""
     rows = np.array_split(values, min(n, values.shape[0]), axis=0)
     return [np.array_split(row, min(n, values.shape[1]), axis=1) for row in rows]
 
 
 def rounded(value: float) -> float:
-    """Six significant digits: enough to judge by, and the same text on every machine.
+    """Round to six significant digits: precise enough, and the same text on every machine.
 
     >>> rounded(1 / 3), rounded(123456789.0)
     (0.333333, 123457000.0)
@@ -91,17 +91,17 @@ def _first_line(error: Exception) -> str:
 
 
 # ----------------------------------------------------------------------
-# Sounds from bytes, with limits; and on their way to a language model, which takes WAV and MP3 and nothing else.
+# Sounds from bytes, with limits; and their conversion for language models, which accept only WAV and MP3.
 
 AS_THEY_ARE: Final = {"audio/wav": "wav", "audio/mp3": "mp3"}
-"""What is sent unchanged, and what the protocol calls it."""
+"""What is sent unchanged, and its name in the protocol."""
 MOST_BYTES: Final = 32 * 1024 * 1024
 WIDER: Final = ("PCM_24", "PCM_32", "FLOAT", "DOUBLE")
 
 
 @dataclass(frozen=True, eq=False)
 class Sound:
-    """Samples (one row a moment, one column a channel), how many a second, and how they were stored."""
+    """Samples (one row per sample time, one column per channel), the sample rate, and how they were stored."""
 
     samples: Floats
     rate: int
@@ -115,7 +115,10 @@ class Sound:
 
 
 def read_sound(data: bytes, most: int) -> Sound:
-    """The first `most` samples of all channels together, and one moment more where there are more; a broken or an empty sound raises `DataError`."""
+    """Read the first `most` samples of all channels together, plus one sample time if there are more.
+
+    A broken or an empty sound raises `DataError`.
+    """
     soundfile = need("soundfile")
     try:
         with soundfile.SoundFile(io.BytesIO(data)) as file:
@@ -132,7 +135,7 @@ def read_sound(data: bytes, most: int) -> Sound:
 
 
 def to_send(data: bytes, media_type: str) -> tuple[bytes, str, dict[str, Any] | None]:
-    """The bytes to send, the protocol's word for what they are, and what was done to them (None: nothing)."""
+    """Return the bytes to send, the protocol's word for their type, and what was done to them (None: nothing)."""
     if media_type in AS_THEY_ARE:
         return data, AS_THEY_ARE[media_type], None
     wav, told = as_wav(data)
@@ -140,7 +143,7 @@ def to_send(data: bytes, media_type: str) -> tuple[bytes, str, dict[str, Any] | 
 
 
 def as_wav(data: bytes) -> tuple[bytes, dict[str, Any]]:
-    """A sound as WAV: its own sample rate and channels, 24 bits where the source has more than 16, else 16."""
+    """Return a sound as WAV: its own sample rate and channels, 24 bits if the source has more than 16, else 16."""
     sound = read_sound(data, MOST_BYTES // 2)
     width = 3 if sound.coding in WIDER else 2
     if sound.samples.size * width > MOST_BYTES:

@@ -1,4 +1,4 @@
-"""The run: every question asked once, every answer safe, then the rows."""
+"""The run: every question is asked once, every answer is saved, then the rows are written."""
 
 from __future__ import annotations
 
@@ -43,23 +43,24 @@ from hitmiss.llm.plan import ROLES, Call, Plan, Prices, Recorder
 from hitmiss.llm.secrets import Secrets
 
 # ----------------------------------------------------------------------
-# Result rows: what was stored of each call, with what the plan knows of it, in the triage document's form.
+# Result rows: what was stored of each call, with the plan's information, in the form of the triage evaluation document.
 
 PACKAGES: Final = ("inspect-ai", "openai", "anthropic", "pillow", "numpy")
 NO_TOKENS: Final = "the model is no language model and has no tokens"
 
 
 def make_rows(plan: Plan, records: Iterable[tuple[int, Mapping[str, Any]]], prices: Prices) -> Iterator[dict[str, Any]]:
-    """A row for every record, in the order of the plan."""
+    """Yield a row for every record, in the order of the plan."""
     calls, about = plan.calls, shared(plan)
     ordered = sorted(records, key=lambda pair: pair[0])
     wires = {calls[at].model: record["wire"] for at, record in ordered if record.get("wire")}
-    for at, record in ordered:  # of a call that failed no request is known: it was made as the model's others
+    # the request of a failed call is unknown: assume the same settings as the model's other calls
+    for at, record in ordered:
         yield row_of(plan, calls[at], {"wire": wires.get(calls[at].model, {}), **record}, about, prices)
 
 
 def shared(plan: Plan) -> dict[str, Any]:
-    """What is true of all rows: the digest of the dataset and the versions of packages."""
+    """Return what is true of all rows: the digest of the dataset and the versions of packages."""
     found = {"hitmiss": __version__}
     for name in PACKAGES if set(plan.models) - set(plan.detectors) else PACKAGES[-2:]:
         try:
@@ -72,7 +73,7 @@ def shared(plan: Plan) -> dict[str, Any]:
 def row_of(
     plan: Plan, call: Call, record: Mapping[str, Any], about: Mapping[str, Any], prices: Prices
 ) -> dict[str, Any]:
-    """One row. A failed call has an error and no verdict; an answer that was not understood has neither."""
+    """Return one row. A failed call has an error and no verdict; an answer that was not understood has neither."""
     is_llm, item = call.model not in plan.detectors, call.item
     row: dict[str, Any] = {
         "id": item.id,
@@ -114,7 +115,7 @@ def row_of(
 
 
 def _settings(plan: Plan, record: Mapping[str, Any], is_llm: bool) -> dict[str, Any]:
-    """The settings as they were sent; what was asked for and not sent stands by itself."""
+    """Return the settings as they were sent; those that were requested but not sent are listed separately."""
     if not is_llm:
         return {}
     asked, wire = plan.settings.run_config, record.get("wire") or {}
@@ -123,7 +124,7 @@ def _settings(plan: Plan, record: Mapping[str, Any], is_llm: bool) -> dict[str, 
 
 
 def models_of(plan: Plan, call: Call, record: Mapping[str, Any], is_llm: bool) -> dict[str, Any]:
-    """The models asked, in each of the document's roles, and the one that says it answered as the agent."""
+    """Return the models asked, in each of the documented roles, and the one that reports it answered as the agent."""
     if not is_llm:
         return {"agent": call.model}
     roles: dict[str, Any] = {**dict.fromkeys(("agent", *ROLES), call.model), **plan.settings.roles}
@@ -137,7 +138,7 @@ def _conditions(plan: Plan, call: Call) -> dict[str, Any]:
 
 
 def _cost(plan: Plan, call: Call, record: Mapping[str, Any], prices: Prices) -> tuple[float | None, str]:
-    """As the provider reports it, else by the prices given, else undefined with the reason."""
+    """Return the cost as the provider reports it, else by the given prices, else None with the reason."""
     if call.model in plan.detectors:
         return None, NO_TOKENS
     if record.get("provider_cost") is not None:
@@ -153,12 +154,12 @@ def _cost(plan: Plan, call: Call, record: Mapping[str, Any], prices: Prices) -> 
 
 
 def as_lines(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Rows as JSON lines."""
+    """Return rows as JSON lines."""
     return "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
 
 
 # ----------------------------------------------------------------------
-# A run without a single answer is no run: it leaves nothing behind, and the next try begins afresh.
+# A run without a single answer is removed completely, and the next attempt starts afresh.
 
 KIND: Final = "llm"
 LOGS: Final = "logs"
@@ -166,7 +167,7 @@ LOGS: Final = "logs"
 
 @contextmanager
 def nothing_for_nothing(folder: Path) -> Iterator[None]:
-    """Remove what an earlier try left without an answer, and what this one leaves without one when it fails."""
+    """Remove what an earlier attempt left without an answer, and what this one leaves without one if it fails."""
     forget(folder)
     try:
         yield
@@ -176,7 +177,7 @@ def nothing_for_nothing(folder: Path) -> Iterator[None]:
 
 
 def forget(folder: Path) -> None:
-    """Remove a run of language models that nobody works on and that holds no answer; everything else stays."""
+    """Remove a run of language models without a running owner and without an answer; keep everything else."""
     if not (folder / MANIFEST).is_file():
         return
     claims = Claims(folder / CLAIMS)
@@ -189,7 +190,7 @@ def forget(folder: Path) -> None:
 
 
 def _is_without_answer(folder: Path) -> bool:
-    """Whether the run was begun and nothing came of it but failures. What cannot be read may be one."""
+    """Return whether the run has begun and holds only failures. An unreadable record may be an answer."""
     try:
         manifest = load_manifest(folder)
         if manifest["kind"] != KIND or manifest["state"] == "complete":
@@ -200,7 +201,7 @@ def _is_without_answer(folder: Path) -> bool:
 
 
 def _remove(folder: Path) -> None:
-    """Take away what a run writes, the manifest last, and then the folder if nothing else is in it."""
+    """Remove the files of a run, the manifest last, and then the folder if it is empty."""
     for name in (ITEMS, LOGS):
         shutil.rmtree(folder / name, ignore_errors=True)
     for name in (OWNER, CLAIMS, MANIFEST):
@@ -210,7 +211,7 @@ def _remove(folder: Path) -> None:
 
 
 # ----------------------------------------------------------------------
-# The run: every question asked once, every answer safe, then the rows, the canaries and the trials.
+# The run: every question is asked once, every answer is saved, then the rows, the canaries and the trials are made.
 
 RESULTS: Final = "results.jsonl"
 CANARIES: Final = "canaries.jsonl"
@@ -219,7 +220,7 @@ Report = Callable[[Recorder], None]
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What came of a run: its rows as trials, those of the canaries, and how many followed them."""
+    """The result of a run: its rows as trials, those of the canaries, and how many were followed."""
 
     folder: Path
     output: Path
@@ -243,9 +244,9 @@ def run_llm(
 ) -> Outcome:
     """Ask, and write the rows to `output`. The run folder (`results.run` beside `results.jsonl`) holds everything.
 
-    `key` is handed to the provider and stored nowhere. With `resume` a run goes on where it stopped; one that was begun
-    with another dataset, prompt, model or setting is refused with the difference. `retry` asks failed calls again. A run
-    without a single answer raises and leaves nothing behind.
+    `key` is passed to the provider and stored nowhere. With `resume` a run continues where it stopped; one that was
+    begun with another dataset, prompt, model or setting is refused with the difference. `retry` asks failed calls
+    again. A run without a single answer raises an error and leaves no files.
     """
     target = Path(output)
     place = Path(folder) if folder is not None else target.with_suffix(".run")
@@ -278,7 +279,7 @@ def _ask_llms(recorder: Recorder, folder: Path, key: str | None, tool_cache: str
 
 
 def _finish(run: Run, plan: Plan, target: Path, prices: Prices) -> Outcome:
-    """Write the rows into the run, read them back as trials, call the run complete, and put the rows in their place."""
+    """Write the rows into the run, read them back as trials, mark the run complete, and put the rows in place."""
     rows = list(make_rows(plan, run.records(), prices))
     n = len(plan.cells) * plan.trials * len(plan.items)
     own, tested = rows[:n], rows[n:]
@@ -297,7 +298,7 @@ def _finish(run: Run, plan: Plan, target: Path, prices: Prices) -> Outcome:
 
 
 def _save_files(plan: Plan, folder: Path) -> list[str]:
-    """The file of each item as a table beside the rows, so that reports and reviews find it; the table's name."""
+    """Write the file of each item as a table, so that reports and reviews find it; return the table's name."""
     files = {item.id: item.file for item in plan.items if item.file}
     if not files:
         return []
@@ -307,7 +308,7 @@ def _save_files(plan: Plan, folder: Path) -> list[str]:
 
 
 def _media(plan: Plan, folder: Path) -> dict[str, str]:
-    """Where the files lie, seen from the run."""
+    """Return the path of the files, relative to the run."""
     item = next((item for item in plan.items if item.path is not None and item.file), None)
     if item is None or item.path is None:
         return {}

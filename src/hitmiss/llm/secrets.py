@@ -1,4 +1,4 @@
-"""Keys, addresses without secrets in them, redaction of what providers say, and what a request really held."""
+"""Keys, addresses without secrets, redaction of provider messages, and the actual parameters of a request."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from urllib.parse import SplitResult, urlsplit
 from hitmiss.core.errors import EnvironmentFault, UsageError
 
 # ----------------------------------------------------------------------
-# What a request really held: providers drop parameters that a model does not take, and say so to nobody.
+# The actual parameters of a request: providers silently drop parameters that a model does not accept.
 
 Sent = dict[str, Any]
 
@@ -27,22 +27,22 @@ SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "max_tokens": ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens"),
     "reasoning_effort": ("reasoning_effort", "effort"),
 }
-"""Settings of a run, by the names that providers give them."""
+"""Settings of a run, under the names that providers use."""
 CONTENT: Final = ("messages", "input", "contents", "tools", "system", "response_format", "text", "output_config")
-"""Parts of a request that hold the question, in which a name is no parameter."""
+"""Parts of a request that hold the question; names in them are not parameters."""
 
 _sent: ContextVar[Sent | None] = ContextVar("sent", default=None)
 
 
 def listen(found: Sent | None = None) -> Sent:
-    """A mapping, or the one given, that is filled with the parameters of the next requests of this conversation."""
+    """Return a mapping (or the one given) that is filled with the parameters of this conversation's next requests."""
     found = {} if found is None else found
     _sent.set(found)
     return found
 
 
 def heard(result: Any) -> None:
-    """Take note of the request that a provider gives back beside its answer."""
+    """Record the request that a provider returns with its answer."""
     found, call = _sent.get(), result[-1] if isinstance(result, tuple) and result else None
     request = getattr(call, "request", None)
     if found is not None and isinstance(request, Mapping) and request:
@@ -50,7 +50,7 @@ def heard(result: Any) -> None:
 
 
 def parameters(request: Mapping[str, Any]) -> Sent:
-    """The settings that a request held; None for one that it did not.
+    """Return the settings that a request held; None for those that it did not.
 
     >>> parameters({"model": "m", "temperature": 0.0, "reasoning": {"effort": "low"}, "messages": [{"seed": 1}]})
     {'temperature': 0.0, 'seed': None, 'max_tokens': None, 'reasoning_effort': 'low'}
@@ -71,7 +71,7 @@ def _flat(request: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 # ----------------------------------------------------------------------
-# Keys: found in the environment, handed to the provider, and taken out of every text that is kept or shown.
+# Keys: read from the environment, passed to the provider, and removed from every text that is kept or shown.
 
 NAMES: Final = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS)$", re.IGNORECASE)
 BEARER: Final = re.compile(r"(?i)(bearer|api[-_ ]?key[\"']?\s*[:=])\s*[\"']?[A-Za-z0-9._~+/=-]{8,}")
@@ -81,20 +81,20 @@ HIDDEN: Final = "[key removed]"
 
 @dataclass(frozen=True, repr=False)
 class Secrets:
-    """Values that must appear nowhere. It has no repr, so that a traceback cannot print them."""
+    """Values that must not appear anywhere. It has no repr, so that a traceback cannot print them."""
 
     values: tuple[str, ...] = ()
 
     @classmethod
     def of_environment(cls, *more: str | None) -> Secrets:
-        """Every value whose name says that it is secret, and those given."""
+        """Collect every environment value whose name marks it as secret, and those given."""
         named = [v for k, v in os.environ.items() if NAMES.search(k)]
         hidden = [_inside(v) for v in os.environ.values()]
         found = {v for v in (*named, *hidden, *more) if v and len(v) >= SHORTEST}
         return cls(tuple(sorted(found, key=len, reverse=True)))
 
     def redact(self, text: str) -> str:
-        """The text without the secrets, and without what looks like a key after `Bearer` or `api_key=`.
+        """Return the text without the secrets, and without what looks like a key after `Bearer` or `api_key=`.
 
         >>> Secrets(("sk-123456",)).redact("Incorrect API key provided: sk-123456; Bearer abcdefghij")
         'Incorrect API key provided: [key removed]; Bearer [key removed]'
@@ -104,7 +104,7 @@ class Secrets:
         return BEARER.sub(lambda m: f"{m[1]} {HIDDEN}", text)
 
     def clean(self, value: Any) -> Any:
-        """The same for every text inside a JSON-like value."""
+        """Do the same for every text inside a JSON-like value."""
         if isinstance(value, str):
             return self.redact(value)
         if isinstance(value, Mapping):
@@ -113,7 +113,7 @@ class Secrets:
 
 
 def _inside(value: str) -> str | None:
-    """The password of an address; where it has only a user name, that is the secret.
+    """Return the password of an address; if it has only a user name, that is the secret.
 
     >>> _inside("http://me:pass-word@host/v1"), _inside("https://token-1234@host"), _inside("no address")
     ('pass-word', 'token-1234', None)
@@ -128,7 +128,7 @@ def _inside(value: str) -> str | None:
 
 
 def key_of(variable: str | None) -> str | None:
-    """The key that an environment variable holds; a name that is not set is an error."""
+    """Return the key in an environment variable; a variable that is not set is an error."""
     if variable is None:
         return None
     value = os.environ.get(variable)
@@ -138,11 +138,11 @@ def key_of(variable: str | None) -> str | None:
 
 
 # ----------------------------------------------------------------------
-# Keys taken out of what a provider says before inspect_ai can log it: servers have been seen to echo them.
+# Keys are removed from provider messages before inspect_ai can log them: some servers echo them.
 
 
 def redact_api(model: Any, secrets: Secrets) -> None:
-    """Have every answer and every error of a model pass through `secrets` first; note what was sent."""
+    """Pass every answer and error of a model through `secrets` first; record what was sent."""
     original = model.api.generate
 
     async def generate(*args: Any, **kwargs: Any) -> Any:
@@ -167,7 +167,7 @@ def _redacted(value: Any, secrets: Secrets) -> Any:
 
 
 def redact_error(error: Any, secrets: Secrets) -> Any:
-    """The same error with no key in its words; its kind stays, as retries depend on it.
+    """Return the same error without keys in its text; its class stays, because retries depend on it.
 
     >>> redact_error(ValueError("no access for sk-12345678"), Secrets(("sk-12345678",)))
     ValueError('no access for [key removed]')
@@ -182,7 +182,7 @@ def redact_error(error: Any, secrets: Secrets) -> Any:
 
 
 # ----------------------------------------------------------------------
-# Where models are asked: addresses without secrets in them, and whether a server is there at all.
+# Where models are asked: addresses without secrets, and whether a server can be reached.
 
 OPENAI: Final = "https://api.openai.com/v1"
 VARIABLE: Final = "OPENAI_BASE_URL"
@@ -193,7 +193,7 @@ SECONDS: Final = 10.0
 
 
 def checked_address(url: str, name: str = "--base-url") -> tuple[str, str | None]:
-    """A base URL without secrets in it, and a warning where it is neither encrypted nor this machine.
+    """Return a base URL without secrets, and a warning if it is neither encrypted nor on this machine.
 
     >>> checked_address("http://127.0.0.1:8000/v1")
     ('http://127.0.0.1:8000/v1', None)
@@ -210,7 +210,7 @@ def checked_address(url: str, name: str = "--base-url") -> tuple[str, str | None
 
 
 def require_plain_environment() -> None:
-    """Refuse a variable with an address that holds a user name or a password: it would be logged with the address."""
+    """Refuse an environment address with a user name or a password: it would be logged with the address."""
     for name, value in os.environ.items():
         parts = _split(value) if ANY_VARIABLE.search(name) else None
         if parts is not None and (parts.username or parts.password):
@@ -221,7 +221,7 @@ def require_plain_environment() -> None:
 
 
 def is_openai(model: str, base_url: str | None, provider: str | None) -> bool:
-    """Whether a model is asked as OpenAI's own: a bare name, or `openai/name`.
+    """Return whether a model is one of OpenAI's own: a bare name, or `openai/name`.
 
     >>> is_openai("gpt-5.1", None, None), is_openai("anthropic/claude", None, None), is_openai("m", "http://h/v1", None)
     (True, False, False)
@@ -232,14 +232,14 @@ def is_openai(model: str, base_url: str | None, provider: str | None) -> bool:
 
 
 def server_of(model: str, base_url: str | None, provider: str | None) -> str | None:
-    """The address that the user named for a model: `--base-url`, or for OpenAI's the variable OPENAI_BASE_URL."""
+    """Return the address that the user gave for a model: `--base-url`, or OPENAI_BASE_URL for OpenAI's."""
     if base_url is None and is_openai(model, base_url, provider):
         return os.environ.get(VARIABLE) or None
     return base_url
 
 
 def require_server(address: str) -> None:
-    """Raise where nothing accepts a connection at an address; where a proxy stands between, nothing is known."""
+    """Raise if nothing accepts a connection at an address; with a proxy in between, this cannot be checked."""
     parts = urlsplit(address)
     host, port = str(parts.hostname), parts.port or (443 if parts.scheme == "https" else 80)
     proxies = urllib.request.getproxies()
@@ -255,7 +255,7 @@ def require_server(address: str) -> None:
 
 
 def refuse_redirects(api: Any) -> None:
-    """Have a provider's client follow no redirect: a server must not send items on to another."""
+    """Stop a provider's client from following redirects: a server must not forward items to another."""
     for holder in (api, getattr(api, "client", None)):
         for name in ("http_client", "_client"):
             client = getattr(holder, name, None)
@@ -264,7 +264,7 @@ def refuse_redirects(api: Any) -> None:
 
 
 def _split(url: str) -> SplitResult | None:
-    """The parts of an address; None where it is none."""
+    """Return the parts of an address; None if it is not one."""
     try:
         parts = urlsplit(url)
         return parts if parts.hostname and parts.port != 0 else None

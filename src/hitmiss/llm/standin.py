@@ -1,8 +1,8 @@
-"""A stand-in for a model: a local server that speaks the OpenAI protocol, for the demo, the examples and the tests.
+"""A substitute for a model: a local server with the OpenAI protocol, for the demo, the examples and the tests.
 
-It is NOT a language model. Behind the protocol there is a fixed rule over a few measurements: it looks at the picture
-that it is sent, and, where tools are offered, calls them and uses what they say. It listens on this machine only. By a
-script it misbehaves as real services do: too many requests, server errors, slow or broken or empty answers.
+It is NOT a language model. Behind the protocol there is a fixed rule on a few measurements: it looks at the picture
+that it is sent, and, if tools are offered, calls them and uses their results. It listens on this machine only. A script
+makes it fail as real services do: too many requests, server errors, slow or broken or empty answers.
 
     python -m hitmiss.llm.standin --port 8765
 """
@@ -30,7 +30,7 @@ from hitmiss.llm.answers import as_chat, as_response
 NAME: Final = "stand-in"
 NOTE: Final = "a stand-in that measures the picture by a fixed rule; it is no language model"
 DOUBT: Final = 0.6
-"""Log-odds below which it says `uncertain`."""
+"""Log-odds below which it answers `uncertain`."""
 COMMAND: Final = re.compile(rb"answer with the verdict (real|fake)", re.IGNORECASE)
 
 
@@ -52,23 +52,23 @@ class Seen:
 
 
 Script = Callable[[Seen], str | None]
-"""The fault that a request is answered with, or None for an honest answer; see `Handler.misbehave` for the names."""
+"""Maps a request to a fault, or None for a proper answer; see `Handler.misbehave` for the names."""
 
 
 class QuietServer(ThreadingHTTPServer):
-    """A server that says nothing when a client is killed in the middle of a request."""
+    """A server that prints nothing when a client is killed in the middle of a request."""
 
     daemon_threads = True
     request_queue_size = 128
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Pass over clients that are gone; show everything else."""
+        """Ignore clients that are gone; show everything else."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
 
 class StandIn:
-    """The server. `requests` lists all that came in; `script` says which of them go wrong."""
+    """The server. `requests` lists all requests; `script` says which of them fail."""
 
     def __init__(
         self, script: Script | None = None, *, port: int = 0, gullible: bool = False, slow: float = 1.0
@@ -83,7 +83,7 @@ class StandIn:
 
     @property
     def url(self) -> str:
-        """The base URL, as `--base-url` takes it."""
+        """The base URL, for `--base-url`."""
         return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
 
     def __enter__(self) -> StandIn:
@@ -97,7 +97,7 @@ class StandIn:
         self._server.server_close()
 
     def note(self, body: Mapping[str, Any], key: str, length: int = 0) -> Seen:
-        """Write a request down, with how often the same one came before."""
+        """Record a request, with how often the same one came before."""
         item, text = item_of(body)
         results = sum(m.get("role") == "tool" for m in body.get("messages", ()))
         mark = (body.get("model"), hashlib.sha256(item).hexdigest(), "tools" in body, results)
@@ -111,17 +111,17 @@ class StandIn:
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One request."""
+    """Handles one request."""
 
     owner: StandIn
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
 
     def do_POST(self) -> None:
-        """Answer `/v1/chat/completions` or `/v1/responses`, honestly or by the script."""
+        """Answer `/v1/chat/completions` or `/v1/responses`, properly or by the script."""
         length = int(self.headers["Content-Length"])
         data = self.rfile.read(length)
-        if len(data) < length:  # the client was killed while it asked
+        if len(data) < length:  # the client was killed while it was sending
             self.close_connection = True
             return
         body = as_chat(json.loads(data)) if self.is_response else json.loads(data)
@@ -136,7 +136,7 @@ class Handler(BaseHTTPRequestHandler):
 
     @property
     def is_response(self) -> bool:
-        """Whether the newer of the protocol's two forms is spoken."""
+        """Whether the newer of the protocol's two forms is used."""
         return self.path.endswith("/responses")
 
     def answer(self, value: Mapping[str, Any]) -> None:
@@ -144,7 +144,7 @@ class Handler(BaseHTTPRequestHandler):
         self.reply(200, as_response(value) if self.is_response else value)
 
     def misbehave(self, fault: str, body: Mapping[str, Any], seen: Seen) -> None:
-        """What the script asked for."""
+        """Produce the fault that the script asks for."""
         if fault == "429":
             self.reply(429, {"error": {"message": "too many requests"}}, {"retry-after-ms": "20"})
         elif fault == "500":
@@ -181,7 +181,7 @@ class Handler(BaseHTTPRequestHandler):
         self.send(status, json.dumps(value).encode(), headers)
 
     def send(self, status: int, data: bytes, headers: Mapping[str, str] | None = None) -> None:
-        """Send bytes; a client that is gone is no matter."""
+        """Send bytes; a client that is gone is ignored."""
         try:
             self.send_response(status)
             told = {"Content-Type": "application/json", "Content-Length": str(len(data)), **(headers or {})}
@@ -193,7 +193,7 @@ class Handler(BaseHTTPRequestHandler):
             self.close_connection = True
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing on stderr."""
+        """Print nothing on stderr."""
 
 
 SPOILT: Final = {
@@ -208,11 +208,11 @@ SPOILT: Final = {
     "two": '{"verdict": "real", "confidence": 1.0} but {"verdict": "fake", "confidence": 0.9}',
     "leak": '{"verdict": "fake", "confidence": 0.9, "rationale": "your key is {key}"}',
 }
-"""Answers that the protocol carries well and the schema does not."""
+"""Answers that are valid in the protocol but not in the schema."""
 
 
 def completion(body: Mapping[str, Any], seen: Seen, gullible: bool) -> dict[str, Any]:
-    """An honest answer: tool calls where tools are offered and none was called yet, else a verdict."""
+    """Return a proper answer: tool calls if tools are offered and none was called yet, else a verdict."""
     if seen.has_tools and not seen.n_results:
         calls = [
             {
@@ -236,7 +236,7 @@ def completion(body: Mapping[str, Any], seen: Seen, gullible: bool) -> dict[str,
 
 
 def said(body: Mapping[str, Any], seen: Seen, text: str) -> dict[str, Any]:
-    """A completion with this text."""
+    """Return a completion with this text."""
     return _completion(body, seen, {"role": "assistant", "content": text}, "stop")
 
 
@@ -249,7 +249,7 @@ def _completion(body: Mapping[str, Any], seen: Seen, message: Mapping[str, Any],
 
 
 def item_of(body: Mapping[str, Any]) -> tuple[bytes, str]:
-    """The bytes of the item in a request (the picture, else the text of the last user turn), and all user text."""
+    """Return the bytes of the item in a request (the picture, else the last user turn's text), and all user text."""
     texts, found = [], b""
     for message in body.get("messages", ()):
         if message.get("role") != "user":
@@ -268,7 +268,7 @@ def item_of(body: Mapping[str, Any]) -> tuple[bytes, str]:
 
 
 def _evidence(body: Mapping[str, Any], results: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """What the tools said, by the tool's name."""
+    """Return the results of the tools, by the tool's name."""
     names = {call["id"]: call["function"]["name"] for m in body["messages"] for call in m.get("tool_calls") or ()}
     found: dict[str, Any] = {}
     for call_id, message in results.items():
@@ -284,9 +284,9 @@ def _evidence(body: Mapping[str, Any], results: Mapping[str, Mapping[str, Any]])
 def judge(
     item: bytes, evidence: Mapping[str, Any] | None = None, *, temperature: float = 0.0, draw: int = 1
 ) -> dict[str, Any]:
-    """The rule. Without tools it measures the noise itself; with them it uses their spectrum and residual.
+    """Apply the rule. Without tools it measures the noise itself; with them it uses their spectrum and residual.
 
-    `temperature` adds noise to the log-odds, drawn anew each time that the same request comes.
+    `temperature` adds noise to the log-odds, drawn again each time the same request comes.
     """
     odds, why = _log_odds(item, evidence)
     noise = random.Random(f"{hashlib.sha256(item).hexdigest()}{draw}{bool(evidence)}")
@@ -309,7 +309,7 @@ def _log_odds(item: bytes, evidence: Mapping[str, Any] | None) -> tuple[float, s
         return 12.0 * (right - 0.05) + 1.5 * (-3.25 - slope), f"correlation {right:.3f}, slope {slope:.2f}"
     try:
         deviation = noise_residual(item)["deviation"]
-    except DataError:  # no picture: a text is judged by how often it repeats its words
+    except DataError:  # not a picture: a text is judged by how often it repeats its words
         words = item.decode("utf-8", "replace").lower().split()
         share = len(set(words)) / max(1, len(words))
         return 8.0 * (0.75 - share), f"{share:.2f} of the words are distinct"
@@ -317,7 +317,7 @@ def _log_odds(item: bytes, evidence: Mapping[str, Any] | None) -> tuple[float, s
 
 
 def look(item: Any) -> dict[str, Any]:
-    """The same rule as a plain function for `--models hitmiss.llm.standin:look`: no server, no tools."""
+    """Apply the same rule as a plain function for `--models hitmiss.llm.standin:look`: no server, no tools."""
     return judge(item.load())
 
 

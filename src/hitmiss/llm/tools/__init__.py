@@ -15,7 +15,7 @@ from hitmiss.llm.tools.sounds import sound_container, sound_levels, sound_spectr
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool: what the model is told about it, its function, its parameters, and the version of what it computes."""
+    """A tool: its description for the model, its function, its parameters, and the version of its computation."""
 
     name: str
     about: str
@@ -25,13 +25,13 @@ class Tool:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What pins its results: the version goes up whenever another number comes out."""
+        """What pins its results: the version increases whenever a result changes."""
         return {"version": self.version, **self.parameters}
 
 
 @dataclass(frozen=True)
 class ToolCall:
-    """What came of a call: a result or an error, how long it took, and whether the cache had it."""
+    """The outcome of a call: a result or an error, how long it took, and whether it came from the cache."""
 
     tool: str
     result: Mapping[str, Any]
@@ -40,7 +40,7 @@ class ToolCall:
 
     @property
     def detail(self) -> dict[str, Any]:
-        """The call as it stands in a result row."""
+        """The call as written in a result row."""
         failed = {"error": self.result["error"]} if "error" in self.result else {}
         return {"tool": self.tool, "seconds": round(self.seconds, 6), "cached": self.cached, **failed}
 

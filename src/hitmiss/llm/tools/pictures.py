@@ -12,13 +12,16 @@ from hitmiss.llm.media import Floats, blocks, decode, luminance, open_picture, r
 # ----------------------------------------------------------------------
 # Error-level analysis: how much a picture changes when it is saved as JPEG once more.
 #
-# A region that has been through JPEG fewer times than the rest, as a pasted one, changes more (N. Krawetz, "A Picture's
-# Worth", Black Hat 2007). Smooth regions change little whatever their history, so the figures are hints, not proofs.
+# A region that has been through JPEG fewer times than the rest, such as a pasted one, changes more (N. Krawetz, "A
+# Picture's Worth", Black Hat 2007). Smooth regions change little in any case, so the figures are hints, not proofs.
 
 
 def error_levels(data: bytes, *, quality: int = 90, grid: int = 8) -> dict[str, Any]:
-    """Absolute differences after saving at `quality`, the largest of the three channels a pixel: mean, 95th percentile,
-    maximum; means of a grid of blocks; and the highest block's mean over the median block's."""
+    """Measure absolute differences after saving at `quality`, taking the largest of the three channels per pixel.
+
+    Return mean, 95th percentile and maximum; means of a grid of blocks; and the highest block's mean over the median
+    block's.
+    """
     from PIL import Image
 
     pixels = decode(data)
@@ -39,7 +42,7 @@ def error_levels(data: bytes, *, quality: int = 90, grid: int = 8) -> dict[str, 
 
 
 # ----------------------------------------------------------------------
-# Metadata: format, size, EXIF and text that a file carries about itself. It is easily forged, and easily stripped.
+# Metadata: format, size, EXIF and text in a file about itself. It is easily forged, and easily removed.
 
 LONGEST: Final = 200
 POINTERS: Final = {0x8769: "Exif", 0x8825: "GPS"}
@@ -47,7 +50,7 @@ CONTAINERS: Final = ("exif", "Raw profile type exif", "xmp", "XML:com.adobe.xmp"
 
 
 def metadata(data: bytes) -> dict[str, Any]:
-    """Format, size and mode; EXIF tags by name; text chunks and comments, cut at 200 characters; what else is there."""
+    """Return format, size and mode; EXIF tags by name; text chunks and comments, cut at 200 characters; other parts."""
     image = open_picture(data)
     info = image.info
     texts = {str(k): _short(v) for k, v in info.items() if isinstance(v, str | bytes) and k not in CONTAINERS}
@@ -64,7 +67,7 @@ def metadata(data: bytes) -> dict[str, Any]:
 
 
 def exif_tags(image: Any) -> dict[str, str]:
-    """The EXIF tags by name, those of the camera (Exif) and of the place (GPS) with their group before them."""
+    """Return the EXIF tags by name, with the group before those of the camera (Exif) and the location (GPS)."""
     from PIL import ExifTags
 
     try:
@@ -86,10 +89,10 @@ def _short(value: Any) -> str:
 
 
 # ----------------------------------------------------------------------
-# JPEG quantisation: the tables that a file was saved with, and the quality of the common library that has them.
+# JPEG quantisation: the tables that a file was saved with, and the quality of the common library that uses them.
 #
-# Cameras and programs have tables of their own; a photograph whose tables are those of a program has been saved by one
-# (H. Farid, "Digital Image Ballistics from JPEG Quantization", 2006).
+# Cameras and programs have their own tables; a photograph with the tables of a program has been saved by it (H. Farid,
+# "Digital Image Ballistics from JPEG Quantization", 2006).
 
 LUMINANCE: Final = (
     *(16, 11, 10, 16, 24, 40, 51, 61, 12, 12, 14, 19, 26, 58, 60, 55),
@@ -102,7 +105,7 @@ SUBSAMPLINGS: Final = {0: "4:4:4", 1: "4:2:2", 2: "4:2:0"}
 
 
 def quantisation(data: bytes) -> dict[str, Any]:
-    """The tables row by row, the libjpeg quality nearest to the first, the mean distance from it, and the subsampling."""
+    """Return the tables, the libjpeg quality nearest to the first, the mean distance from it, and the subsampling."""
     image = open_picture(data)
     if image.format != "JPEG":
         return {"applies": False, "reason": f"the file is {image.format}; only JPEG has quantisation tables"}
@@ -121,7 +124,7 @@ def quantisation(data: bytes) -> dict[str, Any]:
 
 
 def nearest_quality(table: list[int]) -> tuple[int, float]:
-    """The libjpeg quality whose luminance table is nearest (mean absolute difference), the highest of equals.
+    """Return the libjpeg quality with the nearest luminance table (mean absolute difference), the highest of equals.
 
     >>> nearest_quality(list(LUMINANCE))
     (50, 0.0)
@@ -132,7 +135,7 @@ def nearest_quality(table: list[int]) -> tuple[int, float]:
 
 
 def standard(quality: int) -> list[int]:
-    """libjpeg's luminance table at a quality: K.1 scaled by 5000 / q below 50, by 200 − 2 q from there on.
+    """Return libjpeg's luminance table at a quality: K.1 scaled by 5000 / q below 50, by 200 − 2 q from there on.
 
     >>> standard(100)[:3], standard(25)[:3]
     ([1, 1, 1], [32, 22, 20])
@@ -142,15 +145,18 @@ def standard(quality: int) -> list[int]:
 
 
 # ----------------------------------------------------------------------
-# Noise residual: what is left of a picture when a 3 × 3 median has taken the scene away.
+# Noise residual: what is left of a picture after a 3 × 3 median has removed the scene.
 #
-# A sensor leaves noise everywhere, alike in all directions; a generator often leaves less, and a pasted region another
+# A sensor leaves noise everywhere, equal in all directions; a generator often leaves less, and a pasted region another
 # amount than its surroundings (J. Fridrich and J. Kodovsky, IEEE TIFS 2012, use such residuals).
 
 
 def noise_residual(data: bytes, *, grid: int = 8) -> dict[str, Any]:
-    """Standard deviation and excess kurtosis of the residual, its correlation with the next pixel to the right and
-    below, the deviation in each block of a grid, and the highest block's over the lowest's."""
+    """Return standard deviation and excess kurtosis of the residual, and its correlation with neighbouring pixels.
+
+    The neighbours are those to the right and below. Also return the deviation in each block of a grid, and the highest
+    block's over the lowest's.
+    """
     noise = residual(luminance(decode(data)))
     deviations = [[float(b.std()) for b in row] for row in blocks(noise, grid)]
     lowest = float(np.min(deviations))
@@ -165,7 +171,7 @@ def noise_residual(data: bytes, *, grid: int = 8) -> dict[str, Any]:
 
 
 def residual(values: Floats) -> Floats:
-    """The picture minus its 3 × 3 median; the border is continued by reflection."""
+    """Return the picture minus its 3 × 3 median; the border is extended by reflection."""
     from scipy.ndimage import median_filter
 
     return np.asarray(values - median_filter(values, size=3, mode="reflect"))
@@ -184,15 +190,19 @@ def _correlation(one: Floats, other: Floats) -> float | None:
 
 
 # ----------------------------------------------------------------------
-# Frequency spectrum: how the power of a picture is spread over spatial frequencies, and whether a period stands out.
+# Frequency spectrum: how the power of a picture is distributed over spatial frequencies, and whether a period stands
+# out.
 #
-# Photographs fall off about as 1 / f² in power (D. J. Field, JOSA A 1987); generators that upsample leave too little power
-# at high frequencies, or peaks at the period of their grid (R. Durall et al., CVPR 2020).
+# The power of photographs falls about as 1 / f² (D. J. Field, JOSA A 1987); generators that upsample leave too little
+# power at high frequencies, or peaks at the period of their grid (R. Durall et al., CVPR 2020).
 
 
 def spectrum(data: bytes, *, bins: int = 16) -> dict[str, Any]:
-    """Radial power profile (log10, mean per bin of frequency from 0 to 0.5 cycles a pixel), the share of power above
-    0.25, the slope of log power over log frequency, and the strongest frequency over the median of its own bin."""
+    """Return the radial power profile (log10, mean per bin of frequency from 0 to 0.5 cycles per pixel).
+
+    Also return the share of power above 0.25, the slope of log power over log frequency, and the strongest frequency
+    over the median of its own bin.
+    """
     frequency, power = power_spectrum(luminance(decode(data)))
     edges = np.linspace(0.0, 0.5, bins + 1)
     which = np.digitize(frequency, edges[1:-1])
@@ -208,7 +218,7 @@ def spectrum(data: bytes, *, bins: int = 16) -> dict[str, Any]:
 
 
 def power_spectrum(values: Floats) -> tuple[Floats, Floats]:
-    """Frequency (cycles a pixel, distance from zero) and power of each term, mean removed and Hann-windowed."""
+    """Return frequency (cycles per pixel, from zero) and power of each term, mean removed and Hann-windowed."""
     height, width = values.shape
     window = np.outer(np.hanning(height + 2)[1:-1], np.hanning(width + 2)[1:-1])
     centred = (values - values.mean()) * window
@@ -222,7 +232,7 @@ def _mean(values: Floats) -> float | None:
 
 
 def _slope(centres: Floats, profile: list[float | None]) -> float | None:
-    """Least squares through the bins that have power; a photograph has about −2."""
+    """Return the least-squares slope through the bins that have power; a photograph has about −2."""
     known = [(np.log10(f), np.log10(p)) for f, p in zip(centres, profile, strict=True) if p]
     if len(known) < 3:
         return None

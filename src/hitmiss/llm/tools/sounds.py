@@ -23,7 +23,7 @@ MOST_CHUNKS: Final = 32
 
 
 def sound_container(data: bytes) -> dict[str, Any]:
-    """Format, coding, sample rate, channels, seconds; tags; chunks of a WAV; encoders that left their name."""
+    """Return format, coding, sample rate, channels, seconds; tags; chunks of a WAV; encoders that left their name."""
     soundfile = need("soundfile")
     try:
         with soundfile.SoundFile(io.BytesIO(data)) as file:
@@ -39,7 +39,7 @@ def sound_container(data: bytes) -> dict[str, Any]:
 
 
 def chunks(data: bytes) -> list[str]:
-    """The names of a WAV's chunks, in order; none for other files.
+    """Return the names of a WAV's chunks, in order; empty for other files.
 
     >>> chunks(b"RIFF....WAVEfmt " + (2).to_bytes(4, "little") + b"..data" + bytes(4))
     ['fmt ', 'data']
@@ -58,7 +58,7 @@ def chunks(data: bytes) -> list[str]:
 # ----------------------------------------------------------------------
 # Levels of a sound: how loud it is, what is silent, and whether samples are clipped.
 #
-# Recordings have a noise floor of their own; a stretch of exact zeros, or silence at both ends as if cut, is worth a look.
+# Recordings have their own noise floor; a run of exact zeros, or silence at both ends as if cut, is suspicious.
 
 MOST: Final = 20_000_000
 FRAME_SECONDS: Final = 0.02
@@ -67,8 +67,11 @@ DEEPEST: Final = -120.0
 
 
 def sound_levels(data: bytes, *, silence: float = -60.0) -> dict[str, Any]:
-    """Peak and RMS in dB of full scale, offset, shares of clipped samples and of exact zeros; of frames of 20 ms the
-    5th percentile (the noise floor), and the share, the beginning and the end that lie below `silence` dB."""
+    """Return peak and RMS in dB of full scale, offset, and shares of clipped samples and of exact zeros.
+
+    For frames of 20 ms, also return the 5th percentile (the noise floor), and the share, the beginning and the end that
+    lie below `silence` dB.
+    """
     sound = read_sound(data, MOST)
     values = sound.mono
     frames = frame_levels(values, max(1, round(FRAME_SECONDS * sound.rate)))
@@ -89,14 +92,14 @@ def sound_levels(data: bytes, *, silence: float = -60.0) -> dict[str, Any]:
 
 
 def frame_levels(values: Floats, size: int) -> Floats:
-    """RMS in dB of each whole frame; a sound shorter than a frame is one."""
+    """Return the RMS in dB of each whole frame; a sound shorter than a frame counts as one."""
     whole = values[: len(values) // size * size].reshape(-1, size) if len(values) >= size else values[None]
     power = np.mean(whole**2, axis=1)
     return np.asarray(10 * np.log10(np.maximum(power, 10 ** (DEEPEST / 10))))
 
 
 def decibels(amplitude: float) -> float:
-    """dB of full scale; silence is −120.
+    """Return dB of full scale; silence is −120.
 
     >>> decibels(1.0), decibels(0.1), decibels(0.0)
     (0.0, -20.0, -120.0)
@@ -105,19 +108,22 @@ def decibels(amplitude: float) -> float:
 
 
 # ----------------------------------------------------------------------
-# Spectrum of a sound: how its power is spread over frequencies, and where it ends.
+# Spectrum of a sound: how its power is distributed over frequencies, and where it ends.
 #
-# Lossy coders and vocoders of 16 kHz cut a sound off below half its sample rate; a microphone does not.
+# Lossy codecs and vocoders of 16 kHz cut a sound off below half its sample rate; a microphone does not.
 
 SOUND_SPECTRUM_MOST: Final = 20_000_000
 FRAME: Final = 1024
 FLOOR_DB: Final = -80.0
-"""Below the strongest frequency by so much, nothing is left."""
+"""A frequency this far below the strongest one counts as empty."""
 
 
 def sound_spectrum(data: bytes, *, bands: int = 16) -> dict[str, Any]:
-    """Mean power by frequency in dB (equal bands from 0 to half the sample rate), the centroid, the frequencies that 85 %
-    and 99 % of the power lie below, and the highest one with anything left, by itself and over half the sample rate."""
+    """Return mean power by frequency in dB (equal bands from 0 to half the sample rate), and summary frequencies.
+
+    These are the centroid, the frequencies below which 85 % and 99 % of the power lie, and the highest frequency with
+    any power left, by itself and over half the sample rate.
+    """
     sound = read_sound(data, SOUND_SPECTRUM_MOST)
     power = mean_power(sound.mono)
     frequency = np.linspace(0.0, sound.rate / 2, len(power))
@@ -139,7 +145,10 @@ def sound_spectrum(data: bytes, *, bands: int = 16) -> dict[str, Any]:
 
 
 def mean_power(values: Floats) -> Floats:
-    """Power of each frequency, the mean over Hann-windowed frames of 1024 samples that overlap by half (P. Welch, 1967)."""
+    """Return the power of each frequency, by Welch's method (1967).
+
+    It is the mean over Hann-windowed frames of 1024 samples that overlap by half.
+    """
     padded = np.pad(values, (0, max(0, FRAME - len(values))))
     frames = np.lib.stride_tricks.sliding_window_view(padded, FRAME)[:: FRAME // 2]
     window = np.hanning(FRAME + 1)[:-1]
